@@ -1,0 +1,1 @@
+//! Adaptive bitrate algorithms and the playout buffer, pure.

@@ -1,0 +1,1 @@
+//! Records to summaries to findings, pure.

@@ -1,0 +1,1 @@
+//! DASH and HLS over HTTP: origin and headless players.

@@ -1,0 +1,1 @@
+//! Hosts, links and endpoint processes; runs a plan.

@@ -1,0 +1,1 @@
+//! The emulated link, pure: loss, queue, rate, propagation.

@@ -1,0 +1,1 @@
+//! Video sources, encoding ladders and packages; runs ffmpeg.

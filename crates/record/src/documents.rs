@@ -1,0 +1,259 @@
+//! The JSON documents of a results folder.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use suiro_units::Seed;
+
+/// One combination of a scenario's matrix: axis name to the value's label, in the scenario's order.
+pub type Cell = Map<String, Value>;
+
+/// `manifest.json`: what was run, with what, on what. Written before the first trial and again at
+/// the end.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Manifest {
+    /// Version of suiro that made the folder.
+    pub suiro: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// One line on what it shows.
+    pub title: String,
+    /// The study it repeats, such as `S0`; null if none.
+    pub study: Option<String>,
+    /// The scenario's text, as run (after `--set`).
+    pub text: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// When the run began: UTC, RFC 3339.
+    pub started: String,
+    /// The seed of the run; each trial's own derives from it.
+    pub seed: Seed,
+    /// Names and labels of the matrix's axes.
+    pub axes: Vec<Axis>,
+    /// Every trial planned, in order.
+    pub plan: Vec<PlannedTrial>,
+    /// The machine.
+    pub machine: Machine,
+    /// Versions of the programs taking part, by name.
+    pub versions: BTreeMap<String, String>,
+    /// What each trial's links showed before it began, by the trial's folder.
+    pub self_checks: BTreeMap<String, Vec<SelfCheck>>,
+}
+
+/// One axis of the matrix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Axis {
+    /// The parameter it varies.
+    pub name: String,
+    /// Its values' labels.
+    pub labels: Vec<String>,
+}
+
+/// A trial that the plan holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedTrial {
+    /// Its cell.
+    pub cell: Cell,
+    /// Its repetition, from 1.
+    pub repetition: u32,
+    /// Its seed.
+    pub seed: Seed,
+    /// Its folder below the results folder, `trials/CELL/REP`.
+    pub folder: String,
+}
+
+/// The machine a run was made on.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Machine {
+    /// Kernel release.
+    pub kernel: String,
+    /// Distribution.
+    pub system: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Logical cores.
+    pub cores: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// The kernel's clock source.
+    pub clock_source: String,
+    /// `root`, or `user` (rootless, in a user namespace).
+    pub privilege: String,
+    /// Kernel settings that bear on the results, such as `net.ipv4.tcp_rmem`.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// What the self-check of one direction of one link found.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SelfCheck {
+    /// The link's name.
+    pub link: String,
+    /// `down` or `up`.
+    pub direction: String,
+    /// Its parts.
+    pub checks: Vec<Check>,
+    /// True if all parts hold.
+    pub ok: bool,
+}
+
+/// One quantity, asked for and measured.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// `rate`, `delay`, `loss`, `queue` or `accounting`.
+    pub what: String,
+    /// Its unit: `bit/s`, `ms`, `ratio`, `bytes`, `packets`.
+    pub unit: String,
+    /// What the scenario asks for; null for no limit.
+    pub asked: Option<f64>,
+    /// What was measured; null if it could not be.
+    pub measured: Option<f64>,
+    /// The least that passes; null for no bound.
+    pub at_least: Option<f64>,
+    /// The most that passes; null for no bound.
+    pub at_most: Option<f64>,
+    /// True if it passes; null if it was not measured.
+    pub ok: Option<bool>,
+    /// Why it was not measured, or what it means.
+    pub note: Option<String>,
+}
+
+/// `trial.json`: how one trial went. Written last: its presence says that the trial is complete.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// Its cell.
+    pub cell: Cell,
+    /// Its repetition, from 1.
+    pub repetition: u32,
+    /// Its seed.
+    pub seed: Seed,
+    /// False if the emulator or an endpoint failed it.
+    pub valid: bool,
+    /// Why it is not valid.
+    pub invalid_because: Option<String>,
+    /// When it began: UTC, RFC 3339.
+    pub started: String,
+    /// How long it measured.
+    pub duration_s: f64,
+    /// CLOCK_MONOTONIC at `t_ns` = 0.
+    pub epoch_monotonic_ns: u64,
+    /// The links before the run.
+    pub self_checks: Vec<SelfCheck>,
+    /// The links during the run.
+    pub links: Vec<LinkTotals>,
+    /// The endpoints.
+    pub endpoints: Vec<EndpointOutcome>,
+    /// Versions of programs that this trial's endpoints reported.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// What one direction of a link did in a trial. `offered` = `delivered` + `dropped` + `queued`,
+/// less `duplicated`; what does not add up is `unaccounted`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LinkTotals {
+    /// The link's name.
+    pub link: String,
+    /// `down` or `up`.
+    pub direction: String,
+    /// Packets that arrived.
+    pub offered: u64,
+    /// Packets handed to the receiving host.
+    pub delivered: u64,
+    /// Packets dropped on purpose, by cause.
+    pub dropped: BTreeMap<String, u64>,
+    /// Packets still in the link at the end.
+    pub queued: u64,
+    /// Copies that the link made.
+    pub duplicated: u64,
+    /// Packets lost by the emulator itself: socket drops and failed sends. Must be 0.
+    pub unaccounted: u64,
+    /// Frames that are not IP and were not carried.
+    pub foreign: u64,
+    /// Actual less scheduled departure.
+    pub lateness: Lateness,
+    /// Share of one core that the emulator took for the whole link.
+    pub cpu_cores: Option<f64>,
+}
+
+/// How late the emulator was: actual less scheduled departure.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Lateness {
+    /// Median; null if nothing was delivered.
+    pub p50_us: Option<f64>,
+    /// 99th percentile.
+    pub p99_us: Option<f64>,
+    /// Worst.
+    pub max_us: Option<f64>,
+}
+
+/// How one endpoint fared.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct EndpointOutcome {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Its host.
+    pub host: String,
+    /// What it is: `origin`, `player`, `command`.
+    pub kind: String,
+    /// Exit code; null if a signal ended it.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Why it failed; null if it did not.
+    pub failure: Option<String>,
+    /// Its log below the trial's folder.
+    pub log: String,
+}
+
+/// `summary.json`: the flat metrics of every trial.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// The scenario's name.
+    pub scenario: String,
+    /// A row per trial.
+    pub trials: Vec<TrialSummary>,
+}
+
+/// The metrics of one trial.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TrialSummary {
+    /// Its cell.
+    pub cell: Cell,
+    /// Its repetition, from 1.
+    pub repetition: u32,
+    /// Its seed.
+    pub seed: Seed,
+    /// False if its figures must not be used.
+    pub valid: bool,
+    /// Why not.
+    pub invalid_because: Option<String>,
+    /// Name to number; null where it could not be measured.
+    pub metrics: BTreeMap<String, Option<f64>>,
+}
+
+/// `findings.json`: published claims beside measured figures.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Findings {
+    /// The study, such as `S0`; null if the scenario repeats none.
+    pub study: Option<String>,
+    /// One per claim.
+    pub findings: Vec<Finding>,
+}
+
+/// One claim and what was measured.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Such as `S0.1`.
+    pub id: String,
+    /// What was claimed.
+    pub claim: String,
+    /// The published figure, in words.
+    pub published: Option<String>,
+    /// The measured figure, in words.
+    pub measured: Option<String>,
+    /// The verdict; null if it cannot be judged.
+    pub holds: Option<bool>,
+    /// Why.
+    pub because: String,
+}

@@ -1,0 +1,15 @@
+//! The schema of everything measured, and the results folder.
+//!
+//! A *record* is a typed table on disk ([`table`], [`tables`]): one struct per row, one Parquet file
+//! per table and trial. A *results folder* ([`folder`], [`documents`]) holds the manifest, the summary and a
+//! folder per trial. Programs outside suiro read both; see `docs/records.md`, which is generated
+//! from the types here.
+
+pub mod documents;
+pub mod folder;
+pub mod table;
+pub mod tables;
+
+pub use documents::*;
+pub use folder::{Folder, FolderError};
+pub use table::{Reader, RecordError, Row, Text, Writer};

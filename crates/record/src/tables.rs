@@ -1,0 +1,147 @@
+//! The tables. A column's name ends in its unit; `t_ns` counts nanoseconds from the trial's start on
+//! the host's monotonic clock, which every host of a lab shares. What could not be measured is null.
+
+use crate::table;
+use crate::table::Text;
+
+table! {
+    /// One packet that met a link, in one direction. Written by the link itself: this is the truth
+    /// about what was dropped, marked and delayed, and why.
+    LinkRow = "link" {
+        /// Arrival at the link.
+        t_ns: i64,
+        /// The link's name in the scenario.
+        link: Text,
+        /// `down` (server towards client) or `up`.
+        direction: Text,
+        /// Number of the packet in this direction, from 0; a duplicate bears its original's.
+        packet: i64,
+        /// `PROTOCOL SOURCE:PORT>DESTINATION:PORT`, for example `tcp 10.0.0.1:80>10.0.0.2:40000`.
+        flow: Text,
+        /// Size of the IP packet, headers included, without the Ethernet header.
+        size_bytes: i64,
+        /// Bytes of TCP or UDP payload; null where it is neither.
+        payload_bytes: Option<i64>,
+        /// Bytes in the queue when it arrived, itself and the packet in service excluded.
+        queue_bytes: i64,
+        /// Packets in the queue when it arrived, itself and the packet in service excluded.
+        queue_packets: i64,
+        /// `delivered`, `dropped`, or `queued` (still in the link at the end).
+        verdict: Text,
+        /// Why it was dropped (`loss`, `queue`, `aqm`, `size`, `drain`) or altered (`duplicate`,
+        /// `corrupt`); null for a plain delivery.
+        cause: Option<Text>,
+        /// True if the queue discipline set ECN Congestion Experienced.
+        ecn_marked: bool,
+        /// When it left the queue and went into service; null if it never did.
+        dequeued_ns: Option<i64>,
+        /// When the emulated link delivers it, computed, not measured; null if it does not.
+        scheduled_ns: Option<i64>,
+        /// When it was handed to the receiving host; null if it was not.
+        departed_ns: Option<i64>,
+    }
+}
+
+table! {
+    /// One look at one TCP socket.
+    TcpRow = "tcp" {
+        /// When it was sampled.
+        t_ns: i64,
+        /// The host whose socket it is.
+        host: Text,
+        /// `LOCAL:PORT>REMOTE:PORT`.
+        socket: Text,
+        /// Where the sample comes from: `sock_diag` (polled) or `tcp_probe` (per ACK).
+        source: Text,
+        /// The congestion control's name as the kernel spells it.
+        congestion: Text,
+        /// The congestion state: `open`, `disorder`, `cwr`, `recovery` or `loss`.
+        state: Text,
+        /// Congestion window in bytes: segments × MSS.
+        cwnd_bytes: i64,
+        /// Slow-start threshold in bytes; null while it is still infinite.
+        ssthresh_bytes: Option<i64>,
+        /// Sender maximum segment size.
+        mss_bytes: i64,
+        /// Smoothed round-trip time (RFC 6298).
+        srtt_us: i64,
+        /// Round-trip time variation (RFC 6298).
+        rttvar_us: i64,
+        /// Least round-trip time in the kernel's window; null before the first sample.
+        min_rtt_us: Option<i64>,
+        /// Sent and not yet acknowledged or known lost, in bytes.
+        in_flight_bytes: i64,
+        /// Pacing rate; null where the kernel reports none.
+        pacing_rate_bps: Option<i64>,
+        /// Delivery rate as the kernel estimates it; null where it reports none.
+        delivery_rate_bps: Option<i64>,
+        /// Segments retransmitted since the socket opened.
+        retransmits: i64,
+        /// Payload acknowledged by the peer since the socket opened.
+        acked_bytes: i64,
+        /// Payload received since the socket opened.
+        received_bytes: i64,
+    }
+}
+
+table! {
+    /// One HTTP request of a player.
+    RequestRow = "requests" {
+        /// When the request was sent.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Path and query of the URL.
+        url: Text,
+        /// `manifest`, `init` or `segment`.
+        kind: Text,
+        /// `video` or `audio`; null for a manifest.
+        track: Option<Text>,
+        /// Nominal bit rate of the rung asked for; null for a manifest.
+        rung_bps: Option<i64>,
+        /// Number of the segment; null for others.
+        segment: Option<i64>,
+        /// Media time at which the segment begins; null for others.
+        media_ms: Option<i64>,
+        /// Media duration of the segment; null for others.
+        duration_ms: Option<i64>,
+        /// Bytes of body received.
+        body_bytes: i64,
+        /// First byte of the response's body; null if none came.
+        first_byte_ns: Option<i64>,
+        /// Last byte of the body; null if it never came.
+        done_ns: Option<i64>,
+        /// HTTP status; null if no response came.
+        status: Option<i64>,
+        /// What went wrong; null if nothing did.
+        error: Option<Text>,
+        /// Which try at this object it was, from 1.
+        attempt: i64,
+    }
+}
+
+table! {
+    /// A player's state: a row at every change and at least every 100 ms.
+    PlayerRow = "player" {
+        /// When.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// `starting`, `playing`, `stalled`, `ended` or `failed`.
+        state: Text,
+        /// Media buffered ahead of the playhead.
+        buffer_ms: f64,
+        /// The playhead in media time.
+        position_ms: f64,
+        /// Nominal bit rate of the video rung under the playhead; null before the first frame.
+        rung_bps: Option<i64>,
+        /// Live only: age of the picture under the playhead, from the moment it was captured.
+        latency_ms: Option<f64>,
+        /// Playback speed: 1 is normal, 0 is standing still.
+        speed: f64,
+        /// Stalls so far, start-up not counted.
+        stalls: i64,
+        /// Throughput as the player estimates it; null before the first estimate.
+        estimate_bps: Option<i64>,
+    }
+}

@@ -1,0 +1,1 @@
+//! Scenarios: strict TOML, expanded into a plan of trials.

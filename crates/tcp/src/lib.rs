@@ -1,0 +1,1 @@
+//! TCP as the kernel sees it: congestion control and socket records.

@@ -1,0 +1,1 @@
+//! The live link: packet sockets, timing, self-check.
