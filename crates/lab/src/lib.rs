@@ -1,1 +1,5 @@
-//! Hosts, links and endpoint processes; runs a plan.
+//! The lab: hosts, links and endpoint processes of one trial, and the trials of a plan.
+
+pub mod clock;
+pub mod machine;
+pub mod process;

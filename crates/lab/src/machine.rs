@@ -1,0 +1,79 @@
+//! What a run was made on. Read from the kernel; what cannot be read is left empty.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use suiro_record::Machine;
+
+/// Kernel settings that bear on what a trial measures.
+const SETTINGS: &[&str] = &[
+    "net.core.default_qdisc",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_allowed_congestion_control",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_wmem",
+];
+
+/// Reads the machine's facts.
+pub fn describe() -> Machine {
+    let root = rustix::process::geteuid().is_root();
+    Machine {
+        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        system: value_of("/etc/os-release", "PRETTY_NAME", '=').trim_matches('"').to_owned(),
+        cpu: value_of("/proc/cpuinfo", "model name", ':'),
+        cores: std::thread::available_parallelism()
+            .map_or(0, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
+        memory_bytes: memory_bytes(),
+        clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        privilege: if root { "root" } else { "user" }.to_owned(),
+        settings: settings(),
+    }
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+/// The value after `key` and `separator` on the first line that begins with `key`.
+fn value_of(path: &str, key: &str, separator: char) -> String {
+    let text = read(path);
+    text.lines()
+        .filter_map(|line| line.split_once(separator))
+        .find(|(name, _)| name.trim() == key)
+        .map(|(_, value)| value.trim().to_owned())
+        .unwrap_or_default()
+}
+
+fn memory_bytes() -> u64 {
+    let total = value_of("/proc/meminfo", "MemTotal", ':');
+    let kib: u64 = total.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
+    kib * 1024
+}
+
+fn settings() -> BTreeMap<String, String> {
+    SETTINGS
+        .iter()
+        .filter_map(|name| {
+            let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
+            Some(((*name).to_owned(), text.split_whitespace().collect::<Vec<_>>().join(" ")))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_facts() {
+        let machine = describe();
+        assert!(!machine.kernel.is_empty() && machine.cores > 0 && machine.memory_bytes > 1 << 20);
+    }
+}

@@ -1,0 +1,174 @@
+//! Endpoint processes: started in their host, watched, stopped. Nothing here waits: what happens to
+//! a process arrives as an [`Event`] on one channel.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::Sender;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// Longest line of an endpoint's output that is looked at; the rest of it goes to the log only.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Something that a process did.
+#[derive(Debug)]
+pub enum Event {
+    /// It printed a line on standard output.
+    Line {
+        /// Number of the process.
+        process: usize,
+        /// The line, without its end.
+        text: String,
+    },
+    /// It ended.
+    Exited {
+        /// Number of the process.
+        process: usize,
+        /// How.
+        status: ExitStatus,
+    },
+    /// Somebody asks the trial to end early.
+    Interrupted,
+}
+
+/// A started process.
+#[derive(Debug)]
+pub struct Process {
+    pidfd: OwnedFd,
+    pid: Pid,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `command` with standard output and error going to the file `log`; lines of standard output
+    /// are sent as events too. `process` is the number its events bear.
+    pub fn start(
+        mut command: Command,
+        process: usize,
+        log: &Path,
+        events: &Sender<Event>,
+    ) -> io::Result<Self> {
+        let file = File::create(log)?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file.try_clone()?);
+        let mut child = command.spawn()?;
+        let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let output = child.stdout.take().expect("standard output is piped");
+        let sender = events.clone();
+        std::thread::Builder::new()
+            .name(format!("output-{process}"))
+            .spawn(move || forward(output, file, process, &sender))?;
+        let sender = events.clone();
+        std::thread::Builder::new()
+            .name(format!("wait-{process}"))
+            .spawn(move || wait(child, process, &sender))?;
+        Ok(Self { pidfd, pid, log: log.to_owned() })
+    }
+
+    /// Sends a signal; a process that has ended does not mind.
+    pub fn signal(&self, signal: Signal) {
+        // ESRCH is the only error that a valid pidfd and signal can give: it has ended.
+        let _ = pidfd_send_signal(&self.pidfd, signal);
+    }
+
+    /// Its process id in this PID namespace.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// The last line it wrote to its log that is not empty.
+    pub fn last_words(&self) -> Option<String> {
+        let mut file = File::open(&self.log).ok()?;
+        let length = file.metadata().ok()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(4096))).ok()?;
+        let mut tail = Vec::new();
+        file.read_to_end(&mut tail).ok()?;
+        let text = String::from_utf8_lossy(&tail);
+        text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+    }
+}
+
+fn forward(output: impl Read, mut log: File, process: usize, events: &Sender<Event>) {
+    let mut output = BufReader::new(output);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match output.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        // A full disk costs the log, not the trial.
+        let _ = log.write_all(&line);
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if events.send(Event::Line { process, text }).is_err() {
+            return;
+        }
+    }
+}
+
+fn wait(mut child: Child, process: usize, events: &Sender<Event>) {
+    if let Ok(status) = child.wait() {
+        // The trial may be over already.
+        let _ = events.send(Event::Exited { process, status });
+    }
+}
+
+/// `exit code 3`, `signal 9`.
+pub fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "an unknown end".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn run(script: &str) -> (Vec<String>, ExitStatus, Option<String>) {
+        let dir = tempfile::tempdir().unwrap();
+        let (sender, events) = channel();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let process = Process::start(command, 0, &dir.path().join("log"), &sender).unwrap();
+        drop(sender);
+        let (mut lines, mut ended) = (Vec::new(), None);
+        for event in events {
+            match event {
+                Event::Line { text, .. } => lines.push(text),
+                Event::Exited { status, .. } => ended = Some(status),
+                Event::Interrupted => unreachable!(),
+            }
+        }
+        (lines, ended.expect("it ended"), process.last_words())
+    }
+
+    #[test]
+    fn lines_and_the_end_are_events() {
+        let (lines, status, last) = run("echo one; echo two; echo sorry >&2; echo >&2; exit 3");
+        assert_eq!(lines, ["one", "two"]);
+        assert_eq!(describe(status), "exit code 3");
+        assert!(last == Some("sorry".into()) || last == Some("two".into()), "{last:?}");
+    }
+
+    #[test]
+    fn signals_reach_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (sender, events) = channel();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo ready; exec sleep 1000"]);
+        let process = Process::start(command, 7, &dir.path().join("log"), &sender).unwrap();
+        assert!(matches!(events.recv().unwrap(), Event::Line { process: 7, .. }));
+        process.signal(Signal::KILL);
+        let Event::Exited { process: 7, status } = events.recv().unwrap() else { panic!() };
+        assert_eq!(describe(status), "signal 9");
+        process.signal(Signal::KILL);
+    }
+}
