@@ -1,0 +1,86 @@
+//! Endpoints: the processes that a trial runs in its hosts.
+//!
+//! A kind of endpoint is one module with one struct here, one variant of [`EndpointSpec`] and one
+//! line in [`EndpointSpec::read`]; what it refers to is checked in `check.rs`.
+
+mod command;
+mod origin;
+mod player;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_units::Duration;
+
+pub use command::{Command, Exit, Ready, StopSignal};
+pub use origin::{Mode, Origin};
+pub use player::{Player, Program, Protocol};
+
+/// One process of a trial: who it is, where it runs, and what it does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// Its name: the key below `[endpoints]`; with a host pattern, the key and the host's number.
+    pub name: String,
+    /// The host that it runs in.
+    pub host: String,
+    /// When it is started, counted from the trial's epoch.
+    pub start: Duration,
+    /// What it is.
+    #[serde(flatten)]
+    pub spec: EndpointSpec,
+}
+
+/// What an endpoint is and does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum EndpointSpec {
+    /// Serves media over HTTP as DASH and HLS.
+    Origin(Origin),
+    /// Plays media from an origin, without a screen.
+    Player(Player),
+    /// Any program.
+    Command(Command),
+}
+
+/// Keys that an endpoint of any kind has.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Common {
+    /// Host that it runs in. A trailing `*` starts one on each host whose name begins so:
+    /// `client*` on `client1`, `client2`, …, named after the endpoint and the host's number.
+    pub host: String,
+    /// When it is started, counted from the trial's start. Endpoints that start at the same time
+    /// start in the order of the file, each when the one before is ready.
+    #[serde(default)]
+    pub start: Duration,
+}
+
+impl EndpointSpec {
+    /// Its kind, as written in a scenario and in records.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Origin(_) => "origin",
+            Self::Player(_) => "player",
+            Self::Command(_) => "command",
+        }
+    }
+
+    /// The TCP or UDP port that others reach it at; `None` if it serves nothing.
+    pub const fn port(&self) -> Option<u16> {
+        match self {
+            Self::Origin(origin) => Some(origin.port),
+            Self::Player(_) => None,
+            Self::Command(command) => match command.ready {
+                Ready::Port(port) => Some(port),
+                Ready::AtOnce | Ready::Line(_) => None,
+            },
+        }
+    }
+
+    /// The name of the media that it needs a package of.
+    pub fn media(&self) -> Option<&str> {
+        match self {
+            Self::Origin(origin) => Some(&origin.media),
+            Self::Player(_) | Self::Command(_) => None,
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The `origin`: an HTTP server of media.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_units::Duration;
+
+/// Serves one media package over HTTP/1.1, as DASH and as HLS.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// The media it serves: a name below `[media]`.
+    pub media: String,
+    /// Whether segments appear as time passes, or all are there from the start.
+    pub mode: Mode,
+    /// TCP congestion control of its connections, as the kernel names it (`reno`, `cubic`, `bbr`,
+    /// …). Default: the kernel's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<String>,
+    /// TCP port that it listens at, 1 to 65535. Default: 80.
+    #[serde(default = "http")]
+    pub port: u16,
+    /// Live: how much of the past can still be fetched (`timeShiftBufferDepth`, the playlist's
+    /// length). The stream is as if it had begun this long before the trial. Default: 30 s.
+    #[serde(default = "window")]
+    pub window: Duration,
+}
+
+/// How a stream's segments become available.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Each segment when its last frame has passed, by the wall clock.
+    Live,
+    /// All from the start (video on demand), repeated as often as the trial's duration needs.
+    Vod,
+}
+
+const fn http() -> u16 {
+    80
+}
+
+const fn window() -> Duration {
+    Duration::from_secs(30)
+}

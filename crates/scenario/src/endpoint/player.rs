@@ -1,0 +1,54 @@
+//! The `player`: a client of an origin.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_abr::Algorithm;
+use suiro_units::Duration;
+
+/// Plays the stream of one origin until the trial ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Player {
+    /// The endpoint that it plays from.
+    pub origin: String,
+    /// How it asks for the stream.
+    pub protocol: Protocol,
+    /// The program that plays. Default: `suiro`.
+    #[serde(default, rename = "player")]
+    pub program: Program,
+    /// How it chooses rungs of the ladder.
+    pub abr: Algorithm,
+    /// Most media that it holds ahead of the playout clock. Default: 12 s.
+    #[serde(default = "buffer")]
+    pub buffer: Duration,
+    /// Live only: how far behind the live edge it plays. Default: three segments, the advice of
+    /// RFC 8216 §6.3.3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_latency: Option<Duration>,
+    /// Whether what was played is written to a file in the trial's folder.
+    #[serde(default)]
+    pub save: bool,
+}
+
+/// A streaming protocol over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// MPEG-DASH: ISO/IEC 23009-1.
+    Dash,
+    /// HTTP Live Streaming: RFC 8216.
+    Hls,
+}
+
+/// A program that plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Program {
+    /// suiro's own headless player.
+    #[default]
+    Suiro,
+}
+
+const fn buffer() -> Duration {
+    Duration::from_secs(12)
+}

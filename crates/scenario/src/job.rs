@@ -1,0 +1,39 @@
+//! What an endpoint process is handed: `JOB.json`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use suiro_units::{Duration, Seed};
+
+use crate::Endpoint;
+
+/// Everything one endpoint process needs to know; written as JSON, read by `suiro endpoint`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The endpoint: its name, host and what it does.
+    pub endpoint: Endpoint,
+    /// CLOCK_MONOTONIC at the trial's epoch, `t_ns` = 0. It may lie in the future.
+    pub epoch_monotonic_ns: u64,
+    /// CLOCK_REALTIME at the same instant, since the Unix epoch: what live media counts from.
+    pub epoch_realtime_ns: u64,
+    /// How long the trial measures, from the epoch.
+    pub duration: Duration,
+    /// The trial's folder, for records (`TABLE.NAME.parquet`).
+    pub dir: PathBuf,
+    /// The package of [`crate::EndpointSpec::media`]; `None` if it needs none.
+    pub media: Option<PathBuf>,
+    /// Every endpoint of the trial, by name.
+    pub peers: BTreeMap<String, Peer>,
+    /// Where this endpoint's chance starts from: its own in each trial.
+    pub seed: Seed,
+}
+
+/// Where an endpoint is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Name of its host, which resolves in every host of the trial.
+    pub host: String,
+    /// Port that it serves at; `None` if it serves nothing.
+    pub port: Option<u16>,
+}

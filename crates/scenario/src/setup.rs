@@ -1,0 +1,68 @@
+//! What one cell of a scenario says, typed and resolved: all that is needed to run it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_link::LinkConfig;
+use suiro_media::MediaSpec;
+use suiro_units::Duration;
+
+use crate::Endpoint;
+
+/// The content of one cell. Everything it names exists: hosts, links, media, origins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// How long a trial measures.
+    pub duration: Duration,
+    /// Hosts and the links between them.
+    pub topology: Topology,
+    /// The media that endpoints serve, by name.
+    pub media: BTreeMap<String, MediaSpec>,
+    /// The endpoints in the order of their start.
+    pub endpoints: Vec<Endpoint>,
+    /// What is recorded.
+    pub record: RecordOptions,
+}
+
+/// Hosts and the links between them. Connected: every host reaches every other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Topology {
+    /// Names of the hosts; the order gives the addresses.
+    pub hosts: Vec<String>,
+    /// The links.
+    pub links: Vec<Link>,
+}
+
+/// A cable between two hosts. Down is from `from` to `to`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Its name: the key below `[links]`; of a plain cable, `FROM-TO`.
+    pub name: String,
+    /// The host at its upper end, the server's side.
+    pub from: String,
+    /// The host at its lower end, the client's side.
+    pub to: String,
+    /// What the link does to packets; `None` for a plain cable, which does nothing to them.
+    pub config: Option<LinkConfig>,
+    /// Largest IP packet in bytes, 1280 (the least of IPv6, RFC 8200 §5) to 9000.
+    pub mtu: u16,
+}
+
+/// What is recorded beside what endpoints record themselves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecordOptions {
+    /// The `link` table: a row per packet of every emulated link. Default: true.
+    pub link: bool,
+    /// The `tcp` table: the state of every TCP socket of every host. Default: true.
+    pub tcp: bool,
+    /// How often sockets are sampled, 1 ms to 1 s. Default: 10 ms.
+    pub tcp_interval: Duration,
+}
+
+impl Default for RecordOptions {
+    fn default() -> Self {
+        Self { link: true, tcp: true, tcp_interval: Duration::from_millis(10) }
+    }
+}
