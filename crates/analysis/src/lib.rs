@@ -1,1 +1,54 @@
-//! Records to summaries to findings, pure.
+//! Records to metrics, series and comparisons, pure: no file, no clock, no chance.
+//!
+//! [`summarise`] turns one trial's [`Records`] into flat metrics, whose names, units and meanings
+//! stand in the [`CATALOGUE`]; [`timeline`] turns them into uniform time series; [`compare`] joins the
+//! repetitions of each cell with confidence intervals.
+//!
+//! # Conventions
+//!
+//! - *The trial* is the time from `t_ns` = 0 to `duration_s`; what lies outside is not counted.
+//! - A *mean* of something sampled (window, round-trip time, buffer) is weighted by time: a sample
+//!   stands until the next one of the same socket or player.
+//! - A *percentile* is the least value that is not exceeded in at least that share of the time (or of
+//!   the packets): the inverse of the distribution function, no interpolation, so it is always a
+//!   value that occurred.
+//! - What could not be measured is `None`, never zero.
+
+mod bins;
+mod catalogue;
+mod compare;
+mod held;
+mod link;
+mod player;
+mod stats;
+mod summary;
+mod tcp;
+mod timeline;
+
+pub use catalogue::{Better, CATALOGUE, Metric, describe, documentation};
+pub use compare::{CellSummary, compare};
+pub use stats::{Distribution, Spread};
+pub use summary::summarise;
+pub use timeline::{Panel, Series, Style, Timeline, timeline};
+
+use suiro_record::Trial;
+use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
+
+/// The rows of one trial, in any order.
+#[derive(Debug, Clone, Default)]
+pub struct Records {
+    /// Packets that met a link.
+    pub link: Vec<LinkRow>,
+    /// Looks at TCP sockets.
+    pub tcp: Vec<TcpRow>,
+    /// Requests of players.
+    pub requests: Vec<RequestRow>,
+    /// States of players.
+    pub player: Vec<PlayerRow>,
+}
+
+/// A trial's duration in nanoseconds; 0 if it is not a positive finite number.
+fn duration_ns(trial: &Trial) -> i64 {
+    let ns = trial.duration_s * 1e9;
+    if ns.is_finite() && ns > 0.0 { ns as i64 } else { 0 }
+}

@@ -1,0 +1,314 @@
+//! Every metric: its name, unit, meaning and how it is computed, in one table.
+
+use crate::link::Direction;
+use crate::player::Player;
+use crate::stats::Distribution;
+use crate::tcp::{Senders, srtt_ms};
+
+/// Which way a metric is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// The more the better.
+    Higher,
+    /// The less the better.
+    Lower,
+    /// Neither: it describes.
+    Neither,
+}
+
+/// One metric of the catalogue.
+#[derive(Clone, Copy)]
+pub struct Metric {
+    /// What it belongs to: `flow`, `tcp`, `player`, `video`, `media`, `requests` or `link`.
+    pub family: &'static str,
+    /// Its name within the family; ends in its unit.
+    pub field: &'static str,
+    /// A few words for tables and figures.
+    pub label: &'static str,
+    /// `bit/s`, `B`, `s`, `ms`, `µs`, `ratio`, `cores`, or empty for counts.
+    pub unit: &'static str,
+    /// Which way it is good.
+    pub better: Better,
+    /// Significant digits worth showing.
+    pub digits: u8,
+    /// True for what a short table shows.
+    pub main: bool,
+    /// What it means, precisely.
+    pub doc: &'static str,
+    pub(crate) of: Of,
+}
+
+/// What a metric is computed from.
+#[derive(Clone, Copy)]
+pub(crate) enum Of {
+    /// All directions of all links.
+    Links(fn(&[Direction]) -> Option<f64>),
+    Direction(fn(&Direction) -> Option<f64>),
+    Senders(fn(&Senders) -> Option<f64>),
+    Player(fn(&Player) -> Option<f64>),
+}
+
+impl std::fmt::Debug for Metric {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{} [{}]", self.family, self.field, self.unit)
+    }
+}
+
+macro_rules! catalogue {
+    ($($(#[main $($main:tt)?])? $family:ident . $field:ident [$unit:literal, $better:ident, $digits:literal]
+        $label:literal, $doc:literal, $of:ident($value:expr);)+) => {
+        &[$(Metric {
+            family: stringify!($family),
+            field: stringify!($field),
+            label: $label,
+            unit: $unit,
+            better: Better::$better,
+            digits: $digits,
+            main: catalogue!(@main $($($main)? yes)?),
+            doc: $doc,
+            of: Of::$of($value),
+        }),+]
+    };
+    (@main yes) => { true };
+    (@main) => { false };
+}
+
+const MS_PER_S: f64 = 1e3;
+
+/// Every metric, in the order of a report.
+///
+/// In a summary the name is `FAMILY.FIELD`; of a link `link.DIRECTION.FIELD`, or
+/// `link.NAME.DIRECTION.FIELD` if the trial has several links. Where several players took part,
+/// `player.FIELD` is their mean and `player.NAME.FIELD` each one's (so for `video`, `media`,
+/// `requests`); where several hosts send, `tcp.FIELD` is over all their sockets and
+/// `tcp.HOST.FIELD` over each one's.
+pub const CATALOGUE: &[Metric] = catalogue! {
+    #[main] flow.goodput_mean_bps ["bit/s", Higher, 3] "Goodput",
+        "TCP and UDP payload that the links delivered in the down direction within the trial, over \
+         the trial's duration. A byte that crosses several links counts on each; copies that a link \
+         made do not count; a byte that TCP needlessly sent twice does.",
+        Links(goodput);
+
+    #[main] video.bitrate_mean_bps ["bit/s", Higher, 3] "Video bit rate",
+        "Nominal bit rate of the rung under the playhead, over the time in which the picture moved.",
+        Player(|p| p.playing(|row| row.rung_bps.map(|bps| bps as f64)).mean());
+    #[main] player.startup_s ["s", Lower, 3] "Start-up",
+        "From the player's first record to the first moving picture; null if there was none.",
+        Player(|p| p.startup_s());
+    #[main] player.stalls ["", Lower, 3] "Stalls",
+        "Interruptions after playback began.",
+        Player(|p| p.stalls());
+    #[main] player.stall_s ["s", Lower, 3] "Stalled",
+        "Time spent waiting after playback began.",
+        Player(|p| p.stall_s());
+    player.stall_ratio ["ratio", Lower, 3] "Stalled share",
+        "Time spent waiting after playback began, as a share of that and the time played.",
+        Player(|p| p.stall_ratio());
+    player.played_s ["s", Higher, 3] "Played",
+        "Time in which the picture moved.",
+        Player(|p| p.played_s());
+    #[main] player.switches ["", Lower, 3] "Rung switches",
+        "Changes of the rung under the playhead.",
+        Player(|p| p.switches());
+    #[main] player.buffer_mean_s ["s", Neither, 3] "Buffer",
+        "Media buffered ahead of the playhead, mean over the time played or stalled.",
+        Player(|p| p.watched(|row| Some(row.buffer_ms / MS_PER_S)).mean());
+    #[main] media.latency_p50_ms ["ms", Lower, 4] "Latency, median",
+        "Live only: age of the picture under the playhead since it was captured, median over the \
+         time played or stalled.",
+        Player(|p| latency(p).percentile(0.5));
+    media.latency_p95_ms ["ms", Lower, 4] "Latency, 95 %",
+        "Live only: 95th percentile of the age of the picture.",
+        Player(|p| latency(p).percentile(0.95));
+    media.latency_p99_ms ["ms", Lower, 4] "Latency, 99 %",
+        "Live only: 99th percentile of the age of the picture.",
+        Player(|p| latency(p).percentile(0.99));
+    requests.failed ["", Lower, 3] "Failed requests",
+        "HTTP requests that failed or were answered with a status of 400 or more.",
+        Player(|p| p.failed_requests());
+    requests.first_byte_p50_ms ["ms", Lower, 3] "First byte, median",
+        "From sending the request for a segment to the first byte of its body, median.",
+        Player(|p| p.segment_times(|row| row.first_byte_ns).percentile(0.5));
+    requests.segment_p95_ms ["ms", Lower, 4] "Segment download, 95 %",
+        "From sending the request for a segment to its last byte, 95th percentile.",
+        Player(|p| p.segment_times(|row| row.done_ns).percentile(0.95));
+
+    #[main] tcp.cwnd_mean_bytes ["B", Neither, 3] "Congestion window",
+        "Congestion window of the sockets that carry media (more acknowledged than received, and at \
+         least 1 % of what the busiest such socket had acknowledged), mean over time.",
+        Senders(|s| s.over_time(|row| Some(row.cwnd_bytes as f64)).mean());
+    tcp.cwnd_max_bytes ["B", Neither, 3] "Congestion window, greatest",
+        "Greatest congestion window of the sockets that carry media.",
+        Senders(|s| s.over_time(|row| Some(row.cwnd_bytes as f64)).max());
+    #[main] tcp.srtt_mean_ms ["ms", Lower, 3] "RTT",
+        "Smoothed round-trip time (RFC 6298) at the sockets that carry media, mean over time.",
+        Senders(|s| s.over_time(srtt_ms).mean());
+    tcp.srtt_p95_ms ["ms", Lower, 3] "RTT, 95 %",
+        "95th percentile over time of the smoothed round-trip time.",
+        Senders(|s| s.over_time(srtt_ms).percentile(0.95));
+    tcp.srtt_min_ms ["ms", Lower, 3] "RTT, least",
+        "Least smoothed round-trip time.",
+        Senders(|s| s.over_time(srtt_ms).min());
+    tcp.rtt_min_ms ["ms", Lower, 3] "Unsmoothed RTT, least",
+        "Least round-trip time that the kernel measured, not smoothed.",
+        Senders(|s| s.over_time(|row| row.min_rtt_us.map(|us| us as f64 / MS_PER_S)).min());
+    #[main] tcp.retransmits ["", Lower, 3] "Retransmits",
+        "Segments that the sockets that carry media sent again.",
+        Senders(|s| Some(s.sockets.iter().map(|socket| socket.retransmits as f64).sum()));
+    tcp.in_flight_mean_bytes ["B", Neither, 3] "In flight",
+        "Payload sent and neither acknowledged nor known lost, mean over time.",
+        Senders(|s| s.over_time(|row| Some(row.in_flight_bytes as f64)).mean());
+    tcp.acked_mean_bps ["bit/s", Higher, 3] "Acknowledged",
+        "Payload that the receivers acknowledged, over the trial's duration: goodput as TCP sees it.",
+        Senders(acked_bps);
+    tcp.sockets ["", Neither, 3] "Media sockets",
+        "Sockets that carry media.",
+        Senders(|s| Some(s.sockets.len() as f64));
+
+    #[main] link.loss_ratio ["ratio", Lower, 3] "Loss",
+        "Packets that the link dropped, for any cause, as a share of those dropped and delivered. \
+         Packets still in the link at the end count as neither.",
+        Direction(|d| d.loss_ratio(&[]));
+    link.loss_random_ratio ["ratio", Lower, 3] "Loss, random",
+        "Packets that the loss model dropped, as a share of those dropped and delivered.",
+        Direction(|d| d.loss_ratio(&["loss"]));
+    link.loss_queue_ratio ["ratio", Lower, 3] "Loss, queue",
+        "Packets dropped because the queue was full or by active queue management, as a share of \
+         those dropped and delivered.",
+        Direction(|d| d.loss_ratio(&["queue", "aqm"]));
+    link.ecn_ratio ["ratio", Neither, 3] "ECN marks",
+        "Packets that the queue discipline marked Congestion Experienced, as a share of those \
+         delivered.",
+        Direction(ecn_ratio);
+    link.throughput_mean_bps ["bit/s", Higher, 3] "Throughput",
+        "IP packets delivered, headers included, over the trial's duration.",
+        Direction(|d| d.per_second(d.delivered().map(|(_, r)| r.size_bytes as f64 * 8.0).sum()));
+    link.payload_mean_bps ["bit/s", Higher, 3] "Payload",
+        "TCP and UDP payload delivered, over the trial's duration.",
+        Direction(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
+    link.served_bps ["bit/s", Neither, 3] "Rate when busy",
+        "The rate at which the link served packets while one was always waiting: what the link's \
+         rate was when it mattered. Null if no packet ever waited.",
+        Direction(|d| d.served_bps());
+    #[main] link.utilisation ["ratio", Higher, 3] "Utilisation",
+        "Share of the trial in which the link was serving a packet, from the packets' times of \
+         service. Null if no packet ever waited, because then its rate is not known.",
+        Direction(|d| d.utilisation());
+    link.queue_delay_mean_ms ["ms", Lower, 3] "Queueing delay",
+        "From a packet's arrival at the link to the start of its service, mean over packets.",
+        Direction(|d| d.queue_delays().mean());
+    #[main] link.queue_delay_p95_ms ["ms", Lower, 3] "Queueing delay, 95 %",
+        "From a packet's arrival at the link to the start of its service, 95th percentile.",
+        Direction(|d| d.queue_delays().percentile(0.95));
+    link.delay_mean_ms ["ms", Lower, 3] "One-way delay",
+        "From a packet's arrival at the link to its delivery, mean over packets delivered.",
+        Direction(|d| d.one_way_delays().mean());
+    link.delay_p95_ms ["ms", Lower, 3] "One-way delay, 95 %",
+        "From a packet's arrival at the link to its delivery, 95th percentile.",
+        Direction(|d| d.one_way_delays().percentile(0.95));
+    link.queue_max_bytes ["B", Lower, 3] "Queue, greatest",
+        "Most bytes that a packet found waiting before it.",
+        Direction(|d| Distribution::equal(d.rows.iter().map(|r| r.queue_bytes as f64)).max());
+    link.unaccounted ["", Lower, 3] "Lost by the emulator",
+        "Packets that the emulator itself lost. Must be 0.",
+        Direction(|d| d.totals.map(|totals| totals.unaccounted as f64));
+    link.lateness_p50_us ["µs", Lower, 3] "Emulator lateness, median",
+        "Actual less scheduled delivery, median over packets.",
+        Direction(|d| d.totals?.lateness.p50_us);
+    link.lateness_p99_us ["µs", Lower, 3] "Emulator lateness, 99 %",
+        "Actual less scheduled delivery, 99th percentile.",
+        Direction(|d| d.totals?.lateness.p99_us);
+    link.lateness_max_us ["µs", Lower, 3] "Emulator lateness, worst",
+        "Actual less scheduled delivery, worst packet.",
+        Direction(|d| d.totals?.lateness.max_us);
+    link.emulator_cores ["cores", Lower, 3] "Emulator's CPU",
+        "Share of one core that the emulator took for the whole link, both directions.",
+        Direction(|d| d.totals?.cpu_cores);
+};
+
+fn goodput(links: &[Direction]) -> Option<f64> {
+    let down: Vec<&Direction> =
+        links.iter().filter(|d| d.direction == "down" && !d.rows.is_empty()).collect();
+    let rates = down.iter().map(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
+    let rates: Option<Vec<f64>> = rates.collect();
+    rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum())
+}
+
+fn latency(player: &Player) -> Distribution {
+    player.watched(|row| row.latency_ms)
+}
+
+fn acked_bps(senders: &Senders) -> Option<f64> {
+    let bytes: f64 = senders.sockets.iter().map(|socket| socket.acked_bytes as f64).sum();
+    let bps = bytes * 8e9 / senders.duration_ns as f64;
+    bps.is_finite().then_some(bps)
+}
+
+fn ecn_ratio(direction: &Direction) -> Option<f64> {
+    let (mut marked, mut all) = (0u32, 0u32);
+    for (_, row) in direction.delivered() {
+        all += 1;
+        marked += u32::from(row.ecn_marked);
+    }
+    (all > 0).then(|| f64::from(marked) / f64::from(all))
+}
+
+/// The catalogue's entry of a summary's metric, and the words that set this one apart from others of
+/// the same kind: `link.down.loss_ratio` is `loss_ratio`, `down`. `None` if it is not ours.
+pub fn describe(name: &str) -> Option<(&'static Metric, String)> {
+    let (family, rest) = name.split_once('.')?;
+    let (instance, field) = rest.rsplit_once('.').unwrap_or(("", rest));
+    let metric = CATALOGUE.iter().find(|m| m.family == family && m.field == field)?;
+    let instance = match instance.rsplit_once('.') {
+        Some((link, direction)) if family == "link" => format!("{link} {direction}"),
+        _ => instance.to_owned(),
+    };
+    Some((metric, instance))
+}
+
+/// The catalogue as a Markdown table.
+pub fn documentation() -> String {
+    let mut text = String::from("| metric | unit | meaning |\n|---|---|---|\n");
+    for metric in CATALOGUE {
+        let place = if metric.family == "link" { ".DIRECTION" } else { "" };
+        let Metric { family, field, unit, doc, .. } = metric;
+        text.push_str(&format!("| `{family}{place}.{field}` | {unit} | {doc} |\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_end_in_their_unit() {
+        let mut names: Vec<_> = CATALOGUE.iter().map(|m| (m.family, m.field)).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        for metric in CATALOGUE {
+            let suffix = match metric.unit {
+                "bit/s" => "_bps",
+                "B" => "_bytes",
+                "s" => "_s",
+                "ms" => "_ms",
+                "µs" => "_us",
+                "cores" => "_cores",
+                _ => continue,
+            };
+            assert!(metric.field.ends_with(suffix), "{metric:?}");
+        }
+    }
+
+    #[test]
+    fn instances_are_described() {
+        let instance = |name| describe(name).map(|(m, instance)| (m.field, instance));
+        assert_eq!(instance("link.down.loss_ratio"), Some(("loss_ratio", "down".into())));
+        assert_eq!(instance("link.a.b.up.loss_ratio"), Some(("loss_ratio", "a.b up".into())));
+        assert_eq!(instance("player.stall_s"), Some(("stall_s", String::new())));
+        assert_eq!(instance("player.viewer1.stall_s"), Some(("stall_s", "viewer1".into())));
+        assert_eq!(instance("player.nonsense"), None);
+    }
+}

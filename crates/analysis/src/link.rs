@@ -1,0 +1,189 @@
+//! One direction of one link, as its own record tells it.
+
+use std::collections::BTreeMap;
+
+use suiro_record::tables::LinkRow;
+use suiro_record::{LinkTotals, Trial};
+
+use crate::held::Stretch;
+use crate::stats::Distribution;
+use crate::{Records, duration_ns};
+
+const DELIVERED: &str = "delivered";
+const DROPPED: &str = "dropped";
+
+/// One direction of one link.
+pub(crate) struct Direction<'a> {
+    /// `link.down` or `link.up` if the trial has one link, else `link.NAME.down`.
+    pub prefix: String,
+    /// `down` or `up`.
+    pub direction: &'a str,
+    /// In order of arrival.
+    pub rows: Vec<&'a LinkRow>,
+    /// What the emulator counted.
+    pub totals: Option<&'a LinkTotals>,
+    /// Sizes in service and how long, sorted; only stretches in which the link was never idle.
+    pub service: Vec<Stretch<f64>>,
+    /// How long the link was serving; `None` if no packet ever had to wait.
+    pub busy_ns: Option<f64>,
+    /// The trial's length.
+    pub duration_ns: i64,
+}
+
+/// Every direction of every link, sorted by link, down before up.
+pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Direction<'a>> {
+    let mut found: BTreeMap<(&str, &str), Vec<&LinkRow>> = BTreeMap::new();
+    for totals in &trial.links {
+        found.entry((&totals.link, &totals.direction)).or_default();
+    }
+    for row in &records.link {
+        found.entry((&row.link, &row.direction)).or_default().push(row);
+    }
+    let mut links: Vec<&str> = found.keys().map(|(link, _)| *link).collect();
+    links.dedup();
+    let one = links.len() == 1;
+    let directions = found.into_iter().map(|((link, direction), mut rows)| {
+        rows.sort_by_key(|row| row.t_ns);
+        let prefix =
+            if one { format!("link.{direction}") } else { format!("link.{link}.{direction}") };
+        let totals = trial.links.iter().find(|t| t.link == link && t.direction == direction);
+        let (service, busy_ns) = service(&rows);
+        let duration_ns = duration_ns(trial);
+        Direction { prefix, direction, rows, totals, service, busy_ns, duration_ns }
+    });
+    directions.collect()
+}
+
+/// When the row's packet reached the receiving host; `None` if it did not.
+///
+/// A link in virtual time hands nothing over: there the computed delivery counts.
+fn arrived_ns(row: &LinkRow) -> Option<i64> {
+    (&*row.verdict == DELIVERED).then_some(row.departed_ns.or(row.scheduled_ns)).flatten()
+}
+
+fn is_duplicate(row: &LinkRow) -> bool {
+    row.cause.as_deref() == Some("duplicate")
+}
+
+impl<'a> Direction<'a> {
+    /// Rows of packets that reached the receiving host within the trial, and when.
+    pub fn delivered(&self) -> impl Iterator<Item = (i64, &'a LinkRow)> {
+        let end = self.duration_ns;
+        let arrived = self.rows.iter().filter_map(|row| Some((arrived_ns(row)?, *row)));
+        arrived.filter(move |(t_ns, _)| (0..end).contains(t_ns))
+    }
+
+    /// Payload delivered and when, copies that the link itself made left out.
+    pub fn payload(&self) -> impl Iterator<Item = (i64, f64)> {
+        self.delivered()
+            .filter(|(_, row)| !is_duplicate(row))
+            .map(|(t_ns, row)| (t_ns, row.payload_bytes.unwrap_or(0) as f64))
+    }
+
+    /// Packets dropped and when they arrived; those still in the link at the end are not.
+    pub fn dropped(&self) -> impl Iterator<Item = &'a LinkRow> {
+        let lost =
+            |row: &&&LinkRow| &*row.verdict == DROPPED && row.cause.as_deref() != Some("drain");
+        self.rows.iter().filter(lost).copied()
+    }
+
+    /// The share of packets dropped for one of `causes` (all if empty); `None` without packets.
+    pub fn loss_ratio(&self, causes: &[&str]) -> Option<f64> {
+        let of_interest = |cause: &str| causes.is_empty() || causes.contains(&cause);
+        let (dropped, rest) = match self.totals {
+            Some(totals) => {
+                let counted = totals.dropped.iter().filter(|(cause, _)| *cause != "drain");
+                let all: u64 = counted.clone().map(|(_, n)| n).sum();
+                let dropped: u64 = counted.filter(|(c, _)| of_interest(c)).map(|(_, n)| n).sum();
+                (
+                    dropped as f64,
+                    all as f64 - dropped as f64 + totals.delivered as f64
+                        - totals.duplicated as f64,
+                )
+            }
+            None => {
+                let cause = |row: &&LinkRow| of_interest(row.cause.as_deref().unwrap_or_default());
+                let dropped = self.dropped().filter(cause).count() as f64;
+                let originals = |row: &&&LinkRow| &*row.verdict == DELIVERED && !is_duplicate(row);
+                let delivered = self.rows.iter().filter(originals).count() as f64;
+                (dropped, self.dropped().count() as f64 - dropped + delivered)
+            }
+        };
+        let settled = dropped + rest;
+        (settled > 0.0).then(|| dropped / settled)
+    }
+
+    /// Time between arrival and start of service, in milliseconds, per packet that was served.
+    pub fn queue_delays(&self) -> Distribution {
+        let wait = |row: &&LinkRow| Some(since(row.dequeued_ns?, row.t_ns));
+        Distribution::equal(self.rows.iter().filter_map(wait))
+    }
+
+    /// Time between arrival and delivery, in milliseconds, per packet delivered.
+    pub fn one_way_delays(&self) -> Distribution {
+        Distribution::equal(self.delivered().map(|(t_ns, row)| since(t_ns, row.t_ns)))
+    }
+
+    /// The rate at which the link served while it was never idle, in bit/s: its bottleneck rate.
+    pub fn served_bps(&self) -> Option<f64> {
+        let bits: f64 = self.service.iter().map(|s| s.value * 8.0).sum();
+        let ns: f64 = self.service.iter().map(Stretch::length_ns).sum();
+        (ns > 0.0).then(|| bits * 1e9 / ns)
+    }
+
+    /// The share of the trial in which the link was serving; `None` if no packet ever waited.
+    pub fn utilisation(&self) -> Option<f64> {
+        let share = self.busy_ns? / self.duration_ns as f64;
+        share.is_finite().then(|| share.clamp(0.0, 1.0))
+    }
+
+    /// `amount` per second of trial.
+    pub fn per_second(&self, amount: f64) -> Option<f64> {
+        let rate = amount * 1e9 / self.duration_ns as f64;
+        rate.is_finite().then_some(rate)
+    }
+}
+
+/// From `from_ns` to `to_ns`, in milliseconds.
+pub(crate) fn since(to_ns: i64, from_ns: i64) -> f64 {
+    to_ns.saturating_sub(from_ns) as f64 / 1e6
+}
+
+/// When the link was serving, from the packets alone.
+///
+/// A packet that waited went into service the moment the one before it left, so the link was busy
+/// all the time between the two starts of service, with the earlier packet. From one that did not
+/// wait nothing follows; then the earlier packet's service is taken to have lasted its size over
+/// the rate last seen, at most until the next start.
+fn service(rows: &[&LinkRow]) -> (Vec<Stretch<f64>>, Option<f64>) {
+    let originals = rows.iter().filter(|row| !is_duplicate(row));
+    let mut served: Vec<(i64, i64, f64)> = originals
+        .filter_map(|row| Some((row.dequeued_ns?, row.t_ns, row.size_bytes as f64)))
+        .collect();
+    served.sort_by_key(|(dequeued, arrived, _)| (*dequeued, *arrived));
+    let mut stretches = Vec::new();
+    let (mut busy, mut idle_after) = (0.0, Vec::new());
+    let mut rate: Option<f64> = None;
+    for pair in served.windows(2) {
+        let [(from_ns, _, size), (to_ns, arrived_ns, _)] = pair else { continue };
+        let length = to_ns.saturating_sub(*from_ns) as f64;
+        if to_ns > arrived_ns && length > 0.0 {
+            stretches.push(Stretch { from_ns: *from_ns, to_ns: *to_ns, value: *size });
+            busy += length;
+            rate = Some(size / length);
+        } else {
+            idle_after.push((*size, rate, length));
+        }
+    }
+    if let Some((_, _, size)) = served.last() {
+        idle_after.push((*size, rate, f64::INFINITY));
+    }
+    let first = stretches.first().map(|s| s.value / s.length_ns());
+    for (size, rate, at_most) in idle_after {
+        if let Some(rate) = rate.or(first).filter(|rate| *rate > 0.0) {
+            busy += (size / rate).min(at_most);
+        }
+    }
+    let seen = !stretches.is_empty();
+    (stretches, seen.then_some(busy))
+}

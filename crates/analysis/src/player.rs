@@ -1,0 +1,154 @@
+//! Players: what their viewers had.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suiro_record::Trial;
+use suiro_record::tables::{PlayerRow, RequestRow};
+
+use crate::held::{Stretch, distribution, hold, total_ns};
+use crate::stats::Distribution;
+use crate::{Records, duration_ns};
+
+/// A player writes a row at least this often, so its last row stands no longer.
+const PERIOD_NS: i64 = 100_000_000;
+
+/// One player.
+pub(crate) struct Player<'a> {
+    /// The endpoint's name in the scenario.
+    pub name: &'a str,
+    /// Its states and how long each stood.
+    pub states: Vec<Stretch<&'a PlayerRow>>,
+    /// Its states, in order, all of them.
+    pub rows: Vec<&'a PlayerRow>,
+    /// Its requests, in order.
+    pub requests: Vec<&'a RequestRow>,
+}
+
+/// Every player, by name.
+pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>> {
+    let mut rows: BTreeMap<&str, Vec<&PlayerRow>> = BTreeMap::new();
+    let mut requests: BTreeMap<&str, Vec<&RequestRow>> = BTreeMap::new();
+    for row in &records.player {
+        rows.entry(&row.endpoint).or_default().push(row);
+    }
+    for row in &records.requests {
+        requests.entry(&row.endpoint).or_default().push(row);
+    }
+    let names: BTreeSet<&str> = rows.keys().chain(requests.keys()).copied().collect();
+    let end_ns = duration_ns(trial);
+    let players = names.into_iter().map(|name| {
+        let mut rows = rows.remove(name).unwrap_or_default();
+        rows.sort_by_key(|row| row.t_ns);
+        let mut requests = requests.remove(name).unwrap_or_default();
+        requests.sort_by_key(|row| row.t_ns);
+        let last_ns = rows.last().map_or(0, |row| row.t_ns.saturating_add(PERIOD_NS));
+        let states = hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns);
+        Player { name, states, rows, requests }
+    });
+    players.collect()
+}
+
+fn is(row: &PlayerRow, state: &str) -> bool {
+    &*row.state == state
+}
+
+/// True once a picture was shown and before the end: the viewer is watching, or waiting.
+fn is_watched(row: &PlayerRow) -> bool {
+    is(row, "playing") || is(row, "stalled")
+}
+
+impl Player<'_> {
+    /// From the player's first row to the first picture, in seconds; `None` if there was none.
+    pub fn startup_s(&self) -> Option<f64> {
+        let begun = self.rows.first()?.t_ns;
+        let playing = self.rows.iter().find(|row| is(row, "playing"))?.t_ns;
+        Some(playing.saturating_sub(begun) as f64 / 1e9)
+    }
+
+    /// Interruptions; `None` if playback never began.
+    pub fn stalls(&self) -> Option<f64> {
+        self.startup_s()?;
+        self.rows.iter().map(|row| row.stalls).max().map(|stalls| stalls as f64)
+    }
+
+    /// Seconds spent in `state`; `None` if playback never began.
+    fn seconds_in(&self, state: &str) -> Option<f64> {
+        self.startup_s()?;
+        Some(total_ns(&self.states, |row| is(row, state)) / 1e9)
+    }
+
+    /// Seconds spent waiting after playback began.
+    pub fn stall_s(&self) -> Option<f64> {
+        self.seconds_in("stalled")
+    }
+
+    /// Seconds of moving picture.
+    pub fn played_s(&self) -> Option<f64> {
+        self.seconds_in("playing")
+    }
+
+    /// Waiting as a share of watching; `None` if playback never began.
+    pub fn stall_ratio(&self) -> Option<f64> {
+        let (stalled, played) = (self.stall_s()?, self.played_s()?);
+        let watched = stalled + played;
+        (watched > 0.0).then(|| stalled / watched)
+    }
+
+    /// Changes of rung under the playhead; `None` if no rung was shown.
+    pub fn switches(&self) -> Option<f64> {
+        let mut rungs: Vec<i64> = self.rows.iter().filter_map(|row| row.rung_bps).collect();
+        rungs.dedup();
+        rungs.len().checked_sub(1).map(|switches| switches as f64)
+    }
+
+    /// What `value` makes of the states in which somebody watches, over time.
+    pub fn watched(&self, value: impl Fn(&PlayerRow) -> Option<f64>) -> Distribution {
+        let watched = self.states.iter().filter(|state| is_watched(state.value));
+        distribution(watched, |row| value(row))
+    }
+
+    /// What `value` makes of the states in which the picture moves, over time.
+    pub fn playing(&self, value: impl Fn(&PlayerRow) -> Option<f64>) -> Distribution {
+        let playing = self.states.iter().filter(|state| is(state.value, "playing"));
+        distribution(playing, |row| value(row))
+    }
+
+    /// The stretches of `value`, for bins.
+    pub fn stretches(
+        &self,
+        value: impl Fn(&PlayerRow) -> Option<f64>,
+    ) -> impl Iterator<Item = Stretch<f64>> {
+        self.states.iter().filter_map(move |state| {
+            let value = value(state.value)?;
+            Some(Stretch { from_ns: state.from_ns, to_ns: state.to_ns, value })
+        })
+    }
+
+    /// When the player stood still after it began, as stretches of time that do not touch.
+    pub fn stall_spans(&self) -> Vec<(i64, i64)> {
+        let mut spans: Vec<(i64, i64)> = Vec::new();
+        for state in self.states.iter().filter(|state| is(state.value, "stalled")) {
+            match spans.last_mut() {
+                Some(last) if last.1 == state.from_ns => last.1 = state.to_ns,
+                _ => spans.push((state.from_ns, state.to_ns)),
+            }
+        }
+        spans
+    }
+
+    /// Requests that failed or were answered with an error; `None` without requests.
+    pub fn failed_requests(&self) -> Option<f64> {
+        let failed = |row: &&&RequestRow| {
+            row.error.is_some() || row.status.is_some_and(|status| status >= 400)
+        };
+        let count = self.requests.iter().filter(failed).count();
+        (!self.requests.is_empty()).then_some(count as f64)
+    }
+
+    /// Time from sending a request to `end`, in milliseconds, of segments.
+    pub fn segment_times(&self, end: impl Fn(&RequestRow) -> Option<i64>) -> Distribution {
+        let segments = self.requests.iter().filter(|row| &*row.kind == "segment");
+        let times = segments.filter_map(|row| Some(crate::link::since(end(row)?, row.t_ns)));
+        Distribution::equal(times)
+    }
+}

@@ -1,0 +1,62 @@
+//! The flat metrics of one trial.
+
+use std::collections::BTreeMap;
+
+use suiro_record::Trial;
+
+use crate::Records;
+use crate::catalogue::{CATALOGUE, Of};
+use crate::link::directions;
+use crate::player::{Player, players};
+use crate::tcp::{media_sockets, senders};
+
+/// Every metric of the [`CATALOGUE`] that applies to what took part, by name; `None` where it could
+/// not be measured. What did not take part at all (no player, no TCP) has no entries.
+pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f64>> {
+    let links = directions(trial, records);
+    let sockets = media_sockets(trial, records);
+    let senders = senders(trial, &sockets);
+    let players = players(trial, records);
+    let mut metrics = BTreeMap::new();
+    let mut put = |name: String, value: Option<f64>| {
+        metrics.insert(name, value.filter(|value| value.is_finite()));
+    };
+    for metric in CATALOGUE {
+        let (family, field) = (metric.family, metric.field);
+        match metric.of {
+            Of::Links(value) => put(format!("{family}.{field}"), value(&links)),
+            Of::Direction(value) => {
+                for link in &links {
+                    put(format!("{}.{field}", link.prefix), value(link));
+                }
+            }
+            Of::Senders(value) => {
+                for group in &senders {
+                    put(format!("{}.{field}", group.prefix), value(group));
+                }
+            }
+            Of::Player(value) => {
+                for (instance, value) in each_and_mean(&players, value) {
+                    put(format!("{family}{instance}.{field}"), value);
+                }
+            }
+        }
+    }
+    metrics
+}
+
+/// The mean over players, and, of several, each one's value.
+fn each_and_mean(
+    players: &[Player],
+    value: fn(&Player) -> Option<f64>,
+) -> Vec<(String, Option<f64>)> {
+    let each: Vec<_> = players.iter().map(|p| (format!(".{}", p.name), value(p))).collect();
+    let measured: Vec<f64> = each.iter().filter_map(|(_, value)| *value).collect();
+    let mean = measured.iter().sum::<f64>() / measured.len() as f64;
+    let all = (String::new(), (!measured.is_empty()).then_some(mean));
+    match players.len() {
+        0 => Vec::new(),
+        1 => vec![all],
+        _ => std::iter::once(all).chain(each).collect(),
+    }
+}

@@ -1,0 +1,110 @@
+//! The TCP sockets that carry media.
+
+use std::collections::BTreeMap;
+
+use suiro_record::tables::TcpRow;
+
+use crate::held::{Stretch, distribution, hold};
+use crate::stats::Distribution;
+use crate::{Records, duration_ns};
+
+/// A socket that sent less than this share of what the busiest sent is not a media socket.
+const LEAST_SHARE: f64 = 0.01;
+
+/// A socket and its samples.
+pub(crate) struct Socket<'a> {
+    pub host: &'a str,
+    /// Each sample and how long it stood; the last one of a socket stands for no time.
+    pub samples: Vec<Stretch<&'a TcpRow>>,
+    /// Payload acknowledged by the peer at the last sample.
+    pub acked_bytes: i64,
+    /// Segments retransmitted by the last sample.
+    pub retransmits: i64,
+}
+
+/// The sockets that carry media: those that had more payload acknowledged than they received, and
+/// at least a hundredth of what the busiest such socket had.
+pub(crate) fn media_sockets<'a>(
+    trial: &suiro_record::Trial,
+    records: &'a Records,
+) -> Vec<Socket<'a>> {
+    let mut rows: BTreeMap<(&str, &str), Vec<&TcpRow>> = BTreeMap::new();
+    for row in &records.tcp {
+        rows.entry((&row.host, &row.socket)).or_default().push(row);
+    }
+    let end_ns = duration_ns(trial);
+    let mut sockets: Vec<Socket> = Vec::new();
+    for ((host, _), mut rows) in rows {
+        rows.sort_by_key(|row| row.t_ns);
+        let most = |of: fn(&TcpRow) -> i64| rows.iter().map(|row| of(row)).max().unwrap_or(0);
+        let (acked_bytes, received) = (most(|row| row.acked_bytes), most(|row| row.received_bytes));
+        if acked_bytes > received {
+            let retransmits = most(|row| row.retransmits);
+            let last_ns = rows.last().map_or(0, |row| row.t_ns);
+            let samples = hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns);
+            sockets.push(Socket { host, samples, acked_bytes, retransmits });
+        }
+    }
+    let busiest = sockets.iter().map(|socket| socket.acked_bytes).max().unwrap_or(0);
+    sockets.retain(|socket| socket.acked_bytes as f64 >= busiest as f64 * LEAST_SHARE);
+    sockets
+}
+
+/// Media sockets that belong together: all of a trial, or those of one sending host.
+pub(crate) struct Senders<'a> {
+    /// `tcp`, or `tcp.HOST`.
+    pub prefix: String,
+    pub sockets: Vec<&'a Socket<'a>>,
+    /// The trial's length.
+    pub duration_ns: i64,
+}
+
+/// All senders, then, if several hosts send, each host's.
+pub(crate) fn senders<'a>(
+    trial: &suiro_record::Trial,
+    sockets: &'a [Socket<'a>],
+) -> Vec<Senders<'a>> {
+    if sockets.is_empty() {
+        return Vec::new();
+    }
+    let duration_ns = duration_ns(trial);
+    let mut hosts: BTreeMap<&str, Vec<&Socket>> = BTreeMap::new();
+    for socket in sockets {
+        hosts.entry(socket.host).or_default().push(socket);
+    }
+    let all = Senders { prefix: "tcp".into(), sockets: sockets.iter().collect(), duration_ns };
+    if hosts.len() == 1 {
+        return vec![all];
+    }
+    let each = hosts.into_iter().map(|(host, sockets)| Senders {
+        prefix: format!("tcp.{host}"),
+        sockets,
+        duration_ns,
+    });
+    std::iter::once(all).chain(each).collect()
+}
+
+impl Senders<'_> {
+    /// What `value` makes of the samples, over time and sockets.
+    pub fn over_time(&self, value: impl Fn(&TcpRow) -> Option<f64>) -> Distribution {
+        let samples = self.sockets.iter().flat_map(|socket| &socket.samples);
+        distribution(samples, |row| value(row))
+    }
+
+    /// The stretches of `value`, for bins.
+    pub fn stretches(
+        &self,
+        value: impl Fn(&TcpRow) -> Option<f64>,
+    ) -> impl Iterator<Item = Stretch<f64>> {
+        let samples = self.sockets.iter().flat_map(|socket| &socket.samples);
+        samples.filter_map(move |sample| {
+            let value = value(sample.value)?;
+            Some(Stretch { from_ns: sample.from_ns, to_ns: sample.to_ns, value })
+        })
+    }
+}
+
+/// The smoothed round-trip time in milliseconds; `None` before the first measurement.
+pub(crate) fn srtt_ms(row: &TcpRow) -> Option<f64> {
+    (row.srtt_us > 0).then(|| row.srtt_us as f64 / 1e3)
+}

@@ -1,0 +1,274 @@
+//! Uniform time series of one trial, for figures.
+
+use suiro_record::Trial;
+
+use crate::bins::Bins;
+use crate::held::Stretch;
+use crate::link::{Direction, directions, since};
+use crate::player::{Player, players};
+use crate::tcp::{Senders, media_sockets, senders, srtt_ms};
+use crate::{Records, duration_ns};
+
+/// The time series of one trial, all in the same bins.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    /// Width of a bin in seconds; the first begins at the trial's start.
+    pub bin_s: f64,
+    /// The series, in the order of a page.
+    pub series: Vec<Series>,
+    /// When some player stood still: from and to, in seconds, sorted.
+    pub stalls: Vec<(f64, f64)>,
+}
+
+/// Which figure a series belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Panel {
+    /// Throughput down and the link's rate.
+    ThroughputDown,
+    /// Throughput up and the link's rate.
+    ThroughputUp,
+    /// Congestion window and slow-start threshold.
+    Window,
+    /// Round-trip time.
+    Rtt,
+    /// Bytes waiting in the queue.
+    Queue,
+    /// Delay in the queue.
+    QueueDelay,
+    /// Packets dropped.
+    Losses,
+    /// Media buffered by the player.
+    Buffer,
+    /// Rung shown, and the throughput that the player expects.
+    Rung,
+    /// Age of the picture.
+    Latency,
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// A line.
+    Line,
+    /// A line in steps.
+    Step,
+    /// A faint line beside the main one.
+    Context,
+    /// A faint line in steps beside the main one: a bound.
+    Bound,
+    /// A bar per bin.
+    Bar,
+}
+
+/// One quantity over a trial.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Its name, such as `tcp.cwnd_bytes`.
+    pub name: String,
+    /// The figure it belongs to.
+    pub panel: Panel,
+    /// A few words for a legend.
+    pub label: String,
+    /// `bit/s`, `B`, `ms`, `s` or `packets`.
+    pub unit: &'static str,
+    /// How it is drawn.
+    pub style: Style,
+    /// What it means.
+    pub doc: &'static str,
+    /// One value per bin; `None` where nothing was measured.
+    pub values: Vec<Option<f64>>,
+}
+
+/// The series of a trial in bins of 100 ms, or wider where that would be more than `bins_max`.
+/// A series without any value is left out.
+pub fn timeline(trial: &Trial, records: &Records, bins_max: usize) -> Timeline {
+    let bins = Bins::new(duration_ns(trial), bins_max);
+    let mut series = Vec::new();
+    for direction in &directions(trial, records) {
+        series.extend(of_link(direction, &bins));
+    }
+    let sockets = media_sockets(trial, records);
+    for group in &senders(trial, &sockets) {
+        series.extend(of_tcp(group, &bins));
+    }
+    let players = players(trial, records);
+    for player in &players {
+        series.extend(of_player(player, players.len() > 1, &bins));
+    }
+    series.retain(|s| s.values.iter().any(Option::is_some));
+    series.sort_by_key(|s| s.panel);
+    let mut spans: Vec<_> = players.iter().flat_map(Player::stall_spans).collect();
+    spans.sort_unstable();
+    let stalls = spans.iter().map(|(from, to)| (*from as f64 / 1e9, *to as f64 / 1e9)).collect();
+    Timeline { bin_s: bins.width_s(), series, stalls }
+}
+
+fn of_link(direction: &Direction, bins: &Bins) -> Vec<Series> {
+    if direction.rows.is_empty() {
+        return Vec::new();
+    }
+    let panel =
+        if direction.direction == "up" { Panel::ThroughputUp } else { Panel::ThroughputDown };
+    let new = |panel, field: &str, label, unit, style, doc, values| {
+        let name = format!("{}.{field}", direction.prefix);
+        let label = format!("{label}{}", suffix(&direction.prefix, "link"));
+        Series { name, panel, label, unit, style, doc, values }
+    };
+    let sizes = direction.delivered().map(|(t_ns, row)| (t_ns, row.size_bytes as f64 * 8.0));
+    let per_s = |bits: f64| Some(bits / bins.width_s());
+    let throughput = bins.sum(sizes).into_iter().map(per_s).collect();
+    let rate = direction.service.iter().map(|served| {
+        let value = served.value * 8e9 / served.length_ns();
+        Stretch { value, ..*served }
+    });
+    let queue = direction.rows.iter().map(|row| (row.t_ns, row.queue_bytes as f64));
+    let waits =
+        direction.rows.iter().filter_map(|row| Some((row.t_ns, since(row.dequeued_ns?, row.t_ns))));
+    let losses = bins.sum(direction.dropped().map(|row| (row.t_ns, 1.0)));
+    vec![
+        new(
+            panel,
+            "throughput_bps",
+            "throughput",
+            "bit/s",
+            Style::Line,
+            "IP packets delivered, headers included",
+            throughput,
+        ),
+        new(
+            panel,
+            "rate_bps",
+            "link rate",
+            "bit/s",
+            Style::Bound,
+            "rate at which the link served while packets waited; a gap where none waited",
+            bins.held_mean(rate),
+        ),
+        new(
+            Panel::Queue,
+            "queue_bytes",
+            "queue",
+            "B",
+            Style::Line,
+            "most bytes that an arriving packet found waiting",
+            bins.max(queue),
+        ),
+        new(
+            Panel::QueueDelay,
+            "queue_delay_ms",
+            "queueing delay",
+            "ms",
+            Style::Line,
+            "from arrival to the start of service, mean over packets",
+            bins.mean(waits),
+        ),
+        new(
+            Panel::Losses,
+            "drops",
+            "drops",
+            "packets",
+            Style::Bar,
+            "packets dropped by the link",
+            losses.into_iter().map(Some).collect(),
+        ),
+    ]
+}
+
+/// The part of a prefix that tells this instance from others, as words.
+fn suffix(prefix: &str, family: &str) -> String {
+    let instance = prefix.strip_prefix(family).unwrap_or_default().replace('.', " ");
+    if instance.is_empty() { instance } else { format!(",{instance}") }
+}
+
+fn of_tcp(group: &Senders, bins: &Bins) -> Vec<Series> {
+    let new = |panel, field: &str, label, unit, style, doc, values| {
+        let name = format!("{}.{field}", group.prefix);
+        let label = format!("{label}{}", suffix(&group.prefix, "tcp"));
+        Series { name, panel, label, unit, style, doc, values }
+    };
+    let cwnd = group.stretches(|row| Some(row.cwnd_bytes as f64));
+    let ssthresh = group.stretches(|row| row.ssthresh_bytes.map(|bytes| bytes as f64));
+    vec![
+        new(
+            Panel::Window,
+            "cwnd_bytes",
+            "congestion window",
+            "B",
+            Style::Line,
+            "mean over time of the sockets that carry media",
+            bins.held_mean(cwnd),
+        ),
+        new(
+            Panel::Window,
+            "ssthresh_bytes",
+            "slow-start threshold",
+            "B",
+            Style::Context,
+            "mean over time of the sockets that carry media; a gap while it is infinite",
+            bins.held_mean(ssthresh),
+        ),
+        new(
+            Panel::Rtt,
+            "srtt_ms",
+            "smoothed RTT",
+            "ms",
+            Style::Line,
+            "RFC 6298, mean over time of the sockets that carry media",
+            bins.held_mean(group.stretches(srtt_ms)),
+        ),
+    ]
+}
+
+fn of_player(player: &Player, several: bool, bins: &Bins) -> Vec<Series> {
+    let (infix, tail) = if several {
+        (format!("{}.", player.name), format!(", {}", player.name))
+    } else {
+        (String::new(), String::new())
+    };
+    let new = |panel, field: &str, label, unit, style, doc, values| {
+        let name = format!("player.{infix}{field}");
+        Series { name, panel, label: format!("{label}{tail}"), unit, style, doc, values }
+    };
+    let buffer = player.stretches(|row| Some(row.buffer_ms / 1e3));
+    let rung = player.stretches(|row| row.rung_bps.map(|bps| bps as f64));
+    let estimate = player.stretches(|row| row.estimate_bps.map(|bps| bps as f64));
+    let latency = player.stretches(|row| row.latency_ms);
+    vec![
+        new(
+            Panel::Buffer,
+            "buffer_s",
+            "buffer",
+            "s",
+            Style::Line,
+            "media buffered ahead of the playhead",
+            bins.held_mean(buffer),
+        ),
+        new(
+            Panel::Rung,
+            "rung_bps",
+            "rung",
+            "bit/s",
+            Style::Step,
+            "nominal bit rate of the video under the playhead",
+            bins.held_last(rung),
+        ),
+        new(
+            Panel::Rung,
+            "estimate_bps",
+            "estimate",
+            "bit/s",
+            Style::Context,
+            "throughput as the player estimates it",
+            bins.held_mean(estimate),
+        ),
+        new(
+            Panel::Latency,
+            "latency_ms",
+            "latency",
+            "ms",
+            Style::Line,
+            "age of the picture under the playhead",
+            bins.held_mean(latency),
+        ),
+    ]
+}
