@@ -1,1 +1,68 @@
 //! Adaptive bitrate algorithms and the playout buffer, pure.
+//!
+//! A player asks [`Controller`] which rung of the ladder to fetch next, and tells [`Playout`] what
+//! has arrived; `Playout` says what a viewer sees: start-up, playing, stalls, the playhead. Both are
+//! state machines that are handed the time; neither knows HTTP.
+//!
+//! Algorithms, each in a module of its own, with its source:
+//! [`throughput`], [`bola`], [`dynamic`]; what they share: [`estimator`].
+
+pub mod bola;
+pub mod controller;
+pub mod dynamic;
+pub mod estimator;
+pub mod ladder;
+pub mod playout;
+pub mod throughput;
+
+pub use controller::{Choice, Controller, Limits};
+pub use estimator::{Estimator, Sample};
+pub use ladder::Ladder;
+pub use playout::{Live, Playout, PlayoutConfig, State};
+
+/// How a player picks the rung of the next segment.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// The highest rung below a share of the measured throughput ([`throughput`]).
+    Throughput,
+    /// The buffer level alone decides, by Lyapunov optimisation ([`bola`]).
+    Bola,
+    /// Throughput while the buffer is low, BOLA while it is high ([`dynamic`]): the default, as it
+    /// is dash.js's.
+    #[default]
+    Dynamic,
+}
+
+impl Algorithm {
+    /// Every algorithm there is.
+    pub const ALL: [Self; 3] = [Self::Throughput, Self::Bola, Self::Dynamic];
+
+    /// Its name in a scenario.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Bola => "bola",
+            Self::Dynamic => "dynamic",
+        }
+    }
+}
+
+impl std::fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,130 @@
+//! One player's choice of rungs, whichever algorithm makes it.
+
+use suiro_units::{BitRate, Duration, Time};
+
+use crate::bola::{Bola, Look};
+use crate::dynamic::Dynamic;
+use crate::{Algorithm, Estimator, Ladder, Sample, throughput};
+
+/// The frame in which an algorithm works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Nominal duration of a segment.
+    pub segment: Duration,
+    /// The most media the player will hold: its buffer's capacity, or the target latency of a live
+    /// stream if that is less.
+    pub buffer: Duration,
+}
+
+/// What to fetch next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// Index of the rung.
+    pub rung: usize,
+    /// Not before this much time has passed; then ask again.
+    pub wait: Duration,
+}
+
+impl Choice {
+    pub(crate) const fn at_once(rung: usize) -> Self {
+        Self { rung, wait: Duration::ZERO }
+    }
+}
+
+/// Chooses the rung of each segment of one track.
+///
+/// ```
+/// use suiro_abr::{Algorithm, Controller, Ladder, Limits, Sample};
+/// use suiro_units::{BitRate, Bytes, Duration, Time};
+///
+/// let ladder = Ladder::new([1, 2, 4].map(BitRate::from_mbps).to_vec()).unwrap();
+/// let limits = Limits { segment: Duration::from_secs(2), buffer: Duration::from_secs(30) };
+/// let mut controller = Controller::new(Algorithm::Throughput, ladder, limits);
+/// assert_eq!(controller.choose(Time::ZERO, Duration::ZERO).rung, 0);
+/// controller.on_download(&Sample {
+///     bytes: Bytes::new(250_000),
+///     requested: Time::ZERO,
+///     first_byte: Time::from_millis(40),
+///     done: Time::from_millis(500), // 4 Mbit/s, of which a tenth is kept in hand
+/// });
+/// assert_eq!(controller.choose(Time::from_millis(500), Duration::from_secs(2)).rung, 1);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Controller {
+    ladder: Ladder,
+    estimator: Estimator,
+    rule: Rule,
+}
+
+/// An algorithm's memory.
+#[derive(Debug, Clone)]
+enum Rule {
+    Throughput,
+    Bola(Bola),
+    Dynamic(Dynamic),
+}
+
+impl Controller {
+    /// A controller that has seen nothing yet.
+    pub fn new(algorithm: Algorithm, ladder: Ladder, limits: Limits) -> Self {
+        let rule = match algorithm {
+            Algorithm::Throughput => Rule::Throughput,
+            Algorithm::Bola => Rule::Bola(Bola::new(&ladder, limits)),
+            Algorithm::Dynamic => Rule::Dynamic(Dynamic::new(&ladder, limits)),
+        };
+        Self { ladder, estimator: Estimator::default(), rule }
+    }
+
+    /// The rungs it chooses from.
+    pub fn ladder(&self) -> &Ladder {
+        &self.ladder
+    }
+
+    /// Throughput as estimated so far; `None` before the first download.
+    pub fn estimate(&self) -> Option<BitRate> {
+        self.estimator.estimate()
+    }
+
+    /// A segment has been downloaded whole.
+    pub fn on_download(&mut self, sample: &Sample) {
+        self.estimator.add(sample);
+        if let Some(bola) = self.bola() {
+            bola.on_download(sample.done);
+        }
+    }
+
+    /// Playback has run out of media.
+    pub fn on_stall(&mut self) {
+        if let Some(bola) = self.bola() {
+            bola.on_stall();
+        }
+    }
+
+    /// The playhead has jumped and the buffer is empty.
+    pub fn on_seek(&mut self) {
+        match &mut self.rule {
+            Rule::Throughput => {}
+            Rule::Bola(bola) => bola.on_seek(),
+            Rule::Dynamic(dynamic) => dynamic.on_seek(),
+        }
+    }
+
+    /// The rung of the next segment, asked when there is one to fetch and room for it. `buffer` is
+    /// the media ahead of the playhead.
+    pub fn choose(&mut self, now: Time, buffer: Duration) -> Choice {
+        let look = Look { now, buffer, estimate: self.estimate() };
+        match &mut self.rule {
+            Rule::Throughput => Choice::at_once(throughput::rung(&self.ladder, look.estimate)),
+            Rule::Bola(bola) => bola.choose(&self.ladder, &look),
+            Rule::Dynamic(dynamic) => dynamic.choose(&self.ladder, &look),
+        }
+    }
+
+    fn bola(&mut self) -> Option<&mut Bola> {
+        match &mut self.rule {
+            Rule::Throughput => None,
+            Rule::Bola(bola) => Some(bola),
+            Rule::Dynamic(dynamic) => Some(dynamic.bola()),
+        }
+    }
+}

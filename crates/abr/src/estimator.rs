@@ -1,0 +1,160 @@
+//! What the network carries, estimated from finished downloads.
+//!
+//! Two exponentially weighted moving averages, a fast and a slow one, weighted by how long each
+//! download took; the estimate is the smaller of the two, so that it falls quickly and rises
+//! slowly. This is the estimator of Shaka Player (`EwmaBandwidthEstimator`) and hls.js
+//! (`EwmaBandWidthEstimator`); the half-lives are hls.js's.
+//!
+//! A download counts from its request, not from its first byte: the wait of one round trip is paid
+//! for every segment, so a rung that fits only without it does not fit. (dash.js calls this
+//! `useDeadTimeLatency` and does so by default.)
+
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+/// Half-life of the fast average, in seconds of downloading.
+pub const FAST_HALF_LIFE: Duration = Duration::from_secs(3);
+/// Half-life of the slow average, in seconds of downloading.
+pub const SLOW_HALF_LIFE: Duration = Duration::from_secs(9);
+/// Downloads smaller than this measure the round trip, not the rate, and are left out (Shaka
+/// Player's `minBytes`).
+pub const LEAST_BYTES: Bytes = Bytes::new(16_000);
+
+/// One finished download.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Size of the response's body.
+    pub bytes: Bytes,
+    /// When the request was sent.
+    pub requested: Time,
+    /// When the first byte of the body came.
+    pub first_byte: Time,
+    /// When the last byte of the body came.
+    pub done: Time,
+}
+
+impl Sample {
+    /// From request to last byte; at least one nanosecond, so that a rate can be had.
+    pub fn took(&self) -> Duration {
+        self.done.saturating_since(self.requested).max(Duration::from_nanos(1))
+    }
+
+    /// Its rate.
+    pub fn rate(&self) -> BitRate {
+        self.bytes / self.took()
+    }
+}
+
+/// An average in which a sample loses half its weight per half-life of later samples.
+#[derive(Debug, Clone, Copy)]
+struct Average {
+    half_life: Duration,
+    value_bps: f64,
+    weight_s: f64,
+}
+
+impl Average {
+    const fn new(half_life: Duration) -> Self {
+        Self { half_life, value_bps: 0.0, weight_s: 0.0 }
+    }
+
+    /// The share that is left of what was known after samples of that weight.
+    fn left(&self, weight_s: f64) -> f64 {
+        0.5f64.powf(weight_s / self.half_life.as_secs_f64())
+    }
+
+    fn add(&mut self, rate_bps: f64, weight_s: f64) {
+        let left = self.left(weight_s);
+        self.value_bps = rate_bps * (1.0 - left) + self.value_bps * left;
+        self.weight_s += weight_s;
+    }
+
+    /// The mean, without the pull of the zero it began with.
+    fn mean_bps(&self) -> f64 {
+        self.value_bps / (1.0 - self.left(self.weight_s))
+    }
+}
+
+/// The estimate of throughput. Starts without any.
+#[derive(Debug, Clone, Copy)]
+pub struct Estimator {
+    fast: Average,
+    slow: Average,
+}
+
+impl Default for Estimator {
+    fn default() -> Self {
+        Self { fast: Average::new(FAST_HALF_LIFE), slow: Average::new(SLOW_HALF_LIFE) }
+    }
+}
+
+impl Estimator {
+    /// Takes a finished download into account, unless it is too small to tell.
+    pub fn add(&mut self, sample: &Sample) {
+        if sample.bytes < LEAST_BYTES {
+            return;
+        }
+        let (rate, weight) = (sample.rate().as_bps() as f64, sample.took().as_secs_f64());
+        self.fast.add(rate, weight);
+        self.slow.add(rate, weight);
+    }
+
+    /// Bits per second of body; `None` before the first download that counts.
+    pub fn estimate(&self) -> Option<BitRate> {
+        let bps = self.fast.mean_bps().min(self.slow.mean_bps());
+        (self.fast.weight_s > 0.0).then(|| BitRate::from_bps(bps.round() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(bytes: u64, took_ms: u64) -> Sample {
+        Sample {
+            bytes: Bytes::new(bytes),
+            requested: Time::from_secs(1),
+            first_byte: Time::from_secs(1),
+            done: Time::from_secs(1) + Duration::from_millis(took_ms),
+        }
+    }
+
+    #[test]
+    fn the_first_sample_is_the_estimate() {
+        let mut estimator = Estimator::default();
+        assert_eq!(estimator.estimate(), None);
+        estimator.add(&sample(250_000, 1000));
+        assert_eq!(estimator.estimate(), Some(BitRate::from_mbps(2)));
+    }
+
+    #[test]
+    fn small_downloads_do_not_count() {
+        let mut estimator = Estimator::default();
+        estimator.add(&sample(15_999, 1));
+        assert_eq!(estimator.estimate(), None);
+    }
+
+    #[test]
+    fn falls_by_the_fast_average() {
+        let mut estimator = Estimator::default();
+        estimator.add(&sample(3_000_000, 3000)); // 8 Mbit/s for one fast half-life
+        estimator.add(&sample(375_000, 3000)); // 1 Mbit/s for another
+        // Fast: weights 1/4 and 1/2 of 3/4: (8·¼ + 1·½) ÷ ¾ = 3⅓ Mbit/s; slow lies higher.
+        assert_eq!(estimator.estimate(), Some(BitRate::from_bps(3_333_333)));
+    }
+
+    #[test]
+    fn rises_by_the_slow_average() {
+        let mut estimator = Estimator::default();
+        estimator.add(&sample(1_125_000, 9000)); // 1 Mbit/s for one slow half-life
+        estimator.add(&sample(9_000_000, 9000)); // 8 Mbit/s for another
+        // Slow: (1·¼ + 8·½) ÷ ¾ = 5⅔ Mbit/s; fast lies at (1·⅛·⅞ + 8·⅞) ÷ (1 − 1/64) = 7 2/9.
+        assert_eq!(estimator.estimate(), Some(BitRate::from_bps(5_666_667)));
+    }
+
+    #[test]
+    fn a_download_without_duration_has_a_rate() {
+        let mut estimator = Estimator::default();
+        estimator.add(&sample(1_000_000, 0));
+        assert!(estimator.estimate().is_some());
+    }
+}

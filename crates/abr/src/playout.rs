@@ -1,0 +1,424 @@
+//! The playout buffer and clock: what a viewer would see.
+//!
+//! A state machine that is handed the time. The player tells it what media has arrived
+//! ([`Playout::extend`]); it plays as soon as enough is there, stalls at the very nanosecond the
+//! buffer runs dry, and resumes when enough is there again. [`Playout::next_event`] says when
+//! something will change by itself.
+//!
+//! A live playout keeps to a target latency: it plays a little faster when it is too far behind
+//! and a little slower when it is too near, as ISO/IEC 23009-1 annex K (`Latency`, `PlaybackRate`)
+//! provides for, and asks to be moved ([`Playout::wants_seek`]) when it is hopelessly behind.
+//! Three speeds with hysteresis are used, not a curve, so that every change has a computable time.
+//!
+//! Media time is a [`Duration`] since the presentation's zero; a playout plays one or more tracks
+//! together, and the track that has least decides.
+
+use suiro_units::{Duration, Time};
+
+/// Parts per million: the unit of playback speed.
+const NORMAL_PPM: u64 = 1_000_000;
+
+/// How a playout behaves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlayoutConfig {
+    /// Media that must be buffered before the first picture.
+    pub startup: Duration,
+    /// Media that must be buffered before playback goes on after a stall.
+    pub resume: Duration,
+    /// The most media that may be buffered ahead of the playhead, for each track.
+    pub capacity: Duration,
+    /// For a live stream; `None` plays on demand, at normal speed.
+    pub live: Option<Live>,
+}
+
+/// How a live stream keeps to its latency.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Live {
+    /// When media time zero was captured, in nanoseconds on the clock of [`Time`]; negative if that
+    /// was before its epoch.
+    pub zero_ns: i64,
+    /// How old the picture under the playhead should be.
+    pub target: Duration,
+    /// How far the latency may be from the target before the speed changes.
+    pub tolerance: Duration,
+    /// The most by which the speed may differ from 1, from 0 (no catching up) to 0.5.
+    pub speed_change: f64,
+    /// Latency beyond which the playout asks to be moved to the target.
+    pub latest: Duration,
+}
+
+/// What a viewer sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Nothing yet.
+    Starting,
+    /// Moving pictures.
+    Playing,
+    /// A still picture, for lack of media.
+    Stalled,
+    /// The end: all media has been played.
+    Ended,
+}
+
+impl State {
+    /// Its name in the records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Playing => "playing",
+            Self::Stalled => "stalled",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// How long each state has lasted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Time before the first picture.
+    pub starting: Duration,
+    /// Time with moving pictures.
+    pub playing: Duration,
+    /// Time of stalls.
+    pub stalled: Duration,
+    /// Time after the end.
+    pub ended: Duration,
+    /// Number of stalls.
+    pub stalls: u64,
+    /// Media that was jumped over by seeks.
+    pub skipped: Duration,
+}
+
+/// Media arrived that the buffer has no room for, or of a track that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoRoom;
+
+impl std::fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the playout buffer has no room for this segment")
+    }
+}
+
+impl std::error::Error for NoRoom {}
+
+/// The playout of one player.
+#[derive(Debug, Clone)]
+pub struct Playout {
+    config: PlayoutConfig,
+    state: State,
+    /// Time and playhead when speed or state last changed; the playhead moves linearly from there.
+    since: Time,
+    from: Duration,
+    speed_ppm: u64,
+    now: Time,
+    /// Where the media of each track ends.
+    ends: Vec<Duration>,
+    complete: bool,
+    totals: Totals,
+}
+
+impl Playout {
+    /// A playout of `tracks` tracks (at least one) that begins with an empty buffer at media time
+    /// `position`.
+    pub fn new(config: PlayoutConfig, tracks: usize, position: Duration, now: Time) -> Self {
+        Self {
+            config,
+            state: State::Starting,
+            since: now,
+            from: position,
+            speed_ppm: NORMAL_PPM,
+            now,
+            ends: vec![position; tracks.max(1)],
+            complete: false,
+            totals: Totals::default(),
+        }
+    }
+
+    /// What a viewer sees.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The playhead.
+    pub fn position(&self) -> Duration {
+        self.position_at(self.now)
+    }
+
+    /// Media ahead of the playhead, of the track that has least.
+    pub fn buffer(&self) -> Duration {
+        self.end().saturating_sub(self.position())
+    }
+
+    /// Media ahead of the playhead of one track.
+    pub fn buffer_of(&self, track: usize) -> Duration {
+        self.end_of(track).saturating_sub(self.position())
+    }
+
+    /// Where the media of one track ends.
+    pub fn end_of(&self, track: usize) -> Duration {
+        self.ends.get(track).copied().unwrap_or_default()
+    }
+
+    /// Playback speed: 1 is normal, 0 is standing still.
+    pub fn speed(&self) -> f64 {
+        if self.state == State::Playing { self.speed_ppm as f64 / NORMAL_PPM as f64 } else { 0.0 }
+    }
+
+    /// How long each state has lasted so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Live only: the age of the picture under the playhead, in nanoseconds; negative if it would
+    /// be shown before its capture.
+    pub fn latency_ns(&self) -> Option<i64> {
+        self.config.live.map(|live| latency_ns(&live, self.now, self.position()))
+    }
+
+    /// True if media that ends at `until` fits in the buffer of `track` now.
+    pub fn fits(&self, track: usize, until: Duration) -> bool {
+        track < self.ends.len() && until.saturating_sub(self.position()) <= self.config.capacity
+    }
+
+    /// When media that ends at `until` will fit; `None` if not before something else happens.
+    pub fn time_of_room(&self, track: usize, until: Duration) -> Option<Time> {
+        if self.fits(track, until) {
+            return Some(self.now);
+        }
+        (track < self.ends.len() && self.state == State::Playing)
+            .then(|| self.time_at(until.saturating_sub(self.config.capacity)))
+            .flatten()
+    }
+
+    /// Moves on to `now`, through every change on the way. A time in the past changes nothing.
+    pub fn advance(&mut self, now: Time) {
+        // Each change either is the last or leads to a state with fewer; 8 is never reached.
+        for _ in 0..8 {
+            match self.next_change() {
+                Some(at) if at <= now => {
+                    self.account(at);
+                    self.settle();
+                }
+                _ => break,
+            }
+        }
+        self.account(now);
+        self.settle();
+    }
+
+    /// Media of `track` has arrived, without a gap up to `until`.
+    pub fn extend(&mut self, now: Time, track: usize, until: Duration) -> Result<(), NoRoom> {
+        self.advance(now);
+        if !self.fits(track, until) {
+            return Err(NoRoom);
+        }
+        let end = &mut self.ends[track];
+        *end = (*end).max(until);
+        self.settle();
+        Ok(())
+    }
+
+    /// No more media will come: what is there is played to its end.
+    pub fn complete(&mut self, now: Time) {
+        self.advance(now);
+        self.complete = true;
+        self.settle();
+    }
+
+    /// Moves the playhead to `position`, not backwards, and empties the buffer. Playing, that is a
+    /// stall.
+    pub fn seek(&mut self, now: Time, position: Duration) {
+        self.advance(now);
+        let target = position.max(self.position());
+        self.totals.skipped += target - self.position();
+        self.mark(target);
+        self.ends.fill(target);
+        self.complete = false;
+        if matches!(self.state, State::Playing | State::Ended) {
+            self.stall();
+        }
+    }
+
+    /// Jumps over a hole in the media up to `position`, keeping what is buffered beyond it.
+    pub fn skip(&mut self, now: Time, position: Duration) {
+        self.advance(now);
+        let target = position.max(self.position());
+        self.totals.skipped += target - self.position();
+        self.mark(target);
+        for end in &mut self.ends {
+            *end = (*end).max(target);
+        }
+        self.settle();
+    }
+
+    /// Live only: where to [`Playout::seek`] if the playhead is further behind than `latest`.
+    pub fn wants_seek(&self) -> Option<Duration> {
+        let live = self.config.live?;
+        if matches!(self.state, State::Ended) || self.complete {
+            return None;
+        }
+        let latency = latency_ns(&live, self.now, self.position());
+        if latency <= as_i64(live.latest) {
+            return None;
+        }
+        let forward = latency - as_i64(live.target);
+        u64::try_from(forward).ok().map(|ns| self.position() + Duration::from_nanos(ns))
+    }
+
+    /// When something will change by itself: the buffer runs dry, the speed returns to normal, the
+    /// latency passes `latest`. `None` if nothing will.
+    pub fn next_event(&self) -> Option<Time> {
+        [self.next_change(), self.time_of_lateness()].into_iter().flatten().min()
+    }
+
+    fn end(&self) -> Duration {
+        self.ends.iter().copied().min().unwrap_or_default()
+    }
+
+    fn position_at(&self, now: Time) -> Duration {
+        if self.state != State::Playing {
+            return self.from;
+        }
+        let elapsed = u128::from(now.saturating_since(self.since).as_nanos());
+        let moved = elapsed * u128::from(self.speed_ppm) / u128::from(NORMAL_PPM);
+        let moved = Duration::from_nanos(u64::try_from(moved).unwrap_or(u64::MAX / 4));
+        (self.from + moved).min(self.end().max(self.from))
+    }
+
+    /// When the playhead, playing on at this speed, will be at `position`.
+    fn time_at(&self, position: Duration) -> Option<Time> {
+        let way = u128::from(position.saturating_sub(self.from).as_nanos());
+        let ns = (way * u128::from(NORMAL_PPM)).div_ceil(u128::from(self.speed_ppm));
+        u64::try_from(ns).ok().map(|ns| self.since + Duration::from_nanos(ns))
+    }
+
+    /// The next change while playing: dry, or back to normal speed.
+    fn next_change(&self) -> Option<Time> {
+        if self.state != State::Playing {
+            return None;
+        }
+        let dry = self.time_at(self.end());
+        let normal = self.time_of_normal_speed();
+        let at = [dry, normal].into_iter().flatten().min();
+        at.map(|at| at.max(self.now))
+    }
+
+    /// While the speed is not normal: when the latency will be the target, or the buffer too thin
+    /// to go on faster.
+    fn time_of_normal_speed(&self) -> Option<Time> {
+        let live = self.config.live?;
+        let difference_ppm = self.speed_ppm.abs_diff(NORMAL_PPM);
+        if difference_ppm == 0 {
+            return None;
+        }
+        let way = (latency_ns(&live, self.since, self.from) - as_i64(live.target)).unsigned_abs();
+        let ns = (u128::from(way) * u128::from(NORMAL_PPM)).div_ceil(u128::from(difference_ppm));
+        let reached = u64::try_from(ns).ok().map(|ns| self.since + Duration::from_nanos(ns));
+        let thin = (self.speed_ppm > NORMAL_PPM)
+            .then(|| self.time_at(self.end().saturating_sub(self.thin())))
+            .flatten();
+        [reached, thin].into_iter().flatten().min()
+    }
+
+    /// Below this much buffer, playback does not hurry.
+    fn thin(&self) -> Duration {
+        self.config.resume / 2
+    }
+
+    /// When the latency will pass `latest`; only while it grows.
+    fn time_of_lateness(&self) -> Option<Time> {
+        let live = self.config.live?;
+        if self.complete || !matches!(self.state, State::Stalled | State::Starting) {
+            return None;
+        }
+        let left = as_i64(live.latest) - latency_ns(&live, self.now, self.position());
+        u64::try_from(left).ok().map(|ns| self.now + Duration::from_nanos(ns + 1))
+    }
+
+    /// Adds the time from `self.now` to `now` to the state that lasted.
+    fn account(&mut self, now: Time) {
+        let span = now.saturating_since(self.now);
+        match self.state {
+            State::Starting => self.totals.starting += span,
+            State::Playing => self.totals.playing += span,
+            State::Stalled => self.totals.stalled += span,
+            State::Ended => self.totals.ended += span,
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// Makes here and now the point from which the playhead moves.
+    fn mark(&mut self, position: Duration) {
+        self.from = position;
+        self.since = self.now;
+    }
+
+    fn stall(&mut self) {
+        self.mark(self.position());
+        self.state = State::Stalled;
+        self.totals.stalls += 1;
+    }
+
+    /// Puts state and speed in accord with the buffer.
+    fn settle(&mut self) {
+        match self.state {
+            State::Starting => self.begin_with(self.config.startup),
+            State::Stalled => self.begin_with(self.config.resume),
+            State::Playing if self.buffer().is_zero() && self.complete => {
+                self.mark(self.position());
+                self.state = State::Ended;
+            }
+            State::Playing if self.buffer().is_zero() => self.stall(),
+            State::Playing => self.set_speed(),
+            State::Ended => {}
+        }
+    }
+
+    fn begin_with(&mut self, needed: Duration) {
+        let buffer = self.buffer();
+        if buffer.is_zero() && self.complete {
+            self.state = State::Ended;
+        } else if !buffer.is_zero() && (buffer >= needed || self.complete) {
+            self.mark(self.from);
+            self.state = State::Playing;
+            self.speed_ppm = NORMAL_PPM;
+            self.set_speed();
+        }
+    }
+
+    /// Chooses the speed by how far the latency is from its target.
+    fn set_speed(&mut self) {
+        let Some(live) = self.config.live else { return };
+        let off = latency_ns(&live, self.now, self.position()).saturating_sub(as_i64(live.target));
+        let tolerance = as_i64(live.tolerance);
+        let change_ppm = (live.speed_change.clamp(0.0, 0.5) * NORMAL_PPM as f64) as u64;
+        let (fast, slow) = (NORMAL_PPM + change_ppm, NORMAL_PPM - change_ppm);
+        let thin = self.buffer() <= self.thin();
+        let speed_ppm = if self.speed_ppm > NORMAL_PPM && off > 0 && !thin {
+            fast
+        } else if self.speed_ppm < NORMAL_PPM && off < 0 {
+            slow
+        } else if off > tolerance && self.buffer() >= self.config.resume && !thin {
+            fast
+        } else if off < -tolerance {
+            slow
+        } else {
+            NORMAL_PPM
+        };
+        if speed_ppm != self.speed_ppm {
+            self.mark(self.position());
+            self.speed_ppm = speed_ppm;
+        }
+    }
+}
+
+/// A span for arithmetic with signs; the largest there is if it does not fit.
+fn as_i64(span: Duration) -> i64 {
+    i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The age at `now` of what was captured at media time `position`.
+fn latency_ns(live: &Live, now: Time, position: Duration) -> i64 {
+    let now = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+    now.saturating_sub(live.zero_ns).saturating_sub(as_i64(position))
+}
