@@ -1,1 +1,19 @@
 //! TCP as the kernel sees it: congestion control and socket records.
+//!
+//! [`congestion`] asks for a congestion control on a socket and says what could be asked for;
+//! [`Sampler`] looks at every TCP socket of a host many times a second and writes the `tcp` table.
+//! The rest is what they stand on: [`diag`] is the wire format of the kernel's socket
+//! diagnostics and [`info`] its `tcp_info`, both pure.
+//!
+//! Nothing here needs privilege inside the socket's own network namespace.
+
+mod clock;
+pub mod congestion;
+pub mod diag;
+mod follow;
+pub mod info;
+mod netlink;
+mod sampler;
+
+pub use congestion::{CongestionError, Controls, set_congestion};
+pub use sampler::{Counts, PERIOD, PERIOD_MAX, PERIOD_MIN, Sampler, SamplerError, SamplerSpec};

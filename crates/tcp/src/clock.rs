@@ -1,0 +1,21 @@
+//! The one place where this crate reads a clock.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CLOCK_MONOTONIC in nanoseconds.
+pub(crate) fn monotonic_ns() -> u64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
+/// Processor time that the calling thread has used, in nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    nanoseconds(ClockId::ThreadCPUTime)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this module is the crate's clock")]
+fn nanoseconds(clock: ClockId) -> u64 {
+    let t = clock_gettime(clock);
+    let seconds = u64::try_from(t.tv_sec).expect("the clock is past its epoch");
+    let rest = u64::try_from(t.tv_nsec).expect("nanoseconds are not negative");
+    seconds * 1_000_000_000 + rest
+}

@@ -1,0 +1,164 @@
+//! Congestion control by name: what the kernel has, who may use it, and asking for it.
+
+use std::fs;
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+/// Longest name of a congestion control, in bytes (the kernel's `TCP_CA_NAME_MAX` less its NUL).
+pub const NAME_BYTES_MAX: usize = 15;
+
+/// The congestion controls of this network namespace. A list that the kernel does not show here
+/// is `None`: some settings are visible only in the initial namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Controls {
+    /// Built in or loaded, in the kernel's order.
+    pub available: Option<Vec<String>>,
+    /// Open to everybody; the others need CAP_NET_ADMIN over the network namespace.
+    pub allowed: Option<Vec<String>>,
+    /// What a socket gets that does not ask.
+    pub default: Option<String>,
+}
+
+impl Controls {
+    /// Reads them for the calling thread's network namespace.
+    pub fn read() -> Self {
+        Self {
+            available: setting("tcp_available_congestion_control").map(|text| words(&text)),
+            allowed: setting("tcp_allowed_congestion_control").map(|text| words(&text)),
+            default: setting("tcp_congestion_control"),
+        }
+    }
+}
+
+fn setting(name: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok()?;
+    Some(text.trim().to_owned())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Why a socket did not get the congestion control that was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum CongestionError {
+    /// It is not a name that a congestion control can have.
+    #[error(
+        "`{name}` is not the name of a congestion control: 1 to 15 letters, digits, `_` or `-`\n\
+         hint: suiro tcp list"
+    )]
+    Name {
+        /// What was asked for.
+        name: String,
+    },
+    /// The kernel has none of that name.
+    #[error(
+        "this kernel has no congestion control `{name}` (it has: {available})\n\
+         hint: sudo modprobe tcp_{name}, or use one of those"
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        available: String,
+    },
+    /// The kernel has it, but not for this process.
+    #[error(
+        "congestion control `{name}` is not open to this user (open: {allowed})\n\
+         hint: sudo sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{wanted}\""
+    )]
+    NotAllowed {
+        /// What was asked for.
+        name: String,
+        /// What is open to everybody.
+        allowed: String,
+        /// What the setting should be.
+        wanted: String,
+    },
+    /// The socket took another one than asked for, or refused for another reason.
+    #[error("congestion control `{name}`: {source}")]
+    Socket {
+        /// What was asked for.
+        name: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Gives a TCP socket the congestion control `name`. A listening socket passes it on to the
+/// connections that it accepts.
+///
+/// # Errors
+/// [`CongestionError`] says whether the name is none, the kernel lacks it, or this process may not
+/// use it, and what mends that.
+pub fn set_congestion(socket: impl AsFd, name: &str) -> Result<(), CongestionError> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(valid) {
+        return Err(CongestionError::Name { name: name.into() });
+    }
+    sockopt::set_tcp_congestion(socket, name).map_err(|errno| explain(name, errno))
+}
+
+fn explain(name: &str, errno: Errno) -> CongestionError {
+    let controls = Controls::read();
+    let list = |names: Option<Vec<String>>| {
+        names.map_or_else(|| "not shown in this namespace".to_owned(), |names| names.join(" "))
+    };
+    match errno {
+        Errno::NOENT => {
+            CongestionError::Unknown { name: name.into(), available: list(controls.available) }
+        }
+        Errno::PERM => {
+            let mut wanted = controls.allowed.clone().unwrap_or_default();
+            wanted.push(name.into());
+            let allowed = list(controls.allowed);
+            CongestionError::NotAllowed { name: name.into(), allowed, wanted: wanted.join(" ") }
+        }
+        other => CongestionError::Socket { name: name.into(), source: other.into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn socket() -> std::os::fd::OwnedFd {
+        use rustix::net::{AddressFamily, SocketType, socket};
+        socket(AddressFamily::INET, SocketType::STREAM, None).unwrap()
+    }
+
+    #[test]
+    fn reno_is_everywhere() {
+        let socket = socket();
+        set_congestion(&socket, "reno").unwrap();
+        assert_eq!(sockopt::tcp_congestion(&socket).unwrap(), "reno");
+    }
+
+    #[test]
+    fn an_unknown_one_is_told_with_the_known_ones() {
+        let error = set_congestion(socket(), "renoo").unwrap_err().to_string();
+        assert!(error.contains("has no congestion control `renoo`"), "{error}");
+        assert!(
+            error.contains("reno") && error.contains("hint: sudo modprobe tcp_renoo"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_one_never_reaches_the_kernel() {
+        for name in ["", "a_name_of_16_byt", "re no", "réno", "reno\0"] {
+            let error = set_congestion(socket(), name).unwrap_err();
+            assert!(matches!(error, CongestionError::Name { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_closed_one_is_told_with_the_setting_that_opens_it() {
+        let error = explain("cubic", Errno::PERM).to_string();
+        assert!(error.contains("`cubic` is not open to this user"), "{error}");
+        assert!(error.contains("tcp_allowed_congestion_control=\""), "{error}");
+        assert!(error.ends_with("cubic\""), "{error}");
+    }
+}

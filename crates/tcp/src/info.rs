@@ -1,0 +1,186 @@
+//! The kernel's `struct tcp_info` (linux/tcp.h), read by offset.
+//!
+//! The structure only ever grows at its end, and the kernel says how long its own is. So a field
+//! that an older kernel does not have is absent, and one that a newer kernel adds is skipped.
+
+/// Shortest `tcp_info` that is understood, in bytes: it ends with `tcpi_bytes_received` (Linux 4.1).
+pub const INFO_BYTES_MIN: usize = 136;
+
+/// The kernel's sign for a slow-start threshold that was never set (`TCP_INFINITE_SSTHRESH`).
+const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
+
+/// One look at a socket, in the kernel's units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Connection state (`TCP_ESTABLISHED` is 1).
+    pub state: u8,
+    /// Congestion state (`TCP_CA_Open` is 0); see [`TcpInfo::congestion_state`].
+    pub ca_state: u8,
+    /// Retransmission timeout, in µs.
+    pub rto_us: u32,
+    /// Sender maximum segment size, in bytes.
+    pub snd_mss: u32,
+    /// Segments sent and not yet acknowledged.
+    pub unacked: u32,
+    /// Of these, segments that the peer reported by SACK.
+    pub sacked: u32,
+    /// Of these, segments held to be lost.
+    pub lost: u32,
+    /// Of these, segments retransmitted and still out.
+    pub retrans: u32,
+    /// Smoothed round-trip time, in µs (RFC 6298).
+    pub rtt_us: u32,
+    /// Round-trip time variation, in µs (RFC 6298).
+    pub rttvar_us: u32,
+    /// Slow-start threshold, in segments; `None` while infinite.
+    pub snd_ssthresh: Option<u32>,
+    /// Congestion window, in segments.
+    pub snd_cwnd: u32,
+    /// Segments retransmitted since the socket opened.
+    pub total_retrans: u32,
+    /// Pacing rate, in bytes/s; `None` where the socket is not paced.
+    pub pacing_rate: Option<u64>,
+    /// Bytes acknowledged by the peer since the socket opened. Counts sequence numbers: the side
+    /// that called connect() has one more for its SYN, a side that has closed one more for its FIN.
+    pub bytes_acked: u64,
+    /// Payload received since the socket opened, in bytes.
+    pub bytes_received: u64,
+    /// Least round-trip time of the kernel's window, in µs; `None` before the first sample, or
+    /// before Linux 4.6.
+    pub min_rtt_us: Option<u32>,
+    /// Delivery rate as the kernel estimates it, in bytes/s; `None` before the first estimate, or
+    /// before Linux 4.9.
+    pub delivery_rate: Option<u64>,
+}
+
+/// A `tcp_info` too short to be one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("tcp_info of {0} bytes, expected at least {INFO_BYTES_MIN}: this kernel is older than 4.1")]
+pub struct ShortInfo(pub usize);
+
+impl TcpInfo {
+    /// Reads the kernel's structure.
+    ///
+    /// # Errors
+    /// [`ShortInfo`] below [`INFO_BYTES_MIN`] bytes.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ShortInfo> {
+        if bytes.len() < INFO_BYTES_MIN {
+            return Err(ShortInfo(bytes.len()));
+        }
+        // The offsets up to 136 are there: checked above.
+        let must32 = |at| u32_at(bytes, at).expect("below INFO_BYTES_MIN");
+        let must64 = |at| u64_at(bytes, at).expect("below INFO_BYTES_MIN");
+        Ok(Self {
+            state: bytes[0],
+            ca_state: bytes[1],
+            rto_us: must32(8),
+            snd_mss: must32(16),
+            unacked: must32(24),
+            sacked: must32(28),
+            lost: must32(32),
+            retrans: must32(36),
+            rtt_us: must32(68),
+            rttvar_us: must32(72),
+            snd_ssthresh: Some(must32(76)).filter(|&t| t < SSTHRESH_INFINITE),
+            snd_cwnd: must32(80),
+            total_retrans: must32(100),
+            pacing_rate: Some(must64(104)).filter(|&rate| rate != u64::MAX),
+            bytes_acked: must64(120),
+            bytes_received: must64(128),
+            min_rtt_us: u32_at(bytes, 148).filter(|&rtt| rtt != u32::MAX),
+            delivery_rate: u64_at(bytes, 160).filter(|&rate| rate != 0),
+        })
+    }
+
+    /// The congestion state in words: `open`, `disorder`, `cwr`, `recovery`, `loss`; `unknown` for a
+    /// number that Linux had not used when this was written.
+    pub fn congestion_state(&self) -> &'static str {
+        match self.ca_state {
+            0 => "open",
+            1 => "disorder",
+            2 => "cwr",
+            3 => "recovery",
+            4 => "loss",
+            _ => "unknown",
+        }
+    }
+
+    /// Segments in the network as the sender believes: RFC 6675's pipe, computed as the kernel does.
+    pub fn in_flight(&self) -> u64 {
+        let gone = u64::from(self.sacked) + u64::from(self.lost);
+        u64::from(self.unacked).saturating_sub(gone) + u64::from(self.retrans)
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put32(bytes: &mut [u8], at: usize, value: u32) {
+        bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    fn put64(bytes: &mut [u8], at: usize, value: u64) {
+        bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    fn sample() -> Vec<u8> {
+        let mut bytes = vec![0; 248];
+        bytes[0] = 1;
+        bytes[1] = 3;
+        put32(&mut bytes, 16, 1448);
+        put32(&mut bytes, 24, 30);
+        put32(&mut bytes, 28, 10);
+        put32(&mut bytes, 32, 5);
+        put32(&mut bytes, 36, 2);
+        put32(&mut bytes, 68, 40_250);
+        put32(&mut bytes, 76, 17);
+        put32(&mut bytes, 80, 20);
+        put64(&mut bytes, 104, 250_000);
+        put64(&mut bytes, 120, 1_000_000);
+        put32(&mut bytes, 148, 40_001);
+        put64(&mut bytes, 160, 187_500);
+        bytes
+    }
+
+    #[test]
+    fn fields_stand_where_the_kernel_puts_them() {
+        let info = TcpInfo::parse(&sample()).unwrap();
+        assert_eq!((info.snd_mss, info.snd_cwnd, info.snd_ssthresh), (1448, 20, Some(17)));
+        assert_eq!((info.rtt_us, info.min_rtt_us), (40_250, Some(40_001)));
+        assert_eq!((info.pacing_rate, info.delivery_rate), (Some(250_000), Some(187_500)));
+        assert_eq!((info.bytes_acked, info.congestion_state()), (1_000_000, "recovery"));
+        assert_eq!(info.in_flight(), 30 - 10 - 5 + 2);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_know_is_absent() {
+        let mut bytes = sample();
+        put32(&mut bytes, 76, SSTHRESH_INFINITE);
+        put64(&mut bytes, 104, u64::MAX);
+        put32(&mut bytes, 148, u32::MAX);
+        put64(&mut bytes, 160, 0);
+        let info = TcpInfo::parse(&bytes).unwrap();
+        assert_eq!((info.snd_ssthresh, info.pacing_rate), (None, None));
+        assert_eq!((info.min_rtt_us, info.delivery_rate), (None, None));
+    }
+
+    #[test]
+    fn an_older_kernel_gives_less() {
+        let bytes = sample();
+        let info = TcpInfo::parse(&bytes[..INFO_BYTES_MIN]).unwrap();
+        assert_eq!(
+            (info.bytes_acked, info.min_rtt_us, info.delivery_rate),
+            (1_000_000, None, None)
+        );
+        assert_eq!(TcpInfo::parse(&bytes[..INFO_BYTES_MIN - 1]), Err(ShortInfo(135)));
+    }
+}

@@ -1,0 +1,166 @@
+//! Looks at every TCP socket of a host at a steady rate, and writes the `tcp` table.
+//!
+//! One thread per host. Listing all sockets makes the kernel walk its whole table of connections
+//! (345 µs at 262,144 buckets on the reference machine, whoever's they are), so the list is made
+//! only when the number of sockets changed and at least every [`LIST_EVERY`]; in between each known socket is
+//! asked for by name, which costs a few microseconds. What the thread used is in [`Counts::cpu`].
+//!
+//! A row equal to the socket's last one in all but its time is left out, for at most
+//! [`REPEAT_EVERY`]: a row holds until the next. The last sample, at the stop, is written whole.
+//!
+//! Rows say `sock_diag` as their source; the per-ACK `tcp_probe` will be another source
+//! of the same table.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+
+use suiro_record::RecordError;
+use suiro_units::{Duration, Time};
+
+use crate::clock::{monotonic_ns, thread_cpu_ns};
+use crate::diag::DiagError;
+use crate::follow::{Follower, Repeats};
+
+/// The usual time between samples.
+pub const PERIOD: Duration = Duration::from_millis(10);
+/// Shortest time between samples.
+pub const PERIOD_MIN: Duration = Duration::from_millis(1);
+/// Longest time between samples.
+pub const PERIOD_MAX: Duration = Duration::from_secs(1);
+
+/// Longest time between two lists of all sockets.
+pub const LIST_EVERY: Duration = Duration::from_millis(100);
+/// Longest time that a row which repeats the last one is left out.
+pub const REPEAT_EVERY: Duration = Duration::from_secs(1);
+/// Most sockets of one host that are followed; more are counted in [`Counts::over_limit`].
+pub const SOCKETS_MAX: usize = 1024;
+
+/// What to sample, and where to write.
+#[derive(Debug, Clone)]
+pub struct SamplerSpec {
+    /// The host's name in the scenario: column `host`, and part of the file's name.
+    pub host: String,
+    /// Time between samples, [`PERIOD_MIN`] to [`PERIOD_MAX`]; usually [`PERIOD`].
+    pub period: Duration,
+    /// CLOCK_MONOTONIC at the trial's zero, in nanoseconds.
+    pub epoch_monotonic_ns: u64,
+    /// The trial's folder; the file is `tcp.HOST.parquet`.
+    pub dir: PathBuf,
+}
+
+/// How the sampling went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Times that the host's sockets were looked at.
+    pub samples: u64,
+    /// Of these, more than half a period after they were due.
+    pub late: u64,
+    /// Samples never taken, because the thread was a whole period behind or more.
+    pub lost: u64,
+    /// Rows written.
+    pub rows: u64,
+    /// Different sockets seen.
+    pub sockets: u64,
+    /// Questions about a socket that the kernel left without an answer.
+    pub unanswered: u64,
+    /// Sightings of a socket beyond [`SOCKETS_MAX`], which was not followed.
+    pub over_limit: u64,
+    /// Processor time that the thread used.
+    pub cpu: Duration,
+}
+
+/// Why a host's sockets cannot be sampled.
+#[derive(Debug, thiserror::Error)]
+pub enum SamplerError {
+    /// The period is out of range.
+    #[error("sampling period {0} is not between {PERIOD_MIN} and {PERIOD_MAX}")]
+    Period(Duration),
+    /// The kernel's socket diagnostics refused.
+    #[error(
+        "could not {doing} the kernel's socket diagnostics: {source}\n\
+         hint: suiro doctor tells whether this kernel has them (CONFIG_INET_DIAG)"
+    )]
+    Netlink {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The kernel's answer is malformed.
+    #[error("socket diagnostics: {0}")]
+    Diag(#[from] DiagError),
+    /// The table could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The thread could not be started.
+    #[error("could not start the sampling thread: {0}")]
+    Thread(io::Error),
+}
+
+/// A running sampler. Dropped, it stops and closes its file without being asked; [`Sampler::stop`]
+/// also waits for that and tells how it went.
+#[derive(Debug)]
+pub struct Sampler {
+    stop: Sender<()>,
+    thread: JoinHandle<Result<Counts, SamplerError>>,
+}
+
+impl Sampler {
+    /// Starts sampling the network namespace that the **calling thread** is in.
+    ///
+    /// # Errors
+    /// A period out of range, a kernel without socket diagnostics, a file that cannot be made.
+    /// What goes wrong later is told by [`Sampler::stop`].
+    pub fn start(spec: &SamplerSpec) -> Result<Self, SamplerError> {
+        if !(PERIOD_MIN..=PERIOD_MAX).contains(&spec.period) {
+            return Err(SamplerError::Period(spec.period));
+        }
+        let follower = Follower::new(&spec.host, &spec.dir)?;
+        let (stop, stopped) = channel();
+        let (period, epoch_ns) = (spec.period, spec.epoch_monotonic_ns);
+        let thread = std::thread::Builder::new()
+            .name(format!("tcp-{}", spec.host))
+            .spawn(move || run(follower, period, epoch_ns, &stopped))
+            .map_err(SamplerError::Thread)?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Takes a last sample, closes the file, and tells how it went.
+    ///
+    /// # Errors
+    /// What ended the sampling before its time, or kept the file from being closed.
+    pub fn stop(self) -> Result<Counts, SamplerError> {
+        drop(self.stop);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// The thread: samples on a fixed grid, so that lateness does not accumulate.
+fn run(
+    mut follower: Follower,
+    period: Duration,
+    epoch_ns: u64,
+    stopped: &Receiver<()>,
+) -> Result<Counts, SamplerError> {
+    let since_epoch = || Time::from_nanos(monotonic_ns().saturating_sub(epoch_ns));
+    let period_ns = period.as_nanos();
+    let (mut late, mut lost) = (0, 0);
+    let mut due = monotonic_ns();
+    loop {
+        let wait = due.saturating_sub(monotonic_ns());
+        match stopped.recv_timeout(std::time::Duration::from_nanos(wait)) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+        }
+        let behind = monotonic_ns().saturating_sub(due);
+        late += u64::from(behind > period_ns / 2);
+        lost += behind / period_ns;
+        due += period_ns * (1 + behind / period_ns);
+        follower.sample(since_epoch(), Repeats::LeaveOut)?;
+    }
+    follower.sample(since_epoch(), Repeats::Write)?;
+    let counts = follower.close()?;
+    Ok(Counts { late, lost, cpu: Duration::from_nanos(thread_cpu_ns()), ..counts })
+}

@@ -1,0 +1,92 @@
+//! The sampler against real sockets of this process, over loopback.
+#![expect(clippy::disallowed_methods, reason = "the test is the peer that opens sockets")]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+use suiro_record::Reader;
+use suiro_record::tables::TcpRow;
+use suiro_tcp::{Counts, PERIOD, Sampler, SamplerError, SamplerSpec};
+use suiro_units::Duration;
+
+const PAYLOAD_BYTES: usize = 3_000_000;
+
+fn spec(dir: &Path, period: Duration) -> SamplerSpec {
+    SamplerSpec { host: "server".into(), period, epoch_monotonic_ns: 0, dir: dir.into() }
+}
+
+/// Sends `PAYLOAD_BYTES` from the accepting side; the other answers with one byte, which carries the
+/// acknowledgement of all. Both sockets live until the sampler has stopped.
+fn transfer(address: &str, dir: &Path) -> (Counts, String) {
+    let listener = TcpListener::bind(address).unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    let name = format!("{}>{}", server.local_addr().unwrap(), server.peer_addr().unwrap());
+    let sampler = Sampler::start(&spec(dir, Duration::from_millis(1))).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            client.read_exact(&mut vec![0; PAYLOAD_BYTES]).unwrap();
+            client.write_all(&[1]).unwrap();
+        });
+        server.write_all(&vec![7; PAYLOAD_BYTES]).unwrap();
+        server.read_exact(&mut [0]).unwrap();
+    });
+    (sampler.stop().unwrap(), name)
+}
+
+fn rows_of(dir: &Path, name: &str) -> Vec<TcpRow> {
+    let rows = Reader::read_all::<TcpRow>(dir).unwrap();
+    rows.into_iter().filter(|row| &*row.socket == name).collect()
+}
+
+fn check(address: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let (counts, name) = transfer(address, dir.path());
+    let rows = rows_of(dir.path(), &name);
+    let last = rows.last().expect("the last sample is written whole");
+    assert_eq!(last.acked_bytes, i64::try_from(PAYLOAD_BYTES).unwrap(), "{last:?}");
+    assert_eq!((last.in_flight_bytes, last.received_bytes), (0, 1), "{last:?}");
+    assert!(rows.iter().all(|row| row.cwnd_bytes > 0 && row.mss_bytes > 0), "{rows:?}");
+    assert!(last.srtt_us > 0 && last.min_rtt_us.is_some_and(|rtt| rtt > 0), "{last:?}");
+    assert!(rows.is_sorted_by(|a, b| a.t_ns < b.t_ns && a.acked_bytes <= b.acked_bytes));
+    assert_eq!((&*last.host, &*last.source, &*last.state), ("server", "sock_diag", "open"));
+    assert!(counts.samples >= 1 && counts.sockets >= 2 && counts.unanswered == 0, "{counts:?}");
+}
+
+#[test]
+fn ipv4_is_seen_to_the_last_byte() {
+    check("127.0.0.1:0");
+}
+
+#[test]
+fn ipv6_is_seen_to_the_last_byte() {
+    check("[::1]:0");
+}
+
+#[test]
+fn ipv4_on_an_ipv6_socket_is_named_as_ipv4() {
+    let dir = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("[::]:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let (_server, _) = listener.accept().unwrap();
+    Sampler::start(&spec(dir.path(), PERIOD)).unwrap().stop().unwrap();
+    let name = format!("127.0.0.1:{port}>{}", client.local_addr().unwrap());
+    assert_eq!(rows_of(dir.path(), &name).len(), 1);
+}
+
+#[test]
+fn a_period_out_of_range_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for period in [Duration::from_micros(999), Duration::from_millis(1001)] {
+        let error = Sampler::start(&spec(dir.path(), period)).unwrap_err();
+        assert!(matches!(error, SamplerError::Period(_)), "{error}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_told() {
+    let error = Sampler::start(&spec(Path::new("/nonexistent"), PERIOD)).unwrap_err().to_string();
+    assert!(error.contains("/nonexistent/tcp.server.parquet"), "{error}");
+}
