@@ -95,6 +95,9 @@ pub fn timeline(trial: &Trial, records: &Records, bins_max: usize) -> Timeline {
     for player in &players {
         series.extend(of_player(player, players.len() > 1, &bins));
     }
+    for value in series.iter_mut().flat_map(|s| &mut s.values) {
+        *value = value.filter(|value| value.is_finite());
+    }
     series.retain(|s| s.values.iter().any(Option::is_some));
     series.sort_by_key(|s| s.panel);
     let mut spans: Vec<_> = players.iter().flat_map(Player::stall_spans).collect();
