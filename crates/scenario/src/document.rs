@@ -1,0 +1,207 @@
+//! The scenario as a tree of TOML values that know their place in the text.
+
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+use crate::error::{Issue, did_you_mean, listed};
+
+/// A TOML value and its place.
+pub(crate) type Node<'t> = Spanned<DeValue<'t>>;
+
+/// Reads a text as TOML: the root table, or every fault of its syntax.
+pub(crate) fn parse(text: &str) -> Result<Node<'_>, Vec<Issue>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        return Ok(Spanned::new(0..0, DeValue::Table(table.into_inner())));
+    }
+    let mut issues: Vec<Issue> = errors.iter().map(syntax).collect();
+    // The parser may tell several things of one fault; the last is the most specific one.
+    issues.reverse();
+    issues.dedup_by_key(|issue| issue.span.as_ref().map(|span| line_of(text, span.start)));
+    Err(issues)
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+}
+
+fn syntax(error: &toml::de::Error) -> Issue {
+    let (message, expected) = match error.message().split_once(", expected ") {
+        Some((message, expected)) => (message, Some(expected)),
+        None => (error.message(), None),
+    };
+    let issue = Issue::new(error.span(), format!("not TOML: {message}"));
+    match expected {
+        Some("literal string") => issue.hint("write texts in quotes: \"20 ms\""),
+        Some(expected) => issue.expected(expected),
+        None => issue,
+    }
+}
+
+/// A table's entry, if `node` is a table that has it.
+pub(crate) fn entry<'a, 't>(node: &'a Node<'t>, key: &str) -> Option<&'a Node<'t>> {
+    node.get_ref().as_table()?.get(key)
+}
+
+/// A table's entries with the places of their keys, in the order of the text; nothing if `node` is
+/// no table.
+pub(crate) fn entries<'a, 't>(
+    node: &'a Node<'t>,
+) -> impl Iterator<Item = (&'a str, Range<usize>, &'a Node<'t>)> {
+    let table = node.get_ref().as_table().into_iter().flatten();
+    table.map(|(key, value)| (key.get_ref().as_ref(), key.span(), value))
+}
+
+/// Takes an entry out of a table.
+pub(crate) fn take<'t>(node: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
+    match node.get_mut() {
+        DeValue::Table(table) => table.remove(key),
+        _ => None,
+    }
+}
+
+/// Splits a table: the entries named, and the rest.
+pub(crate) fn split<'t>(mut node: Node<'t>, keys: &[&str]) -> (Node<'t>, Node<'t>) {
+    let mut named = DeTable::new();
+    if let DeValue::Table(table) = node.get_mut() {
+        for key in keys {
+            if let Some((key, value)) = table.remove_entry(*key) {
+                named.insert(key, value);
+            }
+        }
+    }
+    (Spanned::new(node.span(), DeValue::Table(named)), node)
+}
+
+/// Where the value at `path` stands; of what is missing, the table that lacks it. `None` for what
+/// has no place: the root.
+pub(crate) fn place(root: &Node<'_>, path: &[&str]) -> Option<Range<usize>> {
+    let mut node = root;
+    let mut span = None;
+    for step in path {
+        let next = match node.get_ref() {
+            DeValue::Array(array) => step.parse::<usize>().ok().and_then(|index| array.get(index)),
+            _ => entry(node, step),
+        };
+        let Some(next) = next else { break };
+        node = next;
+        span = Some(node.span());
+    }
+    span
+}
+
+/// Where the key at `path` stands, or [`place`] if there is no such key.
+pub(crate) fn key_place(root: &Node<'_>, path: &[&str]) -> Option<Range<usize>> {
+    let (last, parents) = path.split_last()?;
+    let parent = parents.iter().try_fold(root, |node, step| entry(node, step));
+    let key = parent.and_then(|parent| entries(parent).find(|(key, ..)| key == last));
+    key.map_or_else(|| place(root, path), |(_, span, _)| Some(span))
+}
+
+/// The value as text, as a person would name it: strings bare, tables and arrays by kind.
+pub(crate) fn words(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Datetime(value) => value.to_string(),
+        DeValue::Array(_) => "an array".into(),
+        DeValue::Table(_) => "a table".into(),
+    }
+}
+
+/// Reads a value as a `T`. `what` names the value in messages, such as `[links.access]`;
+/// `also` are keys that it may have besides those of `T`, for suggestions.
+pub(crate) fn read<T: DeserializeOwned>(
+    node: Node<'_>,
+    what: &str,
+    also: &[&str],
+) -> Result<T, Issue> {
+    let span = node.span();
+    T::deserialize(ValueDeserializer::from(node)).map_err(|error| explain(&error, span, what, also))
+}
+
+/// Turns what serde says into what a writer of scenarios can use.
+fn explain(error: &toml::de::Error, whole: Range<usize>, what: &str, also: &[&str]) -> Issue {
+    let message = error.message();
+    // The root has no place of its own.
+    let span = error.span().or(Some(whole)).filter(|span| !span.is_empty());
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    match (message.split_once(" `").map(|(start, _)| start), quoted.as_slice()) {
+        (Some("unknown field"), [key, known @ ..]) => {
+            let known: Vec<&str> = known.iter().chain(also).copied().collect();
+            Issue::new(span, format!("unknown key `{key}` in {what}"))
+                .instead(key, known.iter().copied())
+        }
+        (Some("unknown variant"), [value, known @ ..]) => {
+            Issue::new(span, format!("unknown value `{value}` in {what}"))
+                .instead(value, known.iter().copied())
+        }
+        (Some("missing field"), [key]) => {
+            Issue::new(span, format!("the key `{key}` is missing in {what}"))
+        }
+        _ => mismatch(message, span, what),
+    }
+}
+
+fn mismatch(message: &str, span: Option<Range<usize>>, what: &str) -> Issue {
+    let found = ["invalid type: ", "invalid value: ", "invalid length "];
+    let Some(rest) = found.iter().find_map(|start| message.strip_prefix(start)) else {
+        return Issue::new(span, message);
+    };
+    match rest.split_once(", expected ") {
+        Some((found, expected)) => {
+            Issue::new(span, format!("{found} does not fit in {what}")).expected(plain(expected))
+        }
+        None => Issue::new(span, format!("{rest} does not fit in {what}")),
+    }
+}
+
+/// Rust's names of types, for people.
+fn plain(expected: &str) -> &str {
+    match expected {
+        "u8" => "a whole number, 0 to 255",
+        "u16" => "a whole number, 0 to 65535",
+        "u32" => "a whole number, 0 to 4294967295",
+        "u64" | "usize" => "a whole number, not negative",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "an array",
+        "a string" => "a text in quotes",
+        "a map" => "a table",
+        other if other.starts_with("struct ") => "a table",
+        other => other,
+    }
+}
+
+/// Takes the entry `key` of a table, which says of what kind the table is. `kinds` are the kinds
+/// there are.
+pub(crate) fn kind(
+    node: &mut Node<'_>,
+    key: &str,
+    what: &str,
+    kinds: &[&'static str],
+) -> Result<&'static str, Issue> {
+    let expected = listed(kinds.iter().copied()).unwrap_or_default();
+    if !node.get_ref().is_table() {
+        return Err(Issue::new(node.span(), format!("{what} is not a table"))
+            .expected(format!("a table with the key `{key}`: {expected}")));
+    }
+    let Some(value) = take(node, key) else {
+        return Err(Issue::new(
+            Some(node.span()).filter(|span| !span.is_empty()),
+            format!("the key `{key}` is missing in {what}"),
+        )
+        .expected(expected));
+    };
+    let name = words(value.get_ref());
+    kinds.iter().copied().find(|kind| *kind == name).ok_or_else(|| {
+        let mut issue = Issue::new(value.span(), format!("unknown {key} `{name}` in {what}"));
+        issue.hint = did_you_mean(&name, kinds.iter().copied());
+        issue.expected(expected)
+    })
+}

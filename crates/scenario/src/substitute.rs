@@ -1,0 +1,169 @@
+//! References: `"$name"` stands for the value of a parameter or of a matrix axis, of any type;
+//! `"${name}"` inside a longer text for its text. `"$$name"` and `"$${name}"` are the bare words.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::document::{Node, words};
+use crate::error::Issue;
+
+/// What names stand for in one cell.
+pub(crate) type Bindings<'b, 't> = BTreeMap<&'b str, &'b Node<'t>>;
+
+/// A place where a name was used.
+#[derive(Debug, Clone)]
+pub(crate) struct Use {
+    /// Where the reference stands.
+    pub at: Range<usize>,
+    /// The name.
+    pub name: String,
+    /// What it stood for, in words.
+    pub value: String,
+    /// Where that was written.
+    pub defined: Range<usize>,
+}
+
+/// Puts values in the place of references, in a value and all below it.
+pub(crate) fn substitute<'t>(
+    node: &mut Node<'t>,
+    bindings: &Bindings<'_, 't>,
+    uses: &mut Vec<Use>,
+    issues: &mut Vec<Issue>,
+) {
+    let span = node.span();
+    match node.get_mut() {
+        DeValue::Table(table) => {
+            for (_, value) in table.iter_mut() {
+                substitute(value, bindings, uses, issues);
+            }
+        }
+        DeValue::Array(array) => {
+            for value in array.iter_mut() {
+                substitute(value, bindings, uses, issues);
+            }
+        }
+        DeValue::String(text) if text.contains('$') => match resolve(text, &span, bindings, uses) {
+            Ok(Some(value)) => *node = Spanned::new(span, value),
+            Ok(None) => {}
+            Err(issue) => issues.push(issue),
+        },
+        _ => {}
+    }
+}
+
+/// What a text with a `$` in it becomes; `None` if it stays.
+fn resolve<'t>(
+    text: &str,
+    span: &Range<usize>,
+    bindings: &Bindings<'_, 't>,
+    uses: &mut Vec<Use>,
+) -> Result<Option<DeValue<'t>>, Issue> {
+    if let Some(name) = text.strip_prefix('$').filter(|name| is_name(name)) {
+        return look_up(name, span, bindings, uses).map(|value| Some(value.get_ref().clone()));
+    }
+    if let Some(literal) = text.strip_prefix("$$").filter(|name| is_name(name)) {
+        return Ok(Some(DeValue::String(format!("${literal}").into())));
+    }
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, after) = (&rest[..at], &rest[at + 2..]);
+        let Some(end) = after.find('}') else { break };
+        rest = &after[end + 1..];
+        if let Some(before) = before.strip_suffix('$') {
+            result.push_str(&format!("{before}${{{}}}", &after[..end]));
+            continue;
+        }
+        let value = look_up(&after[..end], span, bindings, uses)?;
+        if matches!(value.get_ref(), DeValue::Array(_) | DeValue::Table(_)) {
+            let message = format!(
+                "`${{{}}}` is {}; inside a text only texts and numbers can stand",
+                &after[..end],
+                words(value.get_ref())
+            );
+            return Err(Issue::new(span.clone(), message));
+        }
+        result.push_str(before);
+        result.push_str(&words(value.get_ref()));
+    }
+    result.push_str(rest);
+    Ok((result != text).then(|| DeValue::String(result.into())))
+}
+
+fn look_up<'b, 't>(
+    name: &str,
+    span: &Range<usize>,
+    bindings: &Bindings<'b, 't>,
+    uses: &mut Vec<Use>,
+) -> Result<&'b Node<'t>, Issue> {
+    let Some(value) = bindings.get(name) else {
+        let issue = Issue::new(span.clone(), format!("nothing is named `{name}`"))
+            .instead(name, bindings.keys().copied());
+        let define = format!("add `{name} = …` to [parameters] or [matrix]");
+        return Err(if issue.hint.is_none() { issue.hint(define) } else { issue });
+    };
+    uses.push(Use {
+        at: span.clone(),
+        name: name.to_owned(),
+        value: words(value.get_ref()),
+        defined: value.span(),
+    });
+    Ok(value)
+}
+
+/// Whether a text can be the name of a parameter or an axis: letters, digits, `_` and `-`, a letter
+/// first, at most 32.
+pub(crate) fn is_name(text: &str) -> bool {
+    text.len() <= 32
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{entry, parse};
+
+    fn run(value: &str) -> Result<String, String> {
+        let text = format!("x = {value}\n[parameters]\nrate = \"8 Mbit/s\"\nn = 3\nall = [1, 2]\n");
+        let mut root = parse(&text).unwrap();
+        let names = entry(&root, "parameters").unwrap().clone();
+        let bindings =
+            crate::document::entries(&names).map(|(name, _, node)| (name, node)).collect();
+        let (mut uses, mut issues) = (Vec::new(), Vec::new());
+        substitute(&mut root, &bindings, &mut uses, &mut issues);
+        match issues.pop() {
+            Some(issue) => Err(issue.message),
+            None => Ok(format!("{:?}", words(entry(&root, "x").unwrap().get_ref()))),
+        }
+    }
+
+    #[test]
+    fn whole_values_keep_their_type() {
+        assert_eq!(run(r#""$rate""#).unwrap(), r#""8 Mbit/s""#);
+        assert_eq!(run(r#""$n""#).unwrap(), r#""3""#);
+        assert_eq!(run(r#""$all""#).unwrap(), r#""an array""#);
+    }
+
+    #[test]
+    fn texts_take_words_in() {
+        assert_eq!(run(r#""a ${n} b ${n}""#).unwrap(), r#""a 3 b 3""#);
+        assert!(run(r#""a ${all}""#).unwrap_err().contains("is an array"));
+    }
+
+    #[test]
+    fn dollars_can_be_meant() {
+        assert_eq!(run(r#""$$n""#).unwrap(), r#""$n""#);
+        assert_eq!(run(r#""echo $${n} $1 ${n""#).unwrap(), r#""echo ${n} $1 ${n""#);
+        assert_eq!(run(r#""$""#).unwrap(), r#""$""#);
+    }
+
+    #[test]
+    fn unknown_names_are_refused() {
+        assert_eq!(run(r#""$rat""#).unwrap_err(), "nothing is named `rat`");
+        assert_eq!(run(r#"{ deep = ["${m}"] }"#).unwrap_err(), "nothing is named `m`");
+    }
+}
