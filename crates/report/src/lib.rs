@@ -1,1 +1,70 @@
-//! Tables, figures and the HTML report.
+//! What a results folder says: `summary.json`, `findings.json`, the page `report.html`, and a table
+//! for the terminal.
+//!
+//! The report knows records and findings, no protocol: what a metric or a series means stands in
+//! [`suiro_analysis`]. A trial that is missing, cut short or invalid is shown as such, with its
+//! reason; it never keeps the others from being shown.
+
+mod assemble;
+mod html;
+mod number;
+mod page;
+mod read;
+mod terminal;
+
+pub use page::*;
+pub use terminal::terminal_table;
+
+use std::path::PathBuf;
+
+use suiro_record::{Findings, Folder, FolderError, Summary};
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A document of the folder could not be read or written.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The page could not be written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The page's data could not be put into JSON.
+    #[error("report.html: {0}")]
+    Json(serde_json::Error),
+}
+
+/// A report that was made.
+#[derive(Debug)]
+pub struct Built {
+    /// As in `summary.json`.
+    pub summary: Summary,
+    /// As in `findings.json`.
+    pub findings: Findings,
+    /// The page.
+    pub report: PathBuf,
+    /// Its size.
+    pub report_bytes: u64,
+}
+
+/// Reads every trial of a results folder and writes `summary.json`, `findings.json` and
+/// `report.html`.
+///
+/// Fails only if the manifest cannot be read or the results cannot be written: what is wrong with a
+/// trial is told in the summary and on the page.
+pub fn build(folder: &Folder) -> Result<Built, ReportError> {
+    let manifest = folder.manifest()?;
+    let trials = read::trials(folder, &manifest.plan);
+    let summary = assemble::summary(&manifest, &trials);
+    let findings = Findings { study: manifest.study.clone(), findings: Vec::new() };
+    folder.write_summary(&summary)?;
+    folder.write_findings(&findings)?;
+    let page = assemble::page(manifest, &summary, &findings, trials);
+    let report = folder.report();
+    let report_bytes = html::write(&report, &page)?;
+    Ok(Built { summary, findings, report, report_bytes })
+}

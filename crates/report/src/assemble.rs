@@ -1,0 +1,224 @@
+//! From what was read to the summary and the page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use suiro_analysis::{Better, CATALOGUE, Panel, Spread, Style, compare, describe};
+use suiro_record::{Axis, Cell, Findings, Manifest, Summary, TrialSummary};
+
+use crate::page::{
+    Page, PageBetter, PageCell, PageMetric, PagePanel, PageSeries, PageSpread, PageState,
+    PageStyle, PageTrial, Points,
+};
+use crate::read::Read;
+
+/// `summary.json`.
+pub(crate) fn summary(manifest: &Manifest, trials: &[Read]) -> Summary {
+    let trials = trials.iter().map(|read| TrialSummary {
+        cell: read.planned.cell.clone(),
+        repetition: read.planned.repetition,
+        seed: read.planned.seed,
+        valid: is_valid(read),
+        invalid_because: invalid_because(read),
+        metrics: read.metrics.clone(),
+    });
+    Summary { scenario: manifest.scenario.clone(), trials: trials.collect() }
+}
+
+fn is_valid(read: &Read) -> bool {
+    read.state == PageState::Complete && read.outcome.as_ref().is_some_and(|o| o.valid)
+}
+
+fn invalid_because(read: &Read) -> Option<String> {
+    if is_valid(read) {
+        return None;
+    }
+    let outcome = read.outcome.as_ref().and_then(|o| o.invalid_because.clone());
+    let reasons: Vec<String> = outcome.into_iter().chain(read.problem.clone()).collect();
+    Some(if reasons.is_empty() { "no reason was recorded".into() } else { reasons.join("; ") })
+}
+
+/// Everything that the page shows.
+pub(crate) fn page(
+    manifest: Manifest,
+    summary: &Summary,
+    findings: &Findings,
+    trials: Vec<Read>,
+) -> Page {
+    let metrics = metrics(summary);
+    let series = series(&trials);
+    let cells = compare(&summary.trials);
+    let mut cell_of = vec![0; trials.len()];
+    for (index, cell) in cells.iter().enumerate() {
+        for trial in &cell.trials {
+            cell_of[*trial] = short(index);
+        }
+    }
+    let cells = cells.iter().map(|cell| PageCell {
+        label: label(&cell.cell),
+        values: values(&cell.cell, &manifest.axes),
+        trials: cell.trials.iter().map(|index| short(*index)).collect(),
+        metrics: metrics
+            .iter()
+            .map(|m| cell.metrics.get(&m.name).copied().flatten().map(spread))
+            .collect(),
+    });
+    let cells = cells.collect();
+    let trials = trials.into_iter().zip(cell_of);
+    let trials = trials.map(|(read, cell)| trial(read, cell, &metrics, &series)).collect();
+    Page {
+        title: manifest.title,
+        scenario: manifest.scenario,
+        study: manifest.study,
+        started: manifest.started,
+        seed: manifest.seed.to_string(),
+        suiro: manifest.suiro,
+        command: manifest.command,
+        text: manifest.text,
+        machine: manifest.machine,
+        versions: manifest.versions,
+        axes: manifest.axes,
+        metrics,
+        series,
+        cells,
+        trials,
+        findings: findings.findings.clone(),
+    }
+}
+
+/// An index for JSON.
+fn short(index: usize) -> u32 {
+    u32::try_from(index).expect("fewer trials than 2³²: each has a folder")
+}
+
+fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -> PageTrial {
+    let (valid, invalid_because) = (is_valid(&read), invalid_because(&read));
+    let Read { planned, state, outcome, metrics: measured, timeline, .. } = read;
+    let mut points: BTreeMap<String, Points> =
+        timeline.series.into_iter().map(|s| (s.name, Points(s.values))).collect();
+    let (started, duration_s) = outcome.as_ref().map(|o| (o.started.clone(), o.duration_s)).unzip();
+    let (self_checks, links, endpoints) =
+        outcome.map(|o| (o.self_checks, o.links, o.endpoints)).unwrap_or_default();
+    PageTrial {
+        cell,
+        repetition: planned.repetition,
+        seed: planned.seed.to_string(),
+        folder: planned.folder,
+        state,
+        valid,
+        invalid_because,
+        started,
+        duration_s,
+        metrics: metrics.iter().map(|m| measured.get(&m.name).copied().flatten()).collect(),
+        self_checks,
+        links,
+        endpoints,
+        bin_s: timeline.bin_s,
+        series: series.iter().map(|s| points.remove(&s.name)).collect(),
+        stalls: timeline.stalls,
+    }
+}
+
+/// The metrics that some trial has, in the catalogue's order, the general before the particular.
+pub(crate) fn metrics(summary: &Summary) -> Vec<PageMetric> {
+    let names: BTreeSet<&String> = summary.trials.iter().flat_map(|t| t.metrics.keys()).collect();
+    let mut found: Vec<(usize, String, &String)> = Vec::new();
+    for name in names {
+        if let Some((metric, instance)) = describe(name) {
+            let place = CATALOGUE.iter().position(|m| std::ptr::eq(m, metric));
+            found.push((place.unwrap_or(usize::MAX), instance, name));
+        }
+    }
+    found.sort();
+    found.into_iter().filter_map(|(_, _, name)| page_metric(name)).collect()
+}
+
+fn page_metric(name: &str) -> Option<PageMetric> {
+    let (metric, instance) = describe(name)?;
+    let label = match instance.as_str() {
+        "" => metric.label.to_owned(),
+        instance => format!("{}, {instance}", metric.label),
+    };
+    let side = instance != "up" && !instance.ends_with(" up");
+    let general = instance.is_empty() || metric.family == "link";
+    Some(PageMetric {
+        name: name.to_owned(),
+        label,
+        unit: metric.unit.to_owned(),
+        better: match metric.better {
+            Better::Higher => PageBetter::Higher,
+            Better::Lower => PageBetter::Lower,
+            Better::Neither => PageBetter::Neutral,
+        },
+        digits: metric.digits,
+        main: metric.main && side && general,
+        doc: metric.doc.to_owned(),
+    })
+}
+
+/// Every kind of series that some trial has, by figure.
+fn series(trials: &[Read]) -> Vec<PageSeries> {
+    let mut kinds: Vec<PageSeries> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for one in trials.iter().flat_map(|read| &read.timeline.series) {
+        if seen.insert(&one.name) {
+            kinds.push(PageSeries {
+                name: one.name.clone(),
+                panel: panel(one.panel),
+                label: one.label.clone(),
+                unit: one.unit.to_owned(),
+                style: style(one.style),
+                doc: one.doc.to_owned(),
+            });
+        }
+    }
+    kinds.sort_by_key(|kind| kind.panel);
+    kinds
+}
+
+fn panel(panel: Panel) -> PagePanel {
+    match panel {
+        Panel::ThroughputDown => PagePanel::ThroughputDown,
+        Panel::ThroughputUp => PagePanel::ThroughputUp,
+        Panel::Window => PagePanel::Window,
+        Panel::Rtt => PagePanel::Rtt,
+        Panel::Queue => PagePanel::Queue,
+        Panel::QueueDelay => PagePanel::QueueDelay,
+        Panel::Losses => PagePanel::Losses,
+        Panel::Buffer => PagePanel::Buffer,
+        Panel::Rung => PagePanel::Rung,
+        Panel::Latency => PagePanel::Latency,
+    }
+}
+
+fn style(style: Style) -> PageStyle {
+    match style {
+        Style::Line => PageStyle::Line,
+        Style::Step => PageStyle::Step,
+        Style::Context => PageStyle::Context,
+        Style::Bound => PageStyle::Bound,
+        Style::Bar => PageStyle::Bar,
+    }
+}
+
+fn spread(spread: Spread) -> PageSpread {
+    let Spread { n, mean, sd, ci95 } = spread;
+    PageSpread { n, mean, sd, ci95 }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A cell in words: its values, joined.
+pub(crate) fn label(cell: &Cell) -> String {
+    let values: Vec<String> = cell.values().map(text).collect();
+    if values.is_empty() { "all".into() } else { values.join(" · ") }
+}
+
+fn values(cell: &Cell, axes: &[Axis]) -> Vec<String> {
+    axes.iter().map(|axis| cell.get(&axis.name).map(text).unwrap_or_default()).collect()
+}

@@ -1,0 +1,64 @@
+//! The page as one file: the built template with the data in its place.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use crate::ReportError;
+use crate::page::Page;
+
+/// Built from `web/`: `make web` writes it, and `make test` fails if it is stale.
+const TEMPLATE: &str = include_str!("../assets/report.html");
+
+/// Where the data goes in the template.
+const PLACE: &str = "<!--suiro:data-->";
+
+/// Writes the page beside `path` and renames it, so that a reader never sees half of it. Returns its
+/// size in bytes.
+pub(crate) fn write(path: &Path, page: &Page) -> Result<u64, ReportError> {
+    let io = |source| ReportError::Io { path: path.into(), source };
+    let data = serde_json::to_string(page).map_err(ReportError::Json)?;
+    let (before, after) = TEMPLATE.split_once(PLACE).expect("the template has one place: tested");
+    let beside = path.with_extension("html.part");
+    let mut file = BufWriter::new(File::create(&beside).map_err(io)?);
+    let data = embed(&data);
+    let parts = [before, &title(&page.title), "<script type=\"application/json\" id=\"data\">"];
+    let parts = parts.into_iter().chain([data.as_str(), "</script>", after]);
+    let mut bytes = 0;
+    for part in parts {
+        file.write_all(part.as_bytes()).map_err(io)?;
+        bytes += part.len() as u64;
+    }
+    file.into_inner().map_err(|error| io(error.into_error()))?;
+    std::fs::rename(&beside, path).map_err(io)?;
+    Ok(bytes)
+}
+
+/// JSON that no HTML parser takes for the end of its element: `<` occurs in strings only, where its
+/// escape means the same.
+fn embed(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+fn title(title: &str) -> String {
+    let escaped = title.replace('&', "&amp;").replace('<', "&lt;");
+    format!("<title>{escaped}</title>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_has_one_place_for_the_data() {
+        assert_eq!(TEMPLATE.matches(PLACE).count(), 1);
+    }
+
+    #[test]
+    fn data_cannot_end_its_element() {
+        let json = serde_json::to_string("</script><!--").unwrap();
+        let embedded = embed(&json);
+        assert!(!embedded.contains('<'));
+        assert_eq!(serde_json::from_str::<String>(&embedded).unwrap(), "</script><!--");
+    }
+}

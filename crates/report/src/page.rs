@@ -1,0 +1,245 @@
+//! The page's data. `web/src/generated/page.ts` is generated from these types.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use suiro_record::{Axis, EndpointOutcome, Finding, LinkTotals, Machine, SelfCheck};
+
+/// Everything that `report.html` shows.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Page {
+    /// One line on what was run.
+    pub title: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// The study it repeats, such as `S0`.
+    pub study: Option<String>,
+    /// When the run began: UTC, RFC 3339.
+    pub started: String,
+    /// The seed of the run, as text: it may exceed what a JavaScript number holds.
+    pub seed: String,
+    /// Version of suiro that ran it.
+    pub suiro: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// The scenario's text.
+    pub text: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Versions of the programs taking part.
+    pub versions: BTreeMap<String, String>,
+    /// The matrix.
+    pub axes: Vec<Axis>,
+    /// What was measured, in the order of the table.
+    pub metrics: Vec<PageMetric>,
+    /// What was recorded over time, in the order of the figures.
+    pub series: Vec<PageSeries>,
+    /// The combinations.
+    pub cells: Vec<PageCell>,
+    /// The trials, in the order of the plan.
+    pub trials: Vec<PageTrial>,
+    /// Published claims beside measured figures.
+    pub findings: Vec<Finding>,
+}
+
+/// One metric.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageMetric {
+    /// Its name in `summary.json`.
+    pub name: String,
+    /// A few words.
+    pub label: String,
+    /// Its unit: `bit/s`, `B`, `s`, `ms`, `µs`, `ratio`, `cores`, or empty for counts.
+    pub unit: String,
+    /// Which way it is good.
+    pub better: PageBetter,
+    /// Significant digits worth showing.
+    pub digits: u8,
+    /// True for what a short table shows.
+    pub main: bool,
+    /// What it means.
+    pub doc: String,
+}
+
+/// Which way a metric is good.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PageBetter {
+    /// The more the better.
+    Higher,
+    /// The less the better.
+    Lower,
+    /// Neither.
+    Neutral,
+}
+
+/// One kind of time series.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PageSeries {
+    /// Its name, such as `tcp.cwnd_bytes`.
+    pub name: String,
+    /// The figure it belongs to.
+    pub panel: PagePanel,
+    /// A few words for the legend.
+    pub label: String,
+    /// `bit/s`, `B`, `ms`, `s` or `packets`.
+    pub unit: String,
+    /// How it is drawn.
+    pub style: PageStyle,
+    /// What it means.
+    pub doc: String,
+}
+
+/// A figure of the stack that shares one time axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PagePanel {
+    /// Throughput down and the link's rate.
+    ThroughputDown,
+    /// Throughput up and the link's rate.
+    ThroughputUp,
+    /// Congestion window.
+    Window,
+    /// Round-trip time.
+    Rtt,
+    /// Bytes waiting in the queue.
+    Queue,
+    /// Delay in the queue.
+    QueueDelay,
+    /// Packets dropped.
+    Losses,
+    /// Media buffered.
+    Buffer,
+    /// Rung shown.
+    Rung,
+    /// Age of the picture.
+    Latency,
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PageStyle {
+    /// A line.
+    Line,
+    /// A line in steps.
+    Step,
+    /// A faint line beside the main one.
+    Context,
+    /// A bound that the main one cannot exceed.
+    Bound,
+    /// A bar per bin.
+    Bar,
+}
+
+/// One combination of the matrix.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageCell {
+    /// Its values' labels, joined.
+    pub label: String,
+    /// Its value's label on each axis.
+    pub values: Vec<String>,
+    /// Its trials: indices into `trials`.
+    pub trials: Vec<u32>,
+    /// One per metric, over valid trials; null where none measured it.
+    pub metrics: Vec<Option<PageSpread>>,
+}
+
+/// A metric over repetitions.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageSpread {
+    /// How many trials measured it.
+    pub n: u32,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation; null of one.
+    pub sd: Option<f64>,
+    /// Half the width of the 95 % confidence interval (Student's t); null of one.
+    pub ci95: Option<f64>,
+}
+
+/// How far a trial came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PageState {
+    /// It ended and its records could be read.
+    Complete,
+    /// It did not run, or was cut short: there is no outcome.
+    Missing,
+    /// Its outcome or a record cannot be read.
+    Damaged,
+}
+
+/// One trial.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageTrial {
+    /// Its cell: an index into `cells`.
+    pub cell: u32,
+    /// Its repetition, from 1.
+    pub repetition: u32,
+    /// Its seed, as text.
+    pub seed: String,
+    /// Its folder below the results folder.
+    pub folder: String,
+    /// How far it came.
+    pub state: PageState,
+    /// False if its figures must not be used.
+    pub valid: bool,
+    /// Why not.
+    pub invalid_because: Option<String>,
+    /// When it began.
+    pub started: Option<String>,
+    /// How long it measured.
+    pub duration_s: Option<f64>,
+    /// One per metric.
+    pub metrics: Vec<Option<f64>>,
+    /// The links before the trial.
+    pub self_checks: Vec<SelfCheck>,
+    /// The links during the trial.
+    pub links: Vec<LinkTotals>,
+    /// The endpoints.
+    pub endpoints: Vec<EndpointOutcome>,
+    /// Width of a bin of its series, in seconds.
+    pub bin_s: f64,
+    /// One per kind of series; null if this trial has none of that kind.
+    pub series: Vec<Option<Points>>,
+    /// When a player stood still: from and to, in seconds.
+    pub stalls: Vec<(f64, f64)>,
+}
+
+/// A value per bin, to four significant digits; null where nothing was measured.
+#[derive(Debug, JsonSchema)]
+#[schemars(transparent)]
+pub struct Points(pub Vec<Option<f64>>);
+
+impl Serialize for Points {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|value| value.map(Short)))
+    }
+}
+
+/// A number written as briefly as four significant digits allow.
+struct Short(f64);
+
+impl Serialize for Short {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rounded = crate::number::significant(self.0, 4);
+        if rounded.fract() == 0.0 && rounded.abs() < 1e15 {
+            serializer.serialize_i64(rounded as i64)
+        } else {
+            serializer.serialize_f64(rounded)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_brief() {
+        let points = Points(vec![Some(0.0), Some(123_456.0), Some(1.23456), None, Some(-0.5)]);
+        assert_eq!(serde_json::to_string(&points).unwrap(), "[0,123500,1.235,null,-0.5]");
+    }
+}

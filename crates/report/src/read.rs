@@ -1,0 +1,133 @@
+//! Reads the trials of a results folder, two at a time, and keeps only what the report needs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use suiro_analysis::{Records, Timeline, summarise, timeline};
+use suiro_record::table::Row;
+use suiro_record::{Folder, PlannedTrial, Reader, RecordError, Trial};
+
+use crate::page::PageState;
+
+/// Trials read at one time: as many as the cores of the smallest machine we think of, and a bound on
+/// memory, because a trial's records are let go before the next is read.
+const READERS: usize = 2;
+
+/// A table larger than this is not read: its rows would take some ten times as much memory.
+const TABLE_BYTES_MAX: u64 = 256 << 20;
+
+/// Points of all series of all trials together: some 20 MB of page at most.
+const POINTS_MAX: usize = 3_000_000;
+
+/// Kinds of series that a usual trial has; more only make the page larger than planned.
+const SERIES_USUAL: usize = 16;
+
+/// What the report keeps of one trial.
+pub(crate) struct Read {
+    pub planned: PlannedTrial,
+    pub state: PageState,
+    /// Why the trial is missing or damaged.
+    pub problem: Option<String>,
+    pub outcome: Option<Trial>,
+    pub metrics: BTreeMap<String, Option<f64>>,
+    pub timeline: Timeline,
+}
+
+/// Reads every trial, in the order of the plan.
+pub(crate) fn trials(folder: &Folder, plan: &[PlannedTrial]) -> Vec<Read> {
+    let bins = (POINTS_MAX / SERIES_USUAL / plan.len().max(1)).clamp(50, 600);
+    let next = AtomicUsize::new(0);
+    let done: Mutex<BTreeMap<usize, Read>> = Mutex::new(BTreeMap::new());
+    let work = || {
+        while let Some((index, planned)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            plan.get(index).map(|planned| (index, planned))
+        } {
+            let read = trial(folder, planned, bins);
+            done.lock().expect("no reader panics: input never does").insert(index, read);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..READERS.min(plan.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    done.into_inner().expect("no reader panics: input never does").into_values().collect()
+}
+
+fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize) -> Read {
+    let mut read = Read {
+        planned: planned.clone(),
+        state: PageState::Missing,
+        problem: None,
+        outcome: None,
+        metrics: BTreeMap::new(),
+        timeline: Timeline::default(),
+    };
+    let outcome = match folder.outcome(planned) {
+        Ok(Some(outcome)) => outcome,
+        Ok(None) => {
+            let begun = folder.trial(planned).exists();
+            let problem =
+                if begun { "it was cut short: it has no trial.json" } else { "it was not run" };
+            read.problem = Some(problem.into());
+            return read;
+        }
+        Err(error) => {
+            read.state = PageState::Damaged;
+            read.problem = Some(error.to_string());
+            return read;
+        }
+    };
+    let (records, problems) = records(&folder.trial(planned));
+    read.metrics = summarise(&outcome, &records);
+    read.timeline = timeline(&outcome, &records, bins);
+    read.outcome = Some(outcome);
+    read.state = if problems.is_empty() { PageState::Complete } else { PageState::Damaged };
+    read.problem = (!problems.is_empty()).then(|| problems.join("; "));
+    read
+}
+
+/// The tables of a trial, and what is wrong with those that could not be read.
+fn records(dir: &Path) -> (Records, Vec<String>) {
+    let mut problems = Vec::new();
+    let records = Records {
+        link: table(dir, &mut problems),
+        tcp: table(dir, &mut problems),
+        requests: table(dir, &mut problems),
+        player: table(dir, &mut problems),
+    };
+    (records, problems)
+}
+
+fn table<R: Row>(dir: &Path, problems: &mut Vec<String>) -> Vec<R> {
+    if let Err(problem) = check_size(dir, R::TABLE) {
+        problems.push(problem);
+        return Vec::new();
+    }
+    let failed = |error: RecordError| problems.push(error.to_string());
+    Reader::read_all(dir).map_err(failed).unwrap_or_default()
+}
+
+/// Refuses tables that would not fit in memory.
+fn check_size(dir: &Path, table: &str) -> Result<(), String> {
+    let io = |error: std::io::Error| format!("{}: {error}", dir.display());
+    let prefix = format!("{table}.");
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(&prefix) && name.ends_with(".parquet") {
+            bytes += entry.metadata().map_err(io)?.len();
+        }
+    }
+    let (mib, most) = (bytes >> 20, TABLE_BYTES_MAX >> 20);
+    if bytes > TABLE_BYTES_MAX {
+        return Err(format!("the table `{table}` has {mib} MiB; the report reads {most} at most"));
+    }
+    Ok(())
+}

@@ -1,0 +1,317 @@
+//! The table of cells and main metrics for a terminal.
+
+use std::path::Path;
+
+use suiro_analysis::{CellSummary, compare};
+use suiro_record::Summary;
+
+use crate::assemble::{label, metrics};
+use crate::number::{Scale, plain, scale};
+use crate::page::{PageBetter, PageMetric};
+
+/// Up to this many cells stand side by side, if they fit; more stand below each other.
+const CELLS_ABREAST: usize = 6;
+
+/// Reasons of invalid trials that are told; more are counted.
+const REASONS: usize = 10;
+
+/// The main metrics of every cell, with ± half the 95 % confidence interval where trials were
+/// repeated; then the trials that are not valid, each with its reason; then where the page is.
+///
+/// Lines are at most `width` characters where a column's content allows. `colour` adds ANSI colours:
+/// give it only to a terminal.
+pub fn terminal_table(summary: &Summary, report: &Path, width: usize, colour: bool) -> String {
+    let ink = Ink { colour };
+    let cells = compare(&summary.trials);
+    let shown: Vec<PageMetric> = metrics(summary)
+        .into_iter()
+        .filter(|m| {
+            m.main && cells.iter().any(|c| c.metrics.get(&m.name).is_some_and(Option::is_some))
+        })
+        .collect();
+    let mut out = format!("{}\n", headline(summary, &cells, ink));
+    let columns: Vec<Column> = shown.iter().map(|metric| Column::of(metric, &cells)).collect();
+    let names: Vec<String> = cells.iter().map(|cell| name(cell, summary)).collect();
+    if !columns.is_empty() {
+        let abreast = abreast(&columns, &names, ink);
+        let fits = abreast.iter().all(|line| line.width <= width);
+        let lines = if cells.len() <= CELLS_ABREAST && fits {
+            abreast
+        } else {
+            stacked(&columns, &names, width, ink)
+        };
+        out.push('\n');
+        for line in lines {
+            out.push_str(line.text.trim_end());
+            out.push('\n');
+        }
+    }
+    out.push_str(&reasons(summary, ink));
+    out.push_str(&format!("\nreport: {}\n", report.display()));
+    out
+}
+
+/// Adds colour, or not.
+#[derive(Clone, Copy)]
+struct Ink {
+    colour: bool,
+}
+
+impl Ink {
+    fn with(self, code: &str, text: &str) -> String {
+        if self.colour && !text.trim().is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+    fn bold(self, text: &str) -> String {
+        self.with("1", text)
+    }
+    fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+    fn good(self, text: &str) -> String {
+        self.with("32", text)
+    }
+    fn bad(self, text: &str) -> String {
+        self.with("31", text)
+    }
+}
+
+fn plural(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
+fn headline(summary: &Summary, cells: &[CellSummary], ink: Ink) -> String {
+    let (all, valid) =
+        (summary.trials.len(), summary.trials.iter().filter(|trial| trial.valid).count());
+    let validity = match (all, valid) {
+        (0, _) => "nothing was run".into(),
+        (1, 1) => "valid".into(),
+        (all, valid) if all == valid => "all valid".into(),
+        (all, valid) => ink.bad(&format!("{} of {all} not valid", all - valid)),
+    };
+    let (cells, trials) = (plural(cells.len(), "cell"), plural(all, "trial"));
+    format!("{}  {cells}, {trials}, {validity}", ink.bold(&summary.scenario))
+}
+
+/// A cell's label, and how many of its trials count if not all do.
+fn name(cell: &CellSummary, summary: &Summary) -> String {
+    let all = cell.trials.len();
+    let valid = cell.trials.iter().filter(|index| summary.trials[**index].valid).count();
+    let label = label(&cell.cell);
+    if valid == all { label } else { format!("{label} ({valid}/{all})") }
+}
+
+/// One metric of every cell.
+struct Column {
+    label: String,
+    unit: &'static str,
+    /// Text, and whether it is the best; empty where nothing was measured.
+    values: Vec<(String, bool)>,
+}
+
+impl Column {
+    fn of(metric: &PageMetric, cells: &[CellSummary]) -> Self {
+        let spreads: Vec<_> =
+            cells.iter().map(|c| c.metrics.get(&metric.name).copied().flatten()).collect();
+        let means: Vec<f64> = spreads.iter().flatten().map(|spread| spread.mean).collect();
+        let most = means.iter().fold(0.0f64, |most, mean| most.max(mean.abs()));
+        let Scale { unit, factor } = scale(&metric.unit, most);
+        let best = best(metric.better, &means);
+        let values = spreads.iter().map(|spread| {
+            let Some(spread) = spread else { return ("–".into(), false) };
+            let mut text = plain(spread.mean / factor, metric.digits);
+            if let Some(half) = spread.ci95 {
+                text.push_str(&format!(" ± {}", plain(half / factor, 2)));
+            }
+            (text, best == Some(spread.mean))
+        });
+        let values = values.collect();
+        Self { label: metric.label.clone(), unit, values }
+    }
+}
+
+/// The best of several means; `None` if all are the same or it does not matter.
+fn best(better: PageBetter, means: &[f64]) -> Option<f64> {
+    let (min, max) = means
+        .iter()
+        .fold((f64::MAX, f64::MIN), |(min, max), mean| (min.min(*mean), max.max(*mean)));
+    match better {
+        _ if means.len() < 2 || min == max => None,
+        PageBetter::Higher => Some(max),
+        PageBetter::Lower => Some(min),
+        PageBetter::Neutral => None,
+    }
+}
+
+/// A line and how many characters it shows, colour apart.
+struct Line {
+    text: String,
+    width: usize,
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn left(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(chars(text))))
+}
+
+fn right(text: &str, width: usize) -> String {
+    format!("{}{text}", " ".repeat(width.saturating_sub(chars(text))))
+}
+
+fn line(width: usize, parts: &[String]) -> Line {
+    Line { text: format!("  {}", parts.join("  ")), width }
+}
+
+/// Cells side by side, a line per metric.
+fn abreast(columns: &[Column], names: &[String], ink: Ink) -> Vec<Line> {
+    let labels = columns.iter().map(|c| chars(&c.label)).max().unwrap_or(0);
+    let units = columns.iter().map(|c| chars(c.unit)).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..names.len())
+        .map(|cell| {
+            let values = columns.iter().map(|column| chars(&column.values[cell].0));
+            values.max().unwrap_or(0).max(chars(&names[cell]))
+        })
+        .collect();
+    let width = 2 + labels + 2 + units + widths.iter().map(|w| w + 2).sum::<usize>();
+    let mut head = vec![left("", labels), left("", units)];
+    head.extend(names.iter().zip(&widths).map(|(name, width)| ink.bold(&right(name, *width))));
+    let mut lines = vec![line(width, &head)];
+    for column in columns {
+        let mut parts = vec![left(&column.label, labels), ink.dim(&left(column.unit, units))];
+        parts.extend(
+            column.values.iter().zip(&widths).map(|(value, width)| shown(value, *width, ink)),
+        );
+        lines.push(line(width, &parts));
+    }
+    lines
+}
+
+fn shown((text, best): &(String, bool), width: usize, ink: Ink) -> String {
+    let text = right(text, width);
+    if *best { ink.good(&text) } else { text }
+}
+
+/// A line per cell, metrics side by side, in as many blocks as the width needs.
+fn stacked(columns: &[Column], names: &[String], width: usize, ink: Ink) -> Vec<Line> {
+    let first = names.iter().map(|name| chars(name)).max().unwrap_or(0);
+    let of = |column: &Column| {
+        let values = column.values.iter().map(|(text, _)| chars(text)).max().unwrap_or(0);
+        values.max(chars(&column.label)).max(chars(column.unit))
+    };
+    let mut lines = Vec::new();
+    let mut rest = columns;
+    while !rest.is_empty() {
+        let (mut taken, mut used) = (0, 2 + first);
+        while taken < rest.len() && (taken == 0 || used + 2 + of(&rest[taken]) <= width) {
+            used += 2 + of(&rest[taken]);
+            taken += 1;
+        }
+        let (block, after) = rest.split_at(taken);
+        if !lines.is_empty() {
+            lines.push(line(0, &[]));
+        }
+        let row = |start: String, part: &dyn Fn(&Column) -> String| {
+            let parts: Vec<String> = std::iter::once(start).chain(block.iter().map(part)).collect();
+            line(used, &parts)
+        };
+        lines.push(row(left("", first), &|c| ink.bold(&right(&c.label, of(c)))));
+        lines.push(row(left("", first), &|c| ink.dim(&right(c.unit, of(c)))));
+        for (cell, name) in names.iter().enumerate() {
+            lines.push(row(left(name, first), &|c| shown(&c.values[cell], of(c), ink)));
+        }
+        rest = after;
+    }
+    lines
+}
+
+fn reasons(summary: &Summary, ink: Ink) -> String {
+    let invalid: Vec<_> = summary.trials.iter().filter(|trial| !trial.valid).collect();
+    let mut out = String::new();
+    for trial in invalid.iter().take(REASONS) {
+        let why = trial.invalid_because.as_deref().unwrap_or("no reason was recorded");
+        let which = format!("{} #{}", label(&trial.cell), trial.repetition);
+        out.push_str(&format!("\n  {} {which}: {why}", ink.bad("not valid")));
+    }
+    if invalid.len() > REASONS {
+        out.push_str(&format!("\n  and {} more that are not valid", invalid.len() - REASONS));
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suiro_record::TrialSummary;
+    use suiro_units::Seed;
+
+    fn trial(tcp: &str, repetition: u32, goodput: f64, invalid: Option<&str>) -> TrialSummary {
+        TrialSummary {
+            cell: [("tcp".to_owned(), tcp.into())].into_iter().collect(),
+            repetition,
+            seed: Seed(1),
+            valid: invalid.is_none(),
+            invalid_because: invalid.map(Into::into),
+            metrics: [
+                ("flow.goodput_mean_bps".to_owned(), Some(goodput)),
+                ("player.stalls".to_owned(), Some(f64::from(repetition))),
+                ("player.stall_s".to_owned(), None),
+                ("link.down.loss_ratio".to_owned(), Some(0.0123)),
+                ("tcp.cwnd_mean_bytes".to_owned(), Some(goodput / 90.0)),
+            ]
+            .into(),
+        }
+    }
+
+    fn two_cells() -> Summary {
+        let trials = vec![
+            trial("reno", 1, 3.8e6, None),
+            trial("reno", 2, 4.0e6, None),
+            trial("cubic", 1, 4.2e6, None),
+            trial("cubic", 2, 4.3e6, Some("the link was late: p99 900 µs, at most 500 µs")),
+        ];
+        Summary { scenario: "quick".into(), trials }
+    }
+
+    #[test]
+    fn few_cells_stand_side_by_side() {
+        insta::assert_snapshot!(terminal_table(&two_cells(), Path::new("D/report.html"), 80, false), @"");
+    }
+
+    #[test]
+    fn many_cells_stand_below_each_other_within_the_width() {
+        let names = ["reno", "cubic", "vegas", "bbr", "illinois", "westwood", "a-long-name"];
+        let trials =
+            names.iter().zip(1u8..).map(|(tcp, n)| trial(tcp, 1, 1e5 * f64::from(n), None));
+        let summary = Summary { scenario: "quick".into(), trials: trials.collect() };
+        let table = terminal_table(&summary, Path::new("D/report.html"), 60, false);
+        assert!(table.lines().all(|line| chars(line) <= 60), "{table}");
+        insta::assert_snapshot!(table, @"");
+    }
+
+    #[test]
+    fn colour_changes_no_character() {
+        let plain = terminal_table(&two_cells(), Path::new("r"), 80, false);
+        let mut coloured = terminal_table(&two_cells(), Path::new("r"), 80, true);
+        assert_ne!(plain, coloured);
+        for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m"] {
+            coloured = coloured.replace(code, "");
+        }
+        let trimmed: Vec<&str> = coloured.lines().map(str::trim_end).collect();
+        assert_eq!(plain.lines().collect::<Vec<_>>(), trimmed);
+    }
+
+    #[test]
+    fn nothing_run_is_told() {
+        let table = terminal_table(&Summary::default(), Path::new("r"), 80, false);
+        assert!(table.contains("nothing was run"), "{table}");
+    }
+}
