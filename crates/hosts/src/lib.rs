@@ -1,1 +1,27 @@
-//! Hosts as network namespaces: cables, addresses, routes, names.
+//! Hosts as network namespaces: a sandbox that dies with its maker, cables, addresses, routes, names.
+//!
+//! ```text
+//! suiro run ──Sandbox::spawn──► trial process: PID 1 of its own user, mount, PID and network namespaces
+//!                                 │ Network::build
+//!                                 ▼
+//!                    host `server` ═══ wire namespace ═══ host `client`
+//! ```
+//!
+//! Everything here works for an ordinary user (inside a user namespace of its own) and for root.
+//! Nothing has a name in the file system: namespaces are held by file descriptors, so that when the
+//! trial process dies, however it dies, the kernel removes all of it.
+
+mod error;
+mod ethtool;
+mod host;
+mod ip;
+mod names;
+mod network;
+pub mod sandbox;
+
+pub use error::HostsError;
+pub use host::Host;
+pub use network::{
+    CableKind, CableSpec, EmulatedLink, MTU_MAX, MTU_MIN, Network, NetworkSpec, ipv4, ipv6,
+};
+pub use sandbox::{Privilege, Sandbox, SandboxError, Worker};

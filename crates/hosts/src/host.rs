@@ -1,0 +1,180 @@
+//! One host: a network namespace held by a file descriptor.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use crate::{HostsError, ethtool, ip};
+
+/// Settings of every new host, and why.
+const SETTINGS: &[(&str, &str)] = &[
+    // Replies may leave by another interface than the request came by.
+    ("net.ipv4.conf.all.rp_filter", "0"),
+    ("net.ipv4.conf.default.rp_filter", "0"),
+    ("net.ipv4.conf.all.send_redirects", "0"),
+    ("net.ipv4.conf.default.send_redirects", "0"),
+    ("net.ipv4.conf.all.accept_redirects", "0"),
+    // No IPv6 packets that nobody asked for: no router discovery, no duplicate address detection, no
+    // link-local address to announce.
+    ("net.ipv6.conf.default.accept_ra", "0"),
+    ("net.ipv6.conf.default.router_solicitations", "0"),
+    ("net.ipv6.conf.default.accept_dad", "0"),
+    ("net.ipv6.conf.default.dad_transmits", "0"),
+    ("net.ipv6.conf.default.autoconf", "0"),
+    ("net.ipv6.conf.default.addr_gen_mode", "1"),
+    // Each address of a test may answer as often as it is asked.
+    ("net.ipv4.icmp_ratelimit", "0"),
+];
+
+/// What of TCP's behaviour hangs on settings of the namespace; see [`Host::settings`].
+const TCP_SETTINGS: &[&str] = &[
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_wmem",
+];
+
+/// A network namespace. It lives as long as a clone of this value, a thread, a process or a socket
+/// in it; nothing in the file system bears its name.
+#[derive(Debug, Clone)]
+pub struct Host {
+    name: Arc<str>,
+    namespace: Arc<OwnedFd>,
+}
+
+impl Host {
+    /// Makes a host with its loopback up and no other interface. `name` is for messages.
+    ///
+    /// Needs CAP_SYS_ADMIN: run it inside a [`Sandbox`](crate::Sandbox).
+    pub fn new(name: &str) -> Result<Self, HostsError> {
+        let namespace = on_new_thread(|| {
+            // SAFETY: the flag concerns the network namespace of this thread, nothing that memory safety
+            // rests on.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
+                .map_err(HostsError::os(format!("making a network namespace for {name}")))?;
+            let namespace = open_own(name)?;
+            ethtool::set_up("lo")?;
+            for (setting, value) in SETTINGS {
+                write_setting(setting, value)?;
+            }
+            Ok(namespace)
+        })?;
+        Ok(Self { name: name.into(), namespace: Arc::new(namespace) })
+    }
+
+    /// The network namespace that the calling thread is in.
+    pub fn current(name: &str) -> Result<Self, HostsError> {
+        Ok(Self { name: name.into(), namespace: Arc::new(open_own(name)?) })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `task` on a thread inside this host and returns what it returns. Sockets that it opens belong
+    /// to this host for ever, wherever they are used.
+    pub fn enter<T: Send>(&self, task: impl FnOnce() -> T + Send) -> Result<T, HostsError> {
+        on_new_thread(|| {
+            self.enter_thread()?;
+            Ok(task())
+        })
+    }
+
+    /// Moves the calling thread into this host, for good.
+    pub fn enter_thread(&self) -> Result<(), HostsError> {
+        move_into_link_name_space(self.namespace.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(HostsError::os(format!("entering the namespace of {}", self.name)))
+    }
+
+    /// Makes `command` start inside this host.
+    pub fn command<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        let namespace = Arc::clone(&self.namespace);
+        let enter = move || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+                .map_err(Into::into)
+        };
+        // SAFETY: between fork and exec it makes one system call and allocates nothing.
+        unsafe { command.pre_exec(enter) }
+    }
+
+    /// Runs lines of `ip -batch` inside this host; each line is what would follow `ip` in a shell.
+    pub fn ip(&self, lines: &[String]) -> Result<(), HostsError> {
+        ip::batch(self, lines, &[])
+    }
+
+    /// Reads a setting of this host's namespace, such as `net.ipv4.tcp_rmem`; blanks between its
+    /// words become single spaces.
+    pub fn setting(&self, setting: &str) -> Result<String, HostsError> {
+        self.enter(|| read_setting(setting))?
+    }
+
+    /// Changes a setting of this host's namespace.
+    pub fn set(&self, setting: &str, value: &str) -> Result<(), HostsError> {
+        self.enter(|| write_setting(setting, value))?
+    }
+
+    /// The settings of this host that bear on TCP, for the records; those that the kernel lacks are
+    /// absent.
+    pub fn settings(&self) -> Result<std::collections::BTreeMap<String, String>, HostsError> {
+        self.enter(|| {
+            let read = |name: &&str| Some(((*name).to_owned(), read_setting(name).ok()?));
+            TCP_SETTINGS.iter().filter_map(read).collect()
+        })
+    }
+
+    /// Switches off the segmentation, receive and checksum offloads of an interface, so that a packet on
+    /// the wire is a packet, complete.
+    pub fn offloads_off(&self, interface: &str) -> Result<(), HostsError> {
+        self.enter(|| ethtool::offloads_off(interface))?
+    }
+
+    pub(crate) fn namespace(&self) -> &OwnedFd {
+        &self.namespace
+    }
+}
+
+/// The namespace of the calling thread. Only its reader may change its own.
+fn open_own(name: &str) -> Result<OwnedFd, HostsError> {
+    let path = "/proc/thread-self/ns/net";
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(HostsError::os(format!("opening the network namespace of {name}")))
+}
+
+/// Runs `task` on a thread of its own, which ends with it: a namespace entered there is left there.
+fn on_new_thread<T: Send>(
+    task: impl FnOnce() -> Result<T, HostsError> + Send,
+) -> Result<T, HostsError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .name("enter-host".into())
+            .spawn_scoped(scope, task)
+            .map_err(HostsError::os("starting a thread"))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn setting_path(setting: &str) -> String {
+    format!("/proc/sys/{}", setting.replace('.', "/"))
+}
+
+fn read_setting(setting: &str) -> Result<String, HostsError> {
+    let text = std::fs::read_to_string(setting_path(setting))
+        .map_err(HostsError::os(format!("reading {setting}")))?;
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn write_setting(setting: &str, value: &str) -> Result<(), HostsError> {
+    std::fs::write(setting_path(setting), value)
+        .map_err(HostsError::os(format!("setting {setting} to {value}")))
+}

@@ -1,0 +1,425 @@
+//! A network of hosts: cables between them, addresses, routes, names.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsRawFd;
+
+use crate::{Host, HostsError, ip, names};
+
+/// Least MTU of a cable: what IPv6 needs (RFC 8200 §5).
+pub const MTU_MIN: u32 = 1280;
+/// Largest MTU of a cable: a jumbo frame.
+pub const MTU_MAX: u32 = 9000;
+/// Most hosts of a network: they share 10.0.0.0/24.
+const HOSTS_MAX: usize = 254;
+
+/// IPv4 address of host number `index + 1`: `10.0.0.n`.
+pub fn ipv4(index: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, u8::try_from(index + 1).unwrap_or(u8::MAX))
+}
+
+/// IPv6 address of host number `index + 1`: `fd00::n`, *n* written in hexadecimal as always.
+pub fn ipv6(index: usize) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::try_from(index + 1).unwrap_or(u16::MAX))
+}
+
+/// What a network consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkSpec {
+    /// Names of the hosts, 1 to 254, all different; letters, digits, `-` and `.` only. Host *n*
+    /// counts from 1.
+    pub hosts: Vec<String>,
+    /// What joins them.
+    pub cables: Vec<CableSpec>,
+}
+
+/// A cable between two hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CableSpec {
+    /// Position in [`NetworkSpec::hosts`] of its first end.
+    pub from: usize,
+    /// Position in [`NetworkSpec::hosts`] of its second end.
+    pub to: usize,
+    /// Largest IP packet in bytes, [`MTU_MIN`] to [`MTU_MAX`].
+    pub mtu: u32,
+    /// Whether it goes straight or through the emulator.
+    pub kind: CableKind,
+}
+
+/// What carries packets between a cable's ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CableKind {
+    /// One veth pair: as fast as the machine.
+    Plain,
+    /// A veth pair from each host to the wire namespace; between the two nothing passes until an emulator
+    /// carries it.
+    Emulated,
+}
+
+/// The two interfaces in the wire namespace between which an emulator carries packets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmulatedLink {
+    /// Position of its cable in [`NetworkSpec::cables`].
+    pub cable: usize,
+    /// The interface that leads to the host `from`.
+    pub from_interface: String,
+    /// The interface that leads to the host `to`.
+    pub to_interface: String,
+    /// Largest IP packet in bytes.
+    pub mtu: u32,
+}
+
+/// Hosts, joined. Dropping it removes them, unless processes or sockets still live there.
+#[derive(Debug)]
+pub struct Network {
+    hosts: Vec<Host>,
+    wire: Host,
+    links: Vec<EmulatedLink>,
+}
+
+impl Network {
+    /// Makes all of it. Call it in a [`Sandbox`](crate::Sandbox), once.
+    pub fn build(spec: &NetworkSpec) -> Result<Self, HostsError> {
+        check(spec)?;
+        let hosts = spec.hosts.iter().map(|name| Host::new(name)).collect::<Result<Vec<_>, _>>()?;
+        let wire = Host::new("wire")?;
+        // The emulator's interfaces carry frames; they speak no IP of their own.
+        wire.set("net.ipv6.conf.default.disable_ipv6", "1")?;
+        let plan = Plan::of(spec);
+        let inherited: Vec<_> = hosts.iter().map(Host::namespace).collect();
+        let place = |end: &End| match end.host {
+            Some(host) => format!("netns /proc/self/fd/{}", inherited[host].as_raw_fd()),
+            None => String::new(),
+        };
+        let lines: Vec<_> = plan.pairs.iter().map(|pair| pair.line(place)).collect();
+        if !lines.is_empty() {
+            ip::batch(&wire, &lines, &inherited)?;
+        }
+        for end in plan.pairs.iter().flat_map(|pair| &pair.ends) {
+            end.host.map_or(&wire, |host| &hosts[host]).offloads_off(&end.interface)?;
+        }
+        for (index, host) in hosts.iter().enumerate() {
+            if plan.interfaces(index).count() > 1 {
+                host.set("net.ipv4.ip_forward", "1")?;
+                host.set("net.ipv6.conf.all.forwarding", "1")?;
+            }
+            host.ip(&plan.host_lines(spec, index))?;
+        }
+        let ups = plan.pairs.iter().flat_map(|pair| &pair.ends).filter(|end| end.host.is_none());
+        let ups: Vec<_> = ups.map(|end| format!("link set {} up", end.interface)).collect();
+        if !ups.is_empty() {
+            wire.ip(&ups)?;
+        }
+        Ok(Self { hosts, wire, links: plan.links })
+    }
+
+    /// The hosts, in the order of the specification.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The host of that name.
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.name() == name)
+    }
+
+    /// The namespace of the emulators.
+    pub fn wire(&self) -> &Host {
+        &self.wire
+    }
+
+    /// The emulated links, in the order of their cables.
+    pub fn links(&self) -> &[EmulatedLink] {
+        &self.links
+    }
+
+    /// Makes the hosts' names known to this process and its children, by a private /etc/hosts. Call it
+    /// once, early, in a [`Sandbox`](crate::Sandbox), never outside one.
+    pub fn publish_names(&self) -> Result<(), HostsError> {
+        names::replace_etc_hosts(&self.etc_hosts())
+    }
+
+    /// What [`publish_names`](Self::publish_names) puts into /etc/hosts.
+    pub fn etc_hosts(&self) -> String {
+        let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
+        for (index, host) in self.hosts.iter().enumerate() {
+            let name = host.name();
+            writeln!(text, "{} {name}\n{} {name}", ipv4(index), ipv6(index))
+                .expect("writing to a string cannot fail");
+        }
+        text
+    }
+}
+
+fn check(spec: &NetworkSpec) -> Result<(), HostsError> {
+    let refuse = |problem: String| Err(HostsError::Spec(problem));
+    if spec.hosts.is_empty() || spec.hosts.len() > HOSTS_MAX {
+        return refuse(format!(
+            "a network has 1 to {HOSTS_MAX} hosts; this one has {}",
+            spec.hosts.len()
+        ));
+    }
+    for (index, name) in spec.hosts.iter().enumerate() {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+        if name.is_empty() || name.len() > 63 || !name.chars().all(plain) {
+            return refuse(format!(
+                "`{name}` is not a host name; it has 1 to 63 letters, digits, `-` and `.`"
+            ));
+        }
+        if name == "localhost" || spec.hosts[..index].contains(name) {
+            return refuse(format!("the host name `{name}` is taken"));
+        }
+    }
+    for (index, cable) in spec.cables.iter().enumerate() {
+        let of = format!("cable {}", index + 1);
+        if cable.from >= spec.hosts.len() || cable.to >= spec.hosts.len() {
+            return refuse(format!("{of}: an end lies on a host that there is not"));
+        }
+        if cable.from == cable.to {
+            return refuse(format!("{of}: both ends lie on {}", spec.hosts[cable.from]));
+        }
+        if !(MTU_MIN..=MTU_MAX).contains(&cable.mtu) {
+            return refuse(format!(
+                "{of}: an MTU of {} does not lie in {MTU_MIN} to {MTU_MAX} bytes",
+                cable.mtu
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Interfaces, MAC addresses and routes, decided before anything is made.
+struct Plan {
+    pairs: Vec<Pair>,
+    links: Vec<EmulatedLink>,
+    /// Per cable: the interface at its `from` and at its `to`.
+    ends: Vec<[Interface; 2]>,
+    /// Per host and destination: the cable to take and the next host.
+    routes: Vec<BTreeMap<usize, Hop>>,
+}
+
+/// An interface of a host.
+#[derive(Clone)]
+struct Interface {
+    name: String,
+    mac: String,
+}
+
+/// A veth pair.
+struct Pair {
+    ends: [End; 2],
+    mtu: u32,
+}
+
+/// One end of a veth pair; in the wire namespace if it is no host's.
+struct End {
+    host: Option<usize>,
+    interface: String,
+    mac: String,
+}
+
+#[derive(Clone, Copy)]
+struct Hop {
+    cable: usize,
+    next: usize,
+}
+
+impl Pair {
+    fn line(&self, place: impl Fn(&End) -> String) -> String {
+        let [a, b] = &self.ends;
+        let (mtu, at_a, at_b) = (self.mtu, place(a), place(b));
+        format!(
+            "link add name {} address {} mtu {mtu} {at_a} type veth \
+             peer name {} address {} mtu {mtu} {at_b}",
+            a.interface, a.mac, b.interface, b.mac
+        )
+    }
+}
+
+impl Plan {
+    fn of(spec: &NetworkSpec) -> Self {
+        let mut plan = Self {
+            pairs: Vec::new(),
+            links: Vec::new(),
+            ends: Vec::new(),
+            routes: (0..spec.hosts.len()).map(|host| routes_from(spec, host)).collect(),
+        };
+        let mut interfaces = vec![0; spec.hosts.len()];
+        for (index, cable) in spec.cables.iter().enumerate() {
+            let [from, to] = [(cable.from, 1), (cable.to, 2)].map(|(host, end)| {
+                let name = format!("eth{}", interfaces[host]);
+                interfaces[host] += 1;
+                Interface { name, mac: mac(index, end) }
+            });
+            plan.lay(index, cable, &from, &to);
+            plan.ends.push([from, to]);
+        }
+        plan
+    }
+
+    /// Adds the veth pairs of one cable.
+    fn lay(&mut self, index: usize, cable: &CableSpec, from: &Interface, to: &Interface) {
+        let end = |host: usize, interface: &Interface| End {
+            host: Some(host),
+            interface: interface.name.clone(),
+            mac: interface.mac.clone(),
+        };
+        let (from, to) = (end(cable.from, from), end(cable.to, to));
+        if cable.kind == CableKind::Plain {
+            self.pairs.push(Pair { ends: [from, to], mtu: cable.mtu });
+            return;
+        }
+        let [wire_from, wire_to] = [("from", 3), ("to", 4)].map(|(side, end)| End {
+            host: None,
+            interface: format!("{side}{index}"),
+            mac: mac(index, end),
+        });
+        self.links.push(EmulatedLink {
+            cable: index,
+            from_interface: wire_from.interface.clone(),
+            to_interface: wire_to.interface.clone(),
+            mtu: cable.mtu,
+        });
+        self.pairs.push(Pair { ends: [from, wire_from], mtu: cable.mtu });
+        self.pairs.push(Pair { ends: [to, wire_to], mtu: cable.mtu });
+    }
+
+    /// Cable and end (0: `from`, 1: `to`) of each interface of a host.
+    fn interfaces(&self, host: usize) -> impl Iterator<Item = &Interface> {
+        let on_host = move |end: &&End| end.host == Some(host);
+        self.pairs
+            .iter()
+            .flat_map(|pair| &pair.ends)
+            .filter(on_host)
+            .filter_map(|end| self.ends.iter().flatten().find(|interface| interface.mac == end.mac))
+    }
+
+    /// What `ip` is told in a host: interfaces up, addresses, neighbours, routes.
+    fn host_lines(&self, spec: &NetworkSpec, host: usize) -> Vec<String> {
+        let (own4, own6) = (ipv4(host), ipv6(host));
+        let mut lines = Vec::new();
+        for interface in self.interfaces(host) {
+            let name = &interface.name;
+            // Without ARP the kernel neither asks for neighbours nor joins their multicast groups.
+            lines.push(format!("link set {name} arp off multicast off up"));
+            lines.push(format!("addr add {own4}/32 dev {name}"));
+            lines.push(format!("addr add {own6}/128 dev {name} nodad"));
+        }
+        for (cable, [from, to]) in spec.cables.iter().zip(&self.ends) {
+            let (own, peer, next) = match host {
+                _ if host == cable.from => (from, to, cable.to),
+                _ if host == cable.to => (to, from, cable.from),
+                _ => continue,
+            };
+            for address in [ipv4(next).to_string(), ipv6(next).to_string()] {
+                let (mac, name) = (&peer.mac, &own.name);
+                lines
+                    .push(format!("neigh replace {address} lladdr {mac} dev {name} nud permanent"));
+            }
+        }
+        for (&destination, hop) in &self.routes[host] {
+            let [from, to] = &self.ends[hop.cable];
+            let name = if spec.cables[hop.cable].from == host { &from.name } else { &to.name };
+            let direct = hop.next == destination;
+            let via4 = if direct { String::new() } else { format!("via {} ", ipv4(hop.next)) };
+            let via6 = if direct { String::new() } else { format!("via {} ", ipv6(hop.next)) };
+            let (to4, to6) = (ipv4(destination), ipv6(destination));
+            let onlink = if direct { "" } else { " onlink" };
+            lines.push(format!("route add {to4}/32 {via4}dev {name} src {own4}{onlink}"));
+            lines.push(format!("-6 route add {to6}/128 {via6}dev {name} src {own6}{onlink}"));
+        }
+        lines
+    }
+}
+
+/// Locally administered and different for every end (1, 2: hosts; 3, 4: emulator) of every cable.
+fn mac(cable: usize, end: u8) -> String {
+    format!("02:00:00:{:02x}:{:02x}:{end:02x}", cable >> 8 & 0xff, cable & 0xff)
+}
+
+/// Shortest paths by breadth-first search; of several, the one over the earliest cables.
+fn routes_from(spec: &NetworkSpec, start: usize) -> BTreeMap<usize, Hop> {
+    let mut hops = BTreeMap::new();
+    let mut open = VecDeque::from([start]);
+    while let Some(host) = open.pop_front() {
+        for (cable, ends) in spec.cables.iter().enumerate() {
+            let next = match host {
+                _ if host == ends.from => ends.to,
+                _ if host == ends.to => ends.from,
+                _ => continue,
+            };
+            if next != start && !hops.contains_key(&next) {
+                let first = hops.get(&host).copied().unwrap_or(Hop { cable, next });
+                hops.insert(next, first);
+                open.push_back(next);
+            }
+        }
+    }
+    hops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(hosts: &[&str], cables: &[(usize, usize)]) -> NetworkSpec {
+        NetworkSpec {
+            hosts: hosts.iter().map(|name| (*name).to_owned()).collect(),
+            cables: cables
+                .iter()
+                .map(|&(from, to)| CableSpec { from, to, mtu: 1500, kind: CableKind::Plain })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn paths_are_shortest() {
+        // 0 - 1 - 2 - 3, and a short cut 0 - 3.
+        let ring = spec(&["a", "b", "c", "d"], &[(0, 1), (1, 2), (2, 3), (0, 3)]);
+        let next = |from| {
+            let routes = routes_from(&ring, from);
+            routes.into_iter().map(|(to, hop)| (to, hop.next)).collect::<Vec<_>>()
+        };
+        assert_eq!(next(0), [(1, 1), (2, 1), (3, 3)]);
+        assert_eq!(next(3), [(0, 0), (1, 2), (2, 2)]);
+    }
+
+    #[test]
+    fn unreachable_hosts_have_no_route() {
+        assert!(routes_from(&spec(&["a", "b"], &[]), 0).is_empty());
+    }
+
+    #[test]
+    fn a_chain_is_told_to_ip() {
+        let chain = spec(&["publisher", "relay", "viewer"], &[(0, 1), (1, 2)]);
+        let lines = Plan::of(&chain).host_lines(&chain, 0);
+        assert_eq!(
+            lines,
+            [
+                "link set eth0 arp off multicast off up",
+                "addr add 10.0.0.1/32 dev eth0",
+                "addr add fd00::1/128 dev eth0 nodad",
+                "neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev eth0 nud permanent",
+                "neigh replace fd00::2 lladdr 02:00:00:00:00:02 dev eth0 nud permanent",
+                "route add 10.0.0.2/32 dev eth0 src 10.0.0.1",
+                "-6 route add fd00::2/128 dev eth0 src fd00::1",
+                "route add 10.0.0.3/32 via 10.0.0.2 dev eth0 src 10.0.0.1 onlink",
+                "-6 route add fd00::3/128 via fd00::2 dev eth0 src fd00::1 onlink",
+            ]
+        );
+    }
+
+    #[test]
+    fn impossible_networks_are_refused() {
+        let say = |spec: &NetworkSpec| check(spec).unwrap_err().to_string();
+        assert!(say(&spec(&[], &[])).contains("1 to 254 hosts"));
+        assert!(say(&spec(&["a", "a"], &[])).contains("`a` is taken"));
+        assert!(say(&spec(&["a b"], &[])).contains("not a host name"));
+        assert!(say(&spec(&["a"], &[(0, 1)])).contains("there is not"));
+        assert!(say(&spec(&["a", "b"], &[(1, 1)])).contains("both ends lie on b"));
+        let mut jumbo = spec(&["a", "b"], &[(0, 1)]);
+        jumbo.cables[0].mtu = 9001;
+        assert!(say(&jumbo).contains("1280 to 9000"));
+    }
+}
