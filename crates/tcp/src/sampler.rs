@@ -1,12 +1,15 @@
 //! Looks at every TCP socket of a host at a steady rate, and writes the `tcp` table.
 //!
-//! One thread per host. Listing all sockets makes the kernel walk its whole table of connections
-//! (345 µs at 262,144 buckets on the reference machine, whoever's they are), so the list is made
-//! only when the number of sockets changed and at least every [`LIST_EVERY`]; in between each known socket is
-//! asked for by name, which costs a few microseconds. What the thread used is in [`Counts::cpu`].
+//! One thread per host. Listing all sockets makes the kernel walk its whole table of connections,
+//! whoever's they are, so the list is made only when the number of sockets changed and at least every
+//! [`LIST_EVERY`]; in between, each known socket is asked for by name. Measured with 20 busy sockets
+//! every 10 ms and 262,144 buckets: 1.25 % of a core, against 3.9 % with a list each time. What a
+//! thread really used is in [`Counts::cpu`].
 //!
 //! A row equal to the socket's last one in all but its time is left out, for at most
 //! [`REPEAT_EVERY`]: a row holds until the next. The last sample, at the stop, is written whole.
+//! Each 65,536 rows the table goes to disk, which takes some 45 ms; the samples that would
+//! fall into it are in [`Counts::lost`].
 //!
 //! Rows say `sock_diag` as their source; the per-ACK `tcp_probe` will be another source
 //! of the same table.

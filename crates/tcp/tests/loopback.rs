@@ -73,7 +73,7 @@ fn ipv4_on_an_ipv6_socket_is_named_as_ipv4() {
     let (_server, _) = listener.accept().unwrap();
     Sampler::start(&spec(dir.path(), PERIOD)).unwrap().stop().unwrap();
     let name = format!("127.0.0.1:{port}>{}", client.local_addr().unwrap());
-    assert_eq!(rows_of(dir.path(), &name).len(), 1);
+    assert!(!rows_of(dir.path(), &name).is_empty(), "no row of {name}");
 }
 
 #[test]
