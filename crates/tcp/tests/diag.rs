@@ -51,12 +51,12 @@ fn lengths_that_lie_are_told() {
         parse(&bytes).unwrap_err().to_string()
     };
     assert!(damaged(1, 0xff).contains("at byte 0: length 65440 does not fit in 856 bytes"));
-    assert!(damaged(0, 0).contains("attribute of type 2: length 284 does not fit"));
+    assert!(damaged(0, 0xf).contains("attribute of type 2: length 284 does not fit"));
     assert!(damaged(0x58, 3).contains("attribute of type 8: length 3"));
     assert!(damaged(0x59, 0xff).contains("does not fit in 328 bytes"));
     assert!(damaged(4, 99).contains("unexpected type 99"));
     assert!(damaged(0x10, 1).contains("unexpected address family 1"));
-    assert!(damaged(0x1a0, 0).contains("netlink message at byte 416"));
+    assert!(damaged(0x1a1, 0xff).contains("netlink message at byte 416"));
 }
 
 #[test]
