@@ -327,7 +327,7 @@ impl Plan {
             let (to4, to6) = (ipv4(destination), ipv6(destination));
             let onlink = if direct { "" } else { " onlink" };
             lines.push(format!("route add {to4}/32 {via4}dev {name} src {own4}{onlink}"));
-            lines.push(format!("-6 route add {to6}/128 {via6}dev {name} src {own6}{onlink}"));
+            lines.push(format!("route add {to6}/128 {via6}dev {name} src {own6}{onlink}"));
         }
         lines
     }
@@ -403,9 +403,9 @@ mod tests {
                 "neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev eth0 nud permanent",
                 "neigh replace fd00::2 lladdr 02:00:00:00:00:02 dev eth0 nud permanent",
                 "route add 10.0.0.2/32 dev eth0 src 10.0.0.1",
-                "-6 route add fd00::2/128 dev eth0 src fd00::1",
+                "route add fd00::2/128 dev eth0 src fd00::1",
                 "route add 10.0.0.3/32 via 10.0.0.2 dev eth0 src 10.0.0.1 onlink",
-                "-6 route add fd00::3/128 via fd00::2 dev eth0 src fd00::1 onlink",
+                "route add fd00::3/128 via fd00::2 dev eth0 src fd00::1 onlink",
             ]
         );
     }

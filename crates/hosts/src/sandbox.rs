@@ -86,6 +86,7 @@ pub struct Sandbox {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     streams: [Option<OwnedFd>; 3],
+    privilege: Privilege,
 }
 
 impl Sandbox {
@@ -96,7 +97,15 @@ impl Sandbox {
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment: std::env::vars_os().collect(),
             streams: [None, None, None],
+            privilege: Privilege::of_this_process(),
         }
+    }
+
+    /// Makes it with this privilege; the default is that of this process. Root may ask for
+    /// [`Privilege::User`], to see what an ordinary user would.
+    pub fn privilege(mut self, privilege: Privilege) -> Self {
+        self.privilege = privilege;
+        self
     }
 
     /// Sets a variable of its environment.
@@ -142,7 +151,7 @@ impl Sandbox {
                 *above = Some(copy);
             }
         }
-        make(Some(image), streams)
+        make(self.privilege, Some(image), streams)
     }
 
     fn argument_texts(&self) -> Result<Vec<CString>, SandboxError> {
@@ -163,12 +172,11 @@ impl Sandbox {
     }
 }
 
-/// Makes a sandbox that ends at once: whether this system permits them, and how.
-pub fn probe() -> Result<Privilege, SandboxError> {
-    make(None, [None, None, None])?
-        .wait()
-        .map_err(|source| SandboxError::Os { doing: "waiting for a sandbox".into(), source })?;
-    Ok(Privilege::of_this_process())
+/// Makes a sandbox that ends at once: whether this system permits them with that privilege.
+pub fn probe(privilege: Privilege) -> Result<(), SandboxError> {
+    let wait = |mut worker: Worker| worker.wait();
+    let os = |source| SandboxError::Os { doing: "waiting for a sandbox".into(), source };
+    wait(make(privilege, None, [None, None, None])?).map(drop).map_err(os)
 }
 
 fn c_string(text: OsString) -> Result<CString, SandboxError> {
@@ -178,8 +186,11 @@ fn c_string(text: OsString) -> Result<CString, SandboxError> {
     })
 }
 
-fn make(image: Option<Image>, streams: [Option<OwnedFd>; 3]) -> Result<Worker, SandboxError> {
-    let privilege = Privilege::of_this_process();
+fn make(
+    privilege: Privilege,
+    image: Option<Image>,
+    streams: [Option<OwnedFd>; 3],
+) -> Result<Worker, SandboxError> {
     let maps = (privilege == Privilege::User).then(|| Maps {
         users: map_to_root(rustix::process::geteuid().as_raw()),
         groups: map_to_root(rustix::process::getegid().as_raw()),

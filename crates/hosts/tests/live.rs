@@ -1,0 +1,248 @@
+//! Sandboxes and networks of the kernel, not of a mock. Needs root or user namespaces; where neither is
+//! permitted it says so and passes. It has a `main` of its own because a sandbox starts this very
+//! program again.
+#![expect(clippy::print_stdout, reason = "a test tells how it went")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::process::{Command, ExitCode, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use suiro_hosts::sandbox::probe;
+use suiro_hosts::{
+    CableKind, CableSpec, Host, Network, NetworkSpec, Privilege, Sandbox, ipv4, ipv6,
+};
+
+/// Longest that anything here may take.
+const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
+
+fn main() -> ExitCode {
+    let role = std::env::args().nth(1).unwrap_or_default();
+    match role.as_str() {
+        "inside" => inside(),
+        "exit-7" => return ExitCode::from(7),
+        "maker" => maker(),
+        "sit" => sit(),
+        _ => outside(),
+    }
+    ExitCode::SUCCESS
+}
+
+fn outside() {
+    for privilege in [Privilege::Root, Privilege::User] {
+        if privilege == Privilege::Root && Privilege::of_this_process() != privilege {
+            println!("as {privilege}: skipped: this user is not root");
+            continue;
+        }
+        if let Err(error) = probe(privilege) {
+            println!("as {privilege}: skipped: {error}");
+            continue;
+        }
+        told(privilege, "exit codes come back", exit_codes_come_back);
+        told(privilege, "nothing outlives its maker", nothing_outlives_its_maker);
+        told(privilege, "networks", |privilege| {
+            let mut worker = Sandbox::new(["inside"]).privilege(privilege).spawn().unwrap();
+            assert!(worker.wait().unwrap().success(), "the tests inside failed");
+        });
+    }
+}
+
+fn told(privilege: Privilege, name: &str, test: impl FnOnce(Privilege)) {
+    test(privilege);
+    println!("as {privilege}: {name} ... ok");
+}
+
+fn exit_codes_come_back(privilege: Privilege) {
+    let mut worker = Sandbox::new(["exit-7"]).privilege(privilege).spawn().unwrap();
+    assert_eq!(worker.wait().unwrap().code(), Some(7));
+    assert_eq!(worker.wait().unwrap().code(), Some(7), "asking twice is allowed");
+    let (read, write) = std::io::pipe().unwrap();
+    let mut worker = Sandbox::new(["sit"]).privilege(privilege).stdout(write).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(read).read_line(&mut line).unwrap();
+    worker.signal(Signal::KILL);
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&worker.wait().unwrap()), Some(9));
+}
+
+/// Maker → sandbox → a child of the sandbox; the maker dies of SIGKILL, ten times.
+fn nothing_outlives_its_maker(privilege: Privilege) {
+    for _ in 0..10 {
+        let mut maker = Command::new("/proc/self/exe")
+            .args(["maker", &privilege.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(maker.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let worker: i32 = line.trim().parse().expect("the maker prints the worker's pid");
+        let children = format!("/proc/{worker}/task/{worker}/children");
+        let child: i32 = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
+        let watched = [worker, child]
+            .map(|pid| pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap());
+        kill_process(Pid::from_child(&maker), Signal::KILL).unwrap();
+        maker.wait().unwrap();
+        for pidfd in &watched {
+            assert!(has_ended(pidfd), "a process outlived its maker");
+        }
+    }
+}
+
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&PATIENCE)).unwrap() == 1
+}
+
+/// Makes a sandbox that sits, and sits itself.
+fn maker() {
+    let privilege = match std::env::args().nth(2).as_deref() {
+        Some("root") => Privilege::Root,
+        _ => Privilege::User,
+    };
+    let (read, write) = std::io::pipe().unwrap();
+    // The thread that asks ends before the worker does: that must not matter.
+    let ask = move || Sandbox::new(["sit"]).privilege(privilege).stdout(write).spawn().unwrap();
+    let worker = std::thread::spawn(ask).join().unwrap();
+    let mut line = String::new();
+    BufReader::new(read).read_line(&mut line).unwrap();
+    println!("{}", worker.pid());
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+/// PID 1 of a sandbox, with a child.
+fn sit() {
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+    println!("ready");
+    child.wait().unwrap();
+}
+
+fn inside() {
+    assert_eq!(std::process::id(), 1, "a worker is the init of its PID namespace");
+    assert!(rustix::process::geteuid().is_root());
+    let own = std::fs::read_link("/proc/self").unwrap();
+    assert_eq!(own.to_str(), Some("1"), "/proc is the sandbox's own");
+    alone_a_host_has_a_loopback();
+    let network = dumbbell();
+    network.publish_names().unwrap();
+    hosts_reach_each_other(&network);
+    packets_are_whole(&network);
+    failures_name_the_line(&network);
+    an_emulated_link_carries_nothing_by_itself();
+    nobody_chatters(&network);
+}
+
+#[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
+fn alone_a_host_has_a_loopback() {
+    let host = Host::new("alone").unwrap();
+    let echoed = host.enter(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        exchange(&listener, listener.local_addr().unwrap())
+    });
+    assert!(echoed.unwrap());
+    assert!(host.settings().unwrap()["net.ipv4.tcp_rmem"].split(' ').count() == 3);
+}
+
+#[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
+fn exchange(listener: &TcpListener, to: SocketAddr) -> bool {
+    let mut client = TcpStream::connect(to).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    client.write_all(b"over").unwrap();
+    let mut heard = [0; 4];
+    server.read_exact(&mut heard).unwrap();
+    &heard == b"over"
+}
+
+/// server1, server2 – left – right – client, all of plain cables.
+fn dumbbell() -> Network {
+    let cable = |from, to| CableSpec { from, to, mtu: 9000, kind: CableKind::Plain };
+    let names = ["server1", "server2", "left", "right", "client"];
+    let spec = NetworkSpec {
+        hosts: names.map(str::to_owned).to_vec(),
+        cables: vec![cable(0, 2), cable(1, 2), cable(2, 3), cable(3, 4)],
+    };
+    Network::build(&spec).unwrap()
+}
+
+fn ping(host: &Host, arguments: &[&str]) -> bool {
+    let mut ping = Command::new("ping");
+    ping.args(["-c", "1", "-W", "5"]).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    host.command(&mut ping).status().unwrap().success()
+}
+
+fn hosts_reach_each_other(network: &Network) {
+    let server = network.host("server1").unwrap();
+    for name in ["server1", "server2", "left", "right", "client"] {
+        assert!(ping(server, &["-4", name]), "IPv4 to {name}");
+        assert!(ping(server, &["-6", name]), "IPv6 to {name}");
+    }
+    let client = network.host("client").unwrap();
+    assert!(ping(client, &["-4", "-M", "do", "-s", "8972", "server2"]), "9000 bytes in one packet");
+    assert!(!ping(client, &["-4", "-M", "do", "-s", "8973", "server2"]), "and not more");
+}
+
+/// A large write crosses the cable as packets of at most the MTU, not as one super-packet.
+#[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
+fn packets_are_whole(network: &Network) {
+    let [from, to] = ["server1", "client"].map(|name| network.host(name).unwrap());
+    let listener = to.enter(|| TcpListener::bind((ipv6(4), 0)).unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let before = sent_packets(from);
+    let mut sender = from.enter(|| TcpStream::connect(address).unwrap()).unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut all).unwrap();
+        all.len()
+    });
+    let bytes = 4_000_000;
+    sender.write_all(&vec![1; bytes]).unwrap();
+    drop(sender);
+    assert_eq!(reader.join().unwrap(), bytes);
+    let packets = sent_packets(from) - before;
+    assert!(packets as usize >= bytes / 9000, "{packets} packets for {bytes} bytes");
+    assert_eq!(ipv4(4).to_string(), "10.0.0.5");
+}
+
+/// Packets that `eth0` has sent, from /proc/net/dev.
+fn sent_packets(host: &Host) -> u64 {
+    let text =
+        host.enter(|| std::fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("eth0:")).unwrap();
+    line.split_whitespace().nth(9).unwrap().parse().unwrap()
+}
+
+fn failures_name_the_line(network: &Network) {
+    let lines = ["link set lo up".to_owned(), "link set nope up".to_owned()];
+    let error = network.hosts()[0].ip(&lines).unwrap_err().to_string();
+    assert!(error.contains("ip in server1: `link set nope up`: Cannot find device"), "{error}");
+    let error = network.hosts()[0].set("net.ipv4.nope", "1").unwrap_err().to_string();
+    assert!(error.contains("setting net.ipv4.nope to 1: No such file"), "{error}");
+    let error = network.hosts()[0].offloads_off("nope").unwrap_err().to_string();
+    assert!(error.contains("offloads of nope"), "{error}");
+}
+
+fn an_emulated_link_carries_nothing_by_itself() {
+    let spec = NetworkSpec {
+        hosts: vec!["server".to_owned(), "client".to_owned()],
+        cables: vec![CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Emulated }],
+    };
+    let network = Network::build(&spec).unwrap();
+    let server = network.host("server").unwrap();
+    let client_address = ipv4(1).to_string();
+    assert!(!ping(server, &["-W", "1", &client_address]));
+    let seen = network
+        .wire()
+        .enter(|| std::fs::read_to_string("/proc/thread-self/net/dev").unwrap())
+        .unwrap();
+    let link = &network.links()[0];
+    assert!(seen.contains(&link.from_interface) && seen.contains(&link.to_interface), "{seen}");
+}
+
+/// No discovery, no announcements: what crosses a cable was asked for.
+fn nobody_chatters(network: &Network) {
+    let idle = network.host("server2").unwrap();
+    let before = sent_packets(idle);
+    // Seconds of other tests have passed since the cables came up, and announcements come in the first.
+    assert!(before <= 4, "{before} packets from a host that answered three pings");
+}
