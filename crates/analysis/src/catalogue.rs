@@ -82,7 +82,7 @@ const MS_PER_S: f64 = 1e3;
 /// `player.FIELD` is their mean and `player.NAME.FIELD` each one's (so for `video`, `media`,
 /// `requests`); where several hosts send, `tcp.FIELD` is over all their sockets and
 /// `tcp.HOST.FIELD` over each one's.
-pub const CATALOGUE: &[Metric] = catalogue! {
+pub static CATALOGUE: &[Metric] = catalogue! {
     #[main] flow.goodput_mean_bps ["bit/s", Higher, 3] "Goodput",
         "TCP and UDP payload that the links delivered in the down direction within the trial, over \
          the trial's duration. A byte that crosses several links counts on each; copies that a link \

@@ -1,0 +1,280 @@
+// Generated from crates/report/src/page.rs: do not edit.
+// UPDATE=1 cargo test -p suiro-report --test types
+
+/** Everything that `report.html` shows. */
+export interface Page {
+  /** One line on what was run. */
+  title: string;
+  /** The scenario's name. */
+  scenario: string;
+  /** The study it repeats, such as `S0`. */
+  study: string | null;
+  /** When the run began: UTC, RFC 3339. */
+  started: string;
+  /** The seed of the run, as text: it may exceed what a JavaScript number holds. */
+  seed: string;
+  /** Version of suiro that ran it. */
+  suiro: string;
+  /** The command line. */
+  command: string[];
+  /** The scenario's text. */
+  text: string;
+  /** The machine. */
+  machine: Machine;
+  /** Versions of the programs taking part. */
+  versions: Record<string, string>;
+  /** The matrix. */
+  axes: Axis[];
+  /** What was measured, in the order of the table. */
+  metrics: PageMetric[];
+  /** What was recorded over time, in the order of the figures. */
+  series: PageSeries[];
+  /** The combinations. */
+  cells: PageCell[];
+  /** The trials, in the order of the plan. */
+  trials: PageTrial[];
+  /** Published claims beside measured figures. */
+  findings: Finding[];
+}
+
+/** The machine a run was made on. */
+export interface Machine {
+  /** Kernel release. */
+  kernel: string;
+  /** Distribution. */
+  system: string;
+  /** Processor model. */
+  cpu: string;
+  /** Logical cores. */
+  cores: number;
+  /** Memory in bytes. */
+  memory_bytes: number;
+  /** The kernel's clock source. */
+  clock_source: string;
+  /** `root`, or `user` (rootless, in a user namespace). */
+  privilege: string;
+  /** Kernel settings that bear on the results, such as `net.ipv4.tcp_rmem`. */
+  settings: Record<string, string>;
+}
+
+/** One axis of the matrix. */
+export interface Axis {
+  /** The parameter it varies. */
+  name: string;
+  /** Its values' labels. */
+  labels: string[];
+}
+
+/** One metric. */
+export interface PageMetric {
+  /** Its name in `summary.json`. */
+  name: string;
+  /** A few words. */
+  label: string;
+  /** Its unit: `bit/s`, `B`, `s`, `ms`, `µs`, `ratio`, `cores`, or empty for counts. */
+  unit: string;
+  /** Which way it is good. */
+  better: PageBetter;
+  /** Significant digits worth showing. */
+  digits: number;
+  /** True for what a short table shows. */
+  main: boolean;
+  /** What it means. */
+  doc: string;
+}
+
+/** Which way a metric is good. */
+export type PageBetter = "higher" | "lower" | "neutral";
+
+/** One kind of time series. */
+export interface PageSeries {
+  /** Its name, such as `tcp.cwnd_bytes`. */
+  name: string;
+  /** The figure it belongs to. */
+  panel: PagePanel;
+  /** A few words for the legend. */
+  label: string;
+  /** `bit/s`, `B`, `ms`, `s` or `packets`. */
+  unit: string;
+  /** How it is drawn. */
+  style: PageStyle;
+  /** What it means. */
+  doc: string;
+}
+
+/** A figure of the stack that shares one time axis. */
+export type PagePanel = "throughput_down" | "throughput_up" | "window" | "rtt" | "queue" | "queue_delay" | "losses" | "buffer" | "rung" | "latency";
+
+/** How a series is drawn. */
+export type PageStyle = "line" | "step" | "context" | "bound" | "bar";
+
+/** One combination of the matrix. */
+export interface PageCell {
+  /** Its values' labels, joined. */
+  label: string;
+  /** Its value's label on each axis. */
+  values: string[];
+  /** Its trials: indices into `trials`. */
+  trials: number[];
+  /** One per metric, over valid trials; null where none measured it. */
+  metrics: (PageSpread | null)[];
+}
+
+/** A metric over repetitions. */
+export interface PageSpread {
+  /** How many trials measured it. */
+  n: number;
+  /** Mean. */
+  mean: number;
+  /** Standard deviation; null of one. */
+  sd: number | null;
+  /** Half the width of the 95 % confidence interval (Student's t); null of one. */
+  ci95: number | null;
+}
+
+/** One trial. */
+export interface PageTrial {
+  /** Its cell: an index into `cells`. */
+  cell: number;
+  /** Its repetition, from 1. */
+  repetition: number;
+  /** Its seed, as text. */
+  seed: string;
+  /** Its folder below the results folder. */
+  folder: string;
+  /** How far it came. */
+  state: PageState;
+  /** False if its figures must not be used. */
+  valid: boolean;
+  /** Why not. */
+  invalid_because: string | null;
+  /** When it began. */
+  started: string | null;
+  /** How long it measured. */
+  duration_s: number | null;
+  /** One per metric. */
+  metrics: (number | null)[];
+  /** The links before the trial. */
+  self_checks: SelfCheck[];
+  /** The links during the trial. */
+  links: LinkTotals[];
+  /** The endpoints. */
+  endpoints: EndpointOutcome[];
+  /** Width of a bin of its series, in seconds. */
+  bin_s: number;
+  /** One per kind of series; null if this trial has none of that kind. */
+  series: (Points | null)[];
+  /** When a player stood still: from and to, in seconds. */
+  stalls: [number, number][];
+}
+
+/** How far a trial came. */
+export type PageState = "complete" | "missing" | "damaged";
+
+/** What the self-check of one direction of one link found. */
+export interface SelfCheck {
+  /** The link's name. */
+  link: string;
+  /** `down` or `up`. */
+  direction: string;
+  /** Its parts. */
+  checks: Check[];
+  /** True if all parts hold. */
+  ok: boolean;
+}
+
+/** One quantity, asked for and measured. */
+export interface Check {
+  /** `rate`, `delay`, `loss`, `queue` or `accounting`. */
+  what: string;
+  /** Its unit: `bit/s`, `ms`, `ratio`, `bytes`, `packets`. */
+  unit: string;
+  /** What the scenario asks for; null for no limit. */
+  asked: number | null;
+  /** What was measured; null if it could not be. */
+  measured: number | null;
+  /** The least that passes; null for no bound. */
+  at_least: number | null;
+  /** The most that passes; null for no bound. */
+  at_most: number | null;
+  /** True if it passes; null if it was not measured. */
+  ok: boolean | null;
+  /** Why it was not measured, or what it means. */
+  note: string | null;
+}
+
+/**
+ * What one direction of a link did in a trial. `offered` = `delivered` + `dropped` + `queued`,
+ * less `duplicated`; what does not add up is `unaccounted`.
+ */
+export interface LinkTotals {
+  /** The link's name. */
+  link: string;
+  /** `down` or `up`. */
+  direction: string;
+  /** Packets that arrived. */
+  offered: number;
+  /** Packets handed to the receiving host. */
+  delivered: number;
+  /** Packets dropped on purpose, by cause. */
+  dropped: Record<string, number>;
+  /** Packets still in the link at the end. */
+  queued: number;
+  /** Copies that the link made. */
+  duplicated: number;
+  /** Packets lost by the emulator itself: socket drops and failed sends. Must be 0. */
+  unaccounted: number;
+  /** Frames that are not IP and were not carried. */
+  foreign: number;
+  /** Actual less scheduled departure. */
+  lateness: Lateness;
+  /** Share of one core that the emulator took for the whole link. */
+  cpu_cores: number | null;
+}
+
+/** How late the emulator was: actual less scheduled departure. */
+export interface Lateness {
+  /** Median; null if nothing was delivered. */
+  p50_us: number | null;
+  /** 99th percentile. */
+  p99_us: number | null;
+  /** Worst. */
+  max_us: number | null;
+}
+
+/** How one endpoint fared. */
+export interface EndpointOutcome {
+  /** Its name in the scenario. */
+  name: string;
+  /** Its host. */
+  host: string;
+  /** What it is: `origin`, `player`, `command`. */
+  kind: string;
+  /** Exit code; null if a signal ended it. */
+  exit_code: number | null;
+  /** The signal that ended it. */
+  signal: number | null;
+  /** Why it failed; null if it did not. */
+  failure: string | null;
+  /** Its log below the trial's folder. */
+  log: string;
+}
+
+/** A value per bin, to four significant digits; null where nothing was measured. */
+export type Points = (number | null)[];
+
+/** One claim and what was measured. */
+export interface Finding {
+  /** Such as `S0.1`. */
+  id: string;
+  /** What was claimed. */
+  claim: string;
+  /** The published figure, in words. */
+  published: string | null;
+  /** The measured figure, in words. */
+  measured: string | null;
+  /** The verdict; null if it cannot be judged. */
+  holds: boolean | null;
+  /** Why. */
+  because: string;
+}
