@@ -1,1 +1,8 @@
-//! The live link: packet sockets, timing, self-check.
+//! The live link.
+mod clock;
+mod flows;
+mod frame;
+mod histogram;
+mod pool;
+mod recorder;
+mod socket;

@@ -1,0 +1,65 @@
+//! The one place where the wire reads clocks.
+
+use rustix::time::{ClockId, clock_gettime};
+use suiro_units::Time;
+
+/// CLOCK_MONOTONIC counted from an epoch: the axis of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    epoch_ns: u64,
+}
+
+impl Clock {
+    /// Counts from `epoch_ns`, a reading of CLOCK_MONOTONIC.
+    pub const fn since(epoch_ns: u64) -> Self {
+        Self { epoch_ns }
+    }
+
+    /// Counts from now.
+    pub fn starting_now() -> Self {
+        Self::since(read(ClockId::Monotonic))
+    }
+
+    /// CLOCK_MONOTONIC at [`Time::ZERO`], in nanoseconds.
+    pub const fn epoch_ns(self) -> u64 {
+        self.epoch_ns
+    }
+
+    /// The time; the epoch itself while that lies ahead.
+    #[inline]
+    pub fn now(self) -> Time {
+        Time::from_nanos(read(ClockId::Monotonic).saturating_sub(self.epoch_ns))
+    }
+
+    /// How far CLOCK_REALTIME, in which the kernel stamps packets, is ahead of this clock. Ask again for each
+    /// batch of packets: the wall clock may be set at any time.
+    pub(crate) fn realtime_lead_ns(self) -> i64 {
+        let before = read(ClockId::Monotonic);
+        let real = read(ClockId::Realtime);
+        let after = read(ClockId::Monotonic);
+        let own = before + (after - before) / 2;
+        real.wrapping_sub(own.wrapping_sub(self.epoch_ns)).cast_signed()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this module is the wire's clock")]
+fn read(clock: ClockId) -> u64 {
+    let t = clock_gettime(clock);
+    t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wall_clock_maps_to_ours() {
+        let clock = Clock::starting_now();
+        let lead = clock.realtime_lead_ns();
+        let real = read(ClockId::Realtime).cast_signed() - lead;
+        let now = clock.now().as_nanos().cast_signed();
+        // Both were read within this test; a tenth of a second allows for any machine.
+        assert!((now - real).abs() < 100_000_000, "{now} {real}");
+        assert_eq!(Clock::since(u64::MAX).now(), Time::ZERO);
+    }
+}

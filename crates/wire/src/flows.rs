@@ -1,0 +1,80 @@
+//! Flows, numbered in the order in which they appear.
+
+use std::collections::BTreeMap;
+
+use crate::frame::Flow;
+
+/// A flow's number.
+pub(crate) type FlowId = u32;
+
+/// Most flows that are told apart; those after share the number of [`Flow::Other`].
+const FLOWS_MAX: usize = 1 << 16;
+
+/// The flows of one link.
+#[derive(Debug, Default)]
+pub(crate) struct Flows {
+    ids: BTreeMap<Flow, FlowId>,
+    /// The flow of the packet before, of each direction: most packets follow one of their own flow.
+    last: [Option<(Flow, FlowId)>; 2],
+}
+
+impl Flows {
+    /// The number of a flow; `first` is told of each that is met for the first time, in the order of their
+    /// numbers.
+    #[inline]
+    pub(crate) fn number(
+        &mut self,
+        direction: usize,
+        flow: Flow,
+        first: impl FnOnce(Flow),
+    ) -> FlowId {
+        if let Some((last, id)) = self.last[direction]
+            && last == flow
+        {
+            return id;
+        }
+        let known = self.ids.len();
+        let flow_or_other =
+            if known >= FLOWS_MAX && !self.ids.contains_key(&flow) { Flow::Other } else { flow };
+        let id = *self.ids.entry(flow_or_other).or_insert_with(|| {
+            first(flow_or_other);
+            known as FlowId
+        });
+        self.last[direction] = Some((flow, id));
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(port: u32) -> Flow {
+        let source = std::net::Ipv4Addr::from(port >> 16).into();
+        let ports = Some((port as u16, 80));
+        Flow::Between { protocol: 6, source, destination: source, ports }
+    }
+
+    #[test]
+    fn numbers_count_up_and_stay() {
+        let mut flows = Flows::default();
+        let mut named = Vec::new();
+        for port in [5, 5, 6, 5, 7, 6] {
+            flows.number(0, flow(port), |flow| named.push(flow));
+        }
+        assert_eq!(named, [flow(5), flow(6), flow(7)]);
+        assert_eq!(flows.number(1, flow(6), |_| panic!("it is known")), 1);
+    }
+
+    #[test]
+    fn too_many_share_a_number() {
+        let mut flows = Flows::default();
+        let mut named = 0;
+        for port in 0..FLOWS_MAX as u32 + 1000 {
+            let id = flows.number(0, flow(port), |_| named += 1);
+            assert_eq!(id as usize, (port as usize).min(FLOWS_MAX));
+        }
+        assert_eq!(named, FLOWS_MAX + 1);
+        assert_eq!(flows.number(0, flow(3), |_| panic!("it is known")), 3);
+    }
+}

@@ -1,0 +1,328 @@
+//! One end of the wire: a packet socket on an interface, with a ring to receive from (packet_mmap,
+//! TPACKET_V2) and batches to send.
+//!
+//! A ring, because its size is ours to choose: an ordinary user's SO_RCVBUF ends at `net.core.rmem_max`,
+//! 208 KiB on most systems, which 1 Gbit/s fills in 2 ms. Version 2, because version 3 hands over blocks
+//! and wakes a reader of half a block only by a timer of milliseconds.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::frame::ETHERNET_BYTES;
+
+/// Memory of a ring. At 1 Gbit/s of 1200-byte packets it holds 50 ms.
+const RING_BYTES: usize = 12 << 20;
+/// Unit in which the kernel allocates the ring.
+const BLOCK_BYTES: usize = 1 << 16;
+/// What the kernel puts before a frame: its header, padded, and room for a link-layer header.
+const LEAD_BYTES: usize = 96;
+/// Most frames of one `sendmmsg`.
+pub(crate) const BATCH: usize = 32;
+/// Tries at a frame that the kernel has no room for at the moment.
+const SEND_TRIES: u32 = 64;
+
+const ETH_P_ALL: u16 = 0x0003;
+/// `linux/if_packet.h`; libc has no names for these two.
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const TP_STATUS_KERNEL: u32 = 0;
+
+/// A frame in the ring, as the kernel wrote it.
+pub(crate) struct Received<'r> {
+    /// The frame, from its Ethernet header on.
+    pub bytes: &'r [u8],
+    /// False if the ring's slots were too small for it.
+    pub whole: bool,
+    /// True if it bore a VLAN tag, which the kernel took off.
+    pub tagged: bool,
+    /// CLOCK_REALTIME when the kernel had it, in nanoseconds.
+    pub realtime_ns: u64,
+}
+
+/// A packet socket bound to one interface.
+#[derive(Debug)]
+pub(crate) struct PacketSocket {
+    socket: OwnedFd,
+    ring: NonNull<u8>,
+    ring_bytes: usize,
+    slot_bytes: usize,
+    slots_per_block: usize,
+    slots: usize,
+    next: usize,
+    /// Largest IP packet of the interface, in bytes.
+    pub mtu: usize,
+}
+
+// SAFETY: the ring is memory of this process that only this value points to.
+unsafe impl Send for PacketSocket {}
+
+impl PacketSocket {
+    /// Opens a socket on `interface` in the network namespace of the calling thread. Needs CAP_NET_RAW.
+    pub(crate) fn open(interface: &str) -> io::Result<Self> {
+        let protocol = libc::c_int::from(ETH_P_ALL.to_be());
+        // Protocol 0: nothing is received before the socket is bound to its interface.
+        // SAFETY: plain numbers; the descriptor is owned from here on.
+        let socket = unsafe {
+            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            let fd = libc::socket(libc::AF_PACKET, kind, 0);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
+        // What we send ourselves does not come back to us.
+        set(&socket, PACKET_IGNORE_OUTGOING, &1)?;
+        // No queue discipline between us and the interface.
+        set(&socket, libc::PACKET_QDISC_BYPASS, &1)?;
+        grow_send_buffer(&socket);
+        let mtu = mtu_of(&socket, interface)?;
+        let slot_bytes =
+            (LEAD_BYTES + ETHERNET_BYTES + mtu).next_multiple_of(libc::TPACKET_ALIGNMENT);
+        let slots_per_block = BLOCK_BYTES / slot_bytes;
+        if slots_per_block == 0 {
+            return Err(io::Error::other(format!("an MTU of {mtu} bytes is too large")));
+        }
+        let blocks = RING_BYTES / BLOCK_BYTES;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK_BYTES as u32,
+            tp_block_nr: blocks as u32,
+            tp_frame_size: slot_bytes as u32,
+            tp_frame_nr: (blocks * slots_per_block) as u32,
+        };
+        set(&socket, libc::PACKET_RX_RING, &request)?;
+        let ring = map(&socket, RING_BYTES)?;
+        bind(&socket, protocol, interface)?;
+        Ok(Self {
+            socket,
+            ring,
+            ring_bytes: RING_BYTES,
+            slot_bytes,
+            slots_per_block,
+            slots: blocks * slots_per_block,
+            next: 0,
+            mtu,
+        })
+    }
+
+    fn slot(&self, index: usize) -> NonNull<u8> {
+        let offset = index / self.slots_per_block * BLOCK_BYTES
+            + index % self.slots_per_block * self.slot_bytes;
+        // SAFETY: `index < slots`, so the offset lies in the mapped ring.
+        unsafe { self.ring.add(offset) }
+    }
+
+    /// Hands the next frame of the ring to `look`, then its slot back to the kernel. `None` if there is
+    /// none.
+    #[inline]
+    pub(crate) fn receive<T>(&mut self, look: impl FnOnce(&Received<'_>) -> T) -> Option<T> {
+        let slot = self.slot(self.next);
+        // SAFETY: a slot begins with the status word, aligned to TPACKET_ALIGNMENT; the kernel writes it too.
+        let status = unsafe { AtomicU32::from_ptr(slot.as_ptr().cast()) };
+        let flags = status.load(Ordering::Acquire);
+        if flags & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the kernel has handed over the slot: header and frame are written and stay as they are.
+        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
+        let (at, length) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
+        let length = length.min(self.slot_bytes.saturating_sub(at));
+        // SAFETY: `at + length` lies within the slot, see above.
+        let bytes = unsafe { std::slice::from_raw_parts(slot.add(at).as_ptr(), length) };
+        let result = look(&Received {
+            bytes,
+            whole: length == header.tp_len as usize,
+            tagged: flags & libc::TP_STATUS_VLAN_VALID != 0,
+            realtime_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
+        });
+        status.store(TP_STATUS_KERNEL, Ordering::Release);
+        self.next = (self.next + 1) % self.slots;
+        Some(result)
+    }
+
+    /// When the kernel had the next frame of the ring (CLOCK_REALTIME, ns), without taking it.
+    #[inline]
+    pub(crate) fn peek_realtime_ns(&mut self) -> Option<u64> {
+        let slot = self.slot(self.next);
+        // SAFETY: as in `receive`.
+        let status = unsafe { AtomicU32::from_ptr(slot.as_ptr().cast()) };
+        if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: as in `receive`.
+        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
+        Some(u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec))
+    }
+
+    /// Sends up to [`BATCH`] frames; returns how many of them, from the first, the kernel took. A frame
+    /// that it does not take in [`SEND_TRIES`] tries is the first of the rest, with the reason.
+    pub(crate) fn send(&self, frames: &[&[u8]]) -> (usize, Option<io::Error>) {
+        let frames = &frames[..frames.len().min(BATCH)];
+        // SAFETY: all zeros are empty headers.
+        let mut headers: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+        let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];
+        for ((part, header), frame) in parts.iter_mut().zip(&mut headers).zip(frames) {
+            part.iov_base = frame.as_ptr().cast_mut().cast();
+            part.iov_len = frame.len();
+            header.msg_hdr.msg_iov = &raw mut *part;
+            header.msg_hdr.msg_iovlen = 1;
+        }
+        let (mut sent, mut tries) = (0, 0);
+        while sent < frames.len() {
+            let rest = (frames.len() - sent) as u32;
+            // SAFETY: headers, parts and frames live until the call returns.
+            let result = unsafe {
+                libc::sendmmsg(self.socket.as_raw_fd(), headers[sent..].as_mut_ptr(), rest, 0)
+            };
+            if result > 0 {
+                sent += result as usize;
+                tries = 0;
+                continue;
+            }
+            let error = io::Error::last_os_error();
+            tries += 1;
+            let passing = [libc::EAGAIN, libc::EINTR, libc::ENOBUFS];
+            let passes = error.raw_os_error().is_some_and(|errno| passing.contains(&errno));
+            if !passes || tries == SEND_TRIES {
+                return (sent, Some(error));
+            }
+        }
+        (sent, None)
+    }
+
+    /// Frames that the kernel dropped because the ring was full, since this was last asked.
+    pub(crate) fn drops(&self) -> io::Result<u64> {
+        // SAFETY: plain numbers.
+        let mut statistics = unsafe { std::mem::zeroed::<libc::tpacket_stats>() };
+        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: `length` is the size of `statistics`.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut statistics).cast(),
+                &raw mut length,
+            )
+        };
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(u64::from(statistics.tp_drops))
+        }
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for PacketSocket {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `open`, and nothing borrows it.
+        unsafe { libc::munmap(self.ring.as_ptr().cast(), self.ring_bytes) };
+    }
+}
+
+fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the length is that of the value.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            option,
+            (&raw const *value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Room for frames that receivers have not taken from the interface yet; beyond the usual limit if
+/// permitted. What the kernel grants is enough for a batch: sending tries again.
+fn grow_send_buffer(socket: &OwnedFd) {
+    let wanted: libc::c_int = 4 << 20;
+    for option in [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF] {
+        // SAFETY: the length is that of the value.
+        let result = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                option,
+                (&raw const wanted).cast(),
+                size_of::<libc::c_int>() as libc::socklen_t,
+            )
+        };
+        if result == 0 {
+            return;
+        }
+    }
+}
+
+fn map(socket: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            socket.as_raw_fd(),
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(address.cast()).ok_or_else(|| io::Error::other("the ring lies at address 0"))
+}
+
+fn named(interface: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: plain data; all zeros is an empty name.
+    let mut request = unsafe { std::mem::zeroed::<libc::ifreq>() };
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::Error::other("an interface name has at most 15 bytes"));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn mtu_of(socket: &OwnedFd, interface: &str) -> io::Result<usize> {
+    let mut request = named(interface)?;
+    // SAFETY: `request` is a live ifreq.
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel filled in the MTU.
+    Ok(usize::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
+}
+
+fn bind(socket: &OwnedFd, protocol: libc::c_int, interface: &str) -> io::Result<()> {
+    let mut request = named(interface)?;
+    // SAFETY: `request` is a live ifreq.
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFINDEX, &raw mut request) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: plain numbers; the kernel filled in the index.
+    let address = unsafe {
+        let mut address = std::mem::zeroed::<libc::sockaddr_ll>();
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = protocol as u16;
+        address.sll_ifindex = request.ifr_ifru.ifru_ifindex;
+        address
+    };
+    // SAFETY: the length is that of the address.
+    let result = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
