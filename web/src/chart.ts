@@ -1,0 +1,212 @@
+// One figure as SVG. Ours, because a figure must print crisply, follow the theme by CSS variables and
+// be saved as SVG; the good small libraries draw on a canvas.
+
+import { s } from "./dom";
+import { type Scale, scaleFor, ticks, tickText } from "./format";
+import type { PageStyle } from "./generated/page";
+
+/** A series to draw. */
+export interface Line {
+  /** Legend text, for the readout. */
+  label: string;
+  colour: string;
+  dash: string;
+  style: PageStyle;
+  /** Drawn faintly: one of several repetitions, or a trial that is not valid. */
+  faint: boolean;
+  bin_s: number;
+  values: (number | null)[];
+}
+
+/** A stretch of time to shade. */
+export interface Band {
+  colour: string;
+  from: number;
+  to: number;
+  /** Which of several cells it belongs to: bands of different cells bear marks at different heights. */
+  lane: number;
+}
+
+/** What to draw. */
+export interface Spec {
+  unit: string;
+  lines: Line[];
+  bands: Band[];
+  /** The stretch of time shown, in seconds. */
+  x: [number, number];
+  width: number;
+  height: number;
+  /** True if the vertical axis need not begin at zero. */
+  floating: boolean;
+}
+
+/** A drawn figure, and how its pixels map to values. */
+export interface Chart {
+  group: SVGGElement;
+  scale: Scale;
+  /** The plot's inside, in pixels. */
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+  px: (t: number) => number;
+  py: (value: number) => number;
+  time: (px: number) => number;
+}
+
+const MARGIN = { left: 54, right: 14, top: 18, bottom: 22 };
+let clips = 0;
+
+/** Draws a figure into a group of its own. */
+export function draw(spec: Spec): Chart {
+  const [from, to] = spec.x;
+  const left = MARGIN.left;
+  const right = Math.max(left + 10, spec.width - MARGIN.right);
+  const top = MARGIN.top;
+  const bottom = spec.height - MARGIN.bottom;
+  const [low, high] = domain(spec);
+  const scale = scaleFor(spec.unit, high);
+  const px = (t: number) => left + ((t - from) / (to - from || 1)) * (right - left);
+  const py = (value: number) => bottom - ((value - low) / (high - low || 1)) * (bottom - top);
+  const time = (x: number) => from + ((x - left) / (right - left)) * (to - from);
+  const group = s("g", {});
+  const chart: Chart = { group, scale, left, right, top, bottom, px, py, time };
+  const clip = `clip${clips++}`;
+  const box = { x: left, y: top - 2, width: right - left, height: bottom - top + 4 };
+  group.append(s("defs", {}, s("clipPath", { id: clip }, s("rect", box))));
+  group.append(grid(spec, chart, low, high));
+  const inside = s("g", { "clip-path": `url(#${clip})` });
+  for (const band of spec.bands) inside.append(...shade(band, chart));
+  for (const line of [...spec.lines].sort((a, b) => depth(a) - depth(b))) {
+    inside.append(trace(line, chart, spec));
+  }
+  group.append(inside);
+  return chart;
+}
+
+/** What lies behind is drawn first. */
+function depth(line: Line): number {
+  return { bound: 0, context: 1, bar: 2, step: 3, line: 3 }[line.style];
+}
+
+/** The least and greatest value of the vertical axis, from what is in sight. */
+function domain(spec: Spec): [number, number] {
+  let least = Number.POSITIVE_INFINITY;
+  let most = 0;
+  let bound = 0;
+  for (const line of spec.lines) {
+    const first = Math.max(0, Math.floor(spec.x[0] / line.bin_s));
+    const last = Math.min(line.values.length, Math.ceil(spec.x[1] / line.bin_s));
+    for (let bin = first; bin < last; bin++) {
+      const value = line.values[bin];
+      if (value === null || value === undefined) continue;
+      if (line.style === "bound") bound = Math.max(bound, value);
+      else if (line.style !== "context") {
+        most = Math.max(most, value);
+        least = Math.min(least, value);
+      }
+    }
+  }
+  // A bound far above what it bounds would flatten it; beside lines of context it is left out too.
+  if (bound <= 3 * most) most = Math.max(most, bound);
+  if (most <= 0) return [0, 1];
+  const low = spec.floating && least > 0.5 * most ? least - (most - least || most) * 0.1 : 0;
+  return [low, most + (most - low) * 0.06];
+}
+
+function grid(spec: Spec, chart: Chart, low: number, high: number): SVGGElement {
+  const { left, right, bottom, scale, px, py } = chart;
+  const group = s("g", { "font-size": 11, style: "fill:var(--muted)" });
+  const line = "stroke:var(--rule);stroke-width:1";
+  const ys = ticks(low / scale.factor, high / scale.factor, spec.height > 130 ? 4 : 3);
+  for (const tick of ys) {
+    const y = Math.round(py(tick * scale.factor)) + 0.5;
+    group.append(s("line", { x1: left, x2: right, y1: y, y2: y, style: line }));
+    const text = tickText(tick, ys);
+    group.append(s("text", { x: left - 8, y: y + 3.5, "text-anchor": "end" }, text));
+  }
+  const xs = ticks(spec.x[0], spec.x[1], Math.max(3, Math.min(12, (right - left) / 80)));
+  for (const tick of xs) {
+    const x = Math.round(px(tick)) + 0.5;
+    group.append(s("line", { x1: x, x2: x, y1: bottom, y2: bottom + 4, style: line }));
+    if (x > right - 18) continue;
+    group.append(s("text", { x, y: bottom + 16, "text-anchor": "middle" }, tickText(tick, xs)));
+  }
+  group.append(s("text", { x: right, y: bottom + 16, "text-anchor": "end" }, "s"));
+  if (scale.unit) group.append(s("text", { x: left - 8, y: 9, "text-anchor": "end" }, scale.unit));
+  const axis = "stroke:var(--axis);stroke-width:1";
+  const y = Math.round(bottom) + 0.5;
+  group.append(s("line", { x1: left, x2: right, y1: y, y2: y, style: axis }));
+  return group;
+}
+
+function shade(band: Band, chart: Chart): SVGRectElement[] {
+  const x = chart.px(band.from);
+  const width = Math.max(1, chart.px(band.to) - x);
+  const { top, bottom } = chart;
+  const fill = `fill:${band.colour}`;
+  const mark = { x, width, y: top + band.lane * 4, height: 3, style: fill };
+  return [
+    s("rect", { x, width, y: top, height: bottom - top, style: `${fill};fill-opacity:.13` }),
+    s("rect", mark),
+  ];
+}
+
+function trace(line: Line, chart: Chart, spec: Spec): SVGPathElement {
+  const opacity = line.faint ? 0.35 : 1;
+  const pixels = chart.px(line.bin_s) - chart.px(0);
+  const cells = new Set(spec.lines.map((other) => other.colour + other.dash)).size;
+  const bar = Math.max(1.2, Math.min(6, (pixels * 0.8) / cells));
+  const width = { line: 1.6, step: 1.9, context: 1, bound: 2.5, bar }[line.style];
+  const style =
+    line.style === "bound"
+      ? `stroke:var(--bound);stroke-width:${width};stroke-opacity:.75`
+      : `stroke:${line.colour};stroke-width:${width};stroke-opacity:${opacity * (line.style === "context" ? 0.5 : 1)}`;
+  const dash = line.style === "bar" || line.style === "bound" ? "" : line.dash;
+  return s("path", {
+    d: path(line, chart, spec.x),
+    style: `fill:none;stroke-linejoin:round;${style}`,
+    "stroke-dasharray": (line.style === "context" ? "1.5 2.5" : dash) || null,
+    class: `trace ${line.style}`,
+  });
+}
+
+/** The path of the bins in sight; a gap where nothing was measured. */
+function path(line: Line, chart: Chart, [from, to]: [number, number]): string {
+  const { bin_s, values } = line;
+  const stepped = line.style === "step" || line.style === "bound";
+  const first = Math.max(0, Math.floor(from / bin_s) - 1);
+  const last = Math.min(values.length, Math.ceil(to / bin_s) + 1);
+  const x = (t: number) => chart.px(t).toFixed(1);
+  let text = "";
+  let drawn = false;
+  for (let bin = first; bin < last; bin++) {
+    const value = values[bin];
+    if (value === null || value === undefined) {
+      drawn = false;
+      continue;
+    }
+    const y = chart.py(value).toFixed(1);
+    if (line.style === "bar") {
+      if (value > 0) text += `M${x((bin + 0.5) * bin_s)} ${chart.bottom}V${y}`;
+    } else if (stepped) {
+      text += drawn
+        ? `V${y}H${x((bin + 1) * bin_s)}`
+        : `M${x(bin * bin_s)} ${y}H${x((bin + 1) * bin_s)}`;
+    } else if (drawn) {
+      text += `L${x((bin + 0.5) * bin_s)} ${y}`;
+    } else {
+      const alone = (values[bin + 1] ?? null) === null;
+      text += alone
+        ? `M${x(bin * bin_s)} ${y}H${x((bin + 1) * bin_s)}`
+        : `M${x((bin + 0.5) * bin_s)} ${y}`;
+    }
+    drawn = true;
+  }
+  return text;
+}
+
+/** The value of a line at a time; null where nothing was measured. */
+export function valueAt(line: Line, t: number): number | null {
+  return line.values[Math.floor(t / line.bin_s)] ?? null;
+}

@@ -1,0 +1,150 @@
+// The page's data, and what the figures need of it.
+
+import type { Page, PageCell, PageSeries, PageTrial } from "./generated/page";
+
+/** The data that the Rust side put into the page. */
+export function load(): Page {
+  const element = document.getElementById("data");
+  if (!element?.textContent) throw new Error("this page holds no data");
+  return JSON.parse(element.textContent) as Page;
+}
+
+/** How a cell looks in every figure and legend. */
+export interface Look {
+  colour: string;
+  dash: string;
+}
+
+const COLOURS = 8;
+const DASHES = ["", "7 3", "2 2.5", "10 3 2 3", "1 4"];
+
+/**
+ * A look for every cell. The axis with most values chooses the colour, the others the dashes, so that
+ * what varies can be read off; with one axis both vary, for those who cannot tell the colours.
+ */
+export function looks(page: Page): Look[] {
+  const fitting = page.axes.map((axis, index) => ({ index, n: axis.labels.length }));
+  const main = fitting.filter(({ n }) => n <= COLOURS).sort((a, b) => b.n - a.n)[0];
+  const others: string[] = [];
+  return page.cells.map((cell, index) => {
+    if (!main || page.axes.length < 2) return look(index, Math.floor(index / COLOURS) + index);
+    const value = cell.values[main.index] ?? "";
+    const colour = Math.max(0, page.axes[main.index]?.labels.indexOf(value) ?? 0);
+    const rest = cell.values.filter((_, axis) => axis !== main.index).join("\n");
+    if (!others.includes(rest)) others.push(rest);
+    return look(colour, others.indexOf(rest));
+  });
+}
+
+function look(colour: number, dash: number): Look {
+  return { colour: `var(--c${colour % COLOURS})`, dash: DASHES[dash % DASHES.length] ?? "" };
+}
+
+/** Which repetition the figures show: its number, every valid one, or their mean. */
+export type Repetition = number | "all" | "mean";
+
+/** One line's worth of data: a trial, or several of a cell averaged. */
+export interface Run {
+  cell: number;
+  valid: boolean;
+  bin_s: number;
+  points: (series: number) => (number | null)[] | null;
+  stalls: [number, number][];
+}
+
+/** What the figures draw of a cell. */
+export function runs(page: Page, cell: number, repetition: Repetition): Run[] {
+  const trials = (page.cells[cell] as PageCell).trials.map((index) => page.trials[index]);
+  const recorded = trials.filter((trial): trial is PageTrial => !!trial && trial.bin_s > 0);
+  if (typeof repetition === "number") {
+    return recorded.filter((trial) => trial.repetition === repetition).map((trial) => one(trial));
+  }
+  const valid = recorded.filter((trial) => trial.valid);
+  if (repetition === "all" || valid.length < 2) return valid.map((trial) => one(trial));
+  return [mean(cell, valid)];
+}
+
+function one(trial: PageTrial): Run {
+  const { cell, valid, bin_s, stalls } = trial;
+  return { cell, valid, bin_s, stalls, points: (index) => trial.series[index] ?? null };
+}
+
+/** The mean of trials, bin by bin; where bins differ in width, by the bins' numbers of the first. */
+function mean(cell: number, trials: PageTrial[]): Run {
+  const bin_s = trials[0]?.bin_s ?? 0;
+  const alike = trials.filter((trial) => Math.abs(trial.bin_s - bin_s) < bin_s * 1e-3);
+  const points = (index: number) => {
+    const all = alike.map((trial) => trial.series[index]).filter((values) => !!values);
+    if (!all.length) return null;
+    const length = Math.max(...all.map((values) => values.length));
+    return Array.from({ length }, (_, bin) => {
+      const known = all.map((values) => values[bin] ?? null).filter((value) => value !== null);
+      return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
+    });
+  };
+  return { cell, valid: true, bin_s, stalls: [], points };
+}
+
+/** Figures in the order of the page: titles and, in words, what they show. */
+export interface Panel {
+  id: PageSeries["panel"];
+  title: string;
+  series: { index: number; info: PageSeries }[];
+}
+
+const TITLES: Record<PageSeries["panel"], string> = {
+  throughput_down: "Throughput down",
+  throughput_up: "Throughput up",
+  window: "Congestion window",
+  rtt: "Round-trip time",
+  queue: "Queue",
+  queue_delay: "Queueing delay",
+  losses: "Packets dropped",
+  buffer: "Playback buffer",
+  rung: "Rung shown",
+  latency: "Latency to the picture",
+};
+
+/** Story order: what the link carried, what the viewer had, then why. */
+const ORDER: PageSeries["panel"][] = [
+  "throughput_down",
+  "rung",
+  "buffer",
+  "latency",
+  "window",
+  "rtt",
+  "queue",
+  "queue_delay",
+  "losses",
+  "throughput_up",
+];
+
+/**
+ * The figures that there is data for. Series of different instances (two players, two links) have
+ * figures of their own, for the cells are overlaid in each.
+ */
+export function panels(page: Page): Panel[] {
+  const found: Panel[] = [];
+  for (const id of ORDER) {
+    const groups = new Map<string, Panel>();
+    page.series.forEach((info, index) => {
+      if (info.panel !== id) return;
+      const instance = info.label.includes(",") ? info.label.slice(info.label.indexOf(",")) : "";
+      const own = id.startsWith("throughput") ? instance.replace(/,? ?(down|up)$/, "") : instance;
+      const group = groups.get(instance) ?? { id, title: TITLES[id] + own, series: [] };
+      group.series.push({ index, info });
+      groups.set(instance, group);
+    });
+    found.push(...groups.values());
+  }
+  return found.filter((panel) => hasMeaning(page, panel));
+}
+
+/** Up-direction queues that never held anything say nothing: left out. */
+function hasMeaning(page: Page, panel: Panel): boolean {
+  const quiet = ["queue", "queue_delay", "losses"].includes(panel.id);
+  if (!quiet || !panel.title.includes("up")) return true;
+  return panel.series.some(({ index }) =>
+    page.trials.some((trial) => trial.series[index]?.some((value) => (value ?? 0) > 0.01)),
+  );
+}

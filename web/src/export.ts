@@ -1,0 +1,104 @@
+// Figures as SVG files that stand alone: title, axes, legend, light colours, no CSS variable left.
+
+import { type Chart, draw, type Spec } from "./chart";
+import { h, s } from "./dom";
+
+/** A figure to save. */
+export interface Saved {
+  title: string;
+  /** What the faint lines are. */
+  note: string;
+  spec: Spec;
+}
+
+/** An entry of the legend. */
+export interface Key {
+  label: string;
+  colour: string;
+  dash: string;
+}
+
+const WIDTH = 900;
+const PAD = 20;
+const LINE = 20;
+
+/** One SVG document of several figures, one below the other. */
+export function standalone(heading: string, keys: Key[], figures: Saved[]): string {
+  const parts: SVGElement[] = [];
+  let y = PAD + 10;
+  const text = (x: number, content: string, size: number, style: string) =>
+    s("text", { x, y, "font-size": size, style }, content);
+  parts.push(text(PAD, heading, 16, "fill:var(--ink);font-weight:600"));
+  y += 10;
+  let x = PAD;
+  for (const key of keys) {
+    const width = 44 + key.label.length * 7.2;
+    if (x === PAD || x + width > WIDTH - PAD) {
+      x = PAD;
+      y += LINE;
+    }
+    const line = `stroke:${key.colour};stroke-width:2`;
+    const dash = key.dash || null;
+    parts.push(
+      s("line", { x1: x, x2: x + 24, y1: y - 4, y2: y - 4, style: line, "stroke-dasharray": dash }),
+    );
+    parts.push(text(x + 30, key.label, 12, "fill:var(--ink)"));
+    x += width;
+  }
+  for (const { title, note, spec } of figures) {
+    y += LINE + 16;
+    parts.push(text(PAD, title, 13, "fill:var(--ink);font-weight:600"));
+    if (note) parts.push(text(PAD + 16 + title.length * 7.6, note, 11, "fill:var(--muted)"));
+    y += 8;
+    const chart: Chart = draw({ ...spec, width: WIDTH - 2 * PAD });
+    chart.group.setAttribute("transform", `translate(${PAD} ${y})`);
+    parts.push(chart.group, axisNames(chart, y));
+    y += spec.height;
+  }
+  const height = y + PAD;
+  const root = s("svg", {
+    xmlns: "http://www.w3.org/2000/svg",
+    width: WIDTH,
+    height,
+    viewBox: `0 0 ${WIDTH} ${height}`,
+    "font-family": "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif",
+  });
+  root.append(
+    s("title", {}, heading),
+    s("rect", { width: WIDTH, height, style: "fill:var(--paper)" }),
+  );
+  root.append(...parts);
+  return resolve(new XMLSerializer().serializeToString(root));
+}
+
+function axisNames(chart: Chart, y: number): SVGElement {
+  const name = { x: PAD + (chart.left + chart.right) / 2, y: y + chart.bottom + 30 };
+  const style = "fill:var(--muted)";
+  return s(
+    "text",
+    { ...name, "font-size": 11, "text-anchor": "middle", style },
+    "time since the trial began, s",
+  );
+}
+
+/** Writes the light theme's colours in place of the variables. */
+function resolve(svg: string): string {
+  const probe = h("div", { "data-theme": "light", hidden: true });
+  document.body.append(probe);
+  const light = getComputedStyle(probe);
+  const resolved = svg.replace(/var\((--[\w-]+)\)/g, (_, name: string) => {
+    return light.getPropertyValue(name).trim();
+  });
+  probe.remove();
+  return resolved;
+}
+
+/** Hands a text to the reader as a file. */
+export function save(name: string, content: string): void {
+  const url = URL.createObjectURL(new Blob([content], { type: "image/svg+xml" }));
+  const link = h("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

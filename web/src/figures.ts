@@ -1,0 +1,355 @@
+// The stack of figures on one time axis, with its legend and controls.
+
+import { type Band, type Chart, draw, type Line, type Spec, valueAt } from "./chart";
+import { type Look, looks, type Panel, panels, type Repetition, type Run, runs } from "./data";
+import { h, s } from "./dom";
+import { type Key, type Saved, save, standalone } from "./export";
+import { plain } from "./format";
+import type { Page } from "./generated/page";
+import { type Controls, controls } from "./legend";
+
+/** What the reader chose to see. */
+export interface View {
+  shown: Set<number>;
+  repetition: Repetition;
+  zoom: [number, number] | null;
+}
+
+/** Cells drawn at first; more would hide each other. */
+const SHOWN_AT_FIRST = 6;
+/** Values told beside a figure's title. */
+const READOUTS = 8;
+/** Figures in which the viewer's stalls are shaded. */
+const SHADED = ["throughput_down", "buffer", "rung", "latency"];
+
+/** The section of figures; null if no trial recorded anything over time. */
+export function figures(page: Page): HTMLElement | null {
+  const all = panels(page);
+  const duration = Math.max(0, ...page.trials.map((trial) => trial.duration_s ?? 0));
+  if (!all.length || duration <= 0) return null;
+  return new Figures(page, all, duration).element;
+}
+
+interface Frame {
+  panel: Panel;
+  svg: SVGSVGElement;
+  overlay: SVGGElement;
+  readout: HTMLElement;
+  spec: Spec;
+  chart: Chart;
+}
+
+class Figures {
+  readonly element: HTMLElement;
+  private readonly view: View;
+  private readonly looks: Look[];
+  private readonly frames: Frame[] = [];
+  private readonly controls: Controls;
+  private cursor: number | null = null;
+  private drag: { from: number; frame: Frame } | null = null;
+
+  constructor(
+    private readonly page: Page,
+    all: Panel[],
+    private readonly duration: number,
+  ) {
+    this.looks = looks(page);
+    const first = page.trials.find((trial) => trial.valid && trial.bin_s > 0) ?? page.trials[0];
+    const able = page.cells.flatMap((cell, index) =>
+      cell.trials.some((trial) => (page.trials[trial]?.bin_s ?? 0) > 0) ? [index] : [],
+    );
+    this.view = {
+      shown: new Set(able.slice(0, SHOWN_AT_FIRST)),
+      repetition: first?.repetition ?? 1,
+      zoom: null,
+    };
+    this.controls = controls(page, this.looks, this.view, {
+      changed: () => this.redraw(),
+      zoom: (factor) => this.zoomBy(factor),
+      save: () => this.saveAll(),
+    });
+    const stack = h("div", { class: "stack" });
+    for (const panel of all) stack.append(this.frame(panel));
+    this.element = h(
+      "section",
+      { id: "figures", "aria-labelledby": "figures-title" },
+      h("h2", { id: "figures-title" }, "Over time"),
+      h(
+        "p",
+        { class: "hint screen" },
+        "Drag across a figure to zoom, double-click to see all; arrow keys move the cursor, + and − zoom.",
+      ),
+      this.controls.element,
+      stack,
+    );
+    let width = 0;
+    new ResizeObserver(() => {
+      if (stack.clientWidth !== width) this.redraw();
+      width = stack.clientWidth;
+    }).observe(stack);
+    window.addEventListener("beforeprint", () => this.redraw(680));
+    window.addEventListener("afterprint", () => this.redraw());
+  }
+
+  private frame(panel: Panel): HTMLElement {
+    const readout = h("output", { class: "readout" });
+    const overlay = s("g", { class: "overlay" });
+    const svg = s("svg", {
+      tabindex: 0,
+      role: "img",
+      "aria-label": `${panel.title} over time; arrow keys move the cursor`,
+      "data-panel": panel.id,
+    });
+    const spec = this.spec(panel, 800);
+    const frame: Frame = { panel, svg, overlay, readout, spec, chart: draw(spec) };
+    this.frames.push(frame);
+    this.listen(frame);
+    const meaning = panel.series.map(({ info }) => `${info.label}: ${info.doc}`).join("\n");
+    return h(
+      "figure",
+      {},
+      h(
+        "figcaption",
+        { title: meaning },
+        h("strong", {}, panel.title),
+        h("span", { class: "note" }, note(panel)),
+        readout,
+        h(
+          "button",
+          {
+            class: "save screen",
+            title: `Save “${panel.title}” as SVG`,
+            click: () => this.saveOne(frame),
+          },
+          "SVG",
+        ),
+      ),
+      svg,
+    );
+  }
+
+  private spec(panel: Panel, width: number): Spec {
+    const lines: Line[] = [];
+    const bands: Band[] = [];
+    let lane = 0;
+    for (const cell of [...this.view.shown].sort((a, b) => a - b)) {
+      const look = this.looks[cell] as Look;
+      const all = runs(this.page, cell, this.view.repetition);
+      for (const run of all) lines.push(...this.lines(panel, run, look, all.length > 1));
+      if (SHADED.includes(panel.id) && all.length === 1) {
+        for (const [from, to] of all[0]?.stalls ?? []) {
+          bands.push({ colour: look.colour, from, to, lane });
+        }
+        lane++;
+      }
+    }
+    const tall = ["throughput_down", "window", "rtt", "buffer", "latency"].includes(panel.id);
+    return {
+      unit: panel.series[0]?.info.unit ?? "",
+      lines,
+      bands,
+      x: this.view.zoom ?? [0, this.duration],
+      width,
+      height: tall ? 168 : 132,
+      floating: panel.id === "latency",
+    };
+  }
+
+  private lines(panel: Panel, run: Run, look: Look, several: boolean): Line[] {
+    return panel.series.flatMap(({ index, info }) => {
+      const values = run.points(index);
+      if (!values || (several && info.style === "context")) return [];
+      const label = this.page.cells[run.cell]?.label ?? "";
+      const faint = several || !run.valid;
+      return [{ label, ...look, style: info.style, faint, bin_s: run.bin_s, values }];
+    });
+  }
+
+  private redraw(width?: number): void {
+    for (const frame of this.frames) {
+      const across = width ?? (frame.svg.parentElement?.clientWidth || 800);
+      frame.spec = this.spec(frame.panel, across);
+      frame.chart = draw(frame.spec);
+      frame.svg.setAttribute("viewBox", `0 0 ${across} ${frame.spec.height}`);
+      frame.svg.setAttribute("height", String(frame.spec.height));
+      frame.svg.replaceChildren(frame.chart.group, frame.overlay);
+    }
+    this.controls.update();
+    this.point(this.cursor);
+  }
+
+  /** Puts the cursor at a time, in every figure. */
+  private point(t: number | null): void {
+    const [from, to] = this.view.zoom ?? [0, this.duration];
+    this.cursor = t === null || t < from || t > to ? null : t;
+    for (const frame of this.frames) {
+      const parts = this.cursor === null ? [] : mark(frame, this.cursor);
+      if (this.drag?.frame === frame && this.cursor !== null)
+        parts.push(selection(frame, this.drag.from, this.cursor));
+      frame.overlay.replaceChildren(...parts);
+      frame.readout.replaceChildren(...(this.cursor === null ? [] : tell(frame, this.cursor)));
+    }
+    this.controls.time(this.cursor);
+  }
+
+  private zoomTo(a: number, b: number): void {
+    const least = Math.max(...this.page.trials.map((trial) => trial.bin_s)) * 5;
+    const from = Math.max(0, Math.min(a, b));
+    const to = Math.min(this.duration, Math.max(a, b));
+    if (to - from < least) return;
+    this.view.zoom = from <= 0 && to >= this.duration ? null : [from, to];
+    this.redraw();
+  }
+
+  /** Makes what is shown `factor` times as long, about the cursor or the middle; 0 shows all. */
+  private zoomBy(factor: number): void {
+    if (factor === 0) {
+      this.view.zoom = null;
+      this.redraw();
+      return;
+    }
+    const [from, to] = this.view.zoom ?? [0, this.duration];
+    const about = this.cursor ?? (from + to) / 2;
+    this.zoomTo(about - (about - from) * factor, about + (to - about) * factor);
+  }
+
+  private listen(frame: Frame): void {
+    const { svg } = frame;
+    const time = (event: PointerEvent | MouseEvent) => {
+      const box = svg.getBoundingClientRect();
+      const { left, right } = frame.chart;
+      const x = ((event.clientX - box.left) / box.width) * frame.spec.width;
+      return frame.chart.time(Math.min(right, Math.max(left, x)));
+    };
+    svg.addEventListener("pointermove", (event) => this.point(time(event)));
+    svg.addEventListener("pointerleave", () => {
+      if (!this.drag) this.point(null);
+    });
+    svg.addEventListener("pointerdown", (event) => {
+      this.point(time(event));
+      if (event.pointerType === "touch" || event.button !== 0) return;
+      this.drag = { from: time(event), frame };
+      svg.setPointerCapture(event.pointerId);
+    });
+    svg.addEventListener("pointerup", (event) => {
+      const drag = this.drag;
+      this.drag = null;
+      if (!drag) return;
+      const [from, to] = this.view.zoom ?? [0, this.duration];
+      if (Math.abs(time(event) - drag.from) > (to - from) * 0.01)
+        this.zoomTo(drag.from, time(event));
+      this.point(time(event));
+    });
+    svg.addEventListener("dblclick", () => this.zoomBy(0));
+    svg.addEventListener("keydown", (event) => this.key(event, frame));
+    svg.addEventListener("blur", () => this.point(null));
+  }
+
+  private key(event: KeyboardEvent, frame: Frame): void {
+    const [from, to] = this.view.zoom ?? [0, this.duration];
+    const bin = frame.spec.lines[0]?.bin_s ?? 0.1;
+    const step = bin * (event.shiftKey ? 10 : 1);
+    const at = this.cursor ?? from + (to - from) / 2;
+    const actions: Record<string, () => void> = {
+      ArrowLeft: () => this.point(Math.max(from, at - step)),
+      ArrowRight: () => this.point(Math.min(to, at + step)),
+      Home: () => this.point(from),
+      End: () => this.point(to),
+      Escape: () => this.point(null),
+      "+": () => this.zoomBy(0.5),
+      "-": () => this.zoomBy(2),
+      "0": () => this.zoomBy(0),
+    };
+    const action = actions[event.key];
+    if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    action();
+  }
+
+  private keys(): Key[] {
+    return [...this.view.shown]
+      .sort((a, b) => a - b)
+      .map((cell) => {
+        return { label: this.page.cells[cell]?.label ?? "", ...(this.looks[cell] as Look) };
+      });
+  }
+
+  private saveOne(frame: Frame): void {
+    const name = frame.panel.title.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+    save(
+      `${this.page.scenario}-${name}.svg`,
+      standalone(this.page.title, this.keys(), [saved(frame)]),
+    );
+  }
+
+  private saveAll(): void {
+    const all = this.frames.map(saved);
+    save(`${this.page.scenario}.svg`, standalone(this.page.title, this.keys(), all));
+  }
+}
+
+function saved(frame: Frame): Saved {
+  return {
+    title: frame.panel.title,
+    note: note(frame.panel),
+    spec: { ...frame.spec, height: frame.spec.height + 14 },
+  };
+}
+
+/** What the lines that are not the main one are. */
+function note(panel: Panel): string {
+  const words = panel.series.flatMap(({ info }) => {
+    const label = info.label.replace(/, .*/, "");
+    if (info.style === "bound") return [`grey: ${label}`];
+    return info.style === "context" ? [`dotted: ${label}`] : [];
+  });
+  const shaded = SHADED.slice(1).includes(panel.id) ? ["shaded: stalled"] : [];
+  return [...words, ...shaded].join(" · ");
+}
+
+function mark(frame: Frame, t: number): SVGElement[] {
+  const { chart, spec } = frame;
+  const x = chart.px(t);
+  const parts: SVGElement[] = [
+    s("line", {
+      x1: x,
+      x2: x,
+      y1: chart.top,
+      y2: chart.bottom,
+      style: "stroke:var(--muted);stroke-width:1",
+    }),
+  ];
+  for (const line of spec.lines.filter(isMain)) {
+    const value = valueAt(line, t);
+    if (value === null) continue;
+    const style = `fill:${line.colour};stroke:var(--paper);stroke-width:1.5`;
+    parts.push(s("circle", { cx: x, cy: chart.py(value), r: 3.5, style }));
+  }
+  return parts;
+}
+
+function selection(frame: Frame, from: number, to: number): SVGElement {
+  const [a, b] = [frame.chart.px(Math.min(from, to)), frame.chart.px(Math.max(from, to))];
+  const { top, bottom } = frame.chart;
+  const style = "fill:var(--accent);fill-opacity:.15;stroke:var(--accent);stroke-opacity:.5";
+  return s("rect", { x: a, width: b - a, y: top, height: bottom - top, style });
+}
+
+function isMain(line: Line): boolean {
+  return line.style !== "context" && line.style !== "bound";
+}
+
+function tell(frame: Frame, t: number): HTMLElement[] {
+  const { scale } = frame.chart;
+  const text = (line: Line) => {
+    const value = valueAt(line, t);
+    return value === null ? "–" : plain(value / scale.factor, 3);
+  };
+  const main = frame.spec.lines.filter(isMain);
+  const parts = main
+    .slice(0, READOUTS)
+    .map((line) => h("span", {}, h("i", { style: `background:${line.colour}` }), text(line)));
+  if (main.length > READOUTS) parts.push(h("span", {}, "…"));
+  if (parts.length) parts.push(h("span", { class: "unit" }, scale.unit));
+  return parts;
+}

@@ -1,0 +1,89 @@
+// Numbers and units for people.
+
+/** A unit to print in, and how many base units it is. */
+export interface Scale {
+  unit: string;
+  factor: number;
+}
+
+const STEPS: Record<string, [string, number][]> = {
+  "bit/s": [
+    ["Gbit/s", 1e9],
+    ["Mbit/s", 1e6],
+    ["kbit/s", 1e3],
+    ["bit/s", 1],
+  ],
+  B: [
+    ["GB", 1e9],
+    ["MB", 1e6],
+    ["kB", 1e3],
+    ["B", 1],
+  ],
+  ms: [
+    ["s", 1e3],
+    ["ms", 1],
+  ],
+  µs: [
+    ["s", 1e6],
+    ["ms", 1e3],
+    ["µs", 1],
+  ],
+  ratio: [["%", 0.01]],
+};
+
+/** The unit in which values up to `most` of a base unit read well. */
+export function scaleFor(unit: string, most: number): Scale {
+  // Delays are compared in milliseconds, so they stay so up to ten seconds.
+  const slack = unit === "ms" || unit === "µs" ? 10 : 1;
+  const steps = STEPS[unit] ?? [[unit, 1]];
+  const fit = steps.find(([, factor]) => Math.abs(most) >= factor * slack) ?? steps.at(-1);
+  return fit ? { unit: fit[0], factor: fit[1] } : { unit, factor: 1 };
+}
+
+/** `value` with `digits` significant digits, without exponent; whole numbers keep all their digits. */
+export function plain(value: number, digits: number): string {
+  if (value === 0) return "0";
+  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
+  const rounded = Number(value.toPrecision(digits));
+  const magnitude = Math.floor(Math.log10(Math.abs(rounded)));
+  return rounded.toFixed(Math.min(6, Math.max(0, digits - 1 - magnitude)));
+}
+
+/** A value in the unit that fits it alone. */
+export function quantity(value: number | null, unit: string, digits = 3): string {
+  if (value === null) return "–";
+  const scale = scaleFor(unit, value);
+  return `${plain(value / scale.factor, digits)} ${scale.unit}`.trim();
+}
+
+/** `1 trial`, `2 trials`. */
+export function count(n: number, one: string): string {
+  return `${n.toLocaleString("en")} ${n === 1 ? one : `${one}s`}`;
+}
+
+/** Round positions from `from` to `to`, about `wanted` of them. */
+export function ticks(from: number, to: number, wanted: number): number[] {
+  const span = to - from;
+  if (!(span > 0) || wanted < 1) return [];
+  const raw = span / wanted;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step =
+    [1, 2, 2.5, 5, 10].map((m) => m * power).find((st) => st >= raw * 0.999) ?? power * 10;
+  const first = Math.ceil(from / step - 1e-9);
+  const last = Math.floor(to / step + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
+}
+
+/** A tick's text: as many decimals as the step between ticks needs. */
+export function tickText(value: number, all: number[]): string {
+  const step = Math.abs((all[1] ?? value) - (all[0] ?? 0)) || 1;
+  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const exact = Math.abs(step * 10 ** decimals - Math.round(step * 10 ** decimals)) < 1e-6;
+  return value.toFixed(Math.min(6, exact ? decimals : decimals + 1));
+}
+
+/** A time of RFC 3339 as `2026-01-31 09:05 UTC`. */
+export function moment(text: string): string {
+  const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)/.exec(text);
+  return match ? `${match[1]} ${match[2]} UTC` : text;
+}

@@ -1,0 +1,123 @@
+// What was run, when, on what; and at the end of the page, everything needed to run it again.
+
+import { h } from "./dom";
+import { count, moment, quantity } from "./format";
+import type { Page } from "./generated/page";
+
+/** The head of the page. */
+export function headline(page: Page): HTMLElement {
+  return h(
+    "header",
+    {},
+    h(
+      "div",
+      { class: "brand" },
+      h("span", { class: "name" }, "suiro"),
+      h("span", { lang: "ja" }, "水路"),
+      themeButton(),
+    ),
+    h("h1", {}, page.title),
+    h("p", { class: "lede" }, sentence(page)),
+  );
+}
+
+function sentence(page: Page): string {
+  const repetitions = Math.max(1, ...page.trials.map((trial) => trial.repetition));
+  const durations = page.trials.flatMap((trial) => trial.duration_s ?? []);
+  const longest = Math.max(0, ...durations);
+  const matrix = page.axes.map((axis) => `${axis.name}: ${axis.labels.join(", ")}`).join("; ");
+  const each = longest > 0 ? ` of ${quantity(Math.round(longest), "s")}` : "";
+  const times = repetitions > 1 ? `, ${repetitions} times each` : "";
+  const cells = page.axes.length ? `${count(page.cells.length, "cell")} (${matrix})` : "One cell";
+  const study = page.study ? ` It repeats study ${page.study}.` : "";
+  return `Scenario “${page.scenario}”: ${cells}${times}, trials${each}. Run on ${moment(page.started)} with seed ${page.seed} by suiro ${page.suiro}.${study}`;
+}
+
+function themeButton(): HTMLElement {
+  const root = document.documentElement;
+  const dark = () =>
+    root.dataset["theme"]
+      ? root.dataset["theme"] === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
+  const button = h("button", { class: "theme screen", title: "Dark or light" });
+  const show = () => {
+    button.textContent = dark() ? "Light" : "Dark";
+    button.setAttribute(
+      "aria-label",
+      dark() ? "switch to light colours" : "switch to dark colours",
+    );
+  };
+  button.addEventListener("click", () => {
+    root.dataset["theme"] = dark() ? "light" : "dark";
+    show();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+  show();
+  return button;
+}
+
+/** How it was run: command, machine, versions, scenario. */
+export function provenance(page: Page): HTMLElement {
+  const { machine } = page;
+  const facts: [string, string][] = [
+    ["Command", page.command.join(" ")],
+    ["Started", moment(page.started)],
+    ["Seed", page.seed],
+    ["Kernel", machine.kernel],
+    ["System", machine.system],
+    [
+      "Processor",
+      `${machine.cpu}, ${count(machine.cores, "core")}, ${quantity(machine.memory_bytes, "B")}`,
+    ],
+    ["Clock", machine.clock_source],
+    ["Privilege", machine.privilege],
+    ...Object.entries({ suiro: page.suiro, ...page.versions }),
+    ...Object.entries(machine.settings),
+  ];
+  const list = facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
+  return h(
+    "section",
+    { id: "provenance" },
+    h("h2", {}, "How it was run"),
+    h("dl", { class: "facts" }, ...list),
+    h("details", {}, h("summary", {}, "The scenario"), h("pre", {}, page.text)),
+  );
+}
+
+/** Published claims beside measured figures; null if the scenario repeats no study. */
+export function findings(page: Page): HTMLElement | null {
+  if (!page.findings.length) return null;
+  const verdict = (holds: boolean | null) =>
+    holds === null ? "open" : holds ? "holds" : "does not hold";
+  const rows = page.findings.map((finding) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, finding.id),
+      h("td", {}, finding.claim),
+      h("td", {}, finding.published ?? "–"),
+      h("td", {}, finding.measured ?? "–"),
+      h(
+        "td",
+        {
+          class: finding.holds === null ? "" : finding.holds ? "good" : "bad",
+          title: finding.because,
+        },
+        verdict(finding.holds),
+      ),
+    ),
+  );
+  const head = ["", "Claim", "Published", "Measured", "Verdict"].map((text) =>
+    h("th", { scope: "col" }, text),
+  );
+  return h(
+    "section",
+    { id: "findings" },
+    h("h2", {}, "Published and measured"),
+    h(
+      "div",
+      { class: "scroll" },
+      h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)),
+    ),
+  );
+}

@@ -1,0 +1,23 @@
+// The report page: what was run, whether it can be trusted, the results, the figures.
+
+import { load } from "./data";
+import { h } from "./dom";
+import { figures } from "./figures";
+import { findings, headline, provenance } from "./headline";
+import { table } from "./table";
+import { validity } from "./validity";
+
+const root = document.getElementById("page");
+if (root) {
+  const page = load();
+  const hasCells = page.cells.length > 0;
+  const sections = [
+    headline(page),
+    validity(page),
+    findings(page),
+    hasCells ? table(page) : h("p", {}, "Nothing was run."),
+    figures(page),
+    provenance(page),
+  ];
+  root.append(...sections.filter((section) => section !== null));
+}

@@ -1,0 +1,170 @@
+// Cells and metrics. Few cells stand side by side with a line per metric; many have a line each.
+
+import { h } from "./dom";
+import { plain, type Scale, scaleFor } from "./format";
+import type { Page, PageMetric, PageSpread } from "./generated/page";
+
+/** Up to this many cells stand side by side. */
+const ABREAST = 6;
+
+interface State {
+  all: boolean;
+  sort: number | null;
+  descending: boolean;
+}
+
+/** The section with the table. */
+export function table(page: Page): HTMLElement {
+  const state: State = { all: false, sort: null, descending: true };
+  const box = h("div", { class: "scroll" });
+  const more = h("button", { class: "screen" });
+  const redraw = () => {
+    box.replaceChildren(draw(page, state, redraw));
+    more.textContent = state.all ? "Main metrics only" : `All ${page.metrics.length} metrics`;
+  };
+  more.addEventListener("click", () => {
+    state.all = !state.all;
+    redraw();
+  });
+  redraw();
+  const repeated = page.cells.some((cell) => cell.metrics.some((spread) => (spread?.n ?? 0) > 1));
+  const note = repeated
+    ? "Means over valid repetitions ± half the 95 % confidence interval (Student's t). "
+    : "";
+  return h(
+    "section",
+    { id: "cells", "aria-labelledby": "cells-title" },
+    h("h2", { id: "cells-title" }, "Results"),
+    h(
+      "p",
+      { class: "hint" },
+      `${note}The best of a line is marked. A metric's name sorts by it; its meaning shows on hover.`,
+    ),
+    box,
+    more,
+  );
+}
+
+interface Column {
+  metric: PageMetric;
+  index: number;
+  scale: Scale;
+  best: number | null;
+}
+
+function draw(page: Page, state: State, redraw: () => void): HTMLTableElement {
+  const columns = columnsOf(page, state.all);
+  const order = sorted(page, state);
+  const wide = page.cells.length > ABREAST;
+  const sorter = (column: Column) => {
+    const click = () => {
+      state.descending = state.sort === column.index ? !state.descending : true;
+      state.sort = column.index;
+      redraw();
+    };
+    const arrow = state.sort === column.index ? (state.descending ? " ↓" : " ↑") : "";
+    const { metric, scale } = column;
+    const title = `${metric.name}: ${metric.doc}`;
+    return h(
+      "button",
+      { class: "sort", click, title },
+      metric.label,
+      wide ? h("small", {}, ` ${scale.unit}`) : null,
+      arrow,
+    );
+  };
+  const direction = (column: Column) => {
+    if (state.sort !== column.index) return null;
+    return state.descending ? "descending" : "ascending";
+  };
+  if (wide) {
+    const head = columns.map((column) =>
+      h("th", { scope: "col", "aria-sort": direction(column) }, sorter(column)),
+    );
+    const rows = order.map((cell) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, ...cellName(page, cell)),
+        ...columns.map((c) => value(page, cell, c)),
+      ),
+    );
+    return h(
+      "table",
+      { class: "cells" },
+      h("thead", {}, h("tr", {}, h("th", {}), ...head)),
+      h("tbody", {}, ...rows),
+    );
+  }
+  const head = order.map((cell) => h("th", { scope: "col" }, ...cellName(page, cell)));
+  const rows = columns.map((column) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, sorter(column)),
+      h("td", { class: "unit" }, column.scale.unit),
+      ...order.map((cell) => value(page, cell, column)),
+    ),
+  );
+  return h(
+    "table",
+    { class: "cells abreast" },
+    h("thead", {}, h("tr", {}, h("th", {}), h("th", {}), ...head)),
+    h("tbody", {}, ...rows),
+  );
+}
+
+function columnsOf(page: Page, all: boolean): Column[] {
+  return page.metrics.flatMap((metric, index) => {
+    const means = page.cells.flatMap((cell) => cell.metrics[index]?.mean ?? []);
+    if (!means.length || !(all || metric.main)) return [];
+    const scale = scaleFor(metric.unit, Math.max(...means.map(Math.abs)));
+    return [{ metric, index, scale, best: best(metric, means) }];
+  });
+}
+
+/** The best mean; null if all are alike or none is better. */
+function best(metric: PageMetric, means: number[]): number | null {
+  const [least, most] = [Math.min(...means), Math.max(...means)];
+  if (metric.better === "neutral" || means.length < 2 || least === most) return null;
+  return metric.better === "higher" ? most : least;
+}
+
+function sorted(page: Page, state: State): number[] {
+  const order = page.cells.map((_, index) => index);
+  const { sort } = state;
+  if (sort === null) return order;
+  const key = (cell: number) => page.cells[cell]?.metrics[sort]?.mean ?? Number.NEGATIVE_INFINITY;
+  const sign = state.descending ? -1 : 1;
+  return order.sort((a, b) => sign * (key(a) - key(b)) || a - b);
+}
+
+function cellName(page: Page, index: number): (Node | string | null)[] {
+  const cell = page.cells[index];
+  if (!cell) return [];
+  const valid = cell.trials.filter((trial) => page.trials[trial]?.valid).length;
+  const all = cell.trials.length;
+  return [
+    cell.label,
+    valid < all ? h("small", { class: "bad" }, ` ${valid} of ${all} valid`) : null,
+  ];
+}
+
+function value(page: Page, cell: number, column: Column): HTMLTableCellElement {
+  const spread: PageSpread | null = page.cells[cell]?.metrics[column.index] ?? null;
+  if (!spread) return h("td", { class: "number none", title: "not measured" }, "–");
+  const { scale, metric } = column;
+  const half =
+    spread.ci95 === null ? null : h("small", {}, ` ± ${plain(spread.ci95 / scale.factor, 2)}`);
+  const of =
+    spread.n > 1
+      ? `mean of ${spread.n}, standard deviation ${plain((spread.sd ?? 0) / scale.factor, 3)} ${scale.unit}`
+      : null;
+  const isBest = spread.mean === column.best;
+  return h(
+    "td",
+    { class: isBest ? "number best" : "number", title: of },
+    h("span", {}, plain(spread.mean / scale.factor, metric.digits)),
+    half,
+  );
+}

@@ -1,0 +1,186 @@
+// Can the figures be trusted: invalid trials loudly, a run that went well in a line.
+
+import { h } from "./dom";
+import { count, quantity } from "./format";
+import type { Check, LinkTotals, Page, PageTrial } from "./generated/page";
+
+/** Trials whose details are shown; more only say how many there are. */
+const DETAILED = 200;
+
+/** The section on validity. */
+export function validity(page: Page): HTMLElement {
+  const invalid = page.trials.filter((trial) => !trial.valid);
+  const section = h("section", { id: "validity", "aria-labelledby": "validity-title" });
+  section.append(h("h2", { id: "validity-title" }, "Can it be trusted?"));
+  if (invalid.length) section.append(alarm(page, invalid));
+  section.append(h("p", { class: invalid.length ? "" : "well" }, ...verdict(page)));
+  const details = h(
+    "details",
+    {},
+    h("summary", {}, "Self-checks, links and endpoints of each trial"),
+  );
+  // Built when first opened: a hundred trials have thousands of figures here.
+  details.addEventListener(
+    "toggle",
+    () => {
+      if (details.childElementCount === 1)
+        details.append(...page.trials.slice(0, DETAILED).map((t) => trialDetails(page, t)));
+      if (page.trials.length > DETAILED)
+        details.append(h("p", {}, `and ${page.trials.length - DETAILED} more: see trial.json`));
+    },
+    { once: true },
+  );
+  section.append(details);
+  return section;
+}
+
+function name(page: Page, trial: PageTrial): string {
+  const label = page.cells[trial.cell]?.label ?? "";
+  return page.trials.some((other) => other.repetition > 1)
+    ? `${label}, repetition ${trial.repetition}`
+    : label;
+}
+
+function alarm(page: Page, invalid: PageTrial[]): HTMLElement {
+  const items = invalid.map((trial) =>
+    h(
+      "li",
+      {},
+      h("b", {}, name(page, trial)),
+      ` ${trial.invalid_because ?? "no reason was recorded"} `,
+      h("code", {}, trial.folder),
+    ),
+  );
+  const heading = `${invalid.length} of ${count(page.trials.length, "trial")} not valid`;
+  return h(
+    "div",
+    { class: "alarm", role: "alert" },
+    h("h3", {}, heading),
+    h("p", {}, "Their figures are in no mean of the table below."),
+    h("ul", {}, ...items),
+  );
+}
+
+function verdict(page: Page): (Node | string)[] {
+  const valid = page.trials.filter((trial) => trial.valid).length;
+  const checks = page.trials.flatMap((trial) => trial.self_checks).flatMap((check) => check.checks);
+  const links = page.trials.flatMap((trial) => trial.links);
+  const failed = checks.filter((check) => check.ok === false).length;
+  const skipped = checks.filter((check) => check.ok === null).length;
+  const lost = links.reduce((sum, link) => sum + link.unaccounted, 0);
+  const offered = links.reduce((sum, link) => sum + link.offered, 0);
+  const late = links.flatMap((link) => link.lateness.p99_us ?? []);
+  const parts = [`${valid} of ${count(page.trials.length, "trial")} valid.`];
+  if (checks.length) {
+    const passed = checks.length - failed - skipped;
+    parts.push(
+      `Self-check of the links before the run: ${passed} of ${checks.length} passed${skipped ? `, ${skipped} not measured` : ""}.`,
+    );
+  }
+  if (links.length)
+    parts.push(
+      `Of ${count(offered, "packet")} the emulator itself lost ${lost ? lost.toLocaleString("en") : "none"}.`,
+    );
+  if (late.length)
+    parts.push(`Its lateness (99th percentile) was at most ${quantity(Math.max(...late), "µs")}.`);
+  return [parts.join(" ")];
+}
+
+function trialDetails(page: Page, trial: PageTrial): HTMLElement {
+  const state = trial.valid
+    ? h("span", { class: "good" }, "valid")
+    : h("span", { class: "bad" }, "not valid");
+  const box = h(
+    "div",
+    { class: "trial" },
+    h("h3", {}, name(page, trial), " ", state),
+    h(
+      "p",
+      { class: "hint" },
+      `${trial.folder} · seed ${trial.seed}${trial.duration_s ? ` · ${quantity(trial.duration_s, "s")}` : ""}`,
+    ),
+  );
+  if (trial.invalid_because) box.append(h("p", { class: "bad" }, trial.invalid_because));
+  const checks = trial.self_checks.flatMap((check) =>
+    check.checks.map((part) => [`${check.link} ${check.direction}`, ...checkRow(part)]),
+  );
+  if (checks.length)
+    box.append(table(["link", "self-check", "asked", "measured", "passes", ""], checks));
+  if (trial.links.length) {
+    box.append(
+      table(
+        [
+          "link",
+          "offered",
+          "delivered",
+          "dropped",
+          "queued",
+          "unaccounted",
+          "late p50",
+          "p99",
+          "worst",
+        ],
+        trial.links.map(linkRow),
+      ),
+    );
+  }
+  const endpoints = trial.endpoints.map((e) => [
+    e.name,
+    e.kind,
+    e.host,
+    e.failure ?? (e.signal !== null ? `ended by signal ${e.signal}` : `exit ${e.exit_code ?? "–"}`),
+    e.log,
+  ]);
+  if (endpoints.length)
+    box.append(table(["endpoint", "kind", "host", "outcome", "log"], endpoints));
+  return box;
+}
+
+function checkRow(check: Check): string[] {
+  const { unit } = check;
+  const range = [check.at_least, check.at_most]
+    .map((bound) => quantity(bound, unit, 4))
+    .join(" … ");
+  const verdict = check.ok === null ? "not measured" : check.ok ? "✓" : "✗ failed";
+  const measured = quantity(check.measured, unit, 4);
+  return [
+    check.what,
+    check.asked === null ? "no limit" : quantity(check.asked, unit, 4),
+    measured,
+    range,
+    check.note ? `${verdict}: ${check.note}` : verdict,
+  ];
+}
+
+function linkRow(link: LinkTotals): string[] {
+  const n = (value: number) => value.toLocaleString("en");
+  const causes = Object.entries(link.dropped).filter(([, value]) => value > 0);
+  const dropped = causes.map(([cause, value]) => `${n(value)} ${cause}`).join(", ") || "0";
+  const { p50_us, p99_us, max_us } = link.lateness;
+  const late = [p50_us, p99_us, max_us].map((value) => quantity(value, "µs"));
+  return [
+    `${link.link} ${link.direction}`,
+    n(link.offered),
+    n(link.delivered),
+    dropped,
+    n(link.queued),
+    n(link.unaccounted),
+    ...late,
+  ];
+}
+
+function table(head: string[], rows: string[][]): HTMLElement {
+  const heads = head.map((text) => h("th", { scope: "col" }, text));
+  const body = rows.map((row) =>
+    h(
+      "tr",
+      {},
+      ...row.map((text) => h("td", { class: text.startsWith("✗") ? "bad" : null }, text)),
+    ),
+  );
+  return h(
+    "div",
+    { class: "scroll" },
+    h("table", { class: "small" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...body)),
+  );
+}
