@@ -1,6 +1,15 @@
-//! What the command line changes in a scenario.
+//! What the command line changes in a scenario: put into its text, so that what is run can be read
+//! and run again.
+
+use std::ops::Range;
 
 use suiro_units::{Duration, Seed};
+use toml::de::DeValue;
+
+use crate::document::{self, Node, entries, entry, words};
+use crate::error::{Problem, did_you_mean, listed};
+use crate::header::{BODY, CELLS, HEADER};
+use crate::source::Source;
 
 /// Changes to a scenario, as typed. The default changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,4 +27,370 @@ pub struct Overrides {
     pub seed: Option<Seed>,
     /// Take the scenario's `[quick]` form. What else is given here wins over it.
     pub quick: bool,
+}
+
+/// One value to put into the text.
+#[derive(Debug)]
+struct Change {
+    /// What asks for it, such as `--set tcp=reno`.
+    by: String,
+    path: Vec<String>,
+    /// The value as TOML.
+    value: String,
+}
+
+impl Overrides {
+    /// Puts every change into the text; tells those that cannot be.
+    pub(crate) fn apply(&self, source: &mut Source) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let quick = if self.quick { quick(source) } else { Ok(Vec::new()) };
+        for change in quick.unwrap_or_else(|problem| {
+            problems.push(problem);
+            Vec::new()
+        }) {
+            problems.extend(put(source, &change).err());
+        }
+        for change in self.options() {
+            problems.extend(put(source, &change).err());
+        }
+        for set in &self.set {
+            let done = understand(source, set).and_then(|change| put(source, &change));
+            problems.extend(done.err());
+        }
+        problems
+    }
+
+    /// The changes that have an option of their own.
+    fn options(&self) -> Vec<Change> {
+        let change = |option: &str, key: &str, typed: String, value: String| Change {
+            by: format!("--{option} {typed}"),
+            path: vec![key.to_owned()],
+            value,
+        };
+        let duration = self
+            .duration
+            .map(|d| change("duration", "duration", d.to_string(), quote(&d.to_string())));
+        let repetitions =
+            self.repetitions.map(|n| change("repeat", "repetitions", n.to_string(), n.to_string()));
+        let seed = self.seed.map(|seed| change("seed", "seed", seed.to_string(), seed.to_string()));
+        [duration, repetitions, seed].into_iter().flatten().collect()
+    }
+}
+
+/// The tree of a text that has been parsed before.
+fn tree(source: &Source) -> Node<'_> {
+    document::parse(source.text()).expect("every edit leaves TOML: checked by put")
+}
+
+/// What `[quick]` changes.
+fn quick(source: &Source) -> Result<Vec<Change>, Problem> {
+    let root = tree(source);
+    let Some(quick) = entry(&root, "quick") else {
+        let problem = Problem::of("--quick", "the scenario has no short form");
+        let hint =
+            "add [quick] with duration, repetitions, parameters or matrix; or give --duration";
+        return Err(problem.hint(Some(hint.into())));
+    };
+    let change = |path: &[&str], value: &Node<'_>| Change {
+        by: "--quick".into(),
+        path: path.iter().map(|step| (*step).to_owned()).collect(),
+        value: source.text()[value.span()].to_owned(),
+    };
+    let mut changes = Vec::new();
+    for (key, _, value) in entries(quick) {
+        match key {
+            "parameters" | "matrix" => {
+                changes.extend(entries(value).map(|(name, _, value)| change(&[key, name], value)));
+            }
+            _ => changes.push(change(&[key], value)),
+        }
+    }
+    Ok(changes)
+}
+
+/// What a `--set` means for this scenario.
+fn understand(source: &Source, set: &str) -> Result<Change, Problem> {
+    let by = format!("--set {set}");
+    let Some((path, value)) = set.split_once('=') else {
+        let problem = Problem::of(by, "no `=` between a path and a value");
+        return Err(problem.hint(Some("--set tcp=reno, --set links.access.delay=\"5 ms\"".into())));
+    };
+    let root = tree(source);
+    let (path, value) = (path.trim(), value.trim());
+    let steps: Vec<&str> = path.split('.').collect();
+    let is_axis = |name: &str| entry(&root, "matrix").and_then(|axes| entry(axes, name)).is_some();
+    let is_parameter =
+        |name: &str| entry(&root, "parameters").and_then(|all| entry(all, name)).is_some();
+    let full: Vec<&str> = match steps.as_slice() {
+        [name] if is_parameter(name) => vec!["parameters", name],
+        [name] | ["matrix", name] if is_axis(name) => {
+            let value =
+                fixed(&root, source, name, value).map_err(|(message, expected, hint)| {
+                    let mut problem = Problem::of(by.clone(), message).hint(hint);
+                    problem.expected = expected;
+                    problem
+                })?;
+            let path = vec!["matrix".to_owned(), (*name).to_owned()];
+            return Ok(Change { by, path, value });
+        }
+        [first, ..] if known(&root, steps.len() == 1).any(|known| known == *first) => steps,
+        [first, ..] => {
+            let problem = Problem::of(by, format!("nothing is named `{first}`"));
+            let names = || known(&root, path == *first);
+            let mut problem = problem.hint(did_you_mean(first, names()));
+            problem.expected = listed(names());
+            return Err(problem);
+        }
+        [] => unreachable!("a split gives at least one piece"),
+    };
+    let existing = full.iter().try_fold(&root, |node, step| entry(node, step));
+    let value = literal(value, existing.map(|node| node.get_ref()));
+    Ok(Change { by, path: full.into_iter().map(str::to_owned).collect(), value })
+}
+
+/// Names that a path may begin with; `alone` if it is nothing but that name.
+fn known<'a>(root: &'a Node<'_>, alone: bool) -> impl Iterator<Item = &'a str> {
+    let names = |section| entry(root, section).into_iter().flat_map(entries).map(|(name, ..)| name);
+    let short = names("parameters").chain(names("matrix")).filter(move |_| alone);
+    short.chain(HEADER).chain(BODY).chain(CELLS)
+}
+
+/// An axis with one value only: one of its own by label or, where all are plain, a new one.
+fn fixed(
+    root: &Node<'_>,
+    source: &Source,
+    axis: &str,
+    value: &str,
+) -> Result<String, (String, Option<String>, Option<String>)> {
+    let points = entry(root, "matrix").and_then(|axes| entry(axes, axis));
+    let points = points.and_then(|points| points.get_ref().as_array());
+    let points: Vec<&Node<'_>> = points.into_iter().flat_map(|points| points.iter()).collect();
+    let label = |node: &Node<'_>| match entry(node, "label") {
+        Some(label) => words(label.get_ref()),
+        None => words(node.get_ref()),
+    };
+    let bare = unquoted(value);
+    if let Some(point) = points.iter().find(|point| label(point) == bare) {
+        return Ok(format!("[{}]", &source.text()[point.span()]));
+    }
+    if points.iter().all(|point| !point.get_ref().is_table()) {
+        let kind = points.first().map(|point| point.get_ref());
+        return Ok(format!("[{}]", literal(value, kind)));
+    }
+    let labels: Vec<String> = points.iter().map(|point| label(point)).collect();
+    let labels = || labels.iter().map(String::as_str);
+    Err((
+        format!("the axis `{axis}` has no value `{bare}`"),
+        listed(labels()),
+        did_you_mean(&bare, labels()),
+    ))
+}
+
+fn unquoted(value: &str) -> String {
+    DeValue::parse(value).map_or_else(|_| value.to_owned(), |value| words(value.get_ref()))
+}
+
+/// A value as typed, as TOML: as it is if it is TOML of one line, and not a number or the like in
+/// the place of a text; else quoted.
+fn literal(value: &str, existing: Option<&DeValue<'_>>) -> String {
+    let parsed = DeValue::parse(value).ok().filter(|_| !value.contains(['\n', '\r']));
+    let wants_text = matches!(existing, Some(DeValue::String(_)));
+    match parsed.map(|parsed| parsed.into_inner()) {
+        Some(DeValue::String(_) | DeValue::Array(_) | DeValue::Table(_)) => value.to_owned(),
+        Some(_) if !wants_text => value.to_owned(),
+        _ => quote(value),
+    }
+}
+
+/// A basic string of TOML.
+fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+/// Puts one change into the text.
+fn put(source: &mut Source, change: &Change) -> Result<(), Problem> {
+    let refuse = |message: String| Problem::of(change.by.clone(), message);
+    let edits = edits(source.text(), &change.path, &change.value).map_err(refuse)?;
+    for (at, new) in edits {
+        let mut tried = source.clone();
+        tried.replace(at, &new, &change.by);
+        if document::parse(tried.text()).is_ok() {
+            *source = tried;
+            return Ok(());
+        }
+    }
+    Err(refuse(format!("`{}` cannot be put into the text", change.path.join("."))))
+}
+
+/// Bytes of a text to replace, and what by.
+type TextEdit = (Range<usize>, String);
+
+/// Edits that give `path` that value, where they leave TOML; the best first.
+fn edits(text: &str, path: &[String], value: &str) -> Result<Vec<TextEdit>, String> {
+    let root = document::parse(text).map_err(|_| "the scenario is not TOML".to_owned())?;
+    let mut node = &root;
+    // The deepest table on the way that a line can be added to, and how deep it is.
+    let mut section = (&root, 0);
+    for (depth, step) in path.iter().enumerate() {
+        let next = match node.get_ref() {
+            DeValue::Array(array) => step.parse::<usize>().ok().and_then(|at| array.get(at)),
+            _ => entry(node, step),
+        };
+        let Some(next) = next else {
+            if !node.get_ref().is_table() {
+                let have = path[..depth].join(".");
+                return Err(format!("`{have}` has no `{step}`: it is no table"));
+            }
+            return Ok(additions(text, section.0, &path[..section.1], &path[section.1..], value));
+        };
+        node = next;
+        if node.get_ref().is_table() && text[node.span()].starts_with(['[', '{']) {
+            section = (node, depth + 1);
+        }
+    }
+    // A section's place is its header; that of dotted keys, the key.
+    let inline = match node.get_ref() {
+        DeValue::Table(_) => text[node.span()].starts_with('{'),
+        DeValue::Array(array) => array.get(0).is_none_or(|first| first.span() != node.span()),
+        _ => true,
+    };
+    if inline {
+        Ok(vec![(node.span(), value.to_owned())])
+    } else {
+        Err(format!("`{}` is a table: set its keys one by one", path.join(".")))
+    }
+}
+
+/// Ways to add `rest = value` to a section, which is at `path`.
+fn additions(
+    text: &str,
+    section: &Node<'_>,
+    path: &[String],
+    rest: &[String],
+    value: &str,
+) -> Vec<TextEdit> {
+    let line = format!("{} = {value}", dotted(rest));
+    let mut edits = Vec::new();
+    if path.is_empty() {
+        let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        edits.push((start..start, line + "\n"));
+    } else if text[section.span()].starts_with('{') {
+        let at = section.span().start + 1;
+        let empty = section.get_ref().as_table().is_some_and(|table| table.is_empty());
+        edits.push((at..at, format!(" {line}{}", if empty { " " } else { "," })));
+    } else {
+        let end = text[section.span().end..].find('\n').map(|at| section.span().end + at + 1);
+        edits.push(match end {
+            Some(end) => (end..end, line + "\n"),
+            None => (text.len()..text.len(), format!("\n{line}\n")),
+        });
+    }
+    if let [above @ .., last] = rest
+        && !above.is_empty()
+    {
+        let header = dotted(&[path, above].concat());
+        let last = dotted(std::slice::from_ref(last));
+        edits.push((text.len()..text.len(), format!("\n[{header}]\n{last} = {value}\n")));
+    }
+    edits
+}
+
+/// A dotted key of TOML.
+fn dotted(path: &[String]) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let step = |step: &String| match !step.is_empty() && step.chars().all(bare) {
+        true => step.clone(),
+        false => quote(step),
+    };
+    path.iter().map(step).collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "duration = \"40 s\"\n\n[parameters]\nabr = \"bola\" # why\nn = 3\n\n\
+        [matrix]\ntcp = [\"reno\", \"cubic\"]\nnet = [{ label = \"a\", value = [1] }, { label = \"b\", value = 2 }]\n\n\
+        [links.access]\ndelay = \"20 ms\"\ndown.rate = \"8 Mbit/s\"\nqueue = { limit = \"1 kB\" }\n";
+
+    fn set(what: &[&str]) -> Result<String, String> {
+        let mut source = Source::new("f", TEXT);
+        let set = what.iter().map(|&set| set.to_owned()).collect();
+        let problems = Overrides { set, ..Default::default() }.apply(&mut source);
+        match problems.first() {
+            Some(problem) => Err(problem.to_string()),
+            None => Ok(source.into_text()),
+        }
+    }
+
+    fn changed(what: &str) -> String {
+        let text = set(&[what]).unwrap();
+        let before: Vec<&str> = TEXT.lines().collect();
+        let new: Vec<&str> = text.lines().filter(|line| !before.contains(line)).collect();
+        new.join("|")
+    }
+
+    #[test]
+    fn values_are_replaced_in_place() {
+        assert_eq!(changed("abr=dynamic"), "abr = \"dynamic\" # why");
+        assert_eq!(changed("abr=5"), "abr = \"5\" # why");
+        assert_eq!(changed("n=5"), "n = 5");
+        assert_eq!(changed("duration=5 s"), "duration = \"5 s\"");
+        assert_eq!(changed("links.access.down.rate=2 Mbit/s"), "down.rate = \"2 Mbit/s\"");
+        assert_eq!(changed("links.access.queue.limit=\"9 kB\""), "queue = { limit = \"9 kB\" }");
+        assert_eq!(
+            changed("links.access.queue={ limit = \"9 kB\" }"),
+            "queue = { limit = \"9 kB\" }"
+        );
+    }
+
+    #[test]
+    fn axes_are_fixed() {
+        assert_eq!(changed("tcp=reno"), "tcp = [\"reno\"]");
+        assert_eq!(changed("tcp=vegas"), "tcp = [\"vegas\"]");
+        assert_eq!(changed("matrix.net=a"), "net = [{ label = \"a\", value = [1] }]");
+        let error = set(&["net=c"]).unwrap_err();
+        assert!(
+            error.contains("has no value `c`") && error.contains("expected: `a` or `b`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_added() {
+        assert_eq!(changed("seed=7"), "seed = 7");
+        assert_eq!(changed("record.tcp=false"), "record.tcp = false");
+        assert_eq!(changed("links.access.up.rate=1 Mbit/s"), "up.rate = \"1 Mbit/s\"");
+        assert_eq!(changed("links.access.queue.x=1"), "queue = { x = 1, limit = \"1 kB\" }");
+        assert_eq!(changed("links.other.delay=1 ms"), "links.other.delay = \"1 ms\"");
+    }
+
+    #[test]
+    fn changes_meet() {
+        let text = set(&["tcp=reno", "n=[1]", "n=\"x\"", "seed=1", "seed=2"]).unwrap();
+        assert!(text.starts_with("seed = 2\nduration"), "{text}");
+        assert!(text.contains("\nn = \"x\"\n") && text.contains("tcp = [\"reno\"]"), "{text}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for (what, why) in [
+            ("abr", "no `=`"),
+            ("ab=1", "did you mean `abr`?"),
+            ("links.access=1", "set its keys one by one"),
+            ("links.access.delay.x=1", "has no `x`"),
+            ("linsk.access.delay=1", "did you mean `links`?"),
+        ] {
+            let error = set(&[what]).unwrap_err();
+            assert!(error.contains(why), "{what}: {error}");
+        }
+    }
 }

@@ -1,11 +1,20 @@
 //! A scenario expanded: cells × repetitions = trials.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use suiro_record::{Axis, PlannedTrial};
+use suiro_record::{Axis, Cell, PlannedTrial};
 use suiro_units::Seed;
 
-use crate::Setup;
+use crate::cell;
+use crate::document::{self, Node, entries};
+use crate::error::{Issue, PROBLEMS_MAX, Problem, ScenarioError, did_you_mean, listed};
+use crate::files::Files;
+use crate::header::{self, Header, Parts};
+use crate::overrides::Overrides;
+use crate::setup::Setup;
+use crate::source::Source;
+use crate::substitute::{Bindings, Use, substitute};
 
 /// Most trials that a plan may have.
 pub const TRIALS_MAX: usize = 10_000;
@@ -42,4 +51,225 @@ pub struct Trial {
     pub planned: PlannedTrial,
     /// What to set up and run; shared by the repetitions of a cell.
     pub setup: Arc<Setup>,
+}
+
+/// One combination of the axes' values: an index into each axis's points.
+type Combination = Vec<usize>;
+
+/// Expands a text into its plan.
+pub(crate) fn expand(
+    source: Source,
+    overrides: &Overrides,
+    files: &dyn Files,
+) -> Result<Plan, ScenarioError> {
+    let mut issues = Vec::new();
+    let root = document::parse(source.text()).map_err(|issues| source.error(issues))?;
+    let parts = header::read(&root, &mut issues);
+    let kept = match selected(&parts.axes, &overrides.only) {
+        Ok(kept) => kept,
+        Err(problem) => return Err(with(problem, source.error(issues))),
+    };
+    let repetitions = parts.header.as_ref().map_or(1, |header| header.repetitions);
+    if let Err(issue) = bounded(&parts.axes, repetitions, &root) {
+        issues.push(issue);
+        return Err(source.error(issues));
+    }
+    if overrides.set.is_empty() {
+        unused(&parts, &mut issues);
+    }
+    let combinations = combinations(&kept);
+    let setups = setups(&source, &parts, &combinations, files, &mut issues);
+    let Some(header) = parts.header.filter(|_| issues.is_empty()) else {
+        return Err(source.error(issues));
+    };
+    let axes = parts.axes;
+    let cells: Vec<(Cell, String)> =
+        combinations.iter().map(|point| (cell(&axes, point), folder(&axes, point))).collect();
+    let trials = trials(&header, &cells, &setups);
+    let axes = axes.iter().map(|axis| Axis {
+        name: axis.name.clone(),
+        labels: axis.points.iter().map(|point| point.label.clone()).collect(),
+    });
+    Ok(Plan {
+        name: header.name,
+        title: header.title.trim().to_owned(),
+        study: header.study,
+        axes: axes.collect(),
+        seed: header.seed,
+        jobs: header.jobs,
+        trials,
+        text: source.text().to_owned(),
+    })
+}
+
+/// A problem of the command line, before those of the text.
+fn with(problem: Problem, rest: ScenarioError) -> ScenarioError {
+    let problems = [vec![problem], rest.problems].concat();
+    ScenarioError { problems, more: rest.more }
+}
+
+/// The points of each axis that `--only` keeps.
+fn selected(axes: &[header::Axis<'_>], only: &[String]) -> Result<Vec<Vec<usize>>, Problem> {
+    let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for item in only {
+        let refuse = |message: String| Problem::of(format!("--only {item}"), message);
+        let Some((name, label)) = item.split_once('=') else {
+            return Err(refuse("no `=` between an axis and a value".into()));
+        };
+        let (name, label) = (name.trim(), label.trim());
+        let names = || axes.iter().map(|axis| axis.name.as_str());
+        let Some(axis) = axes.iter().find(|axis| axis.name == name) else {
+            let mut problem = refuse(format!("the matrix has no axis `{name}`"));
+            problem.expected = listed(names());
+            return Err(problem.hint(did_you_mean(name, names())));
+        };
+        let labels = || axis.points.iter().map(|point| point.label.as_str());
+        if !labels().any(|known| known == label) {
+            let mut problem = refuse(format!("the axis `{name}` has no value `{label}`"));
+            problem.expected = listed(labels());
+            return Err(problem.hint(did_you_mean(label, labels())));
+        }
+        wanted.entry(name).or_default().insert(label);
+    }
+    let keep = |axis: &header::Axis<'_>| {
+        let wanted = wanted.get(axis.name.as_str());
+        let kept = |n: &usize| wanted.is_none_or(|set| set.contains(&*axis.points[*n].label));
+        (0..axis.points.len()).filter(kept).collect()
+    };
+    Ok(axes.iter().map(keep).collect())
+}
+
+/// Refuses a matrix of too many trials, whatever `--only` keeps of it.
+fn bounded(axes: &[header::Axis<'_>], repetitions: u32, root: &Node<'_>) -> Result<(), Issue> {
+    let trials = axes
+        .iter()
+        .map(|axis| axis.points.len().max(1))
+        .try_fold(repetitions as usize, usize::checked_mul)
+        .unwrap_or(usize::MAX);
+    if trials <= TRIALS_MAX {
+        return Ok(());
+    }
+    let key = if axes.is_empty() { "repetitions" } else { "matrix" };
+    let place = document::key_place(root, &[key]);
+    let message = format!("{trials} trials: every value of every axis, {repetitions} times");
+    Err(Issue::new(place, message).expected(format!("at most {TRIALS_MAX}")))
+}
+
+/// Every choice of one point per axis, the last axis changing fastest.
+fn combinations(kept: &[Vec<usize>]) -> Vec<Combination> {
+    kept.iter().fold(vec![Vec::new()], |chosen, points| {
+        let with = |start: &Combination| {
+            points.iter().map(|point| [start.as_slice(), &[*point]].concat()).collect::<Vec<_>>()
+        };
+        chosen.iter().flat_map(with).collect()
+    })
+}
+
+/// Refuses parameters and axes that the body never refers to: they would do nothing.
+fn unused(parts: &Parts<'_>, issues: &mut Vec<Issue>) {
+    let axes =
+        parts.axes.iter().filter_map(|axis| Some((&*axis.name, &axis.points.first()?.value)));
+    let parameters = entries(&parts.parameters).map(|(name, _, node)| (name, node));
+    let bindings = parameters.chain(axes).collect();
+    let (mut uses, mut ignored) = (Vec::new(), Vec::new());
+    substitute(&mut parts.body.clone(), &bindings, &mut uses, &mut ignored);
+    for (name, node) in bindings {
+        if !uses.iter().any(|used| used.name == name) {
+            let issue = Issue::new(node.span(), format!("`{name}` is never used"));
+            issues.push(issue.hint(format!("refer to it as \"${name}\", or remove it")));
+        }
+    }
+}
+
+/// The setup of each combination, or less if there are issues.
+fn setups(
+    source: &Source,
+    parts: &Parts<'_>,
+    combinations: &[Combination],
+    files: &dyn Files,
+    issues: &mut Vec<Issue>,
+) -> Vec<Arc<Setup>> {
+    let mut setups = Vec::new();
+    for combination in combinations {
+        let mut bindings: Bindings<'_, '_> =
+            entries(&parts.parameters).map(|(name, _, node)| (name, node)).collect();
+        for (axis, point) in parts.axes.iter().zip(combination) {
+            bindings.insert(&axis.name, &axis.points[*point].value);
+        }
+        let (mut body, mut uses, mut found) = (parts.body.clone(), Vec::new(), Vec::new());
+        substitute(&mut body, &bindings, &mut uses, &mut found);
+        if found.is_empty() {
+            setups.extend(cell::read(&body, files, &mut found).map(Arc::new));
+        }
+        for issue in found.into_iter().map(|issue| explained(issue, &uses, source)) {
+            if !issues.contains(&issue) {
+                issues.push(issue);
+            }
+        }
+        if issues.len() > PROBLEMS_MAX {
+            break;
+        }
+    }
+    setups
+}
+
+/// An issue with a value that came from elsewhere: tells from where.
+fn explained(issue: Issue, uses: &[Use], source: &Source) -> Issue {
+    let Some(span) = issue.span.clone() else { return issue };
+    uses.iter().filter(|used| used.at == span).fold(issue, |issue, used| {
+        let line = source.line(used.defined.start);
+        issue.note(format!("`{}` is `{}` by line {line}", used.name, used.value))
+    })
+}
+
+fn cell(axes: &[header::Axis<'_>], combination: &Combination) -> Cell {
+    let label = |(axis, point): (&header::Axis<'_>, &usize)| {
+        (axis.name.clone(), axis.points[*point].label.clone().into())
+    };
+    axes.iter().zip(combination).map(label).collect()
+}
+
+/// Longest name of a cell's folder.
+const FOLDER_BYTES_MAX: usize = 120;
+
+/// A cell's folder: `tcp=reno,loss=1-pct`, or `all` where there is no matrix. It depends on the
+/// scenario and the cell only, not on `--only`, so that `--resume` finds it again.
+fn folder(axes: &[header::Axis<'_>], combination: &Combination) -> String {
+    if axes.is_empty() {
+        return "all".into();
+    }
+    let part = |(axis, point): (&header::Axis<'_>, &usize)| {
+        let safe = |point: &header::Point<'_>| safe(&point.label);
+        let own = safe(&axis.points[*point]);
+        let twins = axis.points[..*point].iter().filter(|other| safe(other) == own).count();
+        match twins {
+            0 => format!("{}={own}", axis.name),
+            n => format!("{}={own}~{}", axis.name, n + 1),
+        }
+    };
+    let name = axes.iter().zip(combination).map(part).collect::<Vec<_>>().join(",");
+    if name.len() <= FOLDER_BYTES_MAX {
+        return name;
+    }
+    let Seed(mark) = Seed(0).derive(&name);
+    format!("{}~{mark:016x}", &name[..FOLDER_BYTES_MAX - 17])
+}
+
+/// A label in characters that every file system and shell takes as they are.
+fn safe(label: &str) -> String {
+    let keep = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_' || c == '-';
+    label.chars().map(|c| if keep(c) { c } else { '-' }).collect()
+}
+
+fn trials(header: &Header, cells: &[(Cell, String)], setups: &[Arc<Setup>]) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for repetition in 1..=header.repetitions {
+        let seed = header.seed.derive(&format!("repetition {repetition}"));
+        for ((cell, folder), setup) in cells.iter().zip(setups) {
+            let folder = format!("trials/{folder}/{repetition}");
+            let planned = PlannedTrial { cell: cell.clone(), repetition, seed, folder };
+            trials.push(Trial { planned, setup: setup.clone() });
+        }
+    }
+    trials
 }

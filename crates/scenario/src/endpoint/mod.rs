@@ -15,6 +15,9 @@ pub use command::{Command, Exit, Ready, StopSignal};
 pub use origin::{Mode, Origin};
 pub use player::{Player, Program, Protocol};
 
+use crate::document::{self, Node};
+use crate::error::Issue;
+
 /// One process of a trial: who it is, where it runs, and what it does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Endpoint {
@@ -44,7 +47,7 @@ pub enum EndpointSpec {
 /// Keys that an endpoint of any kind has.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Common {
+pub(crate) struct Common {
     /// Host that it runs in. A trailing `*` starts one on each host whose name begins so:
     /// `client*` on `client1`, `client2`, …, named after the endpoint and the host's number.
     pub host: String,
@@ -54,7 +57,25 @@ pub struct Common {
     pub start: Duration,
 }
 
+impl Common {
+    /// Its keys.
+    pub const KEYS: [&str; 2] = ["host", "start"];
+}
+
 impl EndpointSpec {
+    /// The values of `kind`.
+    pub(crate) const KINDS: [&str; 3] = ["origin", "player", "command"];
+
+    /// Reads the keys of one kind, one of [`Self::KINDS`]. `what` names the section in messages.
+    pub(crate) fn read(kind: &str, node: Node<'_>, what: &str) -> Result<Self, Issue> {
+        let also = &["kind", "host", "start"];
+        match kind {
+            "origin" => document::read(node, what, also).map(Self::Origin),
+            "player" => document::read(node, what, also).map(Self::Player),
+            _ => document::read(node, what, also).map(Self::Command),
+        }
+    }
+
     /// Its kind, as written in a scenario and in records.
     pub const fn kind(&self) -> &'static str {
         match self {

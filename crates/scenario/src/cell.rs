@@ -1,0 +1,242 @@
+//! The body of a scenario in one cell: read, checked, resolved.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suiro_link::{LinkConfig, LinkSpec};
+use suiro_media::MediaSpec;
+use suiro_units::Duration;
+
+use crate::check::{Check, Placed};
+use crate::document::{self, Node, entries, entry};
+use crate::endpoint::{Common, Endpoint, EndpointSpec};
+use crate::error::Issue;
+use crate::files::Files;
+use crate::header::{check_name, table};
+use crate::setup::{Link, RecordOptions, Setup, Topology};
+use crate::topology::{Shape, Wiring};
+
+/// Longest trial.
+const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Reads the body of one cell, references replaced. What is wrong goes to `issues`; the result is
+/// `None` if anything is.
+pub(crate) fn read(body: &Node<'_>, files: &dyn Files, issues: &mut Vec<Issue>) -> Option<Setup> {
+    let before = issues.len();
+    let mut reader = Reader { body, files, issues };
+    let duration = reader.duration();
+    let specs = reader.links();
+    let wiring = reader.wiring();
+    let media = reader.media();
+    let (endpoints, unread) = reader.endpoints(wiring.as_ref());
+    let record = reader.record();
+    let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs));
+    Check { body, duration, media: &media, endpoints: &endpoints, unread: &unread }.run(issues);
+    if issues.len() > before {
+        return None;
+    }
+    let media = media.into_iter().filter_map(|(name, spec)| Some((name, spec?))).collect();
+    let endpoints = endpoints.into_iter().map(|placed| placed.endpoint).collect();
+    let topology = Topology { hosts: wiring?.hosts, links: links? };
+    Some(Setup { duration: duration?, topology, media, endpoints, record: record? })
+}
+
+struct Reader<'r, 't> {
+    body: &'r Node<'t>,
+    files: &'r dyn Files,
+    issues: &'r mut Vec<Issue>,
+}
+
+impl Reader<'_, '_> {
+    /// Keeps an issue, or gives the value.
+    fn keep<T>(&mut self, result: Result<T, Issue>) -> Option<T> {
+        result.map_err(|issue| self.issues.push(issue)).ok()
+    }
+
+    /// Tells that the root lacks a key.
+    fn missing(&mut self, key: &str, expected: &str) {
+        let message = format!("the key `{key}` is missing in the scenario");
+        self.issues.push(Issue::new(None, message).expected(expected));
+    }
+
+    fn duration(&mut self) -> Option<Duration> {
+        let Some(node) = entry(self.body, "duration") else {
+            self.missing("duration", "duration = \"40 s\"");
+            return None;
+        };
+        let duration = document::read::<Duration>(node.clone(), "`duration`", &[]);
+        let duration = self.keep(duration)?;
+        if duration.is_zero() || duration > DURATION_MAX {
+            let message = format!("a duration of {duration}");
+            self.issues.push(Issue::new(node.span(), message).expected("1 ns to 24 h"));
+        }
+        Some(duration)
+    }
+
+    /// `[links]`: every link that can be read, or `None` where it cannot.
+    fn links(&mut self) -> BTreeMap<String, Option<LinkConfig>> {
+        let section = table(self.body, "links", self.issues);
+        let mut links = BTreeMap::new();
+        for (name, span, node) in entries(&section) {
+            check_name(name, span, "link", self.issues);
+            let config = self.link(name, node);
+            links.insert(name.to_owned(), config);
+        }
+        links
+    }
+
+    fn link(&mut self, name: &str, node: &Node<'_>) -> Option<LinkConfig> {
+        let what = format!("[links.{name}]");
+        let spec = self.keep(document::read::<LinkSpec>(node.clone(), &what, &[]))?;
+        todo!("resolve {spec:?}")
+    }
+
+    fn wiring(&mut self) -> Option<Wiring> {
+        let Some(node) = entry(self.body, "topology") else {
+            self.missing("topology", "[topology] with a `shape`");
+            return None;
+        };
+        let shape = self.keep(Shape::read(node.clone()))?;
+        Some(shape.wiring(node, self.issues))
+    }
+
+    /// The links of the topology, each with what its cable does to packets.
+    fn join(
+        &mut self,
+        wiring: &Wiring,
+        configs: &BTreeMap<String, Option<LinkConfig>>,
+    ) -> Vec<Link> {
+        let mut used = BTreeSet::new();
+        let mut links = Vec::new();
+        for wire in &wiring.wires {
+            let cable = &wire.cable;
+            let path = ["topology"].into_iter().chain(wire.path.iter().map(String::as_str));
+            let place = document::place(self.body, &path.collect::<Vec<_>>());
+            let plain = || format!("{}-{}", cable.from, cable.to);
+            let config = cable.link.as_ref().and_then(|name| {
+                let found = configs.get(name);
+                if found.is_none() {
+                    let issue = Issue::new(place.clone(), format!("no link is named `{name}`"));
+                    let mut issue = issue.instead(name, configs.keys().map(String::as_str));
+                    issue.hint =
+                        issue.hint.or_else(|| Some(format!("add a section [links.{name}]")));
+                    self.issues.push(issue);
+                }
+                found.cloned().flatten()
+            });
+            let name = cable.link.clone().unwrap_or_else(plain);
+            if !used.insert(name.clone()) {
+                let issue = Issue::new(place, format!("the link `{name}` is used twice"));
+                self.issues.push(issue.hint("give each cable a section of its own below [links]"));
+            }
+            let (from, to) = (cable.from.clone(), cable.to.clone());
+            links.push(Link { name, from, to, config, mtu: wiring.mtu });
+        }
+        links
+    }
+
+    fn media(&mut self) -> BTreeMap<String, Option<MediaSpec>> {
+        let section = table(self.body, "media", self.issues);
+        let mut media = BTreeMap::new();
+        for (name, span, node) in entries(&section) {
+            check_name(name, span, "medium", self.issues);
+            let what = format!("[media.{name}]");
+            let spec = self.keep(document::read::<MediaSpec>(node.clone(), &what, &[]));
+            media.insert(name.to_owned(), spec);
+        }
+        media
+    }
+
+    /// Every endpoint that can be read, one per host of a pattern, in the order of their start; and
+    /// the names of those that cannot.
+    fn endpoints(&mut self, wiring: Option<&Wiring>) -> (Vec<Placed>, Vec<String>) {
+        let section = table(self.body, "endpoints", self.issues);
+        let (mut endpoints, mut unread) = (Vec::new(), Vec::new());
+        for (key, span, node) in entries(&section) {
+            check_name(key, span, "endpoint", self.issues);
+            let read = read_endpoint(key, node.clone(), self.issues).and_then(|(common, spec)| {
+                let hosts = self.keep(hosts_of(key, &common.host, wiring, self.body))?;
+                Some((common.start, spec, hosts))
+            });
+            let Some((start, spec, hosts)) = read else {
+                unread.push(key.to_owned());
+                continue;
+            };
+            endpoints.extend(hosts.into_iter().map(|(name, host)| Placed {
+                section: key.to_owned(),
+                endpoint: Endpoint { name, host, start, spec: spec.clone() },
+            }));
+        }
+        // Stable: at the same time, the order of the file.
+        endpoints.sort_by_key(|placed: &Placed| placed.endpoint.start);
+        (endpoints, unread)
+    }
+
+    fn record(&mut self) -> Option<RecordOptions> {
+        let Some(node) = entry(self.body, "record") else { return Some(RecordOptions::default()) };
+        let options = document::read::<RecordOptions>(node.clone(), "[record]", &[]);
+        let options = self.keep(options)?;
+        let bounds = Duration::from_millis(1)..=Duration::from_secs(1);
+        if !bounds.contains(&options.tcp_interval) {
+            let place = document::place(self.body, &["record", "tcp_interval"]);
+            let message = format!("an interval of {}", options.tcp_interval);
+            self.issues.push(Issue::new(place, message).expected("1 ms to 1 s"));
+        }
+        Some(options)
+    }
+}
+
+/// Reads one endpoint: what all have, and what its kind has.
+fn read_endpoint(
+    name: &str,
+    mut node: Node<'_>,
+    issues: &mut Vec<Issue>,
+) -> Option<(Common, EndpointSpec)> {
+    let what = format!("[endpoints.{name}]");
+    let kind = document::kind(&mut node, "kind", &what, &EndpointSpec::KINDS);
+    let kind = kind.map_err(|issue| issues.push(issue)).ok()?;
+    let (common, own) = document::split(node, &Common::KEYS);
+    let common = document::read::<Common>(common, &what, &[]);
+    let spec = EndpointSpec::read(kind, own, &what);
+    // Both are told: a mistyped key and the key that is missing for it.
+    match (common, spec) {
+        (Ok(common), Ok(spec)) => Some((common, spec)),
+        (common, spec) => {
+            issues.extend(spec.err());
+            issues.extend(common.err());
+            None
+        }
+    }
+}
+
+/// The hosts that `host` means, each with the name of the endpoint there.
+fn hosts_of(
+    name: &str,
+    host: &str,
+    wiring: Option<&Wiring>,
+    body: &Node<'_>,
+) -> Result<Vec<(String, String)>, Issue> {
+    // A topology that cannot be read has been told: its hosts are not known.
+    let Some(wiring) = wiring else { return Ok(vec![(name.to_owned(), host.to_owned())]) };
+    let place = || document::place(body, &["endpoints", name, "host"]);
+    let Some(start) = host.strip_suffix('*') else {
+        if wiring.hosts.iter().any(|known| known == host) {
+            return Ok(vec![(name.to_owned(), host.to_owned())]);
+        }
+        let issue = Issue::new(place(), format!("no host is named `{host}`"));
+        return Err(issue.instead(host, wiring.hosts.iter().map(String::as_str)));
+    };
+    let hosts: Vec<&String> =
+        wiring.hosts.iter().filter(|known| known.starts_with(start)).collect();
+    match hosts.as_slice() {
+        [] => {
+            let issue = Issue::new(place(), format!("no host's name begins with `{start}`"));
+            Err(issue.instead(start, wiring.hosts.iter().map(String::as_str)))
+        }
+        [one] => Ok(vec![(name.to_owned(), (*one).clone())]),
+        many => {
+            let numbered =
+                |(n, host): (usize, &&String)| (format!("{name}{}", n + 1), (*host).clone());
+            Ok(many.iter().enumerate().map(numbered).collect())
+        }
+    }
+}

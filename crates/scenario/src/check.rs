@@ -1,0 +1,179 @@
+//! What a scenario's endpoints refer to, and what cannot be: across sections, after each section
+//! could be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suiro_media::MediaSpec;
+use suiro_units::Duration;
+
+use crate::document::{self, Node};
+use crate::endpoint::{Command, Endpoint, EndpointSpec, Mode, Origin, Player, Ready};
+use crate::error::Issue;
+
+/// Longest name of a congestion control (`TCP_CA_NAME_MAX` of Linux, less the terminator).
+const TCP_NAME_MAX: usize = 15;
+
+/// Longest time that a command may take to stop.
+const GRACE_MAX: Duration = Duration::from_secs(60);
+
+/// Most endpoints of a trial.
+const ENDPOINTS_MAX: usize = 1000;
+
+/// An endpoint, and the key below `[endpoints]` that it was written under.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub section: String,
+    pub endpoint: Endpoint,
+}
+
+/// The endpoints of a cell, with what they refer to.
+pub(crate) struct Check<'c, 't> {
+    pub body: &'c Node<'t>,
+    /// `None` if it cannot be read.
+    pub duration: Option<Duration>,
+    /// The media; `None` where one cannot be read.
+    pub media: &'c BTreeMap<String, Option<MediaSpec>>,
+    pub endpoints: &'c [Placed],
+    /// Names of endpoints that cannot be read. That has been told: to refer to them is no fault.
+    pub unread: &'c [String],
+}
+
+impl Check<'_, '_> {
+    /// Tells what is wrong.
+    pub fn run(&self, issues: &mut Vec<Issue>) {
+        let count = self.endpoints.len() + self.unread.len();
+        if !(1..=ENDPOINTS_MAX).contains(&count) {
+            let place = document::place(self.body, &["endpoints"]);
+            let message = format!("{count} endpoints");
+            issues.push(Issue::new(place, message).expected(format!("1 to {ENDPOINTS_MAX}")));
+        }
+        self.names(issues);
+        self.ports(issues);
+        for placed in self.endpoints {
+            let start = placed.endpoint.start;
+            if let Some(end) = self.duration.filter(|end| start >= *end) {
+                let issue = self.issue(placed, "start", format!("a start at {start}"));
+                issues.push(issue.expected(format!("before the trial ends, at {end}")));
+            }
+            match &placed.endpoint.spec {
+                EndpointSpec::Origin(origin) => self.origin(placed, origin, issues),
+                EndpointSpec::Player(player) => self.player(placed, player, issues),
+                EndpointSpec::Command(command) => self.command(placed, command, issues),
+            }
+        }
+    }
+
+    /// An issue with the value of one key of an endpoint.
+    fn issue(&self, placed: &Placed, key: &str, message: String) -> Issue {
+        Issue::new(document::place(self.body, &["endpoints", &placed.section, key]), message)
+    }
+
+    fn names(&self, issues: &mut Vec<Issue>) {
+        let mut seen = BTreeSet::new();
+        for placed in self.endpoints {
+            let name = &placed.endpoint.name;
+            if !seen.insert(name) {
+                let place = document::key_place(self.body, &["endpoints", &placed.section]);
+                let issue = Issue::new(place, format!("two endpoints are named `{name}`"));
+                issues
+                    .push(issue.hint("a host pattern numbers its endpoints: choose another name"));
+            }
+        }
+    }
+
+    fn ports(&self, issues: &mut Vec<Issue>) {
+        let mut taken: BTreeMap<(&str, u16), &str> = BTreeMap::new();
+        for placed in self.endpoints {
+            let Endpoint { name, host, spec, .. } = &placed.endpoint;
+            let Some(port) = spec.port() else { continue };
+            let key = if matches!(spec, EndpointSpec::Command(_)) { "ready" } else { "port" };
+            if port == 0 {
+                issues.push(self.issue(placed, key, "port 0".into()).expected("1 to 65535"));
+            } else if let Some(other) = taken.insert((host, port), name) {
+                let message = format!("port {port} of host `{host}` is `{other}`'s already");
+                issues.push(self.issue(placed, key, message));
+            }
+        }
+    }
+
+    fn origin(&self, placed: &Placed, origin: &Origin, issues: &mut Vec<Issue>) {
+        if !self.media.contains_key(&origin.media) {
+            let message = format!("no medium is named `{}`", origin.media);
+            let known = self.media.keys().map(String::as_str);
+            let mut issue = self.issue(placed, "media", message).instead(&origin.media, known);
+            let add = || format!("add a section [media.{}]", origin.media);
+            issue.hint = issue.hint.or_else(|| Some(add()));
+            issues.push(issue);
+        }
+        if let Some(tcp) = &origin.tcp {
+            let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            if tcp.is_empty() || tcp.len() > TCP_NAME_MAX || !tcp.chars().all(fits) {
+                let message = format!("`{tcp}` cannot be a congestion control's name");
+                let issue = self.issue(placed, "tcp", message);
+                issues.push(issue.expected("a name of the kernel's, such as `reno` or `cubic`"));
+            }
+        }
+        if origin.mode == Mode::Live && origin.window.is_zero() {
+            let issue = self.issue(placed, "window", "a live window of no time".into());
+            issues.push(issue.expected("as much as players may fall behind, such as \"30 s\""));
+        }
+    }
+
+    fn player(&self, placed: &Placed, player: &Player, issues: &mut Vec<Issue>) {
+        let origins = || {
+            self.endpoints.iter().filter_map(|other| match &other.endpoint.spec {
+                EndpointSpec::Origin(origin) => Some((other.endpoint.name.as_str(), origin)),
+                _ => None,
+            })
+        };
+        if self.unread.contains(&player.origin) {
+            return;
+        }
+        let Some((_, origin)) = origins().find(|(name, _)| *name == player.origin) else {
+            let message = format!("no origin is named `{}`", player.origin);
+            let issue = self.issue(placed, "origin", message);
+            let known: Vec<&str> = origins().map(|(name, _)| name).collect();
+            issues.push(issue.instead(&player.origin, known));
+            return;
+        };
+        if player.target_latency.is_some() && origin.mode == Mode::Vod {
+            let message = format!("`{}` is not live: it has no live edge", player.origin);
+            let issue = self.issue(placed, "target_latency", message);
+            issues.push(issue.hint("remove target_latency, or give the origin mode = \"live\""));
+        }
+        if let Some(latency) = player.target_latency
+            && origin.mode == Mode::Live
+            && latency > origin.window
+        {
+            let message = format!("a target latency of {latency}");
+            let issue = self.issue(placed, "target_latency", message);
+            issues.push(issue.expected(format!("at most the origin's window, {}", origin.window)));
+        }
+        if player.buffer.is_zero() {
+            let issue = self.issue(placed, "buffer", "a buffer of no time".into());
+            issues.push(issue.expected("at least one segment, such as \"12 s\""));
+        }
+    }
+
+    fn command(&self, placed: &Placed, command: &Command, issues: &mut Vec<Issue>) {
+        if command.command.first().is_none_or(|program| program.trim().is_empty()) {
+            let issue = self.issue(placed, "command", "no program".into());
+            issues.push(issue.expected("[\"PROGRAM\", \"ARGUMENT\", …]"));
+        }
+        if let Some(n) = command.command.iter().position(|argument| argument.contains('\0')) {
+            let issue =
+                self.issue(placed, "command", format!("argument {n} holds a null character"));
+            issues.push(issue);
+        }
+        if command.ready == Ready::Line(String::new()) {
+            let issue = self.issue(placed, "ready", "every line contains nothing".into());
+            issues.push(issue.expected("a part of the line that tells it is ready"));
+        }
+        if command.grace > GRACE_MAX {
+            let message = format!("a grace of {}", command.grace);
+            issues.push(
+                self.issue(placed, "grace", message).expected(format!("at most {GRACE_MAX}")),
+            );
+        }
+    }
+}

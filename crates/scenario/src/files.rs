@@ -1,0 +1,64 @@
+//! Files that a scenario names: traces, videos.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Largest text that is read: a scenario or a trace.
+pub(crate) const TEXT_BYTES_MAX: u64 = 16 << 20;
+
+/// Where the files are that a scenario names.
+pub trait Files {
+    /// The text of a file.
+    fn read(&self, path: &Path) -> io::Result<String>;
+    /// The file's own path, to be opened later by whom it concerns; an error if there is none.
+    fn locate(&self, path: &Path) -> io::Result<PathBuf>;
+}
+
+/// Files on disk; relative paths start at a folder.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    base: PathBuf,
+}
+
+impl Disk {
+    /// Relative paths start at `base`.
+    pub fn new(base: impl Into<PathBuf>) -> Self {
+        Self { base: base.into() }
+    }
+}
+
+impl Files for Disk {
+    fn read(&self, path: &Path) -> io::Result<String> {
+        read_text(&self.base.join(path))
+    }
+
+    fn locate(&self, path: &Path) -> io::Result<PathBuf> {
+        self.base.join(path).canonicalize()
+    }
+}
+
+/// No files at all: for a scenario whose text is all there is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn read(&self, _: &Path) -> io::Result<String> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn locate(&self, _: &Path) -> io::Result<PathBuf> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+/// The text of a file, if it is not too large.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = File::open(path)?;
+    if file.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text)? as u64 > TEXT_BYTES_MAX {
+        let message = format!("more than {} MiB", TEXT_BYTES_MAX >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}

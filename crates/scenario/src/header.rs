@@ -1,0 +1,246 @@
+//! What a scenario says of itself and of its matrix, before any cell is looked at.
+
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use suiro_units::Seed;
+use toml::de::DeValue;
+
+use crate::document::{Node, entries, entry, key_place, split, words};
+use crate::error::Issue;
+use crate::substitute::is_name;
+
+/// Keys of the root that are read per cell, where references may stand.
+pub(crate) const BODY: [&str; 6] =
+    ["duration", "topology", "links", "media", "endpoints", "record"];
+
+/// Keys of the root that are read once: those of [`Header`].
+pub(crate) const HEADER: [&str; 7] =
+    ["name", "title", "description", "study", "repetitions", "seed", "jobs"];
+
+/// Keys of the root that make the cells.
+pub(crate) const CELLS: [&str; 3] = ["parameters", "matrix", "quick"];
+
+/// What a scenario says of itself.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Header {
+    /// Its name, as in `suiro run NAME`: letters, digits, `_` and `-`.
+    pub name: String,
+    /// One line on what it shows.
+    pub title: String,
+    /// What it is for, what to look at, where its numbers come from.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// The study that it repeats, such as `S0`.
+    #[serde(default)]
+    pub study: Option<String>,
+    /// Repetitions of each cell, 1 to 1000. Default: 1.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub repetitions: u32,
+    /// Where chance starts from. Default: 1.
+    #[serde(default = "first")]
+    pub seed: Seed,
+    /// Trials side by side, 1 to 64, unless `--jobs` says otherwise. Default: 1.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 64))]
+    pub jobs: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn first() -> Seed {
+    Seed(1)
+}
+
+/// An axis of the matrix: a name and the values that it takes.
+#[derive(Debug, Clone)]
+pub(crate) struct Axis<'t> {
+    pub name: String,
+    pub points: Vec<Point<'t>>,
+}
+
+/// One value of an axis.
+#[derive(Debug, Clone)]
+pub(crate) struct Point<'t> {
+    /// What it is called in cells and reports.
+    pub label: String,
+    /// What it stands for.
+    pub value: Node<'t>,
+}
+
+/// A scenario taken apart: what makes cells, and the body that each cell fills in.
+#[derive(Debug)]
+pub(crate) struct Parts<'t> {
+    pub header: Option<Header>,
+    pub parameters: Node<'t>,
+    pub axes: Vec<Axis<'t>>,
+    pub body: Node<'t>,
+}
+
+/// Takes a scenario apart and checks all but the body.
+pub(crate) fn read<'t>(root: &Node<'t>, issues: &mut Vec<Issue>) -> Parts<'t> {
+    let (body, rest) = split(root.clone(), &BODY);
+    let (cells, rest) = split(rest, &CELLS);
+    let others: Vec<&str> = BODY.into_iter().chain(CELLS).collect();
+    let header = match crate::document::read::<Header>(rest, "the scenario", &others) {
+        Ok(header) => {
+            check(root, &header, issues);
+            Some(header)
+        }
+        Err(issue) => {
+            issues.push(issue);
+            None
+        }
+    };
+    let parameters = table(&cells, "parameters", issues);
+    for (name, span, _) in entries(&parameters) {
+        check_name(name, span, "parameter", issues);
+    }
+    let axes = axes(&cells, &parameters, issues);
+    check_quick(&cells, issues);
+    Parts { header, parameters, axes, body }
+}
+
+/// A section of the root; an empty table if it is absent or no table.
+pub(crate) fn table<'t>(root: &Node<'t>, key: &str, issues: &mut Vec<Issue>) -> Node<'t> {
+    match entry(root, key) {
+        Some(node) if node.get_ref().is_table() => return node.clone(),
+        Some(node) => {
+            let found = node.get_ref().type_str();
+            issues.push(
+                Issue::new(node.span(), format!("`{key}` is of type {found}"))
+                    .expected(format!("a table: [{key}]")),
+            );
+        }
+        None => {}
+    }
+    toml::Spanned::new(0..0, DeValue::Table(toml::de::DeTable::new()))
+}
+
+fn check(root: &Node<'_>, header: &Header, issues: &mut Vec<Issue>) {
+    let mut refuse = |key: &str, bad: bool, message: String, expected: &str| {
+        if bad {
+            let span = crate::document::place(root, &[key]);
+            issues.push(Issue::new(span, message).expected(expected));
+        }
+    };
+    let Header { name, title, repetitions, jobs, .. } = header;
+    refuse("name", !is_name(name), format!("`{name}` cannot be a scenario's name"), NAME);
+    let lines = title.trim().lines().count();
+    refuse("title", lines != 1, format!("the title has {lines} lines"), "one line");
+    let bad = !(1..=1000).contains(repetitions);
+    refuse("repetitions", bad, format!("{repetitions} repetitions"), "1 to 1000");
+    refuse("jobs", !(1..=64).contains(jobs), format!("{jobs} jobs"), "1 to 64");
+}
+
+/// What a name must be.
+pub(crate) const NAME: &str = "a letter, then letters, digits, `_` or `-`; at most 32 characters";
+
+/// Refuses what [`is_name`] does not take.
+pub(crate) fn check_name(name: &str, span: Range<usize>, what: &str, issues: &mut Vec<Issue>) {
+    if !is_name(name) {
+        let message = format!("`{name}` cannot be the name of a {what}");
+        issues.push(Issue::new(span, message).expected(NAME));
+    }
+}
+
+fn axes<'t>(cells: &Node<'t>, parameters: &Node<'t>, issues: &mut Vec<Issue>) -> Vec<Axis<'t>> {
+    let matrix = table(cells, "matrix", issues);
+    let mut axes = Vec::new();
+    for (name, span, values) in entries(&matrix) {
+        check_name(name, span.clone(), "axis", issues);
+        if entry(parameters, name).is_some() {
+            let message = format!("`{name}` is a parameter and an axis");
+            let hint = format!("remove `{name}` from [parameters]: --set {name}=… fixes the axis");
+            issues.push(Issue::new(span, message).hint(hint));
+        }
+        axes.push(Axis { name: name.to_owned(), points: points(name, values, issues) });
+    }
+    axes
+}
+
+fn points<'t>(name: &str, values: &Node<'t>, issues: &mut Vec<Issue>) -> Vec<Point<'t>> {
+    let array = values.get_ref().as_array().filter(|array| !array.is_empty());
+    let Some(array) = array else {
+        let message = format!("the axis `{name}` has no list of values");
+        let expected = format!("{name} = [VALUE, …], a VALUE being a text, a number or {LABELLED}");
+        issues.push(Issue::new(values.span(), message).expected(expected));
+        return Vec::new();
+    };
+    let mut points: Vec<Point<'t>> = Vec::new();
+    for value in array.iter() {
+        match point(value) {
+            Ok(point) if points.iter().any(|other| other.label == point.label) => {
+                let message = format!("the axis `{name}` has `{}` twice", point.label);
+                issues
+                    .push(Issue::new(value.span(), message).hint("give each value its own label"));
+            }
+            Ok(point) => points.push(point),
+            Err(issue) => issues.push(issue),
+        }
+    }
+    points
+}
+
+const LABELLED: &str = "{ label = \"…\", value = … }";
+
+fn point<'t>(node: &Node<'t>) -> Result<Point<'t>, Issue> {
+    match node.get_ref() {
+        DeValue::Array(_) => {
+            Err(Issue::new(node.span(), "an array as a value needs a label").expected(LABELLED))
+        }
+        DeValue::Table(table) => {
+            let label = table.get("label").and_then(|label| label.get_ref().as_str());
+            let value = table.get("value").filter(|_| table.len() == 2);
+            match (label, value) {
+                (Some(label), Some(value)) if is_label(label) => {
+                    Ok(Point { label: label.to_owned(), value: value.clone() })
+                }
+                _ => Err(Issue::new(node.span(), "not a value of an axis").expected(LABELLED)),
+            }
+        }
+        scalar if is_label(&words(scalar)) => {
+            Ok(Point { label: words(scalar), value: node.clone() })
+        }
+        _ => Err(Issue::new(node.span(), "not a label: one line of 1 to 64 bytes without commas")
+            .expected(LABELLED)),
+    }
+}
+
+/// Labels stand in tables, in folders and, between commas, in `--only`.
+fn is_label(text: &str) -> bool {
+    let odd = |c: char| c.is_control() || c == ',';
+    !text.is_empty() && text.len() <= 64 && text.trim() == text && !text.contains(odd)
+}
+
+/// The keys of `[quick]`.
+const QUICK: [&str; 4] = ["duration", "repetitions", "parameters", "matrix"];
+
+/// `[quick]` may change what the scenario has: its values are put in the scenario's place when
+/// `--quick` is given, and checked there.
+fn check_quick(cells: &Node<'_>, issues: &mut Vec<Issue>) {
+    let quick = table(cells, "quick", issues);
+    for (key, span, value) in entries(&quick) {
+        if !QUICK.contains(&key) {
+            issues.push(
+                Issue::new(span, format!("unknown key `{key}` in [quick]")).instead(key, QUICK),
+            );
+            continue;
+        }
+        let section = entry(cells, key);
+        for (name, _, _) in entries(value) {
+            let known = || section.into_iter().flat_map(entries).map(|(name, ..)| name);
+            if !known().any(|known| known == name) {
+                let span = key_place(cells, &["quick", key, name]);
+                let message = format!("[{key}] has no `{name}` that [quick] could change");
+                let known: Vec<&str> = known().collect();
+                issues.push(Issue::new(span, message).instead(name, known));
+            }
+        }
+    }
+}

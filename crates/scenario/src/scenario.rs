@@ -1,0 +1,154 @@
+//! A scenario: where it comes from, and the way to its plan.
+
+use std::path::Path;
+
+use crate::document::{self, entry};
+use crate::error::{Problem, ScenarioError, did_you_mean, listed};
+use crate::files::{Disk, Files, NoFiles, read_text};
+use crate::overrides::Overrides;
+use crate::plan::{Plan, expand};
+use crate::source::Source;
+
+/// The scenarios that come with suiro: name and text.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("quick", include_str!("../../../scenarios/quick.toml")),
+    ("ping", include_str!("../../../scenarios/ping.toml")),
+    ("chain", include_str!("../../../scenarios/chain.toml")),
+];
+
+/// A scenario whose text is TOML; what it says is checked by [`Scenario::plan`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// One line on what it shows; empty if the text lacks it.
+    pub title: String,
+    /// Where the text comes from, as errors call it: a path, or `NAME.toml` of a built-in one.
+    pub file: String,
+    /// The text.
+    pub text: String,
+}
+
+impl Scenario {
+    /// The scenarios that come with suiro.
+    pub fn built_in() -> Vec<Self> {
+        let parse = |(name, text): &(&str, &str)| {
+            parse(text, &format!("{name}.toml")).expect("built-in scenarios are TOML: tested")
+        };
+        BUILT_IN.iter().map(parse).collect()
+    }
+
+    /// Loads a built-in scenario by name, or a file: what holds a `/` or ends in `.toml`.
+    ///
+    /// # Errors
+    /// If there is no such scenario or file, or its text is not TOML.
+    pub fn load(name_or_path: &str) -> Result<Self, ScenarioError> {
+        let is_path = name_or_path.contains('/') || name_or_path.ends_with(".toml");
+        if !is_path {
+            let built_in = BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
+            let Some((name, text)) = built_in else { return Err(no_such(name_or_path).into()) };
+            return parse(text, &format!("{name}.toml"));
+        }
+        let text = read_text(Path::new(name_or_path)).map_err(|error| {
+            let reason = match error.kind() {
+                std::io::ErrorKind::InvalidData => "the file is not UTF-8 text".to_owned(),
+                _ => format!("cannot read the scenario: {error}"),
+            };
+            let hint = "suiro list tells the built-in scenarios".to_owned();
+            Problem::of(name_or_path, reason).hint(Some(hint))
+        })?;
+        parse(&text, name_or_path)
+    }
+
+    /// Expands the scenario, with these changes, into trials, and checks every cell.
+    ///
+    /// Files that it names are looked for on disk, relative ones beside the scenario's file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the scenario or the overrides, up to a bound.
+    pub fn plan(&self, overrides: &Overrides) -> Result<Plan, ScenarioError> {
+        let is_built_in = BUILT_IN
+            .iter()
+            .any(|(name, text)| *text == self.text && self.file == format!("{name}.toml"));
+        match Path::new(&self.file).parent() {
+            Some(folder) if !is_built_in => self.plan_with(overrides, &Disk::new(folder)),
+            _ => self.plan_with(overrides, &NoFiles),
+        }
+    }
+
+    /// [`Scenario::plan`] with its files from elsewhere. Pure if `files` is.
+    ///
+    /// # Errors
+    /// As [`Scenario::plan`].
+    pub fn plan_with(
+        &self,
+        overrides: &Overrides,
+        files: &dyn Files,
+    ) -> Result<Plan, ScenarioError> {
+        let mut source = Source::new(&self.file, &self.text);
+        let mut problems = overrides.apply(&mut source);
+        match expand(source, overrides, files) {
+            Ok(plan) if problems.is_empty() => Ok(plan),
+            Ok(_) => Err(ScenarioError { problems, more: 0 }),
+            Err(error) => {
+                problems.extend(error.problems);
+                Err(ScenarioError { problems, more: error.more })
+            }
+        }
+    }
+}
+
+/// Reads a text as a scenario; `name` is what errors call it. Never panics, whatever the text.
+///
+/// # Errors
+/// If the text is not TOML: every fault of syntax.
+pub fn parse(text: &str, name: &str) -> Result<Scenario, ScenarioError> {
+    let source = Source::new(name, text);
+    let root = document::parse(text).map_err(|issues| source.error(issues))?;
+    let word = |key| entry(&root, key).and_then(|node| node.get_ref().as_str()).map(str::to_owned);
+    let stem = || Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Scenario {
+        name: word("name").unwrap_or_else(stem),
+        title: word("title").unwrap_or_default(),
+        file: name.to_owned(),
+        text: text.to_owned(),
+    })
+}
+
+fn no_such(name: &str) -> Problem {
+    let names = || BUILT_IN.iter().map(|(name, _)| *name);
+    let file = format!("for a file of that name, give ./{name}");
+    let hint = did_you_mean(name, names()).or(Some(file));
+    let mut problem = Problem::of(name, "no built-in scenario has this name").hint(hint);
+    problem.expected = listed(names());
+    problem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_scenarios_are_the_folder() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let mut on_disk: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".toml"))
+            .collect();
+        on_disk.sort();
+        let mut embedded: Vec<String> =
+            BUILT_IN.iter().map(|(name, _)| format!("{name}.toml")).collect();
+        embedded.sort();
+        assert_eq!(on_disk, embedded);
+    }
+
+    #[test]
+    fn built_in_scenarios_can_be_planned() {
+        for scenario in Scenario::built_in() {
+            assert_eq!(format!("{}.toml", scenario.name), scenario.file);
+            let plan = scenario.plan(&Overrides::default());
+            assert!(!plan.unwrap_or_else(|error| panic!("{error}")).trials.is_empty());
+        }
+    }
+}

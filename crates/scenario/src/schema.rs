@@ -1,0 +1,184 @@
+//! The JSON Schema of a scenario file, for editors and other programs. What it cannot say (that
+//! names refer to something, that numbers go together) `suiro check` says.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+use suiro_link::LinkSpec;
+use suiro_media::MediaSpec;
+use suiro_units::Duration;
+
+use crate::endpoint::{Command, Common, Origin, Player};
+use crate::header::Header;
+use crate::setup::RecordOptions;
+use crate::topology::{Chain, Dumbbell, Explicit};
+
+/// The JSON Schema (draft 2020-12) of a scenario file.
+///
+/// Wherever references are replaced, it takes a `"$name"` in the place of any value.
+pub fn schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let mut root = inline::<Header>(&mut generator);
+    let mut body = Map::new();
+    body.insert("duration".into(), duration(&mut generator));
+    body.insert("topology".into(), topology(&mut generator));
+    body.insert("links".into(), named("The links, by name.", sub::<LinkSpec>(&mut generator)));
+    body.insert("media".into(), named("The media, by name.", sub::<MediaSpec>(&mut generator)));
+    body.insert("endpoints".into(), endpoints(&mut generator));
+    body.insert("record".into(), sub::<RecordOptions>(&mut generator));
+    let mut definitions = generator.take_definitions(true);
+    body.values_mut().chain(definitions.values_mut()).for_each(refer);
+    let reference = json!({
+        "description": "The value of a parameter or of an axis of the matrix.",
+        "type": "string",
+        "pattern": r"^\$[A-Za-z][A-Za-z0-9_-]{0,31}$",
+    });
+    definitions.insert("Reference".into(), reference);
+
+    root.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+    root.insert("title".into(), json!("suiro scenario"));
+    let properties = object(&mut root, "properties");
+    properties.extend(body);
+    properties.extend(cells());
+    let required = root["required"].as_array_mut().expect("a header has keys that it needs");
+    required.extend(["duration", "topology", "endpoints"].map(Value::from));
+    root.insert("$defs".into(), definitions.into());
+    root.into()
+}
+
+fn sub<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    generator.subschema_for::<T>().into()
+}
+
+/// The schema of an object, in place.
+fn inline<T: JsonSchema>(generator: &mut SchemaGenerator) -> Map<String, Value> {
+    match Schema::into(T::json_schema(generator)) {
+        Value::Object(schema) => schema,
+        _ => unreachable!("the schema of a struct is an object"),
+    }
+}
+
+fn object<'m>(map: &'m mut Map<String, Value>, key: &str) -> &'m mut Map<String, Value> {
+    let entry = map.entry(key).or_insert_with(|| json!({}));
+    entry.as_object_mut().expect("it is only ever made an object")
+}
+
+fn named(description: &str, of: Value) -> Value {
+    json!({ "description": description, "type": "object", "additionalProperties": of })
+}
+
+fn duration(generator: &mut SchemaGenerator) -> Value {
+    let mut schema = sub::<Duration>(generator);
+    schema["description"] = json!("How long each trial measures, up to 24 h.");
+    schema
+}
+
+fn topology(generator: &mut SchemaGenerator) -> Value {
+    let shapes = [
+        tagged("shape", "dumbbell", inline::<Dumbbell>(generator)),
+        tagged("shape", "chain", inline::<Chain>(generator)),
+        tagged("shape", "explicit", inline::<Explicit>(generator)),
+    ];
+    json!({ "description": "The hosts and the cables between them.", "oneOf": shapes })
+}
+
+fn endpoints(generator: &mut SchemaGenerator) -> Value {
+    let common = inline::<Common>(generator);
+    let kinds = [
+        ("origin", inline::<Origin>(generator)),
+        ("player", inline::<Player>(generator)),
+        ("command", inline::<Command>(generator)),
+    ];
+    let kinds = kinds.map(|(kind, own)| tagged("kind", kind, joined(common.clone(), own)));
+    named("The processes of a trial, by name.", json!({ "oneOf": kinds }))
+}
+
+/// An object with the keys of both.
+fn joined(common: Map<String, Value>, mut own: Map<String, Value>) -> Map<String, Value> {
+    for (key, value) in common {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                object(&mut own, "properties").extend(properties);
+            }
+            ("required", Value::Array(required)) => require(&mut own, required),
+            _ => {}
+        }
+    }
+    own
+}
+
+fn require(schema: &mut Map<String, Value>, keys: Vec<Value>) {
+    let required = schema.entry("required").or_insert_with(|| json!([]));
+    required.as_array_mut().expect("it is only ever made an array").extend(keys);
+}
+
+/// An object that says by `key` what it is.
+fn tagged(key: &str, name: &str, mut schema: Map<String, Value>) -> Value {
+    object(&mut schema, "properties").insert(key.into(), json!({ "const": name }));
+    require(&mut schema, vec![key.into()]);
+    schema.remove("title");
+    schema.into()
+}
+
+/// The sections that make cells; references have no meaning there.
+fn cells() -> Map<String, Value> {
+    let label = r"^[^,\u0000-\u001f]{1,64}$";
+    let point = json!({ "anyOf": [
+        { "type": ["number", "boolean"] },
+        { "type": "string", "pattern": label },
+        {
+            "type": "object",
+            "properties": { "label": { "type": "string", "pattern": label }, "value": {} },
+            "required": ["label", "value"],
+            "additionalProperties": false,
+        },
+    ] });
+    let axes = json!({ "type": "array", "items": point, "minItems": 1 });
+    let parameters = named("Values by name: \"$name\" stands for one below.", json!({}));
+    let matrix = named("Axes by name; every combination of their values is a cell.", axes);
+    let quick = json!({
+        "description": "What `--quick` changes.",
+        "type": "object",
+        "properties": {
+            "duration": { "type": "string" },
+            "repetitions": { "type": "integer", "minimum": 1, "maximum": 1000 },
+            "parameters": parameters.clone(),
+            "matrix": matrix.clone(),
+        },
+        "additionalProperties": false,
+    });
+    [("parameters", parameters), ("matrix", matrix), ("quick", quick)]
+        .map(|(key, schema)| (key.to_owned(), schema))
+        .into_iter()
+        .collect()
+}
+
+/// Lets a reference stand in the place of every value below.
+fn refer(schema: &mut Value) {
+    let Value::Object(map) = schema else { return };
+    for (key, value) in map.iter_mut() {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(all)) => all.values_mut().for_each(refer_to),
+            ("items" | "additionalProperties", value @ Value::Object(_)) => refer_to(value),
+            ("prefixItems", Value::Array(items)) => items.iter_mut().for_each(refer_to),
+            ("anyOf" | "oneOf" | "allOf", Value::Array(all)) => all.iter_mut().for_each(refer),
+            _ => {}
+        }
+    }
+}
+
+fn refer_to(schema: &mut Value) {
+    refer(schema);
+    let any_text = schema.get("type") == Some(&json!("string"))
+        && ["pattern", "enum", "const"].iter().all(|key| schema.get(key).is_none());
+    if any_text || schema.get("const").is_some() {
+        return;
+    }
+    let mut outer = Map::new();
+    if let Some(map) = schema.as_object_mut() {
+        for key in ["description", "default"] {
+            outer.extend(map.remove(key).map(|value| (key.to_owned(), value)));
+        }
+    }
+    outer.insert("anyOf".into(), json!([schema.take(), { "$ref": "#/$defs/Reference" }]));
+    *schema = outer.into();
+}

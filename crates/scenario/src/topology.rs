@@ -1,0 +1,340 @@
+//! The shapes of a topology, and the hosts and links they come to.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::document::{self, Node};
+use crate::error::Issue;
+
+/// Most hosts of a trial: host n has the address 10.0.0.n.
+pub(crate) const HOSTS_MAX: usize = 254;
+
+/// The least and the most that a link's largest packet may be.
+pub(crate) const MTU: std::ops::RangeInclusive<u16> = 1280..=9000;
+
+/// Hosts and links between them, in one of the shapes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Shape {
+    Dumbbell(Dumbbell),
+    Chain(Chain),
+    Explicit(Explicit),
+}
+
+/// Servers and clients, and one link between the two sides. With one server and one client that is
+/// all; with more, plain cables join them to two routers, `left` and `right`, and the link is
+/// between these.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Dumbbell {
+    /// How many servers, 1 to 100: `server`, or `server1`, `server2`, … Default: 1.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 100))]
+    pub servers: u8,
+    /// How many clients, 1 to 100: `client`, or `client1`, `client2`, … Default: 1.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 100))]
+    pub clients: u8,
+    /// The link between the sides: a name below `[links]`. Down is from servers to clients.
+    pub link: String,
+    /// Largest IP packet in bytes, 1280 to 9000. Default: 1500.
+    #[serde(default = "mtu")]
+    #[schemars(range(min = 1280, max = 9000))]
+    pub mtu: u16,
+}
+
+/// `publisher`, `relay`, `viewer`, and a link between each two.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Chain {
+    /// The links from publisher to relay and from relay to viewer: names below `[links]`. Down is
+    /// towards the viewer.
+    pub links: [String; 2],
+    /// Largest IP packet in bytes, 1280 to 9000. Default: 1500.
+    #[serde(default = "mtu")]
+    #[schemars(range(min = 1280, max = 9000))]
+    pub mtu: u16,
+}
+
+/// Any hosts and any cables between them. Every host must be reachable.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Explicit {
+    /// The hosts' names: lower-case letters, digits and `-`. At most 254.
+    pub hosts: Vec<String>,
+    /// The cables between them.
+    pub cables: Vec<Cable>,
+    /// Largest IP packet in bytes, 1280 to 9000. Default: 1500.
+    #[serde(default = "mtu")]
+    #[schemars(range(min = 1280, max = 9000))]
+    pub mtu: u16,
+}
+
+/// A cable between two hosts.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cable {
+    /// The host at the upper end, the server's side.
+    pub from: String,
+    /// The host at the lower end. Down is from `from` to `to`.
+    pub to: String,
+    /// What the cable does to packets: a name below `[links]`. Default: nothing, a plain cable.
+    #[serde(default)]
+    pub link: Option<String>,
+}
+
+const fn one() -> u8 {
+    1
+}
+
+const fn mtu() -> u16 {
+    1500
+}
+
+/// The hosts and cables of a shape.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Wiring {
+    pub hosts: Vec<String>,
+    pub wires: Vec<Wire>,
+    pub mtu: u16,
+}
+
+/// A cable, and where in the scenario its link is named.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Wire {
+    pub cable: Cable,
+    pub path: Vec<String>,
+}
+
+impl Shape {
+    /// The values of `shape`.
+    pub const SHAPES: [&str; 3] = ["dumbbell", "chain", "explicit"];
+
+    /// Reads `[topology]`.
+    pub fn read(mut node: Node<'_>) -> Result<Self, Issue> {
+        const WHAT: &str = "[topology]";
+        match document::kind(&mut node, "shape", WHAT, &Self::SHAPES)? {
+            "dumbbell" => document::read(node, WHAT, &["shape"]).map(Self::Dumbbell),
+            "chain" => document::read(node, WHAT, &["shape"]).map(Self::Chain),
+            _ => document::read(node, WHAT, &["shape"]).map(Self::Explicit),
+        }
+    }
+
+    /// Hosts and cables; what is wrong with them goes to `issues`. `topology` is the section, for
+    /// places.
+    pub fn wiring(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) -> Wiring {
+        let wiring = match self {
+            Self::Dumbbell(shape) => shape.wiring(topology, issues),
+            Self::Chain(shape) => shape.wiring(),
+            Self::Explicit(shape) => shape.wiring(topology, issues),
+        };
+        if !MTU.contains(&wiring.mtu) {
+            let place = document::place(topology, &["mtu"]);
+            issues.push(
+                Issue::new(place, format!("an mtu of {} bytes", wiring.mtu))
+                    .expected("1280 (the least that IPv6 allows) to 9000"),
+            );
+        }
+        wiring
+    }
+}
+
+impl Dumbbell {
+    fn wiring(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) -> Wiring {
+        for (key, count) in [("servers", self.servers), ("clients", self.clients)] {
+            if !(1..=100).contains(&count) {
+                let place = document::place(topology, &[key]);
+                issues.push(Issue::new(place, format!("{count} {key}")).expected("1 to 100"));
+            }
+        }
+        let path = vec!["link".to_owned()];
+        let (servers, clients) = (named("server", self.servers), named("client", self.clients));
+        if let ([server], [client]) = (servers.as_slice(), clients.as_slice()) {
+            let wires = vec![Wire { cable: cable(server, client, Some(&self.link)), path }];
+            return Wiring { hosts: vec![server.clone(), client.clone()], wires, mtu: self.mtu };
+        }
+        let plain = |cable| Wire { cable, path: Vec::new() };
+        let mut wires: Vec<Wire> =
+            servers.iter().map(|server| plain(cable(server, "left", None))).collect();
+        wires.push(Wire { cable: cable("left", "right", Some(&self.link)), path });
+        wires.extend(clients.iter().map(|client| plain(cable("right", client, None))));
+        let routers = ["left".to_owned(), "right".to_owned()];
+        let hosts = servers.into_iter().chain(routers).chain(clients).collect();
+        Wiring { hosts, wires, mtu: self.mtu }
+    }
+}
+
+/// `server`, or `server1`, `server2`, … if there are more.
+fn named(what: &str, count: u8) -> Vec<String> {
+    match count {
+        1 => vec![what.to_owned()],
+        _ => (1..=count).map(|n| format!("{what}{n}")).collect(),
+    }
+}
+
+fn cable(from: &str, to: &str, link: Option<&str>) -> Cable {
+    Cable { from: from.to_owned(), to: to.to_owned(), link: link.map(str::to_owned) }
+}
+
+impl Chain {
+    fn wiring(&self) -> Wiring {
+        let hosts = ["publisher", "relay", "viewer"].map(str::to_owned);
+        let wire = |n: usize| Wire {
+            cable: cable(&hosts[n], &hosts[n + 1], Some(&self.links[n])),
+            path: vec!["links".to_owned(), n.to_string()],
+        };
+        Wiring { wires: vec![wire(0), wire(1)], hosts: hosts.to_vec(), mtu: self.mtu }
+    }
+}
+
+impl Explicit {
+    fn wiring(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) -> Wiring {
+        self.check_hosts(topology, issues);
+        self.check_cables(topology, issues);
+        let wire = |(n, cable): (usize, &Cable)| Wire {
+            cable: cable.clone(),
+            path: ["cables", &n.to_string(), "link"].map(str::to_owned).to_vec(),
+        };
+        let wires = self.cables.iter().enumerate().map(wire).collect();
+        Wiring { hosts: self.hosts.clone(), wires, mtu: self.mtu }
+    }
+
+    fn check_hosts(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) {
+        if self.hosts.is_empty() || self.hosts.len() > HOSTS_MAX {
+            let place = document::place(topology, &["hosts"]);
+            let message = format!("{} hosts", self.hosts.len());
+            issues.push(Issue::new(place, message).expected(format!("1 to {HOSTS_MAX}")));
+        }
+        let mut seen = BTreeSet::new();
+        for (n, host) in self.hosts.iter().enumerate() {
+            let place = || document::place(topology, &["hosts", &n.to_string()]);
+            if !is_host_name(host) {
+                issues.push(
+                    Issue::new(place(), format!("`{host}` cannot be a host's name"))
+                        .expected("a lower-case letter, then letters, digits or `-`; at most 32"),
+                );
+            }
+            if !seen.insert(host) {
+                issues.push(Issue::new(place(), format!("the host `{host}` is listed twice")));
+            }
+        }
+    }
+
+    fn check_cables(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) {
+        let mut seen = BTreeSet::new();
+        let mut known = true;
+        for (n, Cable { from, to, .. }) in self.cables.iter().enumerate() {
+            let n = n.to_string();
+            for (key, host) in [("from", from), ("to", to)] {
+                if !self.hosts.contains(host) {
+                    let place = document::place(topology, &["cables", &n, key]);
+                    let issue = Issue::new(place, format!("no host is named `{host}`"));
+                    issues.push(issue.instead(host, self.hosts.iter().map(String::as_str)));
+                    known = false;
+                }
+            }
+            let place = || document::place(topology, &["cables", &n]);
+            if from == to {
+                issues.push(Issue::new(place(), format!("a cable from `{from}` to itself")));
+            }
+            if !seen.insert((from.min(to), from.max(to))) {
+                let message = format!("a second cable between `{from}` and `{to}`");
+                issues.push(Issue::new(place(), message).hint("put a host in the middle of one"));
+            }
+        }
+        if known && let Some(island) = self.island() {
+            let place = document::place(topology, &["cables"]);
+            let message = format!("no cable leads from `{}` to `{island}`", self.hosts[0]);
+            issues.push(Issue::new(place, message));
+        }
+    }
+
+    /// A host that cannot be reached from the first one.
+    fn island(&self) -> Option<&str> {
+        let mut reached: BTreeSet<&str> =
+            self.hosts.first().into_iter().map(String::as_str).collect();
+        // Each round reaches at least one more host, or all that can be.
+        for _ in 0..self.hosts.len() {
+            for Cable { from, to, .. } in &self.cables {
+                if reached.contains(from.as_str()) || reached.contains(to.as_str()) {
+                    reached.extend([from.as_str(), to.as_str()]);
+                }
+            }
+        }
+        self.hosts.iter().map(String::as_str).find(|host| !reached.contains(host))
+    }
+}
+
+/// A label of a domain name (RFC 1123 §2.1), lower case, short enough for names of namespaces.
+fn is_host_name(name: &str) -> bool {
+    name.len() <= 32
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && !name.ends_with('-')
+        && name != "localhost"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wiring(text: &str) -> (Wiring, Vec<String>) {
+        let node = document::parse(text).unwrap();
+        let mut issues = Vec::new();
+        let wiring = Shape::read(node.clone()).unwrap().wiring(&node, &mut issues);
+        (wiring, issues.into_iter().map(|issue| issue.message).collect())
+    }
+
+    fn ends(wiring: &Wiring) -> Vec<(&str, &str, Option<&str>)> {
+        let cables = wiring.wires.iter().map(|wire| &wire.cable);
+        cables.map(|c| (c.from.as_str(), c.to.as_str(), c.link.as_deref())).collect()
+    }
+
+    #[test]
+    fn a_dumbbell_of_two_is_one_link() {
+        let (wiring, issues) = wiring("shape = 'dumbbell'\nlink = 'x'");
+        assert_eq!(wiring.hosts, ["server", "client"]);
+        assert_eq!(ends(&wiring), [("server", "client", Some("x"))]);
+        assert!(issues.is_empty() && wiring.mtu == 1500);
+    }
+
+    #[test]
+    fn a_dumbbell_of_more_has_routers() {
+        let (wiring, _) = wiring("shape = 'dumbbell'\nlink = 'x'\nclients = 2");
+        assert_eq!(wiring.hosts, ["server", "left", "right", "client1", "client2"]);
+        let expected = [
+            ("server", "left", None),
+            ("left", "right", Some("x")),
+            ("right", "client1", None),
+            ("right", "client2", None),
+        ];
+        assert_eq!(ends(&wiring), expected);
+    }
+
+    #[test]
+    fn a_chain_has_two_links() {
+        let (wiring, _) = wiring("shape = 'chain'\nlinks = ['a', 'b']\nmtu = 9000");
+        let expected = [("publisher", "relay", Some("a")), ("relay", "viewer", Some("b"))];
+        assert_eq!(ends(&wiring), expected);
+        assert_eq!(wiring.mtu, 9000);
+    }
+
+    #[test]
+    fn islands_loops_and_doubles_are_refused() {
+        let (_, issues) = wiring(
+            "shape = 'explicit'\nhosts = ['a', 'b', 'c', 'C', 'a']
+             cables = [{from='a', to='b'}, {from='b', to='a'}, {from='c', to='c'}]",
+        );
+        assert_eq!(
+            issues,
+            [
+                "`C` cannot be a host's name",
+                "the host `a` is listed twice",
+                "a second cable between `b` and `a`",
+                "a cable from `c` to itself",
+                "no cable leads from `a` to `c`",
+            ]
+        );
+    }
+}
