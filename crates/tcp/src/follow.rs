@@ -94,6 +94,20 @@ impl Follower {
     }
 }
 
+/// How many sockets of the calling thread's network namespace a [`Sampler`](crate::Sampler) would
+/// follow now: a way to try whether this kernel has socket diagnostics.
+///
+/// # Errors
+/// [`SamplerError`], if it has not.
+pub fn count_sockets() -> Result<usize, SamplerError> {
+    let mut count = 0;
+    Diagnostics::open()?.all(STATES_WITH_DATA | 1 << STATE_SYN_SENT, |_| {
+        count += 1;
+        Ok(())
+    })?;
+    Ok(count)
+}
+
 /// The sockets and their rows.
 struct Table {
     sockets: BTreeMap<u64, Socket>,

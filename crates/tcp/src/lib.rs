@@ -16,4 +16,5 @@ mod netlink;
 mod sampler;
 
 pub use congestion::{CongestionError, Controls, set_congestion};
+pub use follow::count_sockets;
 pub use sampler::{Counts, PERIOD, PERIOD_MAX, PERIOD_MIN, Sampler, SamplerError, SamplerSpec};

@@ -71,6 +71,7 @@ fn ipv4_on_an_ipv6_socket_is_named_as_ipv4() {
     let port = listener.local_addr().unwrap().port();
     let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let (_server, _) = listener.accept().unwrap();
+    assert!(suiro_tcp::count_sockets().unwrap() >= 2);
     Sampler::start(&spec(dir.path(), PERIOD)).unwrap().stop().unwrap();
     let name = format!("127.0.0.1:{port}>{}", client.local_addr().unwrap());
     assert!(!rows_of(dir.path(), &name).is_empty(), "no row of {name}");

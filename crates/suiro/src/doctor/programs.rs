@@ -1,0 +1,200 @@
+//! Programs that suiro starts, and players and tools beside it.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Check, State};
+
+const GROUP: &str = "programs";
+/// A program that has not told its version by then is stopped.
+const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+/// Most that is read of what it tells.
+const TOLD_BYTES_MAX: u64 = 8 * 1024;
+
+struct Program {
+    name: &'static str,
+    purpose: &'static str,
+    /// The first of these that is installed.
+    commands: &'static [&'static str],
+    version: &'static str,
+    required: bool,
+    mend: &'static str,
+}
+
+const PROGRAMS: [Program; 9] = [
+    Program {
+        name: "ip",
+        purpose: "makes interfaces, addresses and routes of hosts",
+        commands: &["ip"],
+        version: "-V",
+        required: true,
+        mend: "sudo apt install iproute2",
+    },
+    Program {
+        name: "ping",
+        purpose: "measures by hand, and in tests of the link",
+        commands: &["ping"],
+        version: "-V",
+        required: false,
+        mend: "sudo apt install iputils-ping",
+    },
+    Program {
+        name: "iperf3",
+        purpose: "load by hand, and in tests of the link",
+        commands: &["iperf3"],
+        version: "--version",
+        required: false,
+        mend: "sudo apt install iperf3",
+    },
+    Program {
+        name: "tshark",
+        purpose: "reads captures by hand",
+        commands: &["tshark"],
+        version: "--version",
+        required: false,
+        mend: "sudo apt install tshark",
+    },
+    Program {
+        name: "Node.js",
+        purpose: "builds and tests the report page",
+        commands: &["node"],
+        version: "--version",
+        required: false,
+        mend: "sudo apt install nodejs npm",
+    },
+    Program {
+        name: "npm",
+        purpose: "fetches real footage and the page's tools",
+        commands: &["npm"],
+        version: "--version",
+        required: false,
+        mend: "sudo apt install npm",
+    },
+    Program {
+        name: "Chromium",
+        purpose: "browser players, and tests of the report page",
+        commands: &["chromium", "chromium-browser", "google-chrome"],
+        version: "--version",
+        required: false,
+        mend: "sudo apt install chromium",
+    },
+    Program {
+        name: "VLC",
+        purpose: "a player not ours",
+        commands: &["cvlc", "vlc"],
+        version: "--version",
+        required: false,
+        mend: "sudo apt install vlc-bin vlc-plugin-base",
+    },
+    Program {
+        name: "GStreamer",
+        purpose: "a player not ours",
+        commands: &["gst-launch-1.0"],
+        version: "--version",
+        required: false,
+        mend: "sudo apt install gstreamer1.0-tools gstreamer1.0-plugins-good gstreamer1.0-plugins-bad",
+    },
+];
+
+/// All checks of this module. The programs tell their versions side by side.
+pub fn checks() -> Vec<Check> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            PROGRAMS.iter().map(|program| scope.spawn(|| program.check())).collect();
+        threads.into_iter().map(|t| t.join().expect("a check does not panic")).collect()
+    })
+}
+
+impl Program {
+    fn check(&self) -> Check {
+        let found = self.commands.iter().find_map(|command| find(command.as_ref()));
+        let text = match &found {
+            None => "not found".to_owned(),
+            Some(path) => describe(path, self.version),
+        };
+        let mut check = Check::ok(GROUP, self.name, self.purpose, &text);
+        if self.required {
+            check = check.required();
+        }
+        if found.is_some() { check } else { check.but(State::Missing, self.mend) }
+    }
+}
+
+/// Where a command is: in PATH, or where the system's own programs are, which an ordinary user's
+/// PATH often lacks.
+pub fn find(command: &OsStr) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(command)).find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+fn describe(path: &Path, version: &str) -> String {
+    match first_line(path, &[version]) {
+        Some(line) => format!("{} ({line})", path.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// The first line that a program prints; `None` if it prints none in time.
+pub fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
+    let told = output(program, arguments)?;
+    let line = told.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.to_owned())
+}
+
+/// What a program prints before its patience ends.
+pub fn output(program: &Path, arguments: &[&str]) -> Option<String> {
+    let (mut reader, writer) = std::io::pipe().ok()?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(writer)
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let mut told = Vec::new();
+    let mut buffer = [0; 4096];
+    while (told.len() as u64) < TOLD_BYTES_MAX {
+        let mut ready = [PollFd::new(&reader, PollFlags::IN)];
+        match poll(&mut ready, Some(&PATIENCE)) {
+            Ok(1..) => {}
+            _ => break,
+        }
+        match reader.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(length) => told.extend_from_slice(&buffer[..length]),
+        }
+    }
+    // It has told what it will, or has had its time: an error here says that it has ended.
+    let _ = child.kill();
+    let _ = child.wait();
+    Some(String::from_utf8_lossy(&told).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_and_asked() {
+        let sh = find("sh".as_ref()).unwrap();
+        assert_eq!(first_line(&sh, &["-c", "echo; echo ' one '; echo two"]), Some("one".into()));
+        assert_eq!(first_line(&sh, &["-c", "echo sorry >&2; exit 1"]), None);
+        assert_eq!(find("no-such-program".as_ref()), None);
+    }
+
+    #[test]
+    fn what_a_program_prints_has_a_bound() {
+        let told = output(&find("sh".as_ref()).unwrap(), &["-c", "yes"]).unwrap();
+        assert!(told.len() < 2 * TOLD_BYTES_MAX as usize);
+    }
+}
