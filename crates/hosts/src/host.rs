@@ -133,6 +133,14 @@ impl Host {
         })
     }
 
+    /// What an interface of this host has counted since it was made.
+    pub fn interface_counts(&self, interface: &str) -> Result<InterfaceCounts, HostsError> {
+        let text = self.enter(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?;
+        let text = text.map_err(HostsError::os("reading /proc/thread-self/net/dev"))?;
+        InterfaceCounts::find(&text, interface)
+            .ok_or_else(|| HostsError::Spec(format!("{} has no interface {interface}", self.name)))
+    }
+
     /// Switches off the segmentation, receive and checksum offloads of an interface, so that a packet on
     /// the wire is a packet, complete.
     pub fn offloads_off(&self, interface: &str) -> Result<(), HostsError> {
@@ -141,6 +149,37 @@ impl Host {
 
     pub(crate) fn namespace(&self) -> &OwnedFd {
         &self.namespace
+    }
+}
+
+/// What an interface has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InterfaceCounts {
+    /// Packets received.
+    pub received: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that were to be sent and were lost instead: on a veth, because the other side's backlog
+    /// (`net.core.netdev_max_backlog`) was full.
+    pub send_drops: u64,
+}
+
+impl InterfaceCounts {
+    /// From the text of /proc/net/dev: a line an interface, eight counts of receiving, then of sending:
+    /// bytes, packets, errors, drops, …
+    fn find(text: &str, interface: &str) -> Option<Self> {
+        let counts = text.lines().find_map(|line| {
+            let (name, counts) = line.split_once(':')?;
+            (name.trim() == interface).then_some(counts)
+        })?;
+        let counts: Vec<u64> =
+            counts.split_whitespace().map(|count| count.parse().unwrap_or(0)).collect();
+        match counts[..] {
+            [_, received, _, _, _, _, _, _, _, sent, _, send_drops, ..] => {
+                Some(Self { received, sent, send_drops })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -20,8 +20,8 @@ mod network;
 pub mod sandbox;
 
 pub use error::HostsError;
-pub use host::Host;
+pub use host::{Host, InterfaceCounts};
 pub use network::{
-    CableKind, CableSpec, EmulatedLink, MTU_MAX, MTU_MIN, Network, NetworkSpec, ipv4, ipv6,
+    CableKind, CableSpec, EmulatedLink, LinkEnd, MTU_MAX, MTU_MIN, Network, NetworkSpec, ipv4, ipv6,
 };
 pub use sandbox::{Privilege, Sandbox, SandboxError, Worker};

@@ -57,17 +57,30 @@ pub enum CableKind {
     Emulated,
 }
 
-/// The two interfaces in the wire namespace between which an emulator carries packets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A link for an emulator to carry: two interfaces in the wire namespace, one to each host.
+#[derive(Debug, Clone)]
 pub struct EmulatedLink {
     /// Position of its cable in [`NetworkSpec::cables`].
     pub cable: usize,
-    /// The interface that leads to the host `from`.
-    pub from_interface: String,
-    /// The interface that leads to the host `to`.
-    pub to_interface: String,
+    /// The end at the host `from`.
+    pub from: LinkEnd,
+    /// The end at the host `to`.
+    pub to: LinkEnd,
     /// Largest IP packet in bytes.
     pub mtu: u32,
+}
+
+/// One end of an emulated link: a veth pair between a host and the wire namespace.
+#[derive(Debug, Clone)]
+pub struct LinkEnd {
+    /// Position of the host in [`NetworkSpec::hosts`]; its addresses are [`ipv4`] and [`ipv6`] of it.
+    pub index: usize,
+    /// The host.
+    pub host: Host,
+    /// The interface in the host.
+    pub host_interface: String,
+    /// The interface in the wire namespace.
+    pub wire_interface: String,
 }
 
 /// Hosts, joined. Dropping it removes them, unless processes or sockets still live there.
@@ -111,7 +124,8 @@ impl Network {
         if !ups.is_empty() {
             wire.ip(&ups)?;
         }
-        Ok(Self { hosts, wire, links: plan.links })
+        let links = plan.links.iter().map(|laid| laid.link(spec, &hosts)).collect();
+        Ok(Self { hosts, wire, links })
     }
 
     /// The hosts, in the order of the specification.
@@ -192,7 +206,7 @@ fn check(spec: &NetworkSpec) -> Result<(), HostsError> {
 /// Interfaces, MAC addresses and routes, decided before anything is made.
 struct Plan {
     pairs: Vec<Pair>,
-    links: Vec<EmulatedLink>,
+    links: Vec<Laid>,
     /// Per cable: the interface at its `from` and at its `to`.
     ends: Vec<[Interface; 2]>,
     /// Per host and destination: the cable to take and the next host.
@@ -204,6 +218,31 @@ struct Plan {
 struct Interface {
     name: String,
     mac: String,
+}
+
+/// An emulated cable: the interfaces at `from` and at `to`.
+struct Laid {
+    cable: usize,
+    host_interfaces: [String; 2],
+    wire_interfaces: [String; 2],
+}
+
+impl Laid {
+    fn link(&self, spec: &NetworkSpec, hosts: &[Host]) -> EmulatedLink {
+        let cable = &spec.cables[self.cable];
+        let end = |index: usize, side: usize| LinkEnd {
+            index,
+            host: hosts[index].clone(),
+            host_interface: self.host_interfaces[side].clone(),
+            wire_interface: self.wire_interfaces[side].clone(),
+        };
+        EmulatedLink {
+            cable: self.cable,
+            from: end(cable.from, 0),
+            to: end(cable.to, 1),
+            mtu: cable.mtu,
+        }
+    }
 }
 
 /// A veth pair.
@@ -275,11 +314,10 @@ impl Plan {
             interface: format!("{side}{index}"),
             mac: mac(index, end),
         });
-        self.links.push(EmulatedLink {
+        self.links.push(Laid {
             cable: index,
-            from_interface: wire_from.interface.clone(),
-            to_interface: wire_to.interface.clone(),
-            mtu: cable.mtu,
+            host_interfaces: [from.interface.clone(), to.interface.clone()],
+            wire_interfaces: [wire_from.interface.clone(), wire_to.interface.clone()],
         });
         self.pairs.push(Pair { ends: [from, wire_from], mtu: cable.mtu });
         self.pairs.push(Pair { ends: [to, wire_to], mtu: cable.mtu });
