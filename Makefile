@@ -1,0 +1,42 @@
+# The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
+.PHONY: help demo test lint bench fuzz setup tools advisories
+
+help:
+	@echo "make demo        stream real video over an emulated link, and report what happened"
+	@echo "make test        lint, all tests, the page's tests"
+	@echo "make lint        formatting, clippy, licences, the page, generated files"
+	@echo "make bench       the benchmarks, with their figures"
+	@echo "make fuzz        every fuzz target for 30 s (SECONDS_EACH=n for longer)"
+	@echo "make setup       only install what is missing"
+	@echo "make tools       build the tools that only lint uses (cargo-deny, about 5 minutes)"
+	@echo "make advisories  known vulnerabilities of dependencies; asks the network"
+
+demo:
+	@scripts/setup demo
+	@scripts/demo
+
+test:
+	@scripts/setup test
+	@scripts/test
+
+lint:
+	@scripts/setup test
+	@scripts/test lint
+
+bench:
+	@scripts/setup demo
+	@scripts/bench
+
+fuzz:
+	@scripts/setup build
+	@scripts/fuzz
+
+setup:
+	@scripts/setup test
+
+tools:
+	@scripts/setup tools
+
+advisories:
+	@scripts/setup tools
+	@scripts/advisories
