@@ -93,7 +93,7 @@ class Figures {
 
   private frame(panel: Panel): HTMLElement {
     const readout = h("output", { class: "readout" });
-    const overlay = s("g", { class: "overlay" });
+    const overlay = s("g", { class: "overlay", "pointer-events": "none" });
     const svg = s("svg", {
       tabindex: 0,
       role: "img",

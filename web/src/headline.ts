@@ -1,6 +1,6 @@
 // What was run, when, on what; and at the end of the page, everything needed to run it again.
 
-import { h } from "./dom";
+import { h, s } from "./dom";
 import { count, moment, quantity } from "./format";
 import type { Page } from "./generated/page";
 
@@ -12,13 +12,21 @@ export function headline(page: Page): HTMLElement {
     h(
       "div",
       { class: "brand" },
+      wave(),
       h("span", { class: "name" }, "suiro"),
-      h("span", { lang: "ja" }, "水路"),
+      h("span", {}, "report"),
       themeButton(),
     ),
     h("h1", {}, page.title),
     h("p", { class: "lede" }, sentence(page)),
   );
+}
+
+/** The mark: water in a channel. */
+function wave(): SVGSVGElement {
+  const style = "fill:none;stroke:var(--accent);stroke-width:2.2;stroke-linecap:round";
+  const line = (y: number) => s("path", { d: `M2 ${y}q4-5 8 0t8 0t8 0`, style });
+  return s("svg", { width: 28, height: 18, "aria-hidden": "true" }, line(6), line(13));
 }
 
 function sentence(page: Page): string {
@@ -36,8 +44,8 @@ function sentence(page: Page): string {
 function themeButton(): HTMLElement {
   const root = document.documentElement;
   const dark = () =>
-    root.dataset["theme"]
-      ? root.dataset["theme"] === "dark"
+    root.dataset.theme
+      ? root.dataset.theme === "dark"
       : matchMedia("(prefers-color-scheme: dark)").matches;
   const button = h("button", { class: "theme screen", title: "Dark or light" });
   const show = () => {
@@ -48,7 +56,7 @@ function themeButton(): HTMLElement {
     );
   };
   button.addEventListener("click", () => {
-    root.dataset["theme"] = dark() ? "light" : "dark";
+    root.dataset.theme = dark() ? "light" : "dark";
     show();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);

@@ -62,7 +62,7 @@ export function controls(page: Page, looks: Look[], view: View, actions: Actions
   const element = h("div", { class: "controls screen" });
   const chips = axisChips(page, view, actions.changed, updates);
   if (chips) element.append(chips);
-  element.append(legend, tools);
+  element.append(h("div", { class: "bar" }, legend, tools));
   return {
     element: h("div", { class: "controls-box" }, element, printLegend(page, looks, view, updates)),
     update: () => {

@@ -11,7 +11,7 @@ const DETAILED = 200;
 export function validity(page: Page): HTMLElement {
   const invalid = page.trials.filter((trial) => !trial.valid);
   const section = h("section", { id: "validity", "aria-labelledby": "validity-title" });
-  section.append(h("h2", { id: "validity-title" }, "Can it be trusted?"));
+  section.append(h("h2", { id: "validity-title" }, "Validity"));
   if (invalid.length) section.append(alarm(page, invalid));
   section.append(h("p", { class: invalid.length ? "" : "well" }, ...verdict(page)));
   const details = h(

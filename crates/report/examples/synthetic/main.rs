@@ -25,8 +25,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             tcp: vec!["reno", "cubic", "vegas"],
             abr: vec![("throughput", 0.85), ("bold", 1.3)],
             queue: vec![("shallow", 20_000), ("deep", 150_000)],
-            repetitions: 5,
-            seconds: 60.0,
+            repetitions: 2,
+            seconds: 40.0,
             flawed: false,
         },
         "flawed" => Shape {

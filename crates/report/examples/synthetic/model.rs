@@ -74,6 +74,7 @@ struct Player {
     asked: Option<(i64, i64, Option<i64>)>,
     estimate: Option<f64>,
     stalls: i64,
+    rests_until: i64,
 }
 
 /// The link's rate: full, then under a fifth, then half.
@@ -130,6 +131,7 @@ impl Toy {
             asked: None,
             estimate: None,
             stalls: 0,
+            rests_until: 0,
         };
         Self {
             setup,
@@ -262,6 +264,7 @@ impl Toy {
         player.segment += 1;
         player.estimate = Some(estimate);
         player.asked = None;
+        player.rests_until = self.now + (self.random.uniform() * 300.0) as i64 * MS;
     }
 
     /// Every 10 ms: the socket is sampled, the player plays and perhaps asks for more.
@@ -274,7 +277,8 @@ impl Toy {
             self.records.player.push(self.player.sample(self.now));
         }
         let available = self.player.segment as f64 * SEGMENT_S - 6.0 <= self.now as f64 / 1e9;
-        if self.player.asked.is_none() && self.player.buffer_s < 6.0 && available {
+        let rested = self.player.rests_until <= self.now;
+        if self.player.asked.is_none() && self.player.buffer_s < 6.0 && available && rested {
             self.ask();
         }
     }

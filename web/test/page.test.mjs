@@ -1,0 +1,198 @@
+// The built page in headless Chromium, opened from the disk with synthetic data.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const skip = existsSync(executablePath) ? false : `no Chromium at ${executablePath}`;
+const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+
+let browser;
+let folder;
+
+/** The report of a synthetic folder, made once. */
+function synthetic(kind) {
+  const dir = join(folder, kind);
+  if (existsSync(dir)) return join(dir, "report.html");
+  const cargo = ["run", "-q", "-p", "suiro-report", "--example", "synthetic", "--", dir, kind];
+  execFileSync("cargo", cargo, { cwd: root, stdio: ["ignore", "ignore", "pipe"] });
+  return join(dir, "report.html");
+}
+
+before(async () => {
+  if (skip) return;
+  folder = mkdtempSync(join(tmpdir(), "suiro-page-"));
+  const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+  browser = await chromium.launch({ executablePath, args });
+});
+
+after(async () => {
+  await browser?.close();
+  if (folder) rmSync(folder, { recursive: true, force: true });
+});
+
+/** Opens a report; fails the test on any console error or any request but the page itself. */
+async function open(file, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) faults.push(message.text());
+  });
+  const requests = [];
+  page.on("request", (request) => requests.push(request.url()));
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForSelector("path.trace");
+  return { page, faults, requests };
+}
+
+const paths = (page, panel) =>
+  page.$$eval(`svg[data-panel="${panel}"] path.trace`, (all) =>
+    all.map((path) => path.getAttribute("d")),
+  );
+
+test("opens from the disk, alone and without fault", { skip }, async () => {
+  const { page, faults, requests } = await open(synthetic("quick"));
+  assert.equal(requests.filter((url) => !/^(data|blob):/.test(url)).length, 1, requests.join("\n"));
+  for (const panel of ["throughput_down", "window", "rtt", "queue", "buffer", "rung", "latency"]) {
+    const drawn = await paths(page, panel);
+    assert.ok(drawn.length >= 2, `${panel} draws both cells`);
+    assert.ok(
+      drawn.every((d) => !d.includes("NaN")),
+      `${panel} has no NaN`,
+    );
+    assert.ok(
+      drawn.some((d) => d.length > 100),
+      `${panel} is not empty`,
+    );
+  }
+  assert.match(await page.textContent("#cells"), /Goodput/);
+  assert.match(await page.textContent("#validity"), /2 of 2 trials valid/);
+  assert.deepEqual(faults, []);
+});
+
+test("the legend hides a cell and Shift shows it alone", { skip }, async () => {
+  const { page, faults } = await open(synthetic("quick"));
+  const both = (await paths(page, "rtt")).length;
+  await page.click(".legend button >> nth=0");
+  assert.equal((await paths(page, "rtt")).length, both / 2);
+  assert.equal(await page.getAttribute(".legend button >> nth=0", "aria-pressed"), "false");
+  await page.click(".legend button >> nth=0", { modifiers: ["Shift"] });
+  assert.equal(await page.getAttribute(".legend button >> nth=0", "aria-pressed"), "true");
+  assert.equal(await page.getAttribute(".legend button >> nth=1", "aria-pressed"), "false");
+  assert.deepEqual(faults, []);
+});
+
+test("a drag zooms every figure, a double click shows all again", { skip }, async () => {
+  const { page, faults } = await open(synthetic("quick"));
+  const whole = await paths(page, "window");
+  const figure = page.locator('svg[data-panel="throughput_down"]');
+  await figure.scrollIntoViewIfNeeded();
+  const box = await figure.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  assert.ok(String(await paths(page, "window")) !== String(whole), "zoomed");
+  await figure.dblclick();
+  assert.ok(String(await paths(page, "window")) === String(whole), "all again");
+  assert.deepEqual(faults, []);
+});
+
+test("the keyboard moves a cursor that every figure tells values at", { skip }, async () => {
+  const { page, faults } = await open(synthetic("quick"));
+  await page.focus('svg[data-panel="rtt"]');
+  await page.keyboard.press("ArrowRight");
+  const told = await page.textContent('figure:has(svg[data-panel="buffer"]) output');
+  assert.match(told, /\d.*s$/);
+  const before = await page.textContent(".clock");
+  await page.keyboard.press("Shift+ArrowRight");
+  assert.notEqual(await page.textContent(".clock"), before);
+  await page.keyboard.press("+");
+  assert.equal(await page.isEnabled('button:text-is("All")'), true);
+  assert.deepEqual(faults, []);
+});
+
+test("saved figures are SVG files that stand alone", { skip }, async () => {
+  const { page, faults } = await open(synthetic("quick"), { colorScheme: "dark" });
+  for (const button of ['button:text-is("Save SVG")', "button.save >> nth=2"]) {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click(button)]);
+    const text = readFileSync(await download.path(), "utf8");
+    const found = await page.evaluate((svg) => {
+      const parsed = new DOMParser().parseFromString(svg, "image/svg+xml");
+      return {
+        broken: parsed.querySelector("parsererror")?.textContent ?? null,
+        root: parsed.documentElement.localName,
+        traces: parsed.querySelectorAll("path.trace").length,
+        words: parsed.documentElement.textContent,
+      };
+    }, text);
+    assert.equal(found.broken, null);
+    assert.equal(found.root, "svg");
+    assert.ok(found.traces >= 2);
+    assert.match(found.words, /Synthetic data.*time since the trial began, s/s);
+    assert.ok(!text.includes("var("), "no variable is left");
+    assert.match(text, /#0072b2/, "light colours, whatever the theme");
+  }
+  assert.deepEqual(faults, []);
+});
+
+test("invalid and missing trials are told loudly, with their reasons", { skip }, async () => {
+  const { page, faults } = await open(synthetic("flawed"));
+  const alarm = await page.textContent(".alarm");
+  assert.match(alarm, /2 of 9 trials not valid/);
+  assert.match(alarm, /the link was late: p99 1840 µs/);
+  assert.match(alarm, /it was not run/);
+  await page.click("#validity summary");
+  assert.equal(await page.locator("#validity .trial").count(), 9);
+  await page.selectOption("select", { label: "mean of repetitions" });
+  assert.ok((await paths(page, "window")).length >= 3);
+  assert.deepEqual(faults, []);
+});
+
+test("many cells stay usable: filtered by axis, sorted by metric", { skip }, async () => {
+  const { page, faults } = await open(synthetic("matrix"));
+  assert.match(await page.textContent(".told"), /6 of 12 cells shown/);
+  await page.click('.chip:text-is("all")');
+  assert.match(await page.textContent(".told"), /0 of 12 cells shown/);
+  await page.click('.chip:text-is("cubic")');
+  assert.match(await page.textContent(".told"), /4 of 12 cells shown/);
+  const column = () =>
+    page.$$eval("#cells tbody tr td:nth-child(2) span", (all) =>
+      all.map((cell) => Number(cell.textContent)),
+    );
+  await page.click("#cells thead button >> nth=0");
+  const sorted = await column();
+  assert.deepEqual(
+    sorted,
+    [...sorted].sort((a, b) => b - a),
+  );
+  assert.deepEqual(faults, []);
+});
+
+test("nothing is wider than a phone of 360 pixels", { skip }, async () => {
+  const options = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
+  for (const kind of ["quick", "matrix"]) {
+    const { page, faults } = await open(synthetic(kind), options);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 360, `${kind}: ${width} px`);
+    assert.deepEqual(faults, []);
+  }
+});
+
+test("dark and light, by preference and by button", { skip }, async () => {
+  const { page } = await open(synthetic("quick"), { colorScheme: "dark" });
+  const paper = () =>
+    page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const dark = await paper();
+  await page.click(".theme");
+  const light = await paper();
+  assert.equal(light, "rgb(255, 255, 255)");
+  assert.notEqual(dark, light);
+});
