@@ -1,0 +1,53 @@
+//! `suiro doctor` as a user and as a program meets it.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn doctor(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_suiro"));
+    command.arg("doctor").args(arguments).envs(environment.iter().copied());
+    command.output().unwrap()
+}
+
+fn checks(output: &Output) -> Vec<Value> {
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["can_run"], output.status.success(), "{report}");
+    report["checks"].as_array().unwrap().clone()
+}
+
+#[test]
+fn json_tells_each_check_once_with_what_a_program_needs() {
+    let checks = checks(&doctor(&["--json"], &[]));
+    let mut names = BTreeSet::new();
+    for check in &checks {
+        assert!(names.insert(check["name"].as_str().unwrap()), "twice: {check}");
+        assert!(["ok", "limited", "missing"].contains(&check["state"].as_str().unwrap()));
+        assert!(["required", "optional"].contains(&check["need"].as_str().unwrap()));
+        for text in ["group", "purpose", "found"] {
+            assert!(!check[text].as_str().unwrap().is_empty(), "{text}: {check}");
+        }
+        assert!(check["state"] != "ok" || check["mend"].is_null(), "{check}");
+    }
+    for name in ["namespaces", "packet sockets", "tp_btf", "ffmpeg", "clock source"] {
+        assert!(names.contains(name), "{name} is not among {names:?}");
+    }
+}
+
+#[test]
+fn without_ffmpeg_nothing_can_run_and_the_remedy_is_told() {
+    let lost = [("SUIRO_FFMPEG", "/nonexistent/ffmpeg")];
+    let output = doctor(&["--json"], &lost);
+    assert_eq!(output.status.code(), Some(1));
+    let checks = checks(&output);
+    let ffmpeg = checks.iter().find(|check| check["name"] == "ffmpeg").unwrap();
+    assert_eq!((&ffmpeg["state"], &ffmpeg["need"]), (&"missing".into(), &"required".into()));
+    assert!(ffmpeg["mend"].as_str().unwrap().contains("make setup"), "{ffmpeg}");
+
+    let output = doctor(&[], &lost);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("MISSING ffmpeg"), "{text}");
+    assert!(text.contains("`suiro run` cannot work here; it lacks: "), "{text}");
+    assert!(!text.contains('\x1b'), "no colours in a pipe: {text}");
+}
