@@ -34,7 +34,10 @@ pub(crate) fn read(body: &Node<'_>, files: &dyn Files, issues: &mut Vec<Issue>) 
     if issues.len() > before {
         return None;
     }
-    let media = media.into_iter().filter_map(|(name, spec)| Some((name, spec?))).collect();
+    // What nothing serves need not be encoded.
+    let served = |name: &str| endpoints.iter().any(|p| p.endpoint.spec.media() == Some(name));
+    let media = media.into_iter().filter(|(name, _)| served(name));
+    let media = media.filter_map(|(name, spec)| Some((name, spec?))).collect();
     let endpoints = endpoints.into_iter().map(|placed| placed.endpoint).collect();
     let topology = Topology { hosts: wiring?.hosts, links: links? };
     Some(Setup { duration: duration?, topology, media, endpoints, record: record? })
@@ -67,7 +70,9 @@ impl Reader<'_, '_> {
         let duration = self.keep(duration)?;
         if duration.is_zero() || duration > DURATION_MAX {
             let message = format!("a duration of {duration}");
-            self.issues.push(Issue::new(node.span(), message).expected("1 ns to 24 h"));
+            let expected = format!("more than nothing, at most {DURATION_MAX}");
+            self.issues.push(Issue::new(node.span(), message).expected(expected));
+            return None;
         }
         Some(duration)
     }

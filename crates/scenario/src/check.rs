@@ -91,7 +91,7 @@ impl Check<'_, '_> {
                 issues.push(self.issue(placed, key, "port 0".into()).expected("1 to 65535"));
             } else if let Some(other) = taken.insert((host, port), name) {
                 let message = format!("port {port} of host `{host}` is `{other}`'s already");
-                issues.push(self.issue(placed, key, message));
+                issues.push(self.issue(placed, key, message).hint("choose another port or host"));
             }
         }
     }
@@ -161,9 +161,8 @@ impl Check<'_, '_> {
             issues.push(issue.expected("[\"PROGRAM\", \"ARGUMENT\", …]"));
         }
         if let Some(n) = command.command.iter().position(|argument| argument.contains('\0')) {
-            let issue =
-                self.issue(placed, "command", format!("argument {n} holds a null character"));
-            issues.push(issue);
+            let message = format!("argument {n} holds a null character");
+            issues.push(self.issue(placed, "command", message).hint("no program can be given one"));
         }
         if command.ready == Ready::Line(String::new()) {
             let issue = self.issue(placed, "ready", "every line contains nothing".into());

@@ -37,6 +37,7 @@ fn syntax(error: &toml::de::Error) -> Issue {
     match expected {
         Some("literal string") => issue.hint("write texts in quotes: \"20 ms\""),
         Some(expected) => issue.expected(expected),
+        None if message == "duplicate key" => issue.hint("keep one of the two"),
         None => issue,
     }
 }
@@ -143,6 +144,7 @@ fn explain(error: &toml::de::Error, whole: Range<usize>, what: &str, also: &[&st
         }
         (Some("missing field"), [key]) => {
             Issue::new(span, format!("the key `{key}` is missing in {what}"))
+                .hint(format!("add `{key} = …`"))
         }
         _ => mismatch(message, span, what),
     }
@@ -151,7 +153,11 @@ fn explain(error: &toml::de::Error, whole: Range<usize>, what: &str, also: &[&st
 fn mismatch(message: &str, span: Option<Range<usize>>, what: &str) -> Issue {
     let found = ["invalid type: ", "invalid value: ", "invalid length "];
     let Some(rest) = found.iter().find_map(|start| message.strip_prefix(start)) else {
-        return Issue::new(span, message);
+        // The types of other crates say what is wrong, then what would be right.
+        return match message.split_once("; ") {
+            Some((message, hint)) => Issue::new(span, message).hint(hint),
+            None => Issue::new(span, message),
+        };
     };
     match rest.split_once(", expected ") {
         Some((found, expected)) => {

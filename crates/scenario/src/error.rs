@@ -198,7 +198,11 @@ pub(crate) fn did_you_mean<'a>(
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<String> {
     let lower = name.to_lowercase();
-    let likeness = |candidate: &str| strsim::jaro_winkler(&lower, &candidate.to_lowercase());
+    let likeness = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        let slip = strsim::osa_distance(&lower, &candidate) <= 1 && candidate.len() > 2;
+        strsim::jaro_winkler(&lower, &candidate).max(if slip { 0.9 } else { 0.0 })
+    };
     known
         .into_iter()
         .map(|candidate| (likeness(candidate), candidate))
@@ -217,6 +221,8 @@ mod tests {
         assert_eq!(did_you_mean("delai", known).as_deref(), Some("did you mean `delay`?"));
         assert_eq!(did_you_mean("Queue", known).as_deref(), Some("did you mean `queue`?"));
         assert_eq!(did_you_mean("loss", known), None);
+        assert_eq!(did_you_mean("tpc", ["tcp"]).as_deref(), Some("did you mean `tcp`?"));
+        assert_eq!(did_you_mean("b", ["a"]), None);
     }
 
     #[test]

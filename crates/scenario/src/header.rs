@@ -239,7 +239,9 @@ fn check_quick(cells: &Node<'_>, issues: &mut Vec<Issue>) {
                 let span = key_place(cells, &["quick", key, name]);
                 let message = format!("[{key}] has no `{name}` that [quick] could change");
                 let known: Vec<&str> = known().collect();
-                issues.push(Issue::new(span, message).instead(name, known));
+                let mut issue = Issue::new(span, message).instead(name, known);
+                issue.hint = issue.hint.or_else(|| Some(format!("add `{name}` to [{key}]")));
+                issues.push(issue);
             }
         }
     }

@@ -1,4 +1,45 @@
 //! Scenarios: strict TOML, expanded into a plan of trials.
+//!
+//! ```
+//! use suiro_scenario::{Overrides, Scenario};
+//! let scenario = Scenario::load("quick")?;
+//! let plan = scenario.plan(&Overrides { set: vec!["tcp=reno".into()], ..Overrides::default() })?;
+//! assert_eq!(plan.trials[0].planned.folder, "trials/tcp=reno/1");
+//! # Ok::<(), suiro_scenario::ScenarioError>(())
+//! ```
+//!
+//! # A scenario file
+//!
+//! | section | what it holds |
+//! |---|---|
+//! | `name`, `title`, `description`, `study` | What it is. `study` names the published study that it repeats. |
+//! | `duration`, `repetitions`, `seed`, `jobs` | How long each trial measures, how often, from which chance, how many at once. |
+//! | `[parameters]` | Named values. `"$name"` below stands for the value, `"${name}"` inside a longer text for its text, `"$$name"` for itself. |
+//! | `[matrix]` | Axes, each a list of values; every combination is a cell. A value is a text, a number, or `{ label = "…", value = … }` with a value of any type. Referred to like parameters. |
+//! | `[quick]` | What `--quick` changes: `duration`, `repetitions`, `parameters`, `matrix`. |
+//! | `[topology]` | `shape = "dumbbell"` (`servers`, `clients`, `link`), `"chain"` (`links`) or `"explicit"` (`hosts`, `cables`); `mtu`. |
+//! | `[links.NAME]` | What a link does to packets: [`suiro_link::LinkSpec`]. |
+//! | `[media.NAME]` | A video, its ladder and its packaging: [`suiro_media::MediaSpec`]. |
+//! | `[endpoints.NAME]` | A process: `kind`, `host`, `start`, and the keys of its kind: [`Origin`], [`Player`], [`Command`]. |
+//! | `[record]` | What is recorded: [`RecordOptions`]. |
+//!
+//! References are replaced in `duration`, `[topology]`, `[links]`, `[media]`, `[endpoints]` and
+//! `[record]`. They are replaced before anything is read as a type, so `"$clients"` may be a number
+//! and `links.access = "$condition"` a whole table. Unknown keys, unknown names and parameters that
+//! nothing refers to are refused.
+//!
+//! # Chance
+//!
+//! A trial's seed derives from the run's seed and the repetition only. All cells of a repetition
+//! meet the same chance, so that their differences come from what the axes change (a comparison in
+//! pairs); repetitions are independent.
+//!
+//! # How errors keep their place
+//!
+//! Overrides are put into the text; the text is parsed once into a tree whose values know their
+//! bytes; references are replaced in that tree; each section is read from it into its type. So every
+//! error of a type still knows the bytes that it is about, and `Source` knows the line of the
+//! file that these bytes came from.
 
 mod cell;
 mod check;
@@ -26,6 +67,6 @@ pub use files::{Disk, Files, NoFiles};
 pub use job::{Job, Peer};
 pub use overrides::Overrides;
 pub use plan::{Plan, TRIALS_MAX, Trial};
-pub use scenario::{Scenario, parse};
+pub use scenario::{Scenario, built_in, parse};
 pub use schema::schema;
 pub use setup::{Link, RecordOptions, Setup, Topology};

@@ -7,7 +7,7 @@ use suiro_units::{Duration, Seed};
 use toml::de::DeValue;
 
 use crate::document::{self, Node, entries, entry, words};
-use crate::error::{Problem, did_you_mean, listed};
+use crate::error::{Problem, ScenarioError, did_you_mean, listed};
 use crate::header::{BODY, CELLS, HEADER};
 use crate::source::Source;
 
@@ -43,19 +43,17 @@ impl Overrides {
     /// Puts every change into the text; tells those that cannot be.
     pub(crate) fn apply(&self, source: &mut Source) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let quick = if self.quick { quick(source) } else { Ok(Vec::new()) };
-        for change in quick.unwrap_or_else(|problem| {
-            problems.push(problem);
-            Vec::new()
-        }) {
-            problems.extend(put(source, &change).err());
+        let mut try_to = |change: &dyn Fn(&mut Source) -> Result<(), ScenarioError>| {
+            problems.extend(change(source).err().into_iter().flat_map(|error| error.problems));
+        };
+        if self.quick {
+            try_to(&|source| quick(source)?.iter().try_for_each(|change| put(source, change)));
         }
         for change in self.options() {
-            problems.extend(put(source, &change).err());
+            try_to(&|source| put(source, &change));
         }
         for set in &self.set {
-            let done = understand(source, set).and_then(|change| put(source, &change));
-            problems.extend(done.err());
+            try_to(&|source| put(source, &understand(source, set)?));
         }
         problems
     }
@@ -83,13 +81,13 @@ fn tree(source: &Source) -> Node<'_> {
 }
 
 /// What `[quick]` changes.
-fn quick(source: &Source) -> Result<Vec<Change>, Problem> {
+fn quick(source: &Source) -> Result<Vec<Change>, ScenarioError> {
     let root = tree(source);
     let Some(quick) = entry(&root, "quick") else {
         let problem = Problem::of("--quick", "the scenario has no short form");
         let hint =
             "add [quick] with duration, repetitions, parameters or matrix; or give --duration";
-        return Err(problem.hint(Some(hint.into())));
+        return Err(problem.hint(Some(hint.into())).into());
     };
     let change = |path: &[&str], value: &Node<'_>| Change {
         by: "--quick".into(),
@@ -109,43 +107,46 @@ fn quick(source: &Source) -> Result<Vec<Change>, Problem> {
 }
 
 /// What a `--set` means for this scenario.
-fn understand(source: &Source, set: &str) -> Result<Change, Problem> {
+fn understand(source: &Source, set: &str) -> Result<Change, ScenarioError> {
     let by = format!("--set {set}");
     let Some((path, value)) = set.split_once('=') else {
         let problem = Problem::of(by, "no `=` between a path and a value");
-        return Err(problem.hint(Some("--set tcp=reno, --set links.access.delay=\"5 ms\"".into())));
+        let hint = "write --set tcp=reno, or --set \"links.access.delay=5 ms\"";
+        return Err(problem.hint(Some(hint.into())).into());
     };
     let root = tree(source);
     let (path, value) = (path.trim(), value.trim());
-    let steps: Vec<&str> = path.split('.').collect();
-    let is_axis = |name: &str| entry(&root, "matrix").and_then(|axes| entry(axes, name)).is_some();
-    let is_parameter =
-        |name: &str| entry(&root, "parameters").and_then(|all| entry(all, name)).is_some();
-    let full: Vec<&str> = match steps.as_slice() {
-        [name] if is_parameter(name) => vec!["parameters", name],
-        [name] | ["matrix", name] if is_axis(name) => {
-            let value =
-                fixed(&root, source, name, value).map_err(|(message, expected, hint)| {
-                    let mut problem = Problem::of(by.clone(), message).hint(hint);
-                    problem.expected = expected;
-                    problem
-                })?;
-            let path = vec!["matrix".to_owned(), (*name).to_owned()];
-            return Ok(Change { by, path, value });
-        }
-        [first, ..] if known(&root, steps.len() == 1).any(|known| known == *first) => steps,
-        [first, ..] => {
-            let problem = Problem::of(by, format!("nothing is named `{first}`"));
-            let names = || known(&root, path == *first);
-            let mut problem = problem.hint(did_you_mean(first, names()));
-            problem.expected = listed(names());
-            return Err(problem);
-        }
-        [] => unreachable!("a split gives at least one piece"),
+    let mut steps: Vec<&str> = path.split('.').collect();
+    let is_in = |section: &str, name: &str| {
+        entry(&root, section).and_then(|section| entry(section, name)).is_some()
     };
-    let existing = full.iter().try_fold(&root, |node, step| entry(node, step));
+    if let [name] = steps[..] {
+        let section = ["parameters", "matrix"].into_iter().find(|section| is_in(section, name));
+        steps.splice(0..0, section);
+    }
+    if let ["matrix", name] = steps[..]
+        && is_in("matrix", name)
+    {
+        let value = fixed(&root, source, name, value)
+            .map_err(|(message, labels)| unknown(&by, message, value, &labels))?;
+        return Ok(Change { by, path: vec!["matrix".into(), name.into()], value });
+    }
+    let names: Vec<&str> = known(&root, steps.len() == 1).collect();
+    if !names.contains(&steps[0]) {
+        let message = format!("nothing is named `{}`", steps[0]);
+        return Err(unknown(&by, message, steps[0], &names));
+    }
+    let existing = steps.iter().try_fold(&root, |node, step| entry(node, step));
     let value = literal(value, existing.map(|node| node.get_ref()));
-    Ok(Change { by, path: full.into_iter().map(str::to_owned).collect(), value })
+    Ok(Change { by, path: steps.into_iter().map(str::to_owned).collect(), value })
+}
+
+/// The error of a name that is not one of those known.
+fn unknown(by: &str, message: String, name: &str, known: &[impl AsRef<str>]) -> ScenarioError {
+    let names = || known.iter().map(AsRef::as_ref);
+    let mut problem = Problem::of(by, message).hint(did_you_mean(name, names()));
+    problem.expected = listed(names());
+    problem.into()
 }
 
 /// Names that a path may begin with; `alone` if it is nothing but that name.
@@ -155,13 +156,14 @@ fn known<'a>(root: &'a Node<'_>, alone: bool) -> impl Iterator<Item = &'a str> {
     short.chain(HEADER).chain(BODY).chain(CELLS)
 }
 
-/// An axis with one value only: one of its own by label or, where all are plain, a new one.
+/// An axis with one value only: one of its own by label or, where all are plain, a new one. The
+/// error: what is wrong, and the labels there are.
 fn fixed(
     root: &Node<'_>,
     source: &Source,
     axis: &str,
     value: &str,
-) -> Result<String, (String, Option<String>, Option<String>)> {
+) -> Result<String, (String, Vec<String>)> {
     let points = entry(root, "matrix").and_then(|axes| entry(axes, axis));
     let points = points.and_then(|points| points.get_ref().as_array());
     let points: Vec<&Node<'_>> = points.into_iter().flat_map(|points| points.iter()).collect();
@@ -177,13 +179,8 @@ fn fixed(
         let kind = points.first().map(|point| point.get_ref());
         return Ok(format!("[{}]", literal(value, kind)));
     }
-    let labels: Vec<String> = points.iter().map(|point| label(point)).collect();
-    let labels = || labels.iter().map(String::as_str);
-    Err((
-        format!("the axis `{axis}` has no value `{bare}`"),
-        listed(labels()),
-        did_you_mean(&bare, labels()),
-    ))
+    let labels = points.iter().map(|point| label(point)).collect();
+    Err((format!("the axis `{axis}` has no value `{bare}`"), labels))
 }
 
 fn unquoted(value: &str) -> String {
@@ -216,8 +213,8 @@ fn quote(text: &str) -> String {
 }
 
 /// Puts one change into the text.
-fn put(source: &mut Source, change: &Change) -> Result<(), Problem> {
-    let refuse = |message: String| Problem::of(change.by.clone(), message);
+fn put(source: &mut Source, change: &Change) -> Result<(), ScenarioError> {
+    let refuse = |message: String| ScenarioError::from(Problem::of(change.by.clone(), message));
     let edits = edits(source.text(), &change.path, &change.value).map_err(refuse)?;
     for (at, new) in edits {
         let mut tried = source.clone();
@@ -259,7 +256,7 @@ fn edits(text: &str, path: &[String], value: &str) -> Result<Vec<TextEdit>, Stri
     // A section's place is its header; that of dotted keys, the key.
     let inline = match node.get_ref() {
         DeValue::Table(_) => text[node.span()].starts_with('{'),
-        DeValue::Array(array) => array.get(0).is_none_or(|first| first.span() != node.span()),
+        DeValue::Array(array) => array.first().is_none_or(|first| first.span() != node.span()),
         _ => true,
     };
     if inline {
@@ -327,7 +324,7 @@ mod tests {
         let problems = Overrides { set, ..Default::default() }.apply(&mut source);
         match problems.first() {
             Some(problem) => Err(problem.to_string()),
-            None => Ok(source.into_text()),
+            None => Ok(source.text().to_owned()),
         }
     }
 

@@ -58,7 +58,7 @@ type Combination = Vec<usize>;
 
 /// Expands a text into its plan.
 pub(crate) fn expand(
-    source: Source,
+    source: &Source,
     overrides: &Overrides,
     files: &dyn Files,
 ) -> Result<Plan, ScenarioError> {
@@ -67,7 +67,7 @@ pub(crate) fn expand(
     let parts = header::read(&root, &mut issues);
     let kept = match selected(&parts.axes, &overrides.only) {
         Ok(kept) => kept,
-        Err(problem) => return Err(with(problem, source.error(issues))),
+        Err(error) => return Err(both(error, source.error(issues))),
     };
     let repetitions = parts.header.as_ref().map_or(1, |header| header.repetitions);
     if let Err(issue) = bounded(&parts.axes, repetitions, &root) {
@@ -78,7 +78,7 @@ pub(crate) fn expand(
         unused(&parts, &mut issues);
     }
     let combinations = combinations(&kept);
-    let setups = setups(&source, &parts, &combinations, files, &mut issues);
+    let setups = setups(source, &parts, &combinations, files, &mut issues);
     let Some(header) = parts.header.filter(|_| issues.is_empty()) else {
         return Err(source.error(issues));
     };
@@ -102,32 +102,33 @@ pub(crate) fn expand(
     })
 }
 
-/// A problem of the command line, before those of the text.
-fn with(problem: Problem, rest: ScenarioError) -> ScenarioError {
-    let problems = [vec![problem], rest.problems].concat();
-    ScenarioError { problems, more: rest.more }
+/// What is wrong on the command line, then what is wrong in the text.
+fn both(mut first: ScenarioError, second: ScenarioError) -> ScenarioError {
+    first.problems.extend(second.problems);
+    ScenarioError { problems: first.problems, more: first.more + second.more }
 }
 
 /// The points of each axis that `--only` keeps.
-fn selected(axes: &[header::Axis<'_>], only: &[String]) -> Result<Vec<Vec<usize>>, Problem> {
+fn selected(axes: &[header::Axis<'_>], only: &[String]) -> Result<Vec<Vec<usize>>, ScenarioError> {
     let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for item in only {
         let refuse = |message: String| Problem::of(format!("--only {item}"), message);
         let Some((name, label)) = item.split_once('=') else {
-            return Err(refuse("no `=` between an axis and a value".into()));
+            let problem = refuse("no `=` between an axis and a value".into());
+            return Err(problem.hint(Some("write --only tcp=reno,tcp=cubic".into())).into());
         };
         let (name, label) = (name.trim(), label.trim());
         let names = || axes.iter().map(|axis| axis.name.as_str());
         let Some(axis) = axes.iter().find(|axis| axis.name == name) else {
             let mut problem = refuse(format!("the matrix has no axis `{name}`"));
             problem.expected = listed(names());
-            return Err(problem.hint(did_you_mean(name, names())));
+            return Err(problem.hint(did_you_mean(name, names())).into());
         };
         let labels = || axis.points.iter().map(|point| point.label.as_str());
         if !labels().any(|known| known == label) {
             let mut problem = refuse(format!("the axis `{name}` has no value `{label}`"));
             problem.expected = listed(labels());
-            return Err(problem.hint(did_you_mean(label, labels())));
+            return Err(problem.hint(did_you_mean(label, labels())).into());
         }
         wanted.entry(name).or_default().insert(label);
     }
@@ -218,7 +219,8 @@ fn explained(issue: Issue, uses: &[Use], source: &Source) -> Issue {
     let Some(span) = issue.span.clone() else { return issue };
     uses.iter().filter(|used| used.at == span).fold(issue, |issue, used| {
         let line = source.line(used.defined.start);
-        issue.note(format!("`{}` is `{}` by line {line}", used.name, used.value))
+        let from = source.set_by(&used.defined).map_or(format!("line {line}"), str::to_owned);
+        issue.note(format!("`${}` is `{}`, from {from}", used.name, used.value))
     })
 }
 

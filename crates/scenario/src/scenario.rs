@@ -23,19 +23,27 @@ pub struct Scenario {
     pub name: String,
     /// One line on what it shows; empty if the text lacks it.
     pub title: String,
-    /// Where the text comes from, as errors call it: a path, or `NAME.toml` of a built-in one.
-    pub file: String,
-    /// The text.
-    pub text: String,
+    file: String,
+    text: String,
+}
+
+/// The scenarios that come with suiro.
+pub fn built_in() -> Vec<Scenario> {
+    let parse = |(name, text): &(&str, &str)| {
+        parse(text, &format!("{name}.toml")).expect("built-in scenarios are TOML: tested")
+    };
+    BUILT_IN.iter().map(parse).collect()
 }
 
 impl Scenario {
-    /// The scenarios that come with suiro.
-    pub fn built_in() -> Vec<Self> {
-        let parse = |(name, text): &(&str, &str)| {
-            parse(text, &format!("{name}.toml")).expect("built-in scenarios are TOML: tested")
-        };
-        BUILT_IN.iter().map(parse).collect()
+    /// Where it comes from, as errors call it: a path, or `NAME.toml` of a built-in one.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Its text, as written.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Loads a built-in scenario by name, or a file: what holds a `/` or ends in `.toml`.
@@ -87,7 +95,7 @@ impl Scenario {
     ) -> Result<Plan, ScenarioError> {
         let mut source = Source::new(&self.file, &self.text);
         let mut problems = overrides.apply(&mut source);
-        match expand(source, overrides, files) {
+        match expand(&source, overrides, files) {
             Ok(plan) if problems.is_empty() => Ok(plan),
             Ok(_) => Err(ScenarioError { problems, more: 0 }),
             Err(error) => {
@@ -145,7 +153,7 @@ mod tests {
 
     #[test]
     fn built_in_scenarios_can_be_planned() {
-        for scenario in Scenario::built_in() {
+        for scenario in built_in() {
             assert_eq!(format!("{}.toml", scenario.name), scenario.file);
             let plan = scenario.plan(&Overrides::default());
             assert!(!plan.unwrap_or_else(|error| panic!("{error}")).trials.is_empty());

@@ -39,6 +39,7 @@ pub fn schema() -> Value {
     let properties = object(&mut root, "properties");
     properties.extend(body);
     properties.extend(cells());
+    root.values_mut().chain(definitions.values_mut()).for_each(without_null);
     let required = root["required"].as_array_mut().expect("a header has keys that it needs");
     required.extend(["duration", "topology", "endpoints"].map(Value::from));
     root.insert("$defs".into(), definitions.into());
@@ -62,8 +63,8 @@ fn object<'m>(map: &'m mut Map<String, Value>, key: &str) -> &'m mut Map<String,
     entry.as_object_mut().expect("it is only ever made an object")
 }
 
-fn named(description: &str, of: Value) -> Value {
-    json!({ "description": description, "type": "object", "additionalProperties": of })
+fn named(description: &str, of: impl Into<Value>) -> Value {
+    json!({ "description": description, "type": "object", "additionalProperties": of.into() })
 }
 
 fn duration(generator: &mut SchemaGenerator) -> Value {
@@ -150,6 +151,24 @@ fn cells() -> Map<String, Value> {
         .map(|(key, schema)| (key.to_owned(), schema))
         .into_iter()
         .collect()
+}
+
+/// TOML has no null: what may be absent is absent.
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            map.retain(|key, value| key != "default" || !value.is_null());
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|one| one != "null");
+            }
+            if let Some(Value::Array(choices)) = map.get_mut("anyOf") {
+                choices.retain(|one| one.get("type") != Some(&json!("null")));
+            }
+            map.values_mut().for_each(without_null);
+        }
+        Value::Array(all) => all.iter_mut().for_each(without_null),
+        _ => {}
+    }
 }
 
 /// Lets a reference stand in the place of every value below.

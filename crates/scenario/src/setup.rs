@@ -17,7 +17,7 @@ pub struct Setup {
     pub duration: Duration,
     /// Hosts and the links between them.
     pub topology: Topology,
-    /// The media that endpoints serve, by name.
+    /// The media that endpoints refer to, by name.
     pub media: BTreeMap<String, MediaSpec>,
     /// The endpoints in the order of their start.
     pub endpoints: Vec<Endpoint>,

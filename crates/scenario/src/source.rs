@@ -36,10 +36,6 @@ impl Source {
         &self.text
     }
 
-    pub fn into_text(self) -> String {
-        self.text
-    }
-
     /// Puts `new` where `at` was, on behalf of `by`.
     pub fn replace(&mut self, at: Range<usize>, new: &str, by: &str) {
         let mut hidden_lines = newlines(&self.text[at.clone()]) - newlines(new);
@@ -79,12 +75,16 @@ impl Source {
         ScenarioError { problems, more }
     }
 
+    /// The override that put in what stands at `span`, if one did.
+    pub fn set_by(&self, span: &Range<usize>) -> Option<&str> {
+        let touches = |edit: &&Edit| span.start < edit.at.end && edit.at.start < span.end;
+        self.edits.iter().find(touches).map(|edit| edit.by.as_str())
+    }
+
     fn problem(&self, issue: Issue) -> Problem {
         let Issue { span, message, expected, mut notes, hint } = issue;
-        if let Some(span) = &span {
-            let touches = |edit: &&Edit| span.start < edit.at.end && edit.at.start < span.end;
-            notes.extend(self.edits.iter().filter(touches).map(|e| format!("set by {}", e.by)));
-        }
+        let by = span.as_ref().and_then(|span| self.set_by(span));
+        notes.extend(by.map(|by| format!("set by {by}")));
         let place = span.map(|span| self.place(span));
         Problem { file: self.file.clone(), place, message, expected, notes, hint }
     }

@@ -216,7 +216,8 @@ impl Explicit {
                 );
             }
             if !seen.insert(host) {
-                issues.push(Issue::new(place(), format!("the host `{host}` is listed twice")));
+                let issue = Issue::new(place(), format!("the host `{host}` is listed twice"));
+                issues.push(issue.hint("every host has a name of its own"));
             }
         }
     }
@@ -236,7 +237,8 @@ impl Explicit {
             }
             let place = || document::place(topology, &["cables", &n]);
             if from == to {
-                issues.push(Issue::new(place(), format!("a cable from `{from}` to itself")));
+                let issue = Issue::new(place(), format!("a cable from `{from}` to itself"));
+                issues.push(issue.expected("two hosts"));
             }
             if !seen.insert((from.min(to), from.max(to))) {
                 let message = format!("a second cable between `{from}` and `{to}`");
@@ -246,7 +248,7 @@ impl Explicit {
         if known && let Some(island) = self.island() {
             let place = document::place(topology, &["cables"]);
             let message = format!("no cable leads from `{}` to `{island}`", self.hosts[0]);
-            issues.push(Issue::new(place, message));
+            issues.push(Issue::new(place, message).hint(format!("add a cable to `{island}`")));
         }
     }
 

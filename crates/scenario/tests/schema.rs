@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use suiro_scenario::{Scenario, schema};
+use suiro_scenario::{Scenario, built_in, schema};
 
 fn committed() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/schema.json")
@@ -25,16 +25,16 @@ fn the_committed_schema_is_up_to_date() {
 #[test]
 fn built_in_scenarios_conform() {
     let schema = schema();
-    for scenario in Scenario::built_in() {
-        let value: Value = toml::from_str(&scenario.text).unwrap();
-        conforms(&schema, &schema, &value).unwrap_or_else(|e| panic!("{}{e}", scenario.file));
+    for scenario in built_in() {
+        let value: Value = toml::from_str(scenario.text()).unwrap();
+        conforms(&schema, &schema, &value).unwrap_or_else(|e| panic!("{}{e}", scenario.file()));
     }
 }
 
 #[test]
 fn what_is_wrong_does_not_conform() {
     let schema = schema();
-    let quick = Scenario::load("quick").unwrap().text;
+    let quick = Scenario::load("quick").unwrap().text().to_owned();
     for (good, bad) in [
         ("jobs = 2", "jbos = 2"),
         ("delay = \"20 ms\"", "delay = 20"),

@@ -1,0 +1,218 @@
+//! Properties of the expansion, and what the command line changes.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use suiro_scenario::{NoFiles, Overrides, Plan, Scenario, ScenarioError, built_in, parse};
+use suiro_units::{Duration, Seed};
+
+const BODY: &str = r#"
+[topology]
+shape = "dumbbell"
+link = "access"
+
+[links.access]
+delay = "20 ms"
+down.rate = "8 Mbit/s"
+up.rate = "8 Mbit/s"
+
+[endpoints.ping]
+kind = "command"
+host = "client"
+"#;
+
+/// A scenario with these axes, each as many values as it says.
+fn scenario(sizes: &[usize], repetitions: u32) -> Scenario {
+    let mut text =
+        format!("name = \"x\"\ntitle = \"x\"\nduration = \"1 s\"\nrepetitions = {repetitions}\n");
+    text.push_str("[matrix]\n");
+    for (axis, size) in sizes.iter().enumerate() {
+        let values: Vec<String> = (0..*size).map(|value| format!("\"v {value}\"")).collect();
+        text.push_str(&format!("a{axis} = [{}]\n", values.join(", ")));
+    }
+    let names: Vec<String> = (0..sizes.len()).map(|axis| format!("\"$a{axis}\"")).collect();
+    text.push_str(&format!("{BODY}command = [\"true\", {}]\n", names.join(", ")));
+    parse(&text, "x.toml").unwrap()
+}
+
+fn plan(scenario: &Scenario, overrides: &Overrides) -> Plan {
+    scenario.plan_with(overrides, &NoFiles).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn refused(scenario: &Scenario, overrides: &Overrides) -> ScenarioError {
+    scenario.plan_with(overrides, &NoFiles).expect_err("this cannot be run")
+}
+
+fn set(what: &[&str]) -> Overrides {
+    Overrides { set: what.iter().map(|&s| s.to_owned()).collect(), ..Overrides::default() }
+}
+
+fn only(what: &[&str]) -> Overrides {
+    Overrides { only: what.iter().map(|&s| s.to_owned()).collect(), ..Overrides::default() }
+}
+
+proptest! {
+    #[test]
+    fn trials_are_the_product(sizes in prop::collection::vec(1usize..4, 0..4), repetitions in 1u32..4) {
+        let plan = plan(&scenario(&sizes, repetitions), &Overrides::default());
+        prop_assert_eq!(plan.trials.len(), sizes.iter().product::<usize>() * repetitions as usize);
+        let folders: BTreeSet<&str> = plan.trials.iter().map(|t| t.planned.folder.as_str()).collect();
+        prop_assert_eq!(folders.len(), plan.trials.len());
+    }
+
+    #[test]
+    fn only_keeps_trials_as_they_were(
+        sizes in prop::collection::vec(1usize..4, 1..4), axis in 0usize..3, value in 0usize..3,
+    ) {
+        let axis = axis % sizes.len();
+        let label = format!("v {}", value % sizes[axis]);
+        let scenario = scenario(&sizes, 2);
+        let all = plan(&scenario, &Overrides::default());
+        let kept = plan(&scenario, &only(&[&format!("a{axis}={label}")]));
+        let expected: Vec<_> =
+            all.trials.into_iter().filter(|t| t.planned.cell[&format!("a{axis}")] == label).collect();
+        prop_assert_eq!(kept.trials, expected);
+    }
+
+    #[test]
+    fn one_repetition_has_one_seed(sizes in prop::collection::vec(1usize..4, 0..3), seed in any::<u32>()) {
+        let overrides = Overrides { seed: Some(Seed(seed.into())), ..Overrides::default() };
+        let plan = plan(&scenario(&sizes, 3), &overrides);
+        let seeds: BTreeSet<(u32, Seed)> =
+            plan.trials.iter().map(|t| (t.planned.repetition, t.planned.seed)).collect();
+        prop_assert_eq!(seeds.len(), 3);
+        prop_assert_eq!(seeds.iter().map(|(_, seed)| seed).collect::<BTreeSet<_>>().len(), 3);
+    }
+
+    #[test]
+    fn no_text_is_a_panic(text in "(\\PC|\\n){0,200}") {
+        let _ = parse(&text, "x").map(|s| s.plan_with(&Overrides::default(), &NoFiles));
+    }
+
+    #[test]
+    fn no_damage_is_a_panic(at in 0usize..4000, cut in 0usize..40, put in "(\\PC|\\n){0,6}") {
+        for scenario in built_in() {
+            let floor = |at: usize| scenario.text().floor_char_boundary(at % scenario.text().len());
+            let (start, end) = (floor(at), floor(at).max(floor(at + cut)));
+            let mut text = scenario.text().to_owned();
+            text.replace_range(start..end, &put);
+            let _ = parse(&text, "x").map(|s| s.plan_with(&Overrides::default(), &NoFiles));
+        }
+    }
+
+    #[test]
+    fn no_override_is_a_panic(path in "[a-z.0-9\"= \\[\\]$]{0,30}", value in "\\PC{0,20}") {
+        for scenario in built_in() {
+            let _ = scenario.plan_with(&set(&[&format!("{path}={value}")]), &NoFiles);
+        }
+    }
+}
+
+#[test]
+fn cells_run_through_the_last_axis_first_and_repetitions_last() {
+    let plan = plan(&scenario(&[2, 2], 2), &Overrides::default());
+    let folders: Vec<&str> = plan.trials.iter().map(|t| t.planned.folder.as_str()).collect();
+    let expected = [
+        "trials/a0=v-0,a1=v-0/1",
+        "trials/a0=v-0,a1=v-1/1",
+        "trials/a0=v-1,a1=v-0/1",
+        "trials/a0=v-1,a1=v-1/1",
+        "trials/a0=v-0,a1=v-0/2",
+        "trials/a0=v-0,a1=v-1/2",
+        "trials/a0=v-1,a1=v-0/2",
+        "trials/a0=v-1,a1=v-1/2",
+    ];
+    assert_eq!(folders, expected);
+}
+
+#[test]
+fn a_plan_without_a_matrix_has_one_cell() {
+    let plan = plan(&scenario(&[], 1), &Overrides::default());
+    assert_eq!(plan.trials[0].planned.folder, "trials/all/1");
+    assert!(plan.trials[0].planned.cell.is_empty() && plan.axes.is_empty());
+}
+
+#[test]
+fn folders_are_safe_short_and_apart() {
+    let long = "long-".repeat(12);
+    let text = scenario(&[1, 1, 1], 1).text().to_owned();
+    let text = text.replace("a0 = [\"v 0\"]", "a0 = [\"a/b\", \"a b\", \"..\", \"é\"]");
+    let text = text.replace("a1 = [\"v 0\"]", &format!("a1 = [\"{long}x\", \"{long}y\"]"));
+    let text = text.replace("a2 = [\"v 0\"]", &format!("a2 = [\"{long}x\", \"{long}y\"]"));
+    let plan = plan(&parse(&text, "x.toml").unwrap(), &Overrides::default());
+    let folders: BTreeSet<&str> = plan.trials.iter().map(|t| t.planned.folder.as_str()).collect();
+    assert_eq!(folders.len(), 16);
+    for folder in folders {
+        let parts: Vec<&str> = folder.split('/').collect();
+        assert!(parts.len() == 3 && parts[1].len() <= 120, "{folder}");
+        assert!(folder.chars().all(|c| c.is_ascii_graphic()), "{folder}");
+    }
+}
+
+#[test]
+fn overrides_are_in_the_text_and_the_text_gives_the_same_plan() {
+    let overrides = Overrides {
+        set: vec!["tcp=reno".into(), "abr=bola".into(), "links.access.delay=5 ms".into()],
+        duration: Some(Duration::from_secs(7)),
+        repetitions: Some(3),
+        seed: Some(Seed(9)),
+        ..Overrides::default()
+    };
+    let first = plan(&Scenario::load("quick").unwrap(), &overrides);
+    assert_eq!(first.trials.len(), 3);
+    assert_eq!(first.trials[0].setup.duration, Duration::from_secs(7));
+    let again = plan(&parse(&first.text, "quick.toml").unwrap(), &Overrides::default());
+    assert_eq!(again, first);
+}
+
+#[test]
+fn quick_takes_the_short_form_and_options_win_over_it() {
+    let scenario = Scenario::load("quick").unwrap();
+    let quick = Overrides { quick: true, ..Overrides::default() };
+    assert_eq!(plan(&scenario, &quick).trials[0].setup.duration, Duration::from_secs(20));
+    let both = Overrides { duration: Some(Duration::from_secs(3)), ..quick.clone() };
+    assert_eq!(plan(&scenario, &both).trials[0].setup.duration, Duration::from_secs(3));
+    let error = refused(&Scenario::load("ping").unwrap(), &quick).to_string();
+    assert!(error.starts_with("--quick: the scenario has no short form"), "{error}");
+}
+
+#[test]
+fn repetitions_of_a_cell_share_its_setup() {
+    let plan = plan(&scenario(&[2], 2), &Overrides::default());
+    assert!(std::sync::Arc::ptr_eq(&plan.trials[0].setup, &plan.trials[2].setup));
+    assert_ne!(plan.trials[0].setup, plan.trials[1].setup);
+}
+
+#[test]
+fn setups_survive_json() {
+    for scenario in built_in() {
+        for trial in plan(&scenario, &Overrides::default()).trials {
+            let json = serde_json::to_string(&*trial.setup).unwrap();
+            assert_eq!(serde_json::from_str::<suiro_scenario::Setup>(&json).unwrap(), *trial.setup);
+        }
+    }
+}
+
+#[test]
+fn command_line_errors() {
+    let quick = Scenario::load("quick").unwrap();
+    let told = [
+        set(&["tpc=reno"]),
+        set(&["tcp"]),
+        set(&["abr=bolla"]),
+        set(&["links.access.delay=5"]),
+        set(&["links.access.dealy=5 ms"]),
+        set(&["endpoints.player=5"]),
+        only(&["tpc=reno"]),
+        only(&["tcp=ren"]),
+        only(&["reno"]),
+        Overrides { duration: Some(Duration::ZERO), ..Overrides::default() },
+        Overrides { repetitions: Some(0), ..Overrides::default() },
+    ]
+    .map(|overrides| refused(&quick, &overrides).to_string());
+    insta::assert_snapshot!(told.join("\n--------\n"));
+    let told = Scenario::load("qiuck").unwrap_err().to_string()
+        + "\n--------\n"
+        + &Scenario::load("./nowhere.toml").unwrap_err().to_string();
+    insta::assert_snapshot!(told);
+}
