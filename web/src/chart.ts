@@ -25,6 +25,8 @@ export interface Band {
   to: number;
   /** Which of several cells it belongs to: bands of different cells bear marks at different heights. */
   lane: number;
+  /** Only the mark, no shade: with many cells shades would hide the lines. */
+  faint: boolean;
 }
 
 /** What to draw. */
@@ -146,10 +148,8 @@ function shade(band: Band, chart: Chart): SVGRectElement[] {
   const { top, bottom } = chart;
   const fill = `fill:${band.colour}`;
   const mark = { x, width, y: top + band.lane * 4, height: 3, style: fill };
-  return [
-    s("rect", { x, width, y: top, height: bottom - top, style: `${fill};fill-opacity:.13` }),
-    s("rect", mark),
-  ];
+  const whole = { x, width, y: top, height: bottom - top, style: `${fill};fill-opacity:.13` };
+  return band.faint ? [s("rect", mark)] : [s("rect", whole), s("rect", mark)];
 }
 
 function trace(line: Line, chart: Chart, spec: Spec): SVGPathElement {
@@ -157,10 +157,10 @@ function trace(line: Line, chart: Chart, spec: Spec): SVGPathElement {
   const pixels = chart.px(line.bin_s) - chart.px(0);
   const cells = new Set(spec.lines.map((other) => other.colour + other.dash)).size;
   const bar = Math.max(1.2, Math.min(6, (pixels * 0.8) / cells));
-  const width = { line: 1.6, step: 1.9, context: 1, bound: 2.5, bar }[line.style];
+  const width = { line: 1.6, step: 1.9, context: 1, bound: 5, bar }[line.style];
   const style =
     line.style === "bound"
-      ? `stroke:var(--bound);stroke-width:${width};stroke-opacity:.75`
+      ? `stroke:var(--bound);stroke-width:${width};stroke-opacity:.4`
       : `stroke:${line.colour};stroke-width:${width};stroke-opacity:${opacity * (line.style === "context" ? 0.5 : 1)}`;
   const dash = line.style === "bar" || line.style === "bound" ? "" : line.dash;
   return s("path", {

@@ -6,7 +6,7 @@ import { h, s } from "./dom";
 import { type Key, type Saved, save, standalone } from "./export";
 import { plain } from "./format";
 import type { Page } from "./generated/page";
-import { type Controls, controls } from "./legend";
+import { type Controls, controls, sample } from "./legend";
 
 /** What the reader chose to see. */
 export interface View {
@@ -17,6 +17,8 @@ export interface View {
 
 /** Cells drawn at first; more would hide each other. */
 const SHOWN_AT_FIRST = 6;
+/** Cells whose stalls are shaded over the whole height. */
+const FULL_SHADES = 3;
 /** Values told beside a figure's title. */
 const READOUTS = 8;
 /** Figures in which the viewer's stalls are shaded. */
@@ -138,7 +140,13 @@ class Figures {
       for (const run of all) lines.push(...this.lines(panel, run, look, all.length > 1));
       if (SHADED.includes(panel.id) && all.length === 1) {
         for (const [from, to] of all[0]?.stalls ?? []) {
-          bands.push({ colour: look.colour, from, to, lane });
+          bands.push({
+            colour: look.colour,
+            from,
+            to,
+            lane,
+            faint: this.view.shown.size > FULL_SHADES,
+          });
         }
         lane++;
       }
@@ -303,7 +311,7 @@ function note(panel: Panel): string {
     if (info.style === "bound") return [`grey: ${label}`];
     return info.style === "context" ? [`dotted: ${label}`] : [];
   });
-  const shaded = SHADED.slice(1).includes(panel.id) ? ["shaded: stalled"] : [];
+  const shaded = SHADED.includes(panel.id) ? ["shaded: stalled"] : [];
   return [...words, ...shaded].join(" · ");
 }
 
@@ -348,7 +356,7 @@ function tell(frame: Frame, t: number): HTMLElement[] {
   const main = frame.spec.lines.filter(isMain);
   const parts = main
     .slice(0, READOUTS)
-    .map((line) => h("span", {}, h("i", { style: `background:${line.colour}` }), text(line)));
+    .map((line) => h("span", { class: "value" }, sample(line), text(line)));
   if (main.length > READOUTS) parts.push(h("span", {}, "…"));
   if (parts.length) parts.push(h("span", { class: "unit" }, scale.unit));
   return parts;

@@ -40,20 +40,39 @@ export function scaleFor(unit: string, most: number): Scale {
   return fit ? { unit: fit[0], factor: fit[1] } : { unit, factor: 1 };
 }
 
-/** `value` with `digits` significant digits, without exponent; whole numbers keep all their digits. */
+/** `value` with `digits` significant digits, without exponent. */
 export function plain(value: number, digits: number): string {
   if (value === 0) return "0";
-  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
   const rounded = Number(value.toPrecision(digits));
-  const magnitude = Math.floor(Math.log10(Math.abs(rounded)));
-  return rounded.toFixed(Math.min(6, Math.max(0, digits - 1 - magnitude)));
+  return rounded.toFixed(decimals(rounded, digits));
+}
+
+/** Decimals that show `digits` significant digits of a value. */
+function decimals(value: number, digits: number): number {
+  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  return Math.min(6, Math.max(0, digits - 1 - magnitude));
+}
+
+/** A value in its unit; a count, which has none, keeps all its digits. */
+export function shown(value: number, scale: Scale, digits: number): string {
+  const scaled = value / scale.factor;
+  const whole = scale.unit === "" && Number.isInteger(scaled) && Math.abs(scaled) < 1e9;
+  return whole ? String(scaled) : plain(scaled, digits);
+}
+
+/** Half an interval about a value: as many decimals as the value shows, and one more if it is small. */
+export function margin(half: number, about: number, scale: Scale, digits: number): string {
+  const value = about / scale.factor;
+  const places =
+    value === 0 || (scale.unit === "" && Number.isInteger(value)) ? 1 : decimals(value, digits);
+  return (half / scale.factor).toFixed(places);
 }
 
 /** A value in the unit that fits it alone. */
 export function quantity(value: number | null, unit: string, digits = 3): string {
   if (value === null) return "–";
   const scale = scaleFor(unit, value);
-  return `${plain(value / scale.factor, digits)} ${scale.unit}`.trim();
+  return `${shown(value, scale, digits)} ${scale.unit}`.trim();
 }
 
 /** `1 trial`, `2 trials`. */

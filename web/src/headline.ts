@@ -18,7 +18,7 @@ export function headline(page: Page): HTMLElement {
       themeButton(),
     ),
     h("h1", {}, page.title),
-    h("p", { class: "lede" }, sentence(page)),
+    h("p", { class: "lede" }, ...sentence(page)),
   );
 }
 
@@ -29,7 +29,7 @@ function wave(): SVGSVGElement {
   return s("svg", { width: 28, height: 18, "aria-hidden": "true" }, line(6), line(13));
 }
 
-function sentence(page: Page): string {
+function sentence(page: Page): (Node | string)[] {
   const repetitions = Math.max(1, ...page.trials.map((trial) => trial.repetition));
   const durations = page.trials.flatMap((trial) => trial.duration_s ?? []);
   const longest = Math.max(0, ...durations);
@@ -38,7 +38,9 @@ function sentence(page: Page): string {
   const times = repetitions > 1 ? `, ${repetitions} times each` : "";
   const cells = page.axes.length ? `${count(page.cells.length, "cell")} (${matrix})` : "One cell";
   const study = page.study ? ` It repeats study ${page.study}.` : "";
-  return `Scenario “${page.scenario}”: ${cells}${times}, trials${each}. Run on ${moment(page.started)} with seed ${page.seed} by suiro ${page.suiro}.${study}`;
+  const when = h("time", { datetime: page.started }, moment(page.started));
+  const run = `Scenario “${page.scenario}”: ${cells}${times}, trials${each}. Run on `;
+  return [run, when, ` with seed ${page.seed} by suiro ${page.suiro}.${study}`];
 }
 
 function themeButton(): HTMLElement {

@@ -74,7 +74,8 @@ export function controls(page: Page, looks: Look[], view: View, actions: Actions
   };
 }
 
-function sample(look: Look): SVGSVGElement {
+/** A piece of a cell's line. */
+export function sample(look: Look): SVGSVGElement {
   const line = { x1: 0, x2: 26, y1: 5, y2: 5, "stroke-dasharray": look.dash || null };
   const style = `stroke:${look.colour};stroke-width:2.5`;
   return s("svg", { width: 26, height: 10, "aria-hidden": "true" }, s("line", { ...line, style }));

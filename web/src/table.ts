@@ -1,7 +1,7 @@
 // Cells and metrics. Few cells stand side by side with a line per metric; many have a line each.
 
 import { h } from "./dom";
-import { plain, type Scale, scaleFor } from "./format";
+import { margin, plain, type Scale, scaleFor, shown } from "./format";
 import type { Page, PageMetric, PageSpread } from "./generated/page";
 
 /** Up to this many cells stand side by side. */
@@ -38,10 +38,11 @@ export function table(page: Page): HTMLElement {
     h(
       "p",
       { class: "hint" },
-      `${note}The best of a line is marked. A metric's name sorts by it; its meaning shows on hover.`,
+      `${note}The best of a line is marked. A metric's name sorts by it; what it means stands below.`,
     ),
     box,
     more,
+    glossary(page),
   );
 }
 
@@ -49,7 +50,8 @@ interface Column {
   metric: PageMetric;
   index: number;
   scale: Scale;
-  best: number | null;
+  /** The best value as printed: what looks the same is as good. */
+  best: string | null;
 }
 
 function draw(page: Page, state: State, redraw: () => void): HTMLTableElement {
@@ -119,14 +121,16 @@ function columnsOf(page: Page, all: boolean): Column[] {
     const means = page.cells.flatMap((cell) => cell.metrics[index]?.mean ?? []);
     if (!means.length || !(all || metric.main)) return [];
     const scale = scaleFor(metric.unit, Math.max(...means.map(Math.abs)));
-    return [{ metric, index, scale, best: best(metric, means) }];
+    return [{ metric, index, scale, best: best(metric, means, scale) }];
   });
 }
 
-/** The best mean; null if all are alike or none is better. */
-function best(metric: PageMetric, means: number[]): number | null {
-  const [least, most] = [Math.min(...means), Math.max(...means)];
-  if (metric.better === "neutral" || means.length < 2 || least === most) return null;
+/** The best mean as printed; null if all look alike or none is better. */
+function best(metric: PageMetric, means: number[], scale: Scale): string | null {
+  const [least, most] = [Math.min(...means), Math.max(...means)].map((mean) =>
+    shown(mean, scale, metric.digits),
+  ) as [string, string];
+  if (metric.better === "neutral" || least === most) return null;
   return metric.better === "higher" ? most : least;
 }
 
@@ -154,17 +158,34 @@ function value(page: Page, cell: number, column: Column): HTMLTableCellElement {
   const spread: PageSpread | null = page.cells[cell]?.metrics[column.index] ?? null;
   if (!spread) return h("td", { class: "number none", title: "not measured" }, "–");
   const { scale, metric } = column;
+  const text = shown(spread.mean, scale, metric.digits);
   const half =
-    spread.ci95 === null ? null : h("small", {}, ` ± ${plain(spread.ci95 / scale.factor, 2)}`);
+    spread.ci95 === null
+      ? null
+      : h("small", {}, ` ± ${margin(spread.ci95, spread.mean, scale, metric.digits)}`);
   const of =
     spread.n > 1
       ? `mean of ${spread.n}, standard deviation ${plain((spread.sd ?? 0) / scale.factor, 3)} ${scale.unit}`
       : null;
-  const isBest = spread.mean === column.best;
+  const isBest = text === column.best;
   return h(
     "td",
     { class: isBest ? "number best" : "number", title: of },
-    h("span", {}, plain(spread.mean / scale.factor, metric.digits)),
+    h("span", {}, text),
     half,
+  );
+}
+
+/** What each metric means, for those who cannot hover. */
+function glossary(page: Page): HTMLElement {
+  const entries = page.metrics.flatMap((metric) => [
+    h("dt", {}, metric.label, " ", h("code", {}, metric.name)),
+    h("dd", {}, metric.doc),
+  ]);
+  return h(
+    "details",
+    { class: "glossary" },
+    h("summary", {}, "What the metrics mean"),
+    h("dl", {}, ...entries),
   );
 }

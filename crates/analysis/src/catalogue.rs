@@ -266,13 +266,28 @@ pub fn describe(name: &str) -> Option<(&'static Metric, String)> {
     Some((metric, instance))
 }
 
-/// The catalogue as a Markdown table.
+/// The catalogue as Markdown: `METRICS.md` of this crate.
 pub fn documentation() -> String {
-    let mut text = String::from("| metric | unit | meaning |\n|---|---|---|\n");
+    let mut text = String::from(
+        "# Metrics\n\n\
+         Generated from `src/catalogue.rs` (`UPDATE=1 cargo test -p suiro-analysis`): do not edit.\n\n\
+         These are the `metrics` of `summary.json`. A mean of something sampled is weighted by time;\n\
+         a percentile is the least value that is not exceeded in at least that share of the time or\n\
+         packets; null means that it could not be measured. With several links a name is\n\
+         `link.NAME.DIRECTION.…`; with several players `player.…`, `video.…`, `media.…` and\n\
+         `requests.…` are means over them and `player.NAME.…` each one's; with several sending\n\
+         hosts `tcp.…` is over all and `tcp.HOST.…` over each one's sockets.\n\n\
+         | metric | unit | better | meaning |\n|---|---|---|---|\n",
+    );
     for metric in CATALOGUE {
         let place = if metric.family == "link" { ".DIRECTION" } else { "" };
         let Metric { family, field, unit, doc, .. } = metric;
-        text.push_str(&format!("| `{family}{place}.{field}` | {unit} | {doc} |\n"));
+        let better = match metric.better {
+            Better::Higher => "higher",
+            Better::Lower => "lower",
+            Better::Neither => "",
+        };
+        text.push_str(&format!("| `{family}{place}.{field}` | {unit} | {better} | {doc} |\n"));
     }
     text
 }
@@ -300,6 +315,16 @@ mod tests {
             };
             assert!(metric.field.ends_with(suffix), "{metric:?}");
         }
+    }
+
+    #[test]
+    fn the_documentation_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/METRICS.md");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(path, documentation()).unwrap();
+        }
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(found == documentation(), "METRICS.md is stale; run with UPDATE=1");
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f6
     let players = players(trial, records);
     let mut metrics = BTreeMap::new();
     let mut put = |name: String, value: Option<f64>| {
-        metrics.insert(name, value.filter(|value| value.is_finite()));
+        // An empty sum is −0; adding 0 makes it 0.
+        metrics.insert(name, value.filter(|value| value.is_finite()).map(|value| value + 0.0));
     };
     for metric in CATALOGUE {
         let (family, field) = (metric.family, metric.field);

@@ -37,18 +37,38 @@ pub(crate) fn scale(unit: &str, most: f64) -> Scale {
     Scale { unit, factor }
 }
 
-/// `value` with `digits` significant digits, in plain decimals; whole numbers keep all their digits.
+/// `value` with `digits` significant digits, in plain decimals.
 pub(crate) fn plain(value: f64, digits: u8) -> String {
     if value == 0.0 {
         return "0".into();
     }
-    if value.fract() == 0.0 && value.abs() < 1e6 {
-        return format!("{value}");
-    }
     let rounded = significant(value, digits);
-    let magnitude = rounded.abs().log10().floor() as i32;
-    let decimals = (i32::from(digits) - 1 - magnitude).clamp(0, 6);
-    format!("{rounded:.*}", usize::try_from(decimals).unwrap_or(0))
+    format!("{rounded:.*}", decimals(rounded, digits))
+}
+
+/// Decimals that show `digits` significant digits of `value`.
+fn decimals(value: f64, digits: u8) -> usize {
+    let magnitude = value.abs().log10().floor() as i32;
+    usize::try_from((i32::from(digits) - 1 - magnitude).clamp(0, 6)).unwrap_or(0)
+}
+
+/// True for a count: it has no unit and no fraction, and keeps all its digits.
+fn is_count(scaled: f64, scale: Scale) -> bool {
+    scale.unit.is_empty() && scaled.fract() == 0.0 && scaled.abs() < 1e9
+}
+
+/// A value in its unit.
+pub(crate) fn shown(value: f64, scale: Scale, digits: u8) -> String {
+    let scaled = value / scale.factor;
+    if is_count(scaled, scale) { format!("{scaled}") } else { plain(scaled, digits) }
+}
+
+/// Half an interval about a value, with as many decimals as the value shows.
+pub(crate) fn margin(half: f64, about: f64, scale: Scale, digits: u8) -> String {
+    let scaled = about / scale.factor;
+    let coarse = scaled == 0.0 || is_count(scaled, scale);
+    let places = if coarse { 1 } else { decimals(significant(scaled, digits), digits) };
+    format!("{:.places$}", half / scale.factor)
 }
 
 #[cfg(test)]
@@ -62,8 +82,18 @@ mod tests {
         assert_eq!(plain(4.206, 3), "4.21");
         assert_eq!(plain(9.999, 3), "10.0");
         assert_eq!(plain(1234.5, 3), "1230");
-        assert_eq!(plain(12.0, 3), "12");
+        assert_eq!(plain(12.0, 3), "12.0");
         assert_eq!(plain(0.0, 3), "0");
+    }
+
+    #[test]
+    fn counts_and_margins() {
+        let (count, rate) = (scale("", 1.0), scale("bit/s", 3e6));
+        assert_eq!(shown(12_345.0, count, 3), "12345");
+        assert_eq!(shown(1.5, count, 3), "1.50");
+        assert_eq!(shown(3e6, rate, 3), "3.00");
+        assert_eq!(margin(12_345.0, 3e6, rate, 3), "0.01");
+        assert_eq!(margin(0.66, 2.0, count, 3), "0.7");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use suiro_analysis::{CellSummary, compare};
 use suiro_record::Summary;
 
 use crate::assemble::{label, metrics};
-use crate::number::{Scale, plain, scale};
+use crate::number::{Scale, margin, scale, shown};
 use crate::page::{PageBetter, PageMetric};
 
 /// Up to this many cells stand side by side, if they fit; more stand below each other.
@@ -118,28 +118,31 @@ impl Column {
             cells.iter().map(|c| c.metrics.get(&metric.name).copied().flatten()).collect();
         let means: Vec<f64> = spreads.iter().flatten().map(|spread| spread.mean).collect();
         let most = means.iter().fold(0.0f64, |most, mean| most.max(mean.abs()));
-        let Scale { unit, factor } = scale(&metric.unit, most);
-        let best = best(metric.better, &means);
+        let scale = scale(&metric.unit, most);
+        let best = best(metric, &means, scale);
         let values = spreads.iter().map(|spread| {
             let Some(spread) = spread else { return ("–".into(), false) };
-            let mut text = plain(spread.mean / factor, metric.digits);
+            let mut text = shown(spread.mean, scale, metric.digits);
+            let is_best = best.as_ref() == Some(&text);
             if let Some(half) = spread.ci95 {
-                text.push_str(&format!(" ± {}", plain(half / factor, 2)));
+                let margin = margin(half, spread.mean, scale, metric.digits);
+                text.push_str(&format!(" ± {margin}"));
             }
-            (text, best == Some(spread.mean))
+            (text, is_best)
         });
         let values = values.collect();
-        Self { label: metric.label.clone(), unit, values }
+        Self { label: metric.label.clone(), unit: scale.unit, values }
     }
 }
 
-/// The best of several means; `None` if all are the same or it does not matter.
-fn best(better: PageBetter, means: &[f64]) -> Option<f64> {
-    let (min, max) = means
-        .iter()
-        .fold((f64::MAX, f64::MIN), |(min, max), mean| (min.min(*mean), max.max(*mean)));
-    match better {
-        _ if means.len() < 2 || min == max => None,
+/// The best of several means as printed; `None` if all look alike or it does not matter.
+fn best(metric: &PageMetric, means: &[f64], scale: Scale) -> Option<String> {
+    let (min, max) = means.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), mean| {
+        (min.min(*mean), max.max(*mean))
+    });
+    let [min, max] = [min, max].map(|mean| shown(mean, scale, metric.digits));
+    match metric.better {
+        _ if min == max => None,
         PageBetter::Higher => Some(max),
         PageBetter::Lower => Some(min),
         PageBetter::Neutral => None,
@@ -185,14 +188,14 @@ fn abreast(columns: &[Column], names: &[String], ink: Ink) -> Vec<Line> {
     for column in columns {
         let mut parts = vec![left(&column.label, labels), ink.dim(&left(column.unit, units))];
         parts.extend(
-            column.values.iter().zip(&widths).map(|(value, width)| shown(value, *width, ink)),
+            column.values.iter().zip(&widths).map(|(value, width)| padded(value, *width, ink)),
         );
         lines.push(line(width, &parts));
     }
     lines
 }
 
-fn shown((text, best): &(String, bool), width: usize, ink: Ink) -> String {
+fn padded((text, best): &(String, bool), width: usize, ink: Ink) -> String {
     let text = right(text, width);
     if *best { ink.good(&text) } else { text }
 }
@@ -223,7 +226,7 @@ fn stacked(columns: &[Column], names: &[String], width: usize, ink: Ink) -> Vec<
         lines.push(row(left("", first), &|c| ink.bold(&right(&c.label, of(c)))));
         lines.push(row(left("", first), &|c| ink.dim(&right(c.unit, of(c)))));
         for (cell, name) in names.iter().enumerate() {
-            lines.push(row(left(name, first), &|c| shown(&c.values[cell], of(c), ink)));
+            lines.push(row(left(name, first), &|c| padded(&c.values[cell], of(c), ink)));
         }
         rest = after;
     }
@@ -283,7 +286,19 @@ mod tests {
 
     #[test]
     fn few_cells_stand_side_by_side() {
-        insta::assert_snapshot!(terminal_table(&two_cells(), Path::new("D/report.html"), 80, false), @"");
+        insta::assert_snapshot!(terminal_table(&two_cells(), Path::new("D/report.html"), 80, false), @r"
+        quick  2 cells, 4 trials, 1 of 4 not valid
+
+                                            reno  cubic (1/2)
+          Goodput            Mbit/s  3.90 ± 1.27         4.20
+          Stalls                     1.50 ± 6.35            1
+          Congestion window  kB      43.3 ± 14.1         46.7
+          Loss, down         %       1.23 ± 0.00         1.23
+
+          not valid cubic #2: the link was late: p99 900 µs, at most 500 µs
+
+        report: D/report.html
+        ");
     }
 
     #[test]
@@ -294,7 +309,31 @@ mod tests {
         let summary = Summary { scenario: "quick".into(), trials: trials.collect() };
         let table = terminal_table(&summary, Path::new("D/report.html"), 60, false);
         assert!(table.lines().all(|line| chars(line) <= 60), "{table}");
-        insta::assert_snapshot!(table, @"");
+        insta::assert_snapshot!(table, @r"
+        quick  7 cells, 7 trials, all valid
+
+                       Goodput  Stalls  Congestion window
+                        kbit/s                         kB
+          reno             100       1               1.11
+          cubic            200       1               2.22
+          vegas            300       1               3.33
+          bbr              400       1               4.44
+          illinois         500       1               5.56
+          westwood         600       1               6.67
+          a-long-name      700       1               7.78
+
+                       Loss, down
+                                %
+          reno               1.23
+          cubic              1.23
+          vegas              1.23
+          bbr                1.23
+          illinois           1.23
+          westwood           1.23
+          a-long-name        1.23
+
+        report: D/report.html
+        ");
     }
 
     #[test]
