@@ -1,1 +1,20 @@
-//! DASH and HLS over HTTP: origin and headless players.
+//! DASH and HLS over HTTP/1.1: an origin and a headless player.
+//!
+//! [`origin::run`] serves a media package, live or on demand; [`player::run`] plays from any origin
+//! and records what it asked for and what a viewer would have seen. Both are functions with a
+//! future that stops them; `suiro endpoint`, `suiro serve` and `suiro play` call them.
+//!
+//! The parts that decide are pure and are handed the time: [`presentation`] (manifests to one
+//! model), [`origin::timeline`] (which segments there are when), [`player::session`] (what to
+//! fetch next). `clock` reads the clock, `net` opens sockets; nothing else does.
+
+pub mod clock;
+mod iso8601;
+pub mod net;
+pub mod origin;
+pub mod player;
+pub mod presentation;
+pub mod url;
+
+pub use clock::Clock;
+pub use url::Url;

@@ -1,0 +1,83 @@
+//! The endpoints' clock: tokio's, as time since the trial's epoch. Nothing else here reads one.
+
+use suiro_units::{Duration, Time};
+use tokio::time::Instant;
+
+/// Time since an epoch, and the wall clock that counts on from it.
+///
+/// The wall clock is read once, by whoever sets the epoch: a step of the system's clock during a
+/// trial moves nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    /// An instant of tokio's clock, and CLOCK_MONOTONIC at it.
+    base: Instant,
+    base_ns: u64,
+    epoch_monotonic_ns: u64,
+    epoch_realtime_ns: u64,
+}
+
+impl Clock {
+    /// A clock whose zero is this reading of CLOCK_MONOTONIC, when CLOCK_REALTIME read that. The
+    /// epoch may lie in the future.
+    #[expect(clippy::disallowed_methods, reason = "this module is the endpoints' clock")]
+    pub fn new(epoch_monotonic_ns: u64, epoch_realtime_ns: u64) -> Self {
+        let base = Instant::now();
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        Self { base, base_ns: nanoseconds(now), epoch_monotonic_ns, epoch_realtime_ns }
+    }
+
+    /// A clock whose zero is now: for an endpoint that is started by hand.
+    #[expect(clippy::disallowed_methods, reason = "this module is the endpoints' clock")]
+    pub fn from_now() -> Self {
+        use rustix::time::{ClockId, clock_gettime};
+        let monotonic = nanoseconds(clock_gettime(ClockId::Monotonic));
+        Self::new(monotonic, nanoseconds(clock_gettime(ClockId::Realtime)))
+    }
+
+    /// The time since the epoch; zero before it.
+    #[expect(clippy::disallowed_methods, reason = "this module is the endpoints' clock")]
+    pub fn now(&self) -> Time {
+        let since_base = Duration::from(Instant::now() - self.base).as_nanos();
+        Time::from_nanos((self.base_ns + since_base).saturating_sub(self.epoch_monotonic_ns))
+    }
+
+    /// The wall clock at `time`, in nanoseconds since 1970.
+    pub fn unix_ns(&self, time: Time) -> u64 {
+        self.epoch_realtime_ns.saturating_add(time.as_nanos())
+    }
+
+    /// The wall clock at the epoch, in nanoseconds since 1970.
+    pub fn epoch_unix_ns(&self) -> u64 {
+        self.epoch_realtime_ns
+    }
+
+    /// Waits until `time`; not at all if it has passed.
+    pub async fn sleep_until(&self, time: Time) {
+        let monotonic_ns = self.epoch_monotonic_ns.saturating_add(time.as_nanos());
+        let ahead = Duration::from_nanos(monotonic_ns.saturating_sub(self.base_ns));
+        tokio::time::sleep_until(self.base + ahead.into()).await;
+    }
+}
+
+fn nanoseconds(t: rustix::time::Timespec) -> u64 {
+    let part = |n| u64::try_from(n).expect("clocks are past their epoch");
+    part(t.tv_sec) * 1_000_000_000 + part(t.tv_nsec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn counts_from_the_epoch_and_waits_for_it() {
+        let reading = Clock::new(0, 0).now().as_nanos();
+        // The epoch is an hour ahead of that reading.
+        let clock = Clock::new(reading + 3_600_000_000_000, 5_000_000_000);
+        assert_eq!(clock.now(), Time::ZERO);
+        clock.sleep_until(Time::from_secs(2)).await;
+        // tokio's timer ends within a millisecond after.
+        let late = clock.now().saturating_since(Time::from_secs(2));
+        assert!(clock.now() >= Time::from_secs(2) && late < Duration::from_millis(2), "{late}");
+        assert_eq!(clock.unix_ns(Time::from_secs(2)), 7_000_000_000);
+    }
+}

@@ -1,0 +1,98 @@
+//! Where the endpoints open sockets.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// Why an endpoint does not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The address is not to be had.
+    #[error("listening at {address}: {source}{}", hint(.source, .address))]
+    Address {
+        /// Where it was to listen.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The congestion control is not to be had.
+    #[error("listening at {address}: {source}")]
+    Congestion {
+        /// Where it was to listen.
+        address: SocketAddr,
+        /// What is wrong, and the remedy.
+        source: suiro_tcp::CongestionError,
+    },
+}
+
+fn hint(error: &io::Error, address: &SocketAddr) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!(
+                "\nhint: another program listens at port {}; choose another port",
+                address.port()
+            )
+        }
+        io::ErrorKind::PermissionDenied => {
+            "\nhint: ports below 1024 need privilege; choose a port such as 8080".into()
+        }
+        _ => String::new(),
+    }
+}
+
+/// Every address of this host, IPv6 and IPv4 by one socket.
+pub fn any_address(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))
+}
+
+/// Listens at `address`, with a congestion control that accepted connections inherit. Where the
+/// host has no IPv6, the IPv6 wildcard means the IPv4 one.
+///
+/// # Errors
+/// [`ListenError`] says what was asked for and what mends it.
+pub fn listen(address: SocketAddr, congestion: Option<&str>) -> Result<TcpListener, ListenError> {
+    let fail = |source| ListenError::Address { address, source };
+    let wildcard = address.ip() == Ipv6Addr::UNSPECIFIED;
+    let (socket, address) = match open(address) {
+        Err(e)
+            if wildcard
+                && e.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error()) =>
+        {
+            let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
+            (open(address).map_err(fail)?, address)
+        }
+        other => (other.map_err(fail)?, address),
+    };
+    if let Some(name) = congestion {
+        suiro_tcp::set_congestion(socket.as_fd(), name)
+            .map_err(|source| ListenError::Congestion { address, source })?;
+    }
+    socket.set_reuseaddr(true).map_err(fail)?;
+    socket.bind(address).map_err(fail)?;
+    socket.listen(BACKLOG).map_err(fail)
+}
+
+fn open(address: SocketAddr) -> io::Result<TcpSocket> {
+    match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(v6) => {
+            let socket = TcpSocket::new_v6()?;
+            let only_v6 = !v6.ip().is_unspecified();
+            rustix::net::sockopt::set_ipv6_v6only(&socket, only_v6)?;
+            Ok(socket)
+        }
+    }
+}
+
+/// Connects to a host by name or address; what is sent goes out at once (no Nagle delay).
+#[expect(clippy::disallowed_methods, reason = "this module opens the endpoints' sockets")]
+pub async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}

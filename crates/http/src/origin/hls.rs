@@ -1,0 +1,94 @@
+//! Writes HLS playlists (RFC 8216).
+
+use std::fmt::Write;
+
+use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
+use super::timeline::Schedule;
+use crate::iso8601::{decimal, format_date_time};
+use crate::presentation::TrackKind;
+
+const INFALLIBLE: &str = "writing to a string does not fail";
+
+/// The playlist that names the rungs.
+pub(crate) fn multivariant(catalogue: &Catalogue) -> String {
+    let mut out = String::from("#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-INDEPENDENT-SEGMENTS\n");
+    let of = |kind: TrackKind| catalogue.tracks.iter().find(move |track| track.kind == kind);
+    let audio = of(TrackKind::Audio).and_then(|track| track.rungs.first());
+    if let Some(audio) = audio {
+        out.push_str("#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"audio\",NAME=\"audio\",DEFAULT=YES,");
+        writeln!(out, "AUTOSELECT=YES,URI=\"{}.m3u8\"", audio.id).expect(INFALLIBLE);
+    }
+    for rung in of(TrackKind::Video).iter().flat_map(|track| &track.rungs) {
+        variant(&mut out, rung, audio).expect(INFALLIBLE);
+    }
+    out
+}
+
+/// §4.3.4.2. BANDWIDTH is of everything that is played with the variant, its sound included.
+fn variant(out: &mut String, rung: &RungEntry, audio: Option<&RungEntry>) -> std::fmt::Result {
+    let sound_bps = audio.map_or(0, |audio| audio.rate.as_bps());
+    write!(out, "#EXT-X-STREAM-INF:BANDWIDTH={}", rung.rate.as_bps() + sound_bps)?;
+    let codecs = match audio {
+        Some(audio) => format!("{},{}", rung.codecs, audio.codecs),
+        None => rung.codecs.clone(),
+    };
+    write!(out, ",CODECS=\"{codecs}\"")?;
+    if let Some((width, height)) = rung.size {
+        write!(out, ",RESOLUTION={width}x{height}")?;
+    }
+    if let Some((frames, seconds)) = rung.frame_rate {
+        write!(out, ",FRAME-RATE={:.3}", f64::from(frames) / f64::from(seconds.max(1)))?;
+    }
+    if audio.is_some() {
+        write!(out, ",AUDIO=\"audio\"")?;
+    }
+    writeln!(out, "\n{}.m3u8", rung.id)
+}
+
+/// The playlist of one rung at a moment of the wall clock.
+pub(crate) fn media(
+    track: &TrackEntry,
+    rung: &RungEntry,
+    schedule: &Schedule,
+    unix_ns: u64,
+) -> String {
+    let mut out = String::from("#EXTM3U\n#EXT-X-VERSION:7\n");
+    write_media(&mut out, track, rung, schedule, unix_ns).expect(INFALLIBLE);
+    out
+}
+
+fn write_media(
+    out: &mut String,
+    track: &TrackEntry,
+    rung: &RungEntry,
+    schedule: &Schedule,
+    unix_ns: u64,
+) -> std::fmt::Result {
+    let listed = schedule.listed(&track.timeline, unix_ns);
+    // §4.3.3.1: no EXTINF, rounded to whole seconds, exceeds it.
+    let target = (track.timeline.longest().as_nanos() + 500_000_000) / 1_000_000_000;
+    writeln!(out, "#EXT-X-TARGETDURATION:{}", target.max(1))?;
+    writeln!(out, "#EXT-X-MEDIA-SEQUENCE:{}", listed.start)?;
+    if let Schedule::Vod { .. } = schedule {
+        writeln!(out, "#EXT-X-PLAYLIST-TYPE:VOD")?;
+    }
+    if track.container == Container::Fmp4 {
+        writeln!(out, "#EXT-X-MAP:URI=\"{}/init.mp4\"", rung.id)?;
+    }
+    for number in listed {
+        let place = track.timeline.place(number);
+        let start = track.timeline.time(place.start);
+        if let Schedule::Live { zero_unix_ns, .. } = schedule {
+            let date = format_date_time(zero_unix_ns + start.as_nanos());
+            writeln!(out, "#EXT-X-PROGRAM-DATE-TIME:{date}")?;
+        }
+        let end = track.timeline.time(place.start + place.duration);
+        // Exact, so that a player that adds them up does not drift.
+        writeln!(out, "#EXTINF:{},", decimal(end.saturating_sub(start).as_nanos()))?;
+        writeln!(out, "{}/{number}.{}", rung.id, track.container.extension())?;
+    }
+    if let Schedule::Vod { .. } = schedule {
+        writeln!(out, "#EXT-X-ENDLIST")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! The origin: a media package as DASH and HLS over HTTP/1.1.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/manifest.mpd` | the MPD (fragmented MP4 only) |
+//! | `/master.m3u8` | the multivariant playlist |
+//! | `/RUNG.m3u8` | the media playlist of a rung (`v0`, `v1`, … `a0`) |
+//! | `/RUNG/init.mp4` | its initialisation segment |
+//! | `/RUNG/NUMBER.m4s`, `.ts` | its segments |
+//! | `/time` | the clock that live availability goes by |
+//!
+//! A segment before its time is 404 (RFC 9110 §15.5.5: perhaps later), one that is too old 410
+//! (§15.5.11: never again). Status 425, which some servers send for the former, means something
+//! else (RFC 8470: a request that may be a replay).
+
+mod cache;
+pub mod catalogue;
+mod hls;
+mod mpd;
+mod range;
+mod serve;
+pub mod timeline;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use bytes::Bytes;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::net::ListenError;
+use catalogue::Catalogue;
+pub use serve::Counts;
+use serve::Service;
+
+/// Where the MPD is.
+pub const MPD_PATH: &str = "/manifest.mpd";
+/// Where the multivariant playlist is.
+pub const MULTIVARIANT_PATH: &str = "/master.m3u8";
+/// Where the clock is.
+pub const TIME_PATH: &str = "/time";
+/// The delay that the MPD suggests, in segments: the advice of RFC 8216 §6.3.3 for HLS.
+const SUGGESTED_DELAY_SEGMENTS: u64 = 3;
+/// Connections at the same time; more wait to be accepted.
+const CONNECTIONS_MAX: usize = 1024;
+/// How long a connection may be idle, or take to send its request: nginx's `keepalive_timeout`.
+const IDLE_TIMEOUT: StdDuration = StdDuration::from_secs(75);
+/// How long connections may take to finish when the origin stops.
+const FAREWELL: StdDuration = StdDuration::from_millis(200);
+/// How long to wait after a connection could not be accepted.
+const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(20);
+/// Segments held in memory.
+const CACHE_BYTES_MAX: usize = 256 << 20;
+
+/// Where an origin takes bodies from.
+pub trait Media: Send + Sync + 'static {
+    /// The initialisation segment of a rung.
+    fn init(&self, track: usize, rung: usize) -> io::Result<Bytes>;
+    /// Segment `number` of the endless stream, moved to its place in time.
+    fn segment(&self, track: usize, rung: usize, number: u64) -> io::Result<Bytes>;
+}
+
+/// Why an origin does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum OriginError {
+    /// It cannot listen.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The package cannot be served.
+    #[error("media package {path}: {problem}")]
+    Package {
+        /// The package's folder.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// Serves at `listener` until `stop` is ready.
+pub async fn serve(
+    listener: TcpListener,
+    catalogue: Catalogue,
+    media: Arc<dyn Media>,
+    clock: Clock,
+    stop: impl Future<Output = ()>,
+) -> Counts {
+    let service = Arc::new(Service::new(catalogue, media, clock, CACHE_BYTES_MAX));
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let place = places.clone().acquire_owned();
+        let accepted = async { (place.await, listener.accept().await) };
+        let (place, accepted) = tokio::select! {
+            () = &mut stop => break,
+            Some(_) = connections.join_next() => continue,
+            accepted = accepted => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors, or a connection that is gone already: others may go on.
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        // A response must not wait for an acknowledgement of the one before (RFC 9293 §3.7.4).
+        drop(stream.set_nodelay(true));
+        let service = service.clone();
+        let handler = service_fn(move |request| {
+            let service = service.clone();
+            async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
+        });
+        let connection = server.serve_connection(TokioIo::new(stream), handler);
+        connections.spawn(async move {
+            drop(connection.await);
+            drop(place);
+        });
+    }
+    drop(listener);
+    let farewell = async { while connections.join_next().await.is_some() {} };
+    drop(tokio::time::timeout(FAREWELL, farewell).await);
+    service.counts()
+}

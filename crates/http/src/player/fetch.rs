@@ -1,0 +1,260 @@
+//! HTTP/1.1 as a player speaks it: one persistent connection per lane, with bounds on everything.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
+use hyper::header::{HOST, LOCATION, RANGE, USER_AGENT};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use suiro_units::{Duration, Time};
+use tokio::time::timeout;
+
+use super::session::Fetch;
+use crate::clock::Clock;
+use crate::url::{Url, UrlError};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for the response, and then for each further piece of it: hls.js's
+/// `maxTimeToFirstByteMs`.
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a whole response may take: hls.js's `maxLoadTimeMs` for segments.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
+/// Redirects that are followed for one request.
+const REDIRECTS: u32 = 5;
+/// Buffer of a connection for what is received, in bytes: room for many segments of TCP at once,
+/// small enough that a thousand players fit in memory.
+const READ_BUFFER_BYTES: usize = 256 << 10;
+
+/// Why a request brought nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error("connecting: {0}")]
+    Connect(io::Error),
+    #[error("connecting took longer than {CONNECT_TIMEOUT}")]
+    ConnectTimeout,
+    #[error("nothing came for {PROGRESS_TIMEOUT}")]
+    ProgressTimeout,
+    #[error("the response took longer than {TOTAL_TIMEOUT}")]
+    TotalTimeout,
+    #[error("http: {}", chain(.0))]
+    Http(#[from] hyper::Error),
+    #[error("status {0}")]
+    Status(u16),
+    #[error("the body is larger than {0} bytes")]
+    TooLarge(u64),
+    #[error("the server ignored the range")]
+    RangeIgnored,
+    #[error("more than {REDIRECTS} redirects")]
+    Redirects,
+    #[error("redirect: {0}")]
+    Redirect(UrlError),
+    #[error("a redirect without a location")]
+    NoLocation,
+}
+
+/// An error with its causes: hyper's own text names only the outermost.
+fn chain(error: &hyper::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub requested: Time,
+    pub first_byte: Option<Time>,
+    pub finished: Time,
+    pub status: Option<u16>,
+    pub bytes: u64,
+    /// Where the body came from, redirects followed.
+    pub url: Url,
+    /// The body, if the session wants it.
+    pub body: Result<Bytes, FetchError>,
+}
+
+/// How far a request has come; read by the recorder when the player is stopped meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    bytes: AtomicU64,
+    /// Nanoseconds + 1; 0 while there is none.
+    requested: AtomicU64,
+    first_byte: AtomicU64,
+    status: AtomicU64,
+}
+
+impl Progress {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+    pub(crate) fn requested(&self) -> Option<Time> {
+        stored(&self.requested).map(Time::from_nanos)
+    }
+    pub(crate) fn first_byte(&self) -> Option<Time> {
+        stored(&self.first_byte).map(Time::from_nanos)
+    }
+    pub(crate) fn status(&self) -> Option<u16> {
+        stored(&self.status).and_then(|s| u16::try_from(s).ok())
+    }
+}
+
+fn stored(cell: &AtomicU64) -> Option<u64> {
+    cell.load(Relaxed).checked_sub(1)
+}
+
+type Connection = SendRequest<Empty<Bytes>>;
+
+/// A client with at most one open connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    clock: Clock,
+    open: Option<(String, Connection)>,
+}
+
+impl Client {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, open: None }
+    }
+
+    /// Makes one request. Whatever fails closes the connection.
+    pub(crate) async fn fetch(&mut self, fetch: &Fetch) -> Fetched {
+        let requested = self.clock.now();
+        fetch.progress.requested.store(requested.as_nanos() + 1, Relaxed);
+        let mut url = fetch.resource.url.clone();
+        let whole = timeout(TOTAL_TIMEOUT.into(), self.follow(fetch, &mut url)).await;
+        let body = whole.unwrap_or(Err(FetchError::TotalTimeout));
+        // After an error status the connection is in order; after anything else it may not be.
+        if !matches!(body, Ok(_) | Err(FetchError::Status(_))) {
+            self.open = None;
+        }
+        Fetched {
+            requested,
+            first_byte: fetch.progress.first_byte(),
+            finished: self.clock.now(),
+            status: fetch.progress.status(),
+            bytes: fetch.progress.bytes(),
+            url,
+            body,
+        }
+    }
+
+    async fn follow(&mut self, fetch: &Fetch, url: &mut Url) -> Result<Bytes, FetchError> {
+        for _ in 0..=REDIRECTS {
+            let response = self.respond(fetch, url).await?;
+            let status = response.status();
+            fetch.progress.status.store(u64::from(status.as_u16()) + 1, Relaxed);
+            if status.is_redirection() {
+                let location = response.headers().get(LOCATION).and_then(|l| l.to_str().ok());
+                let location = location.ok_or(FetchError::NoLocation)?;
+                *url = url.join(location).map_err(FetchError::Redirect)?;
+                self.open = None;
+                continue;
+            }
+            let wanted = match fetch.resource.range {
+                Some(_) if status == StatusCode::OK => return Err(FetchError::RangeIgnored),
+                Some(_) => StatusCode::PARTIAL_CONTENT,
+                None => StatusCode::OK,
+            };
+            if status != wanted {
+                self.drain(response).await;
+                return Err(FetchError::Status(status.as_u16()));
+            }
+            return self.body(fetch, response.into_body()).await;
+        }
+        Err(FetchError::Redirects)
+    }
+
+    /// Sends the request, on the open connection if there is one. A connection that the server
+    /// closed while it was idle is replaced once, silently (RFC 9110 §9.2.2: GET may be repeated).
+    async fn respond(
+        &mut self,
+        fetch: &Fetch,
+        url: &Url,
+    ) -> Result<Response<Incoming>, FetchError> {
+        let authority = url.authority();
+        let mut reused =
+            self.open.as_ref().is_some_and(|(at, c)| *at == authority && !c.is_closed());
+        loop {
+            if !reused {
+                self.open = Some((authority.clone(), self.connect(url).await?));
+            }
+            let Some((_, connection)) = self.open.as_mut() else {
+                unreachable!("a connection was opened or is open")
+            };
+            let sent = async {
+                connection.ready().await?;
+                connection.send_request(request(fetch, url)).await
+            };
+            match timeout(PROGRESS_TIMEOUT.into(), sent).await {
+                Ok(Ok(response)) => return Ok(response),
+                Ok(Err(_)) if reused => reused = false,
+                Ok(Err(error)) => return Err(error.into()),
+                Err(_) => return Err(FetchError::ProgressTimeout),
+            }
+        }
+    }
+
+    async fn connect(&self, url: &Url) -> Result<Connection, FetchError> {
+        let connecting = crate::net::connect(url.host(), url.port());
+        let stream = timeout(CONNECT_TIMEOUT.into(), connecting)
+            .await
+            .map_err(|_| FetchError::ConnectTimeout)?
+            .map_err(FetchError::Connect)?;
+        let (sender, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(READ_BUFFER_BYTES)
+            .handshake(TokioIo::new(stream))
+            .await?;
+        // It ends when the sender is dropped; its error reaches us through the request.
+        tokio::spawn(async move { drop(connection.await) });
+        Ok(sender)
+    }
+
+    async fn body(&self, fetch: &Fetch, mut body: Incoming) -> Result<Bytes, FetchError> {
+        let mut kept = BytesMut::new();
+        let mut total = 0u64;
+        loop {
+            let frame = timeout(PROGRESS_TIMEOUT.into(), body.frame()).await;
+            let Some(frame) = frame.map_err(|_| FetchError::ProgressTimeout)? else { break };
+            let Ok(data) = frame?.into_data() else { continue };
+            if total == 0 && !data.is_empty() {
+                fetch.progress.first_byte.store(self.clock.now().as_nanos() + 1, Relaxed);
+            }
+            total += data.len() as u64;
+            fetch.progress.bytes.store(total, Relaxed);
+            if total > fetch.bytes_max {
+                return Err(FetchError::TooLarge(fetch.bytes_max));
+            }
+            if fetch.keep_body {
+                kept.extend_from_slice(&data);
+            }
+        }
+        Ok(kept.freeze())
+    }
+
+    /// Reads the short body of an error, so that the connection can go on; gives up on a long one.
+    async fn drain(&mut self, response: Response<Incoming>) {
+        let limited = http_body_util::Limited::new(response.into_body(), 64 << 10).collect();
+        if !matches!(timeout(PROGRESS_TIMEOUT.into(), limited).await, Ok(Ok(_))) {
+            self.open = None;
+        }
+    }
+}
+
+fn request(fetch: &Fetch, url: &Url) -> Request<Empty<Bytes>> {
+    let mut request = Request::get(url.target())
+        .header(HOST, url.authority())
+        .header(USER_AGENT, concat!("suiro/", env!("CARGO_PKG_VERSION")));
+    if let Some((first, last)) = fetch.resource.range {
+        request = request.header(RANGE, format!("bytes={first}-{last}"));
+    }
+    request.body(Empty::new()).expect("a URL was checked when it was parsed")
+}

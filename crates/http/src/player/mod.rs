@@ -1,0 +1,278 @@
+//! The headless player.
+//!
+//! [`session`] decides, pure; [`fetch`] speaks HTTP; this module turns the loop between them and
+//! writes the records. It does not decode: what it has fetched can be saved to files that a
+//! decoder plays ([`save`]).
+
+mod fetch;
+mod record;
+mod retry;
+mod save;
+pub mod session;
+mod track;
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::Poll;
+
+use suiro_abr::Algorithm;
+use suiro_abr::playout::Totals;
+use suiro_scenario::{EndpointSpec, Job, Protocol};
+use suiro_units::{Duration, Time};
+
+use crate::clock::Clock;
+use crate::url::Url;
+use fetch::{Client, Fetched};
+use record::Recorder;
+use session::{Config, Fetch, Session};
+
+/// The shortest wait: whatever a manifest says, the player never spins.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
+
+/// What a player is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlayerJob {
+    /// The endpoint's name, for the records.
+    pub name: String,
+    /// The manifest: an MPD, or a multivariant playlist.
+    pub url: Url,
+    /// What the manifest is.
+    pub protocol: Protocol,
+    /// How rungs are chosen.
+    pub algorithm: Algorithm,
+    /// The most media to hold ahead of the playhead.
+    pub buffer: Duration,
+    /// Live only: how far behind the live edge to play. `None`: as the manifest suggests, else
+    /// three segments (RFC 8216 §6.3.3).
+    pub target_latency: Option<Duration>,
+    /// Whether what was fetched is also saved as `played.NAME.*`.
+    pub save: bool,
+    /// The folder for records.
+    pub dir: PathBuf,
+    /// When to begin.
+    pub start: Time,
+    /// True to return when all is played; false to go on, idle, until stopped.
+    pub leave_at_end: bool,
+}
+
+impl PlayerJob {
+    /// What a trial's job file asks for; `None` if the endpoint is no player of ours or its origin
+    /// is not among the peers.
+    pub fn from_job(job: &Job) -> Option<Self> {
+        let EndpointSpec::Player(player) = &job.endpoint.spec else { return None };
+        let peer = job.peers.get(&player.origin)?;
+        let port = peer.port?;
+        let path = match player.protocol {
+            Protocol::Dash => crate::origin::MPD_PATH,
+            Protocol::Hls => crate::origin::MULTIVARIANT_PATH,
+        };
+        Some(Self {
+            name: job.endpoint.name.clone(),
+            url: Url::parse(&format!("http://{}:{port}{path}", peer.host)).ok()?,
+            protocol: player.protocol,
+            algorithm: player.abr,
+            buffer: player.buffer,
+            target_latency: player.target_latency,
+            save: player.save,
+            dir: job.dir.clone(),
+            start: Time::ZERO + job.endpoint.start,
+            leave_at_end: false,
+        })
+    }
+}
+
+/// Why a player did not play.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayerError {
+    /// Nothing could be played at all.
+    #[error("{url}: {reason}")]
+    Unplayable {
+        /// The manifest.
+        url: String,
+        /// What went wrong last.
+        reason: String,
+    },
+    /// A record could not be written.
+    #[error(transparent)]
+    Record(#[from] suiro_record::RecordError),
+    /// What was played could not be saved.
+    #[error("saving what was played to {path}: {source}")]
+    Save {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// How long each state lasted; `None` if playback was never prepared.
+    pub totals: Option<Totals>,
+    /// Why playback broke off; `None` if it did not.
+    pub failure: Option<String>,
+    /// Requests made.
+    pub requests: u64,
+    /// Bytes of bodies received.
+    pub body_bytes: u64,
+    /// Files with what was played.
+    pub saved: Vec<PathBuf>,
+}
+
+/// Plays until `stop` is ready (or to the end, if the job says so). `ready` is called once, when
+/// records are open and the player is about to begin.
+///
+/// A stream that breaks after it was playing is a measurement, not an error: it is recorded, and
+/// told in [`Summary::failure`].
+///
+/// # Errors
+/// [`PlayerError`], if not a single picture could be played, or a file not be written.
+pub async fn run(
+    job: &PlayerJob,
+    clock: Clock,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> Result<Summary, PlayerError> {
+    let mut player = Player::new(job, clock)?;
+    ready();
+    let mut stop = std::pin::pin!(stop);
+    let begun = tokio::select! {
+        () = clock.sleep_until(job.start) => true,
+        () = &mut stop => false,
+    };
+    let failure = if begun { player.play(job.leave_at_end, stop).await? } else { None };
+    let summary = player.close(failure)?;
+    match &summary.failure {
+        Some(reason) if summary.totals.is_none_or(|t| t.playing.is_zero()) => {
+            Err(PlayerError::Unplayable { url: job.url.to_string(), reason: reason.clone() })
+        }
+        _ => Ok(summary),
+    }
+}
+
+type Running = Pin<Box<dyn Future<Output = (Fetch, Fetched, Client)> + Send>>;
+
+/// A connection, idle or at work.
+enum Line {
+    Idle(Client),
+    Busy(Running),
+}
+
+struct Player {
+    clock: Clock,
+    session: Session,
+    recorder: Recorder,
+    /// One per lane of the session.
+    lines: Vec<Line>,
+}
+
+/// What ended a wait.
+enum Woken {
+    Done(usize, Box<(Fetch, Fetched, Client)>),
+    Due,
+    Stopped,
+}
+
+impl Player {
+    fn new(job: &PlayerJob, clock: Clock) -> Result<Self, PlayerError> {
+        let config = Config {
+            url: job.url.clone(),
+            protocol: job.protocol,
+            algorithm: job.algorithm,
+            buffer: job.buffer,
+            target_latency: job.target_latency,
+            epoch_unix_ns: clock.epoch_unix_ns(),
+            keep_bodies: job.save,
+        };
+        Ok(Self {
+            clock,
+            session: Session::new(config),
+            recorder: Recorder::new(job)?,
+            lines: (0..session::LANES).map(|_| Line::Idle(Client::new(clock))).collect(),
+        })
+    }
+
+    async fn play(
+        &mut self,
+        leave_at_end: bool,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Option<String>, PlayerError> {
+        loop {
+            let now = self.clock.now();
+            self.session.advance(now);
+            while let Some(fetch) = self.session.poll(now) {
+                self.start(fetch);
+            }
+            let view = self.session.view();
+            self.recorder.state(now, &view)?;
+            if leave_at_end && view.is_over() {
+                break;
+            }
+            let row = self.recorder.next_row();
+            let due = self.session.deadline().map_or(row, |due| due.min(row)).max(now + LEAST_WAIT);
+            match wait(&mut self.lines, self.clock, due, stop.as_mut()).await {
+                Woken::Due => {}
+                Woken::Stopped => break,
+                Woken::Done(lane, done) => {
+                    let (fetch, fetched, client) = *done;
+                    self.lines[lane] = Line::Idle(client);
+                    self.recorder.request(&fetch, &fetched)?;
+                    let now = self.clock.now();
+                    if let Some(piece) = self.session.on_fetched(now, &fetch, fetched) {
+                        self.recorder.save(piece)?;
+                    }
+                }
+            }
+        }
+        Ok(self.session.failure().map(str::to_owned))
+    }
+
+    fn start(&mut self, fetch: Fetch) {
+        let lane = fetch.lane;
+        let idle = std::mem::replace(&mut self.lines[lane], Line::Idle(Client::new(self.clock)));
+        let Line::Idle(mut client) = idle else {
+            unreachable!("the session keeps to one request per lane")
+        };
+        self.lines[lane] = Line::Busy(Box::pin(async move {
+            let fetched = client.fetch(&fetch).await;
+            (fetch, fetched, client)
+        }));
+    }
+
+    fn close(mut self, failure: Option<String>) -> Result<Summary, PlayerError> {
+        let now = self.clock.now();
+        self.session.advance(now);
+        for fetch in self.session.in_flight() {
+            self.recorder.unfinished(fetch)?;
+        }
+        let view = self.session.view();
+        self.recorder.state(now, &view)?;
+        self.recorder.close(self.session.totals(), failure)
+    }
+}
+
+/// Waits for whatever comes first: a finished request, the time, the stop.
+async fn wait(
+    lines: &mut [Line],
+    clock: Clock,
+    due: Time,
+    stop: Pin<&mut impl Future<Output = ()>>,
+) -> Woken {
+    let finished = std::future::poll_fn(|cx| {
+        for (lane, line) in lines.iter_mut().enumerate() {
+            if let Line::Busy(running) = line
+                && let Poll::Ready(done) = running.as_mut().poll(cx)
+            {
+                return Poll::Ready((lane, Box::new(done)));
+            }
+        }
+        Poll::Pending
+    });
+    tokio::select! {
+        biased;
+        () = stop => Woken::Stopped,
+        (lane, done) = finished => Woken::Done(lane, done),
+        () = clock.sleep_until(due) => Woken::Due,
+    }
+}

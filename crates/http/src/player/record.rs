@@ -1,0 +1,169 @@
+//! The player's records: `requests.NAME.parquet`, `player.NAME.parquet`.
+
+use suiro_abr::playout::Totals;
+use suiro_record::tables::{PlayerRow, RequestRow};
+use suiro_record::{Text, Writer};
+use suiro_units::{Duration, Time};
+
+use super::fetch::Fetched;
+use super::save::Saver;
+use super::session::{Fetch, Piece, View, What};
+use super::{PlayerError, PlayerJob, Summary};
+
+/// A row of the player's state is written at least this often.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
+
+pub(crate) struct Recorder {
+    endpoint: Text,
+    requests: Writer<RequestRow>,
+    states: Writer<PlayerRow>,
+    saver: Option<Saver>,
+    last: Option<(Time, View)>,
+    request_count: u64,
+    body_bytes: u64,
+}
+
+impl Recorder {
+    pub(crate) fn new(job: &PlayerJob) -> Result<Self, PlayerError> {
+        let named = |table: &str| format!("{table}.{}", job.name);
+        Ok(Self {
+            endpoint: job.name.as_str().into(),
+            requests: Writer::create_named(&job.dir, &named("requests"))?,
+            states: Writer::create_named(&job.dir, &named("player"))?,
+            saver: job.save.then(|| Saver::new(job.dir.clone(), &job.name)),
+            last: None,
+            request_count: 0,
+            body_bytes: 0,
+        })
+    }
+
+    /// When the next row of the player's state is due.
+    pub(crate) fn next_row(&self) -> Time {
+        self.last.map_or(Time::ZERO, |(at, _)| at + INTERVAL)
+    }
+
+    /// Writes a row if something changed or one is due.
+    pub(crate) fn state(&mut self, now: Time, view: &View) -> Result<(), PlayerError> {
+        let changed = self.last.as_ref().is_none_or(|(_, last)| has_changed(last, view));
+        if !changed && now < self.next_row() {
+            return Ok(());
+        }
+        self.last = Some((now, *view));
+        let ms = |ns: i64| ns as f64 / 1e6;
+        self.states.push(PlayerRow {
+            t_ns: nanoseconds(now),
+            endpoint: self.endpoint.clone(),
+            state: if view.failed { "failed" } else { view.state.name() }.into(),
+            buffer_ms: view.buffer.as_millis_f64(),
+            position_ms: view.position.as_millis_f64(),
+            rung_bps: view.rung.map(|rate| integer(rate.as_bps())),
+            latency_ms: view.latency_ns.map(ms),
+            speed: view.speed,
+            stalls: integer(view.stalls),
+            estimate_bps: view.estimate.map(|rate| integer(rate.as_bps())),
+        })?;
+        Ok(())
+    }
+
+    /// A request that has ended, well or badly.
+    pub(crate) fn request(&mut self, fetch: &Fetch, fetched: &Fetched) -> Result<(), PlayerError> {
+        let done = fetched.body.is_ok().then_some(fetched.finished);
+        let error = fetched.body.as_ref().err().map(ToString::to_string);
+        self.push(fetch, fetched.requested, fetched.first_byte, fetched.bytes, |row| {
+            row.done_ns = done.map(nanoseconds);
+            row.status = fetched.status.map(i64::from);
+            row.error = error.map(Into::into);
+        })
+    }
+
+    /// A request that was still under way when the player was stopped.
+    pub(crate) fn unfinished(&mut self, fetch: &Fetch) -> Result<(), PlayerError> {
+        let progress = &fetch.progress;
+        let Some(requested) = progress.requested() else { return Ok(()) };
+        self.push(fetch, requested, progress.first_byte(), progress.bytes(), |row| {
+            row.status = progress.status().map(i64::from);
+            row.error = Some("the player was stopped".into());
+        })
+    }
+
+    fn push(
+        &mut self,
+        fetch: &Fetch,
+        requested: Time,
+        first_byte: Option<Time>,
+        bytes: u64,
+        finish: impl FnOnce(&mut RequestRow),
+    ) -> Result<(), PlayerError> {
+        self.request_count += 1;
+        self.body_bytes += bytes;
+        let (kind, track, rate, segment) = match &fetch.what {
+            What::Manifest | What::Playlist { .. } => ("manifest", None, None, None),
+            What::Init { kind, rate } => ("init", Some(kind), Some(rate), None),
+            What::Segment { kind, rate, segment, .. } => {
+                ("segment", Some(kind), Some(rate), Some(segment))
+            }
+        };
+        let mut row = RequestRow {
+            t_ns: nanoseconds(requested),
+            endpoint: self.endpoint.clone(),
+            url: fetch.resource.url.target().into(),
+            kind: kind.into(),
+            track: track.map(|kind| kind.name().into()),
+            rung_bps: rate.map(|rate| integer(rate.as_bps())),
+            segment: segment.map(|segment| integer(segment.number)),
+            media_ms: segment.map(|segment| milliseconds(segment.start)),
+            duration_ms: segment.map(|segment| milliseconds(segment.duration)),
+            body_bytes: integer(bytes),
+            first_byte_ns: first_byte.map(nanoseconds),
+            done_ns: None,
+            status: None,
+            error: None,
+            attempt: i64::from(fetch.attempt),
+        };
+        finish(&mut row);
+        self.requests.push(row)?;
+        Ok(())
+    }
+
+    pub(crate) fn save(&mut self, piece: Piece) -> Result<(), PlayerError> {
+        match &mut self.saver {
+            Some(saver) => saver.add(piece),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn close(
+        self,
+        totals: Option<Totals>,
+        failure: Option<String>,
+    ) -> Result<Summary, PlayerError> {
+        self.requests.close()?;
+        self.states.close()?;
+        Ok(Summary {
+            totals,
+            failure,
+            requests: self.request_count,
+            body_bytes: self.body_bytes,
+            saved: self.saver.map_or(Ok(Vec::new()), Saver::close)?,
+        })
+    }
+}
+
+/// What a row is written for beside the passing of time; the playhead moves always, and the
+/// buffer falls with it.
+fn has_changed(last: &View, now: &View) -> bool {
+    let parts = |v: &View| (v.state, v.failed, v.rung, v.stalls, v.estimate);
+    parts(last) != parts(now) || last.speed != now.speed || now.buffer > last.buffer
+}
+
+fn nanoseconds(time: Time) -> i64 {
+    integer(time.as_nanos())
+}
+
+fn milliseconds(span: Duration) -> i64 {
+    integer((span.as_nanos() + 500_000) / 1_000_000)
+}
+
+fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,387 @@
+//! One track of a session: which segment comes next, of which rung, and what is needed first.
+
+use std::collections::VecDeque;
+
+use suiro_abr::{Controller, Playout};
+use suiro_units::{BitRate, Duration, Time};
+
+use super::retry;
+use super::session::{Fetch, What};
+use crate::presentation::{MediaPlaylist, Resource, Segment, Segments, Source, Track, TrackKind};
+use crate::url::Url;
+
+/// A segment that begins this much after the last one ended leaves a hole; less is rounding, or
+/// rungs that were not cut alike.
+const HOLE: Duration = Duration::from_millis(200);
+
+/// What a track may look at when it decides.
+pub(crate) struct Scene<'a> {
+    pub now: Time,
+    /// Live: the media time that is captured now.
+    pub captured: Option<Duration>,
+    pub live: bool,
+    /// `None` while the session does not know what it plays.
+    pub playout: Option<&'a Playout>,
+}
+
+/// What a track does next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Nothing until something happens.
+    Idle,
+    /// Nothing until then.
+    Wait(Time),
+    /// The playhead stands before a hole that ends there.
+    Skip(Duration),
+    /// A request.
+    Fetch(Box<(What, Resource)>),
+}
+
+#[derive(Debug)]
+struct RungState {
+    rate: BitRate,
+    segments: Option<Segments>,
+    playlist: Option<PlaylistState>,
+}
+
+/// The playlist of an HLS rung.
+#[derive(Debug)]
+struct PlaylistState {
+    url: Url,
+    /// When it may be fetched again (RFC 8216 §6.3.4).
+    again: Time,
+    ended: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct TrackState {
+    pub index: usize,
+    pub kind: TrackKind,
+    rungs: Vec<RungState>,
+    /// Chooses rungs; `None` for a track that keeps to its lowest.
+    pub controller: Option<Controller>,
+    /// The rung of the next segment, once chosen.
+    pub choice: Option<usize>,
+    /// The rung of the last one.
+    current: usize,
+    /// Media time at which the next segment begins.
+    next: Duration,
+    init: Option<Resource>,
+    pub in_flight: Option<Fetch>,
+    not_before: Time,
+    /// Tries that failed at what is wanted now.
+    pub failed: u32,
+    skipped: u32,
+    /// True if everything has been fetched.
+    pub complete: bool,
+    /// True if the manifest will list no more.
+    ended: bool,
+    pub generation: u64,
+    /// Which rung begins where, for what is buffered.
+    marks: VecDeque<(Duration, BitRate)>,
+}
+
+/// What the list of a rung says about the next segment.
+enum Next {
+    /// The list has not been fetched.
+    Unknown,
+    Found(Segment),
+    /// Not listed yet.
+    Later,
+    /// There will be none.
+    End,
+}
+
+impl TrackState {
+    pub(crate) fn new(index: usize, track: Track) -> Self {
+        let rungs = track.rungs.into_iter().map(|rung| match rung.source {
+            Source::Segments(segments) => {
+                RungState { rate: rung.rate, segments: Some(segments), playlist: None }
+            }
+            Source::Playlist(url) => RungState {
+                rate: rung.rate,
+                segments: None,
+                playlist: Some(PlaylistState { url, again: Time::ZERO, ended: false }),
+            },
+        });
+        Self {
+            index,
+            kind: track.kind,
+            rungs: rungs.collect(),
+            controller: None,
+            choice: None,
+            current: 0,
+            next: Duration::ZERO,
+            init: None,
+            in_flight: None,
+            not_before: Time::ZERO,
+            failed: 0,
+            skipped: 0,
+            complete: false,
+            ended: false,
+            generation: 0,
+            marks: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn rates(&self) -> Vec<BitRate> {
+        self.rungs.iter().map(|rung| rung.rate).collect()
+    }
+
+    pub(crate) fn lowest_segments(&self) -> Option<&Segments> {
+        self.rungs.first()?.segments.as_ref()
+    }
+
+    /// Where the segment ends that a manifest would list next; `None` if it follows from a rule.
+    pub(crate) fn next_listed(&self) -> Option<Duration> {
+        let segments = self.lowest_segments().filter(|segments| segments.is_listed())?;
+        segments.last().map(|last| last.end() + last.duration)
+    }
+
+    /// The bit rate of what is played at `position`; forgets what lies before.
+    pub(crate) fn rate_at(&mut self, position: Duration) -> Option<BitRate> {
+        while self.marks.get(1).is_some_and(|(start, _)| *start <= position) {
+            self.marks.pop_front();
+        }
+        self.marks.front().map(|(_, rate)| *rate)
+    }
+
+    pub(crate) fn begin(&mut self, position: Duration) {
+        self.next = position;
+    }
+
+    pub(crate) fn seek(&mut self, position: Duration) {
+        self.next = position;
+        self.choice = None;
+        self.failed = 0;
+        self.not_before = Time::ZERO;
+        self.complete = false;
+        self.generation += 1;
+        self.marks.clear();
+        if let Some(controller) = &mut self.controller {
+            controller.on_seek();
+        }
+    }
+
+    pub(crate) fn on_stall(&mut self) {
+        if let Some(controller) = &mut self.controller {
+            controller.on_stall();
+        }
+    }
+
+    pub(crate) fn on_init(&mut self, resource: &Resource) {
+        self.init = Some(resource.clone());
+        self.failed = 0;
+    }
+
+    pub(crate) fn on_segment(&mut self, rate: BitRate, segment: &Segment) {
+        let current = self.choice.take().unwrap_or(self.current);
+        self.current = current;
+        self.next = segment.end();
+        self.failed = 0;
+        self.skipped = 0;
+        if self.marks.back().is_none_or(|(_, last)| *last != rate) {
+            self.marks.push_back((segment.start, rate));
+        }
+    }
+
+    /// A request failed: tries again later, at the lowest rung; skips a segment that is not to be
+    /// had; says why if that goes on.
+    pub(crate) fn on_failure(&mut self, now: Time, what: &What, reason: &str) -> Option<String> {
+        self.failed += 1;
+        self.not_before = now + retry::delay(self.failed);
+        let kind = self.kind.name();
+        if let What::Playlist { .. } = what {
+            return (self.failed >= retry::MANIFEST_TRIES)
+                .then(|| format!("a {kind} playlist: {reason}"));
+        }
+        self.choice = Some(0);
+        if self.failed < retry::SEGMENT_TRIES {
+            return None;
+        }
+        self.failed = 0;
+        self.skipped += 1;
+        self.not_before = now;
+        self.choice = None;
+        if let What::Segment { segment, .. } = what {
+            self.next = segment.end();
+        }
+        let skipped = self.skipped;
+        (skipped >= retry::SKIPS).then(|| format!("{skipped} {kind} segments in a row: {reason}"))
+    }
+
+    /// A fresh list of a live DASH stream.
+    pub(crate) fn update(&mut self, track: &Track, ended: bool) -> Result<(), String> {
+        let same = track.rungs.iter().map(|r| r.rate).eq(self.rungs.iter().map(|r| r.rate));
+        if !same {
+            return Err(format!("the rungs of the {} track changed", self.kind.name()));
+        }
+        for (rung, new) in self.rungs.iter_mut().zip(&track.rungs) {
+            if let Source::Segments(segments) = &new.source {
+                rung.segments = Some(segments.clone());
+            }
+        }
+        self.ended = ended;
+        Ok(())
+    }
+
+    /// A fresh playlist of an HLS rung. It is placed by its date; without dates, by the numbers of
+    /// its segments.
+    pub(crate) fn on_playlist(
+        &mut self,
+        rung: usize,
+        playlist: &MediaPlaylist,
+        zero_unix_ns: Option<u64>,
+        requested: Time,
+    ) {
+        self.failed = 0;
+        let start_ns = match (playlist.date_unix_ns, zero_unix_ns) {
+            (Some(date), Some(zero)) => i64::try_from(i128::from(date) - i128::from(zero)).ok(),
+            _ if playlist.ended && self.rungs.iter().all(|r| r.segments.is_none()) => Some(0),
+            _ => self.place_by_number(rung, playlist),
+        };
+        let segments = playlist.segments_from(start_ns.unwrap_or(0));
+        let state = &mut self.rungs[rung];
+        let numbers = |s: &Segments| s.last().map(|last| last.number);
+        let changed = state.segments.as_ref().is_none_or(|old| numbers(old) != numbers(&segments));
+        state.segments = Some(segments);
+        if let Some(known) = &mut state.playlist {
+            // §6.3.4: after a target duration, or half of it if nothing was new.
+            let wait = if changed { playlist.target } else { playlist.target / 2 };
+            known.again = requested + wait;
+            known.ended = playlist.ended;
+        }
+    }
+
+    /// Media time of the first segment, from a list of this track in which its number occurs or
+    /// that ends before it.
+    fn place_by_number(&self, rung: usize, playlist: &MediaPlaylist) -> Option<i64> {
+        let first = playlist.segments.first()?;
+        let own = self.rungs[rung].segments.as_ref();
+        let known = own.or_else(|| self.rungs.iter().find_map(|r| r.segments.as_ref()))?;
+        let start = match known.by_number(first.number) {
+            Some(same) => same.start,
+            None => {
+                let last = known.last()?;
+                let between = first.number.saturating_sub(last.number + 1).min(1_000_000);
+                last.end() + playlist.target * between
+            }
+        };
+        i64::try_from(start.as_nanos()).ok()
+    }
+
+    pub(crate) fn step(&mut self, scene: &Scene) -> Step {
+        if self.complete || self.in_flight.is_some() {
+            return Step::Idle;
+        }
+        if self.not_before > scene.now {
+            return Step::Wait(self.not_before);
+        }
+        // Twice at most: to choose a rung, and to look at that rung's list.
+        for _ in 0..2 {
+            let rung = self.choice.unwrap_or(self.current);
+            let segment = match self.next_of(rung, scene) {
+                Next::Unknown => return self.fetch_playlist(rung, scene.now),
+                Next::Later => return self.fetch_playlist(rung, scene.now),
+                Next::End => {
+                    self.complete = true;
+                    return Step::Wait(scene.now);
+                }
+                Next::Found(segment) => segment,
+            };
+            let Some(playout) = scene.playout else { return Step::Idle };
+            if let Some(step) = self.obstacle(&segment, scene, playout) {
+                return step;
+            }
+            if self.choice.is_none() {
+                match self.choose(scene, playout) {
+                    Some(choice) => self.choice = Some(choice),
+                    None => return Step::Wait(self.not_before),
+                }
+                continue;
+            }
+            return self.fetch_segment(rung, segment);
+        }
+        let rung = self.choice.unwrap_or(self.current);
+        match self.next_of(rung, scene) {
+            Next::Found(segment) => self.fetch_segment(rung, segment),
+            Next::Unknown => self.fetch_playlist(rung, scene.now),
+            Next::Later => self.fetch_playlist(rung, scene.now),
+            Next::End => Step::Idle,
+        }
+    }
+
+    fn next_of(&self, rung: usize, scene: &Scene) -> Next {
+        let state = &self.rungs[rung];
+        let Some(segments) = &state.segments else { return Next::Unknown };
+        if scene.playout.is_none() {
+            // Its segments are known, and yet nothing could be prepared: it was empty.
+            return Next::Later;
+        }
+        let more = match &state.playlist {
+            Some(playlist) => !playlist.ended,
+            None => scene.live && !self.ended,
+        };
+        match segments.following(self.next) {
+            Some(segment) => Next::Found(segment),
+            None if more => Next::Later,
+            None => Next::End,
+        }
+    }
+
+    /// What keeps a segment from being fetched now: it is not there yet, a hole lies before it, or
+    /// there is no room for it.
+    fn obstacle(&self, segment: &Segment, scene: &Scene, playout: &Playout) -> Option<Step> {
+        let listed = self.lowest_segments().is_none_or(Segments::is_listed);
+        if let Some(captured) = scene.captured.filter(|_| !listed)
+            && segment.end() > captured
+        {
+            return Some(Step::Wait(scene.now + (segment.end() - captured)));
+        }
+        let end = playout.end_of(self.index);
+        if segment.start > end + HOLE {
+            let dry = playout.buffer_of(self.index).is_zero();
+            return Some(if dry { Step::Skip(segment.start) } else { Step::Idle });
+        }
+        match playout.time_of_room(self.index, segment.end()) {
+            Some(at) if at <= scene.now => None,
+            Some(at) => Some(Step::Wait(at)),
+            None => Some(Step::Idle),
+        }
+    }
+
+    /// The rung of the next segment; `None` if the algorithm pauses.
+    fn choose(&mut self, scene: &Scene, playout: &Playout) -> Option<usize> {
+        let Some(controller) = &mut self.controller else { return Some(0) };
+        let choice = controller.choose(scene.now, playout.buffer_of(self.index));
+        if choice.wait.is_zero() {
+            return Some(choice.rung);
+        }
+        self.not_before = scene.now + choice.wait;
+        None
+    }
+
+    fn fetch_segment(&self, rung: usize, segment: Segment) -> Step {
+        let rate = self.rungs[rung].rate;
+        if let Some(init) = segment.init.clone().filter(|init| self.init.as_ref() != Some(init)) {
+            return Step::Fetch(Box::new((What::Init { kind: self.kind, rate }, init)));
+        }
+        let resource = segment.media.clone();
+        let (kind, generation) = (self.kind, self.generation);
+        let what = What::Segment { kind, rate, segment, generation };
+        Step::Fetch(Box::new((what, resource)))
+    }
+
+    /// Fetches a list of segments (again). A DASH track has no playlist: the session fetches the
+    /// manifest.
+    fn fetch_playlist(&self, rung: usize, now: Time) -> Step {
+        match &self.rungs[rung].playlist {
+            Some(playlist) if playlist.again > now => Step::Wait(playlist.again),
+            Some(playlist) => {
+                let resource = Resource { url: playlist.url.clone(), range: None };
+                Step::Fetch(Box::new((What::Playlist { rung }, resource)))
+            }
+            None => Step::Idle,
+        }
+    }
+}

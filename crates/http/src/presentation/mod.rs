@@ -1,0 +1,287 @@
+//! What a manifest says, in one form for DASH and HLS, exact and bounded.
+//!
+//! Both parsers take bytes from outside: they refuse what they do not understand where it matters,
+//! name the line, and never panic. Numbers are integers all the way: media times are counted in
+//! the manifest's own ticks and converted once.
+
+mod mpd;
+mod playlist;
+
+pub use mpd::from_mpd;
+pub use playlist::{MediaPlaylist, Playlist, from_playlist};
+
+use suiro_units::{BitRate, Duration};
+
+use crate::url::Url;
+
+/// The largest manifest that is looked at.
+pub const MANIFEST_BYTES_MAX: usize = 4 << 20;
+/// The most rungs of one track.
+pub const RUNGS_MAX: usize = 256;
+/// The most segments that a manifest may list for one rung.
+pub const LISTED_MAX: usize = 100_000;
+/// The longest segment.
+pub const SEGMENT_MAX: Duration = Duration::from_secs(600);
+/// The longest media time: a year.
+pub const MEDIA_MAX: Duration = Duration::from_secs(366 * 86_400);
+
+/// Why a manifest cannot be played.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{problem}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
+pub struct ManifestError {
+    /// Line of the manifest, from 1; `None` if it is about the whole.
+    pub line: Option<u32>,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl ManifestError {
+    fn whole(problem: impl Into<String>) -> Self {
+        Self { line: None, problem: problem.into() }
+    }
+
+    fn at(line: u32, problem: impl Into<String>) -> Self {
+        Self { line: Some(line), problem: problem.into() }
+    }
+}
+
+/// A stream to play: tracks, each in several rungs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Presentation {
+    /// The tracks to play together, video first.
+    pub tracks: Vec<Track>,
+    /// For a live stream.
+    pub live: Option<LiveStream>,
+    /// How long all of it is; `None` while nobody knows.
+    pub duration: Option<Duration>,
+    /// After how long the manifest should be fetched again; `None`: never.
+    pub refresh: Option<Duration>,
+    /// Where to fetch it from then, if not from where it came.
+    pub location: Option<Url>,
+}
+
+/// What only a live stream has.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LiveStream {
+    /// When media time zero was captured, in nanoseconds since 1970 by the wall clock.
+    pub zero_unix_ns: Option<u64>,
+    /// Latency at which its author wants it played.
+    pub suggested_delay: Option<Duration>,
+    /// How much of the past can be fetched; `None`: all.
+    pub window: Option<Duration>,
+    /// Where the author's clock can be asked.
+    pub clock: Option<Url>,
+}
+
+/// One kind of media, in rungs of rising bit rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Track {
+    /// What it carries.
+    pub kind: TrackKind,
+    /// Its rungs, lowest bit rate first; at least one.
+    pub rungs: Vec<Rung>,
+}
+
+/// What a track carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TrackKind {
+    /// Pictures, perhaps with sound in the same segments.
+    Video,
+    /// Sound alone.
+    Audio,
+}
+
+impl TrackKind {
+    /// Its name in the records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Video => "video",
+            Self::Audio => "audio",
+        }
+    }
+}
+
+/// One encoding of a track.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rung {
+    /// Nominal bit rate; never zero.
+    pub rate: BitRate,
+    /// Where its segments are.
+    pub source: Source,
+}
+
+/// Where a rung's segments are told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// Here.
+    Segments(Segments),
+    /// In a media playlist of its own.
+    Playlist(Url),
+}
+
+/// Something to fetch: a URL, or a part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Where.
+    pub url: Url,
+    /// First and last byte; `None` for all.
+    pub range: Option<(u64, u64)>,
+}
+
+/// A segment of a rung.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Its number in the manifest.
+    pub number: u64,
+    /// Media time at which it begins.
+    pub start: Duration,
+    /// How long it lasts; not zero.
+    pub duration: Duration,
+    /// Its bytes.
+    pub media: Resource,
+    /// What a decoder needs before it; `None` if it stands alone (MPEG-TS).
+    pub init: Option<Resource>,
+}
+
+impl Segment {
+    /// Media time at which it ends.
+    pub fn end(&self) -> Duration {
+        self.start + self.duration
+    }
+}
+
+/// A row of segments of equal duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Number of the first.
+    pub number: u64,
+    /// Start of the first, in ticks.
+    pub start: u64,
+    /// Duration of each, in ticks; not zero.
+    pub duration: u64,
+    /// How many; not zero.
+    pub count: u64,
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.start.saturating_add(self.duration.saturating_mul(self.count))
+    }
+}
+
+/// The segments of one rung, in rising order of start, kept as runs: a day of live media is a few
+/// numbers, not forty thousand URLs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Segments {
+    pub(crate) runs: Vec<Run>,
+    /// Ticks per second.
+    pub(crate) timescale: u64,
+    /// Ticks at media time `zero_at`.
+    pub(crate) zero_ticks: u64,
+    /// Media time at which the period begins.
+    pub(crate) zero_at: Duration,
+    pub(crate) names: Names,
+    /// True if the manifest lists segments as they become available; false if they follow from a
+    /// rule, and the clock says which of them are there.
+    pub(crate) listed: bool,
+}
+
+/// How a segment's number leads to its URL.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Names {
+    /// By a template.
+    Template { media: mpd::Template, init: Option<Resource>, base: Url },
+    /// One by one; the first belongs to the first run's number.
+    Listed(Vec<(Resource, Option<Resource>)>),
+}
+
+impl Segments {
+    /// The first segment.
+    pub fn first(&self) -> Option<Segment> {
+        self.segment(self.runs.first()?, 0)
+    }
+
+    /// The last segment that is listed.
+    pub fn last(&self) -> Option<Segment> {
+        let run = self.runs.last()?;
+        self.segment(run, run.count - 1)
+    }
+
+    /// True if the manifest lists segments as they become available; false if the clock says.
+    pub fn is_listed(&self) -> bool {
+        self.listed
+    }
+
+    /// The segment of that number.
+    pub fn by_number(&self, number: u64) -> Option<Segment> {
+        let run = self.runs.iter().rev().find(|run| run.number <= number)?;
+        let index = number - run.number;
+        if index < run.count { self.segment(run, index) } else { None }
+    }
+
+    /// The segment that holds media time `time`; where there is a hole, the one after it. `None`
+    /// past the last.
+    pub fn at(&self, time: Duration) -> Option<Segment> {
+        let ticks = self.ticks_at(time);
+        let run = self.runs.get(self.runs.partition_point(|run| run.end() <= ticks))?;
+        let index = ticks.saturating_sub(run.start) / run.duration;
+        self.segment(run, index.min(run.count - 1))
+    }
+
+    /// The segment to fetch after one that ends at `end`: [`Segments::at`], forgiving rounding and
+    /// rungs whose segments do not quite agree.
+    pub fn following(&self, end: Duration) -> Option<Segment> {
+        let found = self.at(end)?;
+        // Half of it already played: what is wanted begins where it ends.
+        let late = end.saturating_sub(found.start) > found.duration / 2;
+        if late { self.at(found.end() + self.tick()).or(None) } else { Some(found) }
+    }
+
+    fn tick(&self) -> Duration {
+        Duration::from_nanos(1_000_000_000u64.div_ceil(self.timescale))
+    }
+
+    fn ticks_at(&self, time: Duration) -> u64 {
+        let ns = u128::from(time.saturating_sub(self.zero_at).as_nanos());
+        let ticks = ns * u128::from(self.timescale) / 1_000_000_000;
+        u64::try_from(ticks).unwrap_or(u64::MAX).saturating_add(self.zero_ticks)
+    }
+
+    /// `None` for what lies beyond the longest media time.
+    fn segment(&self, run: &Run, index: u64) -> Option<Segment> {
+        let start_ticks = run.start.checked_add(run.duration.checked_mul(index)?)?;
+        let number = run.number.checked_add(index)?;
+        let start = self.media_time(start_ticks)?;
+        let end = self.media_time(start_ticks.checked_add(run.duration)?)?;
+        let (media, init) = match &self.names {
+            Names::Template { media, init, base } => {
+                let name = media.expand(number, start_ticks);
+                let url = base.join(&name).ok()?;
+                (Resource { url, range: None }, init.clone())
+            }
+            Names::Listed(all) => {
+                let at = number.checked_sub(self.runs.first()?.number)?;
+                all.get(usize::try_from(at).ok()?)?.clone()
+            }
+        };
+        let duration = end.saturating_sub(start).max(Duration::from_nanos(1));
+        Some(Segment { number, start, duration, media, init })
+    }
+
+    /// Rounded down to a nanosecond; ticks before the period's zero are cut off.
+    fn media_time(&self, ticks: u64) -> Option<Duration> {
+        let ticks = u128::from(ticks.saturating_sub(self.zero_ticks));
+        let ns = ticks * 1_000_000_000 / u128::from(self.timescale);
+        let time = self.zero_at + Duration::from_nanos(u64::try_from(ns).ok()?.min(u64::MAX / 4));
+        (time <= MEDIA_MAX).then_some(time)
+    }
+}
+
+/// Orders rungs by bit rate, and checks their number.
+fn ladder(mut rungs: Vec<Rung>) -> Result<Vec<Rung>, ManifestError> {
+    if rungs.len() > RUNGS_MAX {
+        return Err(ManifestError::whole(format!("more than {RUNGS_MAX} rungs of one track")));
+    }
+    rungs.sort_by_key(|rung| rung.rate);
+    Ok(rungs)
+}

@@ -1,0 +1,171 @@
+use super::*;
+use proptest::prelude::*;
+
+fn url() -> Url {
+    Url::parse("http://origin/live/list.m3u8").unwrap()
+}
+
+const MEDIA: &str = "#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-TARGETDURATION:2
+#EXT-X-MEDIA-SEQUENCE:41
+#EXT-X-MAP:URI=\"init.mp4\"
+
+#EXTINF:2.002,
+a/41.m4s
+#EXT-X-PROGRAM-DATE-TIME:2026-11-21T01:57:02.002Z
+#EXTINF:2.002,a title
+42.m4s
+#EXTINF:1,
+#a comment
+http://elsewhere/43.m4s?x=1
+";
+
+fn media(text: &str) -> MediaPlaylist {
+    match from_playlist(text.as_bytes(), &url()).unwrap() {
+        Playlist::Media(media) => media,
+        Playlist::Multivariant(_) => panic!("a media playlist"),
+    }
+}
+
+#[test]
+fn a_live_media_playlist() {
+    let list = media(MEDIA);
+    assert_eq!((list.target, list.ended), (Duration::from_secs(2), false));
+    // The second segment is dated; the first began 2.002 s before it.
+    assert_eq!(list.date_unix_ns, iso8601::parse_date_time("2026-11-21T01:57:00Z"));
+    let first = list.segments.first().unwrap();
+    assert_eq!((first.number, first.start), (41, Duration::ZERO));
+    assert_eq!(first.media.url.target(), "/live/a/41.m4s");
+    assert_eq!(first.init.unwrap().url.target(), "/live/init.mp4");
+    let last = list.segments.last().unwrap();
+    assert_eq!((last.number, last.start), (43, Duration::from_millis(4004)));
+    assert_eq!(last.media.url.to_string(), "http://elsewhere/43.m4s?x=1");
+    assert_eq!(list.duration(), Duration::from_millis(5004));
+}
+
+#[test]
+fn segments_can_be_placed_in_time() {
+    let list = media(MEDIA);
+    let later = list.segments_from(10_000_000_000);
+    assert_eq!(later.at(Duration::from_secs(11)).unwrap().number, 41);
+    assert_eq!(later.by_number(42).unwrap().start, Duration::from_millis(12_002));
+    // A playlist that begins a second before media time zero.
+    let earlier = list.segments_from(-1_000_000_000);
+    assert_eq!(earlier.at(Duration::ZERO).unwrap().number, 41);
+    assert_eq!(earlier.by_number(42).unwrap().start, Duration::from_millis(1002));
+}
+
+#[test]
+fn byte_ranges_follow_each_other() {
+    let list = media(
+        "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MAP:URI=\"f\",BYTERANGE=\"100@0\"\n\
+         #EXTINF:2,\n#EXT-X-BYTERANGE:50@100\nf\n#EXTINF:2,\n#EXT-X-BYTERANGE:60\nf\n#EXT-X-ENDLIST\n",
+    );
+    let range = |n| list.segments.by_number(n).unwrap().media.range;
+    assert_eq!((range(0), range(1)), (Some((100, 149)), Some((150, 209))));
+    assert_eq!(list.segments.first().unwrap().init.unwrap().range, Some((0, 99)));
+    assert!(list.ended);
+}
+
+const MULTIVARIANT: &str = "#EXTM3U
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"aud\",NAME=\"second, or not\",URI=\"b.m3u8\"
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"aud\",NAME=\"main\",DEFAULT=YES,URI=\"a.m3u8\"
+#EXT-X-STREAM-INF:BANDWIDTH=3000000,CODECS=\"avc1.64001f,mp4a.40.2\",AUDIO=\"aud\"
+hi.m3u8
+#EXT-X-STREAM-INF:CODECS=\"avc1.64001f,mp4a.40.2\",BANDWIDTH=800000,AUDIO=\"aud\"
+lo.m3u8
+";
+
+fn multivariant(text: &str) -> Presentation {
+    match from_playlist(text.as_bytes(), &url()).unwrap() {
+        Playlist::Multivariant(presentation) => presentation,
+        Playlist::Media(_) => panic!("a multivariant playlist"),
+    }
+}
+
+#[test]
+fn a_multivariant_playlist() {
+    let p = multivariant(MULTIVARIANT);
+    let rungs: Vec<_> = p.tracks.iter().flat_map(|t| &t.rungs).collect();
+    let playlist = |name: &str| Source::Playlist(url().join(name).unwrap());
+    assert_eq!(rungs[0].rate, BitRate::from_kbps(800));
+    assert_eq!(
+        rungs.iter().map(|r| r.source.clone()).collect::<Vec<_>>(),
+        [playlist("lo.m3u8"), playlist("hi.m3u8"), playlist("a.m3u8"),]
+    );
+}
+
+#[test]
+fn audio_in_the_segments_of_the_video_is_no_track() {
+    let p = multivariant(&MULTIVARIANT.replace(",URI=\"a.m3u8\"", ""));
+    assert_eq!(p.tracks.len(), 1);
+}
+
+#[test]
+fn broken_playlists_are_refused_with_their_line() {
+    let cases: &[(&str, &str, &str)] = &[
+        ("#EXTM3U", "EXTM3U", "line 1: a playlist begins with #EXTM3U"),
+        ("#EXTINF:2.002,\n", "", "line 7: a URI without EXTINF"),
+        ("#EXTINF:1,", "#EXTINF:-1,", "line 12: not a duration: `#EXTINF:-1,`"),
+        ("#EXTINF:1,", "#EXTINF:1e9,", "line 12: not a duration"),
+        ("#EXTINF:1,", "#EXTINF:0,", "line 12: a segment is longer than 0"),
+        ("#EXTINF:1,", "#EXTINF:99999,", "line 12: a segment is longer than 0 and up to 10 min"),
+        ("#EXT-X-TARGETDURATION:2", "#EXT-X-TARGETDURATION:x", "line 3: not a duration"),
+        ("#EXT-X-TARGETDURATION:2\n", "", "no EXT-X-TARGETDURATION"),
+        ("SEQUENCE:41", "SEQUENCE:18446744073709551615", "line 4: not a sequence number"),
+        ("2026-11-21T", "2026-11-99T", "line 9: not a date and time"),
+        ("42.m4s", "file:///etc/passwd", "line 11: `file:///etc/passwd`: only http"),
+        ("URI=\"init.mp4\"", "", "line 5: EXT-X-MAP needs a URI"),
+        ("#EXT-X-VERSION:7", "#EXT-X-KEY:METHOD=AES-128,URI=\"k\"", "line 2: encrypted"),
+    ];
+    for (from, to, want) in cases {
+        assert!(MEDIA.contains(from), "{from}");
+        let error = from_playlist(MEDIA.replacen(from, to, 1).as_bytes(), &url()).unwrap_err();
+        assert!(error.to_string().contains(want), "{to}: {error}");
+    }
+    let cases: &[(&str, &str, &str)] = &[
+        ("BANDWIDTH=3000000,", "", "line 4: EXT-X-STREAM-INF needs a BANDWIDTH"),
+        ("BANDWIDTH=3000000", "BANDWIDTH=0", "line 4"),
+        ("GROUP-ID=\"aud\"", "GROUP-ID=\"x\"", ""),
+        ("\nlo.m3u8", "\nlo.m3u8\nlo.m3u8", "line 8: a URI without EXT-X-STREAM-INF"),
+        ("hi.m3u8", "javascript:x", "line 5: `javascript:x`"),
+    ];
+    for (from, to, want) in cases {
+        assert!(MULTIVARIANT.contains(from), "{from}");
+        match from_playlist(MULTIVARIANT.replacen(from, to, 1).as_bytes(), &url()) {
+            Err(error) => assert!(error.to_string().contains(want), "{to}: {error}"),
+            Ok(_) => assert!(want.is_empty(), "{to} was accepted"),
+        }
+    }
+    let none = MULTIVARIANT.replace("GROUP-ID=\"aud\"", "GROUP-ID=\"x\"");
+    let error = from_playlist(none.as_bytes(), &url()).unwrap_err().to_string();
+    assert_eq!(error, "no EXT-X-MEDIA of audio group `aud`");
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_mapped_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = from_playlist(&bytes, &url());
+        let _ = from_playlist(&[b"#EXTM3U\n", &bytes[..]].concat(), &url());
+    }
+
+    #[test]
+    fn damaged_playlists_are_mapped_or_refused(
+        cut in 0usize..MEDIA.len(), length in 0usize..30, insert in "[-0-9A-Z:,@=\"#\n.]{0,24}",
+        start_ns in any::<i64>(),
+    ) {
+        for text in [MEDIA, MULTIVARIANT] {
+            let mut bytes = text.as_bytes().to_vec();
+            let cut = cut.min(bytes.len());
+            let end = (cut + length).min(bytes.len());
+            bytes.splice(cut..end, insert.bytes());
+            let Ok(Playlist::Media(list)) = from_playlist(&bytes, &url()) else { continue };
+            let segments = list.segments_from(start_ns);
+            for segment in [segments.first(), segments.last()].into_iter().flatten() {
+                prop_assert!(!segment.duration.is_zero());
+                segments.following(segment.end());
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! URLs of media, as far as a player needs them: `http`, a host, a path, a query.
+//!
+//! References in manifests come from outside. They are resolved by RFC 3986 §5.2, and anything but
+//! `http` is refused: a manifest must not make a player open files or other schemes.
+
+/// The longest URL that is accepted, in bytes.
+pub const BYTES_MAX: usize = 4096;
+
+/// What a URL may contain beside letters and digits (RFC 3986 §2).
+const PUNCTUATION: &[u8] = b"-._~:/?#[]@!$&'()*+,;=%";
+
+/// An absolute `http` URL.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Url {
+    host: String,
+    port: u16,
+    /// Path and query; begins with `/`.
+    target: String,
+}
+
+/// Why a text is not a URL to fetch from.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// Another scheme than `http`.
+    #[error("`{0}`: only http URLs are fetched")]
+    Scheme(String),
+    /// No host, or one with characters that a host has not; or user information.
+    #[error("`{0}`: no valid host")]
+    Host(String),
+    /// The port is not a number from 1 to 65535.
+    #[error("`{0}`: the port is not a number from 1 to 65535")]
+    Port(String),
+    /// A character that a URL must escape, such as a space.
+    #[error("`{0}`: a character that a URL must escape (RFC 3986 §2)")]
+    Character(String),
+    /// Longer than [`BYTES_MAX`].
+    #[error("a URL of {0} bytes is too long (at most {BYTES_MAX})")]
+    Long(usize),
+}
+
+impl Url {
+    /// Parses an absolute URL. A fragment is dropped.
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        check_characters(text)?;
+        let text = text.split('#').next().unwrap_or_default();
+        match scheme(text) {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => {
+                let rest = rest.strip_prefix("//").ok_or_else(|| UrlError::Host(show(text)))?;
+                Self::from_authority(rest, text)
+            }
+            _ => Err(UrlError::Scheme(show(text))),
+        }
+    }
+
+    /// Resolves a reference found in the document at this URL (RFC 3986 §5.2.2).
+    pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
+        let reference = reference.trim();
+        check_characters(reference)?;
+        if scheme(reference).is_some() {
+            return Self::parse(reference);
+        }
+        let reference = reference.split('#').next().unwrap_or_default();
+        if let Some(rest) = reference.strip_prefix("//") {
+            return Self::from_authority(rest, reference);
+        }
+        let base_path = self.path();
+        let target = if reference.is_empty() {
+            self.target.clone()
+        } else if reference.starts_with('?') {
+            format!("{base_path}{reference}")
+        } else {
+            let folder = base_path.rfind('/').map_or("/", |at| &base_path[..=at]);
+            let whole = if reference.starts_with('/') {
+                reference.to_owned()
+            } else {
+                format!("{folder}{reference}")
+            };
+            without_dots(&whole)
+        };
+        check_length(&target)?;
+        Ok(Self { target, ..self.clone() })
+    }
+
+    fn from_authority(rest: &str, whole: &str) -> Result<Self, UrlError> {
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        let (host, port) = split_port(authority);
+        let port = match port {
+            None | Some("") => 80,
+            Some(port) => {
+                port.parse().ok().filter(|p| *p != 0).ok_or_else(|| UrlError::Port(show(whole)))?
+            }
+        };
+        if !is_host(host) {
+            return Err(UrlError::Host(show(whole)));
+        }
+        let target = if target.starts_with('/') { target.into() } else { format!("/{target}") };
+        Ok(Self { host: host.to_ascii_lowercase(), port, target: without_dots(&target) })
+    }
+
+    /// The host: a name, an IPv4 address, or an IPv6 address without its brackets.
+    pub fn host(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// The port; 80 if the URL names none.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Path and query, as a request line has them.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// What the `Host` header says (RFC 9110 §7.2).
+    pub fn authority(&self) -> String {
+        match self.port {
+            80 => self.host.clone(),
+            port => format!("{}:{port}", self.host),
+        }
+    }
+
+    fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or("/")
+    }
+}
+
+impl std::fmt::Display for Url {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "http://{}{}", self.authority(), self.target)
+    }
+}
+
+impl std::str::FromStr for Url {
+    type Err = UrlError;
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        Self::parse(text.trim())
+    }
+}
+
+/// The beginning of a URL, to be named in an error.
+fn show(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+fn check_length(text: &str) -> Result<(), UrlError> {
+    if text.len() > BYTES_MAX { Err(UrlError::Long(text.len())) } else { Ok(()) }
+}
+
+fn check_characters(text: &str) -> Result<(), UrlError> {
+    check_length(text)?;
+    let fine = text.bytes().all(|b| b.is_ascii_alphanumeric() || PUNCTUATION.contains(&b));
+    if fine { Ok(()) } else { Err(UrlError::Character(show(text))) }
+}
+
+/// Splits `SCHEME:REST`; `None` for a relative reference (RFC 3986 §4.2: a colon in the first
+/// segment makes it a scheme).
+fn scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let mut bytes = scheme.bytes();
+    let valid = bytes.next().is_some_and(|b| b.is_ascii_alphabetic())
+        && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+    valid.then_some((scheme, rest))
+}
+
+fn split_port(authority: &str) -> (&str, Option<&str>) {
+    let host_end = authority.find(']').map_or(0, |at| at + 1);
+    match authority[host_end..].rfind(':') {
+        Some(at) => (&authority[..host_end + at], Some(&authority[host_end + at + 1..])),
+        None => (authority, None),
+    }
+}
+
+fn is_host(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        return address.parse::<std::net::Ipv6Addr>().is_ok();
+    }
+    let valid = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    !host.is_empty() && host.len() <= 253 && host.bytes().all(valid)
+}
+
+/// RFC 3986 §5.2.4: removes `.` and `..` from the path, leaving the query alone.
+fn without_dots(target: &str) -> String {
+    let (path, query) = target.find('?').map_or((target, ""), |at| target.split_at(at));
+    let mut kept: Vec<&str> = Vec::new();
+    let mut folder = false;
+    for part in path.split('/').skip(1) {
+        folder = matches!(part, "." | "..");
+        match part {
+            "." => {}
+            ".." => drop(kept.pop()),
+            part => kept.push(part),
+        }
+    }
+    let end = if folder && !kept.is_empty() { "/" } else { "" };
+    format!("/{}{end}{query}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn join(reference: &str) -> String {
+        let base = Url::parse("http://a/b/c/d;p?q").unwrap();
+        base.join(reference).map_or_else(|e| e.to_string(), |u| u.to_string())
+    }
+
+    /// RFC 3986 §5.4: the references that stay with http and have no fragment.
+    #[test]
+    fn resolves_the_examples_of_the_rfc() {
+        for (reference, want) in [
+            ("g", "http://a/b/c/g"),
+            ("./g", "http://a/b/c/g"),
+            ("g/", "http://a/b/c/g/"),
+            ("/g", "http://a/g"),
+            ("//g", "http://g/"),
+            ("?y", "http://a/b/c/d;p?y"),
+            ("g?y", "http://a/b/c/g?y"),
+            ("", "http://a/b/c/d;p?q"),
+            (".", "http://a/b/c/"),
+            ("./", "http://a/b/c/"),
+            ("..", "http://a/b/"),
+            ("../g", "http://a/b/g"),
+            ("../..", "http://a/"),
+            ("../../../g", "http://a/g"),
+            ("/./g", "http://a/g"),
+            ("g;x=1/../y", "http://a/b/c/y"),
+            ("g?y/../x", "http://a/b/c/g?y/../x"),
+            ("g#s", "http://a/b/c/g"),
+        ] {
+            assert_eq!(join(reference), want, "{reference}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_not_to_be_fetched() {
+        for hostile in [
+            "file:///etc/passwd",
+            "https://a/",
+            "javascript:alert(1)",
+            "data:,x",
+            "http:/a",
+            "http://",
+            "http://a:0/",
+            "http://a:70000/",
+            "http://user@a/",
+            "http://[::1/",
+            "http://a b/",
+            "g h",
+            "g\"h",
+            "g<h",
+            "g{h",
+            "g\\h",
+            "http://ä/",
+            "g\nHost: x",
+            "//",
+        ] {
+            let base = Url::parse("http://a/b/c/d").unwrap();
+            assert!(base.join(hostile).is_err(), "{hostile}");
+        }
+        assert!(Url::parse("seg.m4s").is_err());
+        assert!(Url::parse(&format!("http://a/{}", "x".repeat(5000))).is_err());
+    }
+
+    #[test]
+    fn hosts_and_ports() {
+        let url = Url::parse("http://[fd00::1]:8080/x?y=1").unwrap();
+        assert_eq!((url.host(), url.port(), url.target()), ("fd00::1", 8080, "/x?y=1"));
+        assert_eq!(url.authority(), "[fd00::1]:8080");
+        let url = Url::parse("HTTP://Server?x").unwrap();
+        assert_eq!((url.authority().as_str(), url.target()), ("server", "/?x"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_accepted_stays_so(text in "[a-z:/?#.@\\[\\]0-9]{0,40}", any in "\\PC{0,30}") {
+            let base = Url::parse("http://a:81/b/c").expect("valid");
+            for t in [&text, &any] {
+                if let Ok(url) = base.join(t) {
+                    prop_assert!(url.target().starts_with('/'));
+                    prop_assert_eq!(Url::parse(&url.to_string()), Ok(url));
+                }
+            }
+        }
+    }
+}
