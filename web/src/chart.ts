@@ -73,16 +73,26 @@ export function draw(spec: Spec): Chart {
   const time = (x: number) => from + ((x - left) / (right - left)) * (to - from);
   const group = s("g", {});
   const chart: Chart = { group, scale, left, right, top, bottom, px, py, time };
-  const clip = `clip${clips++}`;
+  const [plot, column] = [`plot${clips}`, `column${clips++}`];
   const box = { x: left, y: top - 2, width: right - left, height: bottom - top + 4 };
-  group.append(s("defs", {}, s("clipPath", { id: clip }, s("rect", box))));
+  const tall = { ...box, y: 0, height: spec.height };
+  group.append(
+    s(
+      "defs",
+      {},
+      s("clipPath", { id: plot }, s("rect", box)),
+      s("clipPath", { id: column }, s("rect", tall)),
+    ),
+  );
   group.append(grid(spec, chart, low, high));
-  const inside = s("g", { "clip-path": `url(#${clip})` });
-  for (const band of spec.bands) inside.append(...shade(band, chart));
+  const behind = s("g", { "clip-path": `url(#${column})` });
+  const lanes = Math.max(0, ...spec.bands.map((band) => band.lane)) + 1;
+  for (const band of spec.bands) behind.append(...shade(band, chart, lanes));
+  const inside = s("g", { "clip-path": `url(#${plot})` });
   for (const line of [...spec.lines].sort((a, b) => depth(a) - depth(b))) {
     inside.append(trace(line, chart, spec));
   }
-  group.append(inside);
+  group.append(behind, inside);
   return chart;
 }
 
@@ -142,12 +152,14 @@ function grid(spec: Spec, chart: Chart, low: number, high: number): SVGGElement 
   return group;
 }
 
-function shade(band: Band, chart: Chart): SVGRectElement[] {
+/** A shade over the plot, and a mark above it in the cell's own lane. */
+function shade(band: Band, chart: Chart, lanes: number): SVGRectElement[] {
   const x = chart.px(band.from);
   const width = Math.max(1, chart.px(band.to) - x);
   const { top, bottom } = chart;
   const fill = `fill:${band.colour}`;
-  const mark = { x, width, y: top + band.lane * 4, height: 3, style: fill };
+  const pitch = Math.min(4, (top - 2) / lanes);
+  const mark = { x, width, y: top - (band.lane + 1) * pitch, height: pitch * 0.75, style: fill };
   const whole = { x, width, y: top, height: bottom - top, style: `${fill};fill-opacity:.13` };
   return band.faint ? [s("rect", mark)] : [s("rect", whole), s("rect", mark)];
 }

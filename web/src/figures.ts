@@ -19,6 +19,8 @@ export interface View {
 const SHOWN_AT_FIRST = 6;
 /** Cells whose stalls are shaded over the whole height. */
 const FULL_SHADES = 3;
+/** Lines that bear a dot under the cursor; more would hide each other. */
+const DOTS = 30;
 /** Values told beside a figure's title. */
 const READOUTS = 8;
 /** Figures in which the viewer's stalls are shaded. */
@@ -35,7 +37,8 @@ export function figures(page: Page): HTMLElement | null {
 interface Frame {
   panel: Panel;
   svg: SVGSVGElement;
-  overlay: SVGGElement;
+  /** Lies over the figure, so that moving the cursor does not repaint the lines. */
+  overlay: SVGSVGElement;
   readout: HTMLElement;
   spec: Spec;
   chart: Chart;
@@ -95,7 +98,7 @@ class Figures {
 
   private frame(panel: Panel): HTMLElement {
     const readout = h("output", { class: "readout" });
-    const overlay = s("g", { class: "overlay", "pointer-events": "none" });
+    const overlay = s("svg", { class: "overlay", "aria-hidden": "true" });
     const svg = s("svg", {
       tabindex: 0,
       role: "img",
@@ -126,7 +129,7 @@ class Figures {
           "SVG",
         ),
       ),
-      svg,
+      h("div", { class: "plot" }, svg, overlay),
     );
   }
 
@@ -178,9 +181,11 @@ class Figures {
       const across = width ?? (frame.svg.parentElement?.clientWidth || 800);
       frame.spec = this.spec(frame.panel, across);
       frame.chart = draw(frame.spec);
-      frame.svg.setAttribute("viewBox", `0 0 ${across} ${frame.spec.height}`);
-      frame.svg.setAttribute("height", String(frame.spec.height));
-      frame.svg.replaceChildren(frame.chart.group, frame.overlay);
+      for (const svg of [frame.svg, frame.overlay]) {
+        svg.setAttribute("viewBox", `0 0 ${across} ${frame.spec.height}`);
+        svg.setAttribute("height", String(frame.spec.height));
+      }
+      frame.svg.replaceChildren(frame.chart.group);
     }
     this.controls.update();
     this.point(this.cursor);
@@ -229,8 +234,14 @@ class Figures {
       const x = ((event.clientX - box.left) / box.width) * frame.spec.width;
       return frame.chart.time(Math.min(right, Math.max(left, x)));
     };
-    svg.addEventListener("pointermove", (event) => this.point(time(event)));
+    let pending = 0;
+    svg.addEventListener("pointermove", (event) => {
+      const t = time(event);
+      cancelAnimationFrame(pending);
+      pending = requestAnimationFrame(() => this.point(t));
+    });
     svg.addEventListener("pointerleave", () => {
+      cancelAnimationFrame(pending);
       if (!this.drag) this.point(null);
     });
     svg.addEventListener("pointerdown", (event) => {
@@ -311,7 +322,7 @@ function note(panel: Panel): string {
     if (info.style === "bound") return [`grey: ${label}`];
     return info.style === "context" ? [`dotted: ${label}`] : [];
   });
-  const shaded = SHADED.includes(panel.id) ? ["shaded: stalled"] : [];
+  const shaded = SHADED.includes(panel.id) ? ["bars on top: stalled"] : [];
   return [...words, ...shaded].join(" · ");
 }
 
@@ -327,7 +338,8 @@ function mark(frame: Frame, t: number): SVGElement[] {
       style: "stroke:var(--muted);stroke-width:1",
     }),
   ];
-  for (const line of spec.lines.filter(isMain)) {
+  const main = spec.lines.filter(isMain);
+  for (const line of main.length > DOTS ? [] : main) {
     const value = valueAt(line, t);
     if (value === null) continue;
     const style = `fill:${line.colour};stroke:var(--paper);stroke-width:1.5`;

@@ -1,5 +1,5 @@
 //! Writes a results folder of synthetic data and its report, for trying the page without a lab:
-//! `cargo run -p suiro-report --example synthetic -- DIR [quick|matrix|flawed]`.
+//! `cargo run -p suiro-report --example synthetic -- DIR [quick|matrix|flawed|large]`.
 
 mod folder;
 mod model;
@@ -10,7 +10,8 @@ use folder::Shape;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let dir = PathBuf::from(arguments.next().ok_or("usage: synthetic DIR [quick|matrix|flawed]")?);
+    let dir =
+        PathBuf::from(arguments.next().ok_or("usage: synthetic DIR [quick|matrix|flawed|large]")?);
     let kind = arguments.next().unwrap_or_else(|| "quick".into());
     let shape = match kind.as_str() {
         "quick" => Shape {
@@ -37,7 +38,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             seconds: 40.0,
             flawed: true,
         },
-        other => return Err(format!("`{other}` is none of quick, matrix, flawed").into()),
+        "large" => Shape {
+            tcp: vec!["reno", "cubic", "vegas", "westwood", "illinois"],
+            abr: vec![("throughput", 0.85), ("bold", 1.3)],
+            queue: vec![("shallow", 20_000), ("deep", 150_000)],
+            repetitions: 5,
+            seconds: 60.0,
+            flawed: false,
+        },
+        other => return Err(format!("`{other}` is none of quick, matrix, flawed, large").into()),
     };
     folder::write(&dir, &shape)?;
     let built = suiro_report::build(&suiro_record::Folder::new(&dir))?;
