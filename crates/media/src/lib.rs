@@ -1,1 +1,19 @@
-//! Video sources, encoding ladders and packages; runs ffmpeg.
+//! Video sources, encoding ladders and packages; the only crate that runs ffmpeg.
+//!
+//! [`MediaSpec`] says what is wanted, [`prepare`] makes it (or finds it in the cache) and
+//! [`Package`] is the result: segments of every rung with an index, and functions that play them
+//! for ever.
+//!
+//! ffmpeg decodes, scales and encodes; the segments are cut and written here ([`mp4`], [`ts`]),
+//! because what a laboratory needs must be exact: boundaries on the frame, loops of equal length to
+//! the sample, parameter sets in every key frame, one elementary stream in both containers.
+
+mod error;
+pub mod mp4;
+pub mod package;
+pub mod spec;
+pub mod ts;
+
+pub use error::{MediaError, ParseError};
+pub use package::{Container, Package};
+pub use spec::{MediaSpec, SpecError};

@@ -1,0 +1,93 @@
+//! What can go wrong while media is prepared or read.
+
+use std::path::{Path, PathBuf};
+
+use crate::spec::SpecError;
+
+/// Why media could not be prepared or read. A second line, where there is one, says what to try.
+#[derive(Debug, thiserror::Error)]
+pub enum MediaError {
+    /// The specification cannot be met by anything.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The file system refused.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done, to what.
+        doing: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is no ffmpeg that can be run.
+    #[error(
+        "no ffmpeg: {because}\nhint: run `make setup`, install ffmpeg, or set SUIRO_FFMPEG to one"
+    )]
+    NoFfmpeg {
+        /// Where it was looked for, or why what was found does not run.
+        because: String,
+    },
+    /// ffmpeg failed.
+    #[error("ffmpeg failed ({status}): {command}\n{told}")]
+    Ffmpeg {
+        /// The command line, ready to be repeated in a shell.
+        command: String,
+        /// Its exit status.
+        status: std::process::ExitStatus,
+        /// The last of what it wrote on stderr.
+        told: String,
+    },
+    /// The source cannot be had, or there is too little of it.
+    #[error("source `{source_name}`: {message}\nhint: {hint}")]
+    Source {
+        /// The source as the specification names it.
+        source_name: String,
+        /// What is wrong.
+        message: String,
+        /// What to try.
+        hint: String,
+    },
+    /// A file of a package is missing, cut or of another version.
+    #[error("{}: {message}\nhint: remove that folder; the next run prepares it again", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl MediaError {
+    /// Wraps what the system said; `doing` is only written out on failure.
+    pub(crate) fn io<'a>(
+        doing: &'a str,
+        file: &'a Path,
+    ) -> impl FnOnce(std::io::Error) -> Self + 'a {
+        move |source| Self::Io { doing: format!("{doing} {}", file.display()), source }
+    }
+
+    pub(crate) fn damaged(file: &Path, message: impl std::fmt::Display) -> Self {
+        Self::Damaged { file: file.to_owned(), message: message.to_string() }
+    }
+}
+
+/// Why bytes are not the media they should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("byte {at}: {message}")]
+pub struct ParseError {
+    /// Where in the bytes handed over.
+    pub at: usize,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl ParseError {
+    pub(crate) fn new(at: usize, message: impl Into<String>) -> Self {
+        Self { at, message: message.into() }
+    }
+
+    /// The same error of bytes that begin `base` bytes into larger ones.
+    pub(crate) fn within(mut self, base: usize) -> Self {
+        self.at += base;
+        self
+    }
+}

@@ -1,0 +1,346 @@
+//! A package: the folder of segments that a specification was made into, and its index.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use suiro_units::{BitRate, Bytes, Duration};
+
+use crate::spec::MediaSpec;
+use crate::{MediaError, mp4, ts};
+
+/// Version of the index; a package of another one is prepared anew.
+pub const INDEX_VERSION: u32 = 1;
+
+/// The index's file in the package's folder. It is written last.
+pub const INDEX_FILE: &str = "package.json";
+
+/// Largest index that is read.
+const INDEX_BYTES_MAX: u64 = 64 << 20;
+
+/// What was prepared: `package.json`.
+///
+/// One pass over all segments of a track is a *loop*. The loops of all tracks are of exactly the
+/// same length, so that a source of 30 s plays without end: segment `number` is segment
+/// `number mod n` of loop `number / n`, moved on by whole loops (see [`Package::read`]).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Package {
+    /// [`INDEX_VERSION`].
+    pub version: u32,
+    /// Where the picture comes from.
+    pub source: Origin,
+    /// What was asked for.
+    pub spec: MediaSpec,
+    /// Version of the ffmpeg that encoded it.
+    pub ffmpeg: String,
+    /// Length of one loop: a whole number of segments, and of milliseconds.
+    pub loop_duration: Duration,
+    /// The rungs, by rising bit rate.
+    pub video: Vec<Track>,
+    /// The sound; `None` if none was asked for or the source has none.
+    pub audio: Option<Track>,
+    /// The folder it was loaded from; all files are below it.
+    #[serde(skip)]
+    pub folder: PathBuf,
+}
+
+/// Where a package's picture comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// What it is.
+    pub name: String,
+    /// Under which licence it may be used, with the credit that this asks for; `None` if unknown.
+    pub licence: Option<String>,
+    /// SHA-256 of the file, in hexadecimal; `None` for what ffmpeg made up.
+    pub sha256: Option<String>,
+}
+
+/// One rung, or the sound.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Track {
+    /// Its name in paths: `v0`, `v1`, … by rising bit rate, and `a`.
+    pub id: String,
+    /// What reports call it.
+    pub label: String,
+    /// What it holds.
+    pub content: Content,
+    /// Codec as RFC 6381 writes it, of the fMP4: `avc3.64001f`, `mp4a.40.2`. In a transport
+    /// stream, and in a playlist that speaks of one, `avc3` is written `avc1`.
+    pub codec: String,
+    /// Bit rate that was asked for, container not counted.
+    pub bitrate: BitRate,
+    /// Ticks per second of [`Segment::start`] and [`Segment::duration`].
+    pub timescale: u32,
+    /// As fragmented MP4; `None` if that was not asked for.
+    pub fmp4: Option<Rendition>,
+    /// As transport stream, the sound in it; `None` if that was not asked for, and for the sound.
+    pub ts: Option<Rendition>,
+}
+
+/// What a track holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Content {
+    /// Pictures.
+    Video {
+        /// Pixels across.
+        width: u32,
+        /// Pixels down.
+        height: u32,
+        /// Frames per second.
+        fps: u32,
+    },
+    /// Sound.
+    Audio {
+        /// Samples per second.
+        sample_rate: u32,
+        /// Channels.
+        channels: u32,
+    },
+}
+
+/// A track in one container.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rendition {
+    /// The initialisation segment (fMP4 only).
+    pub init: Option<File>,
+    /// Mean bit rate over a loop, all bytes counted.
+    pub bitrate_mean: BitRate,
+    /// Bit rate of the segment that has the highest, all bytes counted: `BANDWIDTH` of RFC 8216
+    /// §4.3.4.2.
+    pub bitrate_max: BitRate,
+    /// One loop of segments, in order.
+    pub segments: Vec<Segment>,
+    /// Packets per loop of each PID (transport stream only): what continuity counters advance by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packets: Vec<ts::Packets>,
+}
+
+/// A file of a package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Its path below the package's folder.
+    pub file: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// One segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segment {
+    /// Its path below the package's folder.
+    pub file: String,
+    /// Its size.
+    pub bytes: u64,
+    /// When its first frame is shown, from the loop's start, in ticks of the track.
+    pub start: u64,
+    /// How long it lasts, in ticks of the track.
+    pub duration: u64,
+    /// Its frames: pictures, or AAC frames.
+    pub frames: u32,
+}
+
+/// A container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Container {
+    /// Fragmented MP4.
+    Fmp4,
+    /// MPEG-2 transport stream.
+    Ts,
+}
+
+/// Where a segment of the endless stream lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed<'p> {
+    /// The segment of the loop.
+    pub segment: &'p Segment,
+    /// How many loops come before it.
+    pub loops: u64,
+    /// When its first frame is shown, from the stream's start, in ticks of the track.
+    pub start: u64,
+}
+
+impl Package {
+    /// Reads the index in `folder` and checks that every file is there with its size.
+    ///
+    /// # Errors
+    /// [`MediaError::Damaged`], naming the file that is missing, cut or of another version.
+    pub fn load(folder: &Path) -> Result<Self, MediaError> {
+        let index = folder.join(INDEX_FILE);
+        let damaged = |message: String| MediaError::damaged(&index, message);
+        let size = std::fs::metadata(&index).map_err(|error| damaged(error.to_string()))?.len();
+        if size > INDEX_BYTES_MAX {
+            return Err(damaged(format!("{size} bytes; an index has at most {INDEX_BYTES_MAX}")));
+        }
+        let text = std::fs::read(&index).map_err(|error| damaged(error.to_string()))?;
+        let mut package: Self =
+            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        if package.version != INDEX_VERSION {
+            return Err(damaged(format!("version {}, not {INDEX_VERSION}", package.version)));
+        }
+        folder.clone_into(&mut package.folder);
+        package.check_loops().map_err(damaged)?;
+        package.check_files()?;
+        Ok(package)
+    }
+
+    /// The rungs, then the sound.
+    pub fn tracks(&self) -> impl Iterator<Item = &Track> {
+        self.video.iter().chain(&self.audio)
+    }
+
+    /// The track of that `id`.
+    pub fn track(&self, id: &str) -> Option<&Track> {
+        self.tracks().find(|track| track.id == id)
+    }
+
+    /// Bytes of all files but the index.
+    pub fn size(&self) -> Bytes {
+        Bytes::new(self.files().map(|(_, bytes)| bytes).sum())
+    }
+
+    /// Reads the initialisation segment of a track; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`MediaError::Damaged`] if the file is not what the index says.
+    pub fn read_init(&self, track: &Track) -> Result<Option<Vec<u8>>, MediaError> {
+        let init = track.fmp4.as_ref().and_then(|fmp4| fmp4.init.as_ref());
+        init.map(|init| self.read_file(&init.file, init.bytes)).transpose()
+    }
+
+    /// Reads segment `number` of the endless stream: the file, with its times (and sequence number
+    /// or continuity counters) moved on to its loop. `None` if the track has no such container.
+    ///
+    /// # Errors
+    /// [`MediaError::Damaged`] if the file is not what the index says.
+    pub fn read(
+        &self,
+        track: &Track,
+        container: Container,
+        number: u64,
+    ) -> Result<Option<Vec<u8>>, MediaError> {
+        let Some((rendition, placed)) =
+            track.rendition(container).zip(track.segment(container, number))
+        else {
+            return Ok(None);
+        };
+        let mut bytes = self.read_file(&placed.segment.file, placed.segment.bytes)?;
+        let file = self.folder.join(&placed.segment.file);
+        let damaged = |error| MediaError::damaged(&file, error);
+        match container {
+            Container::Fmp4 => {
+                let offset = placed.start - placed.segment.start;
+                // The sequence number is of 32 bits and only has to rise (ISO/IEC 14496-12 §8.8.5).
+                mp4::restamp(&mut bytes, offset, number as u32).map_err(damaged)?;
+            }
+            Container::Ts => {
+                let shift = ts::Shift::new(self.loop_duration, placed.loops, &rendition.packets);
+                ts::restamp(&mut bytes, &shift).map_err(damaged)?;
+            }
+        }
+        Ok(Some(bytes))
+    }
+
+    fn read_file(&self, name: &str, bytes: u64) -> Result<Vec<u8>, MediaError> {
+        let file = self.folder.join(name);
+        let read = std::fs::read(&file).map_err(|error| MediaError::damaged(&file, error))?;
+        if read.len() as u64 != bytes {
+            let message = format!("{} bytes; the index says {bytes}", read.len());
+            return Err(MediaError::damaged(&file, message));
+        }
+        Ok(read)
+    }
+
+    fn files(&self) -> impl Iterator<Item = (&str, u64)> {
+        let renditions = self.tracks().flat_map(|track| track.fmp4.iter().chain(&track.ts));
+        renditions.flat_map(|rendition| {
+            let init = rendition.init.iter().map(|init| (init.file.as_str(), init.bytes));
+            init.chain(rendition.segments.iter().map(|s| (s.file.as_str(), s.bytes)))
+        })
+    }
+
+    fn check_files(&self) -> Result<(), MediaError> {
+        for (name, bytes) in self.files() {
+            let file = self.folder.join(name);
+            let plain =
+                Path::new(name).components().all(|c| matches!(c, std::path::Component::Normal(_)));
+            if !plain {
+                return Err(MediaError::damaged(&file, "not below the package's folder"));
+            }
+            let found =
+                std::fs::metadata(&file).map_err(|error| MediaError::damaged(&file, error))?;
+            if found.len() != bytes {
+                let message = format!("{} bytes; the index says {bytes}", found.len());
+                return Err(MediaError::damaged(&file, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every rendition is one loop: no segments missing, none empty, all of one length.
+    fn check_loops(&self) -> Result<(), String> {
+        if self.video.is_empty() {
+            return Err("no video".into());
+        }
+        let count = self.video[0].renditions().next().map_or(0, |first| first.segments.len());
+        for track in self.tracks() {
+            let ticks = track.ticks(self.loop_duration);
+            let ticks = ticks.ok_or_else(|| format!("{}: no whole ticks in a loop", track.id))?;
+            for rendition in track.renditions() {
+                let mut next = 0;
+                for segment in &rendition.segments {
+                    if segment.start != next || segment.duration == 0 {
+                        return Err(format!("{}: {} is out of place", track.id, segment.file));
+                    }
+                    next = segment.start.saturating_add(segment.duration);
+                }
+                if next != ticks || count == 0 || rendition.segments.len() != count {
+                    return Err(format!("{}: no whole loop", track.id));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Track {
+    /// The track in that container; `None` if it was not asked for.
+    pub fn rendition(&self, container: Container) -> Option<&Rendition> {
+        match container {
+            Container::Fmp4 => self.fmp4.as_ref(),
+            Container::Ts => self.ts.as_ref(),
+        }
+    }
+
+    /// Where segment `number` (from 0) of the endless stream lies; `None` if the track is not in
+    /// that container, or the stream's time does not fit in 64 bits.
+    pub fn segment(&self, container: Container, number: u64) -> Option<Placed<'_>> {
+        let segments = &self.rendition(container)?.segments;
+        let count = segments.len() as u64;
+        let (loops, index) = (number.checked_div(count)?, number % count);
+        let segment = &segments[index as usize];
+        let last = segments.last()?;
+        let start = (last.start + last.duration).checked_mul(loops)?.checked_add(segment.start)?;
+        Some(Placed { segment, loops, start })
+    }
+
+    /// `ticks` of this track as time, rounded down to the nanosecond.
+    pub fn time(&self, ticks: u64) -> Duration {
+        let ns = u128::from(ticks) * 1_000_000_000 / u128::from(self.timescale.max(1));
+        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    fn renditions(&self) -> impl Iterator<Item = &Rendition> {
+        self.fmp4.iter().chain(&self.ts)
+    }
+
+    fn ticks(&self, span: Duration) -> Option<u64> {
+        let product = u128::from(span.as_nanos()) * u128::from(self.timescale);
+        product.is_multiple_of(1_000_000_000).then(|| (product / 1_000_000_000) as u64)
+    }
+}

@@ -1,0 +1,234 @@
+//! What no encoder or player could make of a specification.
+
+use std::ops::RangeInclusive;
+
+use suiro_units::{BitRate, Duration};
+
+use super::{Audio, MediaSpec, Rung, Source};
+
+/// Most rungs of a ladder.
+pub const RUNGS_MAX: usize = 16;
+
+/// Longest clip that is encoded; it repeats anyway.
+pub const LENGTH_MAX: Duration = Duration::from_secs(3600);
+
+const SEGMENT: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_secs(20);
+const RATE: RangeInclusive<BitRate> = BitRate::from_kbps(50)..=BitRate::from_mbps(200);
+const AUDIO_RATE: RangeInclusive<BitRate> = BitRate::from_kbps(32)..=BitRate::from_kbps(320);
+const WIDTH: RangeInclusive<u32> = 64..=8192;
+const HEIGHT: RangeInclusive<u32> = 64..=4320;
+const FPS: RangeInclusive<u32> = 1..=120;
+const B_FRAMES_MAX: u8 = 4;
+const NAME_MAX: usize = 40;
+
+/// A value of a [`MediaSpec`] that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {message}\nhint: {hint}", key.join("."))]
+pub struct SpecError {
+    /// The way to the value: keys, and places in arrays from 0, such as `["ladder", "1", "height"]`.
+    pub key: Vec<String>,
+    /// What is wrong with it.
+    pub message: String,
+    /// What to write instead.
+    pub hint: String,
+}
+
+impl MediaSpec {
+    /// Checks what the types cannot: bounds, and how values go together.
+    ///
+    /// # Errors
+    /// The first of [`Self::faults`].
+    pub fn validate(&self) -> Result<(), SpecError> {
+        self.faults().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Everything that is wrong, in the order of the keys.
+    pub fn faults(&self) -> Vec<SpecError> {
+        let mut faults = Faults(Vec::new());
+        if matches!(&self.source, Source::File(path) if path.as_os_str().is_empty()) {
+            faults.add(&["source"], "no source", "write \"bbb\", \"synthetic\" or a path");
+        }
+        self.check_ladder(&mut faults);
+        self.check_times(&mut faults);
+        if self.b_frames > B_FRAMES_MAX {
+            let message = format!("{} B-frames in a row", self.b_frames);
+            faults.add(&["b_frames"], message, format!("0 to {B_FRAMES_MAX}"));
+        }
+        if let Audio::On(rate) = self.audio {
+            faults.within(&["audio"], rate, &AUDIO_RATE);
+        }
+        faults.0
+    }
+
+    fn check_ladder(&self, faults: &mut Faults) {
+        let count = self.ladder.len();
+        if !(1..=RUNGS_MAX).contains(&count) {
+            let message = format!("{count} rungs");
+            faults.add(&["ladder"], message, format!("1 to {RUNGS_MAX} rungs"));
+        }
+        for (index, rung) in self.ladder.iter().enumerate() {
+            self.check_rung(&index.to_string(), rung, faults);
+            let same = |other: &&Rung| other.label() == rung.label();
+            if self.ladder[..index].iter().any(|other| same(&other)) {
+                let message = format!("two rungs are named `{}`", rung.label());
+                let hint = "give each a `name` of its own";
+                faults.add(&["ladder", &index.to_string(), "name"], message, hint);
+            }
+        }
+    }
+
+    fn check_rung(&self, index: &str, rung: &Rung, faults: &mut Faults) {
+        if rung.name.as_ref().is_some_and(|n| n.is_empty() || n.chars().count() > NAME_MAX) {
+            let hint = format!("1 to {NAME_MAX} characters");
+            faults.add(&["ladder", index, "name"], "a name of this length", hint);
+        }
+        faults.within(&["ladder", index, "bitrate"], rung.bitrate, &RATE);
+        if let Some(width) = rung.width {
+            faults.even(&["ladder", index, "width"], width, &WIDTH);
+        }
+        faults.even(&["ladder", index, "height"], rung.height, &HEIGHT);
+        let fps = self.fps_of(rung);
+        let key = ["ladder", index, "fps"];
+        let key = if rung.fps.is_some() { &key[..] } else { &["fps"] };
+        if !FPS.contains(&fps) {
+            faults.within(key, fps, &FPS);
+        } else if !whole_frames(self.gop(), fps) {
+            let gop = self.gop();
+            let message = format!("{gop} between key frames is no whole number of frames at {fps}");
+            let key = if self.gop.is_some() { "gop" } else { "segment" };
+            faults.add(&[key], message, "take a multiple of 1 s, or another `fps`");
+        }
+    }
+
+    fn check_times(&self, faults: &mut Faults) {
+        faults.within(&["segment"], self.segment, &SEGMENT);
+        faults.whole_ms("segment", self.segment);
+        if let Some(gop) = self.gop {
+            faults.whole_ms("gop", gop);
+            if gop.is_zero() || self.segment.as_nanos() % gop.as_nanos() != 0 {
+                let message = format!("segments of {} cannot begin at key frames", self.segment);
+                faults.add(&["gop"], message, "divide the segment by a whole number");
+            }
+        }
+        faults.within(&["length"], self.length, &(self.segment..=LENGTH_MAX.max(self.segment)));
+    }
+}
+
+fn whole_frames(span: Duration, fps: u32) -> bool {
+    (u128::from(span.as_nanos()) * u128::from(fps)).is_multiple_of(1_000_000_000)
+}
+
+struct Faults(Vec<SpecError>);
+
+impl Faults {
+    fn add(&mut self, key: &[&str], message: impl Into<String>, hint: impl Into<String>) {
+        let key: Vec<String> = key.iter().map(|step| (*step).to_owned()).collect();
+        let fault = SpecError { key, message: message.into(), hint: hint.into() };
+        // One value of all rungs, such as `fps`, is told once.
+        if !self.0.contains(&fault) {
+            self.0.push(fault);
+        }
+    }
+
+    fn within<T: PartialOrd + std::fmt::Display>(
+        &mut self,
+        key: &[&str],
+        value: T,
+        range: &RangeInclusive<T>,
+    ) {
+        if !range.contains(&value) {
+            let hint = format!("{} to {}", range.start(), range.end());
+            self.add(key, format!("{value} is out of bounds"), hint);
+        }
+    }
+
+    fn even(&mut self, key: &[&str], value: u32, range: &RangeInclusive<u32>) {
+        self.within(key, value, range);
+        if value % 2 != 0 {
+            // 4:2:0 has one colour sample for two pixels each way.
+            let hint = format!("{} or {}", value - 1, value.saturating_add(1));
+            self.add(key, format!("{value} is odd; 4:2:0 video needs an even number"), hint);
+        }
+    }
+
+    fn whole_ms(&mut self, key: &str, value: Duration) {
+        if value.as_nanos() % 1_000_000 != 0 {
+            let message = format!("{value} is no whole number of milliseconds");
+            self.add(&[key], message, "round it to a millisecond");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> MediaSpec {
+        MediaSpec::new(Source::Bbb)
+    }
+
+    fn keys(spec: &MediaSpec) -> Vec<String> {
+        spec.faults().iter().map(|fault| fault.key.join(".")).collect()
+    }
+
+    #[test]
+    fn the_defaults_are_sound() {
+        for source in [Source::Bbb, Source::Synthetic, Source::File("a.mp4".into())] {
+            assert_eq!(MediaSpec::new(source).validate(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn each_fault_names_its_key() {
+        let ms = Duration::from_millis;
+        type Change = Box<dyn Fn(&mut MediaSpec)>;
+        let cases: Vec<(&str, Change)> = vec![
+            ("source", Box::new(|s| s.source = Source::File("".into()))),
+            ("ladder", Box::new(|s| s.ladder.clear())),
+            ("ladder.1.height", Box::new(|s| s.ladder[1].height = 541)),
+            ("ladder.2.width", Box::new(|s| s.ladder[2].width = Some(2))),
+            ("ladder.0.bitrate", Box::new(|s| s.ladder[0].bitrate = BitRate::from_bps(9))),
+            ("ladder.3.fps", Box::new(|s| s.ladder[3].fps = Some(0))),
+            ("ladder.1.name", Box::new(|s| s.ladder[1].name = Some("720p".into()))),
+            ("fps", Box::new(|s| s.fps = Some(1000))),
+            ("segment", Box::new(move |s| s.segment = ms(2_010))),
+            ("segment", Box::new(move |s| s.segment = Duration::from_secs(21))),
+            ("gop", Box::new(move |s| s.gop = Some(ms(750)))),
+            ("gop", Box::new(move |s| s.gop = Some(Duration::ZERO))),
+            ("length", Box::new(move |s| s.length = ms(1_999))),
+            ("length", Box::new(move |s| s.length = Duration::from_secs(3601))),
+            ("b_frames", Box::new(|s| s.b_frames = 5)),
+            ("audio", Box::new(|s| s.audio = Audio::On(BitRate::from_kbps(8)))),
+        ];
+        for (key, change) in cases {
+            let mut spec = spec();
+            change(&mut spec);
+            assert_eq!(keys(&spec), [key], "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_reads_well() {
+        let mut spec = spec();
+        spec.ladder[1].height = 541;
+        assert_eq!(
+            spec.validate().unwrap_err().to_string(),
+            "ladder.1.height: 541 is odd; 4:2:0 video needs an even number\nhint: 540 or 542"
+        );
+    }
+
+    #[test]
+    fn text_round_trips_and_unknown_keys_are_refused() {
+        let text = r#"{"source":"film.mp4","ladder":[{"bitrate":"1 Mbit/s","height":360}],
+            "audio":"64 kbit/s","format":"both","gop":"500 ms"}"#;
+        let spec: MediaSpec = serde_json::from_str(text).unwrap();
+        assert_eq!(spec.source, Source::File("film.mp4".into()));
+        assert_eq!(spec.audio, Audio::On(BitRate::from_kbps(64)));
+        let again = serde_json::to_string(&spec).unwrap();
+        assert_eq!(serde_json::from_str::<MediaSpec>(&again).unwrap(), spec);
+        let silent: MediaSpec = serde_json::from_str(r#"{"source":"bbb","audio":false}"#).unwrap();
+        assert_eq!(silent.audio, Audio::Off);
+        let error = serde_json::from_str::<MediaSpec>(r#"{"source":"bbb","lader":[]}"#);
+        assert!(error.unwrap_err().to_string().contains("unknown field `lader`"));
+    }
+}

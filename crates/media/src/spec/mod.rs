@@ -1,0 +1,142 @@
+//! What a scenario asks of its media: `[media.NAME]`.
+
+mod check;
+mod values;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_units::{BitRate, Duration};
+
+pub use check::{LENGTH_MAX, RUNGS_MAX, SpecError};
+pub use values::{Audio, Codec, Format, Preset, Source};
+
+/// A source, the ladder it is encoded into, and how that is packaged.
+///
+/// Everything but the source has a default, so `source = "bbb"` is a whole specification.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MediaSpec {
+    /// What is encoded: `bbb` (Big Buck Bunny, 30 s, CC BY 3.0), `synthetic` (made by ffmpeg) or a
+    /// path to any file that ffmpeg reads.
+    pub source: Source,
+    /// The rungs, in any order. Default: 3 Mbit/s at 720 lines, 1.5 Mbit/s at 540, 700 kbit/s at
+    /// 360 and 300 kbit/s at 234.
+    #[serde(default = "ladder")]
+    pub ladder: Vec<Rung>,
+    /// Length of a segment: whole milliseconds and whole frames, 200 ms to 20 s. Default: 2 s.
+    #[serde(default = "segment")]
+    pub segment: Duration,
+    /// Time between key frames; the segment must be a whole multiple of it. Default: one segment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gop: Option<Duration>,
+    /// Frames per second, a whole number from 1 to 120. Default: 24 for `bbb`, which is its own
+    /// rate; else 30.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fps: Option<u32>,
+    /// How much of the source is used, from its start; it then repeats. Cut down to whole segments
+    /// of what the source has. Default: 30 s.
+    #[serde(default = "length")]
+    pub length: Duration,
+    /// How the picture is encoded. Default: `h264`.
+    #[serde(default)]
+    pub codec: Codec,
+    /// How much work the encoder spends on quality. Default: `veryfast`.
+    #[serde(default)]
+    pub preset: Preset,
+    /// B-frames in a row at most, 0 to 4. Default: 0, so that frames are decoded in the order in
+    /// which they are shown, a frame can be sent as soon as it was captured, and the encoder adds
+    /// no delay of its own to what is measured. 2 save about a tenth of the bits.
+    #[serde(default)]
+    pub b_frames: u8,
+    /// Sound: `true` (96 kbit/s AAC, stereo), `false`, or a bit rate. A source without sound gives
+    /// a package without it. Default: `true`.
+    #[serde(default)]
+    pub audio: Audio,
+    /// Containers: `fmp4` (DASH, HLS), `ts` (HLS) or `both`. Default: `fmp4`.
+    #[serde(default)]
+    pub format: Format,
+}
+
+/// One rung of the ladder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rung {
+    /// What reports call it. Default: its height, such as `720p`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Bit rate of the picture, container not counted, 50 kbit/s to 200 Mbit/s. The encoder may not
+    /// exceed it over more than one second.
+    pub bitrate: BitRate,
+    /// Width in pixels, even, 64 to 8192. Default: what keeps the source's shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Height in pixels, even, 64 to 4320.
+    pub height: u32,
+    /// Frames per second, if not those of the ladder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fps: Option<u32>,
+}
+
+impl MediaSpec {
+    /// `source`, and the default of everything else.
+    pub fn new(source: Source) -> Self {
+        Self {
+            source,
+            ladder: ladder(),
+            segment: segment(),
+            gop: None,
+            fps: None,
+            length: length(),
+            codec: Codec::default(),
+            preset: Preset::default(),
+            b_frames: 0,
+            audio: Audio::default(),
+            format: Format::default(),
+        }
+    }
+
+    /// Frames per second of a rung.
+    pub fn fps_of(&self, rung: &Rung) -> u32 {
+        rung.fps.or(self.fps).unwrap_or(match self.source {
+            Source::Bbb => 24,
+            Source::Synthetic | Source::File(_) => 30,
+        })
+    }
+
+    /// Time between key frames.
+    pub fn gop(&self) -> Duration {
+        self.gop.unwrap_or(self.segment)
+    }
+
+    /// Whole segments in [`Self::length`].
+    pub fn segments(&self) -> u64 {
+        self.length.as_nanos() / self.segment.as_nanos().max(1)
+    }
+}
+
+impl Rung {
+    /// What reports call it.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("{}p", self.height))
+    }
+}
+
+fn ladder() -> Vec<Rung> {
+    [(3_000, 720), (1_500, 540), (700, 360), (300, 234)]
+        .map(|(kbps, height)| Rung {
+            name: None,
+            bitrate: BitRate::from_kbps(kbps),
+            width: None,
+            height,
+            fps: None,
+        })
+        .into()
+}
+
+const fn segment() -> Duration {
+    Duration::from_secs(2)
+}
+
+const fn length() -> Duration {
+    Duration::from_secs(30)
+}
