@@ -178,7 +178,7 @@ function trace(line: Line, chart: Chart, spec: Spec): SVGPathElement {
   return s("path", {
     d: path(line, chart, spec.x),
     style: `fill:none;stroke-linejoin:round;${style}`,
-    "stroke-dasharray": (line.style === "context" ? "1.5 2.5" : dash) || null,
+    "stroke-dasharray": (line.style === "context" ? "1 2.5" : dash) || null,
     class: `trace ${line.style}`,
   });
 }

@@ -16,7 +16,7 @@ export interface Look {
 }
 
 const COLOURS = 8;
-const DASHES = ["", "7 3", "2 2.5", "10 3 2 3", "1 4"];
+const DASHES = ["", "7 3", "12 3 2 3", "4 2", "2 2 7 2"];
 
 /**
  * A look for every cell. The axis with most values chooses the colour, the others the dashes, so that

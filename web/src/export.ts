@@ -47,8 +47,10 @@ export function standalone(heading: string, keys: Key[], figures: Saved[]): stri
   }
   for (const { title, note, spec } of figures) {
     y += LINE + 16;
-    parts.push(text(PAD, title, 13, "fill:var(--ink);font-weight:600"));
-    if (note) parts.push(text(PAD + 16 + title.length * 7.6, note, 11, "fill:var(--muted)"));
+    const heading = text(PAD, title, 13, "fill:var(--ink);font-weight:600");
+    const faint = "fill:var(--muted);font-weight:400";
+    if (note) heading.append(s("tspan", { dx: 12, "font-size": 11, style: faint }, note));
+    parts.push(heading);
     y += 8;
     const chart: Chart = draw({ ...spec, width: WIDTH - 2 * PAD });
     chart.group.setAttribute("transform", `translate(${PAD} ${y})`);
