@@ -130,11 +130,12 @@ function grid(spec: Spec, chart: Chart, low: number, high: number): SVGGElement 
   const { left, right, bottom, scale, px, py } = chart;
   const group = s("g", { "font-size": 11, style: "fill:var(--muted)" });
   const line = "stroke:var(--rule);stroke-width:1";
-  const ys = ticks(low / scale.factor, high / scale.factor, spec.height > 130 ? 4 : 3);
+  const rungs = steps(spec, chart);
+  const ys = rungs ?? ticks(low / scale.factor, high / scale.factor, spec.height > 130 ? 4 : 3);
   for (const tick of ys) {
     const y = Math.round(py(tick * scale.factor)) + 0.5;
     group.append(s("line", { x1: left, x2: right, y1: y, y2: y, style: line }));
-    const text = tickText(tick, ys);
+    const text = rungs ? String(Number(tick.toPrecision(3))) : tickText(tick, ys);
     group.append(s("text", { x: left - 8, y: y + 3.5, "text-anchor": "end" }, text));
   }
   const xs = ticks(spec.x[0], spec.x[1], Math.max(3, Math.min(12, (right - left) / 80)));
@@ -150,6 +151,20 @@ function grid(spec: Spec, chart: Chart, low: number, high: number): SVGGElement 
   const y = Math.round(bottom) + 0.5;
   group.append(s("line", { x1: left, x2: right, y1: y, y2: y, style: axis }));
   return group;
+}
+
+/** The values between which the lines step, if they are few and far enough apart to be ticks. */
+function steps(spec: Spec, chart: Chart): number[] | null {
+  const main = spec.lines.filter((line) => line.style !== "context" && line.style !== "bound");
+  if (!main.length || main.some((line) => line.style !== "step")) return null;
+  const found = new Set(main.flatMap((line) => line.values.filter((value) => value !== null)));
+  if (found.size < 1 || found.size > 8) return null;
+  const apart: number[] = [];
+  for (const value of [...found].sort((a, b) => b - a)) {
+    const last = apart.at(-1);
+    if (last === undefined || chart.py(value) - chart.py(last) >= 13) apart.push(value);
+  }
+  return apart.map((value) => value / chart.scale.factor);
 }
 
 /** A shade over the plot, and a mark above it in the cell's own lane. */

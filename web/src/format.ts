@@ -86,8 +86,7 @@ export function ticks(from: number, to: number, wanted: number): number[] {
   if (!(span > 0) || wanted < 1) return [];
   const raw = span / wanted;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step =
-    [1, 2, 2.5, 5, 10].map((m) => m * power).find((st) => st >= raw * 0.999) ?? power * 10;
+  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((st) => st >= raw * 0.8) ?? power * 10;
   const first = Math.ceil(from / step - 1e-9);
   const last = Math.floor(to / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);

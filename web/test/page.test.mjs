@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -173,6 +173,26 @@ test("many cells stay usable: filtered by axis, sorted by metric", { skip }, asy
     sorted,
     [...sorted].sort((a, b) => b - a),
   );
+  assert.deepEqual(faults, []);
+});
+
+test("findings stand beside what was published", { skip }, async () => {
+  const html = readFileSync(synthetic("quick"), "utf8");
+  const finding = (id, holds) => ({
+    ...{ id, claim: "Vegas < Reno", published: "118", measured: "97", holds, because: "<b>" },
+  });
+  const all = [finding("S0.1", true), finding("S0.2", false), finding("S0.3", null)];
+  const file = join(folder, "findings.html");
+  const escaped = JSON.stringify(all).replaceAll("<", "\\u003c");
+  writeFileSync(
+    file,
+    html.replace('"findings":[]', () => `"findings":${escaped}`),
+  );
+  const { page, faults } = await open(file);
+  const verdicts = await page.$$eval("#findings tbody td:last-child", (cells) =>
+    cells.map((cell) => cell.textContent),
+  );
+  assert.deepEqual(verdicts, ["holds", "does not hold", "open"]);
   assert.deepEqual(faults, []);
 });
 
