@@ -1,6 +1,7 @@
 //! What an origin offers: tracks in rungs, with what manifests say about them.
 
-use suiro_units::BitRate;
+use suiro_scenario::Protocol;
+use suiro_units::{BitRate, Duration};
 
 use super::timeline::{Loop, Schedule};
 use crate::presentation::TrackKind;
@@ -8,7 +9,7 @@ use crate::presentation::TrackKind;
 /// Everything that manifests are made from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Catalogue {
-    /// The tracks, video first.
+    /// The tracks, video first. A package in two containers has its video twice.
     pub tracks: Vec<TrackEntry>,
     /// When segments are there.
     pub schedule: Schedule,
@@ -24,8 +25,6 @@ pub struct TrackEntry {
     pub kind: TrackKind,
     /// How its segments are wrapped.
     pub container: Container,
-    /// Its segments in time; all rungs are cut alike.
-    pub timeline: Loop,
     /// Its rungs, lowest bit rate first.
     pub rungs: Vec<RungEntry>,
 }
@@ -52,28 +51,52 @@ impl Container {
 /// One rung.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RungEntry {
-    /// Its name in URLs: `v0`, `v1`, `a0`.
+    /// Its name in URLs: `v0`, `v1`, `a`.
     pub id: String,
-    /// Nominal bit rate.
+    /// Bit rate of its largest segment, all bytes counted: what RFC 8216 §4.3.4.2 calls the peak
+    /// segment bit rate, and enough for DASH's `@bandwidth` with a `minBufferTime` of one segment
+    /// (ISO/IEC 23009-1 §5.3.5.2).
     pub rate: BitRate,
+    /// Mean bit rate, all bytes counted.
+    pub mean_rate: BitRate,
     /// Codecs as RFC 6381 names them.
     pub codecs: String,
     /// Width and height in pixels; `None` for sound.
     pub size: Option<(u32, u32)>,
     /// Frames per second as numerator and denominator; `None` for sound.
     pub frame_rate: Option<(u32, u32)>,
+    /// Its segments in time.
+    pub timeline: Loop,
 }
 
 impl Catalogue {
-    /// The track and the rung of that name, as indices.
-    pub fn find(&self, id: &str) -> Option<(usize, usize)> {
-        self.tracks.iter().enumerate().find_map(|(track, entry)| {
+    /// The track and the rung of that name in that container, as indices.
+    pub fn find(&self, id: &str, container: Container) -> Option<(usize, usize)> {
+        let tracks = self.tracks.iter().enumerate();
+        tracks.filter(|(_, entry)| entry.container == container).find_map(|(track, entry)| {
             Some((track, entry.rungs.iter().position(|rung| rung.id == id)?))
         })
     }
 
+    /// The container that DASH or HLS is served in: HLS takes transport streams where there are
+    /// any. `None` if there is none for it.
+    pub fn container(&self, protocol: Protocol) -> Option<Container> {
+        let has = |container| self.tracks.iter().any(|track| track.container == container);
+        match protocol {
+            Protocol::Dash => has(Container::Fmp4).then_some(Container::Fmp4),
+            Protocol::Hls if has(Container::MpegTs) => Some(Container::MpegTs),
+            Protocol::Hls => has(Container::Fmp4).then_some(Container::Fmp4),
+        }
+    }
+
+    /// The tracks in one container.
+    pub fn tracks_in(&self, container: Option<Container>) -> impl Iterator<Item = &TrackEntry> {
+        self.tracks.iter().filter(move |track| Some(track.container) == container)
+    }
+
     /// The longest segment of any track.
-    pub fn longest_segment(&self) -> suiro_units::Duration {
-        self.tracks.iter().map(|t| t.timeline.longest()).max().unwrap_or_default()
+    pub fn longest_segment(&self) -> Duration {
+        let rungs = self.tracks.iter().flat_map(|track| &track.rungs);
+        rungs.map(|rung| rung.timeline.longest()).max().unwrap_or_default()
     }
 }

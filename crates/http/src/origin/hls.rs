@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
+use suiro_scenario::Protocol;
+
+use super::catalogue::{Catalogue, Container, RungEntry};
 use super::timeline::Schedule;
 use crate::iso8601::{decimal, format_date_time};
 use crate::presentation::TrackKind;
@@ -12,7 +14,8 @@ const INFALLIBLE: &str = "writing to a string does not fail";
 /// The playlist that names the rungs.
 pub(crate) fn multivariant(catalogue: &Catalogue) -> String {
     let mut out = String::from("#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-INDEPENDENT-SEGMENTS\n");
-    let of = |kind: TrackKind| catalogue.tracks.iter().find(move |track| track.kind == kind);
+    let container = catalogue.container(Protocol::Hls);
+    let of = |kind| catalogue.tracks_in(container).find(move |track| track.kind == kind);
     let audio = of(TrackKind::Audio).and_then(|track| track.rungs.first());
     if let Some(audio) = audio {
         out.push_str("#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"audio\",NAME=\"audio\",DEFAULT=YES,");
@@ -28,6 +31,8 @@ pub(crate) fn multivariant(catalogue: &Catalogue) -> String {
 fn variant(out: &mut String, rung: &RungEntry, audio: Option<&RungEntry>) -> std::fmt::Result {
     let sound_bps = audio.map_or(0, |audio| audio.rate.as_bps());
     write!(out, "#EXT-X-STREAM-INF:BANDWIDTH={}", rung.rate.as_bps() + sound_bps)?;
+    let mean_bps = audio.map_or(0, |audio| audio.mean_rate.as_bps());
+    write!(out, ",AVERAGE-BANDWIDTH={}", rung.mean_rate.as_bps() + mean_bps)?;
     let codecs = match audio {
         Some(audio) => format!("{},{}", rung.codecs, audio.codecs),
         None => rung.codecs.clone(),
@@ -47,45 +52,46 @@ fn variant(out: &mut String, rung: &RungEntry, audio: Option<&RungEntry>) -> std
 
 /// The playlist of one rung at a moment of the wall clock.
 pub(crate) fn media(
-    track: &TrackEntry,
+    container: Container,
     rung: &RungEntry,
     schedule: &Schedule,
     unix_ns: u64,
 ) -> String {
     let mut out = String::from("#EXTM3U\n#EXT-X-VERSION:7\n");
-    write_media(&mut out, track, rung, schedule, unix_ns).expect(INFALLIBLE);
+    write_media(&mut out, container, rung, schedule, unix_ns).expect(INFALLIBLE);
     out
 }
 
 fn write_media(
     out: &mut String,
-    track: &TrackEntry,
+    container: Container,
     rung: &RungEntry,
     schedule: &Schedule,
     unix_ns: u64,
 ) -> std::fmt::Result {
-    let listed = schedule.listed(&track.timeline, unix_ns);
+    let timeline = &rung.timeline;
+    let listed = schedule.listed(timeline, unix_ns);
     // §4.3.3.1: no EXTINF, rounded to whole seconds, exceeds it.
-    let target = (track.timeline.longest().as_nanos() + 500_000_000) / 1_000_000_000;
+    let target = (timeline.longest().as_nanos() + 500_000_000) / 1_000_000_000;
     writeln!(out, "#EXT-X-TARGETDURATION:{}", target.max(1))?;
     writeln!(out, "#EXT-X-MEDIA-SEQUENCE:{}", listed.start)?;
     if let Schedule::Vod { .. } = schedule {
         writeln!(out, "#EXT-X-PLAYLIST-TYPE:VOD")?;
     }
-    if track.container == Container::Fmp4 {
+    if container == Container::Fmp4 {
         writeln!(out, "#EXT-X-MAP:URI=\"{}/init.mp4\"", rung.id)?;
     }
     for number in listed {
-        let place = track.timeline.place(number);
-        let start = track.timeline.time(place.start);
+        let place = timeline.place(number);
+        let start = timeline.time(place.start);
         if let Schedule::Live { zero_unix_ns, .. } = schedule {
             let date = format_date_time(zero_unix_ns + start.as_nanos());
             writeln!(out, "#EXT-X-PROGRAM-DATE-TIME:{date}")?;
         }
-        let end = track.timeline.time(place.start + place.duration);
+        let end = timeline.time(place.start + place.duration);
         // Exact, so that a player that adds them up does not drift.
         writeln!(out, "#EXTINF:{},", decimal(end.saturating_sub(start).as_nanos()))?;
-        writeln!(out, "{}/{number}.{}", rung.id, track.container.extension())?;
+        writeln!(out, "{}/{number}.{}", rung.id, container.extension())?;
     }
     if let Schedule::Vod { .. } = schedule {
         writeln!(out, "#EXT-X-ENDLIST")?;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/manifest.mpd` | the MPD (fragmented MP4 only) |
 //! | `/master.m3u8` | the multivariant playlist |
-//! | `/RUNG.m3u8` | the media playlist of a rung (`v0`, `v1`, … `a0`) |
+//! | `/RUNG.m3u8` | the media playlist of a rung (`v0`, `v1`, … `a`) |
 //! | `/RUNG/init.mp4` | its initialisation segment |
 //! | `/RUNG/NUMBER.m4s`, `.ts` | its segments |
 //! | `/time` | the clock that live availability goes by |
@@ -16,12 +16,16 @@
 mod cache;
 pub mod catalogue;
 mod hls;
+#[cfg(test)]
+mod manifest_tests;
 mod mpd;
+mod package;
 mod range;
 mod serve;
 pub mod timeline;
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
@@ -30,6 +34,8 @@ use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use suiro_scenario::{EndpointSpec, Job, Mode};
+use suiro_units::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -39,6 +45,7 @@ use crate::net::ListenError;
 use catalogue::Catalogue;
 pub use serve::Counts;
 use serve::Service;
+use timeline::Schedule;
 
 /// Where the MPD is.
 pub const MPD_PATH: &str = "/manifest.mpd";
@@ -73,6 +80,9 @@ pub enum OriginError {
     /// It cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The package cannot be read.
+    #[error(transparent)]
+    Media(#[from] suiro_media::MediaError),
     /// The package cannot be served.
     #[error("media package {path}: {problem}")]
     Package {
@@ -81,6 +91,72 @@ pub enum OriginError {
         /// What is wrong.
         problem: String,
     },
+}
+
+/// What an origin is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginJob {
+    /// Where to listen; [`crate::net::any_address`] for every address.
+    pub listen: SocketAddr,
+    /// TCP congestion control of its connections; `None`: the kernel's default.
+    pub congestion: Option<String>,
+    /// The folder of the media package.
+    pub package: PathBuf,
+    /// Whether segments appear as time passes.
+    pub mode: Mode,
+    /// Live: how much of the past is listed; at least four segments are. The stream began this
+    /// long before the epoch.
+    pub window: Duration,
+    /// On demand: how long the stream is at least; the package is repeated.
+    pub length: Duration,
+}
+
+impl OriginJob {
+    /// What a trial's job file asks for; `None` if the endpoint is no origin, or has no package.
+    pub fn from_job(job: &Job) -> Option<Self> {
+        let EndpointSpec::Origin(origin) = &job.endpoint.spec else { return None };
+        Some(Self {
+            listen: crate::net::any_address(origin.port),
+            congestion: origin.tcp.clone(),
+            package: job.media.clone()?,
+            mode: origin.mode,
+            window: origin.window,
+            length: job.duration,
+        })
+    }
+
+    /// When segments are there, for segments of at most this length.
+    fn schedule(&self, longest: Duration, clock: Clock) -> Schedule {
+        match self.mode {
+            Mode::Vod => Schedule::Vod { length: self.length },
+            Mode::Live => {
+                // RFC 8216 §6.2.2: a live playlist holds three target durations at least; and the
+                // segment that is leaving.
+                let window = self.window.max(longest * 4);
+                // `availabilityStartTime` is written in milliseconds.
+                let zero_ms = clock.epoch_unix_ns().saturating_sub(window.as_nanos()) / 1_000_000;
+                Schedule::Live { zero_unix_ns: zero_ms * 1_000_000, window }
+            }
+        }
+    }
+}
+
+/// Serves until `stop` is ready. `ready` is called once, with the address that it listens at.
+///
+/// # Errors
+/// [`OriginError`], if the package cannot be read, the address or the congestion control not be
+/// had.
+pub async fn run(
+    job: &OriginJob,
+    clock: Clock,
+    ready: impl FnOnce(SocketAddr),
+    stop: impl Future<Output = ()>,
+) -> Result<Counts, OriginError> {
+    let (mut catalogue, shelf) = package::open(&job.package)?;
+    catalogue.schedule = job.schedule(catalogue.longest_segment(), clock);
+    let listener = crate::net::listen(job.listen, job.congestion.as_deref())?;
+    ready(listener.local_addr().unwrap_or(job.listen));
+    Ok(serve(listener, catalogue, Arc::new(shelf), clock, stop).await)
 }
 
 /// Serves at `listener` until `stop` is ready.

@@ -3,10 +3,11 @@
 
 use std::fmt::Write;
 
+use suiro_scenario::Protocol;
 use suiro_units::Duration;
 
 use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
-use super::timeline::Schedule;
+use super::timeline::{Loop, Schedule};
 use super::{SUGGESTED_DELAY_SEGMENTS, TIME_PATH};
 use crate::iso8601::{format_date_time, format_duration};
 use crate::presentation::TrackKind;
@@ -14,14 +15,12 @@ use crate::presentation::TrackKind;
 /// The MPD at a moment of the wall clock; `None` if a track has no DASH form. `host` is what
 /// clients call this origin, for the address of its clock.
 pub(crate) fn write(catalogue: &Catalogue, unix_ns: u64, host: Option<&str>) -> Option<String> {
-    if catalogue.tracks.iter().any(|track| track.container != Container::Fmp4) {
-        return None;
-    }
+    let container = catalogue.container(Protocol::Dash)?;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let infallible = "writing to a string does not fail";
     root(&mut out, catalogue, unix_ns).expect(infallible);
     out.push_str(" <Period id=\"0\" start=\"PT0S\">\n");
-    for (index, track) in catalogue.tracks.iter().enumerate() {
+    for (index, track) in catalogue.tracks_in(Some(container)).enumerate() {
         adaptation_set(&mut out, index, track, &catalogue.schedule, unix_ns).expect(infallible);
     }
     out.push_str(" </Period>\n");
@@ -61,9 +60,11 @@ fn root(out: &mut String, catalogue: &Catalogue, unix_ns: u64) -> std::fmt::Resu
 
 /// How long an on-demand stream is: as long as its video.
 fn total(catalogue: &Catalogue, unix_ns: u64) -> Duration {
-    let Some(track) = catalogue.tracks.first() else { return Duration::ZERO };
-    let end = catalogue.schedule.listed(&track.timeline, unix_ns).end;
-    track.timeline.time(track.timeline.place(end).start)
+    let mut tracks = catalogue.tracks_in(catalogue.container(Protocol::Dash));
+    let rung = tracks.next().and_then(|track| track.rungs.first());
+    let Some(RungEntry { timeline, .. }) = rung else { return Duration::ZERO };
+    let end = catalogue.schedule.listed(timeline, unix_ns).end;
+    timeline.time(timeline.place(end).start)
 }
 
 fn adaptation_set(
@@ -76,25 +77,45 @@ fn adaptation_set(
     let kind = track.kind.name();
     write!(out, "  <AdaptationSet id=\"{index}\" contentType=\"{kind}\" mimeType=\"{kind}/mp4\"")?;
     writeln!(out, " segmentAlignment=\"true\" startWithSAP=\"1\">")?;
-    let listed = schedule.listed(&track.timeline, unix_ns);
-    write!(out, "   <SegmentTemplate timescale=\"{}\"", track.timeline.timescale())?;
-    write!(out, " startNumber=\"{}\"", listed.start)?;
-    write!(out, " media=\"$RepresentationID$/$Number$.{}\"", track.container.extension())?;
-    writeln!(out, " initialization=\"$RepresentationID$/init.mp4\">\n    <SegmentTimeline>")?;
-    rows(out, track, listed)?;
-    writeln!(out, "    </SegmentTimeline>\n   </SegmentTemplate>")?;
+    // Rungs of one frame rate are cut alike, and said to be so once.
+    let alike = track.rungs.windows(2).all(|pair| pair[0].timeline == pair[1].timeline);
+    if let Some(rung) = track.rungs.first().filter(|_| alike) {
+        segments(out, &rung.timeline, schedule, unix_ns)?;
+    }
     for rung in &track.rungs {
         representation(out, rung, track.kind)?;
+        if alike {
+            writeln!(out, "/>")?;
+        } else {
+            writeln!(out, ">")?;
+            segments(out, &rung.timeline, schedule, unix_ns)?;
+            writeln!(out, "   </Representation>")?;
+        }
     }
     writeln!(out, "  </AdaptationSet>")
 }
 
+fn segments(
+    out: &mut String,
+    timeline: &Loop,
+    schedule: &Schedule,
+    unix_ns: u64,
+) -> std::fmt::Result {
+    let listed = schedule.listed(timeline, unix_ns);
+    write!(out, "   <SegmentTemplate timescale=\"{}\"", timeline.timescale())?;
+    write!(out, " startNumber=\"{}\"", listed.start)?;
+    write!(out, " media=\"$RepresentationID$/$Number$.{}\"", Container::Fmp4.extension())?;
+    writeln!(out, " initialization=\"$RepresentationID$/init.mp4\">\n    <SegmentTimeline>")?;
+    rows(out, timeline, listed)?;
+    writeln!(out, "    </SegmentTimeline>\n   </SegmentTemplate>")
+}
+
 /// §5.3.9.6: a row for each change of duration.
-fn rows(out: &mut String, track: &TrackEntry, listed: std::ops::Range<u64>) -> std::fmt::Result {
+fn rows(out: &mut String, timeline: &Loop, listed: std::ops::Range<u64>) -> std::fmt::Result {
     let mut number = listed.start;
     while number < listed.end {
-        let first = track.timeline.place(number);
-        let same = |n: &u64| track.timeline.place(*n).duration == first.duration;
+        let first = timeline.place(number);
+        let same = |n: &u64| timeline.place(*n).duration == first.duration;
         let repeat = (number + 1..listed.end).take_while(same).count() as u64;
         write!(out, "     <S")?;
         if number == listed.start {
@@ -124,7 +145,7 @@ fn representation(out: &mut String, rung: &RungEntry, kind: TrackKind) -> std::f
     if kind == TrackKind::Video {
         write!(out, " sar=\"1:1\"")?;
     }
-    writeln!(out, "/>")
+    Ok(())
 }
 
 fn escape(text: &str) -> String {

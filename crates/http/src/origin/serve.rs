@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
+use suiro_scenario::Protocol;
 
 use super::cache::Cache;
 use super::catalogue::{Catalogue, Container};
@@ -144,7 +145,7 @@ impl Service {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let text = mpd::write(&self.catalogue, unix_ns, host).ok_or(Refusal(
             StatusCode::NOT_FOUND,
-            "this package is MPEG-TS, which DASH does not carry: play /master.m3u8",
+            "this package is MPEG-TS only, which DASH does not carry: play /master.m3u8",
         ))?;
         let (kind, caching) = ("application/dash+xml", self.manifest_caching());
         Ok(Content { body: text.into(), kind, caching, tag: None })
@@ -166,26 +167,20 @@ impl Service {
 
     fn rung_playlist(&self, path: &str, unix_ns: u64) -> Result<Content, Refusal> {
         let id = path.strip_prefix('/').and_then(|path| path.strip_suffix(".m3u8"));
-        let (track, rung) = id.and_then(|id| self.catalogue.find(id)).ok_or(NOTHING)?;
-        let track = &self.catalogue.tracks[track];
-        let text = hls::media(track, &track.rungs[rung], &self.catalogue.schedule, unix_ns);
+        let (id, container) = id.zip(self.catalogue.container(Protocol::Hls)).ok_or(NOTHING)?;
+        let (track, rung) = self.catalogue.find(id, container).ok_or(NOTHING)?;
+        let rung = &self.catalogue.tracks[track].rungs[rung];
+        let text = hls::media(container, rung, &self.catalogue.schedule, unix_ns);
         Ok(self.playlist(text, self.manifest_caching()))
     }
 
     async fn file(&self, id: &str, file: &str, unix_ns: u64) -> Result<Content, Refusal> {
-        let (track, rung) = self.catalogue.find(id).ok_or(NOTHING)?;
+        let (container, number) = parse_file(file).ok_or(NOTHING)?;
+        let (track, rung) = self.catalogue.find(id, container).ok_or(NOTHING)?;
         let entry = &self.catalogue.tracks[track];
-        let number = match file {
-            "init.mp4" if entry.container == Container::Fmp4 => None,
-            _ => {
-                let (number, extension) = file.split_once('.').ok_or(NOTHING)?;
-                let digits = number.len() <= 19 && number.bytes().all(|b| b.is_ascii_digit());
-                let right = extension == entry.container.extension() && digits;
-                Some(number.parse::<u64>().ok().filter(|_| right).ok_or(NOTHING)?)
-            }
-        };
         if let Some(number) = number {
-            match self.catalogue.schedule.availability(&entry.timeline, number, unix_ns) {
+            let timeline = &entry.rungs[rung].timeline;
+            match self.catalogue.schedule.availability(timeline, number, unix_ns) {
                 Availability::There => {}
                 Availability::NotYet => {
                     return Err(Refusal(StatusCode::NOT_FOUND, "this segment is not there yet"));
@@ -195,7 +190,7 @@ impl Service {
                 }
             }
         }
-        let kind = match (entry.container, entry.kind) {
+        let kind = match (container, entry.kind) {
             (Container::MpegTs, _) => "video/mp2t",
             (Container::Fmp4, TrackKind::Video) => "video/mp4",
             (Container::Fmp4, TrackKind::Audio) => "audio/mp4",
@@ -223,6 +218,18 @@ impl Service {
             _ => Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "the package cannot be read")),
         }
     }
+}
+
+/// What a file's name says: `init.mp4`, `NUMBER.m4s` or `NUMBER.ts`.
+fn parse_file(file: &str) -> Option<(Container, Option<u64>)> {
+    if file == "init.mp4" {
+        return Some((Container::Fmp4, None));
+    }
+    let (number, extension) = file.split_once('.')?;
+    let container = [Container::Fmp4, Container::MpegTs].into_iter();
+    let container = container.into_iter().find(|c| c.extension() == extension)?;
+    let digits = number.len() <= 19 && number.bytes().all(|b| b.is_ascii_digit());
+    Some((container, Some(number.parse().ok().filter(|_| digits)?)))
 }
 
 /// A request that gets no content, and why.

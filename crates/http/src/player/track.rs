@@ -10,10 +10,6 @@ use super::session::{Fetch, What};
 use crate::presentation::{MediaPlaylist, Resource, Segment, Segments, Source, Track, TrackKind};
 use crate::url::Url;
 
-/// A segment that begins this much after the last one ended leaves a hole; less is rounding, or
-/// rungs that were not cut alike.
-const HOLE: Duration = Duration::from_millis(200);
-
 /// What a track may look at when it decides.
 pub(crate) struct Scene<'a> {
     pub now: Time,
@@ -339,7 +335,8 @@ impl TrackState {
             return Some(Step::Wait(scene.now + (segment.end() - captured)));
         }
         let end = playout.end_of(self.index);
-        if segment.start > end + HOLE {
+        // Less than half a segment is rounding, or rungs that were not cut alike.
+        if segment.start > end + segment.duration / 2 {
             let dry = playout.buffer_of(self.index).is_zero();
             return Some(if dry { Step::Skip(segment.start) } else { Step::Idle });
         }

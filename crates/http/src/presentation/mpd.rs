@@ -369,6 +369,9 @@ impl Template {
         if text.len() > crate::url::BYTES_MAX {
             return Err("too long".into());
         }
+        if text.split('$').count().is_multiple_of(2) {
+            return Err("a `$` without its pair".into());
+        }
         let mut parts = Vec::new();
         // Outside and inside of dollar signs take turns.
         for (index, piece) in text.split('$').enumerate() {
@@ -388,9 +391,6 @@ impl Template {
                 "Time" => Part::Time { width },
                 other => return Err(format!("`${}$` is not known", show(other))),
             });
-        }
-        if text.split('$').count().is_multiple_of(2) {
-            return Err("a `$` without its pair".into());
         }
         Ok(Self { parts })
     }

@@ -44,30 +44,29 @@ impl Media for Pattern {
     }
 }
 
-fn rung(id: &str, rate: u64) -> RungEntry {
+fn rung(id: &str, rate: u64, timeline: Loop) -> RungEntry {
     RungEntry {
         id: id.into(),
         rate: BitRate::from_bps(rate),
         codecs: if id.starts_with('v') { "avc1.64001f" } else { "mp4a.40.2" }.into(),
         size: id.starts_with('v').then_some((1280, 720)),
         frame_rate: id.starts_with('v').then_some((30, 1)),
+        mean_rate: BitRate::from_bps(rate),
+        timeline,
     }
 }
 
 /// Segments of 0.5 s (video, 15 of 30 frames) and about as much (audio, in frames of 1024).
 pub fn catalogue(schedule: Schedule, container: Container) -> (Catalogue, Pattern) {
+    let pictures = Loop::new(15_360, &[7680; 4]).expect("a loop");
+    let sound = Loop::new(48_000, &[24_576, 23_552, 24_576, 23_296]).expect("a loop");
     let video = TrackEntry {
         kind: TrackKind::Video,
         container,
-        timeline: Loop::new(15_360, &[7680; 4]).expect("a loop"),
-        rungs: vec![rung("v0", 400_000), rung("v1", 1_200_000)],
+        rungs: vec![rung("v0", 400_000, pictures.clone()), rung("v1", 1_200_000, pictures)],
     };
-    let audio = TrackEntry {
-        kind: TrackKind::Audio,
-        container,
-        timeline: Loop::new(48_000, &[24_576, 23_552, 24_576, 23_296]).expect("a loop"),
-        rungs: vec![rung("a0", 96_000)],
-    };
+    let audio =
+        TrackEntry { kind: TrackKind::Audio, container, rungs: vec![rung("a", 96_000, sound)] };
     let tracks = match container {
         Container::Fmp4 => vec![video, audio],
         Container::MpegTs => vec![video],

@@ -1,0 +1,134 @@
+//! A media package as an origin's catalogue and source of bodies.
+
+use std::io;
+use std::path::Path;
+
+use bytes::Bytes;
+use suiro_media::package::{Content, Rendition, Track};
+use suiro_media::{Container as Wrapping, Package};
+
+use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
+use super::timeline::{Loop, Schedule};
+use super::{Media, OriginError};
+use crate::presentation::TrackKind;
+
+/// A package on the disk.
+pub(super) struct Shelf {
+    package: Package,
+    /// For each track and rung of the catalogue: which track of the package.
+    rungs: Vec<(Wrapping, Vec<usize>)>,
+}
+
+/// Opens a package, and says what it offers; the schedule is still to be set.
+pub(super) fn open(folder: &Path) -> Result<(Catalogue, Shelf), OriginError> {
+    let package = Package::load(folder)?;
+    let sound = package.audio.as_ref().map(|audio| audio.codec.clone());
+    let mut tracks = Vec::new();
+    let mut rungs = Vec::new();
+    for (wrapping, kind) in [
+        (Wrapping::Fmp4, TrackKind::Video),
+        (Wrapping::Fmp4, TrackKind::Audio),
+        (Wrapping::Ts, TrackKind::Video),
+    ] {
+        let found: Vec<(usize, &Track, &Rendition)> = package
+            .tracks()
+            .enumerate()
+            .filter(|(_, track)| kind_of(track) == kind)
+            .filter_map(|(at, track)| Some((at, track, track.rendition(wrapping)?)))
+            .collect();
+        if found.is_empty() {
+            continue;
+        }
+        let entries = found
+            .iter()
+            .map(|(_, track, rendition)| entry(track, rendition, wrapping, sound.as_deref()))
+            .collect::<Option<Vec<_>>>();
+        let entries = entries.ok_or_else(|| OriginError::Package {
+            path: folder.into(),
+            problem: "a track without segments".into(),
+        })?;
+        tracks.push(TrackEntry { kind, container: container(wrapping), rungs: entries });
+        rungs.push((wrapping, found.iter().map(|(at, ..)| *at).collect()));
+    }
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let version = name.unwrap_or_default().chars().filter(char::is_ascii_alphanumeric).collect();
+    let schedule = Schedule::Vod { length: package.loop_duration };
+    Ok((Catalogue { tracks, schedule, version }, Shelf { package, rungs }))
+}
+
+fn kind_of(track: &Track) -> TrackKind {
+    match track.content {
+        Content::Video { .. } => TrackKind::Video,
+        Content::Audio { .. } => TrackKind::Audio,
+    }
+}
+
+fn container(wrapping: Wrapping) -> Container {
+    match wrapping {
+        Wrapping::Fmp4 => Container::Fmp4,
+        Wrapping::Ts => Container::MpegTs,
+    }
+}
+
+/// `None` if the rendition is no loop.
+fn entry(
+    track: &Track,
+    rendition: &Rendition,
+    wrapping: Wrapping,
+    sound: Option<&str>,
+) -> Option<RungEntry> {
+    let durations: Vec<u64> = rendition.segments.iter().map(|s| s.duration).collect();
+    let codecs = match (wrapping, sound) {
+        // In a transport stream the sound is in the segments of the picture.
+        (Wrapping::Ts, Some(sound)) => format!("{},{sound}", avc1(&track.codec)),
+        (Wrapping::Ts, None) => avc1(&track.codec),
+        (Wrapping::Fmp4, _) => track.codec.clone(),
+    };
+    let (size, frame_rate) = match track.content {
+        Content::Video { width, height, fps } => (Some((width, height)), Some((fps, 1))),
+        Content::Audio { .. } => (None, None),
+    };
+    Some(RungEntry {
+        id: track.id.clone(),
+        rate: rendition.bitrate_max,
+        mean_rate: rendition.bitrate_mean,
+        codecs,
+        size,
+        frame_rate,
+        timeline: Loop::new(u64::from(track.timescale), &durations)?,
+    })
+}
+
+/// How a codec is named outside MP4, where there is no sample entry to be of another kind.
+fn avc1(codec: &str) -> String {
+    codec.replace("avc3", "avc1")
+}
+
+impl Shelf {
+    fn track(&self, track: usize, rung: usize) -> io::Result<(Wrapping, &Track)> {
+        let found = self.rungs.get(track).and_then(|(wrapping, rungs)| {
+            Some((*wrapping, self.package.tracks().nth(*rungs.get(rung)?)?))
+        });
+        found.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Media for Shelf {
+    fn init(&self, track: usize, rung: usize) -> io::Result<Bytes> {
+        let (_, track) = self.track(track, rung)?;
+        body(self.package.read_init(track))
+    }
+
+    fn segment(&self, track: usize, rung: usize, number: u64) -> io::Result<Bytes> {
+        let (wrapping, track) = self.track(track, rung)?;
+        body(self.package.read(track, wrapping, number))
+    }
+}
+
+fn body(read: Result<Option<Vec<u8>>, suiro_media::MediaError>) -> io::Result<Bytes> {
+    match read {
+        Ok(Some(bytes)) => Ok(bytes.into()),
+        Ok(None) => Err(io::ErrorKind::NotFound.into()),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
