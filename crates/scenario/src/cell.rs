@@ -1,9 +1,12 @@
 //! The body of a scenario in one cell: read, checked, resolved.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
 
 use suiro_link::{LinkConfig, LinkSpec};
 use suiro_media::MediaSpec;
+use suiro_media::spec::Source;
 use suiro_units::Duration;
 
 use crate::check::{Check, Placed};
@@ -92,7 +95,16 @@ impl Reader<'_, '_> {
     fn link(&mut self, name: &str, node: &Node<'_>) -> Option<LinkConfig> {
         let what = format!("[links.{name}]");
         let spec = self.keep(document::read::<LinkSpec>(node.clone(), &what, &[]))?;
-        todo!("resolve {spec:?}")
+        let files = self.files;
+        let mut read = |path: &Path| {
+            let reason = |error| format!("cannot read `{}`: {error}", path.display());
+            files.read(path).map_err(reason)
+        };
+        let config = spec.resolve(&mut read).map_err(|error| {
+            let issue = Issue::new(self.place("links", name, &error.path), error.message);
+            Issue { hint: error.hint, ..issue }
+        });
+        self.keep(config)
     }
 
     fn wiring(&mut self) -> Option<Wiring> {
@@ -146,9 +158,41 @@ impl Reader<'_, '_> {
             check_name(name, span, "medium", self.issues);
             let what = format!("[media.{name}]");
             let spec = self.keep(document::read::<MediaSpec>(node.clone(), &what, &[]));
+            let spec = spec.and_then(|spec| self.medium(name, spec));
             media.insert(name.to_owned(), spec);
         }
         media
+    }
+
+    /// One medium: bounds checked, its file found.
+    fn medium(&mut self, name: &str, mut spec: MediaSpec) -> Option<MediaSpec> {
+        let faults = spec.faults();
+        for fault in &faults {
+            let place = self.place("media", name, &fault.key);
+            self.issues.push(Issue::new(place, fault.message.as_str()).hint(&fault.hint));
+        }
+        if let Source::File(path) = &spec.source
+            && faults.is_empty()
+        {
+            match self.files.locate(path) {
+                Ok(found) => spec.source = Source::File(found),
+                Err(error) => {
+                    let place = document::place(self.body, &["media", name, "source"]);
+                    let message = format!("no video at `{}`: {error}", path.display());
+                    let hint =
+                        "write \"bbb\", \"synthetic\" or a path, seen from the scenario's folder";
+                    self.issues.push(Issue::new(place, message).hint(hint));
+                    return None;
+                }
+            }
+        }
+        faults.is_empty().then_some(spec)
+    }
+
+    /// Where a value of `[section.name]` stands.
+    fn place(&self, section: &str, name: &str, path: &[String]) -> Option<Range<usize>> {
+        let path = [section, name].into_iter().chain(path.iter().map(String::as_str));
+        document::place(self.body, &path.collect::<Vec<_>>())
     }
 
     /// Every endpoint that can be read, one per host of a pattern, in the order of their start; and

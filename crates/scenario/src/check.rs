@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_media::MediaSpec;
+use suiro_media::spec::Format;
 use suiro_units::Duration;
 
 use crate::document::{self, Node};
-use crate::endpoint::{Command, Endpoint, EndpointSpec, Mode, Origin, Player, Ready};
+use crate::endpoint::{Command, Endpoint, EndpointSpec, Mode, Origin, Player, Protocol, Ready};
 use crate::error::Issue;
 
 /// Longest name of a congestion control (`TCP_CA_NAME_MAX` of Linux, less the terminator).
@@ -136,22 +137,44 @@ impl Check<'_, '_> {
             issues.push(issue.instead(&player.origin, known));
             return;
         };
-        if player.target_latency.is_some() && origin.mode == Mode::Vod {
-            let message = format!("`{}` is not live: it has no live edge", player.origin);
+        if let Some(latency) = player.target_latency {
+            self.latency(placed, latency, origin, issues);
+        }
+        let Some(medium) = self.media.get(&origin.media).and_then(Option::as_ref) else { return };
+        if player.buffer < medium.segment {
+            let message = format!("a buffer of {} holds no segment", player.buffer);
+            let issue = self.issue(placed, "buffer", message);
+            let expected = format!("at least one segment, {}; better three", medium.segment);
+            issues.push(issue.expected(expected));
+        }
+        if player.protocol == Protocol::Dash && medium.format == Format::Ts {
+            let message = format!("the medium `{}` is packaged as `ts` only", origin.media);
+            let issue = self.issue(placed, "protocol", message);
+            issues.push(issue.hint("give the medium format = \"fmp4\" or \"both\""));
+        }
+    }
+
+    fn latency(
+        &self,
+        placed: &Placed,
+        latency: Duration,
+        origin: &Origin,
+        issues: &mut Vec<Issue>,
+    ) {
+        if origin.mode == Mode::Vod {
+            let message = "the origin is not live: it has no live edge".into();
             let issue = self.issue(placed, "target_latency", message);
             issues.push(issue.hint("remove target_latency, or give the origin mode = \"live\""));
+            return;
         }
-        if let Some(latency) = player.target_latency
-            && origin.mode == Mode::Live
-            && latency > origin.window
-        {
+        // A segment can be fetched when its last frame has passed: its first is one segment old.
+        let medium = self.media.get(&origin.media).and_then(Option::as_ref);
+        let least = medium.map_or(Duration::ZERO, |medium| medium.segment);
+        if !(least..=origin.window).contains(&latency) {
             let message = format!("a target latency of {latency}");
             let issue = self.issue(placed, "target_latency", message);
-            issues.push(issue.expected(format!("at most the origin's window, {}", origin.window)));
-        }
-        if player.buffer.is_zero() {
-            let issue = self.issue(placed, "buffer", "a buffer of no time".into());
-            issues.push(issue.expected("at least one segment, such as \"12 s\""));
+            let window = origin.window;
+            issues.push(issue.expected(format!("one segment, {least}, to the window, {window}")));
         }
     }
 

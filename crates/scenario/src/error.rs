@@ -22,7 +22,7 @@ pub const PROBLEMS_MAX: usize = 20;
 pub struct ScenarioError {
     /// What was found, at most [`PROBLEMS_MAX`]; never empty.
     pub problems: Vec<Problem>,
-    /// How many more there are.
+    /// How many more were found before the search ended.
     pub more: usize,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for ScenarioError {
             problem.fmt(f)?;
         }
         if self.more > 0 {
-            write!(f, "\n\n… and {} more", self.more)?;
+            write!(f, "\n\n… and at least {} more", self.more)?;
         }
         Ok(())
     }

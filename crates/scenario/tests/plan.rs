@@ -169,7 +169,7 @@ fn overrides_are_in_the_text_and_the_text_gives_the_same_plan() {
 fn quick_takes_the_short_form_and_options_win_over_it() {
     let scenario = Scenario::load("quick").unwrap();
     let quick = Overrides { quick: true, ..Overrides::default() };
-    assert_eq!(plan(&scenario, &quick).trials[0].setup.duration, Duration::from_secs(20));
+    assert_eq!(plan(&scenario, &quick).trials[0].setup.duration, Duration::from_secs(22));
     let both = Overrides { duration: Some(Duration::from_secs(3)), ..quick.clone() };
     assert_eq!(plan(&scenario, &both).trials[0].setup.duration, Duration::from_secs(3));
     let error = refused(&Scenario::load("ping").unwrap(), &quick).to_string();
