@@ -3,19 +3,87 @@
 //! `make fuzz` lets libfuzzer drive each of them; `tests/seeds.rs` runs each on its seeds and on damaged
 //! copies of them, so that a stable compiler keeps them working too.
 
+use suiro_http::Url;
+use suiro_http::presentation::{Playlist, Segments, Source, from_mpd, from_playlist};
+use suiro_link::{parse_csv, parse_mahimahi};
+use suiro_scenario::{NoFiles, Overrides};
+use suiro_tcp::diag;
+use suiro_units::{Duration, Time};
+
 /// A target: its name, which is that of its program and of its folder in `seeds/`, and itself.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: &[Target] = &[("sock_diag", sock_diag)];
+pub const TARGETS: &[Target] = &[
+    ("mpd", mpd),
+    ("playlist", playlist),
+    ("scenario", scenario),
+    ("sock_diag", sock_diag),
+    ("trace", trace),
+];
+
+/// A user's scenario, up to its plan; an error must be printable too.
+pub fn scenario(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let plan = suiro_scenario::parse(text, "fuzz.toml")
+        .and_then(|scenario| scenario.plan_with(&Overrides::default(), &NoFiles));
+    if let Err(error) = plan {
+        assert!(!error.to_string().is_empty(), "an error says something");
+    }
+}
+
+/// A DASH manifest from any origin, and the segments that it names.
+pub fn mpd(data: &[u8]) {
+    let Ok(presentation) = from_mpd(data, &origin()) else { return };
+    for rung in presentation.tracks.iter().flat_map(|track| &track.rungs) {
+        if let Source::Segments(segments) = &rung.source {
+            walk(segments);
+        }
+    }
+}
+
+fn walk(segments: &Segments) {
+    let _ = (segments.first(), segments.last(), segments.by_number(7));
+    let mut next = segments.at(Duration::from_secs(3));
+    for _ in 0..3 {
+        next = next.and_then(|segment| segments.following(segment.end()));
+    }
+}
+
+/// An HLS playlist, multivariant or of media, from any origin.
+pub fn playlist(data: &[u8]) {
+    if let Ok(Playlist::Media(media)) = from_playlist(data, &origin()) {
+        let _ = media.duration();
+        walk(&media.segments_from(0));
+        walk(&media.segments_from(-5_000_000_000));
+    }
+}
+
+/// A trace of a link's rate, in either format.
+pub fn trace(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(opportunities) = parse_mahimahi(text) {
+        let _ = (opportunities.period(), opportunities.mean());
+    }
+    for repeat in [false, true] {
+        if let Ok(curve) = parse_csv(text, repeat) {
+            let _ = (curve.mean(), curve.carries());
+            let _ = (curve.at(Time::ZERO), curve.at(Time::ZERO + Duration::from_secs(1 << 20)));
+        }
+    }
+}
 
 /// The kernel's answers about sockets.
 pub fn sock_diag(data: &[u8]) {
-    for message in suiro_tcp::diag::messages(data) {
+    for message in diag::messages(data) {
         let Ok(message) = message else { return };
-        if let suiro_tcp::diag::Body::Socket(sample) = message.body {
+        if let diag::Body::Socket(sample) = message.body {
             let _ = (sample.id.local(), sample.id.remote(), sample.id.cookie());
             let _ = sample.info.map(|info| (info.in_flight(), info.congestion_state()));
         }
     }
+}
+
+fn origin() -> Url {
+    Url::parse("http://server:8080/live/manifest").expect("it is a URL")
 }
