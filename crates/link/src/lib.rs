@@ -1,1 +1,52 @@
 //! The emulated link, pure: loss, queue, rate, propagation.
+//!
+//! A [`Link`] is a state machine that is handed the time and a seed; it has no clock, no socket and
+//! no chance of its own. The same core runs live (`wire`) and in virtual time under test. For each
+//! packet it gives one [`Event`] that says everything a record needs.
+//!
+//! Per direction, in the order in which a packet meets them, each in a module of its own: a loss
+//! model, a queue with its discipline (droptail, CoDel, PIE, FQ-CoDel), a server (rate, schedule,
+//! token bucket, trace), and propagation (delay, jitter, reordering, duplication, corruption).
+//!
+//! [`LinkSpec`] is what a user writes; [`LinkSpec::resolve`] makes a [`LinkConfig`] of it, with
+//! presets applied, traces read and everything checked.
+//!
+//! Sizes are those of IP packets; times count from the trial's start.
+
+mod config;
+mod error;
+mod link;
+mod loss;
+mod outcomes;
+mod packet;
+mod path;
+mod preset;
+mod propagation;
+mod queue;
+mod resolve;
+mod schedule;
+mod server;
+mod spec;
+mod trace;
+
+pub use config::{
+    CodelConfig, DisciplineConfig, Distribution, FqCodelConfig, GilbertElliott, JitterConfig,
+    LimitConfig, LinkConfig, LossConfig, Order, PathConfig, PieConfig, PropagationConfig,
+    QueueConfig, ReorderConfig, ServerConfig,
+};
+pub use error::{ConfigError, TraceError};
+pub use link::Link;
+pub use outcomes::Counts;
+pub use packet::{Backlog, Cause, Corruption, Direction, Ecn, Event, MAX_PACKET, Packet, Verdict};
+pub use preset::Preset;
+pub use propagation::MAX_IN_FLIGHT;
+pub use queue::MAX_QUEUED;
+pub use schedule::{Change, Schedule};
+pub use spec::{
+    ChangeSpec, Discipline, JitterSpec, LimitSpec, LinkSpec, LossModel, LossSpec, LossTable,
+    PathSpec, QueueSpec, ReorderSpec, ServiceSpec, TraceSpec, TraceTable,
+};
+pub use trace::{
+    MAX_RATE, MAX_TRACE_LINES, MAX_TRACE_TIME, MIN_PERIOD, OPPORTUNITY, OpportunityTrace,
+    RateCurve, RateStep, parse_csv, parse_mahimahi,
+};

@@ -1,0 +1,334 @@
+//! A link fully described: presets applied, traces read, everything checked.
+//!
+//! Made by [`crate::LinkSpec::resolve`]; serialises, so that a trial's process can be handed it.
+
+use serde::{Deserialize, Serialize};
+use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
+
+use crate::schedule::Schedule;
+use crate::trace::{OpportunityTrace, RateCurve};
+
+/// Both directions of a link.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LinkConfig {
+    /// From the link's first end to its second.
+    pub down: PathConfig,
+    /// From the second to the first.
+    pub up: PathConfig,
+}
+
+impl LinkConfig {
+    /// One of the directions.
+    pub const fn direction(&self, direction: crate::Direction) -> &PathConfig {
+        match direction {
+            crate::Direction::Down => &self.down,
+            crate::Direction::Up => &self.up,
+        }
+    }
+}
+
+/// One direction of a link, in the order in which a packet meets its parts. The default does
+/// nothing to packets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PathConfig {
+    /// Which packets are lost at the entrance.
+    pub loss: Schedule<LossConfig>,
+    /// Where packets wait, and which of them are dropped or marked.
+    pub queue: QueueConfig,
+    /// How fast packets leave the queue.
+    pub server: ServerConfig,
+    /// What happens to them on their way.
+    pub propagation: PropagationConfig,
+}
+
+impl Default for PathConfig {
+    fn default() -> Self {
+        Self {
+            loss: Schedule::constant(LossConfig::None),
+            queue: QueueConfig {
+                limit: LimitConfig::Packets(DEFAULT_AQM_PACKETS),
+                discipline: DisciplineConfig::Droptail,
+            },
+            server: ServerConfig::Unlimited,
+            propagation: PropagationConfig::default(),
+        }
+    }
+}
+
+/// Default limit of CoDel and PIE in packets, as in Linux.
+pub(crate) const DEFAULT_AQM_PACKETS: u32 = 1_000;
+
+/// A loss model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossConfig {
+    /// Nothing is lost.
+    None,
+    /// Every packet is lost with the same probability, whatever became of the others.
+    Bernoulli(Ratio),
+    /// Loss in bursts.
+    GilbertElliott(GilbertElliott),
+    /// Exactly these packets are lost, by their number in this direction, from 0, increasing.
+    List(Vec<u64>),
+}
+
+impl LossConfig {
+    /// The share of packets lost in the long run; `None` for a list, which has no long run.
+    pub fn mean(&self) -> Option<Ratio> {
+        match self {
+            Self::None => Some(Ratio::ZERO),
+            Self::Bernoulli(ratio) => Some(*ratio),
+            Self::GilbertElliott(model) => Some(model.mean()),
+            Self::List(_) => None,
+        }
+    }
+}
+
+/// The Gilbert–Elliott model (Elliott, "Estimates of error rates for codes on burst-noise
+/// channels", Bell System Technical Journal 42, 1963): a chain of two states, good and bad, that may
+/// change after every packet; each state loses packets with a probability of its own.
+///
+/// With *p* = `good_to_bad` and *r* = `bad_to_good` the share of packets that meet the bad state is
+/// *p*/(*p*+*r*), and a visit to it lasts 1/*r* packets in the mean. In the terms of netem,
+/// `loss_bad` is 1−*h* and `loss_good` is 1−*k*.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct GilbertElliott {
+    /// Probability that a packet in the good state is followed by the bad state, above 0.
+    pub good_to_bad: Ratio,
+    /// Probability that a packet in the bad state is followed by the good state, above 0.
+    pub bad_to_good: Ratio,
+    /// Probability that a packet is lost in the good state.
+    pub loss_good: Ratio,
+    /// Probability that a packet is lost in the bad state.
+    pub loss_bad: Ratio,
+}
+
+impl GilbertElliott {
+    /// The share of packets that meet the bad state.
+    pub fn share_bad(&self) -> Ratio {
+        let (p, r) = (self.good_to_bad.get(), self.bad_to_good.get());
+        Ratio::new(p / (p + r)).expect("p and r lie in (0, 1]: checked when resolved")
+    }
+
+    /// The share of packets lost in the long run.
+    pub fn mean(&self) -> Ratio {
+        let bad = self.share_bad().get();
+        let mean = bad * self.loss_bad.get() + (1.0 - bad) * self.loss_good.get();
+        Ratio::new(mean.clamp(0.0, 1.0)).expect("a mean of ratios is a ratio")
+    }
+}
+
+/// A queue and its discipline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueueConfig {
+    /// How much it holds. The packet in service does not count; an empty queue always takes one
+    /// packet.
+    pub limit: LimitConfig,
+    /// Which packets it drops or marks, and which one leaves next.
+    pub discipline: DisciplineConfig,
+}
+
+/// How much a queue holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitConfig {
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes of IP packets. A limit in time becomes this: what the rate in force carries in
+    /// that time (of a trace, its mean rate; in an outage, the rate before it).
+    Bytes(Schedule<Bytes>),
+}
+
+/// A queue discipline.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DisciplineConfig {
+    /// First in, first out; what does not fit is dropped.
+    Droptail,
+    /// Controlled delay, RFC 8289.
+    Codel(CodelConfig),
+    /// Proportional integral controller enhanced, RFC 8033.
+    Pie(PieConfig),
+    /// Flow queues by deficit round robin, each with CoDel, RFC 8290.
+    FqCodel(FqCodelConfig),
+}
+
+impl DisciplineConfig {
+    /// Its name in scenarios.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Droptail => "droptail",
+            Self::Codel(_) => "codel",
+            Self::Pie(_) => "pie",
+            Self::FqCodel(_) => "fq-codel",
+        }
+    }
+}
+
+/// CoDel's parameters; defaults from RFC 8289 §5.3.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CodelConfig {
+    /// Standing delay that is tolerated. Default 5 ms.
+    pub target: Duration,
+    /// For how long it must stand above the target: a round-trip time of most flows. Default
+    /// 100 ms.
+    pub interval: Duration,
+    /// Mark packets of ECN-capable transports instead of dropping them. Default true.
+    pub ecn: bool,
+}
+
+impl Default for CodelConfig {
+    fn default() -> Self {
+        Self { target: Duration::from_millis(5), interval: Duration::from_millis(100), ecn: true }
+    }
+}
+
+/// PIE's parameters; defaults from RFC 8033 §4 and §5.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PieConfig {
+    /// The delay to be held (QDELAY_REF). Default 15 ms.
+    pub target: Duration,
+    /// How often the drop probability is computed (T_UPDATE). Default 15 ms.
+    pub update: Duration,
+    /// How long a burst passes untouched after an idle time (MAX_BURST). Default 150 ms.
+    pub burst: Duration,
+    /// Mark packets of ECN-capable transports instead of dropping them while the probability is
+    /// below 10 % (§5.1). Default true.
+    pub ecn: bool,
+}
+
+impl Default for PieConfig {
+    fn default() -> Self {
+        let ms = Duration::from_millis;
+        Self { target: ms(15), update: ms(15), burst: ms(150), ecn: true }
+    }
+}
+
+/// FQ-CoDel's parameters; defaults from RFC 8290 §5.2.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FqCodelConfig {
+    /// Of every flow queue's CoDel.
+    pub codel: CodelConfig,
+    /// Number of flow queues; flows are hashed onto them. Default 1024.
+    pub flows: u32,
+    /// Bytes a queue may send in its turn. Default 1514.
+    pub quantum: Bytes,
+}
+
+impl Default for FqCodelConfig {
+    fn default() -> Self {
+        Self { codel: CodelConfig::default(), flows: 1024, quantum: Bytes::new(1514) }
+    }
+}
+
+/// How fast packets leave the queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerConfig {
+    /// At once.
+    Unlimited,
+    /// Bit by bit at the rate in force. A packet in service when the rate changes goes on at the
+    /// new rate; a rate of 0 is an outage.
+    Steady(RateCurve),
+    /// A token bucket: a packet leaves at once when there is a token for each of its bytes; tokens
+    /// come at the rate, and the bucket, full at the start, holds `burst`.
+    Bucket {
+        /// How fast tokens come.
+        rate: RateCurve,
+        /// How many bytes' worth of tokens the bucket holds.
+        burst: Bytes,
+    },
+    /// Delivery opportunities of 1500 bytes at the times of a Poisson process with this mean rate.
+    Poisson(RateCurve),
+    /// Delivery opportunities of 1500 bytes at recorded times.
+    Trace(OpportunityTrace),
+}
+
+impl ServerConfig {
+    /// The rate in force at a time (of opportunities at recorded times, their mean); `None` if
+    /// nothing limits it.
+    pub fn rate_at(&self, time: Time) -> Option<BitRate> {
+        match self {
+            Self::Unlimited => None,
+            Self::Steady(rate) | Self::Bucket { rate, .. } | Self::Poisson(rate) => {
+                Some(rate.at(time))
+            }
+            Self::Trace(trace) => Some(trace.mean()),
+        }
+    }
+}
+
+/// What happens to packets on their way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PropagationConfig {
+    /// One-way delay; the one in force when a packet leaves the server.
+    pub delay: Schedule<Duration>,
+    /// Variation of the delay, from packet to packet.
+    pub jitter: Option<JitterConfig>,
+    /// Packets held back so that others overtake them.
+    pub reorder: Option<ReorderConfig>,
+    /// Probability that a packet arrives twice.
+    pub duplicate: Ratio,
+    /// Probability that one bit of a packet is flipped.
+    pub corrupt: Ratio,
+}
+
+impl Default for PropagationConfig {
+    fn default() -> Self {
+        Self {
+            delay: Schedule::constant(Duration::ZERO),
+            jitter: None,
+            reorder: None,
+            duplicate: Ratio::ZERO,
+            corrupt: Ratio::ZERO,
+        }
+    }
+}
+
+/// Variation of the delay from packet to packet, each drawn by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct JitterConfig {
+    /// Its shape.
+    pub distribution: Distribution,
+    /// Its standard deviation, before anything is cut off or order is restored.
+    pub sd: Duration,
+    /// Whether packets may overtake one another by it.
+    pub order: Order,
+}
+
+/// The shape of jitter. Draws above 20 standard deviations are cut to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// Uniform and centred on the delay: ±√3 standard deviations.
+    Uniform,
+    /// Normal and centred on the delay; the sum is cut at zero.
+    Normal,
+    /// Exponential and added to the delay: its mean is its standard deviation.
+    Exponential,
+    /// Pareto (Lomax) with shape 3, heavy-tailed, added to the delay: its mean is 1/√3 of its
+    /// standard deviation.
+    Pareto,
+}
+
+/// Whether packets may overtake one another.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// They may not: a packet is delivered no earlier than the one before it.
+    #[default]
+    Kept,
+    /// They may.
+    Free,
+}
+
+/// Packets held back so that others overtake them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReorderConfig {
+    /// Probability that a packet is held back.
+    pub chance: Ratio,
+    /// For how long, on top of its delay.
+    pub by: Duration,
+}

@@ -1,0 +1,114 @@
+//! Both directions of a link, as one state machine that is handed the time.
+
+use std::collections::VecDeque;
+
+use suiro_units::{Seed, Time};
+
+use crate::config::LinkConfig;
+use crate::outcomes::Counts;
+use crate::packet::{Direction, Event, Packet};
+use crate::path::Path;
+
+/// An emulated link.
+///
+/// Tell it what arrives, ask it what comes out:
+///
+/// ```
+/// use suiro_link::{Direction, Ecn, Link, LinkSpec, Packet, Verdict};
+/// use suiro_units::{Bytes, Seed, Time};
+///
+/// let spec: LinkSpec = toml::from_str("rate = '12 Mbit/s'\ndelay = '20 ms'")?;
+/// let config = spec.resolve(&mut |_| Err("no files here".to_owned()))?;
+/// let mut link = Link::new(&config, Seed(1));
+/// let packet = Packet { id: 7, size: Bytes::new(1500), flow: 0, ecn: Ecn::NotEct };
+/// link.arrive(Time::ZERO, Direction::Down, packet);
+/// assert_eq!(link.next_event(), Some(Time::from_millis(21)));
+/// let event = link.poll(Time::from_millis(21)).expect("one packet is due");
+/// assert_eq!((event.packet.id, event.verdict.name()), (7, "delivered"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Times never decrease: an arrival stamped before something that the link has already done counts
+/// as arriving then ([`Event::arrived`] says when). What happens depends on arrivals and the seed
+/// alone, not on when or how often the link is polled: a late poll yields the events, with the
+/// times, that a punctual one would have. At equal times the link's own doings come before an
+/// arrival, and down before up.
+///
+/// A caller that lets packets arrive without polling lets events pile up: poll after each batch.
+#[derive(Debug)]
+pub struct Link {
+    paths: [Path; 2],
+    /// What the caller has not yet fetched, in order of time.
+    events: VecDeque<Event>,
+    /// The latest thing done.
+    now: Time,
+}
+
+impl Link {
+    /// A link with nothing in it, at [`Time::ZERO`], from which schedules and traces count.
+    pub fn new(config: &LinkConfig, seed: Seed) -> Self {
+        let path = |direction| Path::new(config.direction(direction), direction, seed);
+        Self { paths: Direction::BOTH.map(path), events: VecDeque::new(), now: Time::ZERO }
+    }
+
+    /// A packet arrives at the link's entrance of this direction.
+    pub fn arrive(&mut self, now: Time, direction: Direction, packet: Packet) {
+        self.advance(now);
+        self.now = self.now.max(now);
+        self.paths[direction.index()].arrive(self.now, packet, &mut self.events);
+    }
+
+    /// When to poll next: no later event comes before this time. It may come to nothing, for
+    /// example if a queue discipline drops what would have been delivered; then ask again. `None`:
+    /// nothing more comes out without another arrival.
+    pub fn next_event(&self) -> Option<Time> {
+        if let Some(event) = self.events.front() {
+            return Some(event.at);
+        }
+        self.paths.iter().filter_map(Path::next_delivery).min()
+    }
+
+    /// The next event up to `now`, in order of their scheduled times; call until `None`.
+    ///
+    /// Drops inside the link (by an AQM at the head of a queue) are told with the next delivery
+    /// that is due, not each at its own time: nobody waits for them.
+    pub fn poll(&mut self, now: Time) -> Option<Event> {
+        if self.events.is_empty() {
+            self.advance(now);
+        }
+        self.events.pop_front()
+    }
+
+    /// Ends the link at `now`: what is due by then comes first, then everything still inside, as
+    /// [`crate::Verdict::Queued`]. Fetch it all with [`Self::poll`].
+    pub fn drain(&mut self, now: Time) {
+        self.advance(now);
+        self.now = self.now.max(now);
+        for path in &mut self.paths {
+            path.drain(self.now, &mut self.events);
+        }
+    }
+
+    /// What a direction has seen until now: until the latest arrival, or event polled.
+    pub fn counts(&self, direction: Direction) -> Counts {
+        self.paths[direction.index()].counts(self.now)
+    }
+
+    /// Does everything that is due by `now`, in order of time.
+    fn advance(&mut self, now: Time) {
+        loop {
+            let [down, up] = &self.paths;
+            let (at, path) = match (down.next(), up.next()) {
+                (Some(down), Some(up)) if up < down => (up, 1),
+                (Some(down), _) => (down, 0),
+                (None, Some(up)) => (up, 1),
+                (None, None) => return,
+            };
+            if at > now {
+                return;
+            }
+            self.now = self.now.max(at);
+            self.paths[path].step(&mut self.events);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What goes into a link and what comes out.
+
+use suiro_units::{Bytes, Time};
+
+/// One of a link's two directions. Down is from the link's first end (the server's side) to its
+/// second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From the server's side to the client's.
+    Down,
+    /// From the client's side to the server's.
+    Up,
+}
+
+impl Direction {
+    /// Both directions.
+    pub const BOTH: [Self; 2] = [Self::Down, Self::Up];
+
+    /// `down` or `up`, as in records and scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Up => "up",
+        }
+    }
+
+    /// The other one.
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Down => Self::Up,
+            Self::Up => Self::Down,
+        }
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The ECN field of the IP header (RFC 3168 §5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Ecn {
+    /// The transport does not understand ECN: a queue discipline drops instead of marking.
+    #[default]
+    NotEct,
+    /// ECN-capable transport, codepoint 10.
+    Ect0,
+    /// ECN-capable transport, codepoint 01.
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+impl Ecn {
+    /// From the two low bits of the traffic class; the others are ignored.
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 0b11 {
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// As the two low bits of the traffic class.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::NotEct => 0b00,
+            Self::Ect1 => 0b01,
+            Self::Ect0 => 0b10,
+            Self::Ce => 0b11,
+        }
+    }
+}
+
+/// A packet as the link sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Packet {
+    /// The caller's handle; the link hands it back and does not look at it.
+    pub id: u64,
+    /// Size of the IP packet, headers included, at most [`MAX_PACKET`].
+    pub size: Bytes,
+    /// Hash of the packet's 5-tuple, for disciplines that tell flows apart.
+    pub flow: u64,
+    /// Its ECN field.
+    pub ecn: Ecn,
+}
+
+/// Largest packet a link carries: an IPv6 header and a payload of 65,535 bytes (RFC 8200 §3).
+/// Larger ones (jumbograms) are dropped with [`Cause::Size`].
+pub const MAX_PACKET: Bytes = Bytes::new(65_575);
+
+/// What waits in a queue. The packet in service is not part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Backlog {
+    /// Bytes of IP packets.
+    pub bytes: Bytes,
+    /// Packets.
+    pub packets: u32,
+}
+
+/// Why the link dropped a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// The loss model said so.
+    Loss,
+    /// The queue was full.
+    Queue,
+    /// The active queue management (CoDel, PIE) said so.
+    Aqm,
+    /// It can never pass: larger than [`MAX_PACKET`] or than the token bucket.
+    Size,
+    /// The emulator's own bound ([`crate::MAX_QUEUED`], [`crate::MAX_IN_FLIGHT`]) was reached. Not
+    /// a property of the emulated link: a measurement in which it occurs is not valid.
+    Limit,
+}
+
+impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 5] = [Self::Loss, Self::Queue, Self::Aqm, Self::Size, Self::Limit];
+
+    /// Its name in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Queue => "queue",
+            Self::Aqm => "aqm",
+            Self::Size => "size",
+            Self::Limit => "limit",
+        }
+    }
+}
+
+/// A bit of the packet to be flipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Corruption {
+    /// Offset of the byte in the IP packet, from 0.
+    pub byte: u32,
+    /// The bit in that byte, from 0, the least significant.
+    pub bit: u8,
+}
+
+/// What became of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Hand it to the receiver.
+    Delivered {
+        /// It is a copy that the link made; its original has an event of its own.
+        duplicate: bool,
+        /// Flip this bit first.
+        corruption: Option<Corruption>,
+    },
+    /// It is gone.
+    Dropped(Cause),
+    /// It was still in the link when the link was drained.
+    Queued,
+}
+
+impl Verdict {
+    /// Its name in records: `delivered`, `dropped` or `queued`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Delivered { .. } => "delivered",
+            Self::Dropped(_) => "dropped",
+            Self::Queued => "queued",
+        }
+    }
+
+    /// Its cause in records: why it was dropped (see [`Cause::name`]) or altered (`duplicate`,
+    /// `corrupt`; a corrupted duplicate is `corrupt`). `None` for a plain delivery.
+    pub const fn cause(self) -> Option<&'static str> {
+        match self {
+            Self::Dropped(cause) => Some(cause.name()),
+            Self::Delivered { corruption: Some(_), .. } => Some("corrupt"),
+            Self::Delivered { duplicate: true, .. } => Some("duplicate"),
+            Self::Delivered { .. } | Self::Queued => None,
+        }
+    }
+}
+
+/// The end of a packet's passage: everything that a record says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// The scheduled time: when it is delivered, when it was dropped, or when the link was drained.
+    pub at: Time,
+    /// Its direction.
+    pub direction: Direction,
+    /// The packet as it leaves: its ECN field is [`Ecn::Ce`] if the link marked it.
+    pub packet: Packet,
+    /// Number of the packet in its direction, from 0; a duplicate bears its original's.
+    pub number: u64,
+    /// When it arrived at the link.
+    pub arrived: Time,
+    /// What it found in the queue; itself and the packet in service excluded.
+    pub backlog: Backlog,
+    /// True if the queue discipline marked it instead of dropping it.
+    pub ecn_marked: bool,
+    /// When it left the queue and went into service; `None` if it never did.
+    pub dequeued: Option<Time>,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// True unless a duplicate of it is still in the link: the handle may be freed.
+    pub last: bool,
+}
+
+/// A packet on its way: what is known of it so far.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Passage {
+    pub packet: Packet,
+    pub number: u64,
+    pub arrived: Time,
+    pub backlog: Backlog,
+    pub dequeued: Option<Time>,
+    pub ecn_marked: bool,
+}
+
+impl Passage {
+    pub fn size(&self) -> u64 {
+        self.packet.size.get()
+    }
+
+    /// Marks it with Congestion Experienced, if its transport understands that (RFC 3168 §5).
+    pub fn mark(&mut self) -> bool {
+        match self.packet.ecn {
+            Ecn::NotEct => return false,
+            Ecn::Ect0 | Ecn::Ect1 => self.ecn_marked = true,
+            // Marked already, by a link before this one: nothing is lost by not dropping it.
+            Ecn::Ce => {}
+        }
+        self.packet.ecn = Ecn::Ce;
+        true
+    }
+
+    pub fn ends(self, at: Time, direction: Direction, verdict: Verdict) -> Event {
+        Event {
+            at,
+            direction,
+            packet: self.packet,
+            number: self.number,
+            arrived: self.arrived,
+            backlog: self.backlog,
+            ecn_marked: self.ecn_marked,
+            dequeued: self.dequeued,
+            verdict,
+            last: true,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One direction of a link: loss, queue, server, propagation, in this order.
+
+use std::collections::VecDeque;
+
+use suiro_units::{Seed, Time};
+
+use crate::config::PathConfig;
+use crate::loss::Loss;
+use crate::outcomes::{Counts, Outcomes, Sink};
+use crate::packet::{Cause, Direction, Event, MAX_PACKET, Packet, Passage, Verdict};
+use crate::propagation::Propagation;
+use crate::queue::Queue;
+use crate::server::Server;
+
+#[derive(Debug)]
+pub(crate) struct Path {
+    loss: Loss,
+    queue: Queue,
+    server: Server,
+    service: Service,
+    propagation: Propagation,
+    outcomes: Outcomes,
+}
+
+/// What the server is doing.
+#[derive(Debug)]
+enum Service {
+    /// The queue is empty.
+    Idle,
+    /// It will take the next packet at this time; `None`: never.
+    Waiting(Option<Time>),
+    /// This packet will be out at that time; `None`: never.
+    Busy(Passage, Option<Time>),
+}
+
+impl Path {
+    pub fn new(config: &PathConfig, direction: Direction, seed: Seed) -> Self {
+        let seed = seed.derive(direction.name());
+        Self {
+            loss: Loss::new(&config.loss, seed.derive("loss")),
+            queue: Queue::new(&config.queue, seed.derive("queue")),
+            server: Server::new(&config.server, seed.derive("server")),
+            service: Service::Idle,
+            propagation: Propagation::new(&config.propagation, seed.derive("propagation")),
+            outcomes: Outcomes::new(direction),
+        }
+    }
+
+    /// A packet arrives; everything due by `now` has been done.
+    pub fn arrive(&mut self, now: Time, packet: Packet, events: &mut VecDeque<Event>) {
+        let counts = &mut self.outcomes.counts;
+        let passage = Passage {
+            packet,
+            number: counts.arrived,
+            arrived: now,
+            backlog: self.queue.backlog(),
+            dequeued: None,
+            ecn_marked: false,
+        };
+        counts.arrived += 1;
+        counts.arrived_bytes += packet.size;
+        counts.inside += 1;
+        let mut sink = Sink { outcomes: &mut self.outcomes, events };
+        if self.loss.loses(now, passage.number) {
+            sink.dropped(now, passage, Cause::Loss);
+            return;
+        }
+        let largest = self.server.largest().unwrap_or(MAX_PACKET.get()).min(MAX_PACKET.get());
+        if passage.size() > largest {
+            sink.dropped(now, passage, Cause::Size);
+            return;
+        }
+        self.queue.enqueue(now, passage, &mut sink);
+        if matches!(self.service, Service::Idle) {
+            self.go_on(now, events);
+        }
+    }
+
+    /// The server is free: it takes a packet, or waits until it can, or rests.
+    fn go_on(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        if self.queue.backlog().packets == 0 {
+            self.rest();
+            return;
+        }
+        let takes_at = self.server.takes_at(now);
+        self.service = Service::Waiting(takes_at);
+        if takes_at == Some(now) {
+            self.take(now, events);
+        }
+    }
+
+    /// The server takes the packet that the discipline gives it, if it gives one.
+    fn take(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        let mut sink = Sink { outcomes: &mut self.outcomes, events };
+        match self.queue.dequeue(now, &mut sink) {
+            Some(mut passage) => {
+                passage.dequeued = Some(now);
+                self.service = Service::Busy(passage, self.server.serve(now, passage.size()));
+            }
+            None => self.rest(),
+        }
+    }
+
+    fn rest(&mut self) {
+        self.server.rest();
+        self.service = Service::Idle;
+    }
+
+    /// When something next happens inside.
+    pub fn next(&self) -> Option<Time> {
+        match (self.server_acts(), self.propagation.next()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// A time before which nothing is delivered.
+    pub fn next_delivery(&self) -> Option<Time> {
+        let served = self.server_acts().map(|at| self.propagation.soonest(at));
+        match (served, self.propagation.next()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn server_acts(&self) -> Option<Time> {
+        match self.service {
+            Service::Idle => None,
+            Service::Waiting(at) | Service::Busy(_, at) => at,
+        }
+    }
+
+    /// Does what happens next, at the time that [`Self::next`] gave. At equal times the server goes
+    /// first.
+    pub fn step(&mut self, events: &mut VecDeque<Event>) {
+        let delivery = self.propagation.next();
+        let due = |at: Time| delivery.is_none_or(|delivery| at <= delivery);
+        match self.service {
+            Service::Waiting(Some(at)) if due(at) => self.take(at, events),
+            Service::Busy(passage, Some(at)) if due(at) => {
+                let mut sink = Sink { outcomes: &mut self.outcomes, events };
+                self.propagation.enter(at, passage, &mut sink);
+                self.go_on(at, events);
+            }
+            _ => self.propagation.deliver(&mut Sink { outcomes: &mut self.outcomes, events }),
+        }
+    }
+
+    /// Everything still inside, as [`Verdict::Queued`].
+    pub fn drain(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        let mut sink = Sink { outcomes: &mut self.outcomes, events };
+        while let Some((passage, last)) = self.propagation.pop() {
+            sink.ends(now, passage, Verdict::Queued, last);
+        }
+        if let Service::Busy(passage, _) = std::mem::replace(&mut self.service, Service::Idle) {
+            sink.ends(now, passage, Verdict::Queued, true);
+        }
+        while let Some(passage) = self.queue.pop() {
+            sink.ends(now, passage, Verdict::Queued, true);
+        }
+        self.server.rest();
+    }
+
+    pub fn counts(&self, now: Time) -> Counts {
+        Counts { trace_wraps: self.server.wraps(now), ..self.outcomes.counts }
+    }
+}

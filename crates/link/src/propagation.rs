@@ -1,0 +1,256 @@
+//! What happens to packets on their way: delay, jitter, reordering, duplication, corruption.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use suiro_units::{Duration, Random, Seed, Time};
+
+use crate::config::{Distribution, JitterConfig, Order, PropagationConfig, ReorderConfig};
+use crate::outcomes::Sink;
+use crate::packet::{Cause, Corruption, Passage, Verdict};
+use crate::schedule::Follow;
+
+/// Most packets on their way in one direction: the emulator's own bound, some 130 MB. 10 Gbit/s of
+/// 1200-byte packets fill it at a delay of 1 s.
+pub const MAX_IN_FLIGHT: usize = 1 << 20;
+
+/// Jitter is cut off here, in standard deviations.
+const MAX_DEVIATIONS: f64 = 20.0;
+
+#[derive(Debug)]
+pub(crate) struct Propagation {
+    delay: Follow<Duration>,
+    least: Duration,
+    jitter: Option<JitterConfig>,
+    reorder: Option<ReorderConfig>,
+    duplicate: f64,
+    corrupt: f64,
+    random: Random,
+    /// Latest delivery of a packet in order, so far.
+    latest: Time,
+    flight: Flight,
+}
+
+impl Propagation {
+    pub fn new(config: &PropagationConfig, seed: Seed) -> Self {
+        let shortest = config.delay.steps().map(|(_, delay)| *delay).min().unwrap_or_default();
+        let shortens = config.jitter.is_some_and(|jitter| jitter.distribution.is_centred());
+        Self {
+            delay: Follow::new(config.delay.clone()),
+            least: if shortens { Duration::ZERO } else { shortest },
+            jitter: config.jitter,
+            reorder: config.reorder,
+            duplicate: config.duplicate.get(),
+            corrupt: config.corrupt.get(),
+            random: seed.random(),
+            latest: Time::ZERO,
+            flight: Flight::default(),
+        }
+    }
+
+    /// No packet that enters at `now` or later is delivered before this.
+    pub fn soonest(&self, now: Time) -> Time {
+        now + self.least
+    }
+
+    /// When the next packet is delivered.
+    pub fn next(&self) -> Option<Time> {
+        self.flight.next()
+    }
+
+    /// A packet left the server.
+    pub fn enter(&mut self, now: Time, passage: Passage, sink: &mut Sink<'_>) {
+        if self.flight.len() >= MAX_IN_FLIGHT {
+            sink.dropped(now, passage, Cause::Limit);
+            return;
+        }
+        let at = self.delivery(now, sink);
+        let corruption = self.corruption(&passage);
+        let mut original = Flying { at, passage, duplicate: false, corruption, last: true };
+        let twice = chance(&mut self.random, self.duplicate);
+        if twice && self.flight.len() + 1 < MAX_IN_FLIGHT {
+            let at = self.delivery(now, sink);
+            original.last = at < original.at;
+            let corruption = self.corruption(&passage);
+            let last = !original.last;
+            self.flight.push(original);
+            self.flight.push(Flying { at, passage, duplicate: true, corruption, last });
+            sink.outcomes.counts.duplicated += 1;
+            sink.outcomes.counts.inside += 1;
+        } else {
+            self.flight.push(original);
+        }
+    }
+
+    /// Delivers the next packet.
+    pub fn deliver(&mut self, sink: &mut Sink<'_>) {
+        if let Some(flying) = self.flight.pop() {
+            let Flying { at, passage, duplicate, corruption, last } = flying;
+            sink.ends(at, passage, Verdict::Delivered { duplicate, corruption }, last);
+        }
+    }
+
+    /// Takes a packet out that is still on its way; whether it is the last with its handle.
+    pub fn pop(&mut self) -> Option<(Passage, bool)> {
+        self.flight.pop().map(|flying| (flying.passage, flying.last))
+    }
+
+    /// When a packet that leaves the server at `now` is delivered.
+    fn delivery(&mut self, now: Time, sink: &mut Sink<'_>) -> Time {
+        let delay = *self.delay.at(now);
+        let mut at = now + delay;
+        let mut kept = true;
+        if let Some(jitter) = &self.jitter {
+            at = now + jitter.vary(delay, &mut self.random);
+            kept = jitter.order == Order::Kept;
+        }
+        if let Some(reorder) = self.reorder
+            && chance(&mut self.random, reorder.chance.get())
+        {
+            sink.outcomes.counts.held_back += 1;
+            return at + reorder.by;
+        }
+        if kept {
+            self.latest = self.latest.max(at);
+            at = self.latest;
+        }
+        at
+    }
+
+    fn corruption(&mut self, passage: &Passage) -> Option<Corruption> {
+        if passage.size() == 0 || !chance(&mut self.random, self.corrupt) {
+            return None;
+        }
+        let bit = self.random.below(passage.size() * 8);
+        Some(Corruption { byte: (bit / 8) as u32, bit: (bit % 8) as u8 })
+    }
+}
+
+/// Draws only where something may happen, so that the chance of one part does not hang on another.
+fn chance(random: &mut Random, probability: f64) -> bool {
+    probability > 0.0 && random.chance(probability)
+}
+
+impl Distribution {
+    /// Whether it may shorten the delay.
+    pub(crate) const fn is_centred(self) -> bool {
+        matches!(self, Self::Uniform | Self::Normal)
+    }
+
+    /// A draw with standard deviation 1: with mean 0 if centred, else not negative.
+    fn draw(self, random: &mut Random) -> f64 {
+        let draw = match self {
+            Self::Uniform => (2.0 * random.uniform() - 1.0) * 3.0_f64.sqrt(),
+            Self::Normal => random.normal(),
+            Self::Exponential => random.exponential(),
+            // Lomax with shape 3: of scale 1 its variance is 3/4. The cube root of a uniform
+            // number through the exponential of which it is the logarithm.
+            Self::Pareto => ((random.exponential() / 3.0).exp() - 1.0) * 2.0 / 3.0_f64.sqrt(),
+        };
+        draw.clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+    }
+
+    /// The mean of a draw with standard deviation 1.
+    fn mean(self) -> f64 {
+        match self {
+            Self::Uniform | Self::Normal => 0.0,
+            Self::Exponential => 1.0,
+            Self::Pareto => 1.0 / 3.0_f64.sqrt(),
+        }
+    }
+}
+
+impl JitterConfig {
+    /// What it adds to the delay in the mean, before anything is cut off or order is restored.
+    pub fn mean(&self) -> Duration {
+        self.sd.mul_f64(self.distribution.mean())
+    }
+
+    fn vary(&self, delay: Duration, random: &mut Random) -> Duration {
+        let draw = self.distribution.draw(random);
+        let size = self.sd.mul_f64(draw.abs());
+        if draw < 0.0 { delay.saturating_sub(size) } else { delay + size }
+    }
+}
+
+/// A packet on its way.
+#[derive(Debug)]
+struct Flying {
+    at: Time,
+    passage: Passage,
+    duplicate: bool,
+    corruption: Option<Corruption>,
+    last: bool,
+}
+
+/// Packets on their way, in the order of their delivery and, at the same time, of their entry.
+///
+/// Nearly all enter in that order: they stand in a queue. Only those that overtake stand in a heap.
+#[derive(Debug, Default)]
+struct Flight {
+    in_order: VecDeque<(u64, Flying)>,
+    early: BinaryHeap<Early>,
+    entered: u64,
+}
+
+impl Flight {
+    fn len(&self) -> usize {
+        self.in_order.len() + self.early.len()
+    }
+
+    fn push(&mut self, flying: Flying) {
+        let entry = self.entered;
+        self.entered += 1;
+        if self.in_order.back().is_none_or(|(_, back)| back.at <= flying.at) {
+            self.in_order.push_back((entry, flying));
+        } else {
+            self.early.push(Early { key: Reverse((flying.at, entry)), flying });
+        }
+    }
+
+    fn next(&self) -> Option<Time> {
+        let in_order = self.in_order.front().map(|(_, flying)| flying.at);
+        match self.early.peek() {
+            None => in_order,
+            Some(early) => Some(in_order.map_or(early.flying.at, |at| at.min(early.flying.at))),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Flying> {
+        let in_order = self.in_order.front().map(|(entry, flying)| (flying.at, *entry));
+        let early = self.early.peek().map(|early| early.key.0);
+        match (in_order, early) {
+            (in_order, Some(early)) if in_order.is_none_or(|key| early < key) => {
+                self.early.pop().map(|early| early.flying)
+            }
+            _ => self.in_order.pop_front().map(|(_, flying)| flying),
+        }
+    }
+}
+
+/// An entry of the heap, which yields its greatest: the earliest key.
+#[derive(Debug)]
+struct Early {
+    key: Reverse<(Time, u64)>,
+    flying: Flying,
+}
+
+impl PartialEq for Early {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Early {}
+
+impl PartialOrd for Early {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Early {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}

@@ -1,0 +1,133 @@
+//! Where packets wait: a limit, and a discipline that says which packets are dropped or marked and
+//! which one leaves next.
+//!
+//! A new discipline is a variant here with a module of its own that answers `enqueue`, `dequeue`
+//! and `pop` (for draining); what all share, the limit and the backlog, stays here.
+
+mod codel;
+mod fifo;
+mod fq_codel;
+mod pie;
+
+use suiro_units::{Bytes, Seed, Time};
+
+use crate::config::{DisciplineConfig, LimitConfig, QueueConfig};
+use crate::outcomes::Sink;
+use crate::packet::{Backlog, Cause, Passage};
+use crate::schedule::{Follow, Schedule};
+use codel::CodelQueue;
+use fifo::Fifo;
+use fq_codel::FqCodel;
+use pie::Pie;
+
+/// Most packets a queue holds, whatever its limit: the emulator's own bound, some 100 MB.
+pub const MAX_QUEUED: u32 = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    limit: Limit,
+    discipline: Discipline,
+}
+
+#[derive(Debug)]
+enum Discipline {
+    Droptail(Fifo),
+    Codel(CodelQueue),
+    Pie(Pie),
+    FqCodel(FqCodel),
+}
+
+impl Queue {
+    pub fn new(config: &QueueConfig, seed: Seed) -> Self {
+        let discipline = match config.discipline {
+            DisciplineConfig::Droptail => Discipline::Droptail(Fifo::default()),
+            DisciplineConfig::Codel(config) => Discipline::Codel(CodelQueue::new(config)),
+            DisciplineConfig::Pie(config) => Discipline::Pie(Pie::new(config, seed)),
+            DisciplineConfig::FqCodel(config) => Discipline::FqCodel(FqCodel::new(config, seed)),
+        };
+        Self { limit: Limit::new(&config.limit), discipline }
+    }
+
+    /// Takes a packet, or drops it or another one into `sink`.
+    pub fn enqueue(&mut self, now: Time, passage: Passage, sink: &mut Sink<'_>) {
+        let room = self.limit.room(now, self.backlog(), passage.size());
+        match (&mut self.discipline, room) {
+            (_, Room::Bound) => sink.dropped(now, passage, Cause::Limit),
+            (Discipline::FqCodel(queue), room) => {
+                queue.enqueue(now, passage, room == Room::None, sink);
+            }
+            (_, Room::None) => sink.dropped(now, passage, Cause::Queue),
+            (Discipline::Droptail(queue), Room::Some) => queue.push(passage),
+            (Discipline::Codel(queue), Room::Some) => queue.enqueue(passage),
+            (Discipline::Pie(queue), Room::Some) => queue.enqueue(now, passage, sink),
+        }
+    }
+
+    /// The packet that leaves next, after those that the discipline drops into `sink`.
+    pub fn dequeue(&mut self, now: Time, sink: &mut Sink<'_>) -> Option<Passage> {
+        match &mut self.discipline {
+            Discipline::Droptail(queue) => queue.pop(),
+            Discipline::Codel(queue) => queue.dequeue(now, sink),
+            Discipline::Pie(queue) => queue.dequeue(now),
+            Discipline::FqCodel(queue) => queue.dequeue(now, sink),
+        }
+    }
+
+    pub fn backlog(&self) -> Backlog {
+        match &self.discipline {
+            Discipline::Droptail(queue) => queue.backlog(),
+            Discipline::Codel(queue) => queue.backlog(),
+            Discipline::Pie(queue) => queue.backlog(),
+            Discipline::FqCodel(queue) => queue.backlog(),
+        }
+    }
+
+    /// Takes a packet out, whatever the discipline thinks: the link is being drained.
+    pub fn pop(&mut self) -> Option<Passage> {
+        match &mut self.discipline {
+            Discipline::Droptail(queue) => queue.pop(),
+            Discipline::Codel(queue) => queue.pop(),
+            Discipline::Pie(queue) => queue.pop(),
+            Discipline::FqCodel(queue) => queue.pop(),
+        }
+    }
+}
+
+/// How much the queue holds now.
+#[derive(Debug)]
+enum Limit {
+    Packets(u32),
+    Bytes(Follow<Bytes>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Some,
+    None,
+    /// The emulator's own bound is reached.
+    Bound,
+}
+
+impl Limit {
+    fn new(config: &LimitConfig) -> Self {
+        match config {
+            LimitConfig::Packets(packets) => Self::Packets(*packets),
+            LimitConfig::Bytes(bytes) => Self::Bytes(Follow::new(Schedule::clone(bytes))),
+        }
+    }
+
+    /// An empty queue always takes a packet: a limit below one packet would stop the link.
+    fn room(&mut self, now: Time, backlog: Backlog, bytes: u64) -> Room {
+        let full = match self {
+            Self::Packets(packets) => backlog.packets >= *packets,
+            Self::Bytes(limit) => backlog.bytes.get() + bytes > limit.at(now).get(),
+        };
+        if backlog.packets >= MAX_QUEUED {
+            Room::Bound
+        } else if full && backlog.packets > 0 {
+            Room::None
+        } else {
+            Room::Some
+        }
+    }
+}
