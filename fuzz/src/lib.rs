@@ -6,6 +6,7 @@
 use suiro_http::Url;
 use suiro_http::presentation::{Playlist, Segments, Source, from_mpd, from_playlist};
 use suiro_link::{parse_csv, parse_mahimahi};
+use suiro_media::ts::{Packets, Shift};
 use suiro_scenario::{NoFiles, Overrides};
 use suiro_tcp::diag;
 use suiro_units::{Duration, Time};
@@ -15,11 +16,13 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    ("mp4", mp4),
     ("mpd", mpd),
     ("playlist", playlist),
     ("scenario", scenario),
     ("sock_diag", sock_diag),
     ("trace", trace),
+    ("ts", ts),
 ];
 
 /// A user's scenario, up to its plan; an error must be printable too.
@@ -56,6 +59,22 @@ pub fn playlist(data: &[u8]) {
         let _ = media.duration();
         walk(&media.segments_from(0));
         walk(&media.segments_from(-5_000_000_000));
+    }
+}
+
+/// A media segment of fragmented MP4, moved in time.
+pub fn mp4(data: &[u8]) {
+    for (offset, sequence) in [(0, 0), (90_000, 7), (1 << 40, u32::MAX)] {
+        let _ = suiro_media::mp4::restamp(&mut data.to_vec(), offset, sequence);
+    }
+}
+
+/// A segment of an MPEG-2 transport stream, moved in time.
+pub fn ts(data: &[u8]) {
+    let packets = [Packets { pid: 0x100, count: 15 }, Packets { pid: 0x1fff, count: u64::MAX }];
+    for loops in [0, 1, u64::MAX] {
+        let shift = Shift::new(Duration::from_millis(2002), loops, &packets);
+        let _ = suiro_media::ts::restamp(&mut data.to_vec(), &shift);
     }
 }
 
