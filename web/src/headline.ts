@@ -34,7 +34,7 @@ function sentence(page: Page): (Node | string)[] {
   const durations = page.trials.flatMap((trial) => trial.duration_s ?? []);
   const longest = Math.max(0, ...durations);
   const matrix = page.axes.map((axis) => `${axis.name}: ${axis.labels.join(", ")}`).join("; ");
-  const each = longest > 0 ? ` of ${Number(longest.toPrecision(2))} s` : "";
+  const each = longest > 0 ? ` of ${Number(longest.toFixed(1))} s` : "";
   const times = repetitions > 1 ? `, ${repetitions} times each` : "";
   const cells = page.axes.length ? `${count(page.cells.length, "cell")} (${matrix})` : "One cell";
   const study = page.study ? ` It repeats study ${page.study}.` : "";
