@@ -1,7 +1,6 @@
 //! The body of a scenario in one cell: read, checked, resolved.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::path::Path;
 
 use suiro_link::{LinkConfig, LinkSpec};
@@ -101,8 +100,10 @@ impl Reader<'_, '_> {
             files.read(path).map_err(reason)
         };
         let config = spec.resolve(&mut read).map_err(|error| {
-            let issue = Issue::new(self.place("links", name, &error.path), error.message);
-            Issue { hint: error.hint, ..issue }
+            let issue = self.fault("links", name, &error.path, &error.message);
+            issue.hint(error.hint.unwrap_or_else(|| {
+                "suiro schema tells what each key may hold; files are sought beside the scenario".into()
+            }))
         });
         self.keep(config)
     }
@@ -168,8 +169,8 @@ impl Reader<'_, '_> {
     fn medium(&mut self, name: &str, mut spec: MediaSpec) -> Option<MediaSpec> {
         let faults = spec.faults();
         for fault in &faults {
-            let place = self.place("media", name, &fault.key);
-            self.issues.push(Issue::new(place, fault.message.as_str()).hint(&fault.hint));
+            let issue = self.fault("media", name, &fault.key, &fault.message);
+            self.issues.push(issue.hint(&fault.hint));
         }
         if let Source::File(path) = &spec.source
             && faults.is_empty()
@@ -189,10 +190,14 @@ impl Reader<'_, '_> {
         faults.is_empty().then_some(spec)
     }
 
-    /// Where a value of `[section.name]` stands.
-    fn place(&self, section: &str, name: &str, path: &[String]) -> Option<Range<usize>> {
-        let path = [section, name].into_iter().chain(path.iter().map(String::as_str));
-        document::place(self.body, &path.collect::<Vec<_>>())
+    /// What another crate found wrong with the value at `path` of `[section.name]`.
+    fn fault(&self, section: &str, name: &str, path: &[String], message: &str) -> Issue {
+        let steps = [section, name].into_iter().chain(path.iter().map(String::as_str));
+        let place = document::place(self.body, &steps.collect::<Vec<_>>());
+        match path {
+            [] => Issue::new(place, message),
+            path => Issue::new(place, format!("{}: {message}", path.join("."))),
+        }
     }
 
     /// Every endpoint that can be read, one per host of a pattern, in the order of their start; and
