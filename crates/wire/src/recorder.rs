@@ -186,7 +186,7 @@ mod tests {
             number: i / 2,
             flow: (i % 3) as FlowId,
             size: 1500,
-            payload: (i % 3 != 0).then_some(1448),
+            payload: (!i.is_multiple_of(3)).then_some(1448),
             queue_bytes: i,
             queue_packets: 1,
             verdict: "delivered",

@@ -50,6 +50,8 @@ pub(crate) struct PacketSocket {
     slots_per_block: usize,
     slots: usize,
     next: usize,
+    /// Frames that the interface refused, each of which was tried again.
+    pub refused: u64,
     /// Largest IP packet of the interface, in bytes.
     pub mtu: usize,
 }
@@ -102,6 +104,7 @@ impl PacketSocket {
             slots_per_block,
             slots: blocks * slots_per_block,
             next: 0,
+            refused: 0,
             mtu,
         })
     }
@@ -155,9 +158,9 @@ impl PacketSocket {
         Some(u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec))
     }
 
-    /// Sends up to [`BATCH`] frames; returns how many of them, from the first, the kernel took. A frame
-    /// that it does not take in [`SEND_TRIES`] tries is the first of the rest, with the reason.
-    pub(crate) fn send(&self, frames: &[&[u8]]) -> (usize, Option<io::Error>) {
+    /// Sends up to [`BATCH`] frames; returns how many of them, from the first, the kernel took. It gives up at a
+    /// frame that is not taken in [`SEND_TRIES`] tries.
+    pub(crate) fn send(&mut self, frames: &[&[u8]]) -> usize {
         let frames = &frames[..frames.len().min(BATCH)];
         // SAFETY: all zeros are empty headers.
         let mut headers: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
@@ -182,13 +185,14 @@ impl PacketSocket {
             }
             let error = io::Error::last_os_error();
             tries += 1;
+            self.refused += u64::from(error.raw_os_error() == Some(libc::ENOBUFS));
             let passing = [libc::EAGAIN, libc::EINTR, libc::ENOBUFS];
             let passes = error.raw_os_error().is_some_and(|errno| passing.contains(&errno));
             if !passes || tries == SEND_TRIES {
-                return (sent, Some(error));
+                break;
             }
         }
-        (sent, None)
+        sent
     }
 
     /// Frames that the kernel dropped because the ring was full, since this was last asked.

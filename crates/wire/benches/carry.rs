@@ -1,0 +1,158 @@
+//! What one link carries, how late and at what cost: UDP packets of 1200 bytes between two hosts, sender,
+//! carrier and receiver on the same two cores. Prints a table of medians over [`RUNS`] runs.
+//!
+//! `cargo bench -p suiro-wire` as it is; with `-- user` as an ordinary user would have it.
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::process::ExitCode;
+
+use suiro_hosts::{CableKind, CableSpec, LinkEnd, Network, NetworkSpec, Privilege, Sandbox, ipv4};
+use suiro_link::{LinkConfig, Schedule};
+use suiro_record::LinkTotals;
+use suiro_units::{Duration, Seed, Time};
+use suiro_wire::{Carrier, CarrierSpec, Clock, Outcome};
+
+const RUNS: usize = 5;
+const SECONDS: u64 = 2;
+const PACKET_BYTES: usize = 1200;
+const PORT: u16 = 9;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let asks = |word: &str| arguments.iter().any(|argument| argument == word);
+    if asks("inside") {
+        measure();
+        return ExitCode::SUCCESS;
+    }
+    let privilege = if asks("user") { Privilege::User } else { Privilege::of_this_process() };
+    match Sandbox::new(["inside"]).privilege(privilege).spawn() {
+        Ok(mut worker) => match worker.wait() {
+            Ok(status) if status.success() => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        },
+        Err(error) => {
+            println!("skipped: {error}");
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn measure() {
+    let cores = keep_to_two_cores();
+    println!(
+        "one link, both directions, {PACKET_BYTES}-byte packets, {SECONDS} s, median of {RUNS} runs, {cores} cores"
+    );
+    println!(
+        "{:>10} {:>8} {:>12} {:>10} {:>10} {:>10} {:>8} {:>10}",
+        "pkt/s", "Gbit/s", "unaccounted", "p50 us", "p99 us", "max us", "cores", "scheduled"
+    );
+    for per_second in [1_000, 10_000, 50_000, 104_167, 150_000, 200_000] {
+        let runs: Vec<_> = (0..RUNS).map(|_| run(per_second)).collect();
+        row(per_second, &runs);
+    }
+}
+
+/// Each direction carries `per_second` packets a second.
+fn run(per_second: u64) -> Outcome {
+    let spec = NetworkSpec {
+        hosts: vec!["server".into(), "client".into()],
+        cables: vec![CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Emulated }],
+    };
+    let network = Network::build(&spec).expect("the network can be made");
+    let link = &network.links()[0];
+    let mut config = LinkConfig::default();
+    for path in [&mut config.down, &mut config.up] {
+        path.propagation.delay = Schedule::constant(Duration::from_millis(20));
+    }
+    let carrier = Carrier::start(&CarrierSpec {
+        name: "bench",
+        link,
+        wire: network.wire(),
+        config: &config,
+        seed: Seed(1),
+        clock: Clock::starting_now(),
+        records: None,
+    })
+    .expect("the link can be carried");
+    std::thread::scope(|scope| {
+        for (from, to) in [(&link.from, &link.to), (&link.to, &link.from)] {
+            scope.spawn(move || load(from, to, per_second));
+        }
+    });
+    carrier.stop().expect("the link ends")
+}
+
+/// Sends at an even pace; the receiver reads whatever arrives.
+#[expect(clippy::disallowed_methods, reason = "the sockets of this bench")]
+fn load(from: &LinkEnd, to: &LinkEnd, per_second: u64) {
+    let receiver = to.host.enter(|| UdpSocket::bind((ipv4(to.index), PORT))).unwrap().unwrap();
+    let sender = from.host.enter(|| UdpSocket::bind((ipv4(from.index), 0))).unwrap().unwrap();
+    sender.connect((ipv4(to.index), PORT)).unwrap();
+    let quiet = std::time::Duration::from_millis(200);
+    receiver.set_read_timeout(Some(quiet)).unwrap();
+    let reading = std::thread::spawn(move || {
+        let mut packet = [0; PACKET_BYTES];
+        while receiver.recv(&mut packet).is_ok() {}
+    });
+    let clock = Clock::starting_now();
+    let packet = [0; PACKET_BYTES - 28];
+    let mut sent = 0;
+    while clock.now() < Time::from_secs(SECONDS) {
+        let due = Time::from_nanos(sent * 1_000_000_000 / per_second);
+        let early = due.saturating_since(clock.now());
+        if early > Duration::from_micros(50) {
+            wait(&sender, early);
+            continue;
+        }
+        sender.send(&packet).unwrap();
+        sent += 1;
+    }
+    reading.join().unwrap();
+}
+
+/// A sender sends nothing that could arrive: its socket is never readable.
+fn wait(socket: &UdpSocket, time: Duration) {
+    let mut fd = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let time = libc::timespec { tv_sec: 0, tv_nsec: time.as_nanos().cast_signed() };
+    // SAFETY: one live entry and a live time.
+    unsafe { libc::ppoll(&raw mut fd, 1, &raw const time, std::ptr::null()) };
+}
+
+fn row(per_second: u64, runs: &[Outcome]) {
+    let each = |value: fn(&LinkTotals) -> f64| {
+        let mut all: Vec<f64> = runs.iter().flat_map(|run| &run.totals).map(value).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    let bits = (PACKET_BYTES * 8) as f64 / SECONDS as f64 / 1e9;
+    let unaccounted: u64 = runs.iter().flat_map(|run| &run.totals).map(|t| t.unaccounted).sum();
+    println!(
+        "{per_second:>10} {:>8.3} {unaccounted:>12} {:>10.1} {:>10.1} {:>10.1} {:>8.3} {:>10}",
+        each(|totals| totals.delivered as f64) * bits,
+        each(|totals| totals.lateness.p50_us.unwrap_or(f64::NAN)),
+        each(|totals| totals.lateness.p99_us.unwrap_or(f64::NAN)),
+        each(|totals| totals.lateness.max_us.unwrap_or(f64::NAN)),
+        each(|totals| totals.cpu_cores.unwrap_or(f64::NAN)),
+        format!("{:?}", runs[0].priority),
+    );
+}
+
+/// Keeps this process to two of the cores that it may use; tells how many it has.
+fn keep_to_two_cores() -> usize {
+    // SAFETY: plain bits, read and written with their own size.
+    unsafe {
+        let mut set = std::mem::zeroed::<libc::cpu_set_t>();
+        let size = size_of::<libc::cpu_set_t>();
+        if libc::sched_getaffinity(0, size, &raw mut set) != 0 {
+            return 0;
+        }
+        let usable = |core: &usize| libc::CPU_ISSET(*core, &set);
+        let two: Vec<usize> = (0..libc::CPU_SETSIZE as usize).filter(usable).take(2).collect();
+        libc::CPU_ZERO(&mut set);
+        two.iter().for_each(|&core| libc::CPU_SET(core, &mut set));
+        libc::sched_setaffinity(0, size, &raw const set);
+        two.len()
+    }
+}

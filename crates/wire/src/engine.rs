@@ -1,0 +1,293 @@
+//! The loop that carries one link: frames from either host into the link core, and out when it says.
+//!
+//! The core lives in logical time. A frame's arrival is when the kernel had it, not when this thread
+//! got to it; its departure is when the core says. So a late wake-up delays frames once, is measured as
+//! lateness, and never adds up. The core is never taken past a moment before it was handed everything that
+//! arrived until then.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use suiro_link::{Direction, Ecn, Event, Link, Packet, Verdict};
+use suiro_units::{Bytes, Time};
+
+use crate::clock::Clock;
+use crate::flows::{FlowId, Flows};
+use crate::frame::{self, Headers};
+use crate::pace::Pace;
+use crate::pool::{Pool, Slot};
+use crate::recorder::{PacketRow, Recorder};
+use crate::socket::{BATCH, PacketSocket, Received};
+use crate::totals::Counts;
+
+/// Most frames taken from the rings before departures have their turn.
+const ARRIVALS_MAX: usize = 128;
+
+/// A link at work.
+pub(crate) struct Engine {
+    clock: Clock,
+    /// By direction: where its frames come from, and what was counted of them.
+    sides: [Side; 2],
+    link: Link,
+    pool: Pool<Meta>,
+    flows: Flows,
+    recorder: Option<Recorder>,
+    /// The core has been taken this far.
+    reached: Time,
+    /// By direction: packets that the core has let go and that are not sent yet.
+    outbox: [Vec<Event>; 2],
+}
+
+/// One side of the wire.
+pub(crate) struct Side {
+    pub socket: PacketSocket,
+    pub counts: Counts,
+}
+
+/// What the core does not know of a packet in it.
+#[derive(Debug, Clone, Copy)]
+struct Meta {
+    flow: FlowId,
+    payload: Option<u32>,
+}
+
+/// What is left of a link that was carried.
+pub(crate) struct Carried {
+    pub sides: [Side; 2],
+    pub recorder: Option<Recorder>,
+}
+
+impl Engine {
+    /// Packets of direction down come from the first socket and leave by the second.
+    pub(crate) fn new(
+        clock: Clock,
+        sockets: [PacketSocket; 2],
+        link: Link,
+        recorder: Option<Recorder>,
+    ) -> Self {
+        let mtu = sockets.iter().map(|socket| socket.mtu).max().unwrap_or(0);
+        Self {
+            clock,
+            sides: sockets.map(|socket| Side { socket, counts: Counts::new() }),
+            link,
+            pool: Pool::new(mtu + frame::ETHERNET_BYTES),
+            flows: Flows::default(),
+            recorder,
+            reached: Time::ZERO,
+            outbox: [Vec::new(), Vec::new()],
+        }
+    }
+
+    /// Carries packets until `stopped` is set; `wake` becomes readable then.
+    pub(crate) fn run(&mut self, stopped: &AtomicBool, wake: BorrowedFd<'_>) -> io::Result<()> {
+        let mut pace = Pace::new(self.clock);
+        while !stopped.load(Ordering::Relaxed) {
+            if !self.turn() {
+                continue;
+            }
+            let [down, up] = &self.sides;
+            let sources = [down.socket.as_fd(), up.socket.as_fd(), wake];
+            pace.wait(self.link.next_event(), &sources)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what arrived and sends what is due. False if there is more to take at once.
+    fn turn(&mut self) -> bool {
+        let now = self.clock.now();
+        let all_taken = self.take_arrivals();
+        self.advance(if all_taken { now } else { self.reached });
+        self.send();
+        all_taken
+    }
+
+    /// Ends the link: what is still in it is recorded as queued.
+    pub(crate) fn finish(mut self) -> Carried {
+        while !self.turn() {}
+        let now = self.clock.now().max(self.reached);
+        self.link.drain(now);
+        self.advance(now);
+        self.send();
+        Carried { sides: self.sides, recorder: self.recorder }
+    }
+
+    /// Takes frames from both rings in the order of their arrival, [`ARRIVALS_MAX`] at most. True if both
+    /// are empty now.
+    fn take_arrivals(&mut self) -> bool {
+        let mut lead = None;
+        for _ in 0..ARRIVALS_MAX {
+            let [down, up] = &mut self.sides;
+            let direction = match (down.socket.peek_realtime_ns(), up.socket.peek_realtime_ns()) {
+                (None, None) => return true,
+                (Some(down), Some(up)) if up < down => Direction::Up,
+                (Some(_), _) => Direction::Down,
+                (None, Some(_)) => Direction::Up,
+            };
+            let lead_ns = *lead.get_or_insert_with(|| self.clock.realtime_lead_ns());
+            self.take(direction, lead_ns);
+        }
+        false
+    }
+
+    /// Hands the next frame of a direction to the core.
+    fn take(&mut self, direction: Direction, lead_ns: i64) {
+        let Self { sides, pool, flows, recorder, .. } = self;
+        let Side { socket, counts } = &mut sides[direction as usize];
+        let taken = socket.receive(|frame: &Received<'_>| {
+            let Some(headers) = frame::parse(frame.bytes).filter(|_| !frame.tagged) else {
+                counts.foreign += 1;
+                return None;
+            };
+            counts.offered += 1;
+            let flow = flows.number(direction as usize, headers.flow, |flow| {
+                if let Some(recorder) = recorder {
+                    recorder.flow(flow);
+                }
+            });
+            // Without a slot, or cut short, it is missing at the end: offered and nothing else.
+            let meta = Meta { flow, payload: headers.payload };
+            let slot = frame.whole.then(|| pool.put(frame.bytes, meta)).flatten()?;
+            Some((packet(slot, flow, &headers), frame.realtime_ns))
+        });
+        if let Some(Some((packet, realtime_ns))) = taken {
+            let at = self.arrival(realtime_ns, lead_ns);
+            self.advance(at);
+            self.link.arrive(at, direction, packet);
+        }
+    }
+
+    /// When a frame arrived: the kernel's stamp on our clock, but not in the future, as after a step of the wall
+    /// clock, nor before the moment that the core has reached.
+    fn arrival(&self, realtime_ns: u64, lead_ns: i64) -> Time {
+        let stamp = realtime_ns.cast_signed().saturating_sub(lead_ns).max(0);
+        Time::from_nanos(stamp.cast_unsigned()).min(self.clock.now()).max(self.reached)
+    }
+
+    /// Takes the core to a moment, unless it is past it.
+    fn advance(&mut self, to: Time) {
+        self.reached = self.reached.max(to);
+        while let Some(event) = self.link.poll(self.reached) {
+            match event.verdict {
+                Verdict::Delivered { .. } => self.outbox[event.direction as usize].push(event),
+                _ => end(&event, &mut self.sides, &mut self.pool, self.recorder.as_mut(), None),
+            }
+        }
+    }
+
+    /// Sends all that the core has let go.
+    fn send(&mut self) {
+        for direction in Direction::BOTH {
+            let mut due = std::mem::take(&mut self.outbox[direction as usize]);
+            let mut rest = &due[..];
+            while !rest.is_empty() {
+                let (batch, later) = rest.split_at(batch_length(rest));
+                self.send_batch(direction, batch);
+                rest = later;
+            }
+            due.clear();
+            self.outbox[direction as usize] = due;
+        }
+    }
+
+    fn send_batch(&mut self, direction: Direction, batch: &[Event]) {
+        let Self { sides, pool, .. } = self;
+        for event in batch {
+            alter(pool.frame_mut(slot(event)), event);
+        }
+        let mut frames: [&[u8]; BATCH] = [&[]; BATCH];
+        for (frame, event) in frames.iter_mut().zip(batch) {
+            *frame = pool.frame(slot(event));
+        }
+        let before = self.clock.now();
+        let sent = sides[direction.opposite() as usize].socket.send(&frames[..batch.len()]);
+        let took = self.clock.now() - before;
+        for (i, event) in (0u64..).zip(batch) {
+            restore(pool.frame_mut(slot(event)), event);
+            // The kernel takes them one after the other, each in the same time.
+            let departed = before + took * i / batch.len() as u64;
+            let departed = (i < sent as u64).then_some(departed);
+            end(event, sides, pool, self.recorder.as_mut(), departed);
+        }
+    }
+}
+
+/// A packet as the core sees it.
+fn packet(slot: Slot, flow: FlowId, headers: &Headers) -> Packet {
+    Packet {
+        id: slot.into(),
+        size: Bytes::new(headers.size.into()),
+        flow: flow.into(),
+        ecn: Ecn::from_bits(headers.ecn),
+    }
+}
+
+fn slot(event: &Event) -> Slot {
+    Slot::try_from(event.packet.id).expect("the core hands back the slot it was given")
+}
+
+/// How many of the first packets may go in one batch: a corrupted one goes alone, because a copy of it may share
+/// its memory.
+fn batch_length(due: &[Event]) -> usize {
+    let corrupted =
+        |event: &Event| matches!(event.verdict, Verdict::Delivered { corruption: Some(_), .. });
+    let whole = due.iter().take(BATCH).take_while(|event| !corrupted(event)).count();
+    whole.max(1)
+}
+
+/// Makes a frame what the core says that it has become.
+fn alter(frame: &mut [u8], event: &Event) {
+    if event.ecn_marked {
+        frame::mark_congestion(frame);
+    }
+    restore(frame, event);
+}
+
+/// Flips the bit that is flipped, or flips it back: a copy may still be in the link.
+fn restore(frame: &mut [u8], event: &Event) {
+    if let Verdict::Delivered { corruption: Some(corruption), .. } = event.verdict {
+        frame::flip_bit(frame, corruption.byte, corruption.bit);
+    }
+}
+
+/// The end of a packet's passage: counted, recorded, its memory freed. A delivery without a time of departure
+/// failed: it is not counted, and so missing.
+fn end(
+    event: &Event,
+    sides: &mut [Side; 2],
+    pool: &mut Pool<Meta>,
+    recorder: Option<&mut Recorder>,
+    departed: Option<Time>,
+) {
+    let counts = &mut sides[event.direction as usize].counts;
+    counts.count_end(event.verdict);
+    let delivered = matches!(event.verdict, Verdict::Delivered { .. });
+    if let Verdict::Delivered { duplicate: true, .. } = event.verdict {
+        counts.duplicated += 1;
+    }
+    if let Some(departed) = departed {
+        counts.delivered += 1;
+        counts.lateness.add(departed.saturating_since(event.at));
+    }
+    let meta = *pool.meta(slot(event)).expect("a packet in the link has its slot");
+    if event.last {
+        pool.take(slot(event));
+    }
+    let Some(recorder) = recorder else { return };
+    recorder.row(PacketRow {
+        arrived: event.arrived,
+        direction: event.direction.name(),
+        number: event.number,
+        flow: meta.flow,
+        size: event.packet.size.get() as u32,
+        payload: meta.payload,
+        queue_bytes: event.backlog.bytes.get(),
+        queue_packets: event.backlog.packets.into(),
+        verdict: event.verdict.name(),
+        cause: event.verdict.cause(),
+        ecn_marked: event.ecn_marked,
+        dequeued: event.dequeued,
+        scheduled: delivered.then_some(event.at),
+        departed,
+    });
+}

@@ -1,0 +1,97 @@
+//! Waiting until a deadline: sleep while it is far, spin the rest. How much to spin is learnt from how late
+//! sleeping wakes on this machine, at this load.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suiro_units::{Duration, Time};
+
+use crate::clock::Clock;
+
+/// Least time that is left to spinning.
+const SPIN_MIN: Duration = Duration::from_micros(4);
+/// Most time that is left to spinning: at 1,000 waits a second, 6 % of a core.
+const SPIN_MAX: Duration = Duration::from_micros(60);
+/// How far one late wake-up widens the margin, and [`NARROW`] on-time ones narrow it.
+const STEP: Duration = Duration::from_micros(2);
+/// The margin settles where one wake-up in this many comes too late to spin.
+const NARROW: u32 = 10;
+
+/// Waits of one thread.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    clock: Clock,
+    margin: Duration,
+    on_time: u32,
+}
+
+impl Pace {
+    /// For the calling thread: asks the kernel to wake it from sleep without slack.
+    pub(crate) fn new(clock: Clock) -> Self {
+        // Without it the kernel may add 50 µs to each sleep; failing only costs precision.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        Self { clock, margin: Duration::from_micros(20), on_time: 0 }
+    }
+
+    /// Waits until `deadline`, for ever if there is none, or until one of `sources` is readable.
+    pub(crate) fn wait(
+        &mut self,
+        deadline: Option<Time>,
+        sources: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        let Some(deadline) = deadline else {
+            return sleep(None, sources).map(drop);
+        };
+        let left = deadline.saturating_since(self.clock.now());
+        if left > self.margin {
+            if !sleep(Some(left - self.margin), sources)? {
+                return Ok(());
+            }
+            self.learn(self.clock.now() > deadline);
+        }
+        while self.clock.now() < deadline {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    /// A running quantile: one step up for each late wake-up, one down for [`NARROW`] in time.
+    fn learn(&mut self, late: bool) {
+        if late {
+            self.margin = (self.margin + STEP).min(SPIN_MAX);
+            return;
+        }
+        self.on_time += 1;
+        if self.on_time == NARROW {
+            self.on_time = 0;
+            self.margin = self.margin.saturating_sub(STEP).max(SPIN_MIN);
+        }
+    }
+}
+
+/// True if `source` is readable, without waiting.
+pub(crate) fn is_readable(source: BorrowedFd<'_>) -> io::Result<bool> {
+    sleep(Some(Duration::ZERO), &[source]).map(|timed_out| !timed_out)
+}
+
+/// Sources that one thread waits for: two sockets and a pipe that tells it to stop.
+const SOURCES_MAX: usize = 3;
+
+/// True if the time ran out first.
+fn sleep(time: Option<Duration>, sources: &[BorrowedFd<'_>]) -> io::Result<bool> {
+    assert!(sources.len() <= SOURCES_MAX, "one thread waits for few things");
+    let stdin = rustix::stdio::stdin();
+    let mut fds: [PollFd<'_>; SOURCES_MAX] = std::array::from_fn(|i| {
+        PollFd::from_borrowed_fd(sources.get(i).copied().unwrap_or(stdin), PollFlags::IN)
+    });
+    let time = time.map(|time| {
+        let ns = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
+    });
+    match poll(&mut fds[..sources.len()], time.as_ref()) {
+        Ok(ready) => Ok(ready == 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

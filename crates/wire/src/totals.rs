@@ -1,0 +1,165 @@
+//! What a direction did, and whether it can be trusted.
+
+use std::collections::BTreeMap;
+
+use suiro_link::{Cause, Direction, Verdict};
+use suiro_record::LinkTotals;
+use suiro_units::Duration;
+
+use crate::histogram::Histogram;
+
+/// The largest 99th percentile of lateness with which a link is valid: 2 ms, a tenth of the delay of a
+/// link of 20 ms. Twice the time grain of emulators that count in milliseconds.
+pub const LATENESS_P99_MAX: Duration = Duration::from_millis(2);
+
+/// What happened to the packets of one direction, as the carrier saw it.
+#[derive(Debug, Clone)]
+pub(crate) struct Counts {
+    pub offered: u64,
+    pub delivered: u64,
+    pub duplicated: u64,
+    pub queued: u64,
+    pub foreign: u64,
+    pub dropped: [u64; Cause::ALL.len()],
+    pub lateness: Histogram,
+}
+
+/// What the kernel lost around the carrier.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct KernelLosses {
+    /// Frames that found the ring full.
+    pub ring: u64,
+    /// Packets that the sending host's interface lost on the way to us.
+    pub before: u64,
+    /// Packets that our interface lost on the way to the receiving host, although it took them.
+    pub after: u64,
+}
+
+impl Counts {
+    pub(crate) fn new() -> Self {
+        Self {
+            offered: 0,
+            delivered: 0,
+            duplicated: 0,
+            queued: 0,
+            foreign: 0,
+            dropped: [0; Cause::ALL.len()],
+            lateness: Histogram::new(),
+        }
+    }
+
+    /// Counts what was not delivered. Deliveries are counted when they have happened.
+    pub(crate) fn count_end(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Queued => self.queued += 1,
+            Verdict::Dropped(cause) => {
+                let at = Cause::ALL.iter().position(|known| *known == cause);
+                self.dropped[at.expect("ALL holds every cause")] += 1;
+            }
+            Verdict::Delivered { .. } => {}
+        }
+    }
+
+    /// Packets that came in and of which nothing is known, or that went out from nowhere.
+    fn missing(&self) -> u64 {
+        let came = self.offered + self.duplicated;
+        let went = self.delivered + self.queued + self.dropped.iter().sum::<u64>();
+        came.abs_diff(went)
+    }
+
+    pub(crate) fn totals(
+        &self,
+        link: &str,
+        direction: Direction,
+        losses: KernelLosses,
+        cpu_cores: Option<f64>,
+    ) -> LinkTotals {
+        let dropped: BTreeMap<_, _> = Cause::ALL
+            .iter()
+            .zip(self.dropped)
+            .filter(|(_, count)| *count > 0)
+            .map(|(cause, count)| (cause.name().to_owned(), count))
+            .collect();
+        LinkTotals {
+            link: link.to_owned(),
+            direction: direction.name().to_owned(),
+            offered: self.offered,
+            delivered: self.delivered,
+            dropped,
+            queued: self.queued,
+            duplicated: self.duplicated,
+            unaccounted: self.missing() + losses.ring + losses.before + losses.after,
+            foreign: self.foreign,
+            lateness: self.lateness.lateness(),
+            cpu_cores,
+        }
+    }
+}
+
+/// Why what was measured over this direction must not be used: packets that the emulator itself lost,
+/// a 99th percentile of lateness above [`LATENESS_P99_MAX`], or its own bounds. `None` if it may be used.
+pub fn invalid_because(totals: &LinkTotals) -> Option<String> {
+    let of = format!("link {} {}", totals.link, totals.direction);
+    let bound_us = LATENESS_P99_MAX.as_nanos() as f64 / 1e3;
+    let limited = totals.dropped.get(Cause::Limit.name()).copied().unwrap_or(0);
+    if totals.unaccounted > 0 {
+        return Some(format!(
+            "{of}: the emulator itself lost {} of {} packets",
+            totals.unaccounted, totals.offered
+        ));
+    }
+    if limited > 0 {
+        return Some(format!("{of}: {limited} packets were over the emulator's own bounds"));
+    }
+    match totals.lateness.p99_us {
+        Some(p99_us) if p99_us > bound_us => Some(format!(
+            "{of}: one packet in a hundred left {p99_us:.0} µs late or later; {bound_us:.0} µs is the bound"
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts() -> Counts {
+        let mut counts = Counts::new();
+        (counts.offered, counts.duplicated, counts.delivered) = (100, 3, 90);
+        for _ in 0..8 {
+            counts.count_end(Verdict::Dropped(Cause::Queue));
+        }
+        (0..5).for_each(|_| counts.count_end(Verdict::Queued));
+        counts.lateness.add(Duration::from_micros(10));
+        counts
+    }
+
+    fn totals(counts: &Counts, losses: KernelLosses) -> LinkTotals {
+        counts.totals("access", Direction::Down, losses, None)
+    }
+
+    #[test]
+    fn what_adds_up_is_valid() {
+        let totals = totals(&counts(), KernelLosses::default());
+        assert_eq!((totals.unaccounted, totals.dropped["queue"], totals.queued), (0, 8, 5));
+        assert_eq!(invalid_because(&totals), None);
+    }
+
+    #[test]
+    fn losses_lateness_and_bounds_invalidate() {
+        let say = |counts: &Counts, losses| invalid_because(&totals(counts, losses)).unwrap();
+        let lost = say(&counts(), KernelLosses { ring: 1, before: 2, after: 4 });
+        assert_eq!(lost, "link access down: the emulator itself lost 7 of 100 packets");
+        let mut gone = counts();
+        gone.delivered -= 1;
+        assert!(say(&gone, KernelLosses::default()).contains("lost 1 of 100"));
+        let mut late = counts();
+        late.lateness.add(LATENESS_P99_MAX + Duration::from_micros(100));
+        let late = say(&late, KernelLosses::default());
+        assert!(late.contains("2100 µs late") && late.contains("2000 µs is the bound"), "{late}");
+        let mut limited = counts();
+        limited.offered += 1;
+        limited.count_end(Verdict::Dropped(Cause::Limit));
+        assert!(say(&limited, KernelLosses::default()).contains("own bounds"));
+    }
+}
