@@ -129,6 +129,7 @@ impl Div<BitRate> for Bytes {
     type Output = Duration;
     /// The time to serialise this many bytes at that rate, rounded up to a nanosecond, so that no
     /// window ever carries more than the rate allows. Panics at a rate of zero.
+    #[expect(clippy::suspicious_arithmetic_impl, reason = "bits are eight to the byte")]
     fn div(self, rate: BitRate) -> Duration {
         let ns = (u128::from(self.bits()) * 1_000_000_000).div_ceil(u128::from(rate.0));
         Duration(u64::try_from(ns).unwrap_or(u64::MAX))
