@@ -8,9 +8,10 @@
 //!
 //! One thread, a [`Carrier`], carries both directions of a link. Every packet ends in a record, every loss that
 //! was not asked for in a count, and every departure in the measured lateness: [`Outcome`] says whether what
-//! was measured over the link may be used.
+//! was measured over the link may be used. Before a run, [`check`] loads a link and compares it with what was asked.
 
 mod carrier;
+mod check;
 mod clock;
 mod engine;
 mod error;
@@ -25,6 +26,7 @@ mod socket;
 mod totals;
 
 pub use carrier::{Carrier, CarrierSpec, Outcome};
+pub use check::{CheckSpec, check};
 pub use clock::Clock;
 pub use error::WireError;
 pub use priority::Priority;

@@ -1,0 +1,314 @@
+//! What was asked beside what was measured.
+//!
+//! Tolerances: delay −0.1 ms − 1 % to +1 ms + 2 %, rate ±2 %, queue ±2 packets ± 5 % and 1 ms more of it, loss four
+//! standard deviations of the model's own chance; accounts exact. They widen where the link itself is random
+//! (jitter, delivery opportunities), by four standard deviations of that.
+
+use suiro_link::{Distribution, OPPORTUNITY, OpportunityTrace, Order, ServerConfig};
+use suiro_record::{Check, LinkTotals, SelfCheck};
+use suiro_units::Time;
+
+use super::load::Heard;
+use super::plan::{self, Depth, Flood, Plan};
+
+/// How far a measured rate may be off.
+const RATE_TOLERANCE: f64 = 0.02;
+/// How much later than asked a packet may be: what a busy machine adds.
+const DELAY_LATE_MS: f64 = 1.0;
+const DELAY_LATE: f64 = 0.02;
+/// How much earlier: the error of two clock readings.
+const DELAY_EARLY_MS: f64 = 0.1;
+const DELAY_EARLY: f64 = 0.01;
+/// How far a measured queue may be off, and by how many packets.
+const QUEUE_TOLERANCE: f64 = 0.05;
+const QUEUE_PACKETS: f64 = 2.0;
+/// Standard deviations of chance that are allowed.
+const SIGMAS: f64 = 4.0;
+/// Least packets that tell a rate.
+const RATE_PACKETS_MIN: usize = 10;
+
+/// Compares what was heard of one direction with its plan.
+pub(crate) fn judge(link: &str, plan: &Plan, heard: &Heard, totals: &LinkTotals) -> SelfCheck {
+    let arrivals = first_arrivals(heard);
+    let (probe, flood) = arrivals.split_at((plan.probe.count as usize).min(arrivals.len()));
+    let sent = heard.sent.get(probe.len()..).unwrap_or(&[]);
+    let mut checks = vec![
+        delay(plan, &heard.sent, probe),
+        loss(plan, probe),
+        rate(plan, sent, flood),
+        queue(plan, sent, flood),
+    ];
+    if heard.missed > 0 {
+        // What this check lost itself must not count against the link.
+        for check in &mut checks {
+            check.ok = None;
+            check.measured = None;
+            check.note = Some(format!("the self-check missed {} packets itself", heard.missed));
+        }
+    }
+    checks.push(accounting(plan, heard, totals));
+    SelfCheck {
+        link: link.to_owned(),
+        direction: totals.direction.clone(),
+        ok: checks.iter().all(|check| check.ok != Some(false)),
+        checks,
+    }
+}
+
+/// When the first copy of each packet arrived, by its number.
+fn first_arrivals(heard: &Heard) -> Vec<Option<Time>> {
+    let mut first: Vec<Option<Time>> = vec![None; heard.sent.len()];
+    for arrival in &heard.arrivals {
+        if let Some(at) = first.get_mut(arrival.number as usize) {
+            *at = Some(at.map_or(arrival.at, |known| known.min(arrival.at)));
+        }
+    }
+    first
+}
+
+fn blank(what: &str, unit: &str) -> Check {
+    Check {
+        what: what.to_owned(),
+        unit: unit.to_owned(),
+        asked: None,
+        measured: None,
+        at_least: None,
+        at_most: None,
+        ok: None,
+        note: None,
+    }
+}
+
+/// A check whose bounds are set: it passes if what was measured lies within.
+fn judged(mut check: Check, measured: Option<f64>) -> Check {
+    check.measured = measured;
+    check.ok = measured.map(|measured| {
+        check.at_least.is_none_or(|least| measured >= least)
+            && check.at_most.is_none_or(|most| measured <= most)
+    });
+    check
+}
+
+fn unmeasured(mut check: Check, note: impl Into<String>) -> Check {
+    check.note = Some(note.into());
+    check
+}
+
+/// One-way delays in milliseconds of the packets that arrived.
+fn delays_ms(sent: &[Time], arrived: &[Option<Time>]) -> Vec<f64> {
+    let delay = |(sent, arrived): (&Time, &Option<Time>)| {
+        arrived.map(|at| at.saturating_since(*sent).as_millis_f64())
+    };
+    sent.iter().zip(arrived).filter_map(delay).collect()
+}
+
+fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
+    let path = &plan.path;
+    let propagation = &path.propagation;
+    let mut check = blank("delay", "ms");
+    let rate = plan::rate_bps(path);
+    if rate == Some(0.0) {
+        return unmeasured(check, "the link carries nothing");
+    }
+    let bits = f64::from(plan.probe.packet_bytes) * 8.0;
+    let steady = matches!(path.server, ServerConfig::Steady(_));
+    let serialise_ms = rate.filter(|_| steady).map_or(0.0, |rate| bits / rate * 1e3);
+    let base_ms = propagation.delay.first.as_millis_f64() + serialise_ms;
+    let mut delays = delays_ms(sent, probe);
+    delays.sort_by(f64::total_cmp);
+    let n = delays.len().max(1) as f64;
+    let varies = propagation.jitter.is_some() || propagation.reorder.is_some();
+    let (jitter_ms, below_ms, above_ms) = spread_ms(plan, n);
+    let asked = base_ms + jitter_ms;
+    check.asked = Some(asked);
+    check.at_least = Some(asked * (1.0 - DELAY_EARLY) - DELAY_EARLY_MS - below_ms);
+    check.at_most = Some(asked * (1.0 + DELAY_LATE) + DELAY_LATE_MS + above_ms);
+    let (measured, note) = if plan::by_opportunity(path) {
+        let least = delays.first().copied();
+        (least, Some("the least of all, because packets wait for delivery opportunities"))
+    } else if varies {
+        (Some(delays.iter().sum::<f64>() / n), None)
+    } else {
+        (delays.get(delays.len() / 2).copied(), None)
+    };
+    if delays.is_empty() {
+        let mut check = unmeasured(check, "no packet arrived");
+        // Where nearly everything is lost on purpose, that is what was asked.
+        check.ok = (plan::loss(&path.loss.first, plan.probe.count).0 < 0.5).then_some(false);
+        return check;
+    }
+    check.note = note.map(str::to_owned);
+    judged(check, measured)
+}
+
+/// What jitter, reordering and delivery opportunities add to the mean delay, and how far below and above that
+/// the figure of `n` packets may lie.
+fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
+    let (mut mean, mut below, mut above) = (0.0, 0.0, 0.0);
+    let propagation = &plan.path.propagation;
+    if let Some(jitter) = propagation.jitter {
+        let sd = jitter.sd.as_millis_f64();
+        mean += match jitter.distribution {
+            Distribution::Uniform | Distribution::Normal => 0.0,
+            Distribution::Exponential => sd,
+            Distribution::Pareto => sd / 3f64.sqrt(),
+        };
+        below += SIGMAS * sd / n.sqrt();
+        above += SIGMAS * sd / n.sqrt();
+        // Whoever may not overtake waits for the one before; and a delay cut at zero has a larger mean.
+        let kept = jitter.order == Order::Kept;
+        let cut = propagation.delay.first.as_millis_f64() < 3.0 * sd;
+        above += if kept { 3.0 * sd } else { 0.0 } + if cut { sd } else { 0.0 };
+    }
+    if let Some(reorder) = propagation.reorder {
+        let (chance, by) = (reorder.chance.get(), reorder.by.as_millis_f64());
+        let spread = SIGMAS * by * (chance * (1.0 - chance) / n).sqrt();
+        mean += chance * by;
+        below += spread;
+        above += spread;
+    }
+    if let Some(rate) = plan::rate_bps(&plan.path).filter(|_| plan::by_opportunity(&plan.path)) {
+        above += OPPORTUNITY.bits() as f64 / rate.max(1.0) * 1e3;
+    }
+    (mean, below, above)
+}
+
+fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
+    let mut check = blank("loss", "ratio");
+    if plan::rate_bps(&plan.path) == Some(0.0) {
+        return unmeasured(check, "the link carries nothing");
+    }
+    let n = probe.len() as f64;
+    if n == 0.0 {
+        return unmeasured(check, "no packet was sent");
+    }
+    let (asked, sd) = plan::loss(&plan.path.loss.first, plan.probe.count);
+    // A flipped bit may make a packet unreadable for the check.
+    let unreadable = plan.path.propagation.corrupt.get();
+    // Chance is told in whole packets; certainty has none.
+    let grain = if sd > 0.0 { SIGMAS * sd + 1.0 / n } else { 0.0 };
+    check.asked = Some(asked);
+    check.at_least = Some((asked - grain).max(0.0));
+    check.at_most = Some((asked + grain + unreadable).min(1.0));
+    let lost = probe.iter().filter(|arrived| arrived.is_none()).count();
+    judged(check, Some(lost as f64 / n))
+}
+
+fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
+    let path = &plan.path;
+    let mut check = blank("rate", "bit/s");
+    check.asked = plan::rate_bps(path);
+    let planned = match &plan.flood {
+        Ok(planned) => planned,
+        Err(why) => return unmeasured(check, why.clone()),
+    };
+    let Some((begin, end)) = window(plan, planned, sent) else {
+        return unmeasured(check, "nothing was sent");
+    };
+    let mut arrived: Vec<Time> =
+        flood.iter().flatten().copied().filter(|at| (begin..=end).contains(at)).collect();
+    arrived.sort_unstable();
+    let bits = f64::from(planned.burst.packet_bytes) * 8.0;
+    let mut slack = RATE_TOLERANCE;
+    let window_s = end.saturating_since(begin).as_secs_f64();
+    if let Some(jitter) = path.propagation.jitter {
+        slack += SIGMAS * jitter.sd.as_secs_f64() / window_s;
+    }
+    let mut measured = (arrived.len() >= RATE_PACKETS_MIN).then(|| {
+        let span = arrived[arrived.len() - 1].saturating_since(arrived[0]).as_secs_f64();
+        (arrived.len() - 1) as f64 * bits / span.max(1e-9)
+    });
+    match &path.server {
+        ServerConfig::Poisson(_) => {
+            let opportunities = check.asked.unwrap_or(0.0) * window_s / OPPORTUNITY.bits() as f64;
+            slack += SIGMAS / opportunities.max(1.0).sqrt();
+        }
+        ServerConfig::Trace(trace) => {
+            let delay = path.propagation.delay.first;
+            let count = opportunities(trace, begin - delay, end - delay) as f64;
+            check.asked = Some(count * OPPORTUNITY.bits() as f64 / window_s);
+            check.note = Some("the mean of the trace while it was measured".into());
+            measured = Some(arrived.len() as f64 * bits / window_s);
+            slack += 3.0 / count.max(1.0);
+        }
+        ServerConfig::Unlimited | ServerConfig::Steady(_) | ServerConfig::Bucket { .. } => {}
+    }
+    check.at_least = check.asked.map(|asked| asked * (1.0 - slack));
+    check.at_most = check.asked.map(|asked| asked * (1.0 + slack));
+    if measured.is_none() {
+        check.ok = Some(false);
+        return unmeasured(check, "too few packets arrived to measure by");
+    }
+    judged(check, measured)
+}
+
+/// When what arrives tells the rate: from the settling of the flood to its last packet.
+fn window(plan: &Plan, flood: &Flood, sent: &[Time]) -> Option<(Time, Time)> {
+    let delay = plan.path.propagation.delay.first;
+    let (first, last) = (*sent.first()?, *sent.last()?);
+    let (begin, end) = (first + flood.settle + delay, last + delay);
+    (begin < end).then_some((begin, end))
+}
+
+/// Delivery opportunities of a trace from one time to another.
+fn opportunities(trace: &OpportunityTrace, from: Time, to: Time) -> u64 {
+    let period_ms = trace.period().as_nanos() / 1_000_000;
+    let before = |time: Time| {
+        let ms = time.as_nanos().div_ceil(1_000_000);
+        let (rounds, rest) =
+            if trace.repeat { (ms / period_ms.max(1), ms % period_ms.max(1)) } else { (0, ms) };
+        let within = trace.times_ms.partition_point(|&at| u64::from(at) < rest);
+        rounds * trace.times_ms.len() as u64 + within as u64
+    };
+    before(to) - before(from)
+}
+
+fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
+    let path = &plan.path;
+    let planned = match &plan.flood {
+        Ok(planned) => planned,
+        Err(why) => return unmeasured(blank("queue", "bytes"), why.clone()),
+    };
+    let depth = match &planned.queue {
+        Ok(depth) => *depth,
+        Err(why) => return unmeasured(blank("queue", "bytes"), why.clone()),
+    };
+    let packet = f64::from(planned.burst.packet_bytes);
+    let (mut check, asked, per_byte) = match depth {
+        Depth::Bytes(bytes) => (blank("queue", "bytes"), bytes as f64, 1.0),
+        Depth::Packets(packets) => (blank("queue", "packets"), packets as f64, 1.0 / packet),
+    };
+    let rate = plan::rate_bps(path).unwrap_or(0.0);
+    let late = DELAY_LATE_MS / 1e3 * rate / 8.0 * per_byte;
+    let grain = QUEUE_PACKETS * packet * per_byte;
+    check.asked = Some(asked);
+    check.at_least = Some((asked * (1.0 - QUEUE_TOLERANCE) - grain).max(0.0));
+    check.at_most = Some(asked * (1.0 + QUEUE_TOLERANCE) + grain + late);
+    let own_ms = path.propagation.delay.first.as_millis_f64() + packet * 8.0 / rate * 1e3;
+    let longest = delays_ms(sent, flood).into_iter().max_by(f64::total_cmp);
+    if longest.is_none() {
+        check.ok = Some(false);
+        return unmeasured(check, "no packet arrived");
+    }
+    // What the longest wait served: the queue ahead of that packet.
+    let ahead = longest.map(|ms| (ms - own_ms).max(0.0) / 1e3 * rate / 8.0 * per_byte);
+    judged(check, ahead)
+}
+
+/// Every packet that was sent came in, every one that went out was heard, and none is missing.
+fn accounting(plan: &Plan, heard: &Heard, totals: &LinkTotals) -> Check {
+    let mut check = blank("accounting", "packets");
+    let (sent, arrived) = (heard.sent.len() as u64, heard.arrivals.len() as u64);
+    let mut wrong = totals.unaccounted + totals.offered.abs_diff(sent);
+    // Of packets with a flipped bit some cannot be told from others'.
+    if plan.path.propagation.corrupt.get() == 0.0 && heard.missed == 0 {
+        wrong += totals.delivered.abs_diff(arrived);
+    }
+    check.asked = Some(0.0);
+    check.at_most = Some(0.0);
+    check.note = Some(format!(
+        "{sent} sent, {} came in, {} went out, {arrived} arrived, {} unaccounted",
+        totals.offered, totals.delivered, totals.unaccounted
+    ));
+    judged(check, Some(wrong as f64))
+}

@@ -1,0 +1,179 @@
+//! A calibrated load from one host to another: numbered UDP packets at an even pace, and when each
+//! arrived.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+
+use suiro_hosts::{LinkEnd, ipv4};
+use suiro_units::{Duration, Time};
+
+use crate::WireError;
+use crate::clock::Clock;
+use crate::frame::{self, ETHERNET_BYTES, Flow};
+use crate::pace::{self, Pace};
+use crate::socket::PacketSocket;
+
+/// Where the load goes; nothing else runs in the hosts yet.
+const PORT: u16 = 9;
+/// IPv4 and UDP headers.
+const HEADERS_BYTES: u32 = 28;
+/// The number that a packet bears.
+const NUMBER_BYTES: usize = 4;
+/// Least IP packet of a load.
+pub(crate) const PACKET_BYTES_MIN: u32 = HEADERS_BYTES + NUMBER_BYTES as u32;
+
+/// Packets of one size at an even pace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Burst {
+    /// Size of the IP packet, at least [`PACKET_BYTES_MIN`].
+    pub packet_bytes: u32,
+    /// Time from packet to packet.
+    pub interval: Duration,
+    /// How many.
+    pub count: u32,
+}
+
+/// When a packet was sent and when it arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// Its number in the load, from 0.
+    pub number: u32,
+    /// When the kernel of the receiving host had it.
+    pub at: Time,
+}
+
+/// What became of a load.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Heard {
+    /// When each packet was handed to the sending host, by number.
+    pub sent: Vec<Time>,
+    /// What arrived, in the order of arrival; copies too.
+    pub arrivals: Vec<Arrival>,
+    /// Packets that arrived and that the check itself lost.
+    pub missed: u64,
+}
+
+/// Sends `bursts`, one after the other, with `pause` between them, from one end of a link to the other, and
+/// listens until everything has arrived or `patience` has passed since the last was sent.
+pub(crate) fn run(
+    clock: Clock,
+    (from, to): (&LinkEnd, &LinkEnd),
+    bursts: &[Burst],
+    pause: Duration,
+    patience: Duration,
+) -> Result<Heard, WireError> {
+    let opening =
+        |host: &str| WireError::os(format!("opening a socket of the self-check in {host}"));
+    let listener = to.host.enter(|| Listener::open(to))?.map_err(opening(to.host.name()))?;
+    let sender = from.host.enter(|| open_sender(from, to))?.map_err(opening(from.host.name()))?;
+    let (done, wait) = std::io::pipe().map_err(WireError::os("making a pipe"))?;
+    let expected = bursts.iter().map(|burst| burst.count).sum();
+    std::thread::scope(|scope| {
+        let listening = std::thread::Builder::new()
+            .name("check-listen".into())
+            .spawn_scoped(scope, || listener.listen(clock, expected, &done, patience))
+            .map_err(WireError::os("starting a thread"))?;
+        let sent = send_all(clock, &sender, bursts, pause);
+        // Its end tells the listener that the last packet is on its way.
+        drop(wait);
+        let heard = listening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let mut heard = heard.map_err(WireError::os("listening to the self-check"))?;
+        heard.sent = sent.map_err(WireError::os("sending the self-check"))?;
+        Ok(heard)
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the self-check's own socket")]
+fn open_sender(from: &LinkEnd, to: &LinkEnd) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((ipv4(from.index), 0))?;
+    socket.connect(SocketAddr::from((ipv4(to.index), PORT)))?;
+    Ok(socket)
+}
+
+fn send_all(
+    clock: Clock,
+    socket: &UdpSocket,
+    bursts: &[Burst],
+    pause: Duration,
+) -> io::Result<Vec<Time>> {
+    let mut pace = Pace::new(clock);
+    let mut sent = Vec::new();
+    let mut begins = clock.now();
+    for burst in bursts {
+        let mut payload =
+            vec![0; (burst.packet_bytes.max(PACKET_BYTES_MIN) - HEADERS_BYTES) as usize];
+        for i in 0..burst.count {
+            pace.wait(Some(begins + burst.interval * u64::from(i)), &[])?;
+            payload[..NUMBER_BYTES].copy_from_slice(&(sent.len() as u32).to_be_bytes());
+            sent.push(clock.now());
+            socket.send(&payload)?;
+        }
+        begins = clock.now() + pause;
+    }
+    Ok(sent)
+}
+
+/// Hears the load in the receiving host, before any socket buffer can overflow.
+struct Listener {
+    frames: PacketSocket,
+    /// Keeps the port open, so that the host does not answer that nobody is there. Never read.
+    _port: UdpSocket,
+}
+
+impl Listener {
+    #[expect(clippy::disallowed_methods, reason = "the self-check's own socket")]
+    fn open(end: &LinkEnd) -> io::Result<Self> {
+        let port = UdpSocket::bind((ipv4(end.index), PORT))?;
+        Ok(Self { frames: PacketSocket::open(&end.host_interface)?, _port: port })
+    }
+
+    /// Until `expected` different packets have arrived, or `patience` after the end of `done`.
+    fn listen(
+        mut self,
+        clock: Clock,
+        expected: u32,
+        done: &std::io::PipeReader,
+        patience: Duration,
+    ) -> io::Result<Heard> {
+        let mut heard = Heard::default();
+        let mut known = vec![false; expected as usize];
+        let (mut missing, mut deadline) = (expected, None);
+        let mut pace = Pace::new(clock);
+        while missing > 0 && deadline.is_none_or(|deadline| clock.now() < deadline) {
+            let lead = clock.realtime_lead_ns();
+            while let Some(arrival) = self.frames.receive(|frame| {
+                let at = frame.realtime_ns.cast_signed() - lead;
+                let number = number_of(frame.bytes)?;
+                Some(Arrival { number, at: Time::from_nanos(at.max(0).cast_unsigned()) })
+            }) {
+                let Some(arrival) = arrival else { continue };
+                if let Some(known) = known.get_mut(arrival.number as usize) {
+                    missing -= u32::from(!std::mem::replace(known, true));
+                    heard.arrivals.push(arrival);
+                }
+            }
+            if missing > 0 {
+                let all = [self.frames.as_fd(), done.as_fd()];
+                let sources = if deadline.is_none() { &all[..] } else { &all[..1] };
+                pace.wait(deadline, sources)?;
+            }
+            if deadline.is_none() && pace::is_readable(done.as_fd())? {
+                deadline = Some(clock.now() + patience);
+            }
+        }
+        heard.missed = self.frames.drops()?;
+        Ok(heard)
+    }
+}
+
+/// The number that a packet of the load bears; `None` for other packets.
+fn number_of(bytes: &[u8]) -> Option<u32> {
+    let headers = frame::parse(bytes)?;
+    match headers.flow {
+        Flow::Between { protocol: 17, ports: Some((_, PORT)), .. } => {}
+        _ => return None,
+    }
+    let payload = bytes.get(ETHERNET_BYTES + HEADERS_BYTES as usize..)?;
+    Some(u32::from_be_bytes(payload.get(..NUMBER_BYTES)?.try_into().ok()?))
+}

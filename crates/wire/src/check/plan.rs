@@ -1,0 +1,290 @@
+//! What a self-check sends, derived from what the link is asked to do.
+
+use suiro_link::{
+    DisciplineConfig, LimitConfig, LossConfig, OPPORTUNITY, PathConfig, RateCurve, Schedule,
+    ServerConfig,
+};
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+use super::load::{Burst, PACKET_BYTES_MIN};
+
+/// Size of a probe's IP packet.
+const PROBE_BYTES: u32 = 100;
+/// Share of the rate that the probe takes: little enough never to wait in a queue.
+const PROBE_SHARE: f64 = 0.3;
+/// Most packets per second of the probe.
+const PROBE_PER_SECOND_MAX: f64 = 2_000.0;
+/// How long the probe lasts, unless it would be fewer than [`PROBE_COUNT_MIN`] packets.
+const PROBE_S: f64 = 0.6;
+/// Longest that it lasts.
+const PROBE_S_MAX: f64 = 1.5;
+/// Packets that make a probe worth its name.
+const PROBE_COUNT_MIN: f64 = 12.0;
+
+/// Largest IP packet of the flood.
+const FLOOD_BYTES_MAX: f64 = 1250.0;
+/// Least IP packet of the flood.
+const FLOOD_BYTES_MIN: f64 = 200.0;
+/// Packets that should leave the link in a second of flood.
+const FLOOD_PACKETS_PER_SECOND: f64 = 100.0;
+/// Packets that should leave the link in the whole flood.
+const FLOOD_PACKETS: f64 = 60.0;
+/// How long the flood lasts at least.
+const FLOOD_S: f64 = 0.6;
+/// Longest that it lasts.
+const FLOOD_S_MAX: f64 = 2.0;
+/// The flood fills the queue in this time.
+const FILL_S: f64 = 0.25;
+/// Highest rate of the flood: what a sender, the carrier and the check can do on two cores.
+const FLOOD_RATE_MAX: f64 = 600e6;
+/// Longest time that a full queue may take to drain.
+const DRAIN_S_MAX: f64 = 1.5;
+/// How long to listen for what the machine delays.
+const SLACK: Duration = Duration::from_millis(100);
+/// Part of a trace in which its peak is looked for, and the grain.
+const PEAK_WITHIN_MS: u32 = 8_000;
+const PEAK_GRAIN_MS: u32 = 100;
+
+/// The load for one direction.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plan {
+    /// What the direction is asked to do, as it begins: later changes are not checked.
+    pub path: PathConfig,
+    /// Sparse packets: delay and loss.
+    pub probe: Burst,
+    /// More than the rate: rate and queue; or why there is none.
+    pub flood: Result<Flood, String>,
+    /// How long after the last packet to listen.
+    pub patience: Duration,
+}
+
+/// A load above the link's rate.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Flood {
+    /// The packets.
+    pub burst: Burst,
+    /// The queue is full, and a token bucket empty, so long after its first packet.
+    pub settle: Duration,
+    /// How much fills the queue; or why its depth will not be known.
+    pub queue: Result<Depth, String>,
+}
+
+/// How much a queue holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many packets.
+    Packets(u64),
+}
+
+impl Plan {
+    pub(crate) fn new(config: &PathConfig) -> Self {
+        let path = frozen(config);
+        let flood = flood(&path);
+        let longest = flood.as_ref().map_or(0.0, |flood| drain_s(&path, flood));
+        let spread = path.propagation.jitter.map_or(Duration::ZERO, |jitter| jitter.sd * 5);
+        let held = path.propagation.reorder.map_or(Duration::ZERO, |reorder| reorder.by);
+        let delay = path.propagation.delay.first;
+        let patience =
+            delay + spread + held + Duration::from_secs_f64(longest.min(DRAIN_S_MAX)) + SLACK;
+        Self { probe: probe(&path), path, flood, patience }
+    }
+
+    /// Mean rate of all that is sent, while most is sent.
+    pub(crate) fn rate(&self) -> BitRate {
+        let burst = self.flood.as_ref().map_or(&self.probe, |flood| &flood.burst);
+        Bytes::new(burst.packet_bytes.into()) / burst.interval.max(Duration::from_nanos(1))
+    }
+
+    /// The bursts, in order.
+    pub(crate) fn bursts(&self) -> Vec<Burst> {
+        let flood = self.flood.as_ref().ok().map(|flood| flood.burst);
+        std::iter::once(self.probe).chain(flood).collect()
+    }
+}
+
+/// The link as it begins. An outage at the start is passed over: nothing could be measured in it.
+fn frozen(config: &PathConfig) -> PathConfig {
+    let mut path = config.clone();
+    path.loss.changes.clear();
+    path.propagation.delay.changes.clear();
+    if let LimitConfig::Bytes(limit) = &path.queue.limit {
+        path.queue.limit = LimitConfig::Bytes(Schedule::constant(limit.first));
+    }
+    match &mut path.server {
+        ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => freeze(rate),
+        ServerConfig::Bucket { rate, .. } => freeze(rate),
+        ServerConfig::Unlimited | ServerConfig::Trace(_) => {}
+    }
+    path
+}
+
+fn freeze(curve: &mut RateCurve) {
+    let first = curve.steps.iter().map(|step| step.rate).find(|rate| !rate.is_zero());
+    *curve = RateCurve::constant(first.unwrap_or_default());
+}
+
+/// Bits per second that leave the link; `None` if nothing limits them.
+pub(crate) fn rate_bps(path: &PathConfig) -> Option<f64> {
+    path.server.rate_at(Time::ZERO).map(|rate| rate.as_bps() as f64)
+}
+
+/// Whether the link serves by opportunities of 1500 bytes, and not bit by bit.
+pub(crate) fn by_opportunity(path: &PathConfig) -> bool {
+    matches!(path.server, ServerConfig::Poisson(_) | ServerConfig::Trace(_))
+}
+
+fn probe(path: &PathConfig) -> Burst {
+    // A packet a delivery opportunity, where the link has those: others would wait for the next.
+    let service_bytes =
+        if by_opportunity(path) { OPPORTUNITY.get() } else { PROBE_BYTES.into() } as f64;
+    let per_second = rate_bps(path).map_or(PROBE_PER_SECOND_MAX, |rate| {
+        (PROBE_SHARE * rate / (service_bytes * 8.0)).min(PROBE_PER_SECOND_MAX)
+    });
+    let count = (per_second * PROBE_S).max(PROBE_COUNT_MIN).min(per_second * PROBE_S_MAX);
+    Burst {
+        packet_bytes: PROBE_BYTES,
+        interval: Duration::from_secs_f64(1.0 / per_second.max(1.0)),
+        count: count.max(2.0) as u32,
+    }
+}
+
+fn flood(path: &PathConfig) -> Result<Flood, String> {
+    let Some(rate) = rate_bps(path) else {
+        return Err("nothing limits the rate, so nothing waits".into());
+    };
+    if rate == 0.0 {
+        return Err("the link carries nothing".into());
+    }
+    let queue = depth(path, rate);
+    let keep = 1.0 - path.loss.first.mean().map_or(0.0, |mean| mean.get());
+    let peak = match &path.server {
+        ServerConfig::Trace(trace) => peak_bps(&trace.times_ms).max(rate),
+        _ => rate,
+    };
+    let packet_bytes = packet_bytes(path, rate);
+    let held =
+        bucket_bytes(path) + queue.as_ref().map_or(0.0, |depth| depth.bytes(packet_bytes) as f64);
+    let wanted = (1.5 * peak).max(1.2 * peak + held * 8.0 / FILL_S) / keep.max(0.01);
+    let sent = wanted.min(FLOOD_RATE_MAX);
+    if sent * keep < 1.2 * peak {
+        return Err(format!(
+            "the self-check sends at most {:.0} Mbit/s, too little to fill this link",
+            FLOOD_RATE_MAX / 1e6
+        ));
+    }
+    let fill_s = held * 8.0 / (sent * keep - peak).max(1.0);
+    let bits = f64::from(packet_bytes) * 8.0;
+    let seconds = FLOOD_S.max(FLOOD_PACKETS * bits / rate).min(FLOOD_S_MAX);
+    let queue = queue.and_then(|depth| {
+        if fill_s > seconds * 0.7 {
+            Err("the queue is too deep to be filled by a short load".into())
+        } else {
+            Ok(depth)
+        }
+    });
+    Ok(Flood {
+        burst: Burst {
+            packet_bytes,
+            interval: Duration::from_secs_f64(bits / sent),
+            count: (seconds * sent / bits).ceil() as u32,
+        },
+        settle: Duration::from_secs_f64((fill_s * 1.2).max(seconds / 3.0).min(seconds * 0.8)),
+        queue,
+    })
+}
+
+/// Small where the link is slow, so that enough packets leave it to measure by.
+fn packet_bytes(path: &PathConfig, rate: f64) -> u32 {
+    let bytes = rate / 8.0 / FLOOD_PACKETS_PER_SECOND;
+    let bytes = if by_opportunity(path) { FLOOD_BYTES_MAX } else { bytes };
+    let bytes = bytes.clamp(FLOOD_BYTES_MIN, FLOOD_BYTES_MAX) as u32;
+    match &path.server {
+        ServerConfig::Bucket { burst, .. } => {
+            bytes.min(u32::try_from(burst.get()).unwrap_or(u32::MAX)).max(PACKET_BYTES_MIN)
+        }
+        _ => bytes,
+    }
+}
+
+fn bucket_bytes(path: &PathConfig) -> f64 {
+    match &path.server {
+        ServerConfig::Bucket { burst, .. } => burst.get() as f64,
+        _ => 0.0,
+    }
+}
+
+/// The most that a trace carries in [`PEAK_GRAIN_MS`] of the part that a check meets, as a rate.
+fn peak_bps(times_ms: &[u32]) -> f64 {
+    let met = times_ms.iter().take_while(|&&ms| ms < PEAK_WITHIN_MS);
+    let mut counts = vec![0u32; (PEAK_WITHIN_MS / PEAK_GRAIN_MS) as usize];
+    met.for_each(|ms| counts[(ms / PEAK_GRAIN_MS) as usize] += 1);
+    let most = counts.into_iter().max().unwrap_or(0);
+    f64::from(most) * OPPORTUNITY.bits() as f64 * 1e3 / f64::from(PEAK_GRAIN_MS)
+}
+
+/// How much the queue holds; an error says why the check will not tell.
+fn depth(path: &PathConfig, rate: f64) -> Result<Depth, String> {
+    if path.queue.discipline != DisciplineConfig::Droptail {
+        let name = path.queue.discipline.name();
+        return Err(format!("{name} keeps the queue shorter than its limit"));
+    }
+    if by_opportunity(path) {
+        return Err("the wait for delivery opportunities does not tell how much waits".into());
+    }
+    let propagation = &path.propagation;
+    if propagation.jitter.is_some() || propagation.reorder.is_some() {
+        return Err("delays that vary hide how long packets wait".into());
+    }
+    let depth = match &path.queue.limit {
+        LimitConfig::Bytes(limit) => Depth::Bytes(limit.first.get()),
+        LimitConfig::Packets(packets) => Depth::Packets((*packets).into()),
+    };
+    let drain_s = depth.bytes(packet_bytes(path, rate)) as f64 * 8.0 / rate;
+    if drain_s > DRAIN_S_MAX {
+        return Err(format!("the queue holds {drain_s:.1} s, too long for a short load"));
+    }
+    Ok(depth)
+}
+
+impl Depth {
+    /// In bytes, if packets have this size.
+    pub(crate) fn bytes(self, packet_bytes: u32) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Packets(packets) => packets * u64::from(packet_bytes),
+        }
+    }
+}
+
+/// How long the flood's last packet may wait.
+fn drain_s(path: &PathConfig, flood: &Flood) -> f64 {
+    let limit = match &path.queue.limit {
+        LimitConfig::Bytes(limit) => Depth::Bytes(limit.first.get()),
+        LimitConfig::Packets(packets) => Depth::Packets((*packets).into()),
+    };
+    let held = limit.bytes(flood.burst.packet_bytes) + 2 * u64::from(flood.burst.packet_bytes);
+    rate_bps(path).map_or(0.0, |rate| held as f64 * 8.0 / rate)
+}
+
+/// The share of the first `count` packets that the loss model takes, and its standard deviation.
+pub(crate) fn loss(model: &LossConfig, count: u32) -> (f64, f64) {
+    let n = f64::from(count);
+    // A share of independent trials: p (1 - p) / n.
+    let spread = |p: f64| (p * (1.0 - p) / n).sqrt();
+    match model {
+        LossConfig::None => (0.0, 0.0),
+        LossConfig::Bernoulli(ratio) => (ratio.get(), spread(ratio.get())),
+        LossConfig::GilbertElliott(model) => {
+            let p = model.mean().get();
+            // The mean of a two-state chain: its correlation from packet to packet is 1 - p - r.
+            let r = (1.0 - model.good_to_bad.get() - model.bad_to_good.get()).clamp(0.0, 0.999);
+            (p, spread(p) * ((1.0 + r) / (1.0 - r)).sqrt())
+        }
+        LossConfig::List(numbers) => {
+            let lost = numbers.iter().filter(|&&number| number < u64::from(count)).count();
+            (lost as f64 / n, 0.0)
+        }
+    }
+}
