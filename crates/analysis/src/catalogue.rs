@@ -266,11 +266,11 @@ pub fn describe(name: &str) -> Option<(&'static Metric, String)> {
     Some((metric, instance))
 }
 
-/// The catalogue as Markdown: `METRICS.md` of this crate.
+/// The catalogue as Markdown: `docs/metrics.md`.
 pub fn documentation() -> String {
     let mut text = String::from(
         "# Metrics\n\n\
-         Generated from `src/catalogue.rs` (`UPDATE=1 cargo test -p suiro-analysis`): do not edit.\n\n\
+         Generated from `crates/analysis/src/catalogue.rs` (`SUIRO_REGENERATE=1 cargo test -p suiro-analysis`): do not edit.\n\n\
          These are the `metrics` of `summary.json`. A mean of something sampled is weighted by time;\n\
          a percentile is the least value that is not exceeded in at least that share of the time or\n\
          packets; null means that it could not be measured. With several links a name is\n\
@@ -319,12 +319,12 @@ mod tests {
 
     #[test]
     fn the_documentation_is_current() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/METRICS.md");
-        if std::env::var_os("UPDATE").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+        if std::env::var_os("SUIRO_REGENERATE").is_some() {
             std::fs::write(path, documentation()).unwrap();
         }
         let found = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(found == documentation(), "METRICS.md is stale; run with UPDATE=1");
+        assert!(found == documentation(), "docs/metrics.md is stale: SUIRO_REGENERATE=1 cargo test -p suiro-analysis");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! `web/src/generated/page.ts` is generated from the page's types; this fails when it is stale.
-//! `UPDATE=1 cargo test -p suiro-report --test types` writes it.
+//! `SUIRO_REGENERATE=1 cargo test -p suiro-report --test types` writes it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,13 +11,13 @@ use suiro_report::Page;
 fn the_types_of_the_page_are_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/generated/page.ts");
     let want = typescript(schemars::schema_for!(Page).as_value());
-    if std::env::var_os("UPDATE").is_some() {
+    if std::env::var_os("SUIRO_REGENERATE").is_some() {
         std::fs::write(&path, &want).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == want,
-        "{} is stale\nhint: UPDATE=1 cargo test -p suiro-report --test types",
+        "{} is stale\nhint: SUIRO_REGENERATE=1 cargo test -p suiro-report --test types",
         path.display()
     );
 }
@@ -52,7 +52,7 @@ fn schemas_become_types() {
 fn typescript(schema: &Value) -> String {
     let mut out = String::from(
         "// Generated from crates/report/src/page.rs: do not edit.\n\
-         // UPDATE=1 cargo test -p suiro-report --test types\n",
+         // SUIRO_REGENERATE=1 cargo test -p suiro-report --test types\n",
     );
     let root = schema["title"].as_str().expect("the root type has a title");
     declare(&mut out, root, schema);
