@@ -17,6 +17,8 @@ mod cache;
 pub mod catalogue;
 mod hls;
 #[cfg(test)]
+pub(crate) mod manifest;
+#[cfg(test)]
 mod manifest_tests;
 mod mpd;
 mod package;

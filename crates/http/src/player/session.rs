@@ -617,3 +617,7 @@ fn join_at(
         (None, None) => Duration::ZERO,
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

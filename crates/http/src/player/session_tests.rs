@@ -1,0 +1,318 @@
+//! A session against our own origin's manifests, over a model of a link, in virtual time.
+
+use proptest::prelude::*;
+use suiro_abr::Algorithm;
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+use super::*;
+use crate::origin::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
+use crate::origin::timeline::{Availability, Loop, Schedule};
+use crate::origin::{MPD_PATH, MULTIVARIANT_PATH, manifest};
+use crate::player::fetch::FetchError;
+
+/// 2026-11-21T01:57:00Z.
+const EPOCH: u64 = 1_795_226_220_000_000_000;
+const SEGMENT: Duration = Duration::from_secs(2);
+
+fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
+    RungEntry {
+        id: id.into(),
+        rate: BitRate::from_kbps(kbps),
+        mean_rate: BitRate::from_kbps(kbps),
+        codecs: "x".into(),
+        size: None,
+        frame_rate: None,
+        timeline,
+    }
+}
+
+/// The ladder of the quick scenario, and sound.
+fn catalogue(schedule: Schedule) -> Catalogue {
+    let pictures = Loop::new(24, &[48; 15]).expect("a loop");
+    let sound = Loop::new(48_000, &[96_256, 95_744]).expect("a loop");
+    let rungs = [("v0", 300), ("v1", 700), ("v2", 1500), ("v3", 3000)];
+    let video = rungs.map(|(id, kbps)| rung(id, kbps, pictures.clone())).to_vec();
+    let audio = vec![rung("a", 96, sound)];
+    let track = |kind, rungs| TrackEntry { kind, container: Container::Fmp4, rungs };
+    let tracks = vec![track(TrackKind::Video, video), track(TrackKind::Audio, audio)];
+    Catalogue { tracks, schedule, version: "x".into() }
+}
+
+fn live() -> Schedule {
+    let window = Duration::from_secs(30);
+    Schedule::Live { zero_unix_ns: EPOCH - window.as_nanos(), window }
+}
+
+/// A link that serves one response after the other, and an origin behind it.
+struct World {
+    catalogue: Catalogue,
+    /// Rate from a time on.
+    rates: Vec<(Time, BitRate)>,
+    rtt: Duration,
+    free: Time,
+    /// Segments of video that the origin has lost.
+    lost: std::ops::Range<u64>,
+}
+
+impl World {
+    fn rate(&self, at: Time) -> BitRate {
+        self.rates.iter().rev().find(|(from, _)| *from <= at).expect("a rate from the start").1
+    }
+
+    /// When that many bytes have been carried, in steps of 10 ms.
+    fn carried(&self, from: Time, bytes: Bytes) -> Time {
+        let step = Duration::from_millis(10);
+        let (mut at, mut left) = (from, bytes);
+        loop {
+            let carries = self.rate(at) * step;
+            if carries >= left {
+                return at + left / self.rate(at);
+            }
+            left -= carries;
+            at += step;
+        }
+    }
+
+    /// What the origin answers: a body, or its length, or a status.
+    fn answer(&self, target: &str, now: Time) -> Result<(bytes::Bytes, u64), u16> {
+        let unix_ns = EPOCH + now.as_nanos();
+        let text = match target {
+            MPD_PATH => manifest::mpd(&self.catalogue, unix_ns),
+            MULTIVARIANT_PATH => Some(manifest::multivariant(&self.catalogue)),
+            _ => target.strip_suffix(".m3u8").and_then(|id| {
+                manifest::media(&self.catalogue, id.trim_start_matches('/'), unix_ns)
+            }),
+        };
+        if let Some(text) = text {
+            let length = text.len() as u64;
+            return Ok((text.into(), length));
+        }
+        let (id, file) = target[1..].split_once('/').ok_or(404u16)?;
+        let (track, rung) = self.catalogue.find(id, Container::Fmp4).ok_or(404u16)?;
+        let rung = &self.catalogue.tracks[track].rungs[rung];
+        let Ok(number) = file.trim_end_matches(".m4s").parse() else {
+            return Ok((bytes::Bytes::new(), 700));
+        };
+        let there = self.catalogue.schedule.availability(&rung.timeline, number, unix_ns);
+        match there {
+            Availability::There if track == 0 && self.lost.contains(&number) => Err(404),
+            Availability::There => Ok((bytes::Bytes::new(), (rung.rate * SEGMENT).get())),
+            Availability::NotYet => Err(404),
+            Availability::Gone => Err(410),
+        }
+    }
+
+    fn fetch(&mut self, fetch: &Fetch, now: Time) -> Fetched {
+        let answer = self.answer(fetch.resource.url.target(), now);
+        let first = (now + self.rtt).max(self.free);
+        let bytes = answer.as_ref().map_or(100, |(_, bytes)| *bytes);
+        self.free = self.carried(first, Bytes::new(bytes));
+        Fetched {
+            requested: now,
+            first_byte: Some(first),
+            finished: self.free,
+            status: Some(answer.as_ref().err().copied().unwrap_or(200)),
+            bytes,
+            url: fetch.resource.url.clone(),
+            body: answer.map(|(body, _)| body).map_err(FetchError::Status),
+        }
+    }
+}
+
+/// What happened.
+struct Run {
+    session: Session,
+    views: Vec<(Time, View)>,
+    /// Requests with when they were made and the status of their answer.
+    fetches: Vec<(Time, Fetch, u16)>,
+    rounds: u64,
+}
+
+fn run(world: &mut World, config: Config, until: Time) -> Run {
+    let mut session = Session::new(config);
+    let mut pending: Vec<(Fetch, Fetched)> = Vec::new();
+    let (mut now, mut views, mut fetches, mut rounds) = (Time::ZERO, Vec::new(), Vec::new(), 0);
+    while now < until {
+        rounds += 1;
+        while let Some(at) = pending.iter().position(|(_, fetched)| fetched.finished <= now) {
+            let (fetch, fetched) = pending.remove(at);
+            session.on_fetched(now, &fetch, fetched);
+        }
+        while let Some(fetch) = session.poll(now) {
+            assert!(pending.iter().all(|(other, _)| other.lane != fetch.lane), "a lane is busy");
+            let fetched = world.fetch(&fetch, now);
+            fetches.push((now, fetch.clone(), fetched.status.unwrap_or(0)));
+            pending.push((fetch, fetched));
+        }
+        views.push((now, session.view()));
+        let arrival = pending.iter().map(|(_, fetched)| fetched.finished).min();
+        let due = session.deadline().map(|due| due.max(now + Duration::from_millis(1)));
+        now = [arrival, due, Some(now + Duration::from_millis(100))]
+            .into_iter()
+            .flatten()
+            .min()
+            .expect("three");
+    }
+    Run { session, views, fetches, rounds }
+}
+
+fn config(protocol: Protocol, algorithm: Algorithm) -> Config {
+    let path = match protocol {
+        Protocol::Dash => MPD_PATH,
+        Protocol::Hls => MULTIVARIANT_PATH,
+    };
+    Config {
+        url: Url::parse(&format!("http://server{path}")).expect("a URL"),
+        protocol,
+        algorithm,
+        buffer: Duration::from_secs(12),
+        target_latency: None,
+        epoch_unix_ns: EPOCH,
+        keep_bodies: false,
+    }
+}
+
+fn world(schedule: Schedule, rates: &[(u64, u64)]) -> World {
+    let rates = rates.iter().map(|(s, kbps)| (Time::from_secs(*s), BitRate::from_kbps(*kbps)));
+    World {
+        catalogue: catalogue(schedule),
+        rates: rates.collect(),
+        rtt: Duration::from_millis(40),
+        free: Time::ZERO,
+        lost: 0..0,
+    }
+}
+
+impl Run {
+    /// Numbers and rungs of the video segments that arrived.
+    fn video(&self) -> Vec<(Time, u64, u64)> {
+        let fetched = self.fetches.iter().filter(|(_, _, status)| *status == 200);
+        fetched
+            .filter_map(|(at, fetch, _)| match &fetch.what {
+                What::Segment { kind: TrackKind::Video, rate, segment, .. } => {
+                    Some((*at, segment.number, rate.as_bps() / 1000))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Mean bit rate asked for between two times, in kbit/s.
+    fn mean_kbps(&self, from_s: u64, to_s: u64) -> f64 {
+        let span = Time::from_secs(from_s)..Time::from_secs(to_s);
+        let rates: Vec<_> =
+            self.video().into_iter().filter(|v| span.contains(&v.0)).map(|v| v.2).collect();
+        rates.iter().sum::<u64>() as f64 / rates.len() as f64
+    }
+
+    fn last(&self) -> View {
+        self.views.last().expect("a run has views").1
+    }
+}
+
+/// The demo's link: 8 Mbit/s, 1.5 from 13 s on, 4 from 27 s on.
+const STEPS: &[(u64, u64)] = &[(0, 8000), (13, 1500), (27, 4000)];
+
+#[test]
+fn follows_a_link_that_falls_and_rises() {
+    for protocol in [Protocol::Dash, Protocol::Hls] {
+        for algorithm in Algorithm::ALL {
+            let what = format!("{protocol:?} {algorithm}");
+            let mut world = world(live(), STEPS);
+            let run = run(&mut world, config(protocol, algorithm), Time::from_secs(40));
+            assert_eq!(run.session.failure(), None, "{what}");
+            let means = [run.mean_kbps(4, 13), run.mean_kbps(17, 27), run.mean_kbps(31, 40)];
+            assert!(means[0] > 2000.0, "{what}: {means:?}");
+            assert!(means[1] < 1200.0, "{what}: {means:?}");
+            assert!(means[2] > means[1], "{what}: {means:?}");
+            let totals = run.session.totals().expect("it plays");
+            assert!(totals.stalled < Duration::from_secs(3), "{what}: {totals:?}");
+            assert!(run.fetches.iter().all(|(_, _, status)| *status == 200), "{what}");
+            let numbers: Vec<_> = run.video().iter().map(|v| v.1).collect();
+            assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{what}: {numbers:?}");
+            // Three segments behind, give or take the tolerance.
+            let latency_s = run.last().latency_ns.expect("live") as f64 / 1e9;
+            assert!((5.9..7.2).contains(&latency_s), "{what}: {latency_s} s");
+        }
+    }
+}
+
+#[test]
+fn fills_its_buffer_and_no_more() {
+    for protocol in [Protocol::Dash, Protocol::Hls] {
+        let schedule = Schedule::Vod { length: Duration::from_secs(60) };
+        let mut world = world(schedule, &[(0, 8000)]);
+        let run = run(&mut world, config(protocol, Algorithm::Dynamic), Time::from_secs(70));
+        let fullest = run.views.iter().map(|(_, v)| v.buffer).max().expect("views");
+        assert!(
+            fullest <= Duration::from_secs(12) && fullest > Duration::from_secs(11),
+            "{fullest}"
+        );
+        assert_eq!((run.last().state, run.last().stalls), (State::Ended, 0));
+        let totals = run.session.totals().expect("it played");
+        assert_eq!(totals.playing, Duration::from_secs(60));
+        // One manifest (HLS: and one playlist per rung), inits, 30 segments of each track.
+        assert!(run.fetches.len() <= 60 + 5 + 6, "{} requests", run.fetches.len());
+    }
+}
+
+#[test]
+fn a_link_too_narrow_for_the_lowest_rung_stalls_and_catches_up_by_jumps() {
+    let mut world = world(live(), &[(0, 200)]);
+    let config = config(Protocol::Dash, Algorithm::Dynamic);
+    let run = run(&mut world, config, Time::from_secs(120));
+    let totals = run.session.totals().expect("it plays");
+    assert!(totals.stalls > 5 && totals.skipped > Duration::from_secs(10), "{totals:?}");
+    let latest = run.views.iter().filter_map(|(_, v)| v.latency_ns).max().expect("live");
+    // The target of 6 s, 12 s of drift, and what a row's interval adds.
+    assert!(latest <= 18_200_000_000, "{latest}");
+    assert!(run.video().iter().skip(3).all(|v| v.2 == 300));
+}
+
+#[test]
+fn lost_segments_are_skipped_within_bounds() {
+    let schedule = Schedule::Vod { length: Duration::from_secs(60) };
+    let mut world = world(schedule, &[(0, 8000)]);
+    world.lost = 5..7;
+    let run1 = run(&mut world, config(Protocol::Dash, Algorithm::Throughput), Time::from_secs(90));
+    let totals = run1.session.totals().expect("it played");
+    assert_eq!((run1.session.failure(), run1.last().state), (None, State::Ended));
+    assert_eq!(totals.skipped, Duration::from_secs(4));
+    // More than that in a row, and it gives up, having played what it had.
+    world.lost = 5..1000;
+    world.free = Time::ZERO;
+    let run2 = run(&mut world, config(Protocol::Dash, Algorithm::Throughput), Time::from_secs(120));
+    assert_eq!(run2.session.failure(), Some("5 video segments in a row: status 404"));
+    assert!(run2.last().failed);
+    assert_eq!(run2.session.totals().expect("it played").playing, Duration::from_secs(10));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever the link does: no spinning, no request before its time, no buffer beyond its bound.
+    #[test]
+    fn keeps_within_bounds_on_any_link(
+        kbps in prop::collection::vec(20u64..20_000, 1..8),
+        rtt_ms in 0u64..800,
+        hls in any::<bool>(),
+        algorithm in prop::sample::select(&Algorithm::ALL[..]),
+        vod in any::<bool>(),
+    ) {
+        let protocol = if hls { Protocol::Hls } else { Protocol::Dash };
+        let schedule = if vod { Schedule::Vod { length: Duration::from_secs(40) } } else { live() };
+        let rates: Vec<_> = (0..).map(|n| n * 8).zip(kbps).collect();
+        let mut world = world(schedule, &rates);
+        world.rtt = Duration::from_millis(rtt_ms);
+        let run = run(&mut world, config(protocol, algorithm), Time::from_secs(60));
+        prop_assert!(run.rounds < 60 * 40, "{} rounds in a minute", run.rounds);
+        prop_assert!(run.fetches.len() < 400, "{} requests in a minute", run.fetches.len());
+        for (_, view) in &run.views {
+            prop_assert!(view.buffer <= Duration::from_secs(12));
+        }
+        for (at, fetch, status) in &run.fetches {
+            prop_assert!(*status != 404, "{:?} asked for at {at}", fetch.what);
+        }
+        prop_assert_eq!(run.session.failure(), None);
+    }
+}
