@@ -11,7 +11,7 @@ pub(crate) const TEXT_BYTES_MAX: u64 = 16 << 20;
 pub trait Files {
     /// The text of a file.
     fn read(&self, path: &Path) -> io::Result<String>;
-    /// The file's own path, to be opened later by whom it concerns; an error if there is none.
+    /// The file's absolute path, to be opened later by whom it concerns; an error if there is none.
     fn locate(&self, path: &Path) -> io::Result<PathBuf>;
 }
 
@@ -34,7 +34,8 @@ impl Files for Disk {
     }
 
     fn locate(&self, path: &Path) -> io::Result<PathBuf> {
-        self.base.join(path).canonicalize()
+        let path = self.base.join(path).canonicalize()?;
+        if path.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(path) }
     }
 }
 
@@ -61,4 +62,26 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_start_at_the_base_and_name_files() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.csv"), "0,1").unwrap();
+        let disk = Disk::new(folder.path());
+        assert_eq!(disk.read(Path::new("a.csv")).unwrap(), "0,1");
+        assert!(disk.locate(Path::new("a.csv")).unwrap().is_absolute());
+        assert_eq!(disk.locate(Path::new(".")).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(disk.locate(Path::new("b.csv")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn large_files_are_refused() {
+        let error = read_text(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
 }

@@ -18,6 +18,7 @@ pub struct Origin {
     pub tcp: Option<String>,
     /// TCP port that it listens at, 1 to 65535. Default: 80.
     #[serde(default = "http")]
+    #[schemars(range(min = 1))]
     pub port: u16,
     /// Live: how much of the past can still be fetched (`timeShiftBufferDepth`, the playlist's
     /// length). The stream is as if it had begun this long before the trial. Default: 30 s.
