@@ -19,6 +19,8 @@ use plan::Plan;
 mod judge;
 mod load;
 mod plan;
+#[cfg(test)]
+mod virtual_time;
 
 /// Both directions are loaded at once up to this rate together; above, one after the other.
 const AT_ONCE_MAX: BitRate = BitRate::from_mbps(100);

@@ -1,1 +1,287 @@
-fn main() {}
+//! Links on a real kernel, judged by programs that are not ours: ping and iperf3. Needs root or user
+//! namespaces, iproute2, iputils-ping and iperf3; where something is not there it says so and passes. It has a
+//! `main` of its own because a sandbox starts this very program again.
+#![expect(clippy::print_stdout, reason = "a test tells how it went")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use suiro_hosts::sandbox::probe;
+use suiro_hosts::{
+    CableKind, CableSpec, Host, Network, NetworkSpec, Privilege, Sandbox, ipv4, ipv6,
+};
+use suiro_link::{LinkConfig, LinkSpec};
+use suiro_record::tables::LinkRow;
+use suiro_record::{Reader, SelfCheck};
+use suiro_units::Seed;
+use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Outcome, check};
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("inside") {
+        inside();
+        return ExitCode::SUCCESS;
+    }
+    // Root sees what an ordinary user would: the stricter case.
+    let privilege =
+        if probe(Privilege::User).is_ok() { Privilege::User } else { Privilege::of_this_process() };
+    if let Err(error) = probe(privilege) {
+        println!("skipped: {error}");
+        return ExitCode::SUCCESS;
+    }
+    let mut worker = Sandbox::new(["inside"]).privilege(privilege).spawn().unwrap();
+    if worker.wait().unwrap().success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn inside() {
+    told("ping shows the configured delay", &["ping"], ping_shows_the_delay);
+    told("copies arrive twice", &["ping"], copies_arrive_twice);
+    told("what is in the link at the end is queued", &[], what_is_inside_is_queued);
+    told("a link passes its self-check", &[], a_link_passes_its_check);
+    told("a throttled host fails it", &["tc"], a_throttled_host_fails_it);
+    // Each link has a thread and most of a core to itself at these rates.
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| told("iperf3 shows the configured rate", &["iperf3"], iperf3_shows_the_rate));
+        scope.spawn(|| told("so it does over IPv6", &["iperf3"], iperf3_over_ipv6));
+        scope.spawn(|| told("and with jumbo frames", &["iperf3"], iperf3_with_jumbo_frames));
+        scope.spawn(|| told("Reno meets Mathis", &["iperf3"], reno_meets_mathis));
+    });
+}
+
+fn told(name: &str, programs: &[&str], test: impl FnOnce()) {
+    let missing = |program: &&&str| {
+        let mut command = Command::new(program);
+        command.arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err()
+    };
+    if let Some(program) = programs.iter().find(missing) {
+        println!("{name} ... skipped: {program} is not installed");
+        return;
+    }
+    test();
+    println!("{name} ... ok");
+}
+
+/// `server` and `client`, and the link between them.
+struct Bench {
+    network: Network,
+    config: LinkConfig,
+}
+
+impl Bench {
+    fn new(config: &str, mtu: u32) -> Self {
+        let spec: LinkSpec = toml::from_str(config).unwrap();
+        let config = spec.resolve(&mut |_| Err("no traces here".into())).unwrap();
+        let spec = NetworkSpec {
+            hosts: vec!["server".into(), "client".into()],
+            cables: vec![CableSpec { from: 0, to: 1, mtu, kind: CableKind::Emulated }],
+        };
+        Self { network: Network::build(&spec).unwrap(), config }
+    }
+
+    fn carry(&self, records: Option<&std::path::Path>) -> Carrier {
+        Carrier::start(&CarrierSpec {
+            name: "live",
+            link: &self.network.links()[0],
+            wire: self.network.wire(),
+            config: &self.config,
+            seed: Seed(7),
+            clock: Clock::starting_now(),
+            records,
+        })
+        .unwrap()
+    }
+
+    fn check(&self) -> [SelfCheck; 2] {
+        check(&CheckSpec {
+            name: "live",
+            link: &self.network.links()[0],
+            wire: self.network.wire(),
+            config: &self.config,
+            seed: Seed(7),
+        })
+        .unwrap()
+    }
+
+    fn server(&self) -> &Host {
+        self.network.host("server").unwrap()
+    }
+
+    fn client(&self) -> &Host {
+        self.network.host("client").unwrap()
+    }
+}
+
+fn nothing_is_missing(outcome: &Outcome) {
+    for totals in &outcome.totals {
+        assert_eq!(totals.unaccounted, 0, "{totals:#?}");
+    }
+}
+
+fn output(host: &Host, program: &str, arguments: &[&str]) -> String {
+    let output = host.command(Command::new(program).args(arguments)).output().unwrap();
+    assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn ping_shows_the_delay() {
+    let bench = Bench::new("delay = '25 ms'", 1500);
+    let dir = tempfile::tempdir().unwrap();
+    let carrier = bench.carry(Some(dir.path()));
+    let addresses = [ipv4(1).to_string(), ipv6(1).to_string()];
+    for address in &addresses {
+        let said = output(bench.server(), "ping", &["-c", "20", "-i", "0.02", address]);
+        // rtt min/avg/max/mdev = 50.1/50.3/51.0/0.1 ms
+        let line = said.lines().find(|line| line.starts_with("rtt")).unwrap();
+        let least: f64 = line.split(['=', '/']).nth(4).unwrap().trim().parse().unwrap();
+        assert!((50.0..51.0).contains(&least), "{address}: {line}");
+    }
+    let outcome = carrier.stop().unwrap();
+    nothing_is_missing(&outcome);
+    let [down, up] = &outcome.totals;
+    assert_eq!((down.offered, down.delivered, up.offered, up.delivered), (40, 40, 40, 40));
+    let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
+    assert_eq!(rows.len(), 80, "a record a packet");
+    for row in &rows {
+        assert_eq!(row.scheduled_ns, Some(row.t_ns + 25_000_000), "the delay is exact: {row:?}");
+        assert!(row.departed_ns >= row.scheduled_ns, "nothing leaves early: {row:?}");
+    }
+    let flow = |name: &str| rows.iter().filter(|row| &*row.flow == name).count();
+    assert_eq!((flow("icmp 10.0.0.1>10.0.0.2"), flow("icmp6 fd00::2>fd00::1")), (20, 20));
+}
+
+fn copies_arrive_twice() {
+    let bench = Bench::new("down = { duplicate = 1.0 }", 1500);
+    let carrier = bench.carry(None);
+    let said = output(bench.client(), "ping", &["-c", "5", "-i", "0.02", &ipv4(0).to_string()]);
+    let outcome = carrier.stop().unwrap();
+    nothing_is_missing(&outcome);
+    assert!(said.contains("DUP!"), "{said}");
+    let down = &outcome.totals[0];
+    assert_eq!((down.offered, down.duplicated, down.delivered), (5, 5, 10));
+}
+
+#[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
+fn what_is_inside_is_queued() {
+    let bench = Bench::new("delay = '1 h'", 1500);
+    let dir = tempfile::tempdir().unwrap();
+    let carrier = bench.carry(Some(dir.path()));
+    let socket = bench.server().enter(|| std::net::UdpSocket::bind((ipv4(0), 0))).unwrap().unwrap();
+    for _ in 0..5 {
+        socket.send_to(b"slowly", (ipv4(1), 9)).unwrap();
+    }
+    let outcome = carrier.stop().unwrap();
+    nothing_is_missing(&outcome);
+    let down = &outcome.totals[0];
+    assert_eq!((down.offered, down.queued, down.delivered), (5, 5, 0));
+    let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
+    assert!(rows.iter().all(|row| &*row.verdict == "queued" && row.payload_bytes == Some(6)));
+}
+
+fn failed(checks: &[SelfCheck; 2]) -> Vec<String> {
+    let all = checks.iter().flat_map(|check| &check.checks);
+    all.filter(|part| part.ok == Some(false)).map(|part| format!("{part:?}")).collect()
+}
+
+fn a_link_passes_its_check() {
+    for config in [
+        "rate = '4 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '60 kB' }\nup = { loss = '2 %' }",
+        "preset = 'cable'",
+    ] {
+        let checks = Bench::new(config, 1500).check();
+        assert!(checks.iter().all(|check| check.ok), "{config}: {:#?}", failed(&checks));
+        let measured = |what: &str| {
+            checks[0].checks.iter().any(|part| part.what == what && part.ok == Some(true))
+        };
+        for what in ["rate", "delay", "loss", "queue", "accounting"] {
+            assert!(measured(what), "{config}: {what}: {:#?}", checks[0]);
+        }
+    }
+}
+
+/// What the link is asked to do and what the hosts see differ, as if the emulator did not do its work.
+fn a_throttled_host_fails_it() {
+    let bench = Bench::new("rate = '4 Mbit/s'\ndelay = '20 ms'", 1500);
+    let throttle = [
+        "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "2mbit", "burst", "3000", "limit",
+        "1000000",
+    ];
+    let tc = bench.server().command(Command::new("tc").args(throttle)).output().unwrap();
+    if !tc.status.success() {
+        println!("(skipped: no tbf: {})", String::from_utf8_lossy(&tc.stderr).trim());
+        return;
+    }
+    let [down, up] = bench.check();
+    let rate = down.checks.iter().find(|part| part.what == "rate").unwrap();
+    assert!(!down.ok && rate.ok == Some(false), "{down:#?}");
+    assert!(up.ok, "{up:#?}");
+}
+
+/// An iperf3 server in `server`, which serves one client and ends.
+fn iperf3_server(bench: &Bench) -> Child {
+    let mut command = Command::new("iperf3");
+    command.args(["-s", "-1", "--forceflush"]).stdout(Stdio::piped());
+    let mut server = bench.server().command(&mut command).spawn().unwrap();
+    let mut said = BufReader::new(server.stdout.as_mut().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("listening")), "iperf3 -s does not listen");
+    server
+}
+
+/// Goodput from server to client, the first second left out.
+fn goodput_bps(bench: &Bench, address: &str, arguments: &[&str]) -> f64 {
+    let carrier = bench.carry(None);
+    let mut server = iperf3_server(bench);
+    let mut all = vec!["-c", address, "-R", "-J", "-O", "1"];
+    all.extend(arguments);
+    let said = output(bench.client(), "iperf3", &all);
+    // What it says at its end is nobody's business.
+    drop(server.stdout.take());
+    server.wait().unwrap();
+    nothing_is_missing(&carrier.stop().unwrap());
+    let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+    report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap()
+}
+
+/// The link counts IP packets, TCP what is in them.
+fn near(measured: f64, rate_mbps: f64, payload: f64, packet: f64, tolerance: f64) {
+    let expected = rate_mbps * 1e6 * payload / packet;
+    let off = measured / expected - 1.0;
+    println!(
+        "({:.3} Mbit/s where {:.3} were expected: {:+.1} %)",
+        measured / 1e6,
+        expected / 1e6,
+        off * 100.0
+    );
+    assert!(
+        off.abs() <= tolerance,
+        "{measured:.0} bit/s where {expected:.0} were expected: {off:+.3}"
+    );
+}
+
+fn iperf3_shows_the_rate() {
+    let bench = Bench::new("rate = '10 Mbit/s'\ndelay = '5 ms'", 1500);
+    let measured = goodput_bps(&bench, &ipv4(0).to_string(), &["-t", "4"]);
+    near(measured, 10.0, 1448.0, 1500.0, 0.02);
+}
+
+fn iperf3_over_ipv6() {
+    let bench = Bench::new("rate = '10 Mbit/s'\ndelay = '5 ms'", 1500);
+    let measured = goodput_bps(&bench, &ipv6(0).to_string(), &["-t", "4"]);
+    near(measured, 10.0, 1428.0, 1500.0, 0.02);
+}
+
+fn iperf3_with_jumbo_frames() {
+    let bench = Bench::new("rate = '50 Mbit/s'\ndelay = '5 ms'", 9000);
+    let measured = goodput_bps(&bench, &ipv4(0).to_string(), &["-t", "4"]);
+    near(measured, 50.0, 8948.0, 9000.0, 0.02);
+}
+
+/// Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", CCR 27(3), 1997: MSS / RTT ×
+/// sqrt(3/2) / sqrt(p). Linux counts acknowledged bytes (RFC 3465), so delayed ACKs do not slow it down. Four flows,
+/// for a steadier mean.
+fn reno_meets_mathis() {
+    let bench = Bench::new("delay = '10 ms'\ndown = { loss = '1 %' }", 1500);
+    let arguments = ["-t", "8", "-P", "4", "-C", "reno"];
+    let measured = goodput_bps(&bench, &ipv4(0).to_string(), &arguments);
+    let mathis_mbps = 1448.0 * 8.0 / 0.020 * 1.5f64.sqrt() / 0.01f64.sqrt() / 1e6;
+    near(measured / 4.0, mathis_mbps, 1.0, 1.0, 0.25);
+}

@@ -1,0 +1,162 @@
+//! The judge against the link core itself, in virtual time: what the core does with a plan must pass the plan's
+//! checks, whatever the link; and must not pass those of another link.
+
+use suiro_link::{Cause, Direction, Ecn, Link, LinkConfig, LinkSpec, Packet, Preset, Verdict};
+use suiro_record::{Check, LinkTotals, SelfCheck};
+use suiro_units::{Bytes, Duration, Seed, Time};
+
+use super::judge::judge;
+use super::load::{Arrival, Heard};
+use super::plan::Plan;
+
+fn config(text: &str) -> LinkConfig {
+    let spec: LinkSpec = toml::from_str(text).unwrap();
+    spec.resolve(&mut |_| Err("no traces here".into())).unwrap()
+}
+
+/// Sends a plan's load through a link of its own, without a machine in between.
+fn virtually(plan: &Plan, seed: Seed) -> (Heard, LinkTotals) {
+    let config = LinkConfig { down: plan.path.clone(), up: plan.path.clone() };
+    let mut link = Link::new(&config, seed);
+    let mut heard = Heard::default();
+    let mut totals = LinkTotals { direction: "down".into(), ..LinkTotals::default() };
+    let mut begins = Time::from_millis(5);
+    for burst in plan.bursts() {
+        for i in 0..burst.count {
+            let now = begins + burst.interval * u64::from(i);
+            let packet = Packet {
+                id: heard.sent.len() as u64,
+                size: Bytes::new(burst.packet_bytes.into()),
+                flow: 0,
+                ecn: Ecn::NotEct,
+            };
+            heard.sent.push(now);
+            link.arrive(now, Direction::Down, packet);
+            fetch(&mut link, now, &mut heard, &mut totals);
+        }
+        begins = *heard.sent.last().unwrap() + Duration::from_millis(20);
+    }
+    let end = *heard.sent.last().unwrap() + plan.patience;
+    fetch(&mut link, end, &mut heard, &mut totals);
+    totals.offered = heard.sent.len() as u64;
+    (heard, totals)
+}
+
+fn fetch(link: &mut Link, now: Time, heard: &mut Heard, totals: &mut LinkTotals) {
+    while let Some(event) = link.poll(now) {
+        assert_ne!(event.verdict, Verdict::Dropped(Cause::Limit));
+        if let Verdict::Delivered { .. } = event.verdict {
+            totals.delivered += 1;
+            heard.arrivals.push(Arrival { number: event.packet.id as u32, at: event.at });
+        }
+    }
+}
+
+fn judged(asked: &str, done: &str, seed: Seed) -> SelfCheck {
+    let asked = Plan::new(&config(asked).down);
+    let done = Plan { path: Plan::new(&config(done).down).path, ..asked.clone() };
+    let (heard, totals) = virtually(&done, seed);
+    judge("access", &asked, &heard, &totals)
+}
+
+fn part<'a>(check: &'a SelfCheck, what: &str) -> &'a Check {
+    check.checks.iter().find(|part| part.what == what).unwrap()
+}
+
+/// Links of every kind, each with what its check must be able to measure.
+const LINKS: &[(&str, &[&str])] = &[
+    ("rate = '2 Mbit/s'\ndelay = '20 ms'", &["delay", "loss", "rate", "queue"]),
+    ("rate = '100 kbit/s'\ndelay = '100 ms'", &["delay", "loss", "rate"]),
+    ("rate = '80 Mbit/s'\ndelay = '5 ms'\nqueue = { limit = '100p' }", &["rate", "queue"]),
+    ("rate = '1 Mbit/s'\nqueue = { limit = '1p' }", &["rate", "queue"]),
+    ("rate = '5 Mbit/s'\nburst = '30 kB'\nqueue = { limit = '50 kB' }", &["rate", "queue"]),
+    ("rate = '5 Mbit/s'\ndelay = '10 ms'\nqueue = { discipline = 'codel' }", &["rate"]),
+    ("rate = '5 Mbit/s'\ndelay = '10 ms'\nqueue = { discipline = 'pie' }", &["rate"]),
+    ("rate = '5 Mbit/s'\ndelay = '10 ms'\nqueue = { discipline = 'fq-codel' }", &["rate"]),
+    ("rate = '3 Mbit/s'\nservice = 'poisson'\ndelay = '30 ms'", &["delay", "rate"]),
+    ("delay = '30 ms'", &["delay", "loss"]),
+    ("rate = '5 Mbit/s'\nloss = '5 %'", &["loss", "rate", "queue"]),
+    ("rate = '5 Mbit/s'\nloss = '100 %'", &["loss"]),
+    (
+        "rate = '9 Mbit/s'\nloss = { model = 'gilbert-elliott', good_to_bad = 0.01, \
+         bad_to_good = 0.2 }",
+        &["loss", "rate"],
+    ),
+    ("rate = '5 Mbit/s'\nloss = { model = 'list', packets = [0, 3, 100] }", &["loss", "rate"]),
+    (
+        "rate = '5 Mbit/s'\ndelay = '30 ms'\njitter = { distribution = 'normal', sd = '3 ms' }",
+        &["delay", "rate"],
+    ),
+    ("delay = '5 ms'\nduplicate = '2 %'\ncorrupt = '1 %'", &["delay", "loss"]),
+    ("delay = '5 ms'\nreorder = { chance = '5 %', by = '10 ms' }", &["delay", "loss"]),
+];
+
+#[test]
+fn the_core_passes_its_own_check() {
+    let presets = Preset::ALL.map(|preset| {
+        let name = serde_json::to_string(&preset).unwrap();
+        (format!("preset = {name}"), &[][..])
+    });
+    let links = LINKS.iter().map(|(text, parts)| ((*text).to_owned(), *parts)).chain(presets);
+    for (text, parts) in links {
+        for seed in 0..5 {
+            let check = judged(&text, &text, Seed(seed));
+            assert!(check.ok, "seed {seed}: {text}: {:#?}", check.checks);
+            for what in parts {
+                assert_eq!(part(&check, what).ok, Some(true), "{what} of {text}: {check:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_link_does_not_pass() {
+    let asked = "rate = '4 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '60 kB' }";
+    for (what, done) in [
+        ("rate", "rate = '4.2 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '60 kB' }"),
+        ("rate", "rate = '3.8 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '60 kB' }"),
+        ("delay", "rate = '4 Mbit/s'\ndelay = '22 ms'\nqueue = { limit = '60 kB' }"),
+        ("delay", "rate = '4 Mbit/s'\ndelay = '19 ms'\nqueue = { limit = '60 kB' }"),
+        ("queue", "rate = '4 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '70 kB' }"),
+        ("queue", "rate = '4 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '50 kB' }"),
+        ("loss", "rate = '4 Mbit/s'\ndelay = '20 ms'\nloss = '1 %'\nqueue = { limit = '60 kB' }"),
+    ] {
+        let check = judged(asked, done, Seed(1));
+        assert!(!check.ok && part(&check, what).ok == Some(false), "{done}: {check:#?}");
+    }
+}
+
+#[test]
+fn accounts_must_balance() {
+    let plan = Plan::new(&config("rate = '4 Mbit/s'").down);
+    let (heard, mut totals) = virtually(&plan, Seed(1));
+    totals.offered -= 1;
+    totals.unaccounted = 2;
+    let check = judge("access", &plan, &heard, &totals);
+    let accounting = part(&check, "accounting");
+    assert_eq!((accounting.ok, accounting.measured), (Some(false), Some(3.0)));
+}
+
+#[test]
+fn what_the_check_missed_itself_is_not_the_links_fault() {
+    let plan = Plan::new(&config("rate = '4 Mbit/s'").down);
+    let (mut heard, totals) = virtually(&plan, Seed(1));
+    heard.missed = 1;
+    heard.arrivals.truncate(heard.arrivals.len() / 2);
+    let check = judge("access", &plan, &heard, &totals);
+    assert!(check.ok && part(&check, "rate").ok.is_none(), "{check:#?}");
+}
+
+/// A check must not take long, whatever the link: the load 3 s, and listening what the link's own delays ask for.
+#[test]
+fn checks_are_short() {
+    let rates = ["1 kbit/s", "64 kbit/s", "1 Mbit/s", "50 Mbit/s", "1 Gbit/s"];
+    for rate in rates {
+        let plan = Plan::new(&config(&format!("rate = '{rate}'\ndelay = '20 ms'")).down);
+        let time = |all: Duration, burst: &super::load::Burst| {
+            all + burst.interval * u64::from(burst.count)
+        };
+        let sending = plan.bursts().iter().fold(Duration::ZERO, time);
+        assert!(sending + plan.patience < Duration::from_secs(6), "{rate}: {plan:#?}");
+    }
+}
