@@ -57,13 +57,17 @@ fn rung(id: &str, rate: u64, timeline: Loop) -> RungEntry {
 }
 
 /// Segments of 0.5 s (video, 15 of 30 frames) and about as much (audio, in frames of 1024).
-pub fn catalogue(schedule: Schedule, container: Container) -> (Catalogue, Pattern) {
+pub fn catalogue(
+    schedule: Schedule,
+    container: Container,
+    rates: [u64; 2],
+) -> (Catalogue, Pattern) {
     let pictures = Loop::new(15_360, &[7680; 4]).expect("a loop");
     let sound = Loop::new(48_000, &[24_576, 23_552, 24_576, 23_296]).expect("a loop");
     let video = TrackEntry {
         kind: TrackKind::Video,
         container,
-        rungs: vec![rung("v0", 400_000, pictures.clone()), rung("v1", 1_200_000, pictures)],
+        rungs: vec![rung("v0", rates[0], pictures.clone()), rung("v1", rates[1], pictures)],
     };
     let audio =
         TrackEntry { kind: TrackKind::Audio, container, rungs: vec![rung("a", 96_000, sound)] };
@@ -88,8 +92,18 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// With rungs of 400 and 1200 kbit/s.
     pub fn start(schedule: Schedule, container: Container, clock: Clock) -> Self {
-        let (catalogue, media) = catalogue(schedule, container);
+        Self::start_with(schedule, container, clock, [400_000, 1_200_000])
+    }
+
+    pub fn start_with(
+        schedule: Schedule,
+        container: Container,
+        clock: Clock,
+        rates: [u64; 2],
+    ) -> Self {
+        let (catalogue, media) = catalogue(schedule, container, rates);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listener = suiro_http::net::listen(address, None).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
