@@ -1,5 +1,17 @@
 //! The lab: hosts, links and endpoint processes of one trial, and the trials of a plan.
+//!
+//! ```text
+//! runner (in `suiro run`) ──a sandbox per trial──► trial ─┬─ hosts::Network
+//!                                                         ├─ wires: self-check, carriers
+//!                                                         ├─ tcp::Sampler per host
+//!                                                         └─ cast: endpoint processes
+//! ```
 
+pub mod cast;
 pub mod clock;
+pub mod listening;
 pub mod machine;
 pub mod process;
+pub mod runner;
+pub mod trial;
+pub mod wires;

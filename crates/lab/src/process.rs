@@ -2,14 +2,15 @@
 //! a process arrives as an [`Event`] on one channel.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, PipeReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use suiro_hosts::Sandbox;
 
 /// Longest line of an endpoint's output that is looked at; the rest of it goes to the log only.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
@@ -39,13 +40,13 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Process {
     pidfd: OwnedFd,
-    pid: Pid,
-    log: PathBuf,
+    pid: i32,
+    log: Option<PathBuf>,
 }
 
 impl Process {
-    /// Starts `command` with standard output and error going to the file `log`; lines of standard output
-    /// are sent as events too. `process` is the number its events bear.
+    /// Starts `command` with standard output and error going to the file `log`; lines of standard
+    /// output are sent as events too. `process` is the number its events bear.
     pub fn start(
         mut command: Command,
         process: usize,
@@ -53,20 +54,46 @@ impl Process {
         events: &Sender<Event>,
     ) -> io::Result<Self> {
         let file = File::create(log)?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file.try_clone()?);
+        let (output, theirs) = io::pipe()?;
+        command.stdin(Stdio::null()).stdout(theirs).stderr(file.try_clone()?);
+        let mut child = command.spawn()?;
+        // It holds our copy of the pipe's other end.
+        drop(command);
+        let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        watch(move || child.wait(), output, file, process, events)?;
+        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), log: Some(log.to_owned()) })
+    }
+
+    /// Starts `command` with the standard streams that it bears; only its end is an event.
+    pub fn start_attached(
+        mut command: Command,
+        process: usize,
+        events: &Sender<Event>,
+    ) -> io::Result<Self> {
         let mut child = command.spawn()?;
         let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        let output = child.stdout.take().expect("standard output is piped");
-        let sender = events.clone();
-        std::thread::Builder::new()
-            .name(format!("output-{process}"))
-            .spawn(move || forward(output, file, process, &sender))?;
-        let sender = events.clone();
-        std::thread::Builder::new()
-            .name(format!("wait-{process}"))
-            .spawn(move || wait(child, process, &sender))?;
-        Ok(Self { pidfd, pid, log: log.to_owned() })
+        watch_end(move || child.wait(), process, events)?;
+        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), log: None })
+    }
+
+    /// The same as [`start`](Self::start) for a process in a sandbox of its own.
+    pub fn start_sandboxed(
+        sandbox: Sandbox,
+        process: usize,
+        log: &Path,
+        events: &Sender<Event>,
+    ) -> anyhow::Result<Self> {
+        let file = File::create(log)?;
+        let (output, theirs) = io::pipe()?;
+        let null = File::open("/dev/null")?;
+        let worker = sandbox.stdin(null).stdout(theirs).stderr(file.try_clone()?).spawn()?;
+        let pidfd = worker.pidfd().try_clone_to_owned()?;
+        let pid = worker.pid();
+        let mut worker = worker;
+        watch(move || worker.wait(), output, file, process, events)?;
+        Ok(Self { pidfd, pid, log: Some(log.to_owned()) })
     }
 
     /// Sends a signal; a process that has ended does not mind.
@@ -77,12 +104,12 @@ impl Process {
 
     /// Its process id in this PID namespace.
     pub fn pid(&self) -> i32 {
-        self.pid.as_raw_nonzero().get()
+        self.pid
     }
 
     /// The last line it wrote to its log that is not empty.
     pub fn last_words(&self) -> Option<String> {
-        let mut file = File::open(&self.log).ok()?;
+        let mut file = File::open(self.log.as_ref()?).ok()?;
         let length = file.metadata().ok()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(4096))).ok()?;
         let mut tail = Vec::new();
@@ -110,11 +137,34 @@ fn forward(output: impl Read, mut log: File, process: usize, events: &Sender<Eve
     }
 }
 
-fn wait(mut child: Child, process: usize, events: &Sender<Event>) {
-    if let Ok(status) = child.wait() {
-        // The trial may be over already.
-        let _ = events.send(Event::Exited { process, status });
-    }
+/// Two threads that turn output and end into events.
+fn watch(
+    wait: impl FnOnce() -> io::Result<ExitStatus> + Send + 'static,
+    output: PipeReader,
+    log: File,
+    process: usize,
+    events: &Sender<Event>,
+) -> io::Result<()> {
+    let sender = events.clone();
+    std::thread::Builder::new()
+        .name(format!("output-{process}"))
+        .spawn(move || forward(output, log, process, &sender))?;
+    watch_end(wait, process, events)
+}
+
+fn watch_end(
+    wait: impl FnOnce() -> io::Result<ExitStatus> + Send + 'static,
+    process: usize,
+    events: &Sender<Event>,
+) -> io::Result<()> {
+    let sender = events.clone();
+    std::thread::Builder::new().name(format!("wait-{process}")).spawn(move || {
+        if let Ok(status) = wait() {
+            // The trial may be over already.
+            let _ = sender.send(Event::Exited { process, status });
+        }
+    })?;
+    Ok(())
 }
 
 /// `exit code 3`, `signal 9`.

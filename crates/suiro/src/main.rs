@@ -1,2 +1,74 @@
-//! The command line.
-fn main() {}
+//! The command line: what was typed is in [`cli`], what it means in a module for each command.
+
+mod cli;
+#[cfg(test)]
+mod docs;
+mod doctor;
+mod endpoint;
+mod interrupt;
+mod link;
+mod media;
+mod progress;
+mod report;
+mod run;
+mod scenarios;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use cli::{Cli, Command, TcpCommand};
+
+/// How a command that did not fail ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is well: exit 0.
+    Done,
+    /// A trial failed or is not valid, a check did not hold: exit 1.
+    Failed,
+    /// The exit code of a program that ran in our place.
+    Code(u8),
+}
+
+/// What was typed, or the scenario, is wrong: exit 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+fn main() -> ExitCode {
+    match dispatch(Cli::parse().command) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::FAILURE,
+        Ok(Outcome::Code(code)) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            let usage = error.is::<Usage>() || error.is::<suiro_scenario::ScenarioError>();
+            ExitCode::from(if usage { 2 } else { 1 })
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<Outcome> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Findings(args) => report::findings(&args),
+        Command::List => scenarios::list(),
+        Command::Show(args) => scenarios::show(&args),
+        Command::Check(args) => scenarios::check(&args),
+        Command::Schema => scenarios::schema(),
+        Command::Doctor(args) => doctor::run(args.json).map(|well| {
+            if well { Outcome::Done } else { Outcome::Failed }
+        }),
+        Command::Link(args) => link::run(&args),
+        Command::LinkInside { order } => link::inside(&order),
+        Command::Serve(args) => endpoint::serve(&args),
+        Command::Play(args) => endpoint::play(&args),
+        Command::Tcp(args) => match args.command {
+            TcpCommand::List => scenarios::tcp_list(),
+        },
+        Command::Endpoint { job } => endpoint::run_job(&job),
+        Command::Trial { order } => run::trial(&order),
+    }
+}

@@ -1,0 +1,414 @@
+//! The endpoints of a trial, from their start to their end. What each does is its own business; here
+//! is when it starts, whether it is ready, and what its exit means.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+
+use anyhow::{Context, Result};
+use rustix::process::Signal;
+use serde::Deserialize;
+use suiro_hosts::Network;
+use suiro_record::EndpointOutcome;
+use suiro_scenario::{Endpoint, EndpointSpec, Exit, Job, Peer, Ready, Setup, StopSignal};
+use suiro_units::{Duration, Seed, Time};
+
+use crate::clock::Epoch;
+use crate::listening;
+use crate::process::{Event, Process, describe};
+
+/// Longest time from an endpoint's start until it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+/// Time in which our own endpoints close their records after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often `/proc` is asked whether a port listens.
+const PORT_POLL: Duration = Duration::from_millis(20);
+
+/// What the endpoints of a trial have in common.
+pub struct Stage<'a> {
+    /// What the trial runs.
+    pub setup: &'a Setup,
+    /// The hosts.
+    pub network: &'a Network,
+    /// The trial's zero.
+    pub epoch: Epoch,
+    /// The trial's folder.
+    pub dir: &'a Path,
+    /// The prepared media.
+    pub packages: &'a BTreeMap<String, PathBuf>,
+    /// The trial's seed.
+    pub seed: Seed,
+}
+
+/// The endpoints and what has become of them.
+pub struct Cast<'a> {
+    stage: Stage<'a>,
+    actors: Vec<Actor<'a>>,
+    versions: BTreeMap<String, String>,
+    ending: Option<Ending>,
+}
+
+struct Actor<'a> {
+    endpoint: &'a Endpoint,
+    state: State,
+    failure: Option<String>,
+}
+
+enum State {
+    Waiting,
+    Starting { process: Process, since: Time },
+    Ready { process: Process },
+    Stopping,
+    Exited { status: ExitStatus },
+}
+
+/// Why the cast stopped before its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// An endpoint said that the trial is over, or all have exited.
+    Over,
+    /// An endpoint failed.
+    Failed(String),
+    /// Somebody asked for it.
+    Interrupted,
+}
+
+/// How the endpoints fared.
+pub struct Played {
+    /// One per endpoint, in the scenario's order.
+    pub outcomes: Vec<EndpointOutcome>,
+    /// Versions they told.
+    pub versions: BTreeMap<String, String>,
+    /// Why it ended early, if it did.
+    pub ending: Option<Ending>,
+    /// When the endpoints were asked to stop: the end of what was measured.
+    pub ended: Time,
+}
+
+#[derive(Deserialize)]
+struct ReadyLine {
+    ready: bool,
+    #[serde(default)]
+    versions: BTreeMap<String, String>,
+}
+
+impl<'a> Cast<'a> {
+    /// Endpoints that have not started.
+    pub fn new(stage: Stage<'a>) -> Self {
+        let actor = |endpoint| Actor { endpoint, state: State::Waiting, failure: None };
+        let actors = stage.setup.endpoints.iter().map(actor).collect();
+        Self { stage, actors, versions: BTreeMap::new(), ending: None }
+    }
+
+    /// Starts, watches and stops the endpoints; returns when all have ended.
+    pub fn play(
+        mut self,
+        (sender, events): (&Sender<Event>, &Receiver<Event>),
+        on_running: &mut dyn FnMut(),
+    ) -> Result<Played> {
+        let end = Time::ZERO + self.stage.setup.duration;
+        let mut told = false;
+        while self.ending.is_none() {
+            let now = self.stage.epoch.elapsed();
+            if now >= end {
+                break;
+            }
+            self.start_due(now, sender)?;
+            self.check_starting(now);
+            if !told && self.actors.iter().all(|a| !matches!(a.state, State::Starting { .. })) {
+                told = true;
+                on_running();
+            }
+            self.receive(events, self.next_look(now, end));
+        }
+        let ended = self.stage.epoch.elapsed().min(end);
+        self.stop(events);
+        Ok(self.played(ended))
+    }
+
+    /// Starts the next endpoint if its time has come and the one before it is ready.
+    fn start_due(&mut self, now: Time, events: &Sender<Event>) -> Result<()> {
+        while let Some(number) = self.actors.iter().position(|a| matches!(a.state, State::Waiting))
+        {
+            let busy = self.actors.iter().any(|a| matches!(a.state, State::Starting { .. }));
+            if busy || now < Time::ZERO + self.actors[number].endpoint.start {
+                break;
+            }
+            let endpoint = self.actors[number].endpoint;
+            let started = self.stage.command(endpoint).and_then(|command| {
+                Process::start(command, number, &self.stage.log(endpoint), events)
+                    .with_context(|| format!("starting {}", program(endpoint)))
+            });
+            match started {
+                Ok(process) => {
+                    let at_once = matches!(
+                        &endpoint.spec,
+                        EndpointSpec::Command(c) if c.ready == Ready::AtOnce
+                    );
+                    self.actors[number].state = if at_once {
+                        State::Ready { process }
+                    } else {
+                        State::Starting { process, since: now }
+                    };
+                }
+                Err(error) => {
+                    self.fail(number, format!("{error:#}"));
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at endpoints that are starting: does the port listen, is the time up?
+    fn check_starting(&mut self, now: Time) {
+        for number in 0..self.actors.len() {
+            let actor = &mut self.actors[number];
+            let State::Starting { process, since } = &actor.state else { continue };
+            let port = match &actor.endpoint.spec {
+                EndpointSpec::Command(command) => match command.ready {
+                    Ready::Port(port) => Some(port),
+                    Ready::AtOnce | Ready::Line(_) => None,
+                },
+                EndpointSpec::Origin(_) | EndpointSpec::Player(_) => None,
+            };
+            if port.is_some_and(|port| listening::at_port(process.pid(), port)) {
+                actor.ready();
+            } else if now > *since + READY_WITHIN {
+                let because = match process.last_words() {
+                    Some(words) => format!("not ready within {READY_WITHIN}: {words}"),
+                    None => format!("not ready within {READY_WITHIN}"),
+                };
+                self.fail(number, because);
+            }
+        }
+    }
+
+    /// When there is something to do even if nothing happens.
+    fn next_look(&self, now: Time, end: Time) -> Duration {
+        let starting = self.actors.iter().any(|a| matches!(a.state, State::Starting { .. }));
+        let next_start = self
+            .actors
+            .iter()
+            .find(|a| matches!(a.state, State::Waiting))
+            .map(|a| Time::ZERO + a.endpoint.start)
+            .filter(|_| !starting);
+        let look = if starting { Some(now + PORT_POLL) } else { next_start };
+        look.unwrap_or(end).min(end).saturating_since(now)
+    }
+
+    /// Waits for one event, at most `within`, and takes it in.
+    fn receive(&mut self, events: &Receiver<Event>, within: Duration) {
+        match events.recv_timeout(within.into()) {
+            Ok(Event::Line { process, text }) => self.line(process, &text),
+            Ok(Event::Exited { process, status }) => self.exited(process, status),
+            Ok(Event::Interrupted) => self.ending = Some(Ending::Interrupted),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                unreachable!("the trial holds a sender of events")
+            }
+        }
+    }
+
+    fn line(&mut self, number: usize, text: &str) {
+        let actor = &mut self.actors[number];
+        if !matches!(actor.state, State::Starting { .. }) {
+            return;
+        }
+        match &actor.endpoint.spec {
+            EndpointSpec::Command(command) => {
+                if matches!(&command.ready, Ready::Line(wanted) if text.contains(wanted)) {
+                    actor.ready();
+                }
+            }
+            EndpointSpec::Origin(_) | EndpointSpec::Player(_) => {
+                if let Ok(line) = serde_json::from_str::<ReadyLine>(text)
+                    && line.ready
+                {
+                    self.versions.extend(line.versions);
+                    actor.ready();
+                }
+            }
+        }
+    }
+
+    /// What the exit of an endpoint before the end means.
+    fn exited(&mut self, number: usize, status: ExitStatus) {
+        let actor = &mut self.actors[number];
+        let before = std::mem::replace(&mut actor.state, State::Exited { status });
+        let was_ready = !matches!(before, State::Starting { .. });
+        let policy = match &actor.endpoint.spec {
+            EndpointSpec::Command(command) => command.exit,
+            EndpointSpec::Player(_) => Exit::Allowed,
+            EndpointSpec::Origin(_) => Exit::Fails,
+        };
+        let failed = match policy {
+            Exit::Ignored => false,
+            Exit::Fails => true,
+            Exit::Allowed | Exit::EndsTrial => !status.success() || !was_ready,
+        };
+        if failed {
+            let words = match &before {
+                State::Starting { process, .. } | State::Ready { process } => process.last_words(),
+                State::Waiting | State::Stopping | State::Exited { .. } => None,
+            };
+            let early = if was_ready { "ended early" } else { "ended before it was ready" };
+            let words = words.map(|w| format!(": {w}")).unwrap_or_default();
+            self.fail(number, format!("{early} with {}{words}", describe(status)));
+        } else if policy == Exit::EndsTrial
+            || self.actors.iter().all(|a| matches!(a.state, State::Exited { .. }))
+        {
+            self.ending = Some(Ending::Over);
+        }
+    }
+
+    fn fail(&mut self, number: usize, because: String) {
+        let name = &self.actors[number].endpoint.name;
+        self.ending.get_or_insert(Ending::Failed(format!("endpoint {name}: {because}")));
+        self.actors[number].failure = Some(because);
+    }
+
+    /// Asks every endpoint to stop, last started first, and kills what does not.
+    fn stop(&mut self, events: &Receiver<Event>) {
+        for number in (0..self.actors.len()).rev() {
+            let actor = &mut self.actors[number];
+            let before = std::mem::replace(&mut actor.state, State::Stopping);
+            let process = match before {
+                State::Starting { process, .. } | State::Ready { process } => process,
+                State::Waiting | State::Stopping | State::Exited { .. } => {
+                    actor.state = before;
+                    continue;
+                }
+            };
+            let (signal, grace, ours) = match &actor.endpoint.spec {
+                EndpointSpec::Command(c) => (stop_signal(c.stop), c.grace, false),
+                EndpointSpec::Origin(_) | EndpointSpec::Player(_) => (Signal::TERM, GRACE, true),
+            };
+            process.signal(signal);
+            let killed = self.await_exit(number, grace, events).is_none();
+            if killed {
+                process.signal(Signal::KILL);
+                self.await_exit(number, GRACE, events);
+            }
+            let State::Exited { status } = self.actors[number].state else { continue };
+            if ours && (killed || !status.success()) {
+                let words = process.last_words().map(|w| format!(": {w}")).unwrap_or_default();
+                let how = if killed { "did not stop".to_owned() } else { describe(status) };
+                self.fail(number, format!("at its end: {how}{words}"));
+            }
+        }
+    }
+
+    fn await_exit(&mut self, number: usize, within: Duration, events: &Receiver<Event>) -> Option<()> {
+        let deadline = self.stage.epoch.elapsed() + within;
+        loop {
+            let left = deadline.saturating_since(self.stage.epoch.elapsed());
+            match events.recv_timeout(left.into()) {
+                Ok(Event::Exited { process, status }) => {
+                    self.actors[process].state = State::Exited { status };
+                    if process == number {
+                        return Some(());
+                    }
+                }
+                Ok(Event::Interrupted) => self.ending = Some(Ending::Interrupted),
+                Ok(Event::Line { .. }) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn played(self, ended: Time) -> Played {
+        let outcome = |actor: Actor<'_>| {
+            let status = match actor.state {
+                State::Exited { status } => Some(status),
+                _ => None,
+            };
+            EndpointOutcome {
+                name: actor.endpoint.name.clone(),
+                host: actor.endpoint.host.clone(),
+                kind: actor.endpoint.spec.kind().to_owned(),
+                exit_code: status.and_then(|s| s.code()),
+                signal: status.and_then(|s| std::os::unix::process::ExitStatusExt::signal(&s)),
+                failure: actor.failure,
+                log: format!("logs/{}.log", actor.endpoint.name),
+            }
+        };
+        Played {
+            outcomes: self.actors.into_iter().map(outcome).collect(),
+            versions: self.versions,
+            ending: self.ending,
+            ended,
+        }
+    }
+}
+
+impl Actor<'_> {
+    fn ready(&mut self) {
+        let before = std::mem::replace(&mut self.state, State::Waiting);
+        self.state = match before {
+            State::Starting { process, .. } => State::Ready { process },
+            other => other,
+        };
+    }
+}
+
+impl Stage<'_> {
+    fn log(&self, endpoint: &Endpoint) -> PathBuf {
+        self.dir.join("logs").join(format!("{}.log", endpoint.name))
+    }
+
+    /// The command of an endpoint, to run in its host.
+    fn command(&self, endpoint: &Endpoint) -> Result<Command> {
+        let mut command = match &endpoint.spec {
+            EndpointSpec::Command(spec) => {
+                let mut command = Command::new(&spec.command[0]);
+                command.args(&spec.command[1..]);
+                command
+            }
+            EndpointSpec::Origin(_) | EndpointSpec::Player(_) => {
+                let job = self.dir.join(format!("{}.job.json", endpoint.name));
+                let text = serde_json::to_string_pretty(&self.job(endpoint))?;
+                std::fs::write(&job, text).with_context(|| format!("writing {}", job.display()))?;
+                let mut command = Command::new("/proc/self/exe");
+                command.arg("endpoint").arg(job);
+                command
+            }
+        };
+        let host = self.network.host(&endpoint.host).context("the plan names its hosts")?;
+        host.command(&mut command);
+        Ok(command)
+    }
+
+    fn job(&self, endpoint: &Endpoint) -> Job {
+        let peer = |e: &Endpoint| (e.name.clone(), Peer { host: e.host.clone(), port: e.spec.port() });
+        let media = endpoint.spec.media().and_then(|name| self.packages.get(name).cloned());
+        Job {
+            endpoint: endpoint.clone(),
+            epoch_monotonic_ns: self.epoch.monotonic_ns,
+            epoch_realtime_ns: self.epoch.realtime_ns,
+            duration: self.setup.duration,
+            dir: self.dir.to_owned(),
+            media,
+            peers: self.setup.endpoints.iter().map(peer).collect(),
+            seed: self.seed.derive(&endpoint.name),
+        }
+    }
+}
+
+fn program(endpoint: &Endpoint) -> String {
+    match &endpoint.spec {
+        EndpointSpec::Command(spec) => format!("`{}`", spec.command.join(" ")),
+        other => other.kind().to_owned(),
+    }
+}
+
+const fn stop_signal(signal: StopSignal) -> Signal {
+    match signal {
+        StopSignal::Term => Signal::TERM,
+        StopSignal::Int => Signal::INT,
+        StopSignal::Quit => Signal::QUIT,
+        StopSignal::Hup => Signal::HUP,
+        StopSignal::Kill => Signal::KILL,
+    }
+}

@@ -1,0 +1,161 @@
+//! Runs the trials of a plan, several side by side, each in a process of its own.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use anyhow::{Context, Result};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use suiro_hosts::Sandbox;
+use suiro_record::{Folder, PlannedTrial, Trial};
+use suiro_scenario::Setup;
+
+use crate::clock;
+use crate::process::{Event, Process, describe};
+
+/// What a trial's process is told: a file `order.json` in the trial's folder, so that a trial can
+/// also be run by hand.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Order {
+    /// Which trial of the plan.
+    pub trial: PlannedTrial,
+    /// What it runs.
+    pub setup: Setup,
+    /// The trial's folder.
+    pub dir: PathBuf,
+    /// Where each prepared package of media lies, by its name in the scenario.
+    pub packages: BTreeMap<String, PathBuf>,
+}
+
+/// What a trial's process tells, a JSON line each on standard output.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "phase")]
+pub enum Phase {
+    /// Hosts and links are being made.
+    Building,
+    /// The links are being checked.
+    Checking,
+    /// The endpoints are starting.
+    Starting,
+    /// The trial measures.
+    Running {
+        /// For how long it will.
+        duration_s: f64,
+    },
+    /// The endpoints are stopping and the records are being closed.
+    Finishing,
+}
+
+/// What happens while a plan runs, for a progress bar.
+pub trait Observer {
+    /// A trial enters a phase.
+    fn phase(&mut self, trial: &PlannedTrial, phase: &Phase);
+    /// A trial is over.
+    fn finished(&mut self, trial: &PlannedTrial, outcome: &Trial);
+}
+
+struct Running {
+    planned: PlannedTrial,
+    process: Process,
+}
+
+/// Runs `orders`, at most `jobs` at once, and returns how each went, in the order they ended. `program` makes
+/// a trial's process from the path of its `order.json`.
+///
+/// An [`Event::Interrupted`] on the channel `interrupts` ends the running trials early, keeps what they measured, and
+/// starts no more.
+pub fn run(
+    orders: Vec<Order>,
+    folder: &Folder,
+    jobs: usize,
+    program: &dyn Fn(&Path) -> Sandbox,
+    (sender, events): (&Sender<Event>, &Receiver<Event>),
+    observer: &mut dyn Observer,
+) -> Result<Vec<Trial>> {
+    let mut waiting = VecDeque::from(orders);
+    let mut running: BTreeMap<usize, Running> = BTreeMap::new();
+    let mut outcomes = Vec::new();
+    let mut next = 0;
+    loop {
+        while running.len() < jobs.max(1)
+            && let Some(order) = waiting.pop_front()
+        {
+            let started = start(&order, next, program, sender)
+                .with_context(|| format!("starting trial {}", order.trial.folder))?;
+            running.insert(next, started);
+            next += 1;
+        }
+        if running.is_empty() {
+            return Ok(outcomes);
+        }
+        match events.recv().context("the channel of events is open: this function holds it")? {
+            Event::Line { process, text } => {
+                if let Some(trial) = running.get(&process)
+                    && let Ok(phase) = serde_json::from_str(&text)
+                {
+                    observer.phase(&trial.planned, &phase);
+                }
+            }
+            Event::Exited { process, status } => {
+                if let Some(ended) = running.remove(&process) {
+                    let outcome = outcome(folder, &ended, status)?;
+                    observer.finished(&ended.planned, &outcome);
+                    outcomes.push(outcome);
+                }
+            }
+            Event::Interrupted => {
+                waiting.clear();
+                running.values().for_each(|trial| trial.process.signal(Signal::TERM));
+            }
+        }
+    }
+}
+
+/// The channel that [`run`] listens on; its sender is also for [`Event::Interrupted`].
+pub fn events() -> (Sender<Event>, Receiver<Event>) {
+    channel()
+}
+
+fn start(
+    order: &Order,
+    number: usize,
+    program: &dyn Fn(&Path) -> Sandbox,
+    events: &Sender<Event>,
+) -> Result<Running> {
+    if order.dir.exists() {
+        std::fs::remove_dir_all(&order.dir).context("removing an earlier try")?;
+    }
+    let logs = order.dir.join("logs");
+    std::fs::create_dir_all(&logs).with_context(|| format!("making {}", logs.display()))?;
+    let file = order.dir.join("order.json");
+    let text = serde_json::to_string_pretty(order).context("an order is JSON")?;
+    std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    let process = Process::start_sandboxed(program(&file), number, &logs.join("trial.log"), events)?;
+    Ok(Running { planned: order.trial.clone(), process })
+}
+
+/// What the trial's process wrote; where it died before that, a record that says so.
+fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Result<Trial> {
+    if let Some(trial) = folder.outcome(&ended.planned)? {
+        return Ok(trial);
+    }
+    let words = ended.process.last_words().unwrap_or_else(|| "it said nothing".to_owned());
+    let trial = Trial {
+        cell: ended.planned.cell.clone(),
+        repetition: ended.planned.repetition,
+        seed: ended.planned.seed,
+        valid: false,
+        invalid_because: Some(format!("its process ended with {}: {words}", describe(status))),
+        started: clock::rfc3339(clock::realtime_ns()),
+        duration_s: 0.0,
+        epoch_monotonic_ns: 0,
+        self_checks: Vec::new(),
+        links: Vec::new(),
+        endpoints: Vec::new(),
+        versions: BTreeMap::new(),
+    };
+    suiro_record::folder::write_outcome(&folder.trial(&ended.planned), &trial)?;
+    Ok(trial)
+}

@@ -1,0 +1,162 @@
+//! One trial, from bare namespaces to closed records. Runs as the init of a sandbox of its own.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender};
+
+use anyhow::{Context, Result};
+use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec};
+use suiro_record::{Check, SelfCheck, Trial};
+use suiro_scenario::{Setup, Topology};
+use suiro_tcp::{Sampler, SamplerSpec};
+
+use crate::cast::{Cast, Ending, Played, Stage};
+use crate::clock::{Epoch, realtime_ns, rfc3339};
+use crate::process::Event;
+use crate::runner::{Order, Phase};
+use crate::wires::Wires;
+
+/// Runs the trial that `order` describes and writes its records and `trial.json` into its folder.
+/// `tell` hears of each phase. [`Event::Interrupted`] on the channel ends it early.
+///
+/// # Errors
+/// Only if hosts or links cannot be made, or records cannot be written; everything else is a
+/// trial that is not valid, and says why.
+pub fn run(
+    order: &Order,
+    (sender, events): (&Sender<Event>, &Receiver<Event>),
+    tell: &mut dyn FnMut(&Phase),
+) -> Result<Trial> {
+    let setup = &order.setup;
+    tell(&Phase::Building);
+    let network = build(&setup.topology)?;
+    tell(&Phase::Checking);
+    let self_checks = Wires::check(&network, &setup.topology, order.trial.seed)?;
+
+    tell(&Phase::Starting);
+    let started = rfc3339(realtime_ns());
+    let epoch = Epoch::now();
+    let wires = {
+        let record = setup.record.link.then_some(order.dir.as_path());
+        Wires::start(&network, &setup.topology, order.trial.seed, epoch, record)?
+    };
+    let samplers = start_samplers(&network, setup, epoch, &order.dir)?;
+    let cast = Cast::new(Stage {
+        setup,
+        network: &network,
+        epoch,
+        dir: &order.dir,
+        packages: &order.packages,
+        seed: order.trial.seed.derive("endpoints"),
+    });
+    let duration_s = setup.duration.as_secs_f64();
+    let played =
+        cast.play((sender, events), &mut || tell(&Phase::Running { duration_s }))?;
+
+    tell(&Phase::Finishing);
+    let mut faults = Vec::new();
+    for sampler in samplers {
+        match sampler.stop() {
+            Ok(counts) if counts.over_limit > 0 => faults
+                .push(format!("{} looks at TCP sockets were over the limit", counts.over_limit)),
+            Ok(_) => {}
+            Err(error) => faults.push(format!("the TCP sampler failed: {error}")),
+        }
+    }
+    let (links, wire_faults) = wires.stop()?;
+    faults.extend(wire_faults);
+    let because = invalid_because(&self_checks, &played, faults);
+    let trial = Trial {
+        cell: order.trial.cell.clone(),
+        repetition: order.trial.repetition,
+        seed: order.trial.seed,
+        valid: because.is_none(),
+        invalid_because: because,
+        started,
+        duration_s: played.ended.as_secs_f64(),
+        epoch_monotonic_ns: epoch.monotonic_ns,
+        self_checks,
+        links,
+        endpoints: played.outcomes,
+        versions: played.versions,
+    };
+    suiro_record::folder::write_outcome(&order.dir, &trial)?;
+    Ok(trial)
+}
+
+/// Makes the hosts and cables of a topology, and the hosts' names known.
+pub fn build(topology: &Topology) -> Result<Network> {
+    let position = |name: &str| {
+        topology.hosts.iter().position(|host| host == name).context("the plan names its hosts")
+    };
+    let cable = |link: &suiro_scenario::Link| {
+        Ok(CableSpec {
+            from: position(&link.from)?,
+            to: position(&link.to)?,
+            mtu: u32::from(link.mtu),
+            kind: if link.config.is_some() { CableKind::Emulated } else { CableKind::Plain },
+        })
+    };
+    let spec = NetworkSpec {
+        hosts: topology.hosts.clone(),
+        cables: topology.links.iter().map(cable).collect::<Result<_>>()?,
+    };
+    let network = Network::build(&spec).context("making hosts and links")?;
+    network.publish_names().context("making the hosts' names known")?;
+    Ok(network)
+}
+
+fn start_samplers(
+    network: &Network,
+    setup: &Setup,
+    epoch: Epoch,
+    dir: &Path,
+) -> Result<Vec<Sampler>> {
+    if !setup.record.tcp {
+        return Ok(Vec::new());
+    }
+    let start = |host: &suiro_hosts::Host| {
+        let spec = SamplerSpec {
+            host: host.name().to_owned(),
+            period: setup.record.tcp_interval,
+            epoch_monotonic_ns: epoch.monotonic_ns,
+            dir: dir.to_owned(),
+        };
+        let sampler = host.enter(|| Sampler::start(&spec))?;
+        sampler.with_context(|| format!("sampling the sockets of {}", host.name()))
+    };
+    network.hosts().iter().map(start).collect()
+}
+
+/// What failed in the self-checks, a sentence a direction.
+pub fn failed_checks(checks: &[SelfCheck]) -> Vec<String> {
+    let part = |part: &Check| {
+        let measured = part.measured.map_or("nothing".to_owned(), |m| format!("{m:.4}"));
+        let asked = part.asked.map_or("no limit".to_owned(), |a| format!("{a:.4}"));
+        format!("{} {measured} {} where {asked} was asked", part.what, part.unit)
+    };
+    let sentence = |check: &SelfCheck| {
+        let failed = check.checks.iter().filter(|part| part.ok == Some(false)).map(part);
+        let failed = failed.collect::<Vec<_>>().join("; ");
+        format!("link {} {} failed its self-check: {failed}", check.link, check.direction)
+    };
+    checks.iter().filter(|check| !check.ok).map(sentence).collect()
+}
+
+/// Why the trial's figures must not be used: every reason once.
+fn invalid_because(checks: &[SelfCheck], played: &Played, faults: Vec<String>) -> Option<String> {
+    let mut reasons = failed_checks(checks);
+    match &played.ending {
+        None | Some(Ending::Over) => {}
+        Some(Ending::Failed(because)) => reasons.push(because.clone()),
+        Some(Ending::Interrupted) => reasons.push("it was interrupted".to_owned()),
+    }
+    reasons.extend(faults);
+    for outcome in &played.outcomes {
+        let Some(failure) = &outcome.failure else { continue };
+        let reason = format!("endpoint {}: {failure}", outcome.name);
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}

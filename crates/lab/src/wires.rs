@@ -1,0 +1,91 @@
+//! The emulated links of a network: checked, carried, accounted for.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use suiro_hosts::{EmulatedLink, Network};
+use suiro_link::LinkConfig;
+use suiro_record::{LinkTotals, SelfCheck};
+use suiro_scenario::{Link, Topology};
+use suiro_units::Seed;
+use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock};
+
+use crate::clock::Epoch;
+
+/// Links that are being carried.
+pub struct Wires {
+    carriers: Vec<Carrier>,
+}
+
+impl Wires {
+    /// Measures every emulated link, one after the other, before anything else uses it.
+    pub fn check(network: &Network, topology: &Topology, seed: Seed) -> Result<Vec<SelfCheck>> {
+        let mut found = Vec::new();
+        for (link, spec, config) in emulated(network, topology) {
+            let checks = suiro_wire::check(&CheckSpec {
+                name: &spec.name,
+                link,
+                wire: network.wire(),
+                config,
+                seed: link_seed(seed, &spec.name).derive("self-check"),
+            })
+            .with_context(|| format!("checking link {}", spec.name))?;
+            found.extend(checks);
+        }
+        Ok(found)
+    }
+
+    /// Starts to carry every emulated link; the time of the trial counts from `epoch`. `records` is
+    /// the folder for the record of every packet.
+    pub fn start(
+        network: &Network,
+        topology: &Topology,
+        seed: Seed,
+        epoch: Epoch,
+        records: Option<&Path>,
+    ) -> Result<Self> {
+        let mut carriers = Vec::new();
+        for (link, spec, config) in emulated(network, topology) {
+            let carrier = Carrier::start(&CarrierSpec {
+                name: &spec.name,
+                link,
+                wire: network.wire(),
+                config,
+                seed: link_seed(seed, &spec.name),
+                clock: Clock::since(epoch.monotonic_ns),
+                records,
+            })
+            .with_context(|| format!("carrying link {}", spec.name))?;
+            carriers.push(carrier);
+        }
+        Ok(Self { carriers })
+    }
+
+    /// Stops carrying; what each direction did, and why what was measured must not be used.
+    pub fn stop(self) -> Result<(Vec<LinkTotals>, Vec<String>)> {
+        let (mut totals, mut faults) = (Vec::new(), Vec::new());
+        for carrier in self.carriers {
+            let outcome = carrier.stop().context("closing a link")?;
+            totals.extend(outcome.totals);
+            faults.extend(outcome.faults);
+        }
+        Ok((totals, faults))
+    }
+}
+
+/// Each emulated link with what the scenario says of it.
+fn emulated<'a>(
+    network: &'a Network,
+    topology: &'a Topology,
+) -> impl Iterator<Item = (&'a EmulatedLink, &'a Link, &'a LinkConfig)> {
+    network.links().iter().map(|link| {
+        let spec = &topology.links[link.cable];
+        let config = spec.config.as_ref().expect("an emulated cable has a configuration");
+        (link, spec, config)
+    })
+}
+
+/// The seed of a link's chance: it hangs on the trial's seed and the link's name alone.
+fn link_seed(trial: Seed, link: &str) -> Seed {
+    trial.derive("link").derive(link)
+}

@@ -1,0 +1,157 @@
+//! What was typed. What it means is decided in the module of each command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use suiro_units::{Duration, Seed};
+
+/// A laboratory for media transport: streams real video over real protocols through an emulated
+/// link, measures every layer, and reports what happened and why.
+#[derive(Debug, Parser)]
+#[command(name = "suiro", version, max_term_width = 100, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a scenario and write a report.
+    Run(RunArgs),
+    /// Make the summary, the tables and the page of a results folder anew.
+    Report(ReportArgs),
+    /// Print the published claims beside what was measured.
+    Findings(FindingsArgs),
+    /// List the built-in scenarios.
+    List,
+    /// Print a scenario's text.
+    Show(ShowArgs),
+    /// Check a scenario without running it.
+    Check(CheckArgs),
+    /// Print the JSON Schema of scenarios.
+    Schema,
+    /// Tell what this host can and cannot do, and what mends it.
+    Doctor(DoctorArgs),
+    /// Run any command behind an emulated link.
+    Link(crate::link::LinkArgs),
+    /// Serve a package of media over HTTP, as DASH and HLS.
+    Serve(crate::endpoint::ServeArgs),
+    /// Play a DASH or HLS stream without a screen, and record how it went.
+    Play(crate::endpoint::PlayArgs),
+    /// TCP congestion control.
+    Tcp(TcpArgs),
+    /// One endpoint of a trial; `lab` starts it.
+    #[command(hide = true)]
+    Endpoint {
+        /// The job: a JSON file.
+        job: PathBuf,
+    },
+    /// One trial, in namespaces of its own; `run` starts it.
+    #[command(hide = true)]
+    Trial {
+        /// What to run: the trial's `order.json`.
+        order: PathBuf,
+    },
+    /// The inner half of `link`, in namespaces of its own.
+    #[command(hide = true)]
+    LinkInside {
+        /// What to run, as JSON.
+        order: String,
+    },
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A built-in scenario's name (see `suiro list`) or a TOML file.
+    pub scenario: String,
+    /// Results folder [default: results/NAME-DATE-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The scenario's short form: fewer seconds, fewer cells.
+    #[arg(long)]
+    pub quick: bool,
+    /// Keep only the cells whose axis KEY has the value VALUE.
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Change a parameter or any key of the scenario; may be repeated.
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+    /// How long each trial measures, such as "40 s".
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Duration>,
+    /// Repetitions of each cell.
+    #[arg(long, value_name = "N")]
+    pub repeat: Option<u32>,
+    /// Trials side by side [default: the scenario's].
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<u32>,
+    /// Where chance starts from.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<Seed>,
+    /// Go on with a run that was cut off: only what is missing in --out.
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The results folder.
+    pub dir: PathBuf,
+}
+
+/// Arguments of `findings`.
+#[derive(Debug, Args)]
+pub struct FindingsArgs {
+    /// The results folder.
+    pub dir: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// A built-in scenario's name or a TOML file.
+    pub scenario: String,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// A TOML file, or a built-in scenario's name.
+    pub scenario: String,
+    /// Change a parameter or any key of the scenario; may be repeated.
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+    /// Keep only the cells whose axis KEY has the value VALUE.
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
+    pub only: Vec<String>,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tcp`.
+#[derive(Debug, Args)]
+pub struct TcpArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: TcpCommand,
+}
+
+/// The commands of `tcp`.
+#[derive(Debug, Subcommand)]
+pub enum TcpCommand {
+    /// List the congestion controls of this kernel and who may use them.
+    List,
+}

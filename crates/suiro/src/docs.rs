@@ -1,0 +1,83 @@
+//! The reference in `docs/`, generated from the code that it describes. The tests fail when it is
+//! stale; `SUIRO_REGENERATE=1 cargo test -p suiro docs` writes it anew.
+
+use std::fmt::Write;
+
+use clap::CommandFactory;
+use suiro_record::Row;
+use suiro_record::table::{Column, Kind};
+use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
+
+/// Every column of every table.
+fn records() -> String {
+    let mut text = String::from(
+        "# Records\n\nThe tables of a trial's folder: Parquet, one row group per 65,536 rows, \
+         Snappy. Generated from `crates/record/src/tables.rs`.\n\nAn integer is a 64-bit signed \
+         one, a real a double. `t_ns` counts nanoseconds from the trial's start on the monotonic \
+         clock that all hosts of the lab share. A table that several processes write is several \
+         files, `TABLE.NAME.parquet`.\n",
+    );
+    table::<LinkRow>(&mut text);
+    table::<TcpRow>(&mut text);
+    table::<RequestRow>(&mut text);
+    table::<PlayerRow>(&mut text);
+    text
+}
+
+fn table<R: Row>(text: &mut String) {
+    let doc = R::DOC.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut put = |line: String| writeln!(text, "{line}").expect("a string takes all");
+    put(format!("\n## `{}`\n\n{doc}\n\n| column | type | meaning |\n|---|---|---|", R::TABLE));
+    for Column { name, kind, nullable, doc } in R::COLUMNS {
+        let kind = match kind {
+            Kind::Integer => "integer",
+            Kind::Real => "real",
+            Kind::Boolean => "boolean",
+            Kind::Text => "text",
+        };
+        let null = if *nullable { " or null" } else { "" };
+        put(format!("| `{name}` | {kind}{null} | {} |", doc.trim().replace('|', "\\|")));
+    }
+}
+
+/// The command line, as `--help` prints it.
+fn commands() -> String {
+    let mut text = String::from(
+        "# Command line\n\nGenerated from `crates/suiro/src/cli.rs`. Exit codes: 0 done; 1 a trial \
+         failed or is not valid, or a check does not hold; 2 the command line or the scenario is \
+         wrong.\n",
+    );
+    let mut root = crate::cli::Cli::command().term_width(100);
+    root.build();
+    let help = root.render_long_help();
+    write!(text, "\n## `suiro`\n\n```text\n{help}```\n").expect("a string takes all");
+    for command in root.get_subcommands_mut().filter(|c| !c.is_hide_set() && c.get_name() != "help")
+    {
+        let name = command.get_name().to_owned();
+        let help = command.render_long_help();
+        write!(text, "\n## `suiro {name}`\n\n```text\n{help}```\n").expect("a string takes all");
+    }
+    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+fn check(file: &str, fresh: &str) {
+    let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("SUIRO_REGENERATE").is_some() {
+        std::fs::write(&path, fresh).expect("docs/ can be written");
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == fresh,
+        "docs/{file} is stale: run SUIRO_REGENERATE=1 cargo test -p suiro docs"
+    );
+}
+
+#[test]
+fn records_are_documented() {
+    check("records.md", &records());
+}
+
+#[test]
+fn commands_are_documented() {
+    check("commands.md", &commands());
+}

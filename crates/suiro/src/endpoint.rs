@@ -1,0 +1,213 @@
+//! Endpoints: as `lab` starts them (`suiro endpoint`), and by hand (`suiro serve`, `suiro play`).
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use suiro_abr::Algorithm;
+use suiro_http::origin::{self, OriginJob};
+use suiro_http::player::{self, PlayerJob, Summary};
+use suiro_http::{Clock, Url};
+use suiro_media::{MediaSpec, Package};
+use suiro_scenario::{EndpointSpec, Job, Mode, Protocol};
+use suiro_units::{Duration, Time};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{Outcome, Usage, media};
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// What to serve: `bbb`, `synthetic`, a video file, or a folder that holds a prepared package.
+    #[arg(default_value = "bbb")]
+    media: String,
+    /// TCP port to listen at.
+    #[arg(long, value_name = "N", default_value_t = 8080, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// Segments appear as time passes; otherwise all are there from the start.
+    #[arg(long)]
+    live: bool,
+    /// Live: how much of the past can be fetched.
+    #[arg(long, value_name = "TIME", default_value = "30 s")]
+    window: Duration,
+    /// On demand: how long the stream is; the source is repeated.
+    #[arg(long, value_name = "TIME", default_value = "10 min")]
+    duration: Duration,
+    /// TCP congestion control of the connections [default: the kernel's].
+    #[arg(long, value_name = "NAME")]
+    tcp: Option<String>,
+}
+
+/// Arguments of `play`.
+#[derive(Debug, Args)]
+pub struct PlayArgs {
+    /// The manifest: http://HOST[:PORT]/PATH of an MPD (.mpd) or a playlist (.m3u8).
+    url: String,
+    /// How rungs are chosen: throughput, bola or dynamic.
+    #[arg(long, value_name = "NAME", default_value = "dynamic", value_parser = algorithm)]
+    abr: Algorithm,
+    /// Most media to hold ahead of the playhead.
+    #[arg(long, value_name = "TIME", default_value = "12 s")]
+    buffer: Duration,
+    /// Live: how far behind the live edge to play [default: as the manifest says].
+    #[arg(long, value_name = "TIME")]
+    target_latency: Option<Duration>,
+    /// Stop after this long [default: at the end, or on Ctrl-C].
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Duration>,
+    /// Save what was played as files in DIR.
+    #[arg(long)]
+    save: bool,
+    /// Folder for the records.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+}
+
+fn algorithm(name: &str) -> Result<Algorithm, String> {
+    let value = serde_json::Value::String(name.to_owned());
+    serde_json::from_value(value).map_err(|e| e.to_string())
+}
+
+/// `suiro endpoint JOB.json`.
+pub fn run_job(file: &Path) -> Result<Outcome> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("reading the job {}", file.display()))?;
+    let job: Job = serde_json::from_str(&text)
+        .with_context(|| format!("{}: not a job of this version", file.display()))?;
+    let clock = Clock::new(job.epoch_monotonic_ns, job.epoch_realtime_ns);
+    block_on(async {
+        match &job.endpoint.spec {
+            EndpointSpec::Origin(_) => {
+                let work = OriginJob::from_job(&job).context("an origin's job names its media")?;
+                origin::run(&work, clock, |_| ready(), stopped(None)?).await?;
+            }
+            EndpointSpec::Player(_) => {
+                let work = PlayerJob::from_job(&job).context("a player's job names its origin")?;
+                let summary = player::run(&work, clock, ready, stopped(None)?).await?;
+                eprintln!("{summary:?}");
+            }
+            EndpointSpec::Command(_) => bail!("a command is no endpoint of ours"),
+        }
+        Ok(Outcome::Done)
+    })
+}
+
+/// `suiro serve MEDIA`.
+pub fn serve(args: &ServeArgs) -> Result<Outcome> {
+    let folder = package(&args.media)?;
+    let job = OriginJob {
+        package: folder,
+        mode: if args.live { Mode::Live } else { Mode::Vod },
+        listen: suiro_http::net::any_address(args.port),
+        congestion: args.tcp.clone(),
+        window: args.window,
+        length: args.duration,
+    };
+    let port = args.port;
+    let tell = move |_| {
+        eprintln!("DASH  http://localhost:{port}{}", origin::MPD_PATH);
+        eprintln!("HLS   http://localhost:{port}{}", origin::MULTIVARIANT_PATH);
+        eprintln!("Ctrl-C ends it");
+    };
+    block_on(async {
+        origin::run(&job, Clock::from_now(), tell, stopped(None)?).await?;
+        Ok(Outcome::Done)
+    })
+}
+
+/// `suiro play URL`.
+pub fn play(args: &PlayArgs) -> Result<Outcome> {
+    let url = Url::parse(&args.url).map_err(|e| Usage(format!("{}: {e}", args.url)))?;
+    let protocol = match () {
+        () if args.url.contains(".mpd") => Protocol::Dash,
+        () if args.url.contains(".m3u8") => Protocol::Hls,
+        () => bail!(Usage(format!("{}: neither an MPD (.mpd) nor a playlist (.m3u8)", args.url))),
+    };
+    std::fs::create_dir_all(&args.out)
+        .with_context(|| format!("making {}", args.out.display()))?;
+    let job = PlayerJob {
+        name: "player".to_owned(),
+        url,
+        protocol,
+        algorithm: args.abr,
+        buffer: args.buffer,
+        target_latency: args.target_latency,
+        save: args.save,
+        dir: args.out.clone(),
+        start: Time::ZERO,
+        leave_at_end: true,
+    };
+    let summary = block_on(async {
+        let stop = stopped(args.duration)?;
+        Ok(player::run(&job, Clock::from_now(), || (), stop).await?)
+    })?;
+    tell(&summary)?;
+    Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
+}
+
+fn tell(summary: &Summary) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if let Some(totals) = &summary.totals {
+        writeln!(
+            out,
+            "played {:.1} s; start-up {:.2} s; {} stalls, {:.2} s",
+            totals.playing.as_secs_f64(),
+            totals.starting.as_secs_f64(),
+            totals.stalls,
+            totals.stalled.as_secs_f64()
+        )?;
+    }
+    writeln!(out, "{} requests, {} bytes", summary.requests, summary.body_bytes)?;
+    for file in &summary.saved {
+        writeln!(out, "saved {}", file.display())?;
+    }
+    if let Some(failure) = &summary.failure {
+        writeln!(out, "broke off: {failure}")?;
+    }
+    Ok(())
+}
+
+/// The package in that folder, or one made from that source.
+fn package(media: &str) -> Result<PathBuf> {
+    let folder = Path::new(media);
+    if folder.join("package.json").exists() {
+        Package::load(folder)?;
+        return Ok(folder.to_owned());
+    }
+    let spec = MediaSpec::new(media.into());
+    media::prepare(media, &spec, &mut BTreeMap::new())
+}
+
+/// One thread: an endpoint shares the machine with the link that measures it.
+fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("starting the runtime")?.block_on(work)
+}
+
+/// Ready when SIGTERM or SIGINT comes, or the time is up.
+fn stopped(after: Option<Duration>) -> Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("handling SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("handling SIGINT")?;
+    Ok(async move {
+        let time_is_up = async {
+            match after {
+                Some(time) => tokio::time::sleep(time.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = time_is_up => {}
+        }
+    })
+}
+
+/// Tells the lab that this endpoint serves or plays.
+fn ready() {
+    let line = serde_json::json!({ "ready": true, "versions": {} });
+    // Without a reader nobody waits.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}

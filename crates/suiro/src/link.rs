@@ -1,0 +1,357 @@
+//! `suiro link`: any command behind an emulated link, on two hosts of its own.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::io::Write as _;
+use std::os::fd::AsFd;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use suiro_hosts::{Network, Sandbox};
+use suiro_lab::clock::Epoch;
+use suiro_lab::process::{Event, Process, describe};
+use suiro_lab::{listening, trial, wires};
+use suiro_link::{LinkConfig, LinkSpec};
+use suiro_record::{LinkTotals, SelfCheck};
+use suiro_scenario::{Link, Topology};
+use suiro_units::{Duration, Seed, Time};
+
+use crate::{Outcome, Usage, interrupt};
+
+/// How long the command waits for the server's program to open its first socket.
+const SERVER_WITHIN: Duration = Duration::from_secs(5);
+/// How often the server's sockets are looked at.
+const SERVER_POLL: std::time::Duration = std::time::Duration::from_millis(10);
+/// How long the server's program may take to stop after SIGTERM.
+const SERVER_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Arguments of `link`.
+#[derive(Debug, Args)]
+pub struct LinkArgs {
+    /// Rate towards `client`, such as "2 Mbit/s", of IP packets [default: no limit].
+    #[arg(long, value_name = "RATE")]
+    down: Option<String>,
+    /// Rate towards `server` [default: no limit].
+    #[arg(long, value_name = "RATE")]
+    up: Option<String>,
+    /// One-way delay of each direction, such as "20 ms" [default: none].
+    #[arg(long, value_name = "TIME")]
+    delay: Option<String>,
+    /// Share of packets lost at random in each direction, such as 0.01 or "1 %" [default: none].
+    #[arg(long, value_name = "RATIO")]
+    loss: Option<String>,
+    /// Queue of each direction: "100 kB", "50 ms" or "64p" (packets).
+    #[arg(long, value_name = "SIZE|TIME|NUMBERp")]
+    queue: Option<String>,
+    /// Queue discipline: droptail, codel, pie or fq-codel [default: droptail].
+    #[arg(long, value_name = "NAME")]
+    aqm: Option<String>,
+    /// Rate towards `client` by a trace: Mahimahi's format, or CSV of time and rate.
+    #[arg(long, value_name = "FILE", conflicts_with = "down")]
+    trace_down: Option<PathBuf>,
+    /// A link by name, which the other options change; see `suiro schema`.
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// A link as a TOML file: what stands below [links.NAME] in a scenario.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["down", "up", "delay", "loss", "queue", "aqm", "trace_down", "preset"])]
+    scenario_link: Option<PathBuf>,
+    /// Largest IP packet in bytes, 1280 to 9000.
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u16).range(1280..=9000))]
+    mtu: u16,
+    /// Where chance starts from.
+    #[arg(long, value_name = "N", default_value_t = Seed(1))]
+    seed: Seed,
+    /// Folder for the record of every packet, link.parquet.
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// Do not measure the link before the command starts.
+    #[arg(long)]
+    no_check: bool,
+    /// Print the summary as JSON, on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Command for the shell of host `server`, started before COMMAND.
+    #[arg(long, value_name = "COMMAND")]
+    server: Option<String>,
+    /// Command to run on host `client`, where `server` is a name.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    config: LinkConfig,
+    mtu: u16,
+    seed: Seed,
+    record: Option<PathBuf>,
+    check: bool,
+    json: bool,
+    server: Option<String>,
+    command: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct LinkSummary<'a> {
+    exit_code: Option<i32>,
+    duration_s: f64,
+    valid: bool,
+    invalid_because: Option<String>,
+    links: &'a [LinkTotals],
+    self_checks: &'a [SelfCheck],
+}
+
+/// `suiro link … -- COMMAND`.
+pub fn run(args: &LinkArgs) -> Result<Outcome> {
+    let order = Order {
+        config: config(args)?,
+        mtu: args.mtu,
+        seed: args.seed,
+        record: args.record.clone(),
+        check: !args.no_check,
+        json: args.json,
+        server: args.server.clone(),
+        command: args.command.clone(),
+    };
+    if let Some(dir) = &order.record {
+        std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    }
+    let text = serde_json::to_string(&order).context("an order is JSON")?;
+    let (sender, events) = channel();
+    interrupt::forward_to(sender.clone())?;
+    let mut worker = Sandbox::new(["link-inside".to_owned(), text]).spawn()?;
+    let pidfd = worker.pidfd().try_clone_to_owned()?;
+    let waiter = std::thread::spawn(move || {
+        let status = worker.wait();
+        // The receiver lives until this event.
+        let _ = sender.send(Event::Line { process: 0, text: String::new() });
+        status
+    });
+    while let Ok(Event::Interrupted) = events.recv() {
+        // ESRCH: it has ended.
+        let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::TERM);
+    }
+    let status = waiter.join().expect("the waiter does not panic").context("waiting for the link")?;
+    Ok(code_of(status))
+}
+
+fn code_of(status: ExitStatus) -> Outcome {
+    match status.code() {
+        Some(0) => Outcome::Done,
+        Some(code) => Outcome::Code(u8::try_from(code).unwrap_or(1)),
+        None => Outcome::Failed,
+    }
+}
+
+/// The link that the options describe, through the same words as a scenario.
+fn config(args: &LinkArgs) -> Result<LinkConfig> {
+    let (text, origin) = match &args.scenario_link {
+        Some(file) => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|e| Usage(format!("{}: {e}", file.display())))?;
+            (text, file.display().to_string())
+        }
+        None => (options_as_toml(args), "the options".to_owned()),
+    };
+    let spec: LinkSpec = toml::from_str(&text).map_err(|e| match &args.scenario_link {
+        Some(_) => Usage(format!("{origin}: {e}")),
+        None => Usage(format!("{}: {}", option_at(&text, e.span()), e.message())),
+    })?;
+    let base = args.scenario_link.as_ref().and_then(|file| file.parent());
+    let mut read = |trace: &std::path::Path| {
+        let path = base.map_or_else(|| trace.to_owned(), |base| base.join(trace));
+        std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    spec.resolve(&mut read).map_err(|e| Usage(format!("{origin}: {e}")).into())
+}
+
+fn options_as_toml(args: &LinkArgs) -> String {
+    let mut text = String::new();
+    let mut put = |key: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            writeln!(text, "{key} = {}", toml::Value::String(value.clone()))
+                .expect("a string takes all");
+        }
+    };
+    put("preset", &args.preset);
+    put("delay", &args.delay);
+    put("loss", &args.loss);
+    put("queue.limit", &args.queue);
+    put("queue.discipline", &args.aqm);
+    put("down.rate", &args.down);
+    put("up.rate", &args.up);
+    put("down.trace", &args.trace_down.as_ref().map(|path| path.display().to_string()));
+    text
+}
+
+/// The option whose line of TOML holds the error.
+fn option_at(text: &str, span: Option<std::ops::Range<usize>>) -> &'static str {
+    let line = span.map_or(0, |s| text[..s.start.min(text.len())].matches('\n').count());
+    let key = text.lines().nth(line).and_then(|l| l.split(' ').next()).unwrap_or_default();
+    match key {
+        "preset" => "--preset",
+        "delay" => "--delay",
+        "loss" => "--loss",
+        "queue.limit" => "--queue",
+        "queue.discipline" => "--aqm",
+        "down.rate" => "--down",
+        "up.rate" => "--up",
+        "down.trace" => "--trace-down",
+        _ => "the link's options",
+    }
+}
+
+/// The inner half, as the init of its sandbox.
+pub fn inside(order: &str) -> Result<Outcome> {
+    let order: Order = serde_json::from_str(order).context("not an order of this version")?;
+    let (sender, events) = channel();
+    interrupt::forward_to(sender.clone())?;
+    let link = Link {
+        name: "link".to_owned(),
+        from: "server".to_owned(),
+        to: "client".to_owned(),
+        config: Some(order.config.clone()),
+        mtu: order.mtu,
+    };
+    let topology =
+        Topology { hosts: vec!["server".to_owned(), "client".to_owned()], links: vec![link] };
+    let network = trial::build(&topology)?;
+    let self_checks = if order.check {
+        wires::Wires::check(&network, &topology, order.seed)?
+    } else {
+        Vec::new()
+    };
+    let epoch = Epoch::now();
+    let wires =
+        wires::Wires::start(&network, &topology, order.seed, epoch, order.record.as_deref())?;
+    let play = Play { network: &network, sender: &sender, events: &events };
+    let status = play.both(&order)?;
+    let duration_s = epoch.elapsed().as_secs_f64();
+    let (links, faults) = wires.stop()?;
+    let mut reasons = trial::failed_checks(&self_checks);
+    reasons.extend(faults);
+    let summary = LinkSummary {
+        exit_code: status.and_then(|s| s.code()),
+        duration_s,
+        valid: reasons.is_empty(),
+        invalid_because: (!reasons.is_empty()).then(|| reasons.join("; ")),
+        links: &links,
+        self_checks: &self_checks,
+    };
+    tell(&summary, order.json)?;
+    Ok(match status.map(code_of) {
+        Some(Outcome::Done) if !summary.valid => Outcome::Failed,
+        Some(outcome) => outcome,
+        None => Outcome::Failed,
+    })
+}
+
+/// Numbers of the two processes.
+const SERVER: usize = 0;
+const CLIENT: usize = 1;
+
+/// The two programs at the ends of the link.
+struct Play<'a> {
+    network: &'a Network,
+    sender: &'a Sender<Event>,
+    events: &'a Receiver<Event>,
+}
+
+impl Play<'_> {
+    /// Runs both; how the client's program ended, `None` if it was interrupted.
+    fn both(&self, order: &Order) -> Result<Option<ExitStatus>> {
+        let server = match &order.server {
+            Some(line) => Some(self.start_server(line)?),
+            None => None,
+        };
+        let mut command = Command::new(&order.command[0]);
+        command.args(&order.command[1..]);
+        self.host("client")?.command(&mut command);
+        let client = Process::start_attached(command, CLIENT, self.sender)
+            .with_context(|| format!("starting `{}`", order.command[0]))?;
+        let mut server_runs = server.is_some();
+        let mut interrupted = false;
+        let status = loop {
+            match self.events.recv().context("a sender is held")? {
+                Event::Exited { process: CLIENT, status } => break status,
+                Event::Exited { .. } => server_runs = false,
+                Event::Interrupted => {
+                    interrupted = true;
+                    client.signal(Signal::INT);
+                }
+                Event::Line { .. } => {}
+            }
+        };
+        if let Some(server) = server.filter(|_| server_runs) {
+            self.stop(&server);
+        }
+        Ok((!interrupted).then_some(status))
+    }
+
+    fn host(&self, name: &str) -> Result<&suiro_hosts::Host> {
+        self.network.host(name).context("the link joins `server` and `client`")
+    }
+
+    /// Starts the server's program and waits until something listens in its host.
+    fn start_server(&self, line: &str) -> Result<Process> {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).stdin(Stdio::null());
+        // Standard output belongs to the client's program and to the summary.
+        command.stdout(std::io::stderr().as_fd().try_clone_to_owned()?);
+        self.host("server")?.command(&mut command);
+        let process = Process::start_attached(command, SERVER, self.sender)
+            .context("starting the shell of host server")?;
+        let started = Epoch::now();
+        while !listening::at_all(process.pid()) {
+            match self.events.recv_timeout(SERVER_POLL) {
+                Ok(Event::Exited { status, .. }) => {
+                    bail!("the server's command ended before the client's began: {}", describe(status))
+                }
+                Ok(Event::Interrupted) => bail!("interrupted"),
+                Ok(Event::Line { .. }) | Err(_) => {}
+            }
+            if started.elapsed() > Time::ZERO + SERVER_WITHIN {
+                eprintln!("suiro: nothing listens on host server after {SERVER_WITHIN}; going on");
+                break;
+            }
+        }
+        Ok(process)
+    }
+
+    /// Asks the server's program to stop, and after a while does not ask.
+    fn stop(&self, server: &Process) {
+        server.signal(Signal::TERM);
+        while let Ok(event) = self.events.recv_timeout(SERVER_GRACE) {
+            if matches!(event, Event::Exited { process: SERVER, .. }) {
+                return;
+            }
+        }
+        server.signal(Signal::KILL);
+    }
+}
+
+/// The summary: JSON on standard output, or a line a direction on standard error.
+fn tell(summary: &LinkSummary<'_>, json: bool) -> Result<()> {
+    if json {
+        let mut out = std::io::stdout().lock();
+        serde_json::to_writer_pretty(&mut out, summary)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    for link in summary.links {
+        let dropped: u64 = link.dropped.values().sum();
+        let lateness = link.lateness.p99_us.map_or("—".to_owned(), |us| format!("{us:.0} µs"));
+        eprintln!(
+            "suiro link {}: {} packets in, {} delivered, {dropped} dropped on purpose, {} \
+             unaccounted; lateness p99 {lateness}",
+            link.direction, link.offered, link.delivered, link.unaccounted
+        );
+    }
+    if let Some(because) = &summary.invalid_because {
+        eprintln!("suiro link: NOT VALID: {because}");
+    }
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! Preparing media, with its progress on show.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use suiro_media::{Ffmpeg, MediaSpec, cache};
+
+use crate::progress::Work;
+
+/// The folder of the package made to `spec`, from the cache or made now. `name` is what the bar calls it; the
+/// version of ffmpeg goes into `versions`.
+pub fn prepare(
+    name: &str,
+    spec: &MediaSpec,
+    versions: &mut BTreeMap<String, String>,
+) -> Result<PathBuf> {
+    let doing = || format!("preparing media `{name}`");
+    let ffmpeg = Ffmpeg::locate().with_context(doing)?;
+    versions.insert("ffmpeg".to_owned(), ffmpeg.version().to_owned());
+    let mut work = Work::new(&format!("media {name}"));
+    let package = suiro_media::prepare_with(&ffmpeg, spec, &cache::folder(), &mut |fraction, what| {
+        work.update(fraction, what);
+    });
+    work.finish();
+    Ok(package.with_context(doing)?.folder)
+}

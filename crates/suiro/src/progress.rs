@@ -1,0 +1,169 @@
+//! What is running and how long it will take: bars on a terminal, plain lines elsewhere.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use suiro_lab::runner::{Observer, Phase};
+use suiro_record::{PlannedTrial, Trial};
+
+/// How often a plain log repeats the progress of one piece of long work: every so many percent.
+const PLAIN_STEP_PERCENT: u64 = 20;
+
+/// A bar of some long work that knows its fraction done.
+pub struct Work {
+    bar: ProgressBar,
+    name: String,
+    plain: bool,
+    told_percent: u64,
+    told_text: String,
+}
+
+impl Work {
+    /// Begins to show the work called `name`.
+    pub fn new(name: &str) -> Self {
+        let plain = !std::io::stderr().is_terminal();
+        let bar = ProgressBar::new(1000);
+        bar.set_draw_target(if plain {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        });
+        bar.set_style(style("{prefix} {bar:30} {percent:>3} % {msg} (about {eta} left)"));
+        bar.set_prefix(name.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar, name: name.to_owned(), plain, told_percent: 0, told_text: String::new() }
+    }
+
+    /// Shows that `fraction` of the work is done and what is being done now.
+    pub fn update(&mut self, fraction: f64, text: &str) {
+        let done = (fraction.clamp(0.0, 1.0) * 1000.0) as u64;
+        self.bar.set_position(done);
+        self.bar.set_message(text.to_owned());
+        let percent = done / 10;
+        if self.plain
+            && (text != self.told_text || percent >= self.told_percent + PLAIN_STEP_PERCENT)
+        {
+            eprintln!("{}: {percent} % {text}", self.name);
+            self.told_percent = percent;
+            text.clone_into(&mut self.told_text);
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The progress of a run's trials.
+pub struct Trials {
+    bars: MultiProgress,
+    total: ProgressBar,
+    each: BTreeMap<String, ProgressBar>,
+    plain: bool,
+    finished: usize,
+    planned: usize,
+}
+
+impl Trials {
+    /// Begins to show `planned` trials, of which `jobs` run at once, `seconds` each.
+    pub fn new(planned: usize, jobs: usize, seconds: f64) -> Self {
+        let plain = !std::io::stderr().is_terminal();
+        let bars = MultiProgress::with_draw_target(if plain {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        });
+        let total = bars.add(ProgressBar::new(planned as u64));
+        total.set_style(style("{bar:30} {pos} of {len} trials (about {eta} left)"));
+        total.enable_steady_tick(Duration::from_millis(200));
+        if plain {
+            let rounds = planned.div_ceil(jobs.max(1));
+            let about = rounds as f64 * seconds;
+            eprintln!("running {planned} trials, {jobs} at a time: about {about:.0} s");
+        }
+        Self { bars, total, each: BTreeMap::new(), plain, finished: 0, planned }
+    }
+
+    /// Takes the bars away.
+    pub fn finish(self) {
+        self.total.finish_and_clear();
+    }
+
+    fn bar(&mut self, trial: &PlannedTrial) -> &ProgressBar {
+        let bars = &self.bars;
+        self.each.entry(trial.folder.clone()).or_insert_with(|| {
+            let bar = bars.add(ProgressBar::new_spinner());
+            bar.set_style(style("  {prefix} {msg}"));
+            bar.set_prefix(label(trial));
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        })
+    }
+}
+
+impl Observer for Trials {
+    fn phase(&mut self, trial: &PlannedTrial, phase: &Phase) {
+        if self.plain {
+            if let Phase::Running { duration_s } = phase {
+                eprintln!("{}: measuring for {duration_s:.0} s", label(trial));
+            }
+            return;
+        }
+        let bar = self.bar(trial);
+        match phase {
+            Phase::Building => bar.set_message("making hosts and links"),
+            Phase::Checking => bar.set_message("checking the links"),
+            Phase::Starting => bar.set_message("starting endpoints"),
+            Phase::Running { duration_s } => {
+                bar.set_length(1);
+                bar.reset_elapsed();
+                bar.set_style(style("  {prefix} measuring {elapsed} of {msg}"));
+                bar.set_message(format!("{duration_s:.0}s"));
+            }
+            Phase::Finishing => {
+                bar.set_style(style("  {prefix} {msg}"));
+                bar.set_message("closing records");
+            }
+        }
+    }
+
+    fn finished(&mut self, trial: &PlannedTrial, outcome: &Trial) {
+        self.finished += 1;
+        self.total.inc(1);
+        if let Some(bar) = self.each.remove(&trial.folder) {
+            bar.finish_and_clear();
+        }
+        let verdict = match &outcome.invalid_because {
+            None => "done".to_owned(),
+            Some(reason) => format!("INVALID: {reason}"),
+        };
+        let line = format!("[{}/{}] {}: {verdict}", self.finished, self.planned, label(trial));
+        if self.plain {
+            eprintln!("{line}");
+        } else if outcome.invalid_because.is_some() {
+            // A terminal that went away loses this line; the report has it.
+            let _ = self.bars.println(line);
+        }
+    }
+}
+
+/// `tcp=reno #1`.
+fn label(trial: &PlannedTrial) -> String {
+    let cell: Vec<String> = trial
+        .cell
+        .iter()
+        .map(|(axis, value)| match value.as_str() {
+            Some(text) => format!("{axis}={text}"),
+            None => format!("{axis}={value}"),
+        })
+        .collect();
+    let cell = if cell.is_empty() { "trial".to_owned() } else { cell.join(" ") };
+    format!("{cell} #{}", trial.repetition)
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the template is ours and tested")
+}

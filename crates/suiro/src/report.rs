@@ -1,0 +1,70 @@
+//! `suiro report`, `suiro findings`, and the end of `suiro run`.
+
+use std::io::{IsTerminal, Write};
+
+use anyhow::{Context, Result};
+use suiro_record::{Finding, Folder};
+
+use crate::Outcome;
+use crate::cli::{FindingsArgs, ReportArgs};
+
+/// Width of the table where nothing tells the terminal's.
+const WIDTH: usize = 100;
+
+/// `suiro report DIR`.
+pub fn report(args: &ReportArgs) -> Result<Outcome> {
+    make(&Folder::new(&args.dir))
+}
+
+/// Writes summary and page, prints the table. Fails if a trial is not valid.
+pub fn make(folder: &Folder) -> Result<Outcome> {
+    let built = suiro_report::build(folder)
+        .with_context(|| format!("reporting on {}", folder.root().display()))?;
+    let mut out = std::io::stdout().lock();
+    let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let width = terminal_width().unwrap_or(WIDTH);
+    write!(out, "{}", suiro_report::terminal_table(&built.summary, &built.report, width, colour))?;
+    let all_valid = built.summary.trials.iter().all(|trial| trial.valid);
+    Ok(if all_valid { Outcome::Done } else { Outcome::Failed })
+}
+
+/// `suiro findings DIR`. Fails if a finding does not hold.
+pub fn findings(args: &FindingsArgs) -> Result<Outcome> {
+    let folder = Folder::new(&args.dir);
+    let found = folder.findings().context("reading the findings; suiro report makes them")?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &found)?;
+        writeln!(out)?;
+    } else if found.findings.is_empty() {
+        writeln!(out, "this scenario repeats no study: there are no published findings to judge")?;
+    } else {
+        for finding in &found.findings {
+            writeln!(out, "{}", describe(finding))?;
+        }
+    }
+    let failed = found.findings.iter().any(|finding| finding.holds == Some(false));
+    Ok(if failed { Outcome::Failed } else { Outcome::Done })
+}
+
+fn describe(finding: &Finding) -> String {
+    let verdict = match finding.holds {
+        Some(true) => "holds",
+        Some(false) => "DOES NOT HOLD",
+        None => "cannot be judged",
+    };
+    let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "—".to_owned());
+    format!(
+        "{} {}\n  published: {}\n  measured:  {}\n  {verdict}: {}",
+        finding.id,
+        finding.claim,
+        said(&finding.published),
+        said(&finding.measured),
+        finding.because
+    )
+}
+
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
+}

@@ -1,0 +1,182 @@
+//! `suiro run`: plan, prepare media, run the trials, report.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+
+use anyhow::{Context, Result, bail};
+use suiro_hosts::{Privilege, Sandbox};
+use suiro_lab::runner::{self, Order};
+use suiro_lab::{clock, machine, trial as lab_trial};
+use suiro_media::MediaSpec;
+use suiro_record::{Folder, Manifest};
+use suiro_scenario::{Overrides, Plan, Scenario};
+
+use crate::cli::RunArgs;
+use crate::progress::Trials;
+use crate::{Outcome, Usage, interrupt, media, report};
+
+/// `suiro run NAME|FILE`.
+pub fn run(args: &RunArgs) -> Result<Outcome> {
+    let plan = Scenario::load(&args.scenario)?.plan(&overrides(args))?;
+    let now = clock::realtime_ns();
+    let out = args.out.clone().unwrap_or_else(|| {
+        PathBuf::from("results").join(format!("{}-{}", plan.name, clock::compact(now)))
+    });
+    let folder = open_folder(&out, args, &plan)?;
+    suiro_hosts::sandbox::probe(Privilege::of_this_process()).context("this host cannot make namespaces; see suiro doctor")?;
+    let mut manifest = manifest(&plan, now);
+    folder.write_manifest(&manifest)?;
+
+    let packages = prepare_media(&plan, &mut manifest)?;
+    folder.write_manifest(&manifest)?;
+    let orders = orders(&plan, &folder, &packages, args.resume)?;
+    if !orders.is_empty() {
+        run_trials(&plan, args, &folder, orders)?;
+    }
+    for planned in &manifest.plan {
+        if let Some(trial) = folder.outcome(planned)? {
+            manifest.versions.extend(trial.versions);
+            manifest.self_checks.insert(planned.folder.clone(), trial.self_checks);
+        }
+    }
+    folder.write_manifest(&manifest)?;
+    report::make(&folder)
+}
+
+/// One trial, as the init of its sandbox.
+pub fn trial(file: &Path) -> Result<Outcome> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("reading the order {}", file.display()))?;
+    let order: Order = serde_json::from_str(&text)
+        .with_context(|| format!("{}: not an order of this version", file.display()))?;
+    let (sender, events) = channel();
+    interrupt::forward_to(sender.clone())?;
+    let tell = &mut |phase: &runner::Phase| {
+        // The runner may be gone; then so are we.
+        if let Ok(line) = serde_json::to_string(phase) {
+            use std::io::Write;
+            let _ = writeln!(std::io::stdout(), "{line}");
+        }
+    };
+    lab_trial::run(&order, (&sender, &events), tell)?;
+    Ok(Outcome::Done)
+}
+
+fn overrides(args: &RunArgs) -> Overrides {
+    Overrides {
+        set: args.set.clone(),
+        only: args.only.clone(),
+        duration: args.duration,
+        repetitions: args.repeat,
+        seed: args.seed,
+        quick: args.quick,
+    }
+}
+
+/// The results folder: empty or new, or with `--resume` one of the same plan.
+fn open_folder(out: &Path, args: &RunArgs, plan: &Plan) -> Result<Folder> {
+    let folder = Folder::new(out);
+    if !out.join("manifest.json").exists() {
+        if out.is_dir() && std::fs::read_dir(out)?.next().is_some() {
+            bail!(Usage(format!(
+                "{} is not empty and no results folder\nhint: name another with --out",
+                out.display()
+            )));
+        }
+        std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+        // A trial's process has other folders mounted, but the same paths.
+        return Ok(Folder::new(out.canonicalize()?));
+    }
+    if !args.resume {
+        bail!(Usage(format!(
+            "{} already holds results\nhint: --resume goes on with them, --out names another folder",
+            out.display()
+        )));
+    }
+    if folder.manifest()?.text != plan.text {
+        bail!(Usage(format!(
+            "{} holds results of another scenario or with other settings\n\
+             hint: repeat the command that made them, with --resume; it is in manifest.json",
+            out.display()
+        )));
+    }
+    Ok(Folder::new(out.canonicalize()?))
+}
+
+fn manifest(plan: &Plan, now: u64) -> Manifest {
+    Manifest {
+        suiro: env!("CARGO_PKG_VERSION").to_owned(),
+        scenario: plan.name.clone(),
+        title: plan.title.clone(),
+        study: plan.study.clone(),
+        text: plan.text.clone(),
+        command: std::env::args().collect(),
+        started: clock::rfc3339(now),
+        seed: plan.seed,
+        axes: plan.axes.clone(),
+        plan: plan.trials.iter().map(|trial| trial.planned.clone()).collect(),
+        machine: machine::describe(),
+        versions: BTreeMap::new(),
+        self_checks: BTreeMap::new(),
+    }
+}
+
+/// Every trial of the plan, or with `resume` those that have no valid outcome yet.
+fn orders(
+    plan: &Plan,
+    folder: &Folder,
+    packages: &Packages,
+    resume: bool,
+) -> Result<Vec<Order>> {
+    let mut orders = Vec::new();
+    for trial in &plan.trials {
+        let done = resume && folder.outcome(&trial.planned)?.is_some_and(|o| o.valid);
+        if done {
+            continue;
+        }
+        let package = |(name, spec)| (String::clone(name), packages.of(spec));
+        orders.push(Order {
+            trial: trial.planned.clone(),
+            setup: (*trial.setup).clone(),
+            dir: folder.trial(&trial.planned),
+            packages: trial.setup.media.iter().map(package).collect(),
+        });
+    }
+    Ok(orders)
+}
+
+fn run_trials(plan: &Plan, args: &RunArgs, folder: &Folder, orders: Vec<Order>) -> Result<()> {
+    let (sender, events) = runner::events();
+    interrupt::forward_to(sender.clone())?;
+    let jobs = args.jobs.unwrap_or(plan.jobs).max(1) as usize;
+    let seconds =
+        orders.iter().map(|order| order.setup.duration.as_secs_f64()).fold(0.0, f64::max);
+    let mut progress = Trials::new(orders.len(), jobs, seconds);
+    let program = |order: &Path| Sandbox::new(["trial".into(), order.as_os_str().to_owned()]);
+    let ended = runner::run(orders, folder, jobs, &program, (&sender, &events), &mut progress);
+    progress.finish();
+    ended.map(drop)
+}
+
+/// The prepared packages, each media specification once.
+struct Packages(Vec<(MediaSpec, PathBuf)>);
+
+impl Packages {
+    fn of(&self, spec: &MediaSpec) -> PathBuf {
+        let found = self.0.iter().find(|(prepared, _)| prepared == spec);
+        found.expect("every media of the plan was prepared").1.clone()
+    }
+}
+
+fn prepare_media(plan: &Plan, manifest: &mut Manifest) -> Result<Packages> {
+    let mut packages = Packages(Vec::new());
+    for (name, spec) in plan.trials.iter().flat_map(|trial| &trial.setup.media) {
+        if packages.0.iter().any(|(prepared, _)| prepared == spec) {
+            continue;
+        }
+        let path = media::prepare(name, spec, &mut manifest.versions)?;
+        packages.0.push((spec.clone(), path));
+    }
+    Ok(packages)
+}

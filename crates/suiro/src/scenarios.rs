@@ -1,0 +1,74 @@
+//! `suiro list`, `show`, `check`, `schema` and `tcp list`.
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use suiro_scenario::{Overrides, Scenario};
+
+use crate::Outcome;
+use crate::cli::{CheckArgs, ShowArgs};
+
+/// `suiro list`.
+pub fn list() -> Result<Outcome> {
+    let mut out = std::io::stdout().lock();
+    let built_in = suiro_scenario::built_in();
+    let width = built_in.iter().map(|s| s.name.len()).max().unwrap_or(0);
+    for scenario in built_in {
+        writeln!(out, "{:width$}  {}", scenario.name, scenario.title)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// `suiro show NAME`.
+pub fn show(args: &ShowArgs) -> Result<Outcome> {
+    let scenario = Scenario::load(&args.scenario)?;
+    write!(std::io::stdout().lock(), "{}", scenario.text())?;
+    Ok(Outcome::Done)
+}
+
+/// `suiro check FILE`: what it would run, or what is wrong with it.
+pub fn check(args: &CheckArgs) -> Result<Outcome> {
+    let overrides = Overrides {
+        set: args.set.clone(),
+        only: args.only.clone(),
+        ..Overrides::default()
+    };
+    let plan = Scenario::load(&args.scenario)?.plan(&overrides)?;
+    let mut out = std::io::stdout().lock();
+    let cells = plan.trials.iter().filter(|t| t.planned.repetition == 1).count();
+    let seconds: f64 = plan.trials.iter().map(|t| t.setup.duration.as_secs_f64()).sum();
+    writeln!(out, "{}: {}", plan.name, plan.title)?;
+    for axis in &plan.axes {
+        writeln!(out, "  {} = {}", axis.name, axis.labels.join(", "))?;
+    }
+    writeln!(
+        out,
+        "{cells} cells, {} trials, {:.0} s of measuring, {} at a time",
+        plan.trials.len(),
+        seconds,
+        plan.jobs
+    )?;
+    Ok(Outcome::Done)
+}
+
+/// `suiro schema`.
+pub fn schema() -> Result<Outcome> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, &suiro_scenario::schema())?;
+    writeln!(out)?;
+    Ok(Outcome::Done)
+}
+
+/// `suiro tcp list`.
+pub fn tcp_list() -> Result<Outcome> {
+    let controls = suiro_tcp::Controls::read();
+    let mut out = std::io::stdout().lock();
+    let available = controls.available.context("this namespace does not show its algorithms")?;
+    let allowed = controls.allowed.unwrap_or_default();
+    for name in &available {
+        let who = if allowed.contains(name) { "any user" } else { "CAP_NET_ADMIN" };
+        let default = if controls.default.as_ref() == Some(name) { ", default" } else { "" };
+        writeln!(out, "{name:12} {who}{default}")?;
+    }
+    Ok(Outcome::Done)
+}
