@@ -8,12 +8,25 @@
 //! because what a laboratory needs must be exact: boundaries on the frame, loops of equal length to
 //! the sample, parameter sets in every key frame, one elementary stream in both containers.
 
+mod aac;
+pub mod cache;
+mod child;
+mod cut;
+mod encode;
 mod error;
+pub mod ffmpeg;
+mod h264;
 pub mod mp4;
 pub mod package;
+mod prepare;
+mod source;
 pub mod spec;
 pub mod ts;
 
+pub use aac::AudioConfig;
 pub use error::{MediaError, ParseError};
+pub use ffmpeg::Ffmpeg;
+pub use h264::ParameterSets;
 pub use package::{Container, Package};
+pub use prepare::{Progress, prepare, prepare_with};
 pub use spec::{MediaSpec, SpecError};

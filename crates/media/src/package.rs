@@ -341,6 +341,6 @@ impl Track {
 
     fn ticks(&self, span: Duration) -> Option<u64> {
         let product = u128::from(span.as_nanos()) * u128::from(self.timescale);
-        product.is_multiple_of(1_000_000_000).then(|| (product / 1_000_000_000) as u64)
+        product.is_multiple_of(1_000_000_000).then_some((product / 1_000_000_000) as u64)
     }
 }

@@ -123,8 +123,4 @@ impl<'b> Fields<'b> {
         let word = self.u32()?;
         Ok(((word >> 24) as u8, word & 0x00ff_ffff))
     }
-
-    pub fn left(&self) -> usize {
-        self.to - self.at
-    }
 }

@@ -55,7 +55,7 @@ impl MediaSpec {
             faults.add(&["b_frames"], message, format!("0 to {B_FRAMES_MAX}"));
         }
         if let Audio::On(rate) = self.audio {
-            faults.within(&["audio"], rate, &AUDIO_RATE);
+            faults.within(&["audio"], &rate, &AUDIO_RATE);
         }
         faults.0
     }
@@ -82,7 +82,7 @@ impl MediaSpec {
             let hint = format!("1 to {NAME_MAX} characters");
             faults.add(&["ladder", index, "name"], "a name of this length", hint);
         }
-        faults.within(&["ladder", index, "bitrate"], rung.bitrate, &RATE);
+        faults.within(&["ladder", index, "bitrate"], &rung.bitrate, &RATE);
         if let Some(width) = rung.width {
             faults.even(&["ladder", index, "width"], width, &WIDTH);
         }
@@ -91,7 +91,7 @@ impl MediaSpec {
         let key = ["ladder", index, "fps"];
         let key = if rung.fps.is_some() { &key[..] } else { &["fps"] };
         if !FPS.contains(&fps) {
-            faults.within(key, fps, &FPS);
+            faults.within(key, &fps, &FPS);
         } else if !whole_frames(self.gop(), fps) {
             let gop = self.gop();
             let message = format!("{gop} between key frames is no whole number of frames at {fps}");
@@ -101,16 +101,16 @@ impl MediaSpec {
     }
 
     fn check_times(&self, faults: &mut Faults) {
-        faults.within(&["segment"], self.segment, &SEGMENT);
+        faults.within(&["segment"], &self.segment, &SEGMENT);
         faults.whole_ms("segment", self.segment);
         if let Some(gop) = self.gop {
             faults.whole_ms("gop", gop);
-            if gop.is_zero() || self.segment.as_nanos() % gop.as_nanos() != 0 {
+            if gop.is_zero() || !self.segment.as_nanos().is_multiple_of(gop.as_nanos()) {
                 let message = format!("segments of {} cannot begin at key frames", self.segment);
                 faults.add(&["gop"], message, "divide the segment by a whole number");
             }
         }
-        faults.within(&["length"], self.length, &(self.segment..=LENGTH_MAX.max(self.segment)));
+        faults.within(&["length"], &self.length, &(self.segment..=LENGTH_MAX.max(self.segment)));
     }
 }
 
@@ -133,18 +133,18 @@ impl Faults {
     fn within<T: PartialOrd + std::fmt::Display>(
         &mut self,
         key: &[&str],
-        value: T,
+        value: &T,
         range: &RangeInclusive<T>,
     ) {
-        if !range.contains(&value) {
+        if !range.contains(value) {
             let hint = format!("{} to {}", range.start(), range.end());
             self.add(key, format!("{value} is out of bounds"), hint);
         }
     }
 
     fn even(&mut self, key: &[&str], value: u32, range: &RangeInclusive<u32>) {
-        self.within(key, value, range);
-        if value % 2 != 0 {
+        self.within(key, &value, range);
+        if !value.is_multiple_of(2) {
             // 4:2:0 has one colour sample for two pixels each way.
             let hint = format!("{} or {}", value - 1, value.saturating_add(1));
             self.add(key, format!("{value} is odd; 4:2:0 video needs an even number"), hint);
@@ -152,7 +152,7 @@ impl Faults {
     }
 
     fn whole_ms(&mut self, key: &str, value: Duration) {
-        if value.as_nanos() % 1_000_000 != 0 {
+        if !value.as_nanos().is_multiple_of(1_000_000) {
             let message = format!("{value} is no whole number of milliseconds");
             self.add(&[key], message, "round it to a millisecond");
         }

@@ -1,10 +1,12 @@
 //! MPEG-2 transport streams (ISO/IEC 13818-1, ITU-T H.222.0): written exactly, moved in time.
 
+mod mux;
 mod restamp;
 
 use serde::{Deserialize, Serialize};
 use suiro_units::Duration;
 
+pub(crate) use mux::{Muxer, Timed};
 pub use restamp::restamp;
 
 /// Bytes of a packet.
@@ -12,6 +14,9 @@ pub(crate) const PACKET: usize = 188;
 
 /// Ticks per second of time stamps.
 pub const TIMESCALE: u32 = 90_000;
+
+/// Time stamp of a loop's start. Not 0: frames that are reordered, and the clock, come before.
+pub const START: u64 = 10 * TIMESCALE as u64;
 
 /// How many packets of a PID there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

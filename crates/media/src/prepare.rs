@@ -1,0 +1,167 @@
+//! A specification made into a package, once.
+
+use std::fs;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use suiro_units::BitRate;
+
+use crate::cache::{self, Lock};
+use crate::cut::{self, Cut};
+use crate::package::{INDEX_FILE, INDEX_VERSION, Package};
+use crate::source::{Input, Kind, hex};
+use crate::spec::{Audio, MediaSpec};
+use crate::{Ffmpeg, MediaError, encode};
+
+/// Told how far long work is: the part done, 0 to 1, and what is being done.
+pub type Progress<'p> = &'p mut dyn FnMut(f64, &str);
+
+/// The part of the work that is encoding; the rest is cutting.
+const ENCODING: f64 = 0.97;
+
+/// Makes the package of a specification in a cache folder, or finds it there.
+///
+/// A package is known by the content of its source, by every argument that ffmpeg is given and by
+/// ffmpeg's version. It is made in a folder of its own and renamed when it is whole; whoever wants
+/// the same package meanwhile, waits for it. A package that was damaged is made anew.
+///
+/// # Errors
+/// [`MediaError`]: the specification cannot be met, the source cannot be had, ffmpeg is missing or
+/// fails, or the cache cannot be written.
+pub fn prepare(spec: &MediaSpec, cache: &Path, progress: Progress) -> Result<Package, MediaError> {
+    spec.validate()?;
+    prepare_with(&Ffmpeg::locate()?, spec, cache, progress)
+}
+
+/// [`prepare`] with an ffmpeg of one's choice.
+///
+/// # Errors
+/// Those of [`prepare`].
+pub fn prepare_with(
+    ffmpeg: &Ffmpeg,
+    spec: &MediaSpec,
+    cache: &Path,
+    progress: Progress,
+) -> Result<Package, MediaError> {
+    spec.validate()?;
+    let input = Input::get(spec, cache, progress)?;
+    let sound = sound(ffmpeg, spec, &input);
+    let work = Work { ffmpeg, spec, input: &input, sound };
+    let packages = cache.join("packages");
+    let name = work.name();
+    let folder = packages.join(&name);
+    let _lock = Lock::take(&packages.join(format!("{name}.lock")), || {
+        progress(0.0, "waiting for another run that prepares the same video");
+    })?;
+    if let Ok(package) = Package::load(&folder) {
+        progress(1.0, "prepared before");
+        return Ok(package);
+    }
+    // Left by a run that was killed, or what is damaged: nobody else is here.
+    let new = packages.join(format!("{name}.new"));
+    cache::make_anew(&new)?;
+    let made = work.make(&new, progress).and_then(|()| cache::remove(&folder));
+    if let Err(error) = made {
+        // What led here matters more than what may be left.
+        let _ = cache::remove(&new);
+        return Err(error);
+    }
+    fs::rename(&new, &folder).map_err(MediaError::io("renaming", &new))?;
+    progress(1.0, "prepared");
+    Package::load(&folder)
+}
+
+/// The rate of the sound, if it is wanted and there.
+fn sound(ffmpeg: &Ffmpeg, spec: &MediaSpec, input: &Input) -> Option<BitRate> {
+    let Audio::On(rate) = spec.audio else { return None };
+    let there = match &input.kind {
+        Kind::File(file) => ffmpeg.has_sound(file),
+        Kind::Made { .. } => true,
+    };
+    there.then_some(rate)
+}
+
+struct Work<'a> {
+    ffmpeg: &'a Ffmpeg,
+    spec: &'a MediaSpec,
+    input: &'a Input,
+    sound: Option<BitRate>,
+}
+
+impl Work<'_> {
+    /// SHA-256, in part, of everything that bears on the content.
+    fn name(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |text: &[u8]| {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text);
+        };
+        add(&INDEX_VERSION.to_be_bytes());
+        add(self.ffmpeg.version().as_bytes());
+        // The file counts by its content, wherever it lies.
+        let kind = match &self.input.kind {
+            Kind::File(_) => {
+                &Kind::File(self.input.origin.sha256.clone().unwrap_or_default().into())
+            }
+            made @ Kind::Made { .. } => made,
+        };
+        for argument in encode::arguments(self.spec, kind, self.sound) {
+            add(argument.as_encoded_bytes());
+        }
+        // Names, containers and cuts are not among ffmpeg's arguments.
+        let spec = serde_json::to_vec(&MediaSpec {
+            source: crate::spec::Source::Synthetic,
+            ..self.spec.clone()
+        });
+        add(&spec.expect("a specification has only texts, numbers and arrays"));
+        hex(&hash.finalize()[..16])
+    }
+
+    fn make(&self, folder: &Path, progress: Progress) -> Result<(), MediaError> {
+        let from = folder.join("encoded");
+        cache::make_anew(&from)?;
+        self.encode(&from, progress)?;
+        progress(ENCODING, "cutting segments");
+        let count = cut::whole_segments(self.spec, &from)?;
+        if count == 0 {
+            return Err(MediaError::Source {
+                source_name: self.spec.source.to_string(),
+                message: format!("shorter than one segment of {}", self.spec.segment),
+                hint: "take a longer source, or shorter segments".into(),
+            });
+        }
+        let package = self.cut(&Cut { spec: self.spec, from: &from, to: folder, count })?;
+        cache::remove(&from)?;
+        let index = folder.join(INDEX_FILE);
+        let text = serde_json::to_vec_pretty(&package).expect("an index is plain data");
+        fs::write(&index, text).map_err(MediaError::io("writing", &index))
+    }
+
+    fn encode(&self, folder: &Path, progress: Progress) -> Result<(), MediaError> {
+        let arguments = encode::arguments(self.spec, &self.input.kind, self.sound);
+        let count = self.spec.ladder.len();
+        let rungs = if count == 1 { "rung" } else { "rungs" };
+        let phase = format!("encoding {count} {rungs} of {}", self.input.origin.name);
+        let whole = self.spec.segment * self.spec.segments();
+        progress(0.0, &phase);
+        self.ffmpeg.run(&arguments, folder, &mut |done| {
+            progress((done / whole).min(1.0) * ENCODING, &phase);
+        })
+    }
+
+    fn cut(&self, cut: &Cut) -> Result<Package, MediaError> {
+        let sound = self.sound.map(|rate| cut.sound().map(|sound| (sound, rate))).transpose()?;
+        let rungs = encode::rungs(self.spec).into_iter().enumerate();
+        let heard = sound.as_ref().map(|(sound, _)| sound);
+        Ok(Package {
+            version: INDEX_VERSION,
+            source: self.input.origin.clone(),
+            spec: self.spec.clone(),
+            ffmpeg: self.ffmpeg.version().to_owned(),
+            loop_duration: cut.loop_duration(),
+            video: rungs.map(|(n, rung)| cut.rung(n, rung, heard)).collect::<Result<_, _>>()?,
+            audio: sound.as_ref().map(|(sound, rate)| cut.audio(sound, *rate)).transpose()?,
+            folder: cut.to.to_owned(),
+        })
+    }
+}

