@@ -1,7 +1,7 @@
 //! The machine: clock, cores, memory, disk, limits.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::time::{ClockId, clock_getres};
 
@@ -71,7 +71,7 @@ fn memory() -> Check {
 }
 
 fn disk() -> Check {
-    let folder = cache_folder();
+    let folder = suiro_media::cache::folder();
     let mut there: &Path = &folder;
     // The folder may not be made yet: its nearest parent is on the same disk.
     while !there.exists() {
@@ -83,15 +83,6 @@ fn disk() -> Check {
     let mut check = size_check("disk", "cached footage and encodings", bytes, DISK_BYTES_MIN);
     check.found.push_str(&format!(" in {}", folder.display()));
     check
-}
-
-/// Where footage and encodings are kept.
-pub fn cache_folder() -> PathBuf {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let cache = set("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(set("HOME").unwrap_or_else(|| "/tmp".into())).join(".cache")
-    });
-    cache.join("suiro")
 }
 
 fn size_check(name: &str, purpose: &'static str, bytes: Option<u64>, least: u64) -> Check {

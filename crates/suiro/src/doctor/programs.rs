@@ -127,7 +127,7 @@ impl Program {
 
 /// Where a command is: in PATH, or where the system's own programs are, which an ordinary user's
 /// PATH often lacks.
-pub fn find(command: &OsStr) -> Option<PathBuf> {
+fn find(command: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     folders.map(|folder| folder.join(command)).find(|file| is_executable(file))
@@ -145,14 +145,14 @@ fn describe(path: &Path, version: &str) -> String {
 }
 
 /// The first line that a program prints; `None` if it prints none in time.
-pub fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
+fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
     let told = output(program, arguments)?;
     let line = told.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.to_owned())
 }
 
 /// What a program prints before its patience ends.
-pub fn output(program: &Path, arguments: &[&str]) -> Option<String> {
+fn output(program: &Path, arguments: &[&str]) -> Option<String> {
     let (mut reader, writer) = std::io::pipe().ok()?;
     let mut child = Command::new(program)
         .args(arguments)
