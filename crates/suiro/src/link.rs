@@ -32,10 +32,11 @@ const SERVER_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
 /// Arguments of `link`.
 #[derive(Debug, Args)]
 pub struct LinkArgs {
-    /// Rate towards `client`, such as "2 Mbit/s", of IP packets [default: no limit].
+    /// Rate towards `client`, such as "2 Mbit/s", of IP packets [default: that of --up, else no
+    /// limit].
     #[arg(long, value_name = "RATE")]
     down: Option<String>,
-    /// Rate towards `server` [default: no limit].
+    /// Rate towards `server` [default: that of --down, else no limit].
     #[arg(long, value_name = "RATE")]
     up: Option<String>,
     /// One-way delay of each direction, such as "20 ms" [default: none].
@@ -181,8 +182,13 @@ fn options_as_toml(args: &LinkArgs) -> String {
     put("loss", &args.loss);
     put("queue.limit", &args.queue);
     put("queue.discipline", &args.aqm);
-    put("down.rate", &args.down);
-    put("up.rate", &args.up);
+    match (&args.down, &args.up) {
+        (Some(_), Some(_)) => {
+            put("down.rate", &args.down);
+            put("up.rate", &args.up);
+        }
+        (one, other) => put("rate", if one.is_some() { one } else { other }),
+    }
     put("down.trace", &args.trace_down.as_ref().map(|path| path.display().to_string()));
     text
 }
@@ -199,6 +205,7 @@ fn option_at(text: &str, span: Option<std::ops::Range<usize>>) -> &'static str {
         "queue.discipline" => "--aqm",
         "down.rate" => "--down",
         "up.rate" => "--up",
+        "rate" => "--down or --up",
         "down.trace" => "--trace-down",
         _ => "the link's options",
     }
@@ -346,8 +353,8 @@ fn tell(summary: &LinkSummary<'_>, json: bool) -> Result<()> {
         let lateness = link.lateness.p99_us.map_or("—".to_owned(), |us| format!("{us:.0} µs"));
         eprintln!(
             "suiro link {}: {} packets in, {} delivered, {dropped} dropped on purpose, {} \
-             unaccounted; lateness p99 {lateness}",
-            link.direction, link.offered, link.delivered, link.unaccounted
+             still inside, {} unaccounted; lateness p99 {lateness}",
+            link.direction, link.offered, link.delivered, link.queued, link.unaccounted
         );
     }
     if let Some(because) = &summary.invalid_because {
