@@ -165,7 +165,8 @@ impl Layers {
                 let error = ConfigError::new(&key("rate"), "there is no rate to change");
                 return Err(match &self.trace {
                     Some(_) => error.hint("a trace says all about the rate"),
-                    None => error.hint("write `rate`, what holds from the start"),
+                    None => error
+                        .hint("write `rate`, for this direction too: what holds from the start"),
                 });
             }
             before = Some(change.at);
@@ -228,8 +229,10 @@ impl Layers {
     }
 
     fn check_no_service(&self, what: &str) -> Result<(), ConfigError> {
-        let refuse =
-            |key: &str, name| Err(ConfigError::new(key, format!("{what} has no `{name}`")));
+        let refuse = |key: &str, name| {
+            let error = ConfigError::new(key, format!("{what} has no `{name}`"));
+            Err(error.hint("if only one direction has it, write it below `down` or `up`"))
+        };
         match (&self.burst, &self.service) {
             (Some(burst), _) => refuse(&burst.key, "burst"),
             (None, Some(service)) if service.value == ServiceSpec::Poisson => {
@@ -447,9 +450,9 @@ fn resolve_limit(at: &At<LimitSpec>, server: &ServerConfig) -> Result<LimitConfi
         LimitSpec::Time(time) => {
             let ok = !time.is_zero() && time <= MAX_DELAY;
             ranged(ok, &format!("1 ns to {MAX_DELAY}"))?;
+            // Where nothing limits the rate nothing ever waits: any limit does.
             let Some(bytes) = bytes_in(time, server) else {
-                let error = at.error("a limit in time needs a rate");
-                return Err(error.hint("write `rate`, or the limit as \"100 kB\" or \"64p\""));
+                return Ok(LimitConfig::Packets(DEFAULT_AQM_PACKETS));
             };
             Ok(LimitConfig::Bytes(bytes))
         }

@@ -195,8 +195,8 @@ pub enum LossModel {
 #[serde(deny_unknown_fields, default)]
 pub struct QueueSpec {
     /// How much it holds: `"100 kB"`, `"50 ms"` at the rate in force, or `"64p"` packets; the
-    /// packet in service does not count. Default: droptail 100 ms (1000 packets if the rate has no
-    /// limit), codel and pie 1000 packets, fq-codel 10240 packets.
+    /// packet in service does not count. Where there is no rate nothing waits, and it has no
+    /// meaning. Default: droptail 100 ms, codel and pie 1000 packets, fq-codel 10240 packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitSpec>,
     /// Default: droptail.

@@ -47,9 +47,9 @@ impl FqCodel {
         }
     }
 
-    /// §4.1. The packet is taken even if there is no room: what is dropped for it is the fattest
-    /// queue's.
-    pub fn enqueue(&mut self, now: Time, passage: Passage, full: bool, sink: &mut Sink<'_>) {
+    /// §4.1. The packet is taken even if there is no room: what makes room for it comes from the
+    /// fattest queue.
+    pub fn enqueue(&mut self, passage: Passage) {
         let index = self.bucket(passage.packet.flow);
         let flow = &mut self.flows[index as usize];
         flow.codel.sees(&passage);
@@ -60,9 +60,6 @@ impl FqCodel {
             flow.listed = true;
             flow.deficit = self.config.quantum.get() as i64;
             self.new.push_back(index);
-        }
-        if full {
-            self.drop_from_fattest(now, sink);
         }
     }
 
@@ -99,6 +96,19 @@ impl FqCodel {
         }
     }
 
+    /// §4.1: makes room at the head of the queue with the most bytes.
+    pub fn drop_from_fattest(&mut self, now: Time, sink: &mut Sink<'_>) {
+        let fattest = self.flows.iter_mut().max_by_key(|flow| (flow.fifo.bytes(), flow.fifo.len()));
+        let Some(flow) = fattest else { return };
+        let batch = (flow.fifo.len() / 2).clamp(1, DROP_BATCH);
+        for _ in 0..batch {
+            let Some(passage) = flow.fifo.pop() else { return };
+            self.backlog.bytes -= Bytes::new(passage.size());
+            self.backlog.packets -= 1;
+            sink.dropped(now, passage, Cause::Queue);
+        }
+    }
+
     pub fn backlog(&self) -> Backlog {
         self.backlog
     }
@@ -117,17 +127,5 @@ impl FqCodel {
         hash ^= hash >> 32;
         hash = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
         ((u128::from(hash) * self.flows.len() as u128) >> 64) as u32
-    }
-
-    fn drop_from_fattest(&mut self, now: Time, sink: &mut Sink<'_>) {
-        let fattest = self.flows.iter_mut().max_by_key(|flow| flow.fifo.bytes());
-        let Some(flow) = fattest else { return };
-        let batch = (flow.fifo.len() / 2).clamp(1, DROP_BATCH);
-        for _ in 0..batch {
-            let Some(passage) = flow.fifo.pop() else { return };
-            self.backlog.bytes -= Bytes::new(passage.size());
-            self.backlog.packets -= 1;
-            sink.dropped(now, passage, Cause::Queue);
-        }
     }
 }

@@ -48,18 +48,27 @@ impl Queue {
         Self { limit: Limit::new(&config.limit), discipline }
     }
 
-    /// Takes a packet, or drops it or another one into `sink`.
+    /// Takes a packet, or drops it or others into `sink`.
     pub fn enqueue(&mut self, now: Time, passage: Passage, sink: &mut Sink<'_>) {
-        let room = self.limit.room(now, self.backlog(), passage.size());
-        match (&mut self.discipline, room) {
-            (_, Room::Bound) => sink.dropped(now, passage, Cause::Limit),
-            (Discipline::FqCodel(queue), room) => {
-                queue.enqueue(now, passage, room == Room::None, sink);
+        let before = self.backlog();
+        let after =
+            Backlog { bytes: before.bytes + passage.packet.size, packets: before.packets + 1 };
+        if after.packets > MAX_QUEUED {
+            sink.dropped(now, passage, Cause::Limit);
+            return;
+        }
+        let fits = self.limit.holds(now, after);
+        match &mut self.discipline {
+            Discipline::FqCodel(queue) => {
+                queue.enqueue(passage);
+                while !self.limit.holds(now, queue.backlog()) {
+                    queue.drop_from_fattest(now, sink);
+                }
             }
-            (_, Room::None) => sink.dropped(now, passage, Cause::Queue),
-            (Discipline::Droptail(queue), Room::Some) => queue.push(passage),
-            (Discipline::Codel(queue), Room::Some) => queue.enqueue(passage),
-            (Discipline::Pie(queue), Room::Some) => queue.enqueue(now, passage, sink),
+            _ if !fits => sink.dropped(now, passage, Cause::Queue),
+            Discipline::Droptail(queue) => queue.push(passage),
+            Discipline::Codel(queue) => queue.enqueue(passage),
+            Discipline::Pie(queue) => queue.enqueue(now, passage, sink),
         }
     }
 
@@ -100,14 +109,6 @@ enum Limit {
     Bytes(Follow<Bytes>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Some,
-    None,
-    /// The emulator's own bound is reached.
-    Bound,
-}
-
 impl Limit {
     fn new(config: &LimitConfig) -> Self {
         match config {
@@ -116,18 +117,12 @@ impl Limit {
         }
     }
 
-    /// An empty queue always takes a packet: a limit below one packet would stop the link.
-    fn room(&mut self, now: Time, backlog: Backlog, bytes: u64) -> Room {
-        let full = match self {
-            Self::Packets(packets) => backlog.packets >= *packets,
-            Self::Bytes(limit) => backlog.bytes.get() + bytes > limit.at(now).get(),
-        };
-        if backlog.packets >= MAX_QUEUED {
-            Room::Bound
-        } else if full && backlog.packets > 0 {
-            Room::None
-        } else {
-            Room::Some
-        }
+    /// A single packet always has room: a limit below one would stop the link.
+    fn holds(&mut self, now: Time, backlog: Backlog) -> bool {
+        backlog.packets <= 1
+            || match self {
+                Self::Packets(packets) => backlog.packets <= *packets,
+                Self::Bytes(bytes) => backlog.bytes <= *bytes.at(now),
+            }
     }
 }
