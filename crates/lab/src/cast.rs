@@ -300,7 +300,12 @@ impl<'a> Cast<'a> {
         }
     }
 
-    fn await_exit(&mut self, number: usize, within: Duration, events: &Receiver<Event>) -> Option<()> {
+    fn await_exit(
+        &mut self,
+        number: usize,
+        within: Duration,
+        events: &Receiver<Event>,
+    ) -> Option<()> {
         let deadline = self.stage.epoch.elapsed() + within;
         loop {
             let left = deadline.saturating_since(self.stage.epoch.elapsed());
@@ -381,7 +386,8 @@ impl Stage<'_> {
     }
 
     fn job(&self, endpoint: &Endpoint) -> Job {
-        let peer = |e: &Endpoint| (e.name.clone(), Peer { host: e.host.clone(), port: e.spec.port() });
+        let peer =
+            |e: &Endpoint| (e.name.clone(), Peer { host: e.host.clone(), port: e.spec.port() });
         let media = endpoint.spec.media().and_then(|name| self.packages.get(name).cloned());
         Job {
             endpoint: endpoint.clone(),

@@ -132,7 +132,8 @@ fn start(
     let file = order.dir.join("order.json");
     let text = serde_json::to_string_pretty(order).context("an order is JSON")?;
     std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
-    let process = Process::start_sandboxed(program(&file), number, &logs.join("trial.log"), events)?;
+    let process =
+        Process::start_sandboxed(program(&file), number, &logs.join("trial.log"), events)?;
     Ok(Running { planned: order.trial.clone(), process })
 }
 

@@ -49,8 +49,7 @@ pub fn run(
         seed: order.trial.seed.derive("endpoints"),
     });
     let duration_s = setup.duration.as_secs_f64();
-    let played =
-        cast.play((sender, events), &mut || tell(&Phase::Running { duration_s }))?;
+    let played = cast.play((sender, events), &mut || tell(&Phase::Running { duration_s }))?;
 
     tell(&Phase::Finishing);
     let mut faults = Vec::new();

@@ -125,8 +125,7 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         () if args.url.contains(".m3u8") => Protocol::Hls,
         () => bail!(Usage(format!("{}: neither an MPD (.mpd) nor a playlist (.m3u8)", args.url))),
     };
-    std::fs::create_dir_all(&args.out)
-        .with_context(|| format!("making {}", args.out.display()))?;
+    std::fs::create_dir_all(&args.out).with_context(|| format!("making {}", args.out.display()))?;
     let job = PlayerJob {
         name: "player".to_owned(),
         url,

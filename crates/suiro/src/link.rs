@@ -1,9 +1,9 @@
 //! `suiro link`: any command behind an emulated link, on two hosts of its own.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::io::Write as _;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -135,7 +135,8 @@ pub fn run(args: &LinkArgs) -> Result<Outcome> {
         // ESRCH: it has ended.
         let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::TERM);
     }
-    let status = waiter.join().expect("the waiter does not panic").context("waiting for the link")?;
+    let status =
+        waiter.join().expect("the waiter does not panic").context("waiting for the link")?;
     Ok(code_of(status))
 }
 
@@ -315,7 +316,10 @@ impl Play<'_> {
         while !listening::at_all(process.pid()) {
             match self.events.recv_timeout(SERVER_POLL) {
                 Ok(Event::Exited { status, .. }) => {
-                    bail!("the server's command ended before the client's began: {}", describe(status))
+                    bail!(
+                        "the server's command ended before the client's began: {}",
+                        describe(status)
+                    )
                 }
                 Ok(Event::Interrupted) => bail!("interrupted"),
                 Ok(Event::Line { .. }) | Err(_) => {}

@@ -58,9 +58,9 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Show(args) => scenarios::show(&args),
         Command::Check(args) => scenarios::check(&args),
         Command::Schema => scenarios::schema(),
-        Command::Doctor(args) => doctor::run(args.json).map(|well| {
-            if well { Outcome::Done } else { Outcome::Failed }
-        }),
+        Command::Doctor(args) => {
+            doctor::run(args.json).map(|well| if well { Outcome::Done } else { Outcome::Failed })
+        }
         Command::Link(args) => link::run(&args),
         Command::LinkInside { order } => link::inside(&order),
         Command::Serve(args) => endpoint::serve(&args),

@@ -19,9 +19,10 @@ pub fn prepare(
     let ffmpeg = Ffmpeg::locate().with_context(doing)?;
     versions.insert("ffmpeg".to_owned(), ffmpeg.version().to_owned());
     let mut work = Work::new(&format!("media {name}"));
-    let package = suiro_media::prepare_with(&ffmpeg, spec, &cache::folder(), &mut |fraction, what| {
-        work.update(fraction, what);
-    });
+    let package =
+        suiro_media::prepare_with(&ffmpeg, spec, &cache::folder(), &mut |fraction, what| {
+            work.update(fraction, what);
+        });
     work.finish();
     Ok(package.with_context(doing)?.folder)
 }

@@ -24,7 +24,8 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
         PathBuf::from("results").join(format!("{}-{}", plan.name, clock::compact(now)))
     });
     let folder = open_folder(&out, args, &plan)?;
-    suiro_hosts::sandbox::probe(Privilege::of_this_process()).context("this host cannot make namespaces; see suiro doctor")?;
+    suiro_hosts::sandbox::probe(Privilege::of_this_process())
+        .context("this host cannot make namespaces; see suiro doctor")?;
     let mut manifest = manifest(&plan, now);
     folder.write_manifest(&manifest)?;
 
@@ -123,12 +124,7 @@ fn manifest(plan: &Plan, now: u64) -> Manifest {
 }
 
 /// Every trial of the plan, or with `resume` those that have no valid outcome yet.
-fn orders(
-    plan: &Plan,
-    folder: &Folder,
-    packages: &Packages,
-    resume: bool,
-) -> Result<Vec<Order>> {
+fn orders(plan: &Plan, folder: &Folder, packages: &Packages, resume: bool) -> Result<Vec<Order>> {
     let mut orders = Vec::new();
     for trial in &plan.trials {
         let done = resume && folder.outcome(&trial.planned)?.is_some_and(|o| o.valid);
@@ -150,8 +146,7 @@ fn run_trials(plan: &Plan, args: &RunArgs, folder: &Folder, orders: Vec<Order>) 
     let (sender, events) = runner::events();
     interrupt::forward_to(sender.clone())?;
     let jobs = args.jobs.unwrap_or(plan.jobs).max(1) as usize;
-    let seconds =
-        orders.iter().map(|order| order.setup.duration.as_secs_f64()).fold(0.0, f64::max);
+    let seconds = orders.iter().map(|order| order.setup.duration.as_secs_f64()).fold(0.0, f64::max);
     let mut progress = Trials::new(orders.len(), jobs, seconds);
     let program = |order: &Path| Sandbox::new(["trial".into(), order.as_os_str().to_owned()]);
     let ended = runner::run(orders, folder, jobs, &program, (&sender, &events), &mut progress);

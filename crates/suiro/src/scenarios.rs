@@ -28,11 +28,8 @@ pub fn show(args: &ShowArgs) -> Result<Outcome> {
 
 /// `suiro check FILE`: what it would run, or what is wrong with it.
 pub fn check(args: &CheckArgs) -> Result<Outcome> {
-    let overrides = Overrides {
-        set: args.set.clone(),
-        only: args.only.clone(),
-        ..Overrides::default()
-    };
+    let overrides =
+        Overrides { set: args.set.clone(), only: args.only.clone(), ..Overrides::default() };
     let plan = Scenario::load(&args.scenario)?.plan(&overrides)?;
     let mut out = std::io::stdout().lock();
     let cells = plan.trials.iter().filter(|t| t.planned.repetition == 1).count();
