@@ -6,7 +6,7 @@
 //! packages/HASH.new a package that is being made; packages/HASH.lock whoever holds it, makes it
 //! ```
 //!
-//! A package of the default ladder takes about 22 MB; `bbb` itself 23 MB. Nothing is ever evicted:
+//! A package of the default ladder takes about 21 MB; `bbb` itself 23 MB. Nothing is ever evicted:
 //! what is not wanted any more may be removed by hand, at any time.
 
 use std::fs::{self, File, TryLockError};

@@ -64,11 +64,13 @@ pub(crate) fn arguments(spec: &MediaSpec, input: &Kind, sound: Option<BitRate>) 
 }
 
 /// Fixed groups of pictures, closed: no scene cuts, no reference across a key frame. The rate is
-/// capped over one second, so that a rung's bit rate is true of every segment.
+/// capped over one second, so that a rung's bit rate is true of every segment. One thread for each
+/// rung: rungs are encoded side by side anyway, and with several threads x264's rate control does
+/// not repeat to the bit.
 fn encoder(spec: &MediaSpec, rung: &Rung, add: &mut impl FnMut(&[&str])) {
     let group = frames(spec.gop(), spec.fps_of(rung)).to_string();
     let rate = rung.bitrate.as_bps().to_string();
-    add(&["-c:v", "libx264", "-preset", spec.preset.name(), "-profile:v", "high"]);
+    add(&["-c:v", "libx264", "-threads", "1", "-preset", spec.preset.name(), "-profile:v", "high"]);
     add(&["-g", &group, "-keyint_min", &group, "-sc_threshold", "0", "-flags", "+cgop"]);
     add(&["-bf", &spec.b_frames.to_string()]);
     add(&["-b:v", &rate, "-maxrate", &rate, "-bufsize", &rate]);

@@ -72,7 +72,7 @@ fn switching(package: &Package, container: Container, count: u64, init: bool) ->
     let mut bytes = Vec::new();
     for number in 0..count {
         let track = &package.video[number as usize % package.video.len()];
-        if init || number == 0 {
+        if container == Container::Fmp4 && (init || number == 0) {
             bytes.extend(package.read_init(track).unwrap().unwrap_or_default());
         }
         bytes.extend(package.read(track, container, number).unwrap().unwrap());
