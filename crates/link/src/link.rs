@@ -76,7 +76,7 @@ impl Link {
         if self.events.is_empty() {
             self.advance(now);
         }
-        self.events.pop_front()
+        self.events.pop_front_if(|event| event.at <= now)
     }
 
     /// Ends the link at `now`: what is due by then comes first, then everything still inside, as

@@ -199,3 +199,17 @@ fn an_arrival_from_the_past_counts_as_arriving_now() {
     assert_eq!(events.iter().map(|e| e.arrived).collect::<Vec<_>>(), [common::ms(3); 2]);
     assert_eq!(events.iter().map(|e| e.at).collect::<Vec<_>>(), [common::ms(4), common::ms(5)]);
 }
+
+#[test]
+fn a_poll_yields_nothing_later_than_itself() {
+    let mut link = link("rate = '12 Mbit/s'", 1);
+    link.arrive(common::ms(0), Direction::Down, common::packet(0, 1500));
+    link.arrive(common::ms(0), Direction::Down, common::packet(1, 1500));
+    // The arrival lets the link do what is due by then; the caller still gets it in its own time.
+    link.arrive(common::ms(9), Direction::Down, common::packet(2, 1500));
+    let mut at = |ms| link.poll(common::ms(ms)).map(|event| event.packet.id);
+    assert_eq!(
+        [at(0), at(1), at(1), at(2), at(9), at(10)],
+        [None, Some(0), None, Some(1), None, Some(2)]
+    );
+}

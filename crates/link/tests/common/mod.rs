@@ -57,11 +57,14 @@ pub fn evenly(count: u64, bytes: u64, every: Duration) -> Vec<Arrival> {
     (0..count).map(|n| down(Time::ZERO + every * n, packet(n, bytes))).collect()
 }
 
-/// Polls at every time at which something may come out, up to `until`.
+/// Polls at every time at which something may come out, up to `until`. No delivery may be late:
+/// that would be a next event told too late.
 pub fn poll_punctually(link: &mut Link, until: Time, events: &mut Vec<Event>) {
     while let Some(at) = link.next_event().filter(|&at| at <= until) {
         let before = events.len();
         events.extend(std::iter::from_fn(|| link.poll(at)));
+        let late = events[before..].iter().find(|event| delivered(event) && event.at != at);
+        assert_eq!(late, None, "polled at {at}");
         let quiet = events.len() == before;
         assert!(!quiet || link.next_event() != Some(at), "the link stands still at {at}");
     }
