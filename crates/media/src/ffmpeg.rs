@@ -78,6 +78,9 @@ impl Ffmpeg {
         let failed = |because: String| MediaError::NoFfmpeg {
             because: format!("{} {because}", path.display()),
         };
+        // It will run in other folders; a bare name is looked up in PATH.
+        let is_bare = path.components().count() == 1;
+        let path = &if is_bare { path.to_owned() } else { absolute(path) };
         let output = child::command(path).arg("-version").output();
         let output = output.map_err(|error| failed(format!("does not run: {error}")))?;
         let text = String::from_utf8_lossy(&output.stdout);
@@ -154,6 +157,10 @@ impl Ffmpeg {
 /// The time in a line of `-progress`; it is `N/A` before the first output.
 fn out_time(line: &str) -> Option<Duration> {
     line.strip_prefix("out_time_us=")?.trim().parse().ok().map(Duration::from_micros)
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn first(chosen: Option<OsString>, cache: &Path, path: &OsStr) -> Option<PathBuf> {

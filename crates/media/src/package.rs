@@ -235,8 +235,9 @@ impl Package {
         match container {
             Container::Fmp4 => {
                 let offset = placed.start - placed.segment.start;
-                // The sequence number is of 32 bits and only has to rise (ISO/IEC 14496-12 §8.8.5).
-                mp4::restamp(&mut bytes, offset, number as u32).map_err(damaged)?;
+                let sequence = number.wrapping_mul(self.fragments(track)).wrapping_add(1);
+                // It has 32 bits, and only has to rise (ISO/IEC 14496-12 §8.8.5).
+                mp4::restamp(&mut bytes, offset, sequence as u32).map_err(damaged)?;
             }
             Container::Ts => {
                 let shift = ts::Shift::new(self.loop_duration, placed.loops, &rendition.packets);
@@ -244,6 +245,15 @@ impl Package {
             }
         }
         Ok(Some(bytes))
+    }
+
+    /// Fragments of a segment: one for each group of pictures.
+    fn fragments(&self, track: &Track) -> u64 {
+        let (segment, gop) = (self.spec.segment.as_nanos(), self.spec.gop().as_nanos());
+        match track.content {
+            Content::Video { .. } => segment.checked_div(gop).unwrap_or(1),
+            Content::Audio { .. } => 1,
+        }
     }
 
     fn read_file(&self, name: &str, bytes: u64) -> Result<Vec<u8>, MediaError> {

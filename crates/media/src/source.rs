@@ -88,7 +88,8 @@ fn file(path: &Path, progress: Progress) -> Result<Input, MediaError> {
 /// A path as ffmpeg takes it: never a protocol or an option.
 fn as_argument(path: &Path) -> OsString {
     let mut argument = OsString::from("file:");
-    argument.push(path);
+    // ffmpeg runs in a folder of its own.
+    argument.push(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
     argument
 }
 

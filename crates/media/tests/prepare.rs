@@ -80,6 +80,21 @@ fn switching(package: &Package, container: Container, count: u64, init: bool) ->
     bytes
 }
 
+/// Fragments are numbered without a gap, and each begins where the one before ended.
+fn assert_numbered(package: &Package, track: &Track) {
+    let init = mp4::init(&package.read_init(track).unwrap().unwrap()).unwrap();
+    let (mut sequence, mut time) = (1, 0);
+    for number in 0..12 {
+        let bytes = package.read(track, Container::Fmp4, number).unwrap().unwrap();
+        for fragment in mp4::fragments(&bytes, &init).unwrap() {
+            assert_eq!((fragment.sequence, fragment.decode_time), (sequence, time));
+            sequence += 1;
+            time += fragment.duration();
+        }
+    }
+    assert_eq!(track.time(time), package.loop_duration * 3);
+}
+
 #[test]
 fn fmp4_decodes_over_two_loops_with_a_switch_at_each_segment() {
     let Some(ffmpeg) = ffmpeg() else { return };
@@ -89,6 +104,9 @@ fn fmp4_decodes_over_two_loops_with_a_switch_at_each_segment() {
         let spec = MediaSpec { b_frames, gop: Some(Duration::from_millis(250)), ..spec() };
         let package = prepare(&ffmpeg, &spec, folder.path()).unwrap();
         assert_eq!(package.loop_duration, Duration::from_secs(2));
+        for track in package.tracks() {
+            assert_numbered(&package, track);
+        }
         for init in [false, true] {
             let bytes = switching(&package, Container::Fmp4, 8, init);
             let times = decoded(&ffmpeg, folder.path(), &bytes, "0:v");
