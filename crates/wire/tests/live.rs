@@ -226,8 +226,8 @@ fn iperf3_server(bench: &Bench) -> Child {
     server
 }
 
-/// Goodput from server to client, the first second left out.
-fn goodput_bps(bench: &Bench, address: &str, arguments: &[&str]) -> f64 {
+/// Goodput from server to client in each second but the first, in order of size.
+fn goodput_bps(bench: &Bench, address: &str, arguments: &[&str]) -> Vec<f64> {
     let carrier = bench.carry(None);
     let mut server = iperf3_server(bench);
     let mut all = vec!["-c", address, "-R", "-J", "-O", "1"];
@@ -238,7 +238,16 @@ fn goodput_bps(bench: &Bench, address: &str, arguments: &[&str]) -> f64 {
     server.wait().unwrap();
     nothing_is_missing(&carrier.stop().unwrap());
     let report: serde_json::Value = serde_json::from_str(&said).unwrap();
-    report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap()
+    let seconds = report["intervals"].as_array().unwrap().iter().map(|second| &second["sum"]);
+    let counted = seconds.filter(|sum| sum["omitted"] == false);
+    let mut rates: Vec<f64> = counted.map(|sum| sum["bits_per_second"].as_f64().unwrap()).collect();
+    rates.sort_by(f64::total_cmp);
+    rates
+}
+
+/// A machine with other things to do may spoil a second.
+fn median(rates: &[f64]) -> f64 {
+    rates[rates.len() / 2]
 }
 
 /// The link counts IP packets, TCP what is in them.
@@ -260,19 +269,19 @@ fn near(measured: f64, rate_mbps: f64, payload: f64, packet: f64, tolerance: f64
 fn iperf3_shows_the_rate() {
     let bench = Bench::new("rate = '10 Mbit/s'\ndelay = '5 ms'", 1500);
     let measured = goodput_bps(&bench, &ipv4(0).to_string(), &["-t", "4"]);
-    near(measured, 10.0, 1448.0, 1500.0, 0.02);
+    near(median(&measured), 10.0, 1448.0, 1500.0, 0.02);
 }
 
 fn iperf3_over_ipv6() {
     let bench = Bench::new("rate = '10 Mbit/s'\ndelay = '5 ms'", 1500);
     let measured = goodput_bps(&bench, &ipv6(0).to_string(), &["-t", "4"]);
-    near(measured, 10.0, 1428.0, 1500.0, 0.02);
+    near(median(&measured), 10.0, 1428.0, 1500.0, 0.02);
 }
 
 fn iperf3_with_jumbo_frames() {
     let bench = Bench::new("rate = '50 Mbit/s'\ndelay = '5 ms'", 9000);
     let measured = goodput_bps(&bench, &ipv4(0).to_string(), &["-t", "4"]);
-    near(measured, 50.0, 8948.0, 9000.0, 0.02);
+    near(median(&measured), 50.0, 8948.0, 9000.0, 0.02);
 }
 
 /// Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", CCR 27(3), 1997: MSS / RTT ×
@@ -280,8 +289,9 @@ fn iperf3_with_jumbo_frames() {
 /// for a steadier mean.
 fn reno_meets_mathis() {
     let bench = Bench::new("delay = '10 ms'\ndown = { loss = '1 %' }", 1500);
-    let arguments = ["-t", "8", "-P", "4", "-C", "reno"];
+    let arguments = ["-t", "9", "-P", "4", "-C", "reno"];
     let measured = goodput_bps(&bench, &ipv4(0).to_string(), &arguments);
     let mathis_mbps = 1448.0 * 8.0 / 0.020 * 1.5f64.sqrt() / 0.01f64.sqrt() / 1e6;
-    near(measured / 4.0, mathis_mbps, 1.0, 1.0, 0.25);
+    let mean = measured.iter().sum::<f64>() / measured.len() as f64;
+    near(mean / 4.0, mathis_mbps, 1.0, 1.0, 0.25);
 }

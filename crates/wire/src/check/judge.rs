@@ -26,6 +26,8 @@ const QUEUE_PACKETS: f64 = 2.0;
 const SIGMAS: f64 = 4.0;
 /// Least packets that tell a rate.
 const RATE_PACKETS_MIN: usize = 10;
+/// Parts of the flood that each tell the rate.
+const RATE_PARTS: usize = 5;
 
 /// Compares what was heard of one direction with its plan.
 pub(crate) fn judge(link: &str, plan: &Plan, heard: &Heard, totals: &LinkTotals) -> SelfCheck {
@@ -129,7 +131,8 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     } else if varies {
         (Some(delays.iter().sum::<f64>() / n), None)
     } else {
-        (delays.get(delays.len() / 2).copied(), None)
+        // The machine only adds to a delay that does not vary.
+        (delays.get(delays.len() / 4).copied(), None)
     };
     if delays.is_empty() {
         let mut check = unmeasured(check, "no packet arrived");
@@ -214,9 +217,9 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     if let Some(jitter) = path.propagation.jitter {
         slack += SIGMAS * jitter.sd.as_secs_f64() / window_s;
     }
-    let mut measured = (arrived.len() >= RATE_PACKETS_MIN).then(|| {
-        let span = arrived[arrived.len() - 1].saturating_since(arrived[0]).as_secs_f64();
-        (arrived.len() - 1) as f64 * bits / span.max(1e-9)
+    let mut measured = (arrived.len() >= RATE_PACKETS_MIN).then(|| match &path.server {
+        ServerConfig::Poisson(_) => packets_per_second(&arrived) * bits,
+        _ => median_rate(&arrived) * bits,
     });
     match &path.server {
         ServerConfig::Poisson(_) => {
@@ -240,6 +243,23 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
         return unmeasured(check, "too few packets arrived to measure by");
     }
     judged(check, measured)
+}
+
+fn packets_per_second(arrived: &[Time]) -> f64 {
+    let span = arrived[arrived.len() - 1].saturating_since(arrived[0]).as_secs_f64();
+    (arrived.len() - 1) as f64 / span.max(1e-9)
+}
+
+/// The median of [`RATE_PARTS`] parts: a stall of the sender, on a busy machine, spoils one.
+fn median_rate(arrived: &[Time]) -> f64 {
+    let length = arrived.len() / RATE_PARTS;
+    // Neighbours share a packet: the end of one is the begin of the next.
+    let part = |i: usize| {
+        packets_per_second(&arrived[i * length..=((i + 1) * length).min(arrived.len() - 1)])
+    };
+    let mut rates: Vec<f64> = (0..RATE_PARTS).map(part).collect();
+    rates.sort_by(f64::total_cmp);
+    rates[RATE_PARTS / 2]
 }
 
 /// When what arrives tells the rate: from the settling of the flood to its last packet.
@@ -285,14 +305,17 @@ fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     check.at_least = Some((asked * (1.0 - QUEUE_TOLERANCE) - grain).max(0.0));
     check.at_most = Some(asked * (1.0 + QUEUE_TOLERANCE) + grain + late);
     let own_ms = path.propagation.delay.first.as_millis_f64() + packet * 8.0 / rate * 1e3;
-    let longest = delays_ms(sent, flood).into_iter().max_by(f64::total_cmp);
-    if longest.is_none() {
+    // Once the queue is full, whoever gets in finds it so: the median, because a machine that stops the sender
+    // for a moment spoils a few.
+    let settled = sent.partition_point(|at| *at < sent[0] + planned.settle);
+    let mut waits = delays_ms(&sent[settled..], flood.get(settled..).unwrap_or(&[]));
+    waits.sort_by(f64::total_cmp);
+    let Some(wait_ms) = waits.get(waits.len() / 2) else {
         check.ok = Some(false);
         return unmeasured(check, "no packet arrived");
-    }
-    // What the longest wait served: the queue ahead of that packet.
-    let ahead = longest.map(|ms| (ms - own_ms).max(0.0) / 1e3 * rate / 8.0 * per_byte);
-    judged(check, ahead)
+    };
+    // What was served while it waited: the queue ahead of it.
+    judged(check, Some((wait_ms - own_ms).max(0.0) / 1e3 * rate / 8.0 * per_byte))
 }
 
 /// Every packet that was sent came in, every one that went out was heard, and none is missing.

@@ -12,6 +12,7 @@ use crate::WireError;
 use crate::clock::Clock;
 use crate::frame::{self, ETHERNET_BYTES, Flow};
 use crate::pace::{self, Pace};
+use crate::priority;
 use crate::socket::PacketSocket;
 
 /// Where the load goes; nothing else runs in the hosts yet.
@@ -74,7 +75,12 @@ pub(crate) fn run(
             .name("check-listen".into())
             .spawn_scoped(scope, || listener.listen(clock, expected, &done, patience))
             .map_err(WireError::os("starting a thread"))?;
-        let sent = send_all(clock, &sender, bursts, pause);
+        // On a thread of its own, which alone it may put before others.
+        let sending = std::thread::Builder::new()
+            .name("check-send".into())
+            .spawn_scoped(scope, || send_all(clock, &sender, bursts, pause))
+            .map_err(WireError::os("starting a thread"))?;
+        let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         // Its end tells the listener that the last packet is on its way.
         drop(wait);
         let heard = listening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -97,6 +103,7 @@ fn send_all(
     bursts: &[Burst],
     pause: Duration,
 ) -> io::Result<Vec<Time>> {
+    priority::raise();
     let mut pace = Pace::new(clock);
     let mut sent = Vec::new();
     let mut begins = clock.now();
