@@ -191,8 +191,8 @@ pub static CATALOGUE: &[Metric] = catalogue! {
          rate was when it mattered. Null if no packet ever waited.",
         Direction(|d| d.served_bps());
     #[main] link.utilisation ["ratio", Higher, 3] "Utilisation",
-        "Share of the trial in which the link was serving a packet, from the packets' times of \
-         service. Null if no packet ever waited, because then its rate is not known.",
+        "Share of what the link could carry at the rate asked for that it carried. Where no rate was \
+         asked for: the share of the trial in which it was serving a packet, null if none ever waited.",
         Direction(|d| d.utilisation());
     link.queue_delay_mean_ms ["ms", Lower, 3] "Queueing delay",
         "From a packet's arrival at the link to the start of its service, mean over packets.",
@@ -324,7 +324,10 @@ mod tests {
             std::fs::write(path, documentation()).unwrap();
         }
         let found = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(found == documentation(), "docs/metrics.md is stale: SUIRO_REGENERATE=1 cargo test -p suiro-analysis");
+        assert!(
+            found == documentation(),
+            "docs/metrics.md is stale: SUIRO_REGENERATE=1 cargo test -p suiro-analysis"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use suiro_record::tables::LinkRow;
-use suiro_record::{LinkTotals, Trial};
+use suiro_record::{LinkRate, LinkTotals, Trial};
 
 use crate::held::Stretch;
 use crate::stats::Distribution;
@@ -26,6 +26,8 @@ pub(crate) struct Direction<'a> {
     pub service: Vec<Stretch<f64>>,
     /// How long the link was serving; `None` if no packet ever had to wait.
     pub busy_ns: Option<f64>,
+    /// The rate it was to have; `None` if none was asked for, or the record is older than that.
+    pub asked: Option<&'a LinkRate>,
     /// The trial's length.
     pub duration_ns: i64,
 }
@@ -47,9 +49,10 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
         let prefix =
             if one { format!("link.{direction}") } else { format!("link.{link}.{direction}") };
         let totals = trial.links.iter().find(|t| t.link == link && t.direction == direction);
+        let asked = trial.link_rates.iter().find(|r| r.link == link && r.direction == direction);
         let (service, busy_ns) = service(&rows);
         let duration_ns = duration_ns(trial);
-        Direction { prefix, direction, rows, totals, service, busy_ns, duration_ns }
+        Direction { prefix, direction, rows, totals, service, busy_ns, asked, duration_ns }
     });
     directions.collect()
 }
@@ -131,10 +134,37 @@ impl<'a> Direction<'a> {
         (ns > 0.0).then(|| bits * 1e9 / ns)
     }
 
-    /// The share of the trial in which the link was serving; `None` if no packet ever waited.
+    /// The share of what the link could carry that it carried. Where no rate was asked for, the
+    /// share of the trial in which it was serving; `None` if no packet ever waited there.
     pub fn utilisation(&self) -> Option<f64> {
-        let share = self.busy_ns? / self.duration_ns as f64;
+        let share = match self.capacity_bits() {
+            Some(capacity) => {
+                let original = |row: &&&LinkRow| row.dequeued_ns.is_some() && !is_duplicate(row);
+                let served = self.rows.iter().filter(original);
+                let bits: f64 = served.map(|row| row.size_bytes as f64 * 8.0).sum();
+                bits / capacity
+            }
+            None => self.busy_ns? / self.duration_ns as f64,
+        };
         share.is_finite().then(|| share.clamp(0.0, 1.0))
+    }
+
+    /// What the link could have carried in the trial.
+    fn capacity_bits(&self) -> Option<f64> {
+        Some(self.asked_stretches()?.map(|s| s.value * s.length_ns() / 1e9).sum())
+    }
+
+    /// The rate it was to have, in bit/s, over the trial.
+    pub fn asked_stretches(&self) -> Option<impl Iterator<Item = Stretch<f64>> + use<'a>> {
+        let (asked, end) = (self.asked?, self.duration_ns);
+        let at = move |index: usize| ((index as f64 * asked.span_s * 1e9) as i64).min(end);
+        let stretch = move |(index, rate): (usize, &f64)| Stretch {
+            from_ns: at(index),
+            to_ns: at(index + 1),
+            value: *rate,
+        };
+        let whole = asked.rate_bps.iter().enumerate().map(stretch);
+        Some(whole.filter(|s| s.to_ns > s.from_ns && s.value.is_finite()))
     }
 
     /// `amount` per second of trial.

@@ -120,10 +120,17 @@ fn of_link(direction: &Direction, bins: &Bins) -> Vec<Series> {
     let sizes = direction.delivered().map(|(t_ns, row)| (t_ns, row.size_bytes as f64 * 8.0));
     let per_s = |bits: f64| Some(bits / bins.width_s());
     let throughput = bins.sum(sizes).into_iter().map(per_s).collect();
-    let rate = direction.service.iter().map(|served| {
+    let served = direction.service.iter().map(|served| {
         let value = served.value * 8e9 / served.length_ns();
         Stretch { value, ..*served }
     });
+    let (rate, rate_doc) = match direction.asked_stretches() {
+        Some(asked) => (bins.held_mean(asked), "rate that the scenario asks for"),
+        None => (
+            bins.held_mean(served),
+            "rate at which the link served while packets waited; a gap where none waited",
+        ),
+    };
     let queue = direction.rows.iter().map(|row| (row.t_ns, row.queue_bytes as f64));
     let waits =
         direction.rows.iter().filter_map(|row| Some((row.t_ns, since(row.dequeued_ns?, row.t_ns))));
@@ -138,15 +145,7 @@ fn of_link(direction: &Direction, bins: &Bins) -> Vec<Series> {
             "IP packets delivered, headers included",
             throughput,
         ),
-        new(
-            panel,
-            "rate_bps",
-            "link rate",
-            "bit/s",
-            Style::Bound,
-            "rate at which the link served while packets waited; a gap where none waited",
-            bins.held_mean(rate),
-        ),
+        new(panel, "rate_bps", "link rate", "bit/s", Style::Bound, rate_doc, rate),
         new(
             Panel::Queue,
             "queue_bytes",

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use suiro_analysis::{Panel, Records, describe, summarise, timeline};
 use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
-use suiro_record::{LinkTotals, Trial};
+use suiro_record::{LinkRate, LinkTotals, Trial};
 use suiro_units::Seed;
 
 const MS: i64 = 1_000_000;
@@ -20,6 +20,7 @@ fn trial(duration_s: f64) -> Trial {
         epoch_monotonic_ns: 0,
         self_checks: Vec::new(),
         links: Vec::new(),
+        link_rates: Vec::new(),
         endpoints: Vec::new(),
         versions: Default::default(),
     }
@@ -394,4 +395,23 @@ proptest! {
         let bins: f64 = timeline.series[0].values.iter().flatten().sum();
         prop_assert!((bins * timeline.bin_s / 2.0 - mean).abs() < 1e-6 * mean.max(1.0));
     }
+}
+
+#[test]
+fn the_asked_rate_is_the_measure_where_it_is_known() {
+    // 16 kbit/s in the first half second, none in the second: 8 kbit could pass. One packet did.
+    let mut asked = trial(1.0);
+    asked.link_rates = vec![LinkRate {
+        link: "access".into(),
+        direction: "down".into(),
+        span_s: 0.5,
+        rate_bps: vec![16e3, 0.0],
+    }];
+    let records = Records { link: vec![packet(0, 0, 10)], ..Records::default() };
+    assert_eq!(summarise(&asked, &records)["link.down.utilisation"], Some(1.0));
+    let timeline = timeline(&asked, &records, 10);
+    let rate = timeline.series.iter().find(|s| s.name == "link.down.rate_bps").unwrap();
+    let half = rate.values.len() / 2;
+    assert!(rate.values[..half].iter().all(|v| *v == Some(16e3)), "{:?}", rate.values);
+    assert!(rate.values[half..].iter().all(|v| *v == Some(0.0)), "{:?}", rate.values);
 }

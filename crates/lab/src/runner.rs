@@ -154,6 +154,7 @@ fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Result<Trial
         epoch_monotonic_ns: 0,
         self_checks: Vec::new(),
         links: Vec::new(),
+        link_rates: Vec::new(),
         endpoints: Vec::new(),
         versions: BTreeMap::new(),
     };

@@ -5,9 +5,11 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use anyhow::{Context, Result};
 use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec};
-use suiro_record::{Check, SelfCheck, Trial};
+use suiro_link::Direction;
+use suiro_record::{Check, LinkRate, SelfCheck, Trial};
 use suiro_scenario::{Setup, Topology};
 use suiro_tcp::{Sampler, SamplerSpec};
+use suiro_units::Duration;
 
 use crate::cast::{Cast, Ending, Played, Stage};
 use crate::clock::{Epoch, realtime_ns, rfc3339};
@@ -75,6 +77,7 @@ pub fn run(
         epoch_monotonic_ns: epoch.monotonic_ns,
         self_checks,
         links,
+        link_rates: link_rates(&setup.topology, setup.duration),
         endpoints: played.outcomes,
         versions: played.versions,
     };
@@ -102,6 +105,33 @@ pub fn build(topology: &Topology) -> Result<Network> {
     let network = Network::build(&spec).context("making hosts and links")?;
     network.publish_names().context("making the hosts' names known")?;
     Ok(network)
+}
+
+/// Spans that the asked rates of links are told in.
+const RATE_SPAN: Duration = Duration::from_millis(100);
+/// Most spans: ten minutes; a longer trial has longer ones.
+const RATE_SPANS_MAX: u64 = 6_000;
+
+fn link_rates(topology: &Topology, duration: Duration) -> Vec<LinkRate> {
+    let shortest = Duration::from_nanos(duration.as_nanos().div_ceil(RATE_SPANS_MAX));
+    let span = RATE_SPAN.max(shortest);
+    let count = duration.as_nanos().div_ceil(span.as_nanos());
+    let mut rates = Vec::new();
+    for link in &topology.links {
+        let Some(config) = &link.config else { continue };
+        for direction in Direction::BOTH {
+            let server = &config.direction(direction).server;
+            if let Some(asked) = server.mean_rates(span, usize::try_from(count).unwrap_or(0)) {
+                rates.push(LinkRate {
+                    link: link.name.clone(),
+                    direction: direction.name().to_owned(),
+                    span_s: span.as_secs_f64(),
+                    rate_bps: asked.iter().map(|rate| rate.as_bps() as f64).collect(),
+                });
+            }
+        }
+    }
+    rates
 }
 
 fn start_samplers(

@@ -188,7 +188,8 @@ impl Default for CodelConfig {
 pub struct PieConfig {
     /// The delay to be held (QDELAY_REF). Default 15 ms.
     pub target: Duration,
-    /// How often the drop probability is computed (T_UPDATE). Default 15 ms.
+    /// How often the drop probability is computed (T_UPDATE); its weights follow from it (§4.2).
+    /// Default 15 ms.
     pub update: Duration,
     /// How long a burst passes untouched after an idle time (MAX_BURST). Default 150 ms.
     pub burst: Duration,

@@ -13,6 +13,7 @@
 //!
 //! Sizes are those of IP packets; times count from the trial's start.
 
+mod capacity;
 mod config;
 mod error;
 mod link;

@@ -516,7 +516,7 @@ fn pie(
 ) -> Result<PieConfig, ConfigError> {
     let (spec, default) = (&at.value, PieConfig::default());
     let update = At { key: at.below("update"), value: spec.update.unwrap_or(default.update) };
-    check_range(&update, Duration::from_millis(1), Duration::from_secs(1))?;
+    check_range(&update, Duration::from_millis(1), Duration::from_millis(100))?;
     let burst = At { key: at.below("burst"), value: spec.burst.unwrap_or(default.burst) };
     check_range(&burst, Duration::ZERO, MAX_JITTER)?;
     Ok(PieConfig {

@@ -208,7 +208,7 @@ pub struct QueueSpec {
     /// `codel`, `fq-codel`: for how long it must be exceeded, above 0. Default: 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
-    /// `pie`: how often the drop probability is computed, 1 ms to 1 s. Default: 15 ms.
+    /// `pie`: how often the drop probability is computed, 1 ms to 100 ms. Default: 15 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<Duration>,
     /// `pie`: how long a burst passes after an idle time. Default: 150 ms.

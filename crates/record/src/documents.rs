@@ -142,6 +142,9 @@ pub struct Trial {
     pub self_checks: Vec<SelfCheck>,
     /// The links during the run.
     pub links: Vec<LinkTotals>,
+    /// What rate each direction of a link was to have; those without a limit are left out.
+    #[serde(default)]
+    pub link_rates: Vec<LinkRate>,
     /// The endpoints.
     pub endpoints: Vec<EndpointOutcome>,
     /// Versions of programs that this trial's endpoints reported.
@@ -174,6 +177,19 @@ pub struct LinkTotals {
     pub lateness: Lateness,
     /// Share of one core that the emulator took for the whole link.
     pub cpu_cores: Option<f64>,
+}
+
+/// The rate that one direction of a link was to have during a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkRate {
+    /// The link's name.
+    pub link: String,
+    /// `down` or `up`.
+    pub direction: String,
+    /// Length of the spans that `rate_bps` counts in.
+    pub span_s: f64,
+    /// The mean rate of IP packets in each span, from the trial's start.
+    pub rate_bps: Vec<f64>,
 }
 
 /// How late the emulator was: actual less scheduled departure.

@@ -7,9 +7,11 @@ use crate::config::PieConfig;
 use crate::outcomes::Sink;
 use crate::packet::{Backlog, Cause, Passage};
 
-/// RFC 8033 §4.2: weights, per second, of the delay's distance from the target and of its trend.
+/// RFC 8033 §4.2: weights, per second, of the delay's distance from the target and of its trend, at
+/// the default update period.
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
+const PERIOD: Duration = Duration::from_millis(15);
 /// §5.1: above this probability even ECN-capable packets are dropped.
 const MARK_BELOW: f64 = 0.1;
 
@@ -18,6 +20,8 @@ pub(super) struct Pie {
     config: PieConfig,
     fifo: Fifo,
     random: Random,
+    alpha: f64,
+    beta: f64,
     /// `PIE->drop_prob_`.
     probability: f64,
     /// Probability gathered since the last drop (§5.4).
@@ -32,7 +36,12 @@ pub(super) struct Pie {
 
 impl Pie {
     pub fn new(config: PieConfig, seed: Seed) -> Self {
+        // §4.2: of half the period, half of alpha, and beta and a quarter of alpha.
+        let alpha = ALPHA * (config.update / PERIOD);
+        let beta = BETA + (ALPHA - alpha) / 2.0;
         Self {
+            alpha,
+            beta,
             config,
             fifo: Fifo::default(),
             random: seed.random(),
@@ -136,7 +145,7 @@ impl Pie {
         let delay = self.delay(now);
         let (delay_s, before_s) = (delay.as_secs_f64(), self.delay_before.as_secs_f64());
         let target_s = self.config.target.as_secs_f64();
-        let mut change = ALPHA * (delay_s - target_s) + BETA * (delay_s - before_s);
+        let mut change = self.alpha * (delay_s - target_s) + self.beta * (delay_s - before_s);
         change /= damping(self.probability);
         if self.probability >= 0.1 && change > 0.02 {
             change = 0.02;

@@ -156,6 +156,7 @@ fn outcome(
         seed: planned.seed,
         valid: failed.is_none(),
         links: vec![totals("down", records, failed.is_some()), totals("up", records, false)],
+        link_rates: Vec::new(),
         invalid_because: failed,
         started: "2026-01-01T00:00:01Z".into(),
         duration_s: setup.seconds,
