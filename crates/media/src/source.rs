@@ -47,7 +47,7 @@ impl Input {
 }
 
 /// A carpet of fine detail that drifts, a card with a clock and moving shapes that wanders over it,
-/// and noise: 10 Mbit/s at 720 lines and constant quality 23, so that every rung below is a
+/// and noise: 11 Mbit/s at 720 lines and constant quality 23, so that every rung below is a
 /// compromise. The same bytes from the same ffmpeg.
 fn synthetic(spec: &MediaSpec) -> Input {
     let fps = spec.ladder.iter().map(|rung| spec.fps_of(rung)).max().unwrap_or(30);
