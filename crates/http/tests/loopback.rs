@@ -62,8 +62,9 @@ async fn plays_all_of_it(protocol: Protocol, container: Container) {
             assert_eq!(names.len(), 3);
         }
         Container::MpegTs => {
-            assert_eq!(names, ["played.player.video.0001.ts"]);
-            assert_eq!(pieces(&summary.saved[0]), ["0 0 0", "0 1 1", "0 1 2", "0 1 3"]);
+            assert_eq!(names, ["played.player.video.0001.ts", "played.player.video.0002.ts"]);
+            assert_eq!(pieces(&summary.saved[0]), ["0 0 0"]);
+            assert_eq!(pieces(&summary.saved[1]), ["0 1 1", "0 1 2", "0 1 3"]);
         }
     }
 }

@@ -49,7 +49,7 @@ fn a_live_mpd() {
  minimumUpdatePeriod="PT2.005333334S" timeShiftBufferDepth="PT8S" suggestedPresentationDelay="PT6.016000002S">
  <Period id="0" start="PT0S">
   <AdaptationSet id="0" contentType="video" mimeType="video/mp4" segmentAlignment="true" startWithSAP="1">
-   <SegmentTemplate timescale="12288" startNumber="6" media="$RepresentationID$/$Number$.m4s" initialization="$RepresentationID$/init.mp4">
+   <SegmentTemplate timescale="12288" media="$RepresentationID$/t$Time$.m4s" initialization="$RepresentationID$/init.mp4">
     <SegmentTimeline>
      <S t="147456" d="24576" r="3"/>
     </SegmentTimeline>
@@ -58,7 +58,7 @@ fn a_live_mpd() {
    <Representation id="v1" bandwidth="1500000" codecs="avc3.64001f" width="1280" height="720" frameRate="24" sar="1:1"/>
   </AdaptationSet>
   <AdaptationSet id="1" contentType="audio" mimeType="audio/mp4" segmentAlignment="true" startWithSAP="1">
-   <SegmentTemplate timescale="48000" startNumber="6" media="$RepresentationID$/$Number$.m4s" initialization="$RepresentationID$/init.mp4">
+   <SegmentTemplate timescale="48000" media="$RepresentationID$/t$Time$.m4s" initialization="$RepresentationID$/init.mp4">
     <SegmentTimeline>
      <S t="576000" d="96256" r="1"/>
      <S d="95488"/>
@@ -109,7 +109,7 @@ fn our_parser_reads_what_was_written() {
                 let place = timeline.place(number);
                 // We round down to nanoseconds, the timeline up.
                 assert!(timeline.time(place.start).as_nanos() - segment.start.as_nanos() <= 1);
-                let name = format!("/{}/{number}.m4s", entry.rungs[0].id);
+                let name = format!("/{}/t{}.m4s", entry.rungs[0].id, place.start);
                 assert_eq!(segment.media.url.target(), name);
             }
         }

@@ -6,7 +6,8 @@
 //! | `/master.m3u8` | the multivariant playlist |
 //! | `/RUNG.m3u8` | the media playlist of a rung (`v0`, `v1`, … `a`) |
 //! | `/RUNG/init.mp4` | its initialisation segment |
-//! | `/RUNG/NUMBER.m4s`, `.ts` | its segments |
+//! | `/RUNG/NUMBER.m4s`, `.ts` | its segments, by number |
+//! | `/RUNG/tTICKS.m4s` | the same, by where they begin in ticks of the MPD's timescale |
 //! | `/time` | the clock that live availability goes by |
 //!
 //! A segment before its time is 404 (RFC 9110 §15.5.5: perhaps later), one that is too old 410

@@ -103,8 +103,9 @@ fn segments(
 ) -> std::fmt::Result {
     let listed = schedule.listed(timeline, unix_ns);
     write!(out, "   <SegmentTemplate timescale=\"{}\"", timeline.timescale())?;
-    write!(out, " startNumber=\"{}\"", listed.start)?;
-    write!(out, " media=\"$RepresentationID$/$Number$.{}\"", Container::Fmp4.extension())?;
+    // By time, not number: a number means something else in each window unless the client keeps
+    // count from @startNumber, and ffmpeg's does not.
+    write!(out, " media=\"$RepresentationID$/t$Time$.{}\"", Container::Fmp4.extension())?;
     writeln!(out, " initialization=\"$RepresentationID$/init.mp4\">\n    <SegmentTimeline>")?;
     rows(out, timeline, listed)?;
     writeln!(out, "    </SegmentTimeline>\n   </SegmentTemplate>")

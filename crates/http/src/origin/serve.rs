@@ -175,11 +175,16 @@ impl Service {
     }
 
     async fn file(&self, id: &str, file: &str, unix_ns: u64) -> Result<Content, Refusal> {
-        let (container, number) = parse_file(file).ok_or(NOTHING)?;
+        let (container, which) = parse_file(file).ok_or(NOTHING)?;
         let (track, rung) = self.catalogue.find(id, container).ok_or(NOTHING)?;
         let entry = &self.catalogue.tracks[track];
+        let timeline = &entry.rungs[rung].timeline;
+        let number = match which {
+            Which::Init => None,
+            Which::Number(number) => Some(number),
+            Which::Start(ticks) => Some(timeline.number_at(ticks).ok_or(NOTHING)?),
+        };
         if let Some(number) = number {
-            let timeline = &entry.rungs[rung].timeline;
             match self.catalogue.schedule.availability(timeline, number, unix_ns) {
                 Availability::There => {}
                 Availability::NotYet => {
@@ -196,7 +201,9 @@ impl Service {
             (Container::Fmp4, TrackKind::Audio) => "audio/mp4",
         };
         let body = self.body((track, rung, number)).await?;
-        let tag = Some(format!("\"{}-{id}-{file}\"", self.catalogue.version));
+        let name = number.map_or("init".into(), |number| number.to_string());
+        let version = &self.catalogue.version;
+        let tag = Some(format!("\"{version}-{id}-{name}-{}\"", container.extension()));
         Ok(Content { body, kind, caching: caching::FOR_EVER, tag })
     }
 
@@ -220,16 +227,30 @@ impl Service {
     }
 }
 
-/// What a file's name says: `init.mp4`, `NUMBER.m4s` or `NUMBER.ts`.
-fn parse_file(file: &str) -> Option<(Container, Option<u64>)> {
+/// Which part of a rung is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    Init,
+    /// The segment of that number.
+    Number(u64),
+    /// The segment that begins at that tick.
+    Start(u64),
+}
+
+/// What a file's name says: `init.mp4`, `NUMBER.m4s`, `NUMBER.ts` or `tTICKS.m4s`.
+fn parse_file(file: &str) -> Option<(Container, Which)> {
     if file == "init.mp4" {
-        return Some((Container::Fmp4, None));
+        return Some((Container::Fmp4, Which::Init));
     }
-    let (number, extension) = file.split_once('.')?;
+    let (name, extension) = file.split_once('.')?;
+    let (which, number): (fn(u64) -> Which, _) = match name.strip_prefix('t') {
+        Some(ticks) => (Which::Start, ticks),
+        None => (Which::Number, name),
+    };
     let container = [Container::Fmp4, Container::MpegTs].into_iter();
     let container = container.into_iter().find(|c| c.extension() == extension)?;
     let digits = number.len() <= 19 && number.bytes().all(|b| b.is_ascii_digit());
-    Some((container, Some(number.parse().ok().filter(|_| digits)?)))
+    Some((container, which(number.parse().ok().filter(|_| digits)?)))
 }
 
 /// A request that gets no content, and why.

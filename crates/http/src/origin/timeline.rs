@@ -55,6 +55,12 @@ impl Loop {
         Place { number, start, duration: self.start(number.saturating_add(1)) - start }
     }
 
+    /// The number of the segment that begins at that tick; `None` if none does.
+    pub fn number_at(&self, start: u64) -> Option<u64> {
+        let index = self.starts.binary_search(&(start % self.period)).ok()?;
+        (start / self.period).checked_mul(self.starts.len() as u64)?.checked_add(index as u64)
+    }
+
     /// Which repetition it belongs to, and which segment of the package it is.
     pub fn source(&self, number: u64) -> (u64, usize) {
         let count = self.starts.len() as u64;
@@ -197,6 +203,8 @@ mod tests {
             Place { number: 301, start: 28_774_400 + 96_256, duration: 96_256 }
         );
         assert_eq!(audio.source(301), (100, 1));
+        let numbers = [28_870_656, 28_870_657].map(|start| audio.number_at(start));
+        assert_eq!(numbers, [Some(301), None]);
     }
 
     #[test]
@@ -247,6 +255,7 @@ mod tests {
             let track = Loop::new(90_000, &durations).expect("durations are not zero");
             let (this, next) = (track.place(number), track.place(number + 1));
             prop_assert_eq!(this.start + this.duration, next.start);
+            prop_assert_eq!(track.number_at(this.start), Some(number));
             prop_assert_eq!(track.ended_by(track.time(next.start)), number + 1);
             let ended = track.ended_by(Duration::from_nanos(ns));
             prop_assert!(track.time(track.place(ended).start) <= Duration::from_nanos(ns + 1));

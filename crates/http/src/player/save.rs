@@ -1,8 +1,9 @@
 //! What was played, in files that a decoder plays.
 //!
-//! A track goes to `played.NAME.TRACK.0001.mp4`: the initialisation segment, then segments in the
-//! order of playing. A decoder takes one initialisation segment per file, so a rung with another
-//! one begins the next file. MPEG-TS needs none: it is one file, `….0001.ts`.
+//! A track goes to `played.NAME.TRACK.0001.mp4` (or `.ts`): the initialisation segment, then
+//! segments in the order of playing. What a decoder cannot take in one go begins the next file: in
+//! MP4 another initialisation segment, in MPEG-TS another rung, whose continuity counters count
+//! apart (ISO/IEC 13818-1 §2.4.3.3).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,6 +11,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use bytes::Bytes;
+use suiro_units::BitRate;
 
 use super::PlayerError;
 use super::session::Piece;
@@ -22,12 +24,36 @@ pub(crate) struct Saver {
     saved: Vec<PathBuf>,
 }
 
+/// A file that is being written, and what must stay the same in it.
+struct OpenFile {
+    path: PathBuf,
+    file: BufWriter<File>,
+    init: Option<Bytes>,
+    rate: BitRate,
+}
+
+impl OpenFile {
+    /// Whether a segment of that rung, with that initialisation segment, may follow.
+    fn takes(&self, init: Option<&Bytes>, rate: BitRate) -> bool {
+        self.init.as_ref() == init && (init.is_some() || self.rate == rate)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), PlayerError> {
+        let failed = |source| PlayerError::Save { path: self.path.clone(), source };
+        self.file.write_all(bytes).map_err(failed)
+    }
+
+    fn close(mut self) -> Result<(), PlayerError> {
+        let flushed = self.file.flush();
+        flushed.map_err(|source| PlayerError::Save { path: self.path, source })
+    }
+}
+
 #[derive(Default)]
 struct TrackFiles {
     /// The initialisation segment that the next segment needs.
     init: Option<Bytes>,
-    /// The file that is being written, and the initialisation segment at its beginning.
-    open: Option<(PathBuf, BufWriter<File>, Option<Bytes>)>,
+    open: Option<OpenFile>,
     count: u32,
 }
 
@@ -42,36 +68,37 @@ impl Saver {
                 self.tracks.entry(kind).or_default().init = Some(body);
                 Ok(())
             }
-            Piece::Segment(kind, body) => self.segment(kind, &body),
+            Piece::Segment(kind, rate, body) => self.segment(kind, rate, &body),
         }
     }
 
-    fn segment(&mut self, kind: TrackKind, body: &Bytes) -> Result<(), PlayerError> {
+    fn segment(&mut self, kind: TrackKind, rate: BitRate, body: &Bytes) -> Result<(), PlayerError> {
         let track = self.tracks.entry(kind).or_default();
-        if track.open.as_ref().is_none_or(|(_, _, init)| *init != track.init) {
-            if let Some((path, mut file, _)) = track.open.take() {
-                file.flush().map_err(|source| PlayerError::Save { path, source })?;
+        let init = track.init.as_ref();
+        if track.open.as_ref().is_none_or(|open| !open.takes(init, rate)) {
+            if let Some(done) = track.open.take() {
+                done.close()?;
             }
             track.count += 1;
             let extension = if track.init.is_some() { "mp4" } else { "ts" };
+            let (name, track_name) = (&self.name, kind.name());
+            let path = format!("played.{name}.{track_name}.{:04}.{extension}", track.count);
+            let path = self.dir.join(path);
+            let created = File::create(&path);
             let file =
-                format!("played.{}.{}.{:04}.{extension}", self.name, kind.name(), track.count);
-            let path = self.dir.join(file);
-            let fail = |source| PlayerError::Save { path: path.clone(), source };
-            let mut file = BufWriter::new(File::create(&path).map_err(fail)?);
-            file.write_all(track.init.as_deref().unwrap_or_default()).map_err(fail)?;
+                created.map_err(|source| PlayerError::Save { path: path.clone(), source })?;
             self.saved.push(path.clone());
-            track.open = Some((path, file, track.init.clone()));
+            let (file, init) = (BufWriter::new(file), track.init.clone());
+            let mut open = OpenFile { path, file, init, rate };
+            open.write(track.init.as_deref().unwrap_or_default())?;
+            track.open = Some(open);
         }
-        let (path, file, _) = track.open.as_mut().expect("a file was opened or is open");
-        file.write_all(body).map_err(|source| PlayerError::Save { path: path.clone(), source })
+        track.open.as_mut().expect("a file was opened or is open").write(body)
     }
 
     pub(crate) fn close(mut self) -> Result<Vec<PathBuf>, PlayerError> {
-        for track in self.tracks.values_mut() {
-            if let Some((path, mut file, _)) = track.open.take() {
-                file.flush().map_err(|source| PlayerError::Save { path, source })?;
-            }
+        for track in std::mem::take(&mut self.tracks).into_values() {
+            track.open.map_or(Ok(()), OpenFile::close)?;
         }
         Ok(self.saved)
     }
@@ -85,29 +112,41 @@ mod tests {
         std::fs::read_to_string(path).unwrap()
     }
 
-    #[test]
-    fn another_initialisation_begins_another_file() {
+    const VIDEO: TrackKind = TrackKind::Video;
+
+    fn rung(kbps: u64) -> BitRate {
+        BitRate::from_kbps(kbps)
+    }
+
+    /// The files' names and what is in them.
+    fn saved(pieces: impl IntoIterator<Item = Piece>) -> Vec<(String, String)> {
         let dir = tempfile::tempdir().unwrap();
         let mut saver = Saver::new(dir.path().into(), "player");
-        for (init, body) in [("A", "1"), ("A", "2"), ("B", "3"), ("A", "4")] {
-            saver.add(Piece::Init(TrackKind::Video, init.into())).unwrap();
-            saver.add(Piece::Segment(TrackKind::Video, body.into())).unwrap();
+        for piece in pieces {
+            saver.add(piece).unwrap();
         }
-        saver.add(Piece::Segment(TrackKind::Audio, "5".into())).unwrap();
-        saver.add(Piece::Segment(TrackKind::Audio, "6".into())).unwrap();
-        let saved = saver.close().unwrap();
-        let names: Vec<_> =
-            saved.iter().map(|p| p.file_name().unwrap().to_str().unwrap()).collect();
-        assert_eq!(
-            names,
-            [
-                "played.player.video.0001.mp4",
-                "played.player.video.0002.mp4",
-                "played.player.video.0003.mp4",
-                "played.player.audio.0001.ts",
-            ]
-        );
-        let texts: Vec<_> = saved.iter().map(text).collect();
-        assert_eq!(texts, ["A12", "B3", "A4", "56"]);
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        saver.close().unwrap().iter().map(|path| (name(path), text(path))).collect()
+    }
+
+    #[test]
+    fn another_initialisation_begins_another_file() {
+        let pieces = [("A", "1", 1), ("A", "2", 2), ("B", "3", 2), ("A", "4", 1)];
+        let files = saved(pieces.into_iter().flat_map(|(init, body, kbps)| {
+            [Piece::Init(VIDEO, init.into()), Piece::Segment(VIDEO, rung(kbps), body.into())]
+        }));
+        let file =
+            |n: u32, text: &str| (format!("played.player.video.000{n}.mp4"), text.to_owned());
+        assert_eq!(files, [file(1, "A12"), file(2, "B3"), file(3, "A4")]);
+    }
+
+    #[test]
+    fn another_rung_of_a_transport_stream_begins_another_file() {
+        let pieces = [("1", 1), ("2", 1), ("3", 2)];
+        let segment =
+            |(body, kbps): (&'static str, u64)| Piece::Segment(VIDEO, rung(kbps), body.into());
+        let files = saved(pieces.map(segment));
+        let file = |n: u32, text: &str| (format!("played.player.video.000{n}.ts"), text.to_owned());
+        assert_eq!(files, [file(1, "12"), file(2, "3")]);
     }
 }

@@ -108,7 +108,7 @@ pub enum What {
 #[derive(Debug)]
 pub(crate) enum Piece {
     Init(TrackKind, bytes::Bytes),
-    Segment(TrackKind, bytes::Bytes),
+    Segment(TrackKind, BitRate, bytes::Bytes),
 }
 
 /// What a viewer would see now.
@@ -301,7 +301,7 @@ impl Session {
                     Some(Piece::Init(*kind, body.clone()))
                 }
                 What::Segment { kind, rate, segment, generation } => {
-                    let piece = Piece::Segment(*kind, body.clone());
+                    let piece = Piece::Segment(*kind, *rate, body.clone());
                     self.on_segment(index, *rate, segment, *generation, &fetched).then_some(piece)
                 }
                 What::Manifest => unreachable!("the manifest has a lane of its own"),

@@ -90,9 +90,13 @@ impl World {
         let (id, file) = target[1..].split_once('/').ok_or(404u16)?;
         let (track, rung) = self.catalogue.find(id, Container::Fmp4).ok_or(404u16)?;
         let rung = &self.catalogue.tracks[track].rungs[rung];
-        let Ok(number) = file.trim_end_matches(".m4s").parse() else {
-            return Ok((bytes::Bytes::new(), 700));
+        let name = file.trim_end_matches(".m4s");
+        let by_time = name.strip_prefix('t').and_then(|ticks| ticks.parse().ok());
+        let number = match by_time {
+            Some(ticks) => rung.timeline.number_at(ticks),
+            None => name.parse().ok(),
         };
+        let Some(number) = number else { return Ok((bytes::Bytes::new(), 700)) };
         let there = self.catalogue.schedule.availability(&rung.timeline, number, unix_ns);
         match there {
             Availability::There if track == 0 && self.lost.contains(&number) => Err(404),

@@ -77,6 +77,19 @@ pub(crate) struct TrackState {
     marks: VecDeque<(Duration, BitRate)>,
 }
 
+/// The number that the first segment of a new list has in the old one, or would have after it.
+fn continued(old: Option<&Segments>, new: &Segments) -> Option<u64> {
+    let (old, first) = (old?, new.first()?);
+    match old.at(first.start + first.duration / 2) {
+        Some(same) => Some(same.number),
+        None => {
+            let last = old.last()?;
+            let missed = first.start.saturating_sub(last.end()) / first.duration;
+            Some(last.number + 1 + missed.round() as u64)
+        }
+    }
+}
+
 /// What the list of a rung says about the next segment.
 enum Next {
     /// The list has not been fetched.
@@ -214,7 +227,11 @@ impl TrackState {
         }
         for (rung, new) in self.rungs.iter_mut().zip(&track.rungs) {
             if let Source::Segments(segments) = &new.source {
-                rung.segments = Some(segments.clone());
+                let mut segments = segments.clone();
+                if let Some(number) = continued(rung.segments.as_ref(), &segments) {
+                    segments.renumber(number);
+                }
+                rung.segments = Some(segments);
             }
         }
         self.ended = ended;

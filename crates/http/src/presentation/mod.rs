@@ -212,6 +212,16 @@ impl Segments {
         self.listed
     }
 
+    /// Gives the first segment another number, and the others those after it; only where URLs are
+    /// told by time, and numbers are ours to give.
+    pub(crate) fn renumber(&mut self, first: u64) {
+        let by_time = matches!(&self.names, Names::Template { media, .. } if !media.has_number());
+        let Some(now) = self.runs.first().map(|run| run.number).filter(|_| by_time) else { return };
+        for run in &mut self.runs {
+            run.number = (run.number - now).saturating_add(first);
+        }
+    }
+
     /// The segment of that number.
     pub fn by_number(&self, number: u64) -> Option<Segment> {
         let run = self.runs.iter().rev().find(|run| run.number <= number)?;

@@ -254,14 +254,18 @@ impl Addressing<'_> {
             }
         };
         base.join(&media.expand(first, 0)).map_err(|e| at(self.nearest, format!("@media: {e}")))?;
-        Ok(Segments {
+        let mut segments = Segments {
             runs,
             timescale,
             zero_ticks,
             zero_at: Duration::ZERO,
             names: Names::Template { media, init, base },
             listed: timeline.is_some(),
-        })
+        };
+        if self.number("startNumber")?.is_none() && timeline.is_some() {
+            segments.renumber(likely_number(&segments.runs, zero_ticks));
+        }
+        Ok(segments)
     }
 
     /// §5.3.9.5.3: segments of one duration, as many as the presentation is long.
@@ -280,6 +284,15 @@ impl Addressing<'_> {
         let count = total_ticks.unwrap_or(most).div_ceil(duration).max(1);
         Ok(Run { number, start, duration, count })
     }
+}
+
+/// What number the first segment of a window would have, had the stream begun at media time zero
+/// with number 0 and segments as long as those that are listed.
+fn likely_number(runs: &[Run], zero_ticks: u64) -> u64 {
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return 0 };
+    let count = runs.iter().fold(0u64, |sum, run| sum.saturating_add(run.count)).max(1);
+    let mean = ((last.end() - first.start) / count).max(1);
+    (first.start.saturating_sub(zero_ticks) + mean / 2) / mean
 }
 
 fn check_duration(node: Node, ticks: u64, timescale: u64) -> Result<()> {
@@ -393,6 +406,11 @@ impl Template {
             });
         }
         Ok(Self { parts })
+    }
+
+    /// True if a segment's number is part of its URL.
+    pub(crate) fn has_number(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Number { .. }))
     }
 
     pub(crate) fn expand(&self, number: u64, time: u64) -> String {

@@ -90,6 +90,12 @@ fn times_do_not_drift() {
     // (2·96256 + 95232) ÷ 48000 s, to the nanosecond.
     assert_eq!(audio.last().unwrap().end(), Duration::from_nanos(5_994_666_666));
     assert_eq!(audio.last().unwrap().media.url.target(), "/live/media/a-192512.m4s");
+    // URLs by time, and no @startNumber: numbers count from media time zero.
+    assert_eq!(audio.first().unwrap().number, 0);
+    let later = LIVE.replace("<S t=\"0\" d=\"96256\"", "<S t=\"9600000\" d=\"96256\"");
+    let later = from_mpd(later.as_bytes(), &url()).unwrap();
+    // 200 s of segments of 1.9982 s.
+    assert_eq!(segments(&later, 1, 0).first().unwrap().number, 100);
 }
 
 const ON_DEMAND: &str = r#"<MPD type="static" mediaPresentationDuration="PT5S"><Period>
