@@ -104,10 +104,10 @@ fn codel_holds_its_target_where_droptail_fills_its_queue() {
 /// RFC 8033 §4.2: the delay is held at QDELAY_REF, 15 ms by default.
 #[test]
 fn pie_holds_its_target() {
-    for (target_ms, sources) in [(15.0, 5), (15.0, 20), (40.0, 10)] {
+    for (target_ms, update_ms, sources) in [(15.0, 15, 5), (15.0, 15, 20), (40.0, 5, 10)] {
         let toml = format!(
-            "rate = '20 Mbit/s'\ndelay = '25 ms'\n\
-             queue = {{ discipline = 'pie', target = '{target_ms} ms', ecn = false }}"
+            "rate = '20 Mbit/s'\ndelay = '25 ms'\nqueue = {{ discipline = 'pie', ecn = false, \
+             target = '{target_ms} ms', update = '{update_ms} ms' }}"
         );
         let mut link = link(&toml, 1);
         let end = Time::from_secs(100);
