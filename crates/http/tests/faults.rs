@@ -11,7 +11,6 @@ use std::time::Duration as StdDuration;
 use common::{job, play, requests, states};
 use suiro_http::Clock;
 use suiro_scenario::Protocol;
-use suiro_units::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -116,28 +115,6 @@ async fn a_truncated_segment_is_fetched_again_at_the_lowest_rung() {
     // A second later (RFC 9110 says nothing; players wait), and all was played.
     assert!(again.t_ns - rows[cut].t_ns >= 1_000_000_000);
     assert_eq!(states(dir.path()).last().map(|row| &*row.state == "ended"), Some(true));
-}
-
-#[tokio::test]
-async fn a_missing_segment_is_skipped_and_the_rest_played() {
-    let address = origin(|path, _| match path {
-        "/manifest.mpd" => ok(MPD),
-        "/lo/5" | "/hi/5" => Answer::Whole(404, "", b"no".to_vec()),
-        _ => segment(),
-    })
-    .await;
-    let dir = tempfile::tempdir().unwrap();
-    let summary = play_dash(address, 15_000, dir.path()).await.unwrap();
-    let totals = summary.totals.unwrap();
-    assert_eq!((summary.failure, totals.stalls), (None, 1));
-    assert_eq!(totals.skipped, Duration::from_millis(100));
-    let tries: Vec<_> = requests(dir.path())
-        .iter()
-        .filter(|row| row.segment == Some(5))
-        .map(|row| (row.attempt, row.status, row.error.as_deref().map(str::to_owned)))
-        .collect();
-    let missing = |attempt| (attempt, Some(404), Some("status 404".to_owned()));
-    assert_eq!(tries, [missing(1), missing(2), missing(3), missing(4)]);
 }
 
 #[tokio::test]

@@ -208,6 +208,16 @@ async fn transport_streams_have_no_mpd() {
 }
 
 #[tokio::test]
+async fn one_socket_serves_both_families() {
+    let listener = suiro_http::net::listen(suiro_http::net::any_address(0), None).unwrap();
+    let address = listener.local_addr().unwrap();
+    suiro_http::net::connect("127.0.0.1", address.port()).await.unwrap();
+    if address.is_ipv6() {
+        suiro_http::net::connect("::1", address.port()).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_congestion_control_that_is_not_there_names_the_remedy() {
     let address = ([127, 0, 0, 1], 0).into();
     let error = suiro_http::net::listen(address, Some("nosuchcontrol")).unwrap_err().to_string();

@@ -1,11 +1,12 @@
 //! The headless player.
 //!
-//! [`session`] decides, pure; [`fetch`] speaks HTTP; this module turns the loop between them and
+//! [`session`] decides, pure; `fetch` speaks HTTP; this module turns the loop between them and
 //! writes the records. It does not decode: what it has fetched can be saved to files that a
-//! decoder plays ([`save`]).
+//! decoder plays (`save`).
 
 mod fetch;
 mod record;
+mod request;
 mod retry;
 mod save;
 pub mod session;

@@ -2,7 +2,7 @@
 //! fetch ([`Session::poll`]) and when to be asked again ([`Session::deadline`]).
 //!
 //! Lane 0 fetches the manifest, and fetches it again as its author asks (DASH: ISO/IEC 23009-1
-//! §5.4, `minimumUpdatePeriod`); lanes 1 and 2 belong to the tracks ([`super::track`]). A lane has
+//! §5.4, `minimumUpdatePeriod`); lanes 1 and 2 belong to the tracks (`track`). A lane has
 //! one request at a time, as a browser's player has for each kind of media.
 
 use std::sync::Arc;
@@ -14,11 +14,13 @@ use suiro_abr::{
 use suiro_scenario::Protocol;
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
-use super::fetch::{Fetched, Progress};
+use super::fetch::Fetched;
+pub(crate) use super::request::Piece;
+pub use super::request::{Fetch, View, What};
 use super::retry;
 use super::track::{Scene, Step, TrackState};
 use crate::presentation::{
-    self, LiveStream, MANIFEST_BYTES_MAX, Playlist, Presentation, Resource, Segment, TrackKind,
+    self, LiveStream, MANIFEST_BYTES_MAX, Playlist, Presentation, Resource, Segment,
 };
 use crate::url::Url;
 
@@ -54,91 +56,6 @@ pub struct Config {
     pub epoch_unix_ns: u64,
     /// True if the bodies of segments are wanted, to be saved.
     pub keep_bodies: bool,
-}
-
-/// One request.
-#[derive(Debug, Clone)]
-pub struct Fetch {
-    /// The lane that it belongs to, below [`LANES`].
-    pub lane: usize,
-    /// What is asked for.
-    pub what: What,
-    /// Where it is.
-    pub resource: Resource,
-    /// Which try at it, from 1.
-    pub attempt: u32,
-    /// A larger body is refused.
-    pub bytes_max: u64,
-    /// True if the body is to be handed back.
-    pub keep_body: bool,
-    pub(crate) progress: Arc<Progress>,
-}
-
-/// What a request asks for.
-#[derive(Debug, Clone, PartialEq)]
-pub enum What {
-    /// An MPD or a multivariant playlist.
-    Manifest,
-    /// The media playlist of a rung.
-    Playlist {
-        /// Index of the rung.
-        rung: usize,
-    },
-    /// What a decoder needs before a segment.
-    Init {
-        /// Of which track.
-        kind: TrackKind,
-        /// Of which rung.
-        rate: BitRate,
-    },
-    /// A segment.
-    Segment {
-        /// Of which track.
-        kind: TrackKind,
-        /// Of which rung.
-        rate: BitRate,
-        /// Which one.
-        segment: Segment,
-        /// Counts the track's seeks: what was asked for before the last one is not played.
-        generation: u64,
-    },
-}
-
-/// Something to save, in the order in which it is played.
-#[derive(Debug)]
-pub(crate) enum Piece {
-    Init(TrackKind, bytes::Bytes),
-    Segment(TrackKind, BitRate, bytes::Bytes),
-}
-
-/// What a viewer would see now.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct View {
-    /// The playout's state; `Starting` before it is prepared.
-    pub state: State,
-    /// True if playback was given up and the buffer has been played.
-    pub failed: bool,
-    /// Media ahead of the playhead.
-    pub buffer: Duration,
-    /// The playhead in media time.
-    pub position: Duration,
-    /// Bit rate of the video under the playhead; `None` before the first picture.
-    pub rung: Option<BitRate>,
-    /// Live: age of the picture under the playhead, in nanoseconds.
-    pub latency_ns: Option<i64>,
-    /// Playback speed.
-    pub speed: f64,
-    /// Stalls so far.
-    pub stalls: u64,
-    /// Throughput as estimated.
-    pub estimate: Option<BitRate>,
-}
-
-impl View {
-    /// True if nothing more will happen.
-    pub fn is_over(&self) -> bool {
-        self.failed || self.state == State::Ended
-    }
 }
 
 /// The manifest's lane.
@@ -544,7 +461,7 @@ impl Session {
 }
 
 impl Config {
-    fn fetch(&self, track: &TrackState, what: What, resource: Resource) -> Fetch {
+    fn fetch(&self, track: &mut TrackState, what: What, resource: Resource) -> Fetch {
         let (bytes_max, keep_body) = match what {
             What::Manifest | What::Playlist { .. } => (MANIFEST_BYTES_MAX as u64, true),
             What::Init { .. } => (INIT_BYTES_MAX, self.keep_bodies),
@@ -552,9 +469,9 @@ impl Config {
         };
         Fetch {
             lane: track.index + 1,
+            attempt: track.attempt(&what),
             what,
             resource,
-            attempt: track.failed + 1,
             bytes_max,
             keep_body,
             progress: Arc::default(),

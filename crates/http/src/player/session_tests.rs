@@ -9,6 +9,7 @@ use crate::origin::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
 use crate::origin::timeline::{Availability, Loop, Schedule};
 use crate::origin::{MPD_PATH, MULTIVARIANT_PATH, manifest};
 use crate::player::fetch::FetchError;
+use crate::presentation::TrackKind;
 
 /// 2026-11-21T01:57:00Z.
 const EPOCH: u64 = 1_795_226_220_000_000_000;
@@ -282,6 +283,15 @@ fn lost_segments_are_skipped_within_bounds() {
     let totals = run1.session.totals().expect("it played");
     assert_eq!((run1.session.failure(), run1.last().state), (None, State::Ended));
     assert_eq!(totals.skipped, Duration::from_secs(4));
+    let lost = run1.fetches.iter().filter(|(_, _, status)| *status == 404);
+    let tries: Vec<_> = lost.map(|(at, fetch, _)| (*at, fetch.attempt)).collect();
+    assert_eq!(tries.iter().map(|t| t.1).collect::<Vec<_>>(), [1, 2, 3, 4, 1, 2, 3, 4]);
+    // After a second, two, four, and the answer's own time.
+    let waits: Vec<_> =
+        tries[..4].windows(2).map(|pair| (pair[1].0 - pair[0].0).as_secs_f64()).collect();
+    for (wait, want) in waits.iter().zip([1.0, 2.0, 4.0]) {
+        assert!((want..want + 0.2).contains(wait), "{waits:?}");
+    }
     // More than that in a row, and it gives up, having played what it had.
     world.lost = 5..1000;
     world.free = Time::ZERO;

@@ -65,8 +65,7 @@ pub(crate) struct TrackState {
     init: Option<Resource>,
     pub in_flight: Option<Fetch>,
     not_before: Time,
-    /// Tries that failed at what is wanted now.
-    pub failed: u32,
+    failed: Failed,
     skipped: u32,
     /// True if everything has been fetched.
     pub complete: bool,
@@ -86,6 +85,25 @@ fn continued(old: Option<&Segments>, new: &Segments) -> Option<u64> {
             let last = old.last()?;
             let missed = first.start.saturating_sub(last.end()) / first.duration;
             Some(last.number + 1 + missed.round() as u64)
+        }
+    }
+}
+
+/// Tries that failed at what is wanted now. Counted apart: that an initialisation segment arrived
+/// does not make the segment after it new.
+#[derive(Debug, Clone, Copy, Default)]
+struct Failed {
+    playlist: u32,
+    init: u32,
+    segment: u32,
+}
+
+impl Failed {
+    fn at(&mut self, what: &What) -> &mut u32 {
+        match what {
+            What::Manifest | What::Playlist { .. } => &mut self.playlist,
+            What::Init { .. } => &mut self.init,
+            What::Segment { .. } => &mut self.segment,
         }
     }
 }
@@ -124,7 +142,7 @@ impl TrackState {
             init: None,
             in_flight: None,
             not_before: Time::ZERO,
-            failed: 0,
+            failed: Failed::default(),
             skipped: 0,
             complete: false,
             ended: false,
@@ -162,7 +180,7 @@ impl TrackState {
     pub(crate) fn seek(&mut self, position: Duration) {
         self.next = position;
         self.choice = None;
-        self.failed = 0;
+        self.failed = Failed::default();
         self.not_before = Time::ZERO;
         self.complete = false;
         self.generation += 1;
@@ -178,16 +196,21 @@ impl TrackState {
         }
     }
 
+    /// Which try at it the next one is, from 1.
+    pub(crate) fn attempt(&mut self, what: &What) -> u32 {
+        *self.failed.at(what) + 1
+    }
+
     pub(crate) fn on_init(&mut self, resource: &Resource) {
         self.init = Some(resource.clone());
-        self.failed = 0;
+        self.failed.init = 0;
     }
 
     pub(crate) fn on_segment(&mut self, rate: BitRate, segment: &Segment) {
         let current = self.choice.take().unwrap_or(self.current);
         self.current = current;
         self.next = segment.end();
-        self.failed = 0;
+        self.failed = Failed::default();
         self.skipped = 0;
         if self.marks.back().is_none_or(|(_, last)| *last != rate) {
             self.marks.push_back((segment.start, rate));
@@ -197,18 +220,20 @@ impl TrackState {
     /// A request failed: tries again later, at the lowest rung; skips a segment that is not to be
     /// had; says why if that goes on.
     pub(crate) fn on_failure(&mut self, now: Time, what: &What, reason: &str) -> Option<String> {
-        self.failed += 1;
-        self.not_before = now + retry::delay(self.failed);
+        let failed = self.failed.at(what);
+        *failed += 1;
+        let tried = *failed;
+        self.not_before = now + retry::delay(tried);
         let kind = self.kind.name();
-        if let What::Playlist { .. } = what {
-            return (self.failed >= retry::MANIFEST_TRIES)
-                .then(|| format!("a {kind} playlist: {reason}"));
-        }
         self.choice = Some(0);
-        if self.failed < retry::SEGMENT_TRIES {
+        if let What::Playlist { .. } = what {
+            let over = tried >= retry::MANIFEST_TRIES;
+            return over.then(|| format!("a {kind} playlist: {reason}"));
+        }
+        if tried < retry::SEGMENT_TRIES {
             return None;
         }
-        self.failed = 0;
+        self.failed = Failed::default();
         self.skipped += 1;
         self.not_before = now;
         self.choice = None;
@@ -247,7 +272,7 @@ impl TrackState {
         zero_unix_ns: Option<u64>,
         requested: Time,
     ) {
-        self.failed = 0;
+        self.failed.playlist = 0;
         let start_ns = match (playlist.date_unix_ns, zero_unix_ns) {
             (Some(date), Some(zero)) => i64::try_from(i128::from(date) - i128::from(zero)).ok(),
             _ if playlist.ended && self.rungs.iter().all(|r| r.segments.is_none()) => Some(0),
