@@ -18,8 +18,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("net.ipv4.conf.all.send_redirects", "0"),
     ("net.ipv4.conf.default.send_redirects", "0"),
     ("net.ipv4.conf.all.accept_redirects", "0"),
-    // No IPv6 packets that nobody asked for: no router discovery, no duplicate address detection, no
-    // link-local address to announce.
+    // No IPv6 packets that nobody asked for: no router discovery, no duplicate address detection,
+    // no link-local address to announce.
     ("net.ipv6.conf.default.accept_ra", "0"),
     ("net.ipv6.conf.default.router_solicitations", "0"),
     ("net.ipv6.conf.default.accept_dad", "0"),
@@ -58,8 +58,8 @@ impl Host {
     /// Needs CAP_SYS_ADMIN: run it inside a [`Sandbox`](crate::Sandbox).
     pub fn new(name: &str) -> Result<Self, HostsError> {
         let namespace = on_new_thread(|| {
-            // SAFETY: the flag concerns the network namespace of this thread, nothing that memory safety
-            // rests on.
+            // SAFETY: the flag concerns the network namespace of this thread, nothing that memory
+            // safety rests on.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
                 .map_err(HostsError::os(format!("making a network namespace for {name}")))?;
             let namespace = open_own(name)?;
@@ -82,8 +82,8 @@ impl Host {
         &self.name
     }
 
-    /// Runs `task` on a thread inside this host and returns what it returns. Sockets that it opens belong
-    /// to this host for ever, wherever they are used.
+    /// Runs `task` on a thread inside this host and returns what it returns. Sockets that it opens
+    /// belong to this host for ever, wherever they are used.
     pub fn enter<T: Send>(&self, task: impl FnOnce() -> T + Send) -> Result<T, HostsError> {
         on_new_thread(|| {
             self.enter_thread()?;
@@ -141,8 +141,8 @@ impl Host {
             .ok_or_else(|| HostsError::Spec(format!("{} has no interface {interface}", self.name)))
     }
 
-    /// Switches off the segmentation, receive and checksum offloads of an interface, so that a packet on
-    /// the wire is a packet, complete.
+    /// Switches off the segmentation, receive and checksum offloads of an interface, so that a
+    /// packet on the wire is a packet, complete.
     pub fn offloads_off(&self, interface: &str) -> Result<(), HostsError> {
         self.enter(|| ethtool::offloads_off(interface))?
     }
@@ -159,14 +159,14 @@ pub struct InterfaceCounts {
     pub received: u64,
     /// Packets sent.
     pub sent: u64,
-    /// Packets that were to be sent and were lost instead: on a veth, because the other side's backlog
-    /// (`net.core.netdev_max_backlog`) was full.
+    /// Packets that were to be sent and were lost instead: on a veth, because the other side's
+    /// backlog (`net.core.netdev_max_backlog`) was full.
     pub send_drops: u64,
 }
 
 impl InterfaceCounts {
-    /// From the text of /proc/net/dev: a line an interface, eight counts of receiving, then of sending:
-    /// bytes, packets, errors, drops, …
+    /// From the text of /proc/net/dev: a line an interface, eight counts of receiving, then of
+    /// sending: bytes, packets, errors, drops, …
     fn find(text: &str, interface: &str) -> Option<Self> {
         let counts = text.lines().find_map(|line| {
             let (name, counts) = line.split_once(':')?;

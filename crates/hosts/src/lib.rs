@@ -1,7 +1,8 @@
-//! Hosts as network namespaces: a sandbox that dies with its maker, cables, addresses, routes, names.
+//! Hosts as network namespaces: a sandbox that dies with its maker, cables, addresses, routes,
+//! names.
 //!
 //! ```text
-//! suiro run ──Sandbox::spawn──► trial process: PID 1 of its own user, mount, PID and network namespaces
+//! suiro run ──Sandbox::spawn──► trial process: PID 1 of user, mount, PID and network namespaces
 //!                                 │ Network::build
 //!                                 ▼
 //!                    host `server` ═══ wire namespace ═══ host `client`

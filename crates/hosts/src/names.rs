@@ -7,7 +7,8 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 
 use crate::HostsError;
 
-/// Folders that every system has and that nothing of a trial lives in; the first is borrowed for a moment.
+/// Folders that every system has and that nothing of a trial lives in; the first is borrowed for a
+/// moment.
 const BORROWED: &[&str] = &["/mnt", "/media", "/srv"];
 
 /// Puts `text` in the place of /etc/hosts for this process and its children.

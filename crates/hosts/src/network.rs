@@ -52,8 +52,8 @@ pub struct CableSpec {
 pub enum CableKind {
     /// One veth pair: as fast as the machine.
     Plain,
-    /// A veth pair from each host to the wire namespace; between the two nothing passes until an emulator
-    /// carries it.
+    /// A veth pair from each host to the wire namespace; between the two nothing passes until an
+    /// emulator carries it.
     Emulated,
 }
 
@@ -73,7 +73,8 @@ pub struct EmulatedLink {
 /// One end of an emulated link: a veth pair between a host and the wire namespace.
 #[derive(Debug, Clone)]
 pub struct LinkEnd {
-    /// Position of the host in [`NetworkSpec::hosts`]; its addresses are [`ipv4`] and [`ipv6`] of it.
+    /// Position of the host in [`NetworkSpec::hosts`]; its addresses are [`ipv4`] and [`ipv6`] of
+    /// it.
     pub index: usize,
     /// The host.
     pub host: Host,
@@ -148,8 +149,8 @@ impl Network {
         &self.links
     }
 
-    /// Makes the hosts' names known to this process and its children, by a private /etc/hosts. Call it
-    /// once, early, in a [`Sandbox`](crate::Sandbox), never outside one.
+    /// Makes the hosts' names known to this process and its children, by a private /etc/hosts. Call
+    /// it once, early, in a [`Sandbox`](crate::Sandbox), never outside one.
     pub fn publish_names(&self) -> Result<(), HostsError> {
         names::replace_etc_hosts(&self.etc_hosts())
     }

@@ -1,16 +1,16 @@
 //! A process of our own program in namespaces of its own, which cannot outlive its maker.
 //!
 //! [`Sandbox::spawn`] starts `/proc/self/exe` with `clone3` as the init (PID 1) of new PID, mount,
-//! network and IPC namespaces, and for an ordinary user of a new user namespace in which that user is
-//! root. Two facts of the kernel then guarantee that nothing is left behind:
+//! network and IPC namespaces, and for an ordinary user of a new user namespace in which that user
+//! is root. Two facts of the kernel then guarantee that nothing is left behind:
 //!
 //! - PR_SET_PDEATHSIG: when the maker dies, of SIGKILL too, the kernel kills the new process;
 //! - when the init of a PID namespace dies, the kernel kills all of the namespace, and namespaces
 //!   and mounts that nobody holds go with it.
 //!
-//! PR_SET_PDEATHSIG acts on the end of the *thread* that forked; so one thread that lives as long as the
-//! program makes all sandboxes. As PID 1, the new process gets only the signals that it handles
-//! (and SIGKILL): a worker that should stop on SIGTERM must install a handler.
+//! PR_SET_PDEATHSIG acts on the end of the *thread* that forked; so one thread that lives as long
+//! as the program makes all sandboxes. As PID 1, the new process gets only the signals that it
+//! handles (and SIGKILL): a worker that should stop on SIGTERM must install a handler.
 
 use std::ffi::{CString, OsString};
 use std::io::{self, Read, Write};
@@ -134,8 +134,8 @@ impl Sandbox {
         self
     }
 
-    /// Starts it. When this returns, the namespaces exist, /proc is that of the sandbox, and the program
-    /// runs.
+    /// Starts it. When this returns, the namespaces exist, /proc is that of the sandbox, and the
+    /// program runs.
     pub fn spawn(self) -> Result<Worker, SandboxError> {
         let os = |doing: &str| {
             let doing = doing.to_owned();
@@ -340,8 +340,8 @@ impl Worker {
         self.pidfd.as_fd()
     }
 
-    /// Sends a signal; a process that has ended does not mind. Being PID 1, it sees only signals that it
-    /// handles, and SIGKILL.
+    /// Sends a signal; a process that has ended does not mind. Being PID 1, it sees only signals
+    /// that it handles, and SIGKILL.
     pub fn signal(&self, signal: Signal) {
         // ESRCH is the only error that a valid pidfd and signal can give: it has ended.
         let _ = pidfd_send_signal(&self.pidfd, signal);

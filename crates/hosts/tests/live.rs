@@ -1,6 +1,6 @@
-//! Sandboxes and networks of the kernel, not of a mock. Needs root or user namespaces; where neither is
-//! permitted it says so and passes. It has a `main` of its own because a sandbox starts this very
-//! program again.
+//! Sandboxes and networks of the kernel, not of a mock. Needs root or user namespaces; where
+//! neither is permitted it says so and passes. It has a `main` of its own because a sandbox starts
+//! this very program again.
 #![expect(clippy::print_stdout, reason = "a test tells how it went")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -238,6 +238,7 @@ fn an_emulated_link_carries_nothing_by_itself() {
 fn nobody_chatters(network: &Network) {
     let idle = network.host("server2").unwrap();
     let before = sent_packets(idle);
-    // Seconds of other tests have passed since the cables came up, and announcements come in the first.
+    // Seconds of other tests have passed since the cables came up, and announcements come in the
+    // first.
     assert!(before <= 4, "{before} packets from a host that answered three pings");
 }

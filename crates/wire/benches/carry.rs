@@ -1,5 +1,6 @@
-//! What one link carries, how late and at what cost: UDP packets of 1200 bytes between two hosts, sender,
-//! carrier and receiver on the same two cores. Prints a table of medians over [`RUNS`] runs.
+//! What one link carries, how late and at what cost: UDP packets of 1200 bytes between two hosts,
+//! sender, carrier and receiver on the same two cores. Prints a table of medians over [`RUNS`]
+//! runs.
 //!
 //! `cargo bench -p suiro-wire` as it is; with `-- user` as an ordinary user would have it.
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
@@ -42,7 +43,8 @@ fn main() -> ExitCode {
 fn measure() {
     let cores = keep_to_two_cores();
     println!(
-        "one link, both directions, {PACKET_BYTES}-byte packets, {SECONDS} s, median of {RUNS} runs, {cores} cores"
+        "one link, both directions, {PACKET_BYTES}-byte packets, {SECONDS} s, median of {RUNS} \
+         runs, {cores} cores"
     );
     println!(
         "{:>10} {:>8} {:>12} {:>10} {:>10} {:>10} {:>8} {:>10}",
@@ -52,36 +54,64 @@ fn measure() {
         let runs: Vec<_> = (0..RUNS).map(|_| run(per_second)).collect();
         row(per_second, &runs);
     }
+    ten_links();
 }
 
 /// Each direction carries `per_second` packets a second.
 fn run(per_second: u64) -> Outcome {
-    let spec = NetworkSpec {
-        hosts: vec!["server".into(), "client".into()],
-        cables: vec![CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Emulated }],
-    };
-    let network = Network::build(&spec).expect("the network can be made");
-    let link = &network.links()[0];
-    let mut config = LinkConfig::default();
-    for path in [&mut config.down, &mut config.up] {
-        path.propagation.delay = Schedule::constant(Duration::from_millis(20));
-    }
-    let carrier = Carrier::start(&CarrierSpec {
-        name: "bench",
-        link,
-        wire: network.wire(),
-        config: &config,
-        seed: Seed(1),
-        clock: Clock::starting_now(),
-        records: None,
-    })
-    .expect("the link can be carried");
-    std::thread::scope(|scope| {
-        for (from, to) in [(&link.from, &link.to), (&link.to, &link.from)] {
-            scope.spawn(move || load(from, to, per_second));
+    Link::new().run(per_second)
+}
+
+/// Hosts and a link of 20 ms between them.
+struct Link {
+    network: Network,
+    config: LinkConfig,
+}
+
+impl Link {
+    fn new() -> Self {
+        let spec = NetworkSpec {
+            hosts: vec!["server".into(), "client".into()],
+            cables: vec![CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Emulated }],
+        };
+        let mut config = LinkConfig::default();
+        for path in [&mut config.down, &mut config.up] {
+            path.propagation.delay = Schedule::constant(Duration::from_millis(20));
         }
+        Self { network: Network::build(&spec).expect("the network can be made"), config }
+    }
+
+    fn run(&self, per_second: u64) -> Outcome {
+        let link = &self.network.links()[0];
+        let carrier = Carrier::start(&CarrierSpec {
+            name: "bench",
+            link,
+            wire: self.network.wire(),
+            config: &self.config,
+            seed: Seed(1),
+            clock: Clock::starting_now(),
+            records: None,
+        })
+        .expect("the link can be carried");
+        std::thread::scope(|scope| {
+            for (from, to) in [(&link.from, &link.to), (&link.to, &link.from)] {
+                scope.spawn(move || load(from, to, per_second));
+            }
+        });
+        carrier.stop().expect("the link ends")
+    }
+}
+
+/// Ten links side by side with 521 packets/s each way: 5 Mbit/s.
+fn ten_links() {
+    let links: Vec<_> = (0..10).map(|_| Link::new()).collect();
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let running: Vec<_> = links.iter().map(|link| scope.spawn(|| link.run(521))).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    carrier.stop().expect("the link ends")
+    let invalid: Vec<_> = outcomes.iter().flat_map(|outcome| &outcome.faults).collect();
+    println!("ten links at once, 5 Mbit/s each way; faults: {invalid:?}; each:");
+    row(521, &outcomes);
 }
 
 /// Sends at an even pace; the receiver reads whatever arrives.

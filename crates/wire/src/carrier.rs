@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use suiro_hosts::{EmulatedLink, Host, LinkEnd};
-use suiro_link::{Direction, Link, LinkConfig};
+use suiro_link::{Direction, LinkConfig};
 use suiro_record::LinkTotals;
 use suiro_units::Seed;
 
@@ -50,7 +50,8 @@ pub struct Outcome {
     pub priority: Priority,
 }
 
-/// A link that is being carried. Dropping it ends it without records of what is in it; see [`stop`](Self::stop).
+/// A link that is being carried. Dropping it ends it without records of what is in it; see
+/// [`stop`](Self::stop).
 #[derive(Debug)]
 pub struct Carrier {
     name: String,
@@ -70,13 +71,13 @@ struct Ended {
 }
 
 impl Carrier {
-    /// Starts to carry packets between the two ends of a link. Call it inside a [`suiro_hosts::Sandbox`].
+    /// Starts to carry packets between the two ends of a link. Call it inside a
+    /// [`suiro_hosts::Sandbox`].
     pub fn start(spec: &CarrierSpec<'_>) -> Result<Self, WireError> {
         let sockets = open_sockets(spec.wire, spec.link)?;
         let recorder = spec.records.map(|dir| Recorder::create(dir, spec.name)).transpose()?;
         let before = Drops::read(spec.wire, spec.link)?;
-        let link = Link::new(spec.config, spec.seed);
-        let engine = Engine::new(spec.clock, sockets, link, recorder);
+        let engine = Engine::new(spec.clock, sockets, (spec.config, spec.seed), recorder);
         let (reader, wake) = io::pipe().map_err(WireError::os("making a pipe"))?;
         let stopped = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stopped);
@@ -96,8 +97,8 @@ impl Carrier {
         })
     }
 
-    /// Stops carrying: packets in the link are recorded as `queued`, the records are closed, and it tells
-    /// what was done.
+    /// Stops carrying: packets in the link are recorded as `queued`, the records are closed, and it
+    /// tells what was done.
     pub fn stop(mut self) -> Result<Outcome, WireError> {
         self.ask_to_stop();
         let thread = self.thread.take().expect("it runs until it is stopped");
@@ -179,8 +180,8 @@ fn cpu_seconds() -> Option<f64> {
     (result == 0).then(|| seconds(usage.ru_utime) + seconds(usage.ru_stime))
 }
 
-/// Packets that interfaces lost, by direction: those of the sending hosts, and ours that lead to the
-/// receiving hosts.
+/// Packets that interfaces lost, by direction: those of the sending hosts, and ours that lead to
+/// the receiving hosts.
 #[derive(Debug, Clone, Copy)]
 struct Drops {
     hosts: [u64; 2],

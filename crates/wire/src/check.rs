@@ -1,11 +1,13 @@
 //! The self-check: a short calibrated load through a link, before anything is measured over it.
 //!
-//! In each direction a sparse *probe* tells delay and loss, then a *flood* above the rate tells the rate and how much
-//! the queue holds. Both are UDP packets of our own, stamped by the kernels of the two hosts, so that nothing the
-//! carrier says of itself is taken on trust; then its accounts are compared with what was sent and heard.
+//! In each direction a sparse *probe* tells delay and loss, then a *flood* above the rate tells the
+//! rate and how much the queue holds. Both are UDP packets of our own, stamped by the kernels of
+//! the two hosts, so that nothing the carrier says of itself is taken on trust; then its accounts
+//! are compared with what was sent and heard.
 //!
-//! The link is checked in the state in which it begins: later changes of a schedule are not reached; of a trace, the
-//! part that the check meets is compared. It takes about a second a direction, at most three.
+//! The link is checked in the state in which it begins: later changes of a schedule are not
+//! reached; of a trace, the part that the check meets is compared. It takes about a second a
+//! direction, at most three.
 
 use suiro_hosts::{EmulatedLink, Host, LinkEnd};
 use suiro_link::{Direction, LinkConfig};
@@ -42,7 +44,8 @@ pub struct CheckSpec<'a> {
     pub seed: Seed,
 }
 
-/// Carries the link with a core of its own, loads it, and compares what arrives with what `config` asks. Down, then up.
+/// Carries the link with a core of its own, loads it, and compares what arrives with what `config`
+/// asks. Down, then up.
 pub fn check(spec: &CheckSpec<'_>) -> Result<[SelfCheck; 2], WireError> {
     let plans = Direction::BOTH.map(|direction| Plan::new(spec.config.direction(direction)));
     let (heard, outcome) = measure(spec, &plans)?;

@@ -31,8 +31,8 @@ impl Clock {
         Time::from_nanos(read(ClockId::Monotonic).saturating_sub(self.epoch_ns))
     }
 
-    /// How far CLOCK_REALTIME, in which the kernel stamps packets, is ahead of this clock. Ask again for each
-    /// batch of packets: the wall clock may be set at any time.
+    /// How far CLOCK_REALTIME, in which the kernel stamps packets, is ahead of this clock. Ask
+    /// again for each batch of packets: the wall clock may be set at any time.
     pub(crate) fn realtime_lead_ns(self) -> i64 {
         let before = read(ClockId::Monotonic);
         let real = read(ClockId::Realtime);

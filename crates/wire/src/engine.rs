@@ -1,16 +1,17 @@
-//! The loop that carries one link: frames from either host into the link core, and out when it says.
+//! The loop that carries one link: frames from either host into the link core, and out when it
+//! says.
 //!
-//! The core lives in logical time. A frame's arrival is when the kernel had it, not when this thread
-//! got to it; its departure is when the core says. So a late wake-up delays frames once, is measured as
-//! lateness, and never adds up. The core is never taken past a moment before it was handed everything that
-//! arrived until then.
+//! The core lives in logical time. A frame's arrival is when the kernel had it, not when this
+//! thread got to it; its departure is when the core says. So a late wake-up delays frames once, is
+//! measured as lateness, and never adds up. The core is never taken past a moment before it was
+//! handed everything that arrived until then.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use suiro_link::{Direction, Ecn, Event, Link, Packet, Verdict};
-use suiro_units::{Bytes, Time};
+use suiro_link::{Direction, Distribution, Ecn, Event, Link, LinkConfig, Packet, Verdict};
+use suiro_units::{Bytes, Duration, Seed, Time};
 
 use crate::clock::Clock;
 use crate::flows::{FlowId, Flows};
@@ -24,6 +25,9 @@ use crate::totals::Counts;
 /// Most frames taken from the rings before departures have their turn.
 const ARRIVALS_MAX: usize = 128;
 
+/// Longest time that frames wait in the rings unseen; these hold ten times as much.
+const LOOKAHEAD_MAX: Duration = Duration::from_millis(5);
+
 /// A link at work.
 pub(crate) struct Engine {
     clock: Clock,
@@ -35,6 +39,9 @@ pub(crate) struct Engine {
     recorder: Option<Recorder>,
     /// The core has been taken this far.
     reached: Time,
+    /// Whatever arrives now leaves no earlier than so much later: until then nobody looks for
+    /// arrivals, which have their stamps. That halves the wake-ups.
+    lookahead: Duration,
     /// By direction: packets that the core has let go and that are not sent yet.
     outbox: [Vec<Event>; 2],
 }
@@ -63,18 +70,19 @@ impl Engine {
     pub(crate) fn new(
         clock: Clock,
         sockets: [PacketSocket; 2],
-        link: Link,
+        (config, seed): (&LinkConfig, Seed),
         recorder: Option<Recorder>,
     ) -> Self {
         let mtu = sockets.iter().map(|socket| socket.mtu).max().unwrap_or(0);
         Self {
             clock,
             sides: sockets.map(|socket| Side { socket, counts: Counts::new() }),
-            link,
+            link: Link::new(config, seed),
             pool: Pool::new(mtu + frame::ETHERNET_BYTES),
             flows: Flows::default(),
             recorder,
             reached: Time::ZERO,
+            lookahead: least_delay(config).min(LOOKAHEAD_MAX),
             outbox: [Vec::new(), Vec::new()],
         }
     }
@@ -86,9 +94,11 @@ impl Engine {
             if !self.turn() {
                 continue;
             }
+            let next = self.link.next_event();
             let [down, up] = &self.sides;
-            let sources = [down.socket.as_fd(), up.socket.as_fd(), wake];
-            pace.wait(self.link.next_event(), &sources)?;
+            let sources = [wake, down.socket.as_fd(), up.socket.as_fd()];
+            let due_soon = next.is_some_and(|next| next <= self.reached + self.lookahead);
+            pace.wait(next, if due_soon { &sources[..1] } else { &sources })?;
         }
         Ok(())
     }
@@ -112,8 +122,8 @@ impl Engine {
         Carried { sides: self.sides, recorder: self.recorder }
     }
 
-    /// Takes frames from both rings in the order of their arrival, [`ARRIVALS_MAX`] at most. True if both
-    /// are empty now.
+    /// Takes frames from both rings in the order of their arrival, [`ARRIVALS_MAX`] at most. True
+    /// if both are empty now.
     fn take_arrivals(&mut self) -> bool {
         let mut lead = None;
         for _ in 0..ARRIVALS_MAX {
@@ -157,8 +167,8 @@ impl Engine {
         }
     }
 
-    /// When a frame arrived: the kernel's stamp on our clock, but not in the future, as after a step of the wall
-    /// clock, nor before the moment that the core has reached.
+    /// When a frame arrived: the kernel's stamp on our clock, but not in the future, as after a
+    /// step of the wall clock, nor before the moment that the core has reached.
     fn arrival(&self, realtime_ns: u64, lead_ns: i64) -> Time {
         let stamp = realtime_ns.cast_signed().saturating_sub(lead_ns).max(0);
         Time::from_nanos(stamp.cast_unsigned()).min(self.clock.now()).max(self.reached)
@@ -212,6 +222,23 @@ impl Engine {
     }
 }
 
+/// No packet is in the link for less than this.
+fn least_delay(config: &LinkConfig) -> Duration {
+    let least = |direction: Direction| {
+        let propagation = &config.direction(direction).propagation;
+        let delay = propagation.delay.steps().map(|(_, delay)| *delay).min().unwrap_or_default();
+        let shorter =
+            propagation.jitter.map_or(Duration::ZERO, |jitter| match jitter.distribution {
+                Distribution::Exponential | Distribution::Pareto => Duration::ZERO,
+                // Its least is √3 standard deviations below the mean.
+                Distribution::Uniform => jitter.sd * 2,
+                Distribution::Normal => delay,
+            });
+        delay.saturating_sub(shorter)
+    };
+    Direction::BOTH.map(least).into_iter().min().unwrap_or_default()
+}
+
 /// A packet as the core sees it.
 fn packet(slot: Slot, flow: FlowId, headers: &Headers) -> Packet {
     Packet {
@@ -226,8 +253,8 @@ fn slot(event: &Event) -> Slot {
     Slot::try_from(event.packet.id).expect("the core hands back the slot it was given")
 }
 
-/// How many of the first packets may go in one batch: a corrupted one goes alone, because a copy of it may share
-/// its memory.
+/// How many of the first packets may go in one batch: a corrupted one goes alone, because a copy of
+/// it may share its memory.
 fn batch_length(due: &[Event]) -> usize {
     let corrupted =
         |event: &Event| matches!(event.verdict, Verdict::Delivered { corruption: Some(_), .. });
@@ -250,8 +277,8 @@ fn restore(frame: &mut [u8], event: &Event) {
     }
 }
 
-/// The end of a packet's passage: counted, recorded, its memory freed. A delivery without a time of departure
-/// failed: it is not counted, and so missing.
+/// The end of a packet's passage: counted, recorded, its memory freed. A delivery without a time of
+/// departure failed: it is not counted, and so missing.
 fn end(
     event: &Event,
     sides: &mut [Side; 2],

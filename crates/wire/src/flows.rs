@@ -19,8 +19,8 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// The number of a flow; `first` is told of each that is met for the first time, in the order of their
-    /// numbers.
+    /// The number of a flow; `first` is told of each that is met for the first time, in the order
+    /// of their numbers.
     #[inline]
     pub(crate) fn number(
         &mut self,

@@ -1,5 +1,5 @@
-//! Ethernet frames: what the link and its records need to know of them, and the two changes that a link
-//! makes. Frames come from outside: anything malformed is carried as IP of its frame's length.
+//! Ethernet frames: what the link and its records need to know of them, and the two changes that a
+//! link makes. Frames come from outside: anything malformed is carried as IP of its frame's length.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,8 +17,8 @@ const UDP: u8 = 17;
 pub struct Headers {
     /// Size of the IP packet in bytes, headers included.
     pub size: u32,
-    /// Bytes of TCP or UDP payload; `None` for other protocols, for what is cut short, and for fragments
-    /// after the first.
+    /// Bytes of TCP or UDP payload; `None` for other protocols, for what is cut short, and for
+    /// fragments after the first.
     pub payload: Option<u32>,
     /// The two ECN bits (RFC 3168 §5): 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
@@ -134,8 +134,8 @@ fn ipv6(packet: &[u8]) -> Option<Headers> {
     })
 }
 
-/// Follows IPv6 extension headers (RFC 8200 §4) to the protocol and what it carries; `None` for the latter in
-/// a fragment after the first, or where the headers are cut short or too many.
+/// Follows IPv6 extension headers (RFC 8200 §4) to the protocol and what it carries; `None` for the
+/// latter in a fragment after the first, or where the headers are cut short or too many.
 fn past_extensions(mut next: u8, mut content: &[u8]) -> (u8, Option<&[u8]>) {
     for _ in 0..EXTENSIONS_MAX {
         let [after, length, ..] = *content else { break };
@@ -168,8 +168,8 @@ fn transport(protocol: u8, content: Option<&[u8]>) -> (Option<(u16, u16)>, Optio
     (ports, payload.map(|bytes| bytes as u32))
 }
 
-/// Sets ECN Congestion Experienced (RFC 3168 §5) and mends IPv4's checksum. The frame must be one that
-/// [`parse`] could read; others stay as they are.
+/// Sets ECN Congestion Experienced (RFC 3168 §5) and mends IPv4's checksum. The frame must be one
+/// that [`parse`] could read; others stay as they are.
 pub fn mark_congestion(frame: &mut [u8]) {
     let Some(headers) = parse(frame) else { return };
     if headers.flow == Flow::Unreadable {
@@ -286,8 +286,8 @@ mod tests {
         assert_eq!(parse(&[0; 13]), None);
     }
 
-    /// Every prefix of a frame, and every frame with one byte replaced, is carried, by its frame's length or a
-    /// smaller one, without a panic in reading, marking or corrupting.
+    /// Every prefix of a frame, and every frame with one byte replaced, is carried, by its frame's
+    /// length or a smaller one, without a panic in reading, marking or corrupting.
     #[test]
     fn malformed_frames_are_carried() {
         for good in [udp4(), tcp6(&[], 6), tcp6(&[6, 0, 0, 1, 0, 0, 0, 7], 44)] {

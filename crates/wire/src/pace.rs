@@ -1,5 +1,5 @@
-//! Waiting until a deadline: sleep while it is far, spin the rest. How much to spin is learnt from how late
-//! sleeping wakes on this machine, at this load.
+//! Waiting until a deadline: sleep while it is far, spin the rest. How much to spin is learnt from
+//! how late sleeping wakes on this machine, at this load.
 
 use std::io;
 use std::os::fd::BorrowedFd;

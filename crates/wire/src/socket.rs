@@ -1,9 +1,9 @@
 //! One end of the wire: a packet socket on an interface, with a ring to receive from (packet_mmap,
 //! TPACKET_V2) and batches to send.
 //!
-//! A ring, because its size is ours to choose: an ordinary user's SO_RCVBUF ends at `net.core.rmem_max`,
-//! 208 KiB on most systems, which 1 Gbit/s fills in 2 ms. Version 2, because version 3 hands over blocks
-//! and wakes a reader of half a block only by a timer of milliseconds.
+//! A ring, because its size is ours to choose: an ordinary user's SO_RCVBUF ends at
+//! `net.core.rmem_max`, 208 KiB on most systems, which 1 Gbit/s fills in 2 ms. Version 2, because
+//! version 3 hands over blocks and wakes a reader of half a block only by a timer of milliseconds.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -60,7 +60,8 @@ pub(crate) struct PacketSocket {
 unsafe impl Send for PacketSocket {}
 
 impl PacketSocket {
-    /// Opens a socket on `interface` in the network namespace of the calling thread. Needs CAP_NET_RAW.
+    /// Opens a socket on `interface` in the network namespace of the calling thread. Needs
+    /// CAP_NET_RAW.
     pub(crate) fn open(interface: &str) -> io::Result<Self> {
         let protocol = libc::c_int::from(ETH_P_ALL.to_be());
         // Protocol 0: nothing is received before the socket is bound to its interface.
@@ -116,18 +117,20 @@ impl PacketSocket {
         unsafe { self.ring.add(offset) }
     }
 
-    /// Hands the next frame of the ring to `look`, then its slot back to the kernel. `None` if there is
-    /// none.
+    /// Hands the next frame of the ring to `look`, then its slot back to the kernel. `None` if
+    /// there is none.
     #[inline]
     pub(crate) fn receive<T>(&mut self, look: impl FnOnce(&Received<'_>) -> T) -> Option<T> {
         let slot = self.slot(self.next);
-        // SAFETY: a slot begins with the status word, aligned to TPACKET_ALIGNMENT; the kernel writes it too.
+        // SAFETY: a slot begins with the status word, aligned to TPACKET_ALIGNMENT; the kernel
+        // writes it too.
         let status = unsafe { AtomicU32::from_ptr(slot.as_ptr().cast()) };
         let flags = status.load(Ordering::Acquire);
         if flags & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the kernel has handed over the slot: header and frame are written and stay as they are.
+        // SAFETY: the kernel has handed over the slot: header and frame are written and stay as
+        // they are.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
         let (at, length) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
         let length = length.min(self.slot_bytes.saturating_sub(at));
@@ -158,8 +161,8 @@ impl PacketSocket {
         Some(u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec))
     }
 
-    /// Sends up to [`BATCH`] frames; returns how many of them, from the first, the kernel took. It gives up at a
-    /// frame that is not taken in [`SEND_TRIES`] tries.
+    /// Sends up to [`BATCH`] frames; returns how many of them, from the first, the kernel took. It
+    /// gives up at a frame that is not taken in [`SEND_TRIES`] tries.
     pub(crate) fn send(&mut self, frames: &[&[u8]]) -> usize {
         let frames = &frames[..frames.len().min(BATCH)];
         // SAFETY: all zeros are empty headers.

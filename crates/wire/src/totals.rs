@@ -8,8 +8,8 @@ use suiro_units::Duration;
 
 use crate::histogram::Histogram;
 
-/// The largest 99th percentile of lateness with which a link is valid: 2 ms, a tenth of the delay of a
-/// link of 20 ms. Twice the time grain of emulators that count in milliseconds.
+/// The largest 99th percentile of lateness with which a link is valid: 2 ms, a tenth of the delay
+/// of a link of 20 ms. Twice the time grain of emulators that count in milliseconds.
 pub const LATENESS_P99_MAX: Duration = Duration::from_millis(2);
 
 /// What happened to the packets of one direction, as the carrier saw it.
@@ -96,8 +96,9 @@ impl Counts {
     }
 }
 
-/// Why what was measured over this direction must not be used: packets that the emulator itself lost,
-/// a 99th percentile of lateness above [`LATENESS_P99_MAX`], or its own bounds. `None` if it may be used.
+/// Why what was measured over this direction must not be used: packets that the emulator itself
+/// lost, a 99th percentile of lateness above [`LATENESS_P99_MAX`], or its own bounds. `None` if it
+/// may be used.
 pub fn invalid_because(totals: &LinkTotals) -> Option<String> {
     let of = format!("link {} {}", totals.link, totals.direction);
     let bound_us = LATENESS_P99_MAX.as_nanos() as f64 / 1e3;
@@ -113,7 +114,8 @@ pub fn invalid_because(totals: &LinkTotals) -> Option<String> {
     }
     match totals.lateness.p99_us {
         Some(p99_us) if p99_us > bound_us => Some(format!(
-            "{of}: one packet in a hundred left {p99_us:.0} µs late or later; {bound_us:.0} µs is the bound"
+            "{of}: one packet in a hundred left {p99_us:.0} µs late or later; \
+             {bound_us:.0} µs is the bound"
         )),
         _ => None,
     }

@@ -1,6 +1,6 @@
-//! Links on a real kernel, judged by programs that are not ours: ping and iperf3. Needs root or user
-//! namespaces, iproute2, iputils-ping and iperf3; where something is not there it says so and passes. It has a
-//! `main` of its own because a sandbox starts this very program again.
+//! Links on a real kernel, judged by programs that are not ours: ping and iperf3. Needs root or
+//! user namespaces, iproute2, iputils-ping and iperf3; where something is not there it says so and
+//! passes. It has a `main` of its own because a sandbox starts this very program again.
 #![expect(clippy::print_stdout, reason = "a test tells how it went")]
 
 use std::io::{BufRead, BufReader};
@@ -198,7 +198,8 @@ fn a_link_passes_its_check() {
     }
 }
 
-/// What the link is asked to do and what the hosts see differ, as if the emulator did not do its work.
+/// What the link is asked to do and what the hosts see differ, as if the emulator did not do its
+/// work.
 fn a_throttled_host_fails_it() {
     let bench = Bench::new("rate = '4 Mbit/s'\ndelay = '20 ms'", 1500);
     let throttle = [
@@ -284,9 +285,9 @@ fn iperf3_with_jumbo_frames() {
     near(median(&measured), 50.0, 8948.0, 9000.0, 0.02);
 }
 
-/// Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", CCR 27(3), 1997: MSS / RTT ×
-/// sqrt(3/2) / sqrt(p). Linux counts acknowledged bytes (RFC 3465), so delayed ACKs do not slow it down. Four flows,
-/// for a steadier mean.
+/// Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", CCR 27(3),
+/// 1997: MSS / RTT × sqrt(3/2) / sqrt(p). Linux counts acknowledged bytes (RFC 3465), so delayed
+/// ACKs do not slow it down. Four flows, for a steadier mean.
 fn reno_meets_mathis() {
     let bench = Bench::new("delay = '10 ms'\ndown = { loss = '1 %' }", 1500);
     let arguments = ["-t", "9", "-P", "4", "-C", "reno"];

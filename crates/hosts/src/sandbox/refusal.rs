@@ -22,9 +22,10 @@ const SETTINGS: &[Setting] = &[
     Setting {
         file: "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
         forbids: |value| value != "0",
-        reason: "Ubuntu's kernel.apparmor_restrict_unprivileged_userns=1 takes all privilege from user \
-                 namespaces",
-        hint: "run `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, or run suiro as root",
+        reason: "Ubuntu's kernel.apparmor_restrict_unprivileged_userns=1 takes all privilege from \
+                 user namespaces",
+        hint: "run `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, or run suiro \
+               as root",
     },
     Setting {
         file: "/proc/sys/user/max_user_namespaces",

@@ -1,8 +1,8 @@
 //! What was asked beside what was measured.
 //!
-//! Tolerances: delay −0.1 ms − 1 % to +1 ms + 2 %, rate ±2 %, queue ±2 packets ± 5 % and 1 ms more of it, loss four
-//! standard deviations of the model's own chance; accounts exact. They widen where the link itself is random
-//! (jitter, delivery opportunities), by four standard deviations of that.
+//! Tolerances: delay −0.1 ms − 1 % to +1 ms + 2 %, rate ±2 %, queue ±2 packets ± 5 % and 1 ms more
+//! of it, loss four standard deviations of the model's own chance; accounts exact. They widen where
+//! the link itself is random (jitter, delivery opportunities), by four standard deviations of that.
 
 use suiro_link::{Distribution, OPPORTUNITY, OpportunityTrace, Order, ServerConfig};
 use suiro_record::{Check, LinkTotals, SelfCheck};
@@ -144,8 +144,8 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     judged(check, measured)
 }
 
-/// What jitter, reordering and delivery opportunities add to the mean delay, and how far below and above that
-/// the figure of `n` packets may lie.
+/// What jitter, reordering and delivery opportunities add to the mean delay, and how far below and
+/// above that the figure of `n` packets may lie.
 fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
     let (mut mean, mut below, mut above) = (0.0, 0.0, 0.0);
     let propagation = &plan.path.propagation;
@@ -158,7 +158,8 @@ fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
         };
         below += SIGMAS * sd / n.sqrt();
         above += SIGMAS * sd / n.sqrt();
-        // Whoever may not overtake waits for the one before; and a delay cut at zero has a larger mean.
+        // Whoever may not overtake waits for the one before; and a delay cut at zero has a larger
+        // mean.
         let kept = jitter.order == Order::Kept;
         let cut = propagation.delay.first.as_millis_f64() < 3.0 * sd;
         above += if kept { 3.0 * sd } else { 0.0 } + if cut { sd } else { 0.0 };
@@ -305,8 +306,8 @@ fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     check.at_least = Some((asked * (1.0 - QUEUE_TOLERANCE) - grain).max(0.0));
     check.at_most = Some(asked * (1.0 + QUEUE_TOLERANCE) + grain + late);
     let own_ms = path.propagation.delay.first.as_millis_f64() + packet * 8.0 / rate * 1e3;
-    // Once the queue is full, whoever gets in finds it so: the median, because a machine that stops the sender
-    // for a moment spoils a few.
+    // Once the queue is full, whoever gets in finds it so: the median, because a machine that stops
+    // the sender for a moment spoils a few.
     let settled = sent.partition_point(|at| *at < sent[0] + planned.settle);
     let mut waits = delays_ms(&sent[settled..], flood.get(settled..).unwrap_or(&[]));
     waits.sort_by(f64::total_cmp);

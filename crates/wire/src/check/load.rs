@@ -55,8 +55,9 @@ pub(crate) struct Heard {
     pub missed: u64,
 }
 
-/// Sends `bursts`, one after the other, with `pause` between them, from one end of a link to the other, and
-/// listens until everything has arrived or `patience` has passed since the last was sent.
+/// Sends `bursts`, one after the other, with `pause` between them, from one end of a link to the
+/// other, and listens until everything has arrived or `patience` has passed since the last was
+/// sent.
 pub(crate) fn run(
     clock: Clock,
     (from, to): (&LinkEnd, &LinkEnd),

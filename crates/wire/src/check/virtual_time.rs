@@ -1,5 +1,5 @@
-//! The judge against the link core itself, in virtual time: what the core does with a plan must pass the plan's
-//! checks, whatever the link; and must not pass those of another link.
+//! The judge against the link core itself, in virtual time: what the core does with a plan must
+//! pass the plan's checks, whatever the link; and must not pass those of another link.
 
 use suiro_link::{Cause, Direction, Ecn, Link, LinkConfig, LinkSpec, Packet, Preset, Verdict};
 use suiro_record::{Check, LinkTotals, SelfCheck};
@@ -11,7 +11,22 @@ use super::plan::Plan;
 
 fn config(text: &str) -> LinkConfig {
     let spec: LinkSpec = toml::from_str(text).unwrap();
-    spec.resolve(&mut |_| Err("no traces here".into())).unwrap()
+    spec.resolve(&mut |file| trace(&file.to_string_lossy())).unwrap()
+}
+
+/// `steady`: an opportunity every 4 ms, 3 Mbit/s; `waves`: 1 to 10 in each 20 ms, 0.6 to 6 Mbit/s,
+/// around and around in 2 s; `steps.csv`: 2 Mbit/s, then 5.
+fn trace(name: &str) -> Result<String, String> {
+    let lines = |times: Vec<u32>| times.iter().map(|ms| format!("{ms}\n")).collect();
+    match name {
+        "steady" => Ok(lines((1..=250).map(|i| i * 4).collect())),
+        "waves" => {
+            let wave = |i: u32| (0..=(i % 50).min(50 - i % 50) * 9 / 25).map(move |_| i * 20 + 20);
+            Ok(lines((0..100).flat_map(wave).collect()))
+        }
+        "steps.csv" => Ok("time_s,rate_mbps\n0,2\n30,5\n".into()),
+        other => Err(format!("no trace {other}")),
+    }
 }
 
 /// Sends a plan's load through a link of its own, without a machine in between.
@@ -88,6 +103,9 @@ const LINKS: &[(&str, &[&str])] = &[
         &["delay", "rate"],
     ),
     ("delay = '5 ms'\nduplicate = '2 %'\ncorrupt = '1 %'", &["delay", "loss"]),
+    ("trace = 'steady'\ndelay = '30 ms'", &["delay", "rate"]),
+    ("trace = 'waves'\ndelay = '30 ms'", &["delay", "rate"]),
+    ("trace = 'steps.csv'\ndelay = '30 ms'", &["delay", "rate", "queue"]),
     ("delay = '5 ms'\nreorder = { chance = '5 %', by = '10 ms' }", &["delay", "loss"]),
 ];
 
@@ -147,7 +165,8 @@ fn what_the_check_missed_itself_is_not_the_links_fault() {
     assert!(check.ok && part(&check, "rate").ok.is_none(), "{check:#?}");
 }
 
-/// A check must not take long, whatever the link: the load 3 s, and listening what the link's own delays ask for.
+/// A check must not take long, whatever the link: the load 3 s, and listening what the link's own
+/// delays ask for.
 #[test]
 fn checks_are_short() {
     let rates = ["1 kbit/s", "64 kbit/s", "1 Mbit/s", "50 Mbit/s", "1 Gbit/s"];
