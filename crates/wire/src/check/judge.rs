@@ -189,8 +189,8 @@ fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
     let (asked, sd) = plan::loss(&plan.path.loss.first, plan.probe.count);
     // A flipped bit may make a packet unreadable for the check.
     let unreadable = plan.path.propagation.corrupt.get();
-    // Chance is told in whole packets; certainty has none.
-    let grain = if sd > 0.0 { SIGMAS * sd + 1.0 / n } else { 0.0 };
+    // The tail of few packets is longer than a normal one: 4 packets more. Certainty has no chance.
+    let grain = if sd > 0.0 { SIGMAS * sd + SIGMAS / n } else { 0.0 };
     check.asked = Some(asked);
     check.at_least = Some((asked - grain).max(0.0));
     check.at_most = Some((asked + grain + unreadable).min(1.0));
@@ -218,21 +218,26 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     if let Some(jitter) = path.propagation.jitter {
         slack += SIGMAS * jitter.sd.as_secs_f64() / window_s;
     }
-    let mut measured = (arrived.len() >= RATE_PACKETS_MIN).then(|| match &path.server {
-        ServerConfig::Poisson(_) => packets_per_second(&arrived) * bits,
-        _ => median_rate(&arrived) * bits,
-    });
+    let in_window = |arrived: &[Time]| arrived.len() as f64 / window_s;
+    let per_second: &dyn Fn(&[Time]) -> f64 = if plan::by_opportunity(path) {
+        &in_window
+    } else if path.propagation.jitter.is_some() {
+        // Where arrivals are random, the whole is better known than its parts.
+        &packets_per_second
+    } else {
+        &median_per_second
+    };
+    let measured = (arrived.len() >= RATE_PACKETS_MIN).then(|| per_second(&arrived) * bits);
     match &path.server {
         ServerConfig::Poisson(_) => {
             let opportunities = check.asked.unwrap_or(0.0) * window_s / OPPORTUNITY.bits() as f64;
-            slack += SIGMAS / opportunities.max(1.0).sqrt();
+            slack += SIGMAS * (opportunities.sqrt() + 1.0) / opportunities.max(1.0);
         }
         ServerConfig::Trace(trace) => {
             let delay = path.propagation.delay.first;
             let count = opportunities(trace, begin - delay, end - delay) as f64;
             check.asked = Some(count * OPPORTUNITY.bits() as f64 / window_s);
             check.note = Some("the mean of the trace while it was measured".into());
-            measured = Some(arrived.len() as f64 * bits / window_s);
             slack += 3.0 / count.max(1.0);
         }
         ServerConfig::Unlimited | ServerConfig::Steady(_) | ServerConfig::Bucket { .. } => {}
@@ -252,7 +257,7 @@ fn packets_per_second(arrived: &[Time]) -> f64 {
 }
 
 /// The median of [`RATE_PARTS`] parts: a stall of the sender, on a busy machine, spoils one.
-fn median_rate(arrived: &[Time]) -> f64 {
+fn median_per_second(arrived: &[Time]) -> f64 {
     let length = arrived.len() / RATE_PARTS;
     // Neighbours share a packet: the end of one is the begin of the next.
     let part = |i: usize| {

@@ -27,7 +27,7 @@ const FLOOD_BYTES_MAX: f64 = 1250.0;
 const FLOOD_BYTES_MIN: f64 = 200.0;
 /// Packets that should leave the link in a second of flood.
 const FLOOD_PACKETS_PER_SECOND: f64 = 100.0;
-/// Packets that should leave the link in the whole flood.
+/// Packets that should leave the link in the whole flood; twice as many where chance serves them.
 const FLOOD_PACKETS: f64 = 60.0;
 /// How long the flood lasts at least.
 const FLOOD_S: f64 = 0.6;
@@ -176,7 +176,8 @@ fn flood(path: &PathConfig) -> Result<Flood, String> {
     }
     let fill_s = held * 8.0 / (sent * keep - peak).max(1.0);
     let bits = f64::from(packet_bytes) * 8.0;
-    let seconds = FLOOD_S.max(FLOOD_PACKETS * bits / rate).min(FLOOD_S_MAX);
+    let packets = if by_opportunity(path) { 2.0 * FLOOD_PACKETS } else { FLOOD_PACKETS };
+    let seconds = FLOOD_S.max(packets * bits / rate).min(FLOOD_S_MAX);
     let queue = queue.and_then(|depth| {
         if fill_s > seconds * 0.7 {
             Err("the queue is too deep to be filled by a short load".into())
@@ -280,7 +281,8 @@ pub(crate) fn loss(model: &LossConfig, count: u32) -> (f64, f64) {
             let p = model.mean().get();
             // The mean of a two-state chain: its correlation from packet to packet is 1 - p - r.
             let r = (1.0 - model.good_to_bad.get() - model.bad_to_good.get()).clamp(0.0, 0.999);
-            (p, spread(p) * ((1.0 + r) / (1.0 - r)).sqrt())
+            // Few long bursts make it skewed: half as wide again.
+            (p, 1.5 * spread(p) * ((1.0 + r) / (1.0 - r)).sqrt())
         }
         LossConfig::List(numbers) => {
             let lost = numbers.iter().filter(|&&number| number < u64::from(count)).count();
