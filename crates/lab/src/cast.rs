@@ -123,6 +123,9 @@ impl<'a> Cast<'a> {
             self.receive(events, self.next_look(now, end));
         }
         let ended = self.stage.epoch.elapsed().min(end);
+        if self.ending.is_none() {
+            self.fail_unready();
+        }
         self.stop(events);
         Ok(self.played(ended))
     }
@@ -182,6 +185,24 @@ impl<'a> Cast<'a> {
                 };
                 self.fail(number, because);
             }
+        }
+    }
+
+    /// At the end of the trial: an endpoint that is not ready yet, or could not start because of
+    /// one, has measured nothing.
+    fn fail_unready(&mut self) {
+        for number in 0..self.actors.len() {
+            let because = match &self.actors[number].state {
+                State::Starting { process, since } => {
+                    let after = self.stage.epoch.elapsed().saturating_since(*since);
+                    let words = process.last_words().map(|w| format!(": {w}")).unwrap_or_default();
+                    let seconds = after.as_secs_f64();
+                    format!("not ready when the trial ended, {seconds:.1} s after its start{words}")
+                }
+                State::Waiting => "never started: one before it was not ready in time".to_owned(),
+                State::Ready { .. } | State::Stopping | State::Exited { .. } => continue,
+            };
+            self.fail(number, because);
         }
     }
 
@@ -291,7 +312,10 @@ impl<'a> Cast<'a> {
                 process.signal(Signal::KILL);
                 self.await_exit(number, GRACE, events);
             }
-            let State::Exited { status } = self.actors[number].state else { continue };
+            let State::Exited { status } = self.actors[number].state else {
+                self.fail(number, "did not end, even when killed".to_owned());
+                continue;
+            };
             if ours && (killed || !status.success()) {
                 let words = process.last_words().map(|w| format!(": {w}")).unwrap_or_default();
                 let how = if killed { "did not stop".to_owned() } else { describe(status) };
@@ -315,11 +339,21 @@ impl<'a> Cast<'a> {
                     if process == number {
                         return Some(());
                     }
+                    self.exited_unasked(process, status);
                 }
-                Ok(Event::Interrupted) => self.ending = Some(Ending::Interrupted),
-                Ok(Event::Line { .. }) => {}
+                // It is stopping already, and what it was to measure is measured.
+                Ok(Event::Interrupted | Event::Line { .. }) => {}
                 Err(_) => return None,
             }
+        }
+    }
+
+    /// An exit while another endpoint is being stopped, before this one was asked: our own never
+    /// give up, whatever becomes of the other side.
+    fn exited_unasked(&mut self, number: usize, status: ExitStatus) {
+        let ours = !matches!(self.actors[number].endpoint.spec, EndpointSpec::Command(_));
+        if ours && !status.success() {
+            self.fail(number, format!("at its end: {}", describe(status)));
         }
     }
 
