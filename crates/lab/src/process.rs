@@ -14,6 +14,8 @@ use suiro_hosts::Sandbox;
 
 /// Longest line of an endpoint's output that is looked at; the rest of it goes to the log only.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
+/// Most of an endpoint's standard output that is logged and looked at.
+const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// Something that a process did.
 #[derive(Debug)]
@@ -45,8 +47,9 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command` with standard output and error going to the file `log`; lines of standard
-    /// output are sent as events too. `process` is the number its events bear.
+    /// Starts `command` with standard error going to the file `log` and standard output, if there
+    /// is any, to the file beside it that ends in `.out`; lines of standard output are events too.
+    /// `process` is the number its events bear.
     pub fn start(
         mut command: Command,
         process: usize,
@@ -55,13 +58,13 @@ impl Process {
     ) -> io::Result<Self> {
         let file = File::create(log)?;
         let (output, theirs) = io::pipe()?;
-        command.stdin(Stdio::null()).stdout(theirs).stderr(file.try_clone()?);
+        command.stdin(Stdio::null()).stdout(theirs).stderr(file);
         let mut child = command.spawn()?;
         // It holds our copy of the pipe's other end.
         drop(command);
         let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        watch(move || child.wait(), output, file, process, events)?;
+        watch(move || child.wait(), output, log, process, events)?;
         Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), log: Some(log.to_owned()) })
     }
 
@@ -88,11 +91,11 @@ impl Process {
         let file = File::create(log)?;
         let (output, theirs) = io::pipe()?;
         let null = File::open("/dev/null")?;
-        let worker = sandbox.stdin(null).stdout(theirs).stderr(file.try_clone()?).spawn()?;
+        let worker = sandbox.stdin(null).stdout(theirs).stderr(file).spawn()?;
         let pidfd = worker.pidfd().try_clone_to_owned()?;
         let pid = worker.pid();
         let mut worker = worker;
-        watch(move || worker.wait(), output, file, process, events)?;
+        watch(move || worker.wait(), output, log, process, events)?;
         Ok(Self { pidfd, pid, log: Some(log.to_owned()) })
     }
 
@@ -107,33 +110,56 @@ impl Process {
         self.pid
     }
 
-    /// The last line it wrote to its log that is not empty.
+    /// The last line of its standard error that is not empty; of its standard output, if it wrote
+    /// no error.
     pub fn last_words(&self) -> Option<String> {
-        let mut file = File::open(self.log.as_ref()?).ok()?;
-        let length = file.metadata().ok()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(4096))).ok()?;
-        let mut tail = Vec::new();
-        file.read_to_end(&mut tail).ok()?;
-        let text = String::from_utf8_lossy(&tail);
-        text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+        let log = self.log.as_ref()?;
+        last_line(log).or_else(|| last_line(&output_beside(log)))
     }
 }
 
-fn forward(output: impl Read, mut log: File, process: usize, events: &Sender<Event>) {
+/// Where standard output goes, beside the log of standard error.
+fn output_beside(log: &Path) -> PathBuf {
+    log.with_extension("out")
+}
+
+fn last_line(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(4096))).ok()?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail).ok()?;
+    let text = String::from_utf8_lossy(&tail);
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// Copies output to the file `kept`, made when there is something to keep, and sends each line.
+fn forward(output: impl Read, kept: &Path, process: usize, events: &Sender<Event>) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
-    loop {
+    let mut file = None;
+    let mut left = OUTPUT_BYTES_MAX;
+    while left > 0 {
         line.clear();
-        match output.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+        match output.by_ref().take(LINE_BYTES_MAX.min(left)).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
-            Ok(_) => {}
+            Ok(read) => left -= read as u64,
         }
-        // A full disk costs the log, not the trial.
-        let _ = log.write_all(&line);
+        // A full disk costs the output, not the trial.
+        if file.is_none() {
+            file = File::create(kept).ok();
+        }
+        if let Some(file) = &mut file {
+            let _ = file.write_all(&line);
+        }
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         if events.send(Event::Line { process, text }).is_err() {
             return;
         }
+    }
+    // What follows is read all the same: a full pipe would stop the program.
+    if let (Ok(more @ 1..), Some(file)) = (io::copy(&mut output, &mut io::sink()), &mut file) {
+        let _ = writeln!(file, "\nsuiro: {more} more bytes were not kept");
     }
 }
 
@@ -141,14 +167,14 @@ fn forward(output: impl Read, mut log: File, process: usize, events: &Sender<Eve
 fn watch(
     wait: impl FnOnce() -> io::Result<ExitStatus> + Send + 'static,
     output: PipeReader,
-    log: File,
+    log: &Path,
     process: usize,
     events: &Sender<Event>,
 ) -> io::Result<()> {
-    let sender = events.clone();
+    let (sender, kept) = (events.clone(), output_beside(log));
     std::thread::Builder::new()
         .name(format!("output-{process}"))
-        .spawn(move || forward(output, log, process, &sender))?;
+        .spawn(move || forward(output, &kept, process, &sender))?;
     watch_end(wait, process, events)
 }
 
@@ -202,10 +228,21 @@ mod tests {
 
     #[test]
     fn lines_and_the_end_are_events() {
-        let (lines, status, last) = run("echo one; echo two; echo sorry >&2; echo >&2; exit 3");
+        let (lines, status, last) = run("echo one; echo sorry >&2; echo >&2; echo two; exit 3");
         assert_eq!(lines, ["one", "two"]);
         assert_eq!(describe(status), "exit code 3");
-        assert!(last == Some("sorry".into()) || last == Some("two".into()), "{last:?}");
+        assert_eq!(last.unwrap(), "sorry", "what it said on standard error counts");
+        assert_eq!(run("echo one; echo two").2.unwrap(), "two", "unless it said nothing there");
+    }
+
+    #[test]
+    fn endless_output_is_cut_and_counted() {
+        let bytes = OUTPUT_BYTES_MAX + 5;
+        let (lines, status, last) = run(&format!("head -c {bytes} /dev/zero"));
+        assert!(status.success());
+        let seen: u64 = lines.iter().map(|line| line.len() as u64).sum();
+        assert_eq!(seen, OUTPUT_BYTES_MAX);
+        assert_eq!(last.unwrap(), "suiro: 5 more bytes were not kept");
     }
 
     #[test]
