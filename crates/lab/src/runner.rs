@@ -3,17 +3,25 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use suiro_hosts::Sandbox;
 use suiro_record::{Folder, PlannedTrial, Trial};
-use suiro_scenario::Setup;
+use suiro_scenario::{EndpointSpec, Setup};
+use suiro_units::{Duration, Time};
 
-use crate::clock;
+use crate::clock::{self, Epoch};
 use crate::process::{Event, Process, describe};
+
+/// How much longer than its trial a trial's process may live: hosts, records.
+const OVERHEAD: Duration = Duration::from_secs(60);
+/// How long the self-check of one link may take: far longer than it does.
+const PER_LINK: Duration = Duration::from_secs(60);
+/// How long one of our own endpoints may take to stop, killing included.
+const PER_ENDPOINT: Duration = Duration::from_secs(10);
 
 /// What a trial's process is told: a file `order.json` in the trial's folder, so that a trial can
 /// also be run by hand.
@@ -56,9 +64,23 @@ pub trait Observer {
     fn finished(&mut self, trial: &PlannedTrial, outcome: &Trial);
 }
 
+impl Order {
+    /// The time after which its process is taken for hung, and killed.
+    fn limit(&self) -> Duration {
+        let stop = |spec: &EndpointSpec| match spec {
+            EndpointSpec::Command(command) => command.grace + PER_ENDPOINT,
+            EndpointSpec::Origin(_) | EndpointSpec::Player(_) => PER_ENDPOINT,
+        };
+        let links = self.setup.topology.links.iter().map(|_| PER_LINK);
+        let endpoints = self.setup.endpoints.iter().map(|endpoint| stop(&endpoint.spec));
+        links.chain(endpoints).fold(self.setup.duration + OVERHEAD, |sum, part| sum + part)
+    }
+}
+
 struct Running {
     planned: PlannedTrial,
     process: Process,
+    deadline: Time,
 }
 
 /// Runs `orders`, at most `jobs` at once, and returns how each went, in the order they ended. `program` makes
@@ -78,11 +100,13 @@ pub fn run(
     let mut running: BTreeMap<usize, Running> = BTreeMap::new();
     let mut outcomes = Vec::new();
     let mut next = 0;
+    let epoch = Epoch::now();
     loop {
         while running.len() < jobs.max(1)
             && let Some(order) = waiting.pop_front()
         {
-            let started = start(&order, next, program, sender)
+            let deadline = epoch.elapsed() + order.limit();
+            let started = start(&order, next, deadline, program, sender)
                 .with_context(|| format!("starting trial {}", order.trial.folder))?;
             running.insert(next, started);
             next += 1;
@@ -90,7 +114,8 @@ pub fn run(
         if running.is_empty() {
             return Ok(outcomes);
         }
-        match events.recv().context("the channel of events is open: this function holds it")? {
+        let Some(event) = next_event(events, &running, epoch) else { continue };
+        match event {
             Event::Line { process, text } => {
                 if let Some(trial) = running.get(&process)
                     && let Ok(phase) = serde_json::from_str(&text)
@@ -113,6 +138,27 @@ pub fn run(
     }
 }
 
+/// What happens next; `None` if a trial's time was up first, and its process was killed.
+fn next_event(
+    events: &Receiver<Event>,
+    running: &BTreeMap<usize, Running>,
+    epoch: Epoch,
+) -> Option<Event> {
+    let now = epoch.elapsed();
+    let late = |trial: &&Running| trial.deadline <= now;
+    running.values().filter(late).for_each(|trial| trial.process.signal(Signal::KILL));
+    let deadlines = running.values().map(|trial| trial.deadline).filter(|&time| time > now);
+    // After a kill only its exit is waited for, which the kernel does not put off for long.
+    let within = deadlines.min().map_or(OVERHEAD, |deadline| deadline.saturating_since(now));
+    match events.recv_timeout(within.into()) {
+        Ok(event) => Some(event),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => {
+            unreachable!("the caller of `run` holds a sender")
+        }
+    }
+}
+
 /// The channel that [`run`] listens on; its sender is also for [`Event::Interrupted`].
 pub fn events() -> (Sender<Event>, Receiver<Event>) {
     channel()
@@ -121,6 +167,7 @@ pub fn events() -> (Sender<Event>, Receiver<Event>) {
 fn start(
     order: &Order,
     number: usize,
+    deadline: Time,
     program: &dyn Fn(&Path) -> Sandbox,
     events: &Sender<Event>,
 ) -> Result<Running> {
@@ -134,7 +181,7 @@ fn start(
     std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
     let process =
         Process::start_sandboxed(program(&file), number, &logs.join("trial.log"), events)?;
-    Ok(Running { planned: order.trial.clone(), process })
+    Ok(Running { planned: order.trial.clone(), process, deadline })
 }
 
 /// What the trial's process wrote; where it died before that, a record that says so.
