@@ -57,8 +57,8 @@ pub enum Command {
     /// The inner half of `link`, in namespaces of its own.
     #[command(hide = true)]
     LinkInside {
-        /// What to run, as JSON.
-        order: String,
+        /// The open file that says what to run, as JSON.
+        order: i32,
     },
 }
 
@@ -86,7 +86,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     pub repeat: Option<u32>,
     /// Trials side by side [default: the scenario's].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
     /// Where chance starts from.
     #[arg(long, value_name = "N")]

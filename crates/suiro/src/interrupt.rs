@@ -8,12 +8,22 @@ use signal_hook::iterator::Signals;
 use suiro_lab::process::Event;
 
 /// Sends [`Event::Interrupted`] for every SIGINT, SIGTERM and SIGHUP from now on. The third one ends
-/// this process at once.
+/// this process at once, and with it, as they cannot outlive it, all that it started.
 pub fn forward_to(events: Sender<Event>) -> Result<()> {
+    forward(events, Some(3))
+}
+
+/// The same in a process that another of ours interrupts, and ends when it must: here no number of
+/// signals costs the records.
+pub fn forward_inside(events: Sender<Event>) -> Result<()> {
+    forward(events, None)
+}
+
+fn forward(events: Sender<Event>, last: Option<usize>) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("handling signals")?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for (count, _) in signals.forever().enumerate() {
-            if count == 2 || events.send(Event::Interrupted).is_err() {
+        for (earlier, _) in signals.forever().enumerate() {
+            if Some(earlier + 1) == last || events.send(Event::Interrupted).is_err() {
                 std::process::exit(130);
             }
         }

@@ -1,14 +1,17 @@
 //! `suiro link`: any command behind an emulated link, on two hosts of its own.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::os::fd::AsFd;
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use rustix::fs::MemfdFlags;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use suiro_hosts::{Network, Sandbox};
@@ -72,13 +75,16 @@ pub struct LinkArgs {
     /// Do not measure the link before the command starts.
     #[arg(long)]
     no_check: bool,
-    /// Print the summary as JSON, on standard output.
+    /// Print the summary as JSON on standard output; what COMMAND prints there goes to standard
+    /// error instead.
     #[arg(long)]
     json: bool,
     /// Command for the shell of host `server`, started before COMMAND.
     #[arg(long, value_name = "COMMAND")]
     server: Option<String>,
-    /// Command to run on host `client`, where `server` is a name.
+    /// Command to run on host `client`, where `server` is a name. Its exit code is suiro's: 128 and
+    /// the signal's number if one ended it, 127 if there is no such command, 126 if it cannot be
+    /// executed; 1 if it ended well but the link was not as asked.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -120,10 +126,12 @@ pub fn run(args: &LinkArgs) -> Result<Outcome> {
     if let Some(dir) = &order.record {
         std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     }
-    let text = serde_json::to_string(&order).context("an order is JSON")?;
     let (sender, events) = channel();
     interrupt::forward_to(sender.clone())?;
-    let mut worker = Sandbox::new(["link-inside".to_owned(), text]).spawn()?;
+    let handed = hand_over(&order)?;
+    let number = handed.as_raw_fd().to_string();
+    let mut worker = Sandbox::new(["link-inside".to_owned(), number]).spawn()?;
+    drop(handed);
     let pidfd = worker.pidfd().try_clone_to_owned()?;
     let waiter = std::thread::spawn(move || {
         let status = worker.wait();
@@ -140,8 +148,27 @@ pub fn run(args: &LinkArgs) -> Result<Outcome> {
     Ok(code_of(status))
 }
 
+/// The order in memory, in a descriptor that the inner half inherits. A trace makes it larger than
+/// an argument may be, and standard input is the command's.
+fn hand_over(order: &Order) -> Result<OwnedFd> {
+    let memory = rustix::fs::memfd_create("suiro-link", MemfdFlags::empty());
+    let mut memory = File::from(memory.context("making room for the order")?);
+    serde_json::to_writer(&mut memory, order).context("writing the order")?;
+    memory.rewind().context("writing the order")?;
+    Ok(memory.into())
+}
+
+/// The order that [`hand_over`] left at this descriptor, which is closed.
+fn take_over(descriptor: i32) -> Result<Order> {
+    // SAFETY: the outer half names a descriptor that it made for this, and nothing else here knows.
+    let memory = unsafe { File::from_raw_fd(descriptor) };
+    serde_json::from_reader(io::BufReader::new(memory)).context("not an order of this version")
+}
+
+/// A command's end as a shell tells it: its exit code, or 128 and the number of the signal.
 fn code_of(status: ExitStatus) -> Outcome {
-    match status.code() {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    match code {
         Some(0) => Outcome::Done,
         Some(code) => Outcome::Code(u8::try_from(code).unwrap_or(1)),
         None => Outcome::Failed,
@@ -160,7 +187,7 @@ fn config(args: &LinkArgs) -> Result<LinkConfig> {
     };
     let spec: LinkSpec = toml::from_str(&text).map_err(|e| match &args.scenario_link {
         Some(_) => Usage(format!("{origin}: {e}")),
-        None => Usage(format!("{}: {}", option_at(&text, e.span()), e.message())),
+        None => Usage(format!("{}: {}", option_at(args, &text, e.span()), e.message())),
     })?;
     let base = args.scenario_link.as_ref().and_then(|file| file.parent());
     let mut read = |trace: &std::path::Path| {
@@ -188,6 +215,8 @@ fn options_as_toml(args: &LinkArgs) -> String {
             put("down.rate", &args.down);
             put("up.rate", &args.up);
         }
+        // A trace sets the rate down, so that the other option is not for both.
+        (_, up) if args.trace_down.is_some() => put("up.rate", up),
         (one, other) => put("rate", if one.is_some() { one } else { other }),
     }
     put("down.trace", &args.trace_down.as_ref().map(|path| path.display().to_string()));
@@ -195,7 +224,7 @@ fn options_as_toml(args: &LinkArgs) -> String {
 }
 
 /// The option whose line of TOML holds the error.
-fn option_at(text: &str, span: Option<std::ops::Range<usize>>) -> &'static str {
+fn option_at(args: &LinkArgs, text: &str, span: Option<std::ops::Range<usize>>) -> &'static str {
     let line = span.map_or(0, |s| text[..s.start.min(text.len())].matches('\n').count());
     let key = text.lines().nth(line).and_then(|l| l.split(' ').next()).unwrap_or_default();
     match key {
@@ -206,17 +235,18 @@ fn option_at(text: &str, span: Option<std::ops::Range<usize>>) -> &'static str {
         "queue.discipline" => "--aqm",
         "down.rate" => "--down",
         "up.rate" => "--up",
-        "rate" => "--down or --up",
+        "rate" if args.down.is_some() => "--down",
+        "rate" => "--up",
         "down.trace" => "--trace-down",
         _ => "the link's options",
     }
 }
 
 /// The inner half, as the init of its sandbox.
-pub fn inside(order: &str) -> Result<Outcome> {
-    let order: Order = serde_json::from_str(order).context("not an order of this version")?;
+pub fn inside(descriptor: i32) -> Result<Outcome> {
+    let order = take_over(descriptor)?;
     let (sender, events) = channel();
-    interrupt::forward_to(sender.clone())?;
+    interrupt::forward_inside(sender.clone())?;
     let link = Link {
         name: "link".to_owned(),
         from: "server".to_owned(),
@@ -236,13 +266,16 @@ pub fn inside(order: &str) -> Result<Outcome> {
     let wires =
         wires::Wires::start(&network, &topology, order.seed, epoch, order.record.as_deref())?;
     let play = Play { network: &network, sender: &sender, events: &events };
-    let status = play.both(&order)?;
+    let ended = play.both(&order)?;
     let duration_s = epoch.elapsed().as_secs_f64();
     let (links, faults) = wires.stop()?;
     let mut reasons = trial::failed_checks(&self_checks);
     reasons.extend(faults);
     let summary = LinkSummary {
-        exit_code: status.and_then(|s| s.code()),
+        exit_code: match ended {
+            Ended::Exited(status) => status.code(),
+            Ended::NotStarted(_) | Ended::Interrupted => None,
+        },
         duration_s,
         valid: reasons.is_empty(),
         invalid_because: (!reasons.is_empty()).then(|| reasons.join("; ")),
@@ -250,11 +283,22 @@ pub fn inside(order: &str) -> Result<Outcome> {
         self_checks: &self_checks,
     };
     tell(&summary, order.json)?;
-    Ok(match status.map(code_of) {
-        Some(Outcome::Done) if !summary.valid => Outcome::Failed,
-        Some(outcome) => outcome,
-        None => Outcome::Failed,
+    Ok(match ended {
+        Ended::Exited(status) => match code_of(status) {
+            Outcome::Done if !summary.valid => Outcome::Failed,
+            outcome => outcome,
+        },
+        Ended::NotStarted(code) => Outcome::Code(code),
+        Ended::Interrupted => Outcome::Failed,
     })
+}
+
+/// How the client's command ended.
+enum Ended {
+    Exited(ExitStatus),
+    /// It could not be executed: the exit code that shells have for it.
+    NotStarted(u8),
+    Interrupted,
 }
 
 /// Numbers of the two processes.
@@ -269,17 +313,23 @@ struct Play<'a> {
 }
 
 impl Play<'_> {
-    /// Runs both; how the client's program ended, `None` if it was interrupted.
-    fn both(&self, order: &Order) -> Result<Option<ExitStatus>> {
+    /// Runs both; how the client's program ended.
+    fn both(&self, order: &Order) -> Result<Ended> {
         let server = match &order.server {
             Some(line) => Some(self.start_server(line)?),
             None => None,
         };
-        let mut command = Command::new(&order.command[0]);
-        command.args(&order.command[1..]);
-        self.host("client")?.command(&mut command);
-        let client = Process::start_attached(command, CLIENT, self.sender)
-            .with_context(|| format!("starting `{}`", order.command[0]))?;
+        let client = match self.start_client(order) {
+            Ok(client) => client,
+            Err(error) => {
+                eprintln!("error: {}: {error}", order.command[0]);
+                if let Some(server) = server {
+                    self.stop(&server);
+                }
+                let missing = error.kind() == io::ErrorKind::NotFound;
+                return Ok(Ended::NotStarted(if missing { 127 } else { 126 }));
+            }
+        };
         let mut server_runs = server.is_some();
         let mut interrupted = false;
         let status = loop {
@@ -296,7 +346,18 @@ impl Play<'_> {
         if let Some(server) = server.filter(|_| server_runs) {
             self.stop(&server);
         }
-        Ok((!interrupted).then_some(status))
+        Ok(if interrupted { Ended::Interrupted } else { Ended::Exited(status) })
+    }
+
+    /// Starts the client's command with our own standard streams.
+    fn start_client(&self, order: &Order) -> io::Result<Process> {
+        let mut command = Command::new(&order.command[0]);
+        command.args(&order.command[1..]);
+        if order.json {
+            command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
+        self.host("client").map_err(io::Error::other)?.command(&mut command);
+        Process::start_attached(command, CLIENT, self.sender)
     }
 
     fn host(&self, name: &str) -> Result<&suiro_hosts::Host> {
@@ -308,7 +369,7 @@ impl Play<'_> {
         let mut command = Command::new("sh");
         command.args(["-c", line]).stdin(Stdio::null());
         // Standard output belongs to the client's program and to the summary.
-        command.stdout(std::io::stderr().as_fd().try_clone_to_owned()?);
+        command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
         self.host("server")?.command(&mut command);
         let process = Process::start_attached(command, SERVER, self.sender)
             .context("starting the shell of host server")?;
@@ -347,7 +408,7 @@ impl Play<'_> {
 /// The summary: JSON on standard output, or a line a direction on standard error.
 fn tell(summary: &LinkSummary<'_>, json: bool) -> Result<()> {
     if json {
-        let mut out = std::io::stdout().lock();
+        let mut out = io::stdout().lock();
         serde_json::to_writer_pretty(&mut out, summary)?;
         writeln!(out)?;
         return Ok(());

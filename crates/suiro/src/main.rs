@@ -62,7 +62,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
             doctor::run(args.json).map(|well| if well { Outcome::Done } else { Outcome::Failed })
         }
         Command::Link(args) => link::run(&args),
-        Command::LinkInside { order } => link::inside(&order),
+        Command::LinkInside { order } => link::inside(order),
         Command::Serve(args) => endpoint::serve(&args),
         Command::Play(args) => endpoint::play(&args),
         Command::Tcp(args) => match args.command {

@@ -27,6 +27,9 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     suiro_hosts::sandbox::probe(Privilege::of_this_process())
         .context("this host cannot make namespaces; see suiro doctor")?;
     let mut manifest = manifest(&plan, now);
+    if args.resume {
+        keep_measured(&mut manifest, &folder)?;
+    }
     folder.write_manifest(&manifest)?;
 
     let packages = prepare_media(&plan, &mut manifest)?;
@@ -51,8 +54,10 @@ pub fn trial(file: &Path) -> Result<Outcome> {
         .with_context(|| format!("reading the order {}", file.display()))?;
     let order: Order = serde_json::from_str(&text)
         .with_context(|| format!("{}: not an order of this version", file.display()))?;
+    // Ctrl-C is for `suiro run`, which tells this process; endpoints must not hear it first.
+    rustix::process::setsid().context("leaving the terminal")?;
     let (sender, events) = channel();
-    interrupt::forward_to(sender.clone())?;
+    interrupt::forward_inside(sender.clone())?;
     let tell = &mut |phase: &runner::Phase| {
         // The runner may be gone; then so are we.
         if let Ok(line) = serde_json::to_string(phase) {
@@ -78,6 +83,9 @@ fn overrides(args: &RunArgs) -> Overrides {
 /// The results folder: empty or new, or with `--resume` one of the same plan.
 fn open_folder(out: &Path, args: &RunArgs, plan: &Plan) -> Result<Folder> {
     let folder = Folder::new(out);
+    if out.exists() && !out.is_dir() {
+        bail!(Usage(format!("{} is a file\nhint: name a folder with --out", out.display())));
+    }
     if !out.join("manifest.json").exists() {
         if out.is_dir() && std::fs::read_dir(out)?.next().is_some() {
             bail!(Usage(format!(
@@ -121,6 +129,19 @@ fn manifest(plan: &Plan, now: u64) -> Manifest {
         versions: BTreeMap::new(),
         self_checks: BTreeMap::new(),
     }
+}
+
+/// Adds to the plan what an earlier run of the folder measured and `--only` leaves out this time.
+fn keep_measured(manifest: &mut Manifest, folder: &Folder) -> Result<()> {
+    if !folder.root().join("manifest.json").exists() {
+        return Ok(());
+    }
+    for planned in folder.manifest()?.plan {
+        if !manifest.plan.contains(&planned) && folder.outcome(&planned)?.is_some() {
+            manifest.plan.push(planned);
+        }
+    }
+    Ok(())
 }
 
 /// Every trial of the plan, or with `resume` those that have no valid outcome yet.
