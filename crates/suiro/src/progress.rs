@@ -8,6 +8,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use suiro_lab::runner::{Observer, Phase};
 use suiro_record::{PlannedTrial, Trial};
 
+use crate::scenarios::count;
+
 /// How often a plain log repeats the progress of one piece of long work: every so many percent.
 const PLAIN_STEP_PERCENT: u64 = 20;
 
@@ -82,7 +84,8 @@ impl Trials {
         if plain {
             let rounds = planned.div_ceil(jobs.max(1));
             let about = rounds as f64 * seconds;
-            eprintln!("running {planned} trials, {jobs} at a time: about {about:.0} s");
+            let trials = count(planned, "trial");
+            eprintln!("running {trials}, {jobs} at a time: about {about:.0} s");
         }
         Self { bars, total, each: BTreeMap::new(), plain, finished: 0, planned }
     }

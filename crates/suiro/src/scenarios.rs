@@ -40,12 +40,19 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
     }
     writeln!(
         out,
-        "{cells} cells, {} trials, {:.0} s of measuring, {} at a time",
-        plan.trials.len(),
+        "{}, {}, {:.0} s of measuring, {} at a time",
+        count(cells, "cell"),
+        count(plan.trials.len(), "trial"),
         seconds,
         plan.jobs
     )?;
     Ok(Outcome::Done)
+}
+
+/// `1 trial`, `2 trials`.
+pub fn count(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 /// `suiro schema`.
