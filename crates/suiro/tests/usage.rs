@@ -1,0 +1,117 @@
+//! What was typed wrong is told, with exit 2 and without a panic; what is asked for is printed.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::Room;
+use serde_json::Value;
+
+fn broken() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenario/tests/broken");
+    let files = common::entries(&folder.canonicalize().unwrap());
+    files.into_iter().filter(|file| file.extension().is_some_and(|e| e == "toml")).collect()
+}
+
+#[test]
+fn broken_scenarios_are_refused_by_check_and_by_run() {
+    let room = Room::new();
+    let files = broken();
+    assert!(files.len() >= 20, "{} broken scenarios", files.len());
+    for file in files {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let file = file.to_str().unwrap();
+        for arguments in [&["check", file][..], &["run", file, "--out", "results"]] {
+            let done = room.run(arguments).exits(2).says(&["error: ", name]);
+            assert_eq!(done.stdout, "", "{name}");
+        }
+        assert!(!room.path("work").join("results").exists(), "{name} left a results folder");
+    }
+    assert!(room.strays().is_empty());
+}
+
+#[test]
+fn what_is_mistyped_is_named() {
+    let room = Room::new();
+    room.write("file", "");
+    let wrong: &[(&[&str], &str)] = &[
+        (&[], "Usage"),
+        (&["rum", "ping"], "rum"),
+        (&["run"], "SCENARIO"),
+        (&["run", "ping", "--fast"], "--fast"),
+        (&["run", "pong"], "pong"),
+        (&["run", "./nowhere.toml"], "nowhere.toml"),
+        (&["run", "ping", "--set", "tcp"], "--set tcp"),
+        (&["run", "ping", "--set", "links.access.rat=1 Mbit/s"], "did you mean"),
+        (&["run", "ping", "--set", "links.access.rate=1 MB"], "1 MB"),
+        (&["run", "quick", "--only", "tcp=renno"], "did you mean `reno`"),
+        (&["run", "quick", "--only", "abr=bola"], "--only abr=bola"),
+        (&["run", "ping", "--duration", "5"], "--duration"),
+        (&["run", "ping", "--duration", "0 s"], "duration"),
+        (&["run", "ping", "--repeat", "0"], "--repeat 0"),
+        (&["run", "ping", "--jobs", "0"], "--jobs"),
+        (&["run", "ping", "--seed", "x"], "--seed"),
+        (&["run", "ping", "--quick"], "--quick"),
+        (&["run", "ping", "--resume"], "--out"),
+        (&["run", "ping", "--out", "file"], "hint: name a folder"),
+        (&["check", "pong"], "pong"),
+        (&["show", "pong"], "pong"),
+        (&["play", "not a url"], "not a url"),
+        (&["play", "http://host/x.mp4"], "neither an MPD"),
+    ];
+    for (arguments, text) in wrong {
+        let done = room.run(arguments).exits(2).says(&[text]);
+        assert_eq!(done.stdout, "", "{arguments:?}");
+    }
+    assert_eq!(common::entries(&room.path("work")), [room.path("work").join("file")]);
+}
+
+#[test]
+fn results_are_not_written_over() {
+    let room = Room::new();
+    std::fs::create_dir(room.path("work").join("full")).unwrap();
+    room.write("full/thesis.tex", "years of work");
+    room.run(&["run", "ping", "--out", "full"]).exits(2).says(&["full is not empty", "hint: "]);
+    room.write("full/manifest.json", "{}");
+    room.run(&["run", "ping", "--out", "full"]).exits(2).says(&["already holds", "--resume"]);
+    let done = room.run(&["run", "ping", "--out", "full", "--resume"]);
+    assert!(done.code == Some(1) && done.stderr.contains("manifest.json"), "{}", done.stderr);
+    let kept = std::fs::read_to_string(room.path("work").join("full/thesis.tex")).unwrap();
+    assert_eq!(kept, "years of work");
+}
+
+#[test]
+fn scenarios_are_listed_shown_and_checked() {
+    let room = Room::new();
+    let list = room.run(&["list"]).exits(0).stdout;
+    let names: Vec<&str> = list.lines().filter_map(|l| l.split_whitespace().next()).collect();
+    assert!(names.contains(&"quick") && names.contains(&"ping"), "{list}");
+    for name in names {
+        let shown = room.run(&["show", name]).exits(0).stdout;
+        // What is shown is the scenario: written to a file, it is checked the same.
+        room.write("copy.toml", &shown);
+        let checked = room.run(&["check", name]).exits(0).stdout;
+        assert_eq!(room.run(&["check", "copy.toml"]).exits(0).stdout, checked);
+        assert!(checked.contains(" trial"), "{checked}");
+    }
+    let only = room.run(&["check", "quick", "--only", "tcp=reno"]).exits(0).stdout;
+    assert!(only.contains("1 cell, 1 trial, "), "{only}");
+}
+
+#[test]
+fn the_schema_is_json_and_names_the_sections() {
+    let schema: Value = Room::new().run(&["schema"]).exits(0).json();
+    for section in ["topology", "links", "media", "endpoints", "matrix", "duration"] {
+        assert!(schema["properties"][section].is_object(), "{section}");
+    }
+}
+
+#[test]
+fn reports_of_nothing_name_what_is_missing() {
+    let room = Room::new();
+    for command in ["report", "findings"] {
+        let done = room.run(&[command, "nowhere"]);
+        assert_ne!(done.code, Some(0));
+        done.says(&["nowhere"]);
+    }
+}
