@@ -23,7 +23,7 @@ use suiro_record::{LinkTotals, SelfCheck};
 use suiro_scenario::{Link, Topology};
 use suiro_units::{Duration, Seed, Time};
 
-use crate::{Outcome, Usage, interrupt};
+use crate::{Outcome, Usage, interrupt, run};
 
 /// How long the command waits for the server's program to open its first socket.
 const SERVER_WITHIN: Duration = Duration::from_secs(5);
@@ -244,6 +244,7 @@ fn option_at(args: &LinkArgs, text: &str, span: Option<std::ops::Range<usize>>) 
 
 /// The inner half, as the init of its sandbox.
 pub fn inside(descriptor: i32) -> Result<Outcome> {
+    run::in_sandbox()?;
     let order = take_over(descriptor)?;
     let (sender, events) = channel();
     interrupt::forward_inside(sender.clone())?;

@@ -30,8 +30,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     if args.resume {
         keep_measured(&mut manifest, &folder)?;
     }
-    folder.write_manifest(&manifest)?;
-
+    // Before anything is written: a run that found no media can be typed again as it was.
     let packages = prepare_media(&plan, &mut manifest)?;
     folder.write_manifest(&manifest)?;
     let orders = orders(&plan, &folder, &packages, args.resume)?;
@@ -50,6 +49,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
 
 /// One trial, as the init of its sandbox.
 pub fn trial(file: &Path) -> Result<Outcome> {
+    in_sandbox()?;
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("reading the order {}", file.display()))?;
     let order: Order = serde_json::from_str(&text)
@@ -67,6 +67,16 @@ pub fn trial(file: &Path) -> Result<Outcome> {
     };
     lab_trial::run(&order, (&sender, &events), tell)?;
     Ok(Outcome::Done)
+}
+
+/// Refuses to make hosts and mounts anywhere but in namespaces of their own, whose init this is.
+pub fn in_sandbox() -> Result<()> {
+    if std::process::id() == 1 {
+        return Ok(());
+    }
+    let hint = "hint: suiro run and suiro link start it; by hand, \
+                unshare --net --mount --pid --fork --mount-proc does";
+    bail!(Usage(format!("this half of suiro runs in namespaces of its own only\n{hint}")))
 }
 
 fn overrides(args: &RunArgs) -> Overrides {

@@ -67,6 +67,14 @@ fn what_is_mistyped_is_named() {
 }
 
 #[test]
+fn inner_halves_refuse_to_run_among_the_hosts_own_interfaces() {
+    let room = Room::new();
+    for arguments in [["trial", "order.json"], ["link-inside", "0"]] {
+        room.run(&arguments).exits(2).says(&["namespaces of its own only", "hint: "]);
+    }
+}
+
+#[test]
 fn results_are_not_written_over() {
     let room = Room::new();
     std::fs::create_dir(room.path("work").join("full")).unwrap();
