@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use suiro_lab::runner::{Observer, Phase};
 use suiro_record::{PlannedTrial, Trial};
 
@@ -12,6 +12,9 @@ use crate::scenarios::count;
 
 /// How often a plain log repeats the progress of one piece of long work: every so many percent.
 const PLAIN_STEP_PERCENT: u64 = 20;
+
+/// What a trial takes beside its measuring, about: hosts, the self-check, the end of its endpoints.
+const SETUP_S: f64 = 3.0;
 
 /// A bar of some long work that knows its fraction done.
 pub struct Work {
@@ -79,13 +82,19 @@ impl Trials {
             ProgressDrawTarget::stderr()
         });
         let total = bars.add(ProgressBar::new(planned as u64));
-        total.set_style(style("{bar:30} {pos} of {len} trials (about {eta} left)"));
+        let rounds = planned.div_ceil(jobs.max(1));
+        let expected = Duration::from_secs_f64(rounds as f64 * (seconds + SETUP_S));
+        let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            // What cannot be written is not shown.
+            let _ = write!(out, "{}", left(expected, state.elapsed()));
+        };
+        let style = style("{bar:30} {pos} of {len} trials ({left})");
+        total.set_style(style.with_key("left", left));
         total.enable_steady_tick(Duration::from_millis(200));
         if plain {
-            let rounds = planned.div_ceil(jobs.max(1));
-            let about = rounds as f64 * seconds;
+            let about = expected.as_secs();
             let trials = count(planned, "trial");
-            eprintln!("running {trials}, {jobs} at a time: about {about:.0} s");
+            eprintln!("running {trials}, {jobs} at a time: about {about} s");
         }
         Self { bars, total, each: BTreeMap::new(), plain, finished: 0, planned }
     }
@@ -153,6 +162,17 @@ impl Observer for Trials {
     }
 }
 
+/// How long a run that was thought to take `expected` goes on, `elapsed` after its start.
+fn left(expected: Duration, elapsed: Duration) -> String {
+    let left = expected.saturating_sub(elapsed).as_secs();
+    match (left / 3600, left / 60 % 60, left % 60) {
+        (0, 0, 0) => "nearly done".to_owned(),
+        (0, 0, seconds) => format!("about {seconds} s left"),
+        (0, minutes, seconds) => format!("about {minutes} min {seconds} s left"),
+        (hours, minutes, _) => format!("about {hours} h {minutes} min left"),
+    }
+}
+
 /// `tcp=reno #1`.
 fn label(trial: &PlannedTrial) -> String {
     let cell: Vec<String> = trial
@@ -169,4 +189,19 @@ fn label(trial: &PlannedTrial) -> String {
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the template is ours and tested")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_in_words() {
+        let words =
+            |expected, elapsed| left(Duration::from_secs(expected), Duration::from_secs(elapsed));
+        assert_eq!(words(43, 1), "about 42 s left");
+        assert_eq!(words(200, 15), "about 3 min 5 s left");
+        assert_eq!(words(7300, 0), "about 2 h 1 min left");
+        assert_eq!(words(10, 30), "nearly done");
+    }
 }
