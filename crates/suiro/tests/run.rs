@@ -3,10 +3,11 @@
 
 mod common;
 
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 use common::{Done, Lines, Room};
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process_group};
 use suiro_record::{Summary, Trial};
 
 /// Two hosts and a plain cable: no emulator, so that validity hangs on the endpoints alone.
@@ -217,10 +218,12 @@ fn an_interrupted_run_ends_cleanly_and_keeps_what_it_measured() {
     let head = "duration = '10 min'\nrepetitions = 2";
     room.write("t.toml", &scenario(head, &shell("it", "exec sleep 1000", "")));
     let mut command = room.suiro(&["run", "t.toml", "--out", "out"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // As from a terminal: Ctrl-C signals the whole process group.
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().unwrap();
     let lines = Lines::of(child.stderr.take().unwrap());
     lines.until("measuring for 600 s");
-    common::signal(&child, Signal::INT);
+    kill_process_group(common::pid(&child), Signal::INT).unwrap();
     let done = Done::wait(child).exits(1);
     assert!(done.stdout.contains("report: "), "{}", done.stdout);
     let out = room.results("out");

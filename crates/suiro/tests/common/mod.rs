@@ -77,9 +77,7 @@ impl Room {
 
     /// Runs the program to its end.
     pub fn run(&self, arguments: &[&str]) -> Done {
-        let mut command = self.suiro(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Done::of(&mut command)
+        Done::of(&mut self.suiro(arguments))
     }
 
     /// The results folder of that name in the working folder.
@@ -105,7 +103,9 @@ pub struct Done {
 }
 
 impl Done {
-    fn of(command: &mut Command) -> Self {
+    /// Runs a command to its end.
+    pub fn of(command: &mut Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Self::wait(command.spawn().unwrap())
     }
 
