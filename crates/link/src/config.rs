@@ -5,16 +5,36 @@
 use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 
+use crate::check;
+use crate::error::ConfigError;
 use crate::schedule::Schedule;
 use crate::trace::{OpportunityTrace, RateCurve};
 
-/// Both directions of a link.
+/// Both directions of a link. Read from a file it is checked as a scenario is: what is out of range
+/// there would be a bug here.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct LinkConfig {
     /// From the link's first end to its second.
     pub down: PathConfig,
     /// From the second to the first.
     pub up: PathConfig,
+}
+
+/// [`LinkConfig`] as a file has it.
+#[derive(Deserialize)]
+struct Unchecked {
+    down: PathConfig,
+    up: PathConfig,
+}
+
+impl TryFrom<Unchecked> for LinkConfig {
+    type Error = ConfigError;
+
+    fn try_from(Unchecked { down, up }: Unchecked) -> Result<Self, ConfigError> {
+        let config = Self { down, up };
+        check::link(&config).map(|()| config)
+    }
 }
 
 impl LinkConfig {

@@ -14,6 +14,7 @@
 //! Sizes are those of IP packets; times count from the trial's start.
 
 mod capacity;
+mod check;
 mod config;
 mod error;
 mod link;

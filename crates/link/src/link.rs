@@ -46,6 +46,9 @@ pub struct Link {
 
 impl Link {
     /// A link with nothing in it, at [`Time::ZERO`], from which schedules and traces count.
+    ///
+    /// A configuration that [`crate::LinkSpec::resolve`] made or that was read from a file has been
+    /// checked; of one put together in code, what is out of range may panic here or later.
     pub fn new(config: &LinkConfig, seed: Seed) -> Self {
         let path = |direction| Path::new(config.direction(direction), direction, seed);
         Self { paths: Direction::BOTH.map(path), events: VecDeque::new(), now: Time::ZERO }

@@ -1,9 +1,13 @@
 //! From what a user wrote to what a link needs: layers merged, traces read, meaning checked.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use suiro_units::{BitRate, Bytes, Duration, Ratio};
 
+use crate::check::{
+    BURST, DELAY, FLOWS, MAX_LIST, PIE_BURST, PIE_UPDATE, QUANTUM, QUEUE_PACKETS, RATE, SPAN,
+};
 use crate::config::{
     CodelConfig, DEFAULT_AQM_PACKETS, DisciplineConfig, FqCodelConfig, GilbertElliott,
     JitterConfig, LimitConfig, LinkConfig, LossConfig, PathConfig, PieConfig, PropagationConfig,
@@ -15,18 +19,13 @@ use crate::spec::{
     ChangeSpec, Discipline, JitterSpec, LimitSpec, LinkSpec, LossModel, LossSpec, LossTable,
     PathSpec, QueueSpec, ReorderSpec, ServiceSpec, TraceSpec, TraceTable,
 };
-use crate::trace::{MAX_RATE, RateCurve, RateStep, parse_csv, parse_mahimahi};
+use crate::trace::{RateCurve, RateStep, parse_csv, parse_mahimahi};
 
 /// Reads a trace's file: its text, or why it cannot be had.
 type ReadTrace<'a> = dyn FnMut(&Path) -> Result<String, String> + 'a;
 
-const MAX_DELAY: Duration = Duration::from_secs(3600);
-const MAX_JITTER: Duration = Duration::from_secs(60);
 const MAX_AT: Duration = Duration::from_secs(24 * 3600);
-const MAX_LIST: usize = 100_000;
 const MAX_CHANGES: usize = 100_000;
-/// A bucket holds at least a common packet, and no more work than a u64 of nanobits.
-const BURST: [Bytes; 2] = [Bytes::new(1500), Bytes::new(1_000_000_000)];
 const MAX_QUEUE_BYTES: Bytes = Bytes::new(1 << 40);
 /// One round trip around the world: the rule of thumb for a buffer (Villamizar and Song, "High
 /// performance TCP in ANSNET", 1994).
@@ -220,7 +219,7 @@ impl Layers {
                 Err(error.hint("write one of the two"))
             }
             (Some(burst), None) => {
-                check_range(burst, BURST[0], BURST[1])?;
+                check_range(burst, &BURST)?;
                 Ok(ServerConfig::Bucket { rate: curve, burst: burst.value })
             }
             (None, Some(_)) => Ok(ServerConfig::Poisson(curve)),
@@ -244,7 +243,7 @@ impl Layers {
 
     fn curve(&self, rate: &At<BitRate>) -> Result<RateCurve, ConfigError> {
         let check = |rate: &At<BitRate>| {
-            check_range(rate, BitRate::from_bps(0), MAX_RATE)?;
+            check_range(rate, &RATE)?;
             Ok(rate.value)
         };
         let schedule = self.schedule(check(rate)?, "rate", |c| c.rate.as_ref(), check)?;
@@ -264,7 +263,7 @@ impl Layers {
 
     fn propagation(&self) -> Result<PropagationConfig, ConfigError> {
         let check = |delay: &At<Duration>| {
-            check_range(delay, Duration::ZERO, MAX_DELAY)?;
+            check_range(delay, &DELAY)?;
             Ok(delay.value)
         };
         let first = self.delay.as_ref().map(check).transpose()?.unwrap_or_default();
@@ -303,13 +302,14 @@ fn merge_queue(lower: QueueSpec, upper: QueueSpec) -> QueueSpec {
     }
 }
 
-fn check_range<T>(at: &At<T>, least: T, most: T) -> Result<(), ConfigError>
+fn check_range<T>(at: &At<T>, range: &RangeInclusive<T>) -> Result<(), ConfigError>
 where
-    T: PartialOrd + std::fmt::Display + Copy,
+    T: PartialOrd + std::fmt::Display,
 {
-    if (&least..=&most).contains(&&at.value) {
+    if range.contains(&at.value) {
         return Ok(());
     }
+    let (least, most) = (range.start(), range.end());
     Err(at.error(format!("{} is out of range: {least} to {most}", at.value)))
 }
 
@@ -404,13 +404,13 @@ fn check_loss_keys(at: &At<LossSpec>, table: &LossTable) -> Result<(), ConfigErr
 
 fn jitter(at: &At<JitterSpec>) -> Result<JitterConfig, ConfigError> {
     let JitterSpec { distribution, sd, order } = at.value;
-    check_range(&At { key: at.below("sd"), value: sd }, Duration::from_nanos(1), MAX_JITTER)?;
+    check_range(&At { key: at.below("sd"), value: sd }, &SPAN)?;
     Ok(JitterConfig { distribution, sd, order })
 }
 
 fn reorder(at: &At<ReorderSpec>) -> Result<ReorderConfig, ConfigError> {
     let ReorderSpec { chance, by } = at.value;
-    check_range(&At { key: at.below("by"), value: by }, Duration::from_nanos(1), MAX_JITTER)?;
+    check_range(&At { key: at.below("by"), value: by }, &SPAN)?;
     Ok(ReorderConfig { chance, by })
 }
 
@@ -438,8 +438,8 @@ fn resolve_limit(at: &At<LimitSpec>, server: &ServerConfig) -> Result<LimitConfi
     };
     match at.value {
         LimitSpec::Packets(packets) => {
-            let most = crate::MAX_QUEUED;
-            ranged((1..=most).contains(&packets), &format!("1p to {most}p"))?;
+            let (least, most) = (QUEUE_PACKETS.start(), QUEUE_PACKETS.end());
+            ranged(QUEUE_PACKETS.contains(&packets), &format!("{least}p to {most}p"))?;
             Ok(LimitConfig::Packets(packets))
         }
         LimitSpec::Size(size) => {
@@ -448,8 +448,8 @@ fn resolve_limit(at: &At<LimitSpec>, server: &ServerConfig) -> Result<LimitConfi
             Ok(LimitConfig::Bytes(Schedule::constant(size)))
         }
         LimitSpec::Time(time) => {
-            let ok = !time.is_zero() && time <= MAX_DELAY;
-            ranged(ok, &format!("1 ns to {MAX_DELAY}"))?;
+            let ok = !time.is_zero() && DELAY.contains(&time);
+            ranged(ok, &format!("1 ns to {}", DELAY.end()))?;
             // Where nothing limits the rate nothing ever waits: any limit does.
             let Some(bytes) = bytes_in(time, server) else {
                 return Ok(LimitConfig::Packets(DEFAULT_AQM_PACKETS));
@@ -483,7 +483,7 @@ fn discipline(at: &At<QueueSpec>) -> Result<DisciplineConfig, ConfigError> {
     check_queue_keys(at, discipline)?;
     let positive = |name: &str, value: Option<Duration>, default: Duration| {
         let value = At { key: at.below(name), value: value.unwrap_or(default) };
-        check_range(&value, Duration::from_nanos(1), MAX_JITTER).map(|()| value.value)
+        check_range(&value, &SPAN).map(|()| value.value)
     };
     let codel = || {
         let default = CodelConfig::default();
@@ -500,10 +500,10 @@ fn discipline(at: &At<QueueSpec>) -> Result<DisciplineConfig, ConfigError> {
         Discipline::FqCodel => {
             let default = FqCodelConfig::default();
             let flows = At { key: at.below("flows"), value: spec.flows.unwrap_or(default.flows) };
-            check_range(&flows, 1, 65_536)?;
+            check_range(&flows, &FLOWS)?;
             let quantum = spec.quantum.unwrap_or(default.quantum);
             let quantum = At { key: at.below("quantum"), value: quantum };
-            check_range(&quantum, Bytes::new(64), Bytes::new(64_000))?;
+            check_range(&quantum, &QUANTUM)?;
             let (flows, quantum) = (flows.value, quantum.value);
             DisciplineConfig::FqCodel(FqCodelConfig { codel: codel()?, flows, quantum })
         }
@@ -516,9 +516,9 @@ fn pie(
 ) -> Result<PieConfig, ConfigError> {
     let (spec, default) = (&at.value, PieConfig::default());
     let update = At { key: at.below("update"), value: spec.update.unwrap_or(default.update) };
-    check_range(&update, Duration::from_millis(1), Duration::from_millis(100))?;
+    check_range(&update, &PIE_UPDATE)?;
     let burst = At { key: at.below("burst"), value: spec.burst.unwrap_or(default.burst) };
-    check_range(&burst, Duration::ZERO, MAX_JITTER)?;
+    check_range(&burst, &PIE_BURST)?;
     Ok(PieConfig {
         target: positive("target", spec.target, default.target)?,
         update: update.value,

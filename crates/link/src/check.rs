@@ -1,0 +1,156 @@
+//! What holds of every [`LinkConfig`], also of one that somebody wrote by hand.
+//!
+//! [`LinkSpec::resolve`](crate::LinkSpec::resolve) refuses the same, naming the user's own keys; the
+//! bounds stand here once.
+
+use std::ops::RangeInclusive;
+
+use suiro_units::{BitRate, Bytes, Duration, Ratio};
+
+use crate::config::{
+    CodelConfig, DisciplineConfig, FqCodelConfig, LimitConfig, LinkConfig, LossConfig, PathConfig,
+    PieConfig, PropagationConfig, ServerConfig,
+};
+use crate::error::ConfigError;
+use crate::queue::MAX_QUEUED;
+use crate::schedule::Schedule;
+use crate::trace::{
+    MAX_RATE, MAX_TRACE_LINES, MAX_TRACE_TIME, MIN_PERIOD, OpportunityTrace, RateCurve,
+};
+
+const INSTANT: Duration = Duration::from_nanos(1);
+pub(crate) const DELAY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
+/// Of jitter, of holding back, and of the times that a discipline reckons with.
+pub(crate) const SPAN: RangeInclusive<Duration> = INSTANT..=Duration::from_secs(60);
+pub(crate) const PIE_UPDATE: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_millis(100);
+pub(crate) const PIE_BURST: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(60);
+pub(crate) const FLOWS: RangeInclusive<u32> = 1..=65_536;
+pub(crate) const QUANTUM: RangeInclusive<Bytes> = Bytes::new(64)..=Bytes::new(64_000);
+/// A bucket holds at least a common packet, and no more work than a u64 of nanobits.
+pub(crate) const BURST: RangeInclusive<Bytes> = Bytes::new(1500)..=Bytes::new(1_000_000_000);
+pub(crate) const QUEUE_PACKETS: RangeInclusive<u32> = 1..=MAX_QUEUED;
+/// A rate of zero is an outage.
+pub(crate) const RATE: RangeInclusive<BitRate> = BitRate::from_bps(0)..=MAX_RATE;
+pub(crate) const MAX_LIST: usize = 100_000;
+
+type Checked = Result<(), ConfigError>;
+
+/// Checks both directions.
+pub(crate) fn link(config: &LinkConfig) -> Checked {
+    path("down", &config.down)?;
+    path("up", &config.up)
+}
+
+fn path(name: &str, config: &PathConfig) -> Checked {
+    let key = |part: &str| format!("{name}.{part}");
+    schedule(&key("loss"), &config.loss, loss)?;
+    match &config.queue.limit {
+        LimitConfig::Packets(packets) => range(&key("queue.limit"), packets, &QUEUE_PACKETS)?,
+        LimitConfig::Bytes(bytes) => schedule(&key("queue.limit"), bytes, |_, _| Ok(()))?,
+    }
+    discipline(&key("queue.discipline"), &config.queue.discipline)?;
+    server(&key("server"), &config.server)?;
+    propagation(&key("propagation"), &config.propagation)
+}
+
+fn range<T: PartialOrd + std::fmt::Display>(
+    key: &str,
+    value: &T,
+    of: &RangeInclusive<T>,
+) -> Checked {
+    if of.contains(value) {
+        return Ok(());
+    }
+    let (least, most) = (of.start(), of.end());
+    Err(ConfigError::new(key, format!("{value} is out of range: {least} to {most}")))
+}
+
+fn holds(key: &str, holds: bool, message: &str) -> Checked {
+    if holds { Ok(()) } else { Err(ConfigError::new(key, message)) }
+}
+
+/// Times that increase from above zero, and values that `each` accepts.
+fn schedule<T>(key: &str, schedule: &Schedule<T>, each: fn(&str, &T) -> Checked) -> Checked {
+    let times = || schedule.steps().map(|(at, _)| at);
+    holds(key, times().is_sorted_by(|a, b| a < b), "times of changes must increase")?;
+    holds(key, times().all(|at| at <= MAX_TRACE_TIME), &format!("times end at {MAX_TRACE_TIME}"))?;
+    schedule.steps().try_for_each(|(_, value)| each(key, value))
+}
+
+fn loss(key: &str, loss: &LossConfig) -> Checked {
+    match loss {
+        LossConfig::None | LossConfig::Bernoulli(_) => Ok(()),
+        LossConfig::GilbertElliott(model) => {
+            let changes = model.good_to_bad > Ratio::ZERO && model.bad_to_good > Ratio::ZERO;
+            holds(key, changes, "good_to_bad and bad_to_good must be above 0")
+        }
+        LossConfig::List(packets) => {
+            holds(key, packets.len() <= MAX_LIST, &format!("at most {MAX_LIST} packets"))?;
+            let rising = packets.is_sorted_by(|a, b| a < b);
+            holds(key, rising, "numbers of packets must increase")
+        }
+    }
+}
+
+fn discipline(key: &str, discipline: &DisciplineConfig) -> Checked {
+    let codel = |CodelConfig { target, interval, .. }: &CodelConfig| {
+        range(key, target, &SPAN).and_then(|()| range(key, interval, &SPAN))
+    };
+    match discipline {
+        DisciplineConfig::Droptail => Ok(()),
+        DisciplineConfig::Codel(config) => codel(config),
+        DisciplineConfig::Pie(PieConfig { target, update, burst, .. }) => {
+            range(key, target, &SPAN)?;
+            range(key, update, &PIE_UPDATE)?;
+            range(key, burst, &PIE_BURST)
+        }
+        DisciplineConfig::FqCodel(FqCodelConfig { codel: config, flows, quantum }) => {
+            codel(config)?;
+            range(key, flows, &FLOWS)?;
+            range(key, quantum, &QUANTUM)
+        }
+    }
+}
+
+fn server(key: &str, server: &ServerConfig) -> Checked {
+    match server {
+        ServerConfig::Unlimited => Ok(()),
+        ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => curve(key, rate),
+        ServerConfig::Bucket { rate, burst } => {
+            range(key, burst, &BURST)?;
+            curve(key, rate)
+        }
+        ServerConfig::Trace(trace) => opportunities(key, trace),
+    }
+}
+
+fn curve(key: &str, curve: &RateCurve) -> Checked {
+    let steps = &curve.steps;
+    let begins = steps.first().is_some_and(|first| first.at.is_zero());
+    holds(key, begins, "the first step of a rate must be at 0 s")?;
+    holds(key, steps.len() <= MAX_TRACE_LINES, "too many steps of a rate")?;
+    holds(key, steps.is_sorted_by(|a, b| a.at < b.at), "times of steps must increase")?;
+    steps.iter().try_for_each(|step| range(key, &step.rate, &RATE))?;
+    let last = steps.last().map_or(Duration::ZERO, |last| last.at);
+    range(key, &last, &(Duration::ZERO..=MAX_TRACE_TIME))?;
+    if let Some(period) = curve.period {
+        range(key, &period, &(MIN_PERIOD..=MAX_TRACE_TIME))?;
+        holds(key, period > last, "a period must end after its last step")?;
+    }
+    holds(key, curve.carries(), "a rate of 0 that never changes carries nothing, ever")
+}
+
+fn opportunities(key: &str, trace: &OpportunityTrace) -> Checked {
+    holds(key, trace.times_ms.len() <= MAX_TRACE_LINES, "too many delivery opportunities")?;
+    holds(key, trace.times_ms.is_sorted(), "times of opportunities must not decrease")?;
+    // This is also false if there is no opportunity at all.
+    range(key, &trace.period(), &(MIN_PERIOD..=MAX_TRACE_TIME))
+}
+
+fn propagation(key: &str, config: &PropagationConfig) -> Checked {
+    schedule(key, &config.delay, |key, delay| range(key, delay, &DELAY))?;
+    let jitter = config.jitter.iter().map(|jitter| &jitter.sd);
+    let held = config.reorder.iter().map(|reorder| &reorder.by);
+    jitter.chain(held).try_for_each(|span| range(key, span, &SPAN))
+}
