@@ -9,13 +9,13 @@
 //! reached; of a trace, the part that the check meets is compared. It takes about a second a
 //! direction, at most three.
 
-use suiro_hosts::{EmulatedLink, Host, LinkEnd};
+use suiro_hosts::{EmulatedLink, Host};
 use suiro_link::{Direction, LinkConfig};
 use suiro_record::SelfCheck;
 use suiro_units::{BitRate, Duration, Seed};
 
 use crate::{Carrier, CarrierSpec, Clock, Outcome, WireError};
-use load::Heard;
+use load::{Heard, Load};
 use plan::Plan;
 
 mod judge;
@@ -25,7 +25,7 @@ mod plan;
 mod virtual_time;
 
 /// Both directions are loaded at once up to this rate together; above, one after the other.
-const AT_ONCE_MAX: BitRate = BitRate::from_mbps(100);
+const AT_ONCE_MAX: BitRate = BitRate::from_mbps(300);
 /// Between probe and flood.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -67,22 +67,22 @@ fn measure(spec: &CheckSpec<'_>, plans: &[Plan; 2]) -> Result<([Heard; 2], Outco
         clock,
         records: None,
     })?;
-    let ends = [(&spec.link.from, &spec.link.to), (&spec.link.to, &spec.link.from)];
-    let at_once = plans[0].rate().as_bps() + plans[1].rate().as_bps() <= AT_ONCE_MAX.as_bps();
-    let load = |at: usize| run(clock, ends[at], &plans[at]);
-    let heard = if at_once {
-        std::thread::scope(|scope| {
-            let down = scope.spawn(|| load(0));
-            let up = load(1);
-            let down = down.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok::<_, WireError>([down?, up?])
-        })?
+    let [from, to] = [&spec.link.from, &spec.link.to];
+    let [mut down, mut up] = [Load::open(clock, from, to)?, Load::open(clock, to, from)?];
+    let run = |load: &mut Load, plan: &Plan| load.run(&plan.bursts(), PAUSE, plan.patience);
+    if plans[0].rate().as_bps() + plans[1].rate().as_bps() <= AT_ONCE_MAX.as_bps() {
+        let both = std::thread::scope(|scope| {
+            let other = scope.spawn(|| run(&mut down, &plans[0]));
+            let own = run(&mut up, &plans[1]);
+            [other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), own]
+        });
+        both.into_iter().collect::<Result<(), _>>()?;
     } else {
-        [load(0)?, load(1)?]
-    };
-    Ok((heard, carrier.stop()?))
-}
-
-fn run(clock: Clock, ends: (&LinkEnd, &LinkEnd), plan: &Plan) -> Result<Heard, WireError> {
-    load::run(clock, ends, &plan.bursts(), PAUSE, plan.patience)
+        run(&mut down, &plans[0])?;
+        run(&mut up, &plans[1])?;
+    }
+    let outcome = carrier.stop()?;
+    let [of_down, of_up] = &outcome.totals;
+    let heard = [down.finish(of_down.delivered)?, up.finish(of_up.delivered)?];
+    Ok((heard, outcome))
 }

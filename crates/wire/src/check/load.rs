@@ -21,6 +21,8 @@ const PORT: u16 = 9;
 const HEADERS_BYTES: u32 = 28;
 /// The number that a packet bears.
 const NUMBER_BYTES: usize = 4;
+/// Longest time that the kernel may take to hand over what was sent last.
+const LAST: Duration = Duration::from_millis(100);
 /// Least IP packet of a load.
 pub(crate) const PACKET_BYTES_MIN: u32 = HEADERS_BYTES + NUMBER_BYTES as u32;
 
@@ -55,40 +57,64 @@ pub(crate) struct Heard {
     pub missed: u64,
 }
 
-/// Sends `bursts`, one after the other, with `pause` between them, from one end of a link to the
-/// other, and listens until everything has arrived or `patience` has passed since the last was
-/// sent.
-pub(crate) fn run(
-    clock: Clock,
-    (from, to): (&LinkEnd, &LinkEnd),
-    bursts: &[Burst],
-    pause: Duration,
-    patience: Duration,
-) -> Result<Heard, WireError> {
-    let opening =
-        |host: &str| WireError::os(format!("opening a socket of the self-check in {host}"));
-    let listener = to.host.enter(|| Listener::open(to))?.map_err(opening(to.host.name()))?;
-    let sender = from.host.enter(|| open_sender(from, to))?.map_err(opening(from.host.name()))?;
-    let (done, wait) = std::io::pipe().map_err(WireError::os("making a pipe"))?;
-    let expected = bursts.iter().map(|burst| burst.count).sum();
-    std::thread::scope(|scope| {
-        let listening = std::thread::Builder::new()
-            .name("check-listen".into())
-            .spawn_scoped(scope, || listener.listen(clock, expected, &done, patience))
-            .map_err(WireError::os("starting a thread"))?;
-        // On a thread of its own, which alone it may put before others.
-        let sending = std::thread::Builder::new()
-            .name("check-send".into())
-            .spawn_scoped(scope, || send_all(clock, &sender, bursts, pause))
-            .map_err(WireError::os("starting a thread"))?;
-        let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        // Its end tells the listener that the last packet is on its way.
-        drop(wait);
-        let heard = listening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let mut heard = heard.map_err(WireError::os("listening to the self-check"))?;
-        heard.sent = sent.map_err(WireError::os("sending the self-check"))?;
-        Ok(heard)
-    })
+/// A load on its way from one end of a link to the other.
+pub(crate) struct Load {
+    sender: UdpSocket,
+    listener: Listener,
+    sent: Vec<Time>,
+}
+
+impl Load {
+    /// Opens its sockets in the two hosts.
+    pub(crate) fn open(clock: Clock, from: &LinkEnd, to: &LinkEnd) -> Result<Self, WireError> {
+        let opening =
+            |host: &str| WireError::os(format!("opening a socket of the self-check in {host}"));
+        let listener = to.host.enter(|| Listener::open(clock, to))?;
+        let sender = from.host.enter(|| open_sender(from, to))?;
+        Ok(Self {
+            sender: sender.map_err(opening(from.host.name()))?,
+            listener: listener.map_err(opening(to.host.name()))?,
+            sent: Vec::new(),
+        })
+    }
+
+    /// Sends `bursts`, one after the other, with `pause` between them, and listens until everything
+    /// has arrived or `patience` has passed since the last was sent.
+    pub(crate) fn run(
+        &mut self,
+        bursts: &[Burst],
+        pause: Duration,
+        patience: Duration,
+    ) -> Result<(), WireError> {
+        let (done, wait) = std::io::pipe().map_err(WireError::os("making a pipe"))?;
+        let Self { sender, listener, sent } = self;
+        let clock = listener.clock;
+        let expected = bursts.iter().map(|burst| burst.count).sum();
+        std::thread::scope(|scope| {
+            // On a thread of its own, which alone it may put before others.
+            let sending = std::thread::Builder::new()
+                .name("check-send".into())
+                .spawn_scoped(scope, move || {
+                    // Its end tells the listener that the last packet is on its way.
+                    let _held = wait;
+                    send_all(clock, sender, bursts, pause)
+                })
+                .map_err(WireError::os("starting a thread"))?;
+            let heard = listener.listen(expected, &done, patience);
+            let all = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            *sent = all.map_err(WireError::os("sending the self-check"))?;
+            heard.map_err(WireError::os("listening to the self-check"))
+        })
+    }
+
+    /// Ends listening once `delivered` packets have arrived, or none comes any more. To be called
+    /// when the link has ended: what it sent last is on its way through the kernel.
+    pub(crate) fn finish(mut self, delivered: u64) -> Result<Heard, WireError> {
+        self.listener
+            .finish(delivered)
+            .map(|(arrivals, missed)| Heard { sent: self.sent, arrivals, missed })
+            .map_err(WireError::os("listening to the end of the self-check"))
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the self-check's own socket")]
@@ -124,54 +150,77 @@ fn send_all(
 
 /// Hears the load in the receiving host, before any socket buffer can overflow.
 struct Listener {
+    clock: Clock,
     frames: PacketSocket,
+    arrivals: Vec<Arrival>,
+    /// By number: whether it has arrived.
+    known: Vec<bool>,
     /// Keeps the port open, so that the host does not answer that nobody is there. Never read.
     _port: UdpSocket,
 }
 
 impl Listener {
     #[expect(clippy::disallowed_methods, reason = "the self-check's own socket")]
-    fn open(end: &LinkEnd) -> io::Result<Self> {
+    fn open(clock: Clock, end: &LinkEnd) -> io::Result<Self> {
         let port = UdpSocket::bind((ipv4(end.index), PORT))?;
-        Ok(Self { frames: PacketSocket::open(&end.host_interface)?, _port: port })
+        let frames = PacketSocket::open(&end.host_interface)?;
+        Ok(Self { clock, frames, arrivals: Vec::new(), known: Vec::new(), _port: port })
     }
 
     /// Until `expected` different packets have arrived, or `patience` after the end of `done`.
     fn listen(
-        mut self,
-        clock: Clock,
+        &mut self,
         expected: u32,
         done: &std::io::PipeReader,
         patience: Duration,
-    ) -> io::Result<Heard> {
-        let mut heard = Heard::default();
-        let mut known = vec![false; expected as usize];
+    ) -> io::Result<()> {
+        self.known = vec![false; expected as usize];
         let (mut missing, mut deadline) = (expected, None);
-        let mut pace = Pace::new(clock);
-        while missing > 0 && deadline.is_none_or(|deadline| clock.now() < deadline) {
-            let lead = clock.realtime_lead_ns();
-            while let Some(arrival) = self.frames.receive(|frame| {
-                let at = frame.realtime_ns.cast_signed() - lead;
-                let number = number_of(frame.bytes)?;
-                Some(Arrival { number, at: Time::from_nanos(at.max(0).cast_unsigned()) })
-            }) {
-                let Some(arrival) = arrival else { continue };
-                if let Some(known) = known.get_mut(arrival.number as usize) {
-                    missing -= u32::from(!std::mem::replace(known, true));
-                    heard.arrivals.push(arrival);
-                }
+        let mut pace = Pace::new(self.clock);
+        while deadline.is_none_or(|deadline| self.clock.now() < deadline) {
+            missing -= self.hear();
+            if missing == 0 {
+                break;
             }
-            if missing > 0 {
-                let all = [self.frames.as_fd(), done.as_fd()];
-                let sources = if deadline.is_none() { &all[..] } else { &all[..1] };
-                pace.wait(deadline, sources)?;
-            }
+            let all = [self.frames.as_fd(), done.as_fd()];
+            let sources = if deadline.is_none() { &all[..] } else { &all[..1] };
+            pace.wait(deadline, sources)?;
             if deadline.is_none() && pace::is_readable(done.as_fd())? {
-                deadline = Some(clock.now() + patience);
+                deadline = Some(self.clock.now() + patience);
             }
         }
-        heard.missed = self.frames.drops()?;
-        Ok(heard)
+        Ok(())
+    }
+
+    /// Takes what has arrived; tells how many packets arrived for the first time.
+    fn hear(&mut self) -> u32 {
+        let lead = self.clock.realtime_lead_ns();
+        let mut new = 0;
+        while let Some(arrival) = self.frames.receive(|frame| {
+            let at = frame.realtime_ns.cast_signed() - lead;
+            let number = number_of(frame.bytes)?;
+            Some(Arrival { number, at: Time::from_nanos(at.max(0).cast_unsigned()) })
+        }) {
+            let Some(arrival) = arrival else { continue };
+            if let Some(known) = self.known.get_mut(arrival.number as usize) {
+                new += u32::from(!std::mem::replace(known, true));
+                self.arrivals.push(arrival);
+            }
+        }
+        new
+    }
+
+    /// What has arrived, once that is `delivered` packets or [`LAST`] has passed, and what the
+    /// ring was too full for.
+    fn finish(&mut self, delivered: u64) -> io::Result<(Vec<Arrival>, u64)> {
+        let deadline = self.clock.now() + LAST;
+        let mut pace = Pace::new(self.clock);
+        self.hear();
+        while (self.arrivals.len() as u64) < delivered && self.clock.now() < deadline {
+            pace.wait(Some(deadline), &[self.frames.as_fd()])?;
+            self.hear();
+        }
+        Ok((std::mem::take(&mut self.arrivals), self.frames.drops()?))
     }
 }
 

@@ -30,15 +30,17 @@ const FLOOD_PACKETS_PER_SECOND: f64 = 100.0;
 /// Packets that should leave the link in the whole flood; twice as many where chance serves them.
 const FLOOD_PACKETS: f64 = 60.0;
 /// How long the flood lasts at least.
-const FLOOD_S: f64 = 0.6;
+const FLOOD_S: f64 = 0.5;
 /// Longest that it lasts.
-const FLOOD_S_MAX: f64 = 2.0;
+const FLOOD_S_MAX: f64 = 1.2;
 /// The flood fills the queue in this time.
 const FILL_S: f64 = 0.25;
 /// Highest rate of the flood: what a sender, the carrier and the check can do on two cores.
 const FLOOD_RATE_MAX: f64 = 600e6;
+/// Highest rate at which it fills a queue that the rate alone would not fill.
+const FILL_RATE_MAX: f64 = 100e6;
 /// Longest time that a full queue may take to drain.
-const DRAIN_S_MAX: f64 = 1.5;
+const DRAIN_S_MAX: f64 = 0.8;
 /// How long to listen for what the machine delays.
 const SLACK: Duration = Duration::from_millis(100);
 /// Part of a trace in which its peak is looked for, and the grain.
@@ -166,8 +168,8 @@ fn flood(path: &PathConfig) -> Result<Flood, String> {
     let packet_bytes = packet_bytes(path, rate);
     let held =
         bucket_bytes(path) + queue.as_ref().map_or(0.0, |depth| depth.bytes(packet_bytes) as f64);
-    let wanted = (1.5 * peak).max(1.2 * peak + held * 8.0 / FILL_S) / keep.max(0.01);
-    let sent = wanted.min(FLOOD_RATE_MAX);
+    let fill = (1.2 * peak + held * 8.0 / FILL_S).min(FILL_RATE_MAX);
+    let sent = ((1.5 * peak).max(fill) / keep.max(0.01)).min(FLOOD_RATE_MAX);
     if sent * keep < 1.2 * peak {
         return Err(format!(
             "the self-check sends at most {:.0} Mbit/s, too little to fill this link",
