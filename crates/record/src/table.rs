@@ -37,6 +37,12 @@ pub enum RecordError {
         /// What the Parquet reader or writer said.
         source: parquet::errors::ParquetError,
     },
+    /// The file is Parquet, but its content is not what its footer says.
+    #[error("{path}: damaged: its content is not what its footer says")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is Parquet, but not this table.
     #[error("{path}: {problem}")]
     Schema {
@@ -373,6 +379,13 @@ impl Reader {
 
     /// All rows of one file.
     pub fn read_file<R: Row>(path: &Path) -> Result<Vec<R>, RecordError> {
+        // The Parquet reader panics on some damaged pages ("decoder for dict should have been
+        // set"); a file is input, and input is refused. Nothing outlives the closure.
+        std::panic::catch_unwind(|| Self::read_rows(path))
+            .unwrap_or_else(|_| Err(RecordError::Damaged { path: path.into() }))
+    }
+
+    fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, RecordError> {
         let file =
             File::open(path).map_err(|source| RecordError::Io { path: path.into(), source })?;
         let parquet = |source| RecordError::Parquet { path: path.into(), source };
@@ -556,5 +569,55 @@ mod tests {
         writer.close().unwrap();
         let error = Reader::read::<Sample>(dir.path()).unwrap_err().to_string();
         assert!(error.contains("1 columns, expected 4"), "{error}");
+    }
+
+    /// A small table's file.
+    fn sample_file(dir: &Path) -> (PathBuf, Vec<u8>) {
+        let mut writer = Writer::create(dir).unwrap();
+        for row in (0..40).map(sample) {
+            writer.push(row).unwrap();
+        }
+        writer.close().unwrap();
+        let path = dir.join("sample.parquet");
+        let whole = std::fs::read(&path).unwrap();
+        (path, whole)
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, whole) = sample_file(dir.path());
+        for length in 0..whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let read = Reader::read::<Sample>(dir.path());
+            assert!(read.is_err(), "{length} of {} bytes", whole.len());
+        }
+    }
+
+    #[test]
+    fn a_file_that_lost_its_middle_never_panics() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, whole) = sample_file(dir.path());
+        for hole in (1..whole.len()).step_by(37) {
+            for at in (0..whole.len() - hole).step_by(11) {
+                let left = [&whole[..at], &whole[at + hole..]].concat();
+                std::fs::write(&path, left).unwrap();
+                drop(Reader::read::<Sample>(dir.path()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_wrong_byte_never_panics() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, whole) = sample_file(dir.path());
+        for at in 0..whole.len() {
+            for flip in [0x01, 0xff] {
+                let mut wrong = whole.clone();
+                wrong[at] ^= flip;
+                std::fs::write(&path, wrong).unwrap();
+                drop(Reader::read::<Sample>(dir.path()));
+            }
+        }
     }
 }

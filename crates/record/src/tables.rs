@@ -28,8 +28,10 @@ table! {
         queue_packets: i64,
         /// `delivered`, `dropped`, or `queued` (still in the link at the end).
         verdict: Text,
-        /// Why it was dropped (`loss`, `queue`, `aqm`, `size`, `drain`) or altered (`duplicate`,
-        /// `corrupt`); null for a plain delivery.
+        /// Why it was dropped: `loss` (the loss model), `queue` (full), `aqm` (active queue
+        /// management), `size` (too large ever to pass), `limit` (the emulator's own bound: the
+        /// trial is not valid); or how it was altered: `duplicate`, `corrupt` (a corrupted copy is
+        /// `corrupt`). Null for a plain delivery.
         cause: Option<Text>,
         /// True if the queue discipline set ECN Congestion Experienced.
         ecn_marked: bool,
@@ -43,7 +45,8 @@ table! {
 }
 
 table! {
-    /// One look at one TCP socket.
+    /// One look at one TCP socket. A look that shows nothing new is left out, for at most a second:
+    /// a row holds until the socket's next one.
     TcpRow = "tcp" {
         /// When it was sampled.
         t_ns: i64,
