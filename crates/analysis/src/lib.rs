@@ -6,7 +6,9 @@
 //!
 //! # Conventions
 //!
-//! - *The trial* is the time from `t_ns` = 0 to `duration_s`; what lies outside is not counted.
+//! - *The trial* is the time from `t_ns` = 0 to `duration_s`; what lies outside is not counted. Only
+//!   what the emulator counted itself (loss ratios, lost packets, lateness) goes on until it stopped,
+//!   shortly after.
 //! - A *mean* of something sampled (window, round-trip time, buffer) is weighted by time: a sample
 //!   stands until the next one of the same socket or player.
 //! - A *percentile* is the least value that is not exceeded in at least that share of the time (or of

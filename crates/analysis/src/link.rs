@@ -18,7 +18,7 @@ pub(crate) struct Direction<'a> {
     pub prefix: String,
     /// `down` or `up`.
     pub direction: &'a str,
-    /// In order of arrival.
+    /// Packets that arrived within the trial, in order of arrival.
     pub rows: Vec<&'a LinkRow>,
     /// What the emulator counted.
     pub totals: Option<&'a LinkTotals>,
@@ -38,8 +38,12 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
     for totals in &trial.links {
         found.entry((&totals.link, &totals.direction)).or_default();
     }
+    let duration_ns = duration_ns(trial);
     for row in &records.link {
-        found.entry((&row.link, &row.direction)).or_default().push(row);
+        let rows = found.entry((&row.link, &row.direction)).or_default();
+        if (0..duration_ns).contains(&row.t_ns) {
+            rows.push(row);
+        }
     }
     let mut links: Vec<&str> = found.keys().map(|(link, _)| *link).collect();
     links.dedup();
@@ -50,8 +54,7 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
             if one { format!("link.{direction}") } else { format!("link.{link}.{direction}") };
         let totals = trial.links.iter().find(|t| t.link == link && t.direction == direction);
         let asked = trial.link_rates.iter().find(|r| r.link == link && r.direction == direction);
-        let (service, busy_ns) = service(&rows);
-        let duration_ns = duration_ns(trial);
+        let (service, busy_ns) = service(&rows, duration_ns);
         Direction { prefix, direction, rows, totals, service, busy_ns, asked, duration_ns }
     });
     directions.collect()
@@ -62,6 +65,11 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
 /// A link in virtual time hands nothing over: there the computed delivery counts.
 fn arrived_ns(row: &LinkRow) -> Option<i64> {
     (&*row.verdict == DELIVERED).then_some(row.departed_ns.or(row.scheduled_ns)).flatten()
+}
+
+fn served<'a>(rows: &[&'a LinkRow], duration_ns: i64) -> impl Iterator<Item = (i64, &'a LinkRow)> {
+    let served = rows.iter().filter_map(|row| Some((row.dequeued_ns?, *row)));
+    served.filter(move |(t_ns, _)| (0..duration_ns).contains(t_ns))
 }
 
 fn is_duplicate(row: &LinkRow) -> bool {
@@ -83,11 +91,14 @@ impl<'a> Direction<'a> {
             .map(|(t_ns, row)| (t_ns, row.payload_bytes.unwrap_or(0) as f64))
     }
 
-    /// Packets dropped and when they arrived; those still in the link at the end are not.
+    /// Packets dropped; those still in the link at the end are not.
     pub fn dropped(&self) -> impl Iterator<Item = &'a LinkRow> {
-        let lost =
-            |row: &&&LinkRow| &*row.verdict == DROPPED && row.cause.as_deref() != Some("drain");
-        self.rows.iter().filter(lost).copied()
+        self.rows.iter().filter(|row| &*row.verdict == DROPPED).copied()
+    }
+
+    /// Packets that went into service within the trial, and when.
+    fn served(&self) -> impl Iterator<Item = (i64, &'a LinkRow)> {
+        served(&self.rows, self.duration_ns)
     }
 
     /// The share of packets dropped for one of `causes` (all if empty); `None` without packets.
@@ -95,7 +106,7 @@ impl<'a> Direction<'a> {
         let of_interest = |cause: &str| causes.is_empty() || causes.contains(&cause);
         let (dropped, rest) = match self.totals {
             Some(totals) => {
-                let counted = totals.dropped.iter().filter(|(cause, _)| *cause != "drain");
+                let counted = totals.dropped.iter();
                 let all: u64 = counted.clone().map(|(_, n)| n).sum();
                 let dropped: u64 = counted.filter(|(c, _)| of_interest(c)).map(|(_, n)| n).sum();
                 (
@@ -118,8 +129,7 @@ impl<'a> Direction<'a> {
 
     /// Time between arrival and start of service, in milliseconds, per packet that was served.
     pub fn queue_delays(&self) -> Distribution {
-        let wait = |row: &&LinkRow| Some(since(row.dequeued_ns?, row.t_ns));
-        Distribution::equal(self.rows.iter().filter_map(wait))
+        Distribution::equal(self.served().map(|(t_ns, row)| since(t_ns, row.t_ns)))
     }
 
     /// Time between arrival and delivery, in milliseconds, per packet delivered.
@@ -139,9 +149,8 @@ impl<'a> Direction<'a> {
     pub fn utilisation(&self) -> Option<f64> {
         let share = match self.capacity_bits() {
             Some(capacity) => {
-                let original = |row: &&&LinkRow| row.dequeued_ns.is_some() && !is_duplicate(row);
-                let served = self.rows.iter().filter(original);
-                let bits: f64 = served.map(|row| row.size_bytes as f64 * 8.0).sum();
+                let originals = self.served().filter(|(_, row)| !is_duplicate(row));
+                let bits: f64 = originals.map(|(_, row)| row.size_bytes as f64 * 8.0).sum();
                 bits / capacity
             }
             None => self.busy_ns? / self.duration_ns as f64,
@@ -185,10 +194,10 @@ pub(crate) fn since(to_ns: i64, from_ns: i64) -> f64 {
 /// all the time between the two starts of service, with the earlier packet. From one that did not
 /// wait nothing follows; then the earlier packet's service is taken to have lasted its size over
 /// the rate last seen, at most until the next start.
-fn service(rows: &[&LinkRow]) -> (Vec<Stretch<f64>>, Option<f64>) {
-    let originals = rows.iter().filter(|row| !is_duplicate(row));
-    let mut served: Vec<(i64, i64, f64)> = originals
-        .filter_map(|row| Some((row.dequeued_ns?, row.t_ns, row.size_bytes as f64)))
+fn service(rows: &[&LinkRow], duration_ns: i64) -> (Vec<Stretch<f64>>, Option<f64>) {
+    let mut served: Vec<(i64, i64, f64)> = served(rows, duration_ns)
+        .filter(|(_, row)| !is_duplicate(row))
+        .map(|(dequeued, row)| (dequeued, row.t_ns, row.size_bytes as f64))
         .collect();
     served.sort_by_key(|(dequeued, arrived, _)| (*dequeued, *arrived));
     let mut stretches = Vec::new();

@@ -16,9 +16,9 @@ pub(crate) struct Socket<'a> {
     pub host: &'a str,
     /// Each sample and how long it stood; the last one of a socket stands for no time.
     pub samples: Vec<Stretch<&'a TcpRow>>,
-    /// Payload acknowledged by the peer at the last sample.
+    /// Payload acknowledged by the peer at the trial's last sample.
     pub acked_bytes: i64,
-    /// Segments retransmitted by the last sample.
+    /// Segments retransmitted by the trial's last sample.
     pub retransmits: i64,
 }
 
@@ -36,7 +36,8 @@ pub(crate) fn media_sockets<'a>(
     let mut sockets: Vec<Socket> = Vec::new();
     for ((host, _), mut rows) in rows {
         rows.sort_by_key(|row| row.t_ns);
-        let most = |of: fn(&TcpRow) -> i64| rows.iter().map(|row| of(row)).max().unwrap_or(0);
+        let within = || rows.iter().filter(|row| row.t_ns <= end_ns);
+        let most = |of: fn(&TcpRow) -> i64| within().map(|row| of(row)).max().unwrap_or(0);
         let (acked_bytes, received) = (most(|row| row.acked_bytes), most(|row| row.received_bytes));
         if acked_bytes > received {
             let retransmits = most(|row| row.retransmits);

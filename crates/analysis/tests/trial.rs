@@ -176,14 +176,40 @@ fn a_link_by_hand() {
 }
 
 #[test]
+fn what_lies_outside_the_trial_does_not_count() {
+    let (trial, mut records) = (trial(1.0), link());
+    let within = summarise(&trial, &records);
+    for t_ms in [-5, 1000, 1500] {
+        records.link.push(LinkRow { queue_bytes: 99_000, ..packet(t_ms, t_ms + 700, t_ms + 701) });
+        records.link.push(dropped(t_ms, "queue"));
+    }
+    assert_eq!(summarise(&trial, &records), within);
+    // Arrived in time, served too late: no wait and no work of this trial.
+    records.link.push(packet(999, 1400, 1500));
+    let all = summarise(&trial, &records);
+    for name in ["link.down.queue_delay_p95_ms", "link.down.served_bps", "link.down.utilisation"] {
+        assert_eq!(all[name], within[name], "{name}");
+    }
+    // A sample after the end says what stood until then, and counts nothing more.
+    records.tcp = vec![sample(0, "a", 10_000, 0), sample(900, "a", 20_000, 5_000)];
+    records.tcp.push(sample(1001, "a", 90_000, 80_000));
+    let want = [
+        ("tcp.cwnd_mean_bytes", Some(11_000.0)),
+        ("tcp.retransmits", Some(5.0)),
+        ("tcp.acked_mean_bps", Some(40_000.0)),
+    ];
+    assert_metrics(&trial, &records, &want);
+}
+
+#[test]
 fn what_the_emulator_counted_goes_before_what_was_recorded() {
     let mut trial = trial(1.0);
     trial.links.push(LinkTotals {
         link: "access".into(),
         direction: "down".into(),
-        offered: 10,
+        offered: 9,
         delivered: 8,
-        dropped: [("queue".to_owned(), 1), ("drain".to_owned(), 1), ("loss".to_owned(), 1)].into(),
+        dropped: [("queue".to_owned(), 1), ("loss".to_owned(), 1)].into(),
         duplicated: 1,
         ..LinkTotals::default()
     });
