@@ -1,6 +1,7 @@
 //! `suiro run`: plan, prepare media, run the trials, report.
 
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
@@ -9,7 +10,7 @@ use suiro_hosts::{Privilege, Sandbox};
 use suiro_lab::runner::{self, Order};
 use suiro_lab::{clock, machine, trial as lab_trial};
 use suiro_media::MediaSpec;
-use suiro_record::{Folder, Manifest};
+use suiro_record::{Folder, Manifest, PlannedTrial, Trial};
 use suiro_scenario::{Overrides, Plan, Scenario};
 
 use crate::cli::RunArgs;
@@ -23,7 +24,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     let out = args.out.clone().unwrap_or_else(|| {
         PathBuf::from("results").join(format!("{}-{}", plan.name, clock::compact(now)))
     });
-    let folder = open_folder(&out, args, &plan)?;
+    let (folder, _held) = open_folder(&out, args, &plan)?;
     suiro_hosts::sandbox::probe(Privilege::of_this_process())
         .context("this host cannot make namespaces; see suiro doctor")?;
     let mut manifest = manifest(&plan, now);
@@ -33,12 +34,12 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     // Before anything is written: a run that found no media can be typed again as it was.
     let packages = prepare_media(&plan, &mut manifest)?;
     folder.write_manifest(&manifest)?;
-    let orders = orders(&plan, &folder, &packages, args.resume)?;
+    let orders = orders(&plan, &folder, &packages, args.resume);
     if !orders.is_empty() {
         run_trials(&plan, args, &folder, orders)?;
     }
     for planned in &manifest.plan {
-        if let Some(trial) = folder.outcome(planned)? {
+        if let Some(trial) = outcome(&folder, planned) {
             manifest.versions.extend(trial.versions);
             manifest.self_checks.insert(planned.folder.clone(), trial.self_checks);
         }
@@ -90,37 +91,50 @@ fn overrides(args: &RunArgs) -> Overrides {
     }
 }
 
-/// The results folder: empty or new, or with `--resume` one of the same plan.
-fn open_folder(out: &Path, args: &RunArgs, plan: &Plan) -> Result<Folder> {
-    let folder = Folder::new(out);
+/// The results folder, empty or new or with `--resume` one of the same plan, and the right to write
+/// there, which the kernel gives back when this process ends.
+fn open_folder(out: &Path, args: &RunArgs, plan: &Plan) -> Result<(Folder, File)> {
     if out.exists() && !out.is_dir() {
         bail!(Usage(format!("{} is a file\nhint: name a folder with --out", out.display())));
     }
+    std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+    let held = File::open(out).with_context(|| format!("opening {}", out.display()))?;
+    // A file system without locks has no say.
+    if matches!(held.try_lock(), Err(TryLockError::WouldBlock)) {
+        bail!(Usage(format!(
+            "another suiro run is writing to {}\nhint: name another folder with --out",
+            out.display()
+        )));
+    }
+    check_content(out, args, plan)?;
+    // A trial's process has other folders mounted, but the same paths.
+    Ok((Folder::new(out.canonicalize()?), held))
+}
+
+/// Refuses a folder with anything in it that this run would damage.
+fn check_content(out: &Path, args: &RunArgs, plan: &Plan) -> Result<()> {
+    let name = out.display();
     if !out.join("manifest.json").exists() {
-        if out.is_dir() && std::fs::read_dir(out)?.next().is_some() {
+        if std::fs::read_dir(out)?.next().is_some() {
             bail!(Usage(format!(
-                "{} is not empty and no results folder\nhint: name another with --out",
-                out.display()
+                "{name} is not empty and no results folder\nhint: name another with --out"
             )));
         }
-        std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
-        // A trial's process has other folders mounted, but the same paths.
-        return Ok(Folder::new(out.canonicalize()?));
+        return Ok(());
     }
     if !args.resume {
         bail!(Usage(format!(
-            "{} already holds results\nhint: --resume goes on with them, --out names another folder",
-            out.display()
+            "{name} already holds results\n\
+             hint: --resume goes on with them, --out names another folder"
         )));
     }
-    if folder.manifest()?.text != plan.text {
+    if Folder::new(out).manifest()?.text != plan.text {
         bail!(Usage(format!(
-            "{} holds results of another scenario or with other settings\n\
-             hint: repeat the command that made them, with --resume; it is in manifest.json",
-            out.display()
+            "{name} holds results of another scenario or with other settings\n\
+             hint: repeat the command that made them, with --resume; it is in manifest.json"
         )));
     }
-    Ok(Folder::new(out.canonicalize()?))
+    Ok(())
 }
 
 fn manifest(plan: &Plan, now: u64) -> Manifest {
@@ -147,7 +161,7 @@ fn keep_measured(manifest: &mut Manifest, folder: &Folder) -> Result<()> {
         return Ok(());
     }
     for planned in folder.manifest()?.plan {
-        if !manifest.plan.contains(&planned) && folder.outcome(&planned)?.is_some() {
+        if !manifest.plan.contains(&planned) && outcome(folder, &planned).is_some() {
             manifest.plan.push(planned);
         }
     }
@@ -155,10 +169,10 @@ fn keep_measured(manifest: &mut Manifest, folder: &Folder) -> Result<()> {
 }
 
 /// Every trial of the plan, or with `resume` those that have no valid outcome yet.
-fn orders(plan: &Plan, folder: &Folder, packages: &Packages, resume: bool) -> Result<Vec<Order>> {
+fn orders(plan: &Plan, folder: &Folder, packages: &Packages, resume: bool) -> Vec<Order> {
     let mut orders = Vec::new();
     for trial in &plan.trials {
-        let done = resume && folder.outcome(&trial.planned)?.is_some_and(|o| o.valid);
+        let done = resume && outcome(folder, &trial.planned).is_some_and(|trial| trial.valid);
         if done {
             continue;
         }
@@ -170,7 +184,13 @@ fn orders(plan: &Plan, folder: &Folder, packages: &Packages, resume: bool) -> Re
             packages: trial.setup.media.iter().map(package).collect(),
         });
     }
-    Ok(orders)
+    orders
+}
+
+/// How a trial went; nothing if it was not run, or if its record is damaged, which is as good as
+/// nothing: `--resume` runs it again, and the report tells of it.
+fn outcome(folder: &Folder, planned: &PlannedTrial) -> Option<Trial> {
+    folder.outcome(planned).ok().flatten()
 }
 
 fn run_trials(plan: &Plan, args: &RunArgs, folder: &Folder, orders: Vec<Order>) -> Result<()> {

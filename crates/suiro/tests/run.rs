@@ -67,6 +67,7 @@ fn a_dying_endpoint_fails_its_trial_and_resume_repeats_only_that() {
     // One trial goes missing, the cause of the bad ones is mended.
     let (kept, lost) = (out.bytes("kind=good/1"), out.bytes("kind=good/2"));
     std::fs::remove_dir_all(out.root().join("trials/kind=good/2")).unwrap();
+    std::fs::write(out.root().join("trials/kind=bad/2/trial.json"), "{").unwrap();
     room.write("mended", "");
     let resume = [&run[..], &["--resume"]].concat();
     room.run(&resume).exits(0).says(&["running 3 trials"]);
@@ -223,6 +224,9 @@ fn an_interrupted_run_ends_cleanly_and_keeps_what_it_measured() {
     let mut child = command.spawn().unwrap();
     let lines = Lines::of(child.stderr.take().unwrap());
     lines.until("measuring for 600 s");
+    // Whoever forgot that it runs does not write over it.
+    let again = ["run", "t.toml", "--out", "out", "--resume"];
+    room.run(&again).exits(2).says(&["another suiro run is writing", "hint: "]);
     kill_process_group(common::pid(&child), Signal::INT).unwrap();
     let done = Done::wait(child).exits(1);
     assert!(done.stdout.contains("report: "), "{}", done.stdout);
