@@ -41,12 +41,22 @@ fn main() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::FAILURE,
         Ok(Outcome::Code(code)) => ExitCode::from(code),
+        // Whoever read the output has seen enough, as in `suiro schema | head`, and needs no message.
+        Err(error) if is_broken_pipe(&error) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             let usage = error.is::<Usage>() || error.is::<suiro_scenario::ScenarioError>();
             ExitCode::from(if usage { 2 } else { 1 })
         }
     }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = |cause: &(dyn std::error::Error + 'static)| {
+        let json = cause.downcast_ref().and_then(serde_json::Error::io_error_kind);
+        json.or_else(|| cause.downcast_ref().map(std::io::Error::kind))
+    };
+    error.chain().find_map(kind) == Some(std::io::ErrorKind::BrokenPipe)
 }
 
 fn dispatch(command: Command) -> Result<Outcome> {

@@ -3,8 +3,9 @@
 mod common;
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
-use common::Room;
+use common::{Done, Room};
 use serde_json::Value;
 
 fn broken() -> Vec<PathBuf> {
@@ -111,6 +112,18 @@ fn the_schema_is_json_and_names_the_sections() {
     let schema: Value = Room::new().run(&["schema"]).exits(0).json();
     for section in ["topology", "links", "media", "endpoints", "matrix", "duration"] {
         assert!(schema["properties"][section].is_object(), "{section}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_gets_no_message() {
+    let room = Room::new();
+    for arguments in [&["list"][..], &["schema"], &["show", "quick"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = room.suiro(arguments);
+        let child = command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        assert_eq!(Done::wait(child).exits(1).stderr, "", "{arguments:?}");
     }
 }
 
