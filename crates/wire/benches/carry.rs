@@ -132,7 +132,7 @@ fn load(from: &LinkEnd, to: &LinkEnd, per_second: u64) {
     while clock.now() < Time::from_secs(SECONDS) {
         let due = Time::from_nanos(sent * 1_000_000_000 / per_second);
         let early = due.saturating_since(clock.now());
-        if early > Duration::from_micros(50) {
+        if early > Duration::from_micros(5) {
             wait(&sender, early);
             continue;
         }

@@ -6,7 +6,7 @@ use suiro_record::{Check, LinkTotals, SelfCheck};
 use suiro_units::{Bytes, Duration, Seed, Time};
 
 use super::judge::judge;
-use super::load::{Arrival, Heard};
+use super::load::{Arrival, Burst, Heard};
 use super::plan::Plan;
 
 fn config(text: &str) -> LinkConfig {
@@ -165,17 +165,16 @@ fn what_the_check_missed_itself_is_not_the_links_fault() {
     assert!(check.ok && part(&check, "rate").ok.is_none(), "{check:#?}");
 }
 
-/// A check must not take long, whatever the link: the load 3 s, and listening what the link's own
-/// delays ask for.
+/// A check must not take long: three seconds, more only where a packet takes so long, and what the
+/// link's own delay asks for.
 #[test]
 fn checks_are_short() {
-    let rates = ["1 kbit/s", "64 kbit/s", "1 Mbit/s", "50 Mbit/s", "1 Gbit/s"];
-    for rate in rates {
-        let plan = Plan::new(&config(&format!("rate = '{rate}'\ndelay = '20 ms'")).down);
-        let time = |all: Duration, burst: &super::load::Burst| {
-            all + burst.interval * u64::from(burst.count)
-        };
+    for (rate, seconds) in
+        [("1 kbit/s", 6), ("64 kbit/s", 3), ("1 Mbit/s", 3), ("50 Mbit/s", 3), ("1 Gbit/s", 3)]
+    {
+        let plan = Plan::new(&config(&format!("rate = '{rate}'")).down);
+        let time = |all: Duration, burst: &Burst| all + burst.interval * u64::from(burst.count);
         let sending = plan.bursts().iter().fold(Duration::ZERO, time);
-        assert!(sending + plan.patience < Duration::from_millis(3_500), "{rate}: {plan:#?}");
+        assert!(sending + plan.patience < Duration::from_secs(seconds), "{rate}: {plan:#?}");
     }
 }
