@@ -2,7 +2,7 @@
 //!
 //! Spiteri, Urgaonkar and Sitaraman, "BOLA: near-optimal bitrate adaptation for online videos"
 //! (INFOCOM 2016). Rung *m* of bit rate *S* has the utility υ = ln(S ∕ S₁). At buffer level *Q*,
-//! BOLA takes the rung of the greatest score (section III, equation for the one-slot problem)
+//! BOLA takes the rung of the greatest score
 //!
 //! > (V · (υ + γ) − Q) ∕ S
 //!
@@ -146,17 +146,21 @@ impl Bola {
         self.idle_since = None;
     }
 
-    /// Another rule decided, for `rung`.
+    /// `rung` was chosen, perhaps by another rule, and is fetched now.
     pub(crate) fn chosen(&mut self, rung: usize) {
         self.last = rung;
+        self.idle_since = None;
     }
 
     pub(crate) fn choose(&mut self, ladder: &Ladder, look: &Look) -> Choice {
         let Some(scores) = self.scores.take() else { return Choice::at_once(0) };
         let choice = self.choose_by(&scores, ladder, look);
         self.scores = Some(scores);
-        self.last = choice.rung;
-        self.idle_since = Some(look.now + choice.wait);
+        self.chosen(choice.rung);
+        if !choice.wait.is_zero() {
+            // A pause is no idle time, and what follows it is.
+            self.idle_since = Some(look.now + choice.wait);
+        }
         choice
     }
 
@@ -316,6 +320,17 @@ mod tests {
         bola.on_download(Time::from_secs(10));
         // 11 s of buffer is rung 0; with 2 s without anything to fetch, 13 s, it is rung 1.
         assert_eq!(bola.choose(&ladder, &look(12, 11_000, 9)).rung, 1);
+    }
+
+    #[test]
+    fn a_download_that_fails_is_no_idle_time() {
+        let ladder = ladder();
+        let mut bola = Bola::new(&ladder, limits(30));
+        bola.starting = false;
+        bola.on_download(Time::from_secs(10));
+        assert_eq!(bola.choose(&ladder, &look(10, 11_000, 9)).rung, 0);
+        // Its request took 4 s and brought nothing: 12 s of buffer is rung 0, 16 s were rung 1.
+        assert_eq!(bola.choose(&ladder, &look(14, 12_000, 9)).rung, 0);
     }
 
     #[test]

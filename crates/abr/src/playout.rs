@@ -311,9 +311,11 @@ impl Playout {
         if difference_ppm == 0 {
             return None;
         }
-        let way = (latency_ns(&live, self.since, self.from) - as_i64(live.target)).unsigned_abs();
+        let off = latency_ns(&live, self.since, self.from).saturating_sub(as_i64(live.target));
+        let way = off.unsigned_abs();
         let ns = (u128::from(way) * u128::from(NORMAL_PPM)).div_ceil(u128::from(difference_ppm));
-        let reached = u64::try_from(ns).ok().map(|ns| self.since + Duration::from_nanos(ns));
+        // What is centuries away does not come.
+        let reached = i64::try_from(ns).ok().map(|ns| self.since + Duration::from_nanos(ns as u64));
         let thin = (self.speed_ppm > NORMAL_PPM)
             .then(|| self.time_at(self.end().saturating_sub(self.thin())))
             .flatten();
@@ -331,7 +333,8 @@ impl Playout {
         if self.complete || !matches!(self.state, State::Stalled | State::Starting) {
             return None;
         }
-        let left = as_i64(live.latest) - latency_ns(&live, self.now, self.position());
+        let latency = latency_ns(&live, self.now, self.position());
+        let left = as_i64(live.latest).saturating_sub(latency);
         u64::try_from(left).ok().map(|ns| self.now + Duration::from_nanos(ns + 1))
     }
 

@@ -202,3 +202,20 @@ fn time_does_not_run_backwards() {
     playout.advance(at(500));
     assert_eq!((playout.position(), playout.totals()), before);
 }
+
+#[test]
+fn a_stream_of_another_century_does_not_overflow() {
+    let years = |n: u64| Duration::from_secs(n * 366 * 86_400);
+    for zero_ns in [i64::MIN, i64::MAX] {
+        let live = Live { zero_ns, target: years(10), latest: years(20), ..LIVE.live.unwrap() };
+        let config = PlayoutConfig { live: Some(live), ..ON_DEMAND };
+        let mut playout = Playout::new(config, 1, Duration::ZERO, at(0));
+        let _ = (playout.next_event(), playout.wants_seek());
+        playout.extend(at(1), 0, ms(5000)).unwrap();
+        assert_eq!(playout.state(), State::Playing);
+        let _ = (playout.next_event(), playout.wants_seek());
+        playout.advance(at(20_000));
+        assert_eq!(playout.state(), State::Stalled);
+        let _ = (playout.next_event(), playout.wants_seek());
+    }
+}

@@ -84,7 +84,7 @@ fn continued(old: Option<&Segments>, new: &Segments) -> Option<u64> {
         None => {
             let last = old.last()?;
             let missed = first.start.saturating_sub(last.end()) / first.duration;
-            Some(last.number + 1 + missed.round() as u64)
+            Some(last.number.saturating_add(1).saturating_add(missed.round() as u64))
         }
     }
 }
@@ -422,5 +422,37 @@ impl TrackState {
             }
             None => Step::Idle,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presentation::from_mpd;
+
+    /// The list of a live manifest whose only segment, of 2 s, begins at `start_s`.
+    fn listed(number: u64, start_s: u64) -> Segments {
+        let text = format!(
+            "<MPD><Period><AdaptationSet contentType='video'><Representation bandwidth='1'>\
+             <SegmentTemplate startNumber='{number}' media='$Time$'><SegmentTimeline>\
+             <S t='{start_s}' d='2'/></SegmentTimeline></SegmentTemplate>\
+             </Representation></AdaptationSet></Period></MPD>"
+        );
+        let url = Url::parse("http://origin/a.mpd").expect("a URL");
+        let mut presentation = from_mpd(text.as_bytes(), &url).expect("an MPD");
+        match presentation.tracks.remove(0).rungs.remove(0).source {
+            Source::Segments(segments) => segments,
+            Source::Playlist(_) => panic!("a DASH rung has no playlist"),
+        }
+    }
+
+    #[test]
+    fn numbers_go_on_in_a_fresh_list() {
+        let old = listed(7, 100);
+        let number = |start_s| continued(Some(&old), &listed(0, start_s));
+        assert_eq!([number(100), number(102), number(108)], [Some(7), Some(8), Some(11)]);
+        let largest = listed(u64::MAX - 1, 100);
+        assert_eq!(continued(Some(&largest), &listed(0, 108)), Some(u64::MAX));
+        assert_eq!(continued(None, &old), None);
     }
 }

@@ -244,7 +244,7 @@ impl Segments {
         let found = self.at(end)?;
         // Half of it already played: what is wanted begins where it ends.
         let late = end.saturating_sub(found.start) > found.duration / 2;
-        if late { self.at(found.end() + self.tick()).or(None) } else { Some(found) }
+        if late { self.at(found.end() + self.tick()) } else { Some(found) }
     }
 
     fn tick(&self) -> Duration {
