@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::Room;
+use common::{Done, Lines, Room};
 use rustix::process::Signal;
+use suiro_media::Ffmpeg;
 use suiro_units::Seed;
 
 /// How often it is killed, unless `SUIRO_TEST_KILLS` says otherwise.
@@ -42,6 +43,27 @@ host = "client"
 command = ["sleep", "1000"]
 "#;
 
+/// Media that takes a second or more to encode, and a plain cable to stream it over.
+const MEDIA: &str = r#"
+name = "x"
+title = "x"
+duration = "1 s"
+[topology]
+shape = "explicit"
+hosts = ["server", "client"]
+cables = [{ from = "server", to = "client" }]
+[links]
+[media.main]
+source = "synthetic"
+length = "8 s"
+ladder = [{ bitrate = "500 kbit/s", height = 360 }]
+[endpoints.origin]
+kind = "origin"
+host = "server"
+media = "main"
+mode = "vod"
+"#;
+
 /// A run of the program, and the pipe that every process of it holds open.
 struct Run {
     child: Child,
@@ -49,16 +71,19 @@ struct Run {
 }
 
 impl Run {
-    fn start(room: &Room, number: u32) -> Self {
+    /// Starts it with the output folder `out-NUMBER`, in an environment that `change` changes.
+    fn start(room: &Room, number: u32, change: impl FnOnce(&mut Command)) -> Self {
         let mark = format!("SUIRO_TEST_MARK={}-{number}", std::process::id());
         let (name, value) = mark.split_once('=').unwrap();
         // Descriptor 9 is inherited by all that suiro starts: its other end is at its end when the
         // last of them is gone.
         let mut command = Command::new("sh");
-        command.args(["-c", "exec \"$@\" 9>&1 >/dev/null 2>&1", "sh", env!("CARGO_BIN_EXE_suiro")]);
+        command.args(["-c", "exec \"$@\" 9>&1 >/dev/null", "sh", env!("CARGO_BIN_EXE_suiro")]);
         command.args(["run", "x.toml", "--out", &format!("out-{number}")]);
         room.furnish(&mut command);
-        let child = command.env(name, value).stdout(Stdio::piped()).spawn().unwrap();
+        command.env(name, value).stdout(Stdio::piped()).stderr(Stdio::null());
+        change(&mut command);
+        let child = command.spawn().unwrap();
         Self { child, mark }
     }
 
@@ -99,15 +124,22 @@ fn processes() -> Vec<PathBuf> {
     common::entries(Path::new("/proc")).into_iter().filter(is_process).collect()
 }
 
-/// The namespaces of a process and of its threads, such as `net:[4026531840]`.
+/// The namespaces of a process and of its threads, such as `net:[4026531840]`. The dead that wait
+/// for somebody to read their exit code have none.
 fn namespaces(process: &Path) -> Vec<PathBuf> {
     let below = |path: PathBuf| {
         let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
     };
-    let tasks = below(process.join("task"));
-    let links = tasks.into_iter().flat_map(|task| below(task.join("ns")));
+    let tasks = below(process.join("task")).into_iter().filter(|task| !is_dead(task));
+    let links = tasks.flat_map(|task| below(task.join("ns")));
     links.filter_map(|link| std::fs::read_link(link).ok()).collect()
+}
+
+/// Whether a thread is a zombie: `PID (NAME) STATE …`, where NAME may hold anything.
+fn is_dead(task: &Path) -> bool {
+    let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']))
 }
 
 fn mounts() -> BTreeSet<String> {
@@ -150,7 +182,7 @@ fn a_kill_leaves_nothing_behind() {
         // One moment in each of `kills` equal parts of the run.
         let part = (f64::from(number) + random.uniform()) / f64::from(kills);
         let delay = RUN.mul_f64(part);
-        let theirs = Run::start(&room, number).kill_after(delay, &ours);
+        let theirs = Run::start(&room, number, |_| ()).kill_after(delay, &ours);
         eprintln!("killed after {delay:?}, with {} namespaces", theirs.len());
         seen += theirs.len();
         common::eventually(
@@ -167,4 +199,24 @@ fn a_kill_leaves_nothing_behind() {
         assert_eq!(common::entries(&room.path("work")).iter().find(|p| outside(p)), None);
     }
     assert!(seen > 0, "no kill met a running trial");
+}
+
+#[test]
+fn a_kill_while_media_are_prepared_leaves_no_encoder() {
+    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}"));
+    let Some(ffmpeg) = ffmpeg.ok().filter(|_| common::can_run()) else { return };
+    let room = Room::new();
+    room.write("x.toml", MEDIA);
+    let told = |command: &mut Command| {
+        command.env("SUIRO_FFMPEG", ffmpeg.path()).stderr(Stdio::piped());
+    };
+    let mut run = Run::start(&room, 1, told);
+    let lines = Lines::of(run.child.stderr.take().unwrap());
+    lines.until("encoding");
+    run.kill_after(Duration::ZERO, &BTreeSet::new());
+    // What it left in the cache is no obstacle: the same command prepares the media and runs.
+    let mut again = room.suiro(&["run", "x.toml", "--out", "out-1"]);
+    let done = Done::of(again.env("SUIRO_FFMPEG", ffmpeg.path()));
+    assert!(room.results("out-1").has("summary.json"), "{}", done.stderr);
+    assert_eq!(room.results("out-1").trial("all/1").invalid_because, None);
 }

@@ -170,7 +170,7 @@ pub fn readable(fd: &impl std::os::fd::AsFd, within: Duration) -> bool {
 /// with `otherwise` where it never does.
 #[track_caller]
 pub fn eventually(holds: impl Fn() -> bool, otherwise: impl Fn() -> String) {
-    let looks = 1000;
+    let looks = 5000;
     let between = Timespec::try_from(WITHIN / looks).unwrap();
     for _ in 0..looks {
         if holds() {
