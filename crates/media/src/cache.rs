@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A package of the default ladder takes about 21 MB; `bbb` itself 23 MB. Nothing is ever evicted:
-//! what is not wanted any more may be removed by hand, at any time.
+//! what is not wanted any more may be removed by hand, while no run uses it.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};

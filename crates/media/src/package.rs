@@ -292,12 +292,17 @@ impl Package {
         Ok(())
     }
 
-    /// Every rendition is one loop: no segments missing, none empty, all of one length.
+    /// Every rendition is one loop: no segments missing, none empty, all of the length that the
+    /// specification gives. Who counts on from there need not fear for what fits.
     fn check_loops(&self) -> Result<(), String> {
+        self.spec.validate().map_err(|error| error.to_string())?;
         if self.video.is_empty() {
             return Err("no video".into());
         }
         let count = self.video[0].renditions().next().map_or(0, |first| first.segments.len());
+        if self.loop_duration != self.spec.segment * count as u64 {
+            return Err(format!("{} are no {count} segments", self.loop_duration));
+        }
         for track in self.tracks() {
             let ticks = track.ticks(self.loop_duration);
             let ticks = ticks.ok_or_else(|| format!("{}: no whole ticks in a loop", track.id))?;
@@ -351,6 +356,99 @@ impl Track {
 
     fn ticks(&self, span: Duration) -> Option<u64> {
         let product = u128::from(span.as_nanos()) * u128::from(self.timescale);
-        product.is_multiple_of(1_000_000_000).then_some((product / 1_000_000_000) as u64)
+        if !product.is_multiple_of(1_000_000_000) {
+            return None;
+        }
+        u64::try_from(product / 1_000_000_000).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::spec::Source;
+
+    /// A package of one rung and two segments of 2 s, without pictures in them.
+    fn made(folder: &Path) -> Value {
+        let segment = |index: u64| Segment {
+            file: format!("v0-{index}.m4s"),
+            bytes: 3,
+            start: index * 2000,
+            duration: 2000,
+            frames: 60,
+        };
+        let fmp4 = Rendition {
+            init: None,
+            bitrate_mean: BitRate::from_kbps(1),
+            bitrate_max: BitRate::from_kbps(1),
+            segments: vec![segment(0), segment(1)],
+            packets: Vec::new(),
+        };
+        let track = Track {
+            id: "v0".into(),
+            label: "360p".into(),
+            content: Content::Video { width: 640, height: 360, fps: 30 },
+            codec: "avc3.64001f".into(),
+            bitrate: BitRate::from_kbps(1),
+            timescale: 1000,
+            fmp4: Some(fmp4),
+            ts: None,
+        };
+        let package = Package {
+            version: INDEX_VERSION,
+            source: Origin { name: "none".into(), licence: None, sha256: None },
+            spec: MediaSpec::new(Source::Synthetic),
+            ffmpeg: "8".into(),
+            loop_duration: Duration::from_secs(4),
+            video: vec![track],
+            audio: None,
+            folder: PathBuf::new(),
+        };
+        for index in 0..2 {
+            std::fs::write(folder.join(format!("v0-{index}.m4s")), "abc").unwrap();
+        }
+        serde_json::to_value(package).unwrap()
+    }
+
+    fn load(folder: &Path, index: &Value) -> Result<Package, String> {
+        std::fs::write(folder.join(INDEX_FILE), index.to_string()).unwrap();
+        Package::load(folder).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_index_changed_by_hand_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = made(folder.path());
+        load(folder.path(), &whole).unwrap();
+        for (place, value, why) in [
+            ("/version", json!(0), "version 0"),
+            ("/video", json!([]), "no video"),
+            ("/loop_duration", json!("5000000 h"), "are no 2 segments"),
+            ("/spec/segment", json!("0 s"), "segment"),
+            ("/video/0/timescale", json!(0), "no whole loop"),
+            ("/video/0/timescale", json!(999), "no whole loop"),
+            ("/video/0/fmp4/segments", json!([]), "are no 0 segments"),
+            ("/video/0/fmp4/segments/1/start", json!(1), "out of place"),
+            ("/video/0/fmp4/segments/1/duration", json!(u64::MAX), "no whole loop"),
+            ("/video/0/fmp4/segments/1/bytes", json!(4), "3 bytes; the index says 4"),
+            ("/video/0/fmp4/segments/1/file", json!("../a"), "not below"),
+            ("/video/0/fmp4/segments/1/file", json!("/etc/passwd"), "not below"),
+        ] {
+            let mut index = whole.clone();
+            *index.pointer_mut(place).unwrap() = value;
+            let refusal = load(folder.path(), &index).unwrap_err();
+            assert!(refusal.contains(why), "{place}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn the_stream_goes_on_as_far_as_time_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let package = load(folder.path(), &made(folder.path())).unwrap();
+        let at = |number| package.video[0].segment(Container::Fmp4, number);
+        assert_eq!(at(5).map(|placed| (placed.loops, placed.start)), Some((2, 10_000)));
+        assert_eq!(at(u64::MAX), None);
     }
 }
