@@ -102,7 +102,10 @@ function trialDetails(page: Page, trial: PageTrial): HTMLElement {
   );
   if (trial.invalid_because) box.append(h("p", { class: "bad" }, trial.invalid_because));
   const checks = trial.self_checks.flatMap((check) =>
-    check.checks.map((part) => [`${check.link} ${check.direction}`, ...checkRow(part)]),
+    check.checks.map((part) => [
+      `${check.link} ${check.direction}${check.attempt > 1 ? `, attempt ${check.attempt}` : ""}`,
+      ...checkRow(part),
+    ]),
   );
   if (checks.length)
     box.append(table(["link", "self-check", "asked", "measured", "passes", ""], checks));

@@ -92,6 +92,9 @@ pub struct SelfCheck {
     pub link: String,
     /// `down` or `up`.
     pub direction: String,
+    /// Which attempt this was, from 1. A link is checked again if a check fails, because a machine
+    /// that was busy for a moment may fail it; what stands here is the last attempt.
+    pub attempt: u32,
     /// Its parts.
     pub checks: Vec<Check>,
     /// True if all parts hold.

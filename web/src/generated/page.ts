@@ -177,6 +177,11 @@ export interface SelfCheck {
   link: string;
   /** `down` or `up`. */
   direction: string;
+  /**
+   * Which attempt this was, from 1. A link is checked again if a check fails, because a machine
+   * that was busy for a moment may fail it; what stands here is the last attempt.
+   */
+  attempt: number;
   /** Its parts. */
   checks: Check[];
   /** True if all parts hold. */

@@ -52,6 +52,7 @@ pub(crate) fn judge(link: &str, plan: &Plan, heard: &Heard, totals: &LinkTotals)
     SelfCheck {
         link: link.to_owned(),
         direction: totals.direction.clone(),
+        attempt: 1,
         ok: checks.iter().all(|check| check.ok != Some(false)),
         checks,
     }
