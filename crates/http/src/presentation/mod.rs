@@ -20,6 +20,11 @@ pub const MANIFEST_BYTES_MAX: usize = 4 << 20;
 pub const RUNGS_MAX: usize = 256;
 /// The most segments that a manifest may list for one rung.
 pub const LISTED_MAX: usize = 100_000;
+/// The most rows of segment timelines that a manifest may mean, all rungs together: one that is
+/// written once counts for each rung that inherits it. 32 MB.
+pub const ROWS_MAX: usize = 1_000_000;
+/// The most bytes of all URLs that a playlist means: each may repeat a long base.
+pub const URL_BYTES_MAX: usize = 64 << 20;
 /// The longest segment.
 pub const SEGMENT_MAX: Duration = Duration::from_secs(600);
 /// The longest media time: a year.
@@ -67,10 +72,6 @@ pub struct LiveStream {
     pub zero_unix_ns: Option<u64>,
     /// Latency at which its author wants it played.
     pub suggested_delay: Option<Duration>,
-    /// How much of the past can be fetched; `None`: all.
-    pub window: Option<Duration>,
-    /// Where the author's clock can be asked.
-    pub clock: Option<Url>,
 }
 
 /// One kind of media, in rungs of rising bit rate.

@@ -2,14 +2,15 @@
 //!
 //! What is understood: one period; `SegmentTemplate` with `SegmentTimeline` or `@duration`, at any
 //! level; `BaseURL`; live and on demand. What is refused with its name: several periods, other
-//! addressing, encryption, `xlink`.
+//! addressing, encryption, `xlink`. `UTCTiming` is passed over: a player goes by the clock of its own
+//! host, which in a trial is the origin's too.
 
 use roxmltree::{Document, Node, ParsingOptions};
 use suiro_units::{BitRate, Duration};
 
 use super::{
     LISTED_MAX, LiveStream, MANIFEST_BYTES_MAX, MEDIA_MAX, ManifestError, Names, Presentation,
-    Resource, Run, Rung, SEGMENT_MAX, Segments, Source, Track, TrackKind, ladder,
+    ROWS_MAX, Resource, Run, Rung, SEGMENT_MAX, Segments, Source, Track, TrackKind, ladder,
 };
 use crate::iso8601;
 use crate::url::Url;
@@ -107,39 +108,30 @@ fn presentation(mpd: Node, url: &Url) -> Result<Presentation> {
         .transpose()?;
     Ok(Presentation {
         tracks,
-        live: if dynamic { Some(live(mpd, start, url)?) } else { None },
+        live: if dynamic { Some(live(mpd, start)?) } else { None },
         duration: total,
         refresh: duration(mpd, "minimumUpdatePeriod")?,
         location,
     })
 }
 
-fn live(mpd: Node, period_start: Duration, url: &Url) -> Result<LiveStream> {
+fn live(mpd: Node, period_start: Duration) -> Result<LiveStream> {
     let text = mpd
         .attribute("availabilityStartTime")
         .ok_or_else(|| at(mpd, "a dynamic MPD needs @availabilityStartTime (§5.3.1.2)"))?;
     let start = iso8601::parse_date_time(text).ok_or_else(|| {
         at(mpd, format!("@availabilityStartTime=\"{}\" is not a date and time", show(text)))
     })?;
-    let clock = children(mpd, "UTCTiming").find_map(|timing| {
-        let scheme = timing.attribute("schemeIdUri")?;
-        let known = scheme.starts_with("urn:mpeg:dash:utc:http-iso:")
-            || scheme.starts_with("urn:mpeg:dash:utc:http-xsdate:");
-        known
-            .then(|| url.join(timing.attribute("value")?.split_whitespace().next()?).ok())
-            .flatten()
-    });
     Ok(LiveStream {
         zero_unix_ns: Some(start.saturating_add(period_start.as_nanos())),
         suggested_delay: duration(mpd, "suggestedPresentationDelay")?,
-        window: duration(mpd, "timeShiftBufferDepth")?,
-        clock,
     })
 }
 
 /// One track of each kind: the first adaptation set of it.
 fn tracks(period: Node, base: &Url, total: Option<Duration>) -> Result<Vec<Track>> {
     let mut tracks: Vec<Track> = Vec::new();
+    let mut rows = 0;
     for set in children(period, "AdaptationSet") {
         let Some(kind) = kind(set) else { continue };
         if tracks.iter().any(|track| track.kind == kind) {
@@ -153,9 +145,16 @@ fn tracks(period: Node, base: &Url, total: Option<Duration>) -> Result<Vec<Track
         }
         let set_base = base_url(set, base)?;
         let levels = [child(period, "SegmentTemplate"), child(set, "SegmentTemplate")];
-        let rungs = children(set, "Representation")
-            .map(|representation| rung(representation, &set_base, levels, total))
-            .collect::<Result<Vec<_>>>()?;
+        let mut rungs = Vec::new();
+        for representation in children(set, "Representation") {
+            let (rung, own_rows) = rung(representation, &set_base, levels, total)?;
+            rungs.push(rung);
+            rows += own_rows;
+            if rows > ROWS_MAX {
+                let problem = format!("more than {ROWS_MAX} rows of <SegmentTimeline>, all told");
+                return Err(at(representation, problem));
+            }
+        }
         if rungs.is_empty() {
             return Err(at(set, "<AdaptationSet> without <Representation>"));
         }
@@ -180,12 +179,13 @@ fn kind(set: Node) -> Option<TrackKind> {
     named(set).or_else(|| child(set, "Representation").and_then(named))
 }
 
+/// A rung, and how many rows its timeline has.
 fn rung(
     representation: Node,
     base: &Url,
     levels: [Option<Node>; 2],
     total: Option<Duration>,
-) -> Result<Rung> {
+) -> Result<(Rung, usize)> {
     let rate = number(representation, "bandwidth")?.filter(|rate| *rate > 0);
     let rate = rate.ok_or_else(|| at(representation, "<Representation> needs a @bandwidth"))?;
     let own = child(representation, "SegmentTemplate");
@@ -197,7 +197,8 @@ fn rung(
     let addressing = Addressing { representation, templates: &templates, rate, nearest };
     let base = base_url(representation, base)?;
     let segments = addressing.segments(base, total)?;
-    Ok(Rung { rate: BitRate::from_bps(rate), source: Source::Segments(segments) })
+    let rows = segments.runs.len();
+    Ok((Rung { rate: BitRate::from_bps(rate), source: Source::Segments(segments) }, rows))
 }
 
 /// The `SegmentTemplate`s that hold for one representation, nearest first.

@@ -50,10 +50,7 @@ fn a_live_manifest() {
     // Media time zero is the period's start: a second after the availability start.
     assert_eq!(live.zero_unix_ns, iso8601::parse_date_time("2026-11-21T01:57:01Z"));
     assert_eq!(live.suggested_delay, Some(Duration::from_secs(6)));
-    assert_eq!(
-        (live.window, p.refresh),
-        (Some(Duration::from_secs(30)), Some(Duration::from_secs(2)))
-    );
+    assert_eq!(p.refresh, Some(Duration::from_secs(2)));
     let kinds: Vec<_> = p.tracks.iter().map(|t| (t.kind, t.rungs.len())).collect();
     assert_eq!(kinds, [(TrackKind::Video, 2), (TrackKind::Audio, 1)]);
     assert_eq!(p.tracks[0].rungs[0].rate, BitRate::from_kbps(500));
@@ -216,4 +213,18 @@ proptest! {
             use_it(&presentation);
         }
     }
+}
+
+#[test]
+fn rows_that_many_rungs_inherit_are_counted_for_each() {
+    // 100,000 rows in 1 MB, for 11 rungs.
+    let rows = "<S d='1'/>".repeat(LISTED_MAX);
+    let rungs = "<Representation bandwidth='1'/>\n".repeat(11);
+    let text = format!(
+        "<MPD><Period><AdaptationSet contentType='video'><SegmentTemplate media='$Number$'>\
+         <SegmentTimeline>{rows}</SegmentTimeline></SegmentTemplate>\n{rungs}</AdaptationSet>\
+         </Period></MPD>"
+    );
+    let error = from_mpd(text.as_bytes(), &url()).unwrap_err().to_string();
+    assert_eq!(error, "line 12: more than 1000000 rows of <SegmentTimeline>, all told");
 }

@@ -6,7 +6,7 @@ use suiro_units::{BitRate, Duration};
 
 use super::{
     LISTED_MAX, MANIFEST_BYTES_MAX, MEDIA_MAX, ManifestError, Names, Presentation, Resource, Run,
-    Rung, SEGMENT_MAX, Segments, Source, Track, TrackKind, ladder,
+    Rung, SEGMENT_MAX, Segments, Source, Track, TrackKind, URL_BYTES_MAX, ladder,
 };
 use crate::iso8601;
 use crate::url::Url;
@@ -169,6 +169,7 @@ struct Media<'a> {
     url: &'a Url,
     runs: Vec<Run>,
     names: Vec<(Resource, Option<Resource>)>,
+    url_bytes: usize,
     sequence: u64,
     target: Option<Duration>,
     date: Option<u64>,
@@ -187,6 +188,7 @@ impl<'a> Media<'a> {
             url,
             runs: Vec::new(),
             names: Vec::new(),
+            url_bytes: 0,
             sequence: 0,
             target: None,
             date: None,
@@ -302,6 +304,14 @@ impl<'a> Media<'a> {
             return Err(ManifestError::at(line, "the playlist is longer than a year"));
         }
         let media = Resource { url: join(self.url, uri, line)?, range };
+        let urls = [Some(&media), self.init.as_ref()].into_iter().flatten();
+        self.url_bytes += urls.map(|resource| resource.url.target().len()).sum::<usize>();
+        if self.url_bytes > URL_BYTES_MAX {
+            return Err(ManifestError::at(
+                line,
+                format!("URLs of more than {URL_BYTES_MAX} bytes"),
+            ));
+        }
         self.names.push((media, self.init.clone()));
         Ok(())
     }

@@ -169,3 +169,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn urls_that_repeat_a_long_base_are_bounded() {
+    let base = Url::parse(&format!("http://origin/{}/v.m3u8", "x".repeat(4000))).unwrap();
+    let text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:1\n{}", "#EXTINF:1,\na\n".repeat(20_000));
+    let error = from_playlist(text.as_bytes(), &base).unwrap_err().to_string();
+    assert!(error.ends_with("URLs of more than 67108864 bytes"), "{error}");
+}
