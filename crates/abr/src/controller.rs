@@ -44,7 +44,6 @@ impl Choice {
 /// controller.on_download(&Sample {
 ///     bytes: Bytes::new(250_000),
 ///     requested: Time::ZERO,
-///     first_byte: Time::from_millis(40),
 ///     done: Time::from_millis(500), // 4 Mbit/s, of which a tenth is kept in hand
 /// });
 /// assert_eq!(controller.choose(Time::from_millis(500), Duration::from_secs(2)).rung, 1);

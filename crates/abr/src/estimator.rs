@@ -17,8 +17,9 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 pub const FAST_HALF_LIFE: Duration = Duration::from_secs(2);
 /// Half-life of the slow average, in seconds of downloading.
 pub const SLOW_HALF_LIFE: Duration = Duration::from_secs(5);
-/// Downloads smaller than this measure the round trip, not the rate, and are left out (Shaka
-/// Player's `minBytes`).
+/// Less than this measures the round trip, not the rate (Shaka Player's `minBytes`): smaller downloads
+/// count together, once they are as much. Left out altogether, as there, a ladder whose lowest rung
+/// has such segments would never be climbed.
 pub const LEAST_BYTES: Bytes = Bytes::new(16_000);
 
 /// One finished download.
@@ -28,8 +29,6 @@ pub struct Sample {
     pub bytes: Bytes,
     /// When the request was sent.
     pub requested: Time,
-    /// When the first byte of the body came.
-    pub first_byte: Time,
     /// When the last byte of the body came.
     pub done: Time,
 }
@@ -38,11 +37,6 @@ impl Sample {
     /// From request to last byte; at least one nanosecond, so that a rate can be had.
     pub fn took(&self) -> Duration {
         self.done.saturating_since(self.requested).max(Duration::from_nanos(1))
-    }
-
-    /// Its rate.
-    pub fn rate(&self) -> BitRate {
-        self.bytes / self.took()
     }
 }
 
@@ -81,21 +75,30 @@ impl Average {
 pub struct Estimator {
     fast: Average,
     slow: Average,
+    /// Downloads that are too small to count yet: their bytes, and how long they took together.
+    small: (Bytes, Duration),
 }
 
 impl Default for Estimator {
     fn default() -> Self {
-        Self { fast: Average::new(FAST_HALF_LIFE), slow: Average::new(SLOW_HALF_LIFE) }
+        Self {
+            fast: Average::new(FAST_HALF_LIFE),
+            slow: Average::new(SLOW_HALF_LIFE),
+            small: (Bytes::ZERO, Duration::ZERO),
+        }
     }
 }
 
 impl Estimator {
-    /// Takes a finished download into account, unless it is too small to tell.
+    /// Takes a finished download into account; one that is too small to tell, with the next.
     pub fn add(&mut self, sample: &Sample) {
-        if sample.bytes < LEAST_BYTES {
+        let (bytes, took) = (self.small.0 + sample.bytes, self.small.1 + sample.took());
+        if bytes < LEAST_BYTES {
+            self.small = (bytes, took);
             return;
         }
-        let (rate, weight) = (sample.rate().as_bps() as f64, sample.took().as_secs_f64());
+        self.small = (Bytes::ZERO, Duration::ZERO);
+        let (rate, weight) = ((bytes / took).as_bps() as f64, took.as_secs_f64());
         self.fast.add(rate, weight);
         self.slow.add(rate, weight);
     }
@@ -115,7 +118,6 @@ mod tests {
         Sample {
             bytes: Bytes::new(bytes),
             requested: Time::from_secs(1),
-            first_byte: Time::from_secs(1),
             done: Time::from_secs(1) + Duration::from_millis(took_ms),
         }
     }
@@ -129,10 +131,15 @@ mod tests {
     }
 
     #[test]
-    fn small_downloads_do_not_count() {
+    fn small_downloads_count_together() {
         let mut estimator = Estimator::default();
-        estimator.add(&sample(15_999, 1));
+        estimator.add(&sample(10_000, 100));
         assert_eq!(estimator.estimate(), None);
+        // 20 kB in 200 ms; what was joined does not count twice.
+        estimator.add(&sample(10_000, 100));
+        assert_eq!(estimator.estimate(), Some(BitRate::from_kbps(800)));
+        estimator.add(&sample(15_999, 1));
+        assert_eq!(estimator.estimate(), Some(BitRate::from_kbps(800)));
     }
 
     #[test]

@@ -64,7 +64,7 @@ proptest! {
                     let requested = now;
                     now += Duration::from_micros(took_us);
                     let bytes = Bytes::new(bytes);
-                    controller.on_download(&Sample { bytes, requested, first_byte: now, done: now });
+                    controller.on_download(&Sample { bytes, requested, done: now });
                 }
                 Event::Stall => controller.on_stall(),
                 Event::Seek => controller.on_seek(),
@@ -84,7 +84,7 @@ proptest! {
         for bytes in sizes.into_iter().map(Bytes::new) {
             let requested = now;
             now += bytes / BitRate::from_bps(bps);
-            controller.on_download(&Sample { bytes, requested, first_byte: now, done: now });
+            controller.on_download(&Sample { bytes, requested, done: now });
         }
         let estimate = controller.estimate().expect("there were downloads").as_bps() as f64;
         prop_assert!((estimate / bps as f64 - 1.0).abs() < 0.001, "{estimate} for {bps}");

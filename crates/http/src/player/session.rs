@@ -445,7 +445,6 @@ impl Session {
             controller.on_download(&Sample {
                 bytes: Bytes::new(fetched.bytes),
                 requested: fetched.requested,
-                first_byte: fetched.first_byte.unwrap_or(fetched.finished),
                 done: fetched.finished,
             });
         }
