@@ -26,7 +26,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("net.ipv6.conf.default.dad_transmits", "0"),
     ("net.ipv6.conf.default.autoconf", "0"),
     ("net.ipv6.conf.default.addr_gen_mode", "1"),
-    // Each address of a test may answer as often as it is asked.
+    // A router answers every probe, not one a second.
     ("net.ipv4.icmp_ratelimit", "0"),
 ];
 

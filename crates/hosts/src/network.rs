@@ -114,7 +114,7 @@ impl Network {
             end.host.map_or(&wire, |host| &hosts[host]).offloads_off(&end.interface)?;
         }
         for (index, host) in hosts.iter().enumerate() {
-            if plan.interfaces(index).count() > 1 {
+            if plan.interfaces(spec, index).count() > 1 {
                 host.set("net.ipv4.ip_forward", "1")?;
                 host.set("net.ipv6.conf.all.forwarding", "1")?;
             }
@@ -324,21 +324,25 @@ impl Plan {
         self.pairs.push(Pair { ends: [to, wire_to], mtu: cable.mtu });
     }
 
-    /// Cable and end (0: `from`, 1: `to`) of each interface of a host.
-    fn interfaces(&self, host: usize) -> impl Iterator<Item = &Interface> {
-        let on_host = move |end: &&End| end.host == Some(host);
-        self.pairs
+    /// The interfaces of a host, in the order of their cables.
+    fn interfaces<'a>(
+        &'a self,
+        spec: &'a NetworkSpec,
+        host: usize,
+    ) -> impl Iterator<Item = &'a Interface> {
+        spec.cables
             .iter()
-            .flat_map(|pair| &pair.ends)
-            .filter(on_host)
-            .filter_map(|end| self.ends.iter().flatten().find(|interface| interface.mac == end.mac))
+            .zip(&self.ends)
+            .flat_map(|(cable, [from, to])| [(cable.from, from), (cable.to, to)])
+            .filter(move |(at, _)| *at == host)
+            .map(|(_, interface)| interface)
     }
 
     /// What `ip` is told in a host: interfaces up, addresses, neighbours, routes.
     fn host_lines(&self, spec: &NetworkSpec, host: usize) -> Vec<String> {
         let (own4, own6) = (ipv4(host), ipv6(host));
         let mut lines = Vec::new();
-        for interface in self.interfaces(host) {
+        for interface in self.interfaces(spec, host) {
             let name = &interface.name;
             // Without ARP the kernel neither asks for neighbours nor joins their multicast groups.
             lines.push(format!("link set {name} arp off multicast off up"));

@@ -27,6 +27,10 @@ fn main() -> ExitCode {
         measure();
         return ExitCode::SUCCESS;
     }
+    if !asks("--bench") {
+        println!("skipped: this measures for a minute; run `cargo bench -p suiro-wire`");
+        return ExitCode::SUCCESS;
+    }
     let privilege = if asks("user") { Privilege::User } else { Privilege::of_this_process() };
     match Sandbox::new(["inside"]).privilege(privilege).spawn() {
         Ok(mut worker) => match worker.wait() {

@@ -33,7 +33,7 @@ pub struct CarrierSpec<'a> {
     pub config: &'a LinkConfig,
     /// Where its chance starts from.
     pub seed: Seed,
-    /// The trial's clock.
+    /// The trial's clock; its epoch, from which schedules count, is not ahead.
     pub clock: Clock,
     /// The folder for `link.NAME.parquet`; `None` to keep no record of packets.
     pub records: Option<&'a Path>,

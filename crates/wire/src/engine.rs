@@ -25,6 +25,8 @@ use crate::totals::Counts;
 /// Most frames taken from the rings before departures have their turn.
 const ARRIVALS_MAX: usize = 128;
 
+/// Turns at the end of a link: as many as empty two full rings of small frames.
+const LAST_TURNS_MAX: usize = 512;
 /// Longest time that frames wait in the rings unseen; these hold ten times as much.
 const LOOKAHEAD_MAX: Duration = Duration::from_millis(5);
 
@@ -114,7 +116,12 @@ impl Engine {
 
     /// Ends the link: what is still in it is recorded as queued.
     pub(crate) fn finish(mut self) -> Carried {
-        while !self.turn() {}
+        // What came before it was asked to end is in the rings; what still comes has no end.
+        for _ in 0..LAST_TURNS_MAX {
+            if self.turn() {
+                break;
+            }
+        }
         let now = self.clock.now().max(self.reached);
         self.link.drain(now);
         self.advance(now);
