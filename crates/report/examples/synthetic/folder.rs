@@ -209,5 +209,11 @@ fn self_check(direction: &str, rate_bps: f64) -> SelfCheck {
         check("delay", "ms", 20.0, 20.04, 0.5),
         check("loss", "ratio", 0.0, 0.0, 0.0),
     ];
-    SelfCheck { link: "bottleneck".into(), direction: direction.into(), attempt: 1, checks, ok: true }
+    SelfCheck {
+        link: "bottleneck".into(),
+        direction: direction.into(),
+        attempt: 1,
+        checks,
+        ok: true,
+    }
 }
