@@ -224,7 +224,9 @@ impl<'a> Cast<'a> {
         match events.recv_timeout(within.into()) {
             Ok(Event::Line { process, text }) => self.line(process, &text),
             Ok(Event::Exited { process, status }) => self.exited(process, status),
-            Ok(Event::Interrupted) => self.ending = Some(Ending::Interrupted),
+            Ok(Event::Interrupted) => {
+                self.ending.get_or_insert(Ending::Interrupted);
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 unreachable!("the trial holds a sender of events")
@@ -280,7 +282,7 @@ impl<'a> Cast<'a> {
         } else if policy == Exit::EndsTrial
             || self.actors.iter().all(|a| matches!(a.state, State::Exited { .. }))
         {
-            self.ending = Some(Ending::Over);
+            self.ending.get_or_insert(Ending::Over);
         }
     }
 

@@ -7,15 +7,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use suiro_hosts::Sandbox;
 
 /// Longest line of an endpoint's output that is looked at; the rest of it goes to the log only.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
-/// Most of an endpoint's standard output that is logged and looked at.
+/// Most of an endpoint's standard output that is kept and looked at, and of its standard error that
+/// is kept.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+/// How long an exit is held back for output that is still on its way: all of it, unless a process
+/// that it left behind keeps the pipe open.
+const DRAIN: Duration = Duration::from_millis(200);
 
 /// Something that a process did.
 #[derive(Debug)]
@@ -27,7 +32,7 @@ pub enum Event {
         /// The line, without its end.
         text: String,
     },
-    /// It ended.
+    /// It ended; what it printed before is kept, and its lines came before this.
     Exited {
         /// Number of the process.
         process: usize,
@@ -56,15 +61,15 @@ impl Process {
         log: &Path,
         events: &Sender<Event>,
     ) -> io::Result<Self> {
-        let file = File::create(log)?;
-        let (output, theirs) = io::pipe()?;
-        command.stdin(Stdio::null()).stdout(theirs).stderr(file);
+        let (output, their_output) = io::pipe()?;
+        let (errors, their_errors) = io::pipe()?;
+        command.stdin(Stdio::null()).stdout(their_output).stderr(their_errors);
         let mut child = command.spawn()?;
-        // It holds our copy of the pipe's other end.
+        // It holds our copies of the pipes' other ends.
         drop(command);
         let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        watch(move || child.wait(), output, log, process, events)?;
+        watch(move || child.wait(), (output, errors), log, process, events)?;
         Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), log: Some(log.to_owned()) })
     }
 
@@ -88,14 +93,14 @@ impl Process {
         log: &Path,
         events: &Sender<Event>,
     ) -> anyhow::Result<Self> {
-        let file = File::create(log)?;
-        let (output, theirs) = io::pipe()?;
+        let (output, their_output) = io::pipe()?;
+        let (errors, their_errors) = io::pipe()?;
         let null = File::open("/dev/null")?;
-        let worker = sandbox.stdin(null).stdout(theirs).stderr(file).spawn()?;
+        let worker = sandbox.stdin(null).stdout(their_output).stderr(their_errors).spawn()?;
         let pidfd = worker.pidfd().try_clone_to_owned()?;
         let pid = worker.pid();
         let mut worker = worker;
-        watch(move || worker.wait(), output, log, process, events)?;
+        watch(move || worker.wait(), (output, errors), log, process, events)?;
         Ok(Self { pidfd, pid, log: Some(log.to_owned()) })
     }
 
@@ -157,25 +162,51 @@ fn forward(output: impl Read, kept: &Path, process: usize, events: &Sender<Event
             return;
         }
     }
-    // What follows is read all the same: a full pipe would stop the program.
-    if let (Ok(more @ 1..), Some(file)) = (io::copy(&mut output, &mut io::sink()), &mut file) {
-        let _ = writeln!(file, "\nsuiro: {more} more bytes were not kept");
+    if let Some(file) = &mut file {
+        swallow(output, file);
     }
 }
 
-/// Two threads that turn output and end into events.
+/// Copies standard error to its log.
+fn keep(mut errors: PipeReader, mut log: File) {
+    // A full disk costs the log, not the trial.
+    let _ = io::copy(&mut errors.by_ref().take(OUTPUT_BYTES_MAX), &mut log);
+    swallow(errors, &mut log);
+}
+
+/// Reads what is over the bound all the same, as a full pipe would stop the program, and counts it.
+fn swallow(mut output: impl Read, kept: &mut File) {
+    if let Ok(more @ 1..) = io::copy(&mut output, &mut io::sink()) {
+        let _ = writeln!(kept, "\nsuiro: {more} more bytes were not kept");
+    }
+}
+
+/// Threads that keep output and errors, and turn lines and the end into events.
 fn watch(
     wait: impl FnOnce() -> io::Result<ExitStatus> + Send + 'static,
-    output: PipeReader,
+    (output, errors): (PipeReader, PipeReader),
     log: &Path,
     process: usize,
     events: &Sender<Event>,
 ) -> io::Result<()> {
-    let (sender, kept) = (events.clone(), output_beside(log));
-    std::thread::Builder::new()
-        .name(format!("output-{process}"))
-        .spawn(move || forward(output, &kept, process, &sender))?;
-    watch_end(wait, process, events)
+    let (sender, kept, log) = (events.clone(), output_beside(log), File::create(log)?);
+    // Nothing is sent: it is disconnected once both threads are done.
+    let (copying, all_copied) = channel::<()>();
+    let copying_too = copying.clone();
+    std::thread::Builder::new().name(format!("output-{process}")).spawn(move || {
+        forward(output, &kept, process, &sender);
+        drop(copying);
+    })?;
+    std::thread::Builder::new().name(format!("errors-{process}")).spawn(move || {
+        keep(errors, log);
+        drop(copying_too);
+    })?;
+    let drained = move || {
+        let status = wait();
+        let _ = all_copied.recv_timeout(DRAIN);
+        status
+    };
+    watch_end(drained, process, events)
 }
 
 fn watch_end(
@@ -243,6 +274,29 @@ mod tests {
         let seen: u64 = lines.iter().map(|line| line.len() as u64).sum();
         assert_eq!(seen, OUTPUT_BYTES_MAX);
         assert_eq!(last.unwrap(), "suiro: 5 more bytes were not kept");
+    }
+
+    #[test]
+    fn endless_errors_are_cut_and_counted() {
+        let bytes = OUTPUT_BYTES_MAX + 5;
+        let (_, status, last) = run(&format!("head -c {bytes} /dev/zero >&2"));
+        assert!(status.success());
+        assert_eq!(last.unwrap(), "suiro: 5 more bytes were not kept");
+    }
+
+    #[test]
+    fn its_end_comes_after_its_last_words_but_does_not_wait_for_what_it_left_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let (sender, events) = channel();
+        let mut command = Command::new("sh");
+        command.current_dir(dir.path());
+        command.args(["-c", "mkfifo later; cat later & echo bye"]);
+        let process = Process::start(command, 0, &dir.path().join("log"), &sender).unwrap();
+        assert!(matches!(events.recv().unwrap(), Event::Line { text, .. } if text == "bye"));
+        assert!(matches!(events.recv().unwrap(), Event::Exited { .. }));
+        assert_eq!(process.last_words().unwrap(), "bye");
+        std::fs::write(dir.path().join("later"), "late\n").unwrap();
+        assert!(matches!(events.recv().unwrap(), Event::Line { text, .. } if text == "late"));
     }
 
     #[test]

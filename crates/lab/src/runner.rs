@@ -23,6 +23,9 @@ const PER_LINK: Duration = Duration::from_secs(60);
 /// How long one of our own endpoints may take to stop, killing included.
 const PER_ENDPOINT: Duration = Duration::from_secs(10);
 
+/// The log of a trial's own process, which no endpoint's can be: their names begin with a letter.
+const OWN_LOG: &str = "_trial.log";
+
 /// What a trial's process is told: a file `order.json` in the trial's folder, so that a trial can
 /// also be run by hand.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -179,8 +182,7 @@ fn start(
     let file = order.dir.join("order.json");
     let text = serde_json::to_string_pretty(order).context("an order is JSON")?;
     std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
-    let process =
-        Process::start_sandboxed(program(&file), number, &logs.join("trial.log"), events)?;
+    let process = Process::start_sandboxed(program(&file), number, &logs.join(OWN_LOG), events)?;
     Ok(Running { planned: order.trial.clone(), process, deadline })
 }
 
