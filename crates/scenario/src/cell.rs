@@ -84,7 +84,7 @@ impl Reader<'_, '_> {
         let section = table(self.body, "links", self.issues);
         let mut links = BTreeMap::new();
         for (name, span, node) in entries(&section) {
-            check_name(name, span, "link", self.issues);
+            check_name(name, span, "a link", self.issues);
             let config = self.link(name, node);
             links.insert(name.to_owned(), config);
         }
@@ -156,7 +156,7 @@ impl Reader<'_, '_> {
         let section = table(self.body, "media", self.issues);
         let mut media = BTreeMap::new();
         for (name, span, node) in entries(&section) {
-            check_name(name, span, "medium", self.issues);
+            check_name(name, span, "a medium", self.issues);
             let what = format!("[media.{name}]");
             let spec = self.keep(document::read::<MediaSpec>(node.clone(), &what, &[]));
             let spec = spec.and_then(|spec| self.medium(name, spec));
@@ -206,7 +206,7 @@ impl Reader<'_, '_> {
         let section = table(self.body, "endpoints", self.issues);
         let (mut endpoints, mut unread) = (Vec::new(), Vec::new());
         for (key, span, node) in entries(&section) {
-            check_name(key, span, "endpoint", self.issues);
+            check_name(key, span, "an endpoint", self.issues);
             let read = read_endpoint(key, node.clone(), self.issues).and_then(|(common, spec)| {
                 let hosts = self.keep(hosts_of(key, &common.host, wiring, self.body))?;
                 Some((common.start, spec, hosts))

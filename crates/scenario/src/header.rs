@@ -99,7 +99,7 @@ pub(crate) fn read<'t>(root: &Node<'t>, issues: &mut Vec<Issue>) -> Parts<'t> {
     };
     let parameters = table(&cells, "parameters", issues);
     for (name, span, _) in entries(&parameters) {
-        check_name(name, span, "parameter", issues);
+        check_name(name, span, "a parameter", issues);
     }
     let axes = axes(&cells, &parameters, issues);
     check_quick(&cells, issues);
@@ -141,10 +141,10 @@ fn check(root: &Node<'_>, header: &Header, issues: &mut Vec<Issue>) {
 /// What a name must be.
 pub(crate) const NAME: &str = "a letter, then letters, digits, `_` or `-`; at most 32 characters";
 
-/// Refuses what [`is_name`] does not take.
+/// Refuses what [`is_name`] does not take. `what` bears its article: `an axis`.
 pub(crate) fn check_name(name: &str, span: Range<usize>, what: &str, issues: &mut Vec<Issue>) {
     if !is_name(name) {
-        let message = format!("`{name}` cannot be the name of a {what}");
+        let message = format!("`{name}` cannot be the name of {what}");
         issues.push(Issue::new(span, message).expected(NAME));
     }
 }
@@ -153,7 +153,7 @@ fn axes<'t>(cells: &Node<'t>, parameters: &Node<'t>, issues: &mut Vec<Issue>) ->
     let matrix = table(cells, "matrix", issues);
     let mut axes = Vec::new();
     for (name, span, values) in entries(&matrix) {
-        check_name(name, span.clone(), "axis", issues);
+        check_name(name, span.clone(), "an axis", issues);
         if entry(parameters, name).is_some() {
             let message = format!("`{name}` is a parameter and an axis");
             let hint = format!("remove `{name}` from [parameters]: --set {name}=… fixes the axis");
