@@ -63,6 +63,7 @@ impl Served {
             mode,
             window: Duration::from_secs(8),
             length: Duration::from_secs(seconds),
+            access: None,
         };
         let (stop, stopped) = oneshot::channel();
         let (told, ready) = oneshot::channel();

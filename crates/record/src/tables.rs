@@ -148,3 +148,25 @@ table! {
         estimate_bps: Option<i64>,
     }
 }
+
+table! {
+    /// One HTTP request that an origin answered.
+    AccessRow = "access" {
+        /// When its head had been read.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Address and port of the client.
+        peer: Text,
+        /// Method, such as `GET`.
+        method: Text,
+        /// Path and query of the URL.
+        path: Text,
+        /// HTTP status of the answer.
+        status: i64,
+        /// Bytes of its body; 0 for `HEAD`.
+        body_bytes: i64,
+        /// When the answer was ready to be sent.
+        answered_ns: i64,
+    }
+}

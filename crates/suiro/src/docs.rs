@@ -6,7 +6,7 @@ use std::fmt::Write;
 use clap::CommandFactory;
 use suiro_record::Row;
 use suiro_record::table::{Column, Kind};
-use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
+use suiro_record::tables::{AccessRow, LinkRow, PlayerRow, RequestRow, TcpRow};
 
 /// Every column of every table.
 fn records() -> String {
@@ -21,6 +21,7 @@ fn records() -> String {
     table::<TcpRow>(&mut text);
     table::<RequestRow>(&mut text);
     table::<PlayerRow>(&mut text);
+    table::<AccessRow>(&mut text);
     text
 }
 

@@ -23,7 +23,7 @@ pub struct ServeArgs {
     /// What to serve: `bbb`, `synthetic`, a video file, or a folder that holds a prepared package.
     #[arg(default_value = "bbb")]
     media: String,
-    /// TCP port to listen at.
+    /// TCP port to listen at, on every address of this host.
     #[arg(long, value_name = "N", default_value_t = 8080, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
     /// Segments appear as time passes; otherwise all are there from the start.
@@ -57,10 +57,10 @@ pub struct PlayArgs {
     /// Stop after this long [default: at the end, or on Ctrl-C].
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
-    /// Save what was played as files in DIR.
+    /// Keep what was played too, as files in the folder of --out.
     #[arg(long)]
     save: bool,
-    /// Folder for the records.
+    /// Folder for the records: requests.player.parquet, player.player.parquet.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 }
@@ -104,6 +104,7 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         congestion: args.tcp.clone(),
         window: args.window,
         length: args.duration,
+        access: None,
     };
     let port = args.port;
     let tell = move |_| {
@@ -120,9 +121,11 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
 /// `suiro play URL`.
 pub fn play(args: &PlayArgs) -> Result<Outcome> {
     let url = Url::parse(&args.url).map_err(|e| Usage(format!("{}: {e}", args.url)))?;
+    // A query may hold anything.
+    let path = args.url.split(['?', '#']).next().unwrap_or_default();
     let protocol = match () {
-        () if args.url.contains(".mpd") => Protocol::Dash,
-        () if args.url.contains(".m3u8") => Protocol::Hls,
+        () if path.ends_with(".mpd") => Protocol::Dash,
+        () if path.ends_with(".m3u8") => Protocol::Hls,
         () => bail!(Usage(format!("{}: neither an MPD (.mpd) nor a playlist (.m3u8)", args.url))),
     };
     std::fs::create_dir_all(&args.out).with_context(|| format!("making {}", args.out.display()))?;

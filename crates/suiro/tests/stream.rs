@@ -9,7 +9,7 @@ use std::process::Command;
 use common::{Done, Results, Room};
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
-use suiro_record::tables::RequestRow;
+use suiro_record::tables::{AccessRow, RequestRow};
 
 const FPS: u64 = 24;
 /// Pictures in a segment of half a second.
@@ -125,12 +125,28 @@ fn check_saved(out: &Results, ffmpeg: &Ffmpeg) {
     }
 }
 
+/// What the player got, the origin says that it sent, to the player's host.
+fn check_access(out: &Results) {
+    let trial = out.root().join("trials/all/1");
+    let requests: Vec<RequestRow> = Reader::read_all(&trial).unwrap();
+    let access: Vec<AccessRow> = Reader::read_all(&trial).unwrap();
+    for got in requests.iter().filter(|row| row.status == Some(200) && row.done_ns.is_some()) {
+        let sent = access.iter().find(|row| {
+            row.path == got.url && row.status == 200 && row.body_bytes == got.body_bytes
+        });
+        let sent = sent.unwrap_or_else(|| panic!("no record of {}", got.url));
+        assert!(sent.peer.contains("10.0.0.2") || sent.peer.contains("fd00::2"), "{}", sent.peer);
+        assert!(sent.t_ns <= sent.answered_ns && Some(sent.answered_ns) <= got.done_ns);
+    }
+}
+
 fn streams(mode: &str, protocol: &str) {
     let Some(ffmpeg) = ffmpeg().filter(|_| common::can_run()) else { return };
     let (room, done) = stream(&ffmpeg, mode, protocol);
     let out = room.results("out");
     check_metrics(&out, &done);
     check_saved(&out, &ffmpeg);
+    check_access(&out);
     assert!(out.manifest().versions.contains_key("ffmpeg"));
     assert!(room.strays().is_empty(), "{:?}", room.strays());
 }

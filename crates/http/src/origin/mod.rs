@@ -14,6 +14,7 @@
 //! (§15.5.11: never again). Status 425, which some servers send for the former, means something
 //! else (RFC 8470: a request that may be a replay).
 
+mod access;
 mod cache;
 pub mod catalogue;
 mod hls;
@@ -37,6 +38,7 @@ use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use suiro_record::RecordError;
 use suiro_scenario::{EndpointSpec, Job, Mode};
 use suiro_units::Duration;
 use tokio::net::TcpListener;
@@ -45,6 +47,7 @@ use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::net::ListenError;
+use access::AccessLog;
 use catalogue::Catalogue;
 pub use serve::Counts;
 use serve::Service;
@@ -80,6 +83,9 @@ pub trait Media: Send + Sync + 'static {
 /// Why an origin does not serve.
 #[derive(Debug, thiserror::Error)]
 pub enum OriginError {
+    /// The record could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// It cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -112,6 +118,17 @@ pub struct OriginJob {
     pub window: Duration,
     /// On demand: how long the stream is at least; the package is repeated.
     pub length: Duration,
+    /// Where requests are recorded; `None` to keep no record.
+    pub access: Option<Access>,
+}
+
+/// Where an origin records what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// The endpoint's name, which the rows and the file `access.NAME.parquet` bear.
+    pub endpoint: String,
+    /// The folder for the file.
+    pub dir: PathBuf,
 }
 
 impl OriginJob {
@@ -125,6 +142,7 @@ impl OriginJob {
             mode: origin.mode,
             window: origin.window,
             length: job.duration,
+            access: Some(Access { endpoint: job.endpoint.name.clone(), dir: job.dir.clone() }),
         })
     }
 
@@ -158,8 +176,11 @@ pub async fn run(
     let (mut catalogue, shelf) = package::open(&job.package)?;
     catalogue.schedule = job.schedule(catalogue.longest_segment(), clock);
     let listener = crate::net::listen(job.listen, job.congestion.as_deref())?;
+    let log = job.access.as_ref().map(|access| AccessLog::create(&access.dir, &access.endpoint));
+    let service =
+        Service::new(catalogue, Arc::new(shelf), clock, CACHE_BYTES_MAX, log.transpose()?);
     ready(listener.local_addr().unwrap_or(job.listen));
-    Ok(serve(listener, catalogue, Arc::new(shelf), clock, stop).await)
+    Ok(serve_with(listener, service, stop).await?)
 }
 
 /// Serves at `listener` until `stop` is ready.
@@ -170,7 +191,17 @@ pub async fn serve(
     clock: Clock,
     stop: impl Future<Output = ()>,
 ) -> Counts {
-    let service = Arc::new(Service::new(catalogue, media, clock, CACHE_BYTES_MAX));
+    let service = Service::new(catalogue, media, clock, CACHE_BYTES_MAX, None);
+    let counts = serve_with(listener, service, stop).await;
+    counts.expect("without a record there is none to fail")
+}
+
+async fn serve_with(
+    listener: TcpListener,
+    service: Service,
+    stop: impl Future<Output = ()>,
+) -> Result<Counts, RecordError> {
+    let service = Arc::new(service);
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -184,7 +215,7 @@ pub async fn serve(
             Some(_) = connections.join_next() => continue,
             accepted = accepted => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, peer)) = accepted else {
             // Out of descriptors, or a connection that is gone already: others may go on.
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
@@ -194,7 +225,7 @@ pub async fn serve(
         let service = service.clone();
         let handler = service_fn(move |request| {
             let service = service.clone();
-            async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
+            async move { Ok::<_, std::convert::Infallible>(service.respond(peer, request).await) }
         });
         let connection = server.serve_connection(TokioIo::new(stream), handler);
         connections.spawn(async move {
@@ -205,5 +236,10 @@ pub async fn serve(
     drop(listener);
     let farewell = async { while connections.join_next().await.is_some() {} };
     drop(tokio::time::timeout(FAREWELL, farewell).await);
-    service.counts()
+    // Whoever is still being served is cut off, and lets go of the service.
+    connections.shutdown().await;
+    let counts = service.counts();
+    let service = Arc::into_inner(service).expect("every connection has ended");
+    service.close()?;
+    Ok(counts)
 }

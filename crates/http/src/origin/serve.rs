@@ -1,14 +1,20 @@
 //! Requests to responses.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use suiro_record::RecordError;
+use suiro_record::tables::AccessRow;
 use suiro_scenario::Protocol;
+use suiro_units::Time;
 
+use super::access::AccessLog;
 use super::cache::Cache;
 use super::catalogue::{Catalogue, Container};
 use super::range::{Part, part};
@@ -41,6 +47,7 @@ pub(super) struct Service {
     requests: AtomicU64,
     refused: AtomicU64,
     body_bytes: AtomicU64,
+    log: Option<AccessLog>,
 }
 
 /// A response before the request's conditions and ranges are applied.
@@ -70,6 +77,7 @@ impl Service {
         media: Arc<dyn Media>,
         clock: Clock,
         cache_bytes: usize,
+        log: Option<AccessLog>,
     ) -> Self {
         Self {
             catalogue,
@@ -79,7 +87,13 @@ impl Service {
             requests: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             body_bytes: AtomicU64::new(0),
+            log,
         }
+    }
+
+    /// Makes its record whole.
+    pub(super) fn close(self) -> Result<(), RecordError> {
+        self.log.map_or(Ok(()), AccessLog::close)
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -91,7 +105,12 @@ impl Service {
     }
 
     /// Answers one request.
-    pub(super) async fn respond<B>(&self, request: Request<B>) -> Response<Full<Bytes>> {
+    pub(super) async fn respond<B>(
+        &self,
+        peer: SocketAddr,
+        request: Request<B>,
+    ) -> Response<Full<Bytes>> {
+        let asked = self.clock.now();
         let (head, _) = request.into_parts();
         let mut response = match head.method {
             Method::GET | Method::HEAD => {
@@ -109,16 +128,35 @@ impl Service {
         headers.insert("timing-allow-origin", any);
         let exposed = HeaderValue::from_static("content-length, content-range, date, etag");
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
-        self.count(&response, head.method == Method::HEAD);
+        self.record(asked, peer, &head, &response);
         response
     }
 
-    fn count(&self, response: &Response<Full<Bytes>>, head_only: bool) {
+    fn record(
+        &self,
+        asked: Time,
+        peer: SocketAddr,
+        head: &Parts,
+        response: &Response<Full<Bytes>>,
+    ) {
         let length = hyper::body::Body::size_hint(response.body()).exact().unwrap_or(0);
+        let length = if head.method == Method::HEAD { 0 } else { length };
+        let status = response.status().as_u16();
         self.requests.fetch_add(1, Relaxed);
-        self.body_bytes.fetch_add(if head_only { 0 } else { length }, Relaxed);
-        let refused = response.status().as_u16() >= 400;
-        self.refused.fetch_add(u64::from(refused), Relaxed);
+        self.body_bytes.fetch_add(length, Relaxed);
+        self.refused.fetch_add(u64::from(status >= 400), Relaxed);
+        let Some(log) = &self.log else { return };
+        let integer = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        log.push(AccessRow {
+            t_ns: integer(asked.as_nanos()),
+            endpoint: log.endpoint(),
+            peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string().into(),
+            method: head.method.as_str().into(),
+            path: head.uri.path_and_query().map_or("/", |path| path.as_str()).into(),
+            status: i64::from(status),
+            body_bytes: integer(length),
+            answered_ns: integer(self.clock.now().as_nanos()),
+        });
     }
 
     async fn content(&self, path: &str, headers: &HeaderMap) -> Result<Content, Refusal> {
