@@ -8,17 +8,44 @@ use suiro_units::{Duration, Seed};
 /// A laboratory for media transport: streams real video over real protocols through an emulated
 /// link, measures every layer, and reports what happened and why.
 #[derive(Debug, Parser)]
-#[command(name = "suiro", version, max_term_width = 100, propagate_version = true)]
+#[command(name = "suiro", version, max_term_width = 100, propagate_version = true, after_help = FIRST_STEPS)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
+const FIRST_STEPS: &str = "First steps:
+  suiro doctor               can this host do it?
+  suiro list                 what there is to run
+  suiro run ping             a run of 12 seconds, without media
+  suiro run quick            real video over a link whose rate falls and rises";
+
+const RUN_EXAMPLES: &str = "Examples:
+  suiro run quick --out results/first
+  suiro run quick --set abr=bola --repeat 5    another parameter, five repetitions of each cell
+  suiro run quick --only tcp=reno --duration \"1 min\"
+  suiro run mine.toml --out results/mine --resume    go on after Ctrl-C";
+
+const LINK_EXAMPLES: &str = "Examples:
+  suiro link --delay \"20 ms\" -- ping -c 5 server
+  suiro link --down \"2 Mbit/s\" --up \"1 Mbit/s\" --delay \"20 ms\" --queue \"100 kB\" \\
+      --server \"iperf3 -s -1\" -- iperf3 -c server --reverse
+  suiro link --preset 4g --record trace --json -- ping -c 20 server";
+
+const SERVE_EXAMPLES: &str = "Examples:
+  suiro serve                                Big Buck Bunny on demand, ten minutes, at port 8080
+  suiro serve film.mp4 --live --tcp reno     a file of yours, live, over TCP Reno";
+
+const PLAY_EXAMPLES: &str = "Examples:
+  suiro play http://localhost:8080/manifest.mpd --duration \"1 min\"
+  suiro play http://192.0.2.1:8080/master.m3u8 --abr bola --save --out played";
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a scenario and write a report.
+    #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
     /// Make the summary, the tables and the page of a results folder anew.
     Report(ReportArgs),
@@ -35,10 +62,13 @@ pub enum Command {
     /// Tell what this host can and cannot do, and what mends it.
     Doctor(DoctorArgs),
     /// Run any command behind an emulated link.
+    #[command(after_help = LINK_EXAMPLES)]
     Link(crate::link::LinkArgs),
     /// Serve a package of media over HTTP, as DASH and HLS.
+    #[command(after_help = SERVE_EXAMPLES)]
     Serve(crate::endpoint::ServeArgs),
     /// Play a DASH or HLS stream without a screen, and record how it went.
+    #[command(after_help = PLAY_EXAMPLES)]
     Play(crate::endpoint::PlayArgs),
     /// TCP congestion control.
     Tcp(TcpArgs),

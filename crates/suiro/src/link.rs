@@ -48,7 +48,8 @@ pub struct LinkArgs {
     /// Share of packets lost at random in each direction, such as 0.01 or "1 %" [default: none].
     #[arg(long, value_name = "RATIO")]
     loss: Option<String>,
-    /// Queue of each direction: "100 kB", "50 ms" or "64p" (packets).
+    /// Queue of each direction: "100 kB", "50 ms" or "64p" (packets) [default: 100 ms; of codel and
+    /// pie 1000p, of fq-codel 10240p].
     #[arg(long, value_name = "SIZE|TIME|NUMBERp")]
     queue: Option<String>,
     /// Queue discipline: droptail, codel, pie or fq-codel [default: droptail].
@@ -57,7 +58,9 @@ pub struct LinkArgs {
     /// Rate towards `client` by a trace: Mahimahi's format, or CSV of time and rate.
     #[arg(long, value_name = "FILE", conflicts_with = "down")]
     trace_down: Option<PathBuf>,
-    /// A link by name, which the other options change; see `suiro schema`.
+    /// A link by name, which the other options change: measured (nepal, mexico-cellular,
+    /// brazil-colombia, india, korea-china, california-mexico) or of round figures (dsl, cable, fibre,
+    /// 3g, 4g, slow-4g, satellite).
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
     /// A link as a TOML file: what stands below [links.NAME] in a scenario.
@@ -69,7 +72,7 @@ pub struct LinkArgs {
     /// Where chance starts from.
     #[arg(long, value_name = "N", default_value_t = Seed(1))]
     seed: Seed,
-    /// Folder for the record of every packet, link.parquet.
+    /// Folder for the record of every packet, link.link.parquet.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
     /// Do not measure the link before the command starts.

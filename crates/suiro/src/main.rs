@@ -44,11 +44,20 @@ fn main() -> ExitCode {
         // Whoever read the output has seen enough, as in `suiro schema | head`, and needs no message.
         Err(error) if is_broken_pipe(&error) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", told(&error));
             let usage = error.is::<Usage>() || error.is::<suiro_scenario::ScenarioError>();
             ExitCode::from(if usage { 2 } else { 1 })
         }
     }
+}
+
+/// What was being done, down to the cause. Many errors name their cause themselves: it is said once.
+fn told(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |text, cause| match cause.to_string() {
+        cause if text.contains(&cause) => text,
+        cause if text.is_empty() => cause,
+        cause => format!("{text}: {cause}"),
+    })
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -80,5 +89,25 @@ fn dispatch(command: Command) -> Result<Outcome> {
         },
         Command::Endpoint { job } => endpoint::run_job(&job),
         Command::Trial { order } => run::trial(&order),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn every_cause_is_told_once() {
+        let file = suiro_record::FolderError::Io {
+            path: "D/manifest.json".into(),
+            source: std::io::Error::from_raw_os_error(libc::EACCES),
+        };
+        let error = Err::<(), _>(file).context("reporting on D").unwrap_err();
+        assert_eq!(
+            told(&error),
+            "reporting on D: D/manifest.json: Permission denied (os error 13)"
+        );
     }
 }

@@ -1,19 +1,32 @@
 //! `suiro report`, `suiro findings`, and the end of `suiro run`.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use suiro_record::{Finding, Folder};
 
-use crate::Outcome;
 use crate::cli::{FindingsArgs, ReportArgs};
+use crate::{Outcome, Usage};
 
 /// Width of the table where nothing tells the terminal's.
 const WIDTH: usize = 100;
 
 /// `suiro report DIR`.
 pub fn report(args: &ReportArgs) -> Result<Outcome> {
-    make(&Folder::new(&args.dir))
+    make(&results(&args.dir)?)
+}
+
+/// The results folder at `dir`.
+fn results(dir: &Path) -> Result<Folder> {
+    if matches!(dir.join("manifest.json").try_exists(), Ok(false)) {
+        bail!(Usage(format!(
+            "{} is no results folder: it has no manifest.json\n\
+             hint: give the folder that suiro run wrote, named after --out or below results/",
+            dir.display()
+        )));
+    }
+    Ok(Folder::new(dir))
 }
 
 /// Writes summary and page, prints the table. Fails if a trial is not valid.
@@ -30,7 +43,7 @@ pub fn make(folder: &Folder) -> Result<Outcome> {
 
 /// `suiro findings DIR`. Fails if a finding does not hold.
 pub fn findings(args: &FindingsArgs) -> Result<Outcome> {
-    let folder = Folder::new(&args.dir);
+    let folder = results(&args.dir)?;
     let found = folder.findings().context("reading the findings; suiro report makes them")?;
     let mut out = std::io::stdout().lock();
     if args.json {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Context, Result};
-use suiro_scenario::{Overrides, Scenario};
+use suiro_scenario::{Overrides, Plan, Scenario};
 
 use crate::Outcome;
 use crate::cli::{CheckArgs, ShowArgs};
@@ -12,11 +12,27 @@ use crate::cli::{CheckArgs, ShowArgs};
 pub fn list() -> Result<Outcome> {
     let mut out = std::io::stdout().lock();
     let built_in = suiro_scenario::built_in();
-    let width = built_in.iter().map(|s| s.name.len()).max().unwrap_or(0);
-    for scenario in built_in {
-        writeln!(out, "{:width$}  {}", scenario.name, scenario.title)?;
+    let mut lines = Vec::new();
+    for scenario in &built_in {
+        lines.push((&scenario.name, size(&scenario.plan(&Overrides::default())?), &scenario.title));
+    }
+    let name_width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    let size_width = lines.iter().map(|(_, size, _)| size.len()).max().unwrap_or(0);
+    for (name, size, title) in lines {
+        writeln!(out, "{name:name_width$}  {size:size_width$}  {title}")?;
     }
     Ok(Outcome::Done)
+}
+
+/// `4 trials of 8 s`, or of the shortest to the longest.
+fn size(plan: &Plan) -> String {
+    let durations = || plan.trials.iter().map(|trial| trial.setup.duration);
+    let trials = count(plan.trials.len(), "trial");
+    match (durations().min(), durations().max()) {
+        (Some(short), Some(long)) if short < long => format!("{trials} of {short} to {long}"),
+        (_, Some(long)) => format!("{trials} of {long}"),
+        (_, None) => trials,
+    }
 }
 
 /// `suiro show NAME`.
