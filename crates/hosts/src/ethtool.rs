@@ -8,6 +8,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::HostsError;
 
+const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
@@ -28,6 +29,24 @@ pub(crate) fn set_up(interface: &str) -> Result<(), HostsError> {
     let flags = unsafe { request.ifr_ifru.ifru_flags };
     request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
     call(&socket, libc::SIOCSIFFLAGS, &mut request).map_err(HostsError::os(doing()))?;
+    Ok(())
+}
+
+/// Waits until an interface of which both ends are up carries packets.
+///
+/// The end that was up first learns of the other from the kernel's link watch, later and on another
+/// thread; until then it drops what it is given. Asking for the link's state makes the kernel catch
+/// up before it answers.
+pub(crate) fn settle(interface: &str) -> Result<(), HostsError> {
+    let doing = || format!("waiting for the link of {interface}");
+    let socket = any_socket().map_err(HostsError::os(doing()))?;
+    // struct ethtool_value: cmd, data.
+    let mut state = [ETHTOOL_GLINK, 0];
+    ethtool(&socket, interface, &mut state).map_err(HostsError::os(doing()))?;
+    if state[1] == 0 {
+        let source = io::Error::other("the other end is not up");
+        return Err(HostsError::Os { doing: doing(), source });
+    }
     Ok(())
 }
 

@@ -147,6 +147,11 @@ impl Host {
         self.enter(|| ethtool::offloads_off(interface))?
     }
 
+    /// Waits until an interface, of which both ends are up, carries packets.
+    pub(crate) fn settle(&self, interface: &str) -> Result<(), HostsError> {
+        self.enter(|| ethtool::settle(interface))?
+    }
+
     pub(crate) fn namespace(&self) -> &OwnedFd {
         &self.namespace
     }

@@ -110,9 +110,11 @@ impl Network {
         if !lines.is_empty() {
             ip::batch(&wire, &lines, &inherited)?;
         }
-        for end in plan.pairs.iter().flat_map(|pair| &pair.ends) {
-            end.host.map_or(&wire, |host| &hosts[host]).offloads_off(&end.interface)?;
-        }
+        let each_end = |act: &dyn Fn(&Host, &str) -> Result<(), HostsError>| {
+            let mut ends = plan.pairs.iter().flat_map(|pair| &pair.ends);
+            ends.try_for_each(|end| act(end.host.map_or(&wire, |at| &hosts[at]), &end.interface))
+        };
+        each_end(&|host, interface| host.offloads_off(interface))?;
         for (index, host) in hosts.iter().enumerate() {
             if plan.interfaces(spec, index).count() > 1 {
                 host.set("net.ipv4.ip_forward", "1")?;
@@ -125,6 +127,7 @@ impl Network {
         if !ups.is_empty() {
             wire.ip(&ups)?;
         }
+        each_end(&|host, interface| host.settle(interface))?;
         let links = plan.links.iter().map(|laid| laid.link(spec, &hosts)).collect();
         Ok(Self { hosts, wire, links })
     }
