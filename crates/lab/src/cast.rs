@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde::Deserialize;
 use suiro_hosts::Network;
 use suiro_record::EndpointOutcome;
-use suiro_scenario::{Endpoint, EndpointSpec, Exit, Job, Peer, Ready, Setup, StopSignal};
+use suiro_scenario::{Endpoint, Exit, Job, Peer, Ready, Setup, StopSignal};
 use suiro_units::{Duration, Seed, Time};
 
 use crate::clock::Epoch;
@@ -145,10 +145,8 @@ impl<'a> Cast<'a> {
             });
             match started {
                 Ok(process) => {
-                    let at_once = matches!(
-                        &endpoint.spec,
-                        EndpointSpec::Command(c) if c.ready == Ready::AtOnce
-                    );
+                    let command = endpoint.spec.command();
+                    let at_once = command.is_some_and(|command| command.ready == Ready::AtOnce);
                     self.actors[number].state = if at_once {
                         State::Ready { process }
                     } else {
@@ -169,12 +167,9 @@ impl<'a> Cast<'a> {
         for number in 0..self.actors.len() {
             let actor = &mut self.actors[number];
             let State::Starting { process, since } = &actor.state else { continue };
-            let port = match &actor.endpoint.spec {
-                EndpointSpec::Command(command) => match command.ready {
-                    Ready::Port(port) => Some(port),
-                    Ready::AtOnce | Ready::Line(_) => None,
-                },
-                EndpointSpec::Origin(_) | EndpointSpec::Player(_) => None,
+            let port = match actor.endpoint.spec.command().map(|command| &command.ready) {
+                Some(Ready::Port(port)) => Some(*port),
+                Some(Ready::AtOnce | Ready::Line(_)) | None => None,
             };
             if port.is_some_and(|port| listening::at_port(process.pid(), port)) {
                 actor.ready();
@@ -239,13 +234,13 @@ impl<'a> Cast<'a> {
         if !matches!(actor.state, State::Starting { .. }) {
             return;
         }
-        match &actor.endpoint.spec {
-            EndpointSpec::Command(command) => {
+        match actor.endpoint.spec.command() {
+            Some(command) => {
                 if matches!(&command.ready, Ready::Line(wanted) if text.contains(wanted)) {
                     actor.ready();
                 }
             }
-            EndpointSpec::Origin(_) | EndpointSpec::Player(_) => {
+            None => {
                 if let Ok(line) = serde_json::from_str::<ReadyLine>(text)
                     && line.ready
                 {
@@ -261,11 +256,7 @@ impl<'a> Cast<'a> {
         let actor = &mut self.actors[number];
         let before = std::mem::replace(&mut actor.state, State::Exited { status });
         let was_ready = !matches!(before, State::Starting { .. });
-        let policy = match &actor.endpoint.spec {
-            EndpointSpec::Command(command) => command.exit,
-            EndpointSpec::Player(_) => Exit::Allowed,
-            EndpointSpec::Origin(_) => Exit::Fails,
-        };
+        let policy = actor.endpoint.spec.exit();
         let failed = match policy {
             Exit::Ignored => false,
             Exit::Fails => true,
@@ -304,9 +295,9 @@ impl<'a> Cast<'a> {
                     continue;
                 }
             };
-            let (signal, grace, ours) = match &actor.endpoint.spec {
-                EndpointSpec::Command(c) => (stop_signal(c.stop), c.grace, false),
-                EndpointSpec::Origin(_) | EndpointSpec::Player(_) => (Signal::TERM, GRACE, true),
+            let (signal, grace, ours) = match actor.endpoint.spec.command() {
+                Some(command) => (stop_signal(command.stop), command.grace, false),
+                None => (Signal::TERM, GRACE, true),
             };
             process.signal(signal);
             let killed = self.await_exit(number, grace, events).is_none();
@@ -353,7 +344,7 @@ impl<'a> Cast<'a> {
     /// An exit while another endpoint is being stopped, before this one was asked: our own never
     /// give up, whatever becomes of the other side.
     fn exited_unasked(&mut self, number: usize, status: ExitStatus) {
-        let ours = !matches!(self.actors[number].endpoint.spec, EndpointSpec::Command(_));
+        let ours = self.actors[number].endpoint.spec.command().is_none();
         if ours && !status.success() {
             self.fail(number, format!("at its end: {}", describe(status)));
         }
@@ -401,13 +392,13 @@ impl Stage<'_> {
 
     /// The command of an endpoint, to run in its host.
     fn command(&self, endpoint: &Endpoint) -> Result<Command> {
-        let mut command = match &endpoint.spec {
-            EndpointSpec::Command(spec) => {
+        let mut command = match endpoint.spec.command() {
+            Some(spec) => {
                 let mut command = Command::new(&spec.command[0]);
                 command.args(&spec.command[1..]);
                 command
             }
-            EndpointSpec::Origin(_) | EndpointSpec::Player(_) => {
+            None => {
                 let job = self.dir.join(format!("{}.job.json", endpoint.name));
                 let text = serde_json::to_string_pretty(&self.job(endpoint))?;
                 std::fs::write(&job, text).with_context(|| format!("writing {}", job.display()))?;
@@ -439,9 +430,9 @@ impl Stage<'_> {
 }
 
 fn program(endpoint: &Endpoint) -> String {
-    match &endpoint.spec {
-        EndpointSpec::Command(spec) => format!("`{}`", spec.command.join(" ")),
-        other => other.kind().to_owned(),
+    match endpoint.spec.command() {
+        Some(spec) => format!("`{}`", spec.command.join(" ")),
+        None => endpoint.spec.kind().to_owned(),
     }
 }
 

@@ -70,9 +70,9 @@ pub trait Observer {
 impl Order {
     /// The time after which its process is taken for hung, and killed.
     fn limit(&self) -> Duration {
-        let stop = |spec: &EndpointSpec| match spec {
-            EndpointSpec::Command(command) => command.grace + PER_ENDPOINT,
-            EndpointSpec::Origin(_) | EndpointSpec::Player(_) => PER_ENDPOINT,
+        let stop = |spec: &EndpointSpec| match spec.command() {
+            Some(command) => command.grace + PER_ENDPOINT,
+            None => PER_ENDPOINT,
         };
         let links = self.setup.topology.links.iter().map(|_| PER_LINK);
         let endpoints = self.setup.endpoints.iter().map(|endpoint| stop(&endpoint.spec));

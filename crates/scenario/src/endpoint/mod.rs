@@ -85,6 +85,23 @@ impl EndpointSpec {
         }
     }
 
+    /// The program that it is; `None` of our own kinds, which run as `suiro endpoint`.
+    pub const fn command(&self) -> Option<&Command> {
+        match self {
+            Self::Command(command) => Some(command),
+            Self::Origin(_) | Self::Player(_) => None,
+        }
+    }
+
+    /// What it means that it exits before the trial ends. A player may have played all there is.
+    pub const fn exit(&self) -> Exit {
+        match self {
+            Self::Origin(_) => Exit::Fails,
+            Self::Player(_) => Exit::Allowed,
+            Self::Command(command) => command.exit,
+        }
+    }
+
     /// The TCP or UDP port that others reach it at; `None` if it serves nothing.
     pub const fn port(&self) -> Option<u16> {
         match self {
