@@ -86,11 +86,11 @@ struct Running {
     deadline: Time,
 }
 
-/// Runs `orders`, at most `jobs` at once, and returns how each went, in the order they ended. `program` makes
-/// a trial's process from the path of its `order.json`.
+/// Runs `orders`, at most `jobs` at once, and returns how each went, in the order they ended.
+/// `program` makes a trial's process from the path of its `order.json`.
 ///
-/// An [`Event::Interrupted`] on the channel `interrupts` ends the running trials early, keeps what they measured, and
-/// starts no more.
+/// An [`Event::Interrupted`] on the channel ends the running trials early, keeps what they measured,
+/// and starts no more.
 pub fn run(
     orders: Vec<Order>,
     folder: &Folder,

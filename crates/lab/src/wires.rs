@@ -12,7 +12,7 @@ use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock};
 
 use crate::clock::Epoch;
 
-/// How often a link may fail its self-check before the trial is not valid.
+/// How often a link is measured at most before the trial is not valid.
 const ATTEMPTS: u32 = 3;
 
 /// Links that are being carried.
