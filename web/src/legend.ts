@@ -84,10 +84,14 @@ export function sample(look: Look): SVGSVGElement {
 function legendButton(page: Page, cell: number, look: Look, view: View, changed: () => void) {
   const of = page.cells[cell];
   const trials = of?.trials.map((index) => page.trials[index]) ?? [];
-  const invalid = trials.filter((trial) => !trial?.valid).length;
+  const skipped = trials.filter((trial) => trial?.state === "skipped").length;
+  const invalid = trials.filter((trial) => !trial?.valid).length - skipped;
+  const ofAll = (count: number, what: string) => `${count} of ${trials.length} ${what}`;
   const mark = invalid
-    ? h("small", { class: "bad" }, `${invalid} of ${trials.length} not valid`)
-    : null;
+    ? h("small", { class: "bad" }, ofAll(invalid, "not valid"))
+    : skipped
+      ? h("small", {}, ofAll(skipped, "skipped"))
+      : null;
   const click = (event: Event) => {
     if ((event as MouseEvent).shiftKey) {
       view.shown.clear();

@@ -9,11 +9,13 @@ const DETAILED = 200;
 
 /** The section on validity. */
 export function validity(page: Page): HTMLElement {
-  const invalid = page.trials.filter((trial) => !trial.valid);
+  const invalid = page.trials.filter((trial) => !trial.valid && trial.state !== "skipped");
+  const skipped = page.trials.filter((trial) => trial.state === "skipped");
   const section = h("section", { id: "validity", "aria-labelledby": "validity-title" });
   section.append(h("h2", { id: "validity-title" }, "Validity"));
   if (invalid.length) section.append(alarm(page, invalid));
   section.append(h("p", { class: invalid.length ? "" : "well" }, ...verdict(page)));
+  if (skipped.length) section.append(notTried(page, skipped));
   const details = h(
     "details",
     {},
@@ -41,8 +43,8 @@ function name(page: Page, trial: PageTrial): string {
     : label;
 }
 
-function alarm(page: Page, invalid: PageTrial[]): HTMLElement {
-  const items = invalid.map((trial) =>
+function reasons(page: Page, trials: PageTrial[]): HTMLElement {
+  const items = trials.map((trial) =>
     h(
       "li",
       {},
@@ -51,18 +53,28 @@ function alarm(page: Page, invalid: PageTrial[]): HTMLElement {
       h("code", {}, trial.folder),
     ),
   );
+  return h("ul", {}, ...items);
+}
+
+function notTried(page: Page, skipped: PageTrial[]): HTMLElement {
+  const heading = `${skipped.length} of ${count(page.trials.length, "trial")} skipped: this machine lacks what they need`;
+  return h("div", { class: "note" }, h("h3", {}, heading), reasons(page, skipped));
+}
+
+function alarm(page: Page, invalid: PageTrial[]): HTMLElement {
   const heading = `${invalid.length} of ${count(page.trials.length, "trial")} not valid`;
   return h(
     "div",
     { class: "alarm", role: "alert" },
     h("h3", {}, heading),
     h("p", {}, "Their figures are in no mean of the table below."),
-    h("ul", {}, ...items),
+    reasons(page, invalid),
   );
 }
 
 function verdict(page: Page): (Node | string)[] {
-  const valid = page.trials.filter((trial) => trial.valid).length;
+  const run = page.trials.filter((trial) => trial.state !== "skipped");
+  const valid = run.filter((trial) => trial.valid).length;
   const checks = page.trials.flatMap((trial) => trial.self_checks).flatMap((check) => check.checks);
   const links = page.trials.flatMap((trial) => trial.links);
   const failed = checks.filter((check) => check.ok === false).length;
@@ -70,7 +82,7 @@ function verdict(page: Page): (Node | string)[] {
   const lost = links.reduce((sum, link) => sum + link.unaccounted, 0);
   const offered = links.reduce((sum, link) => sum + link.offered, 0);
   const late = links.flatMap((link) => link.lateness.p99_us ?? []);
-  const parts = [`${valid} of ${count(page.trials.length, "trial")} valid.`];
+  const parts = [`${valid} of ${count(run.length, "trial")} valid.`];
   if (checks.length) {
     const passed = checks.length - failed - skipped;
     parts.push(
@@ -89,7 +101,9 @@ function verdict(page: Page): (Node | string)[] {
 function trialDetails(page: Page, trial: PageTrial): HTMLElement {
   const state = trial.valid
     ? h("span", { class: "good" }, "valid")
-    : h("span", { class: "bad" }, "not valid");
+    : trial.state === "skipped"
+      ? h("span", {}, "skipped")
+      : h("span", { class: "bad" }, "not valid");
   const box = h(
     "div",
     { class: "trial" },

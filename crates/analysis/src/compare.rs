@@ -58,6 +58,7 @@ mod tests {
             seed: Seed(0),
             valid,
             invalid_because: None,
+            skipped: false,
             metrics: [("x".to_owned(), value)].into(),
         }
     }

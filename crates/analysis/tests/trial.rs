@@ -15,6 +15,7 @@ fn trial(duration_s: f64) -> Trial {
         seed: Seed(1),
         valid: true,
         invalid_because: None,
+        skipped: false,
         started: "2026-01-01T00:00:00Z".into(),
         duration_s,
         epoch_monotonic_ns: 0,

@@ -9,6 +9,7 @@
 
 pub mod cast;
 pub mod clock;
+pub mod lacking;
 pub mod listening;
 pub mod machine;
 pub mod process;

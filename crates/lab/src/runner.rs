@@ -192,12 +192,33 @@ fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Result<Trial
         return Ok(trial);
     }
     let words = ended.process.last_words().unwrap_or_else(|| "it said nothing".to_owned());
-    let trial = Trial {
-        cell: ended.planned.cell.clone(),
-        repetition: ended.planned.repetition,
-        seed: ended.planned.seed,
+    let because = format!("its process ended with {}: {words}", describe(status));
+    let trial = unmeasured(&ended.planned, because);
+    suiro_record::folder::write_outcome(&folder.trial(&ended.planned), &trial)?;
+    Ok(trial)
+}
+
+/// Writes that a trial was not tried, for want of something that `because` names.
+///
+/// # Errors
+/// If its folder cannot be written.
+pub fn skip(folder: &Folder, planned: &PlannedTrial, because: String) -> Result<Trial> {
+    let dir = folder.trial(planned);
+    std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+    let trial = Trial { skipped: true, ..unmeasured(planned, because) };
+    suiro_record::folder::write_outcome(&dir, &trial)?;
+    Ok(trial)
+}
+
+/// The record of a trial that has none of its own.
+fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
+    Trial {
+        cell: planned.cell.clone(),
+        repetition: planned.repetition,
+        seed: planned.seed,
         valid: false,
-        invalid_because: Some(format!("its process ended with {}: {words}", describe(status))),
+        invalid_because: Some(because),
+        skipped: false,
         started: clock::rfc3339(clock::realtime_ns()),
         duration_s: 0.0,
         epoch_monotonic_ns: 0,
@@ -206,7 +227,5 @@ fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Result<Trial
         link_rates: Vec::new(),
         endpoints: Vec::new(),
         versions: BTreeMap::new(),
-    };
-    suiro_record::folder::write_outcome(&folder.trial(&ended.planned), &trial)?;
-    Ok(trial)
+    }
 }

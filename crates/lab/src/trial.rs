@@ -72,6 +72,7 @@ pub fn run(
         seed: order.trial.seed,
         valid: because.is_none(),
         invalid_because: because,
+        skipped: false,
         started,
         duration_s: played.ended.as_secs_f64(),
         epoch_monotonic_ns: epoch.monotonic_ns,

@@ -135,6 +135,10 @@ pub struct Trial {
     pub valid: bool,
     /// Why it is not valid.
     pub invalid_because: Option<String>,
+    /// True if it was not even tried, because this machine lacks what it needs;
+    /// `invalid_because` says what, and the remedy.
+    #[serde(default)]
+    pub skipped: bool,
     /// When it began: UTC, RFC 3339.
     pub started: String,
     /// How long it measured.
@@ -247,6 +251,10 @@ pub struct TrialSummary {
     pub valid: bool,
     /// Why not.
     pub invalid_because: Option<String>,
+    /// True if it was not tried, because this machine lacks what it needs: then not valid either,
+    /// but nothing failed.
+    #[serde(default)]
+    pub skipped: bool,
     /// Name to number; null where it could not be measured.
     pub metrics: BTreeMap<String, Option<f64>>,
 }

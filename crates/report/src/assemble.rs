@@ -20,6 +20,7 @@ pub(crate) fn summary(manifest: &Manifest, trials: &[Read]) -> Summary {
         seed: read.planned.seed,
         valid: is_valid(read),
         invalid_because: invalid_because(read),
+        skipped: read.outcome.as_ref().is_some_and(|outcome| outcome.skipped),
         metrics: read.metrics.clone(),
     });
     Summary { scenario: manifest.scenario.clone(), trials: trials.collect() }

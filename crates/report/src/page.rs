@@ -165,6 +165,8 @@ pub struct PageSpread {
 pub enum PageState {
     /// It ended and its records could be read.
     Complete,
+    /// It was not tried: this machine lacks what it needs.
+    Skipped,
     /// It did not run, or was cut short: there is no outcome.
     Missing,
     /// Its outcome or a record cannot be read.

@@ -82,6 +82,11 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize) -> Read {
             return read;
         }
     };
+    if outcome.skipped {
+        read.state = PageState::Skipped;
+        read.outcome = Some(outcome);
+        return read;
+    }
     let (records, problems) = records(&folder.trial(planned));
     read.metrics = summarise(&outcome, &records);
     read.timeline = timeline(&outcome, &records, bins);

@@ -84,16 +84,18 @@ fn plural(n: usize, one: &str) -> String {
 }
 
 fn headline(summary: &Summary, cells: &[CellSummary], ink: Ink) -> String {
-    let (all, valid) =
-        (summary.trials.len(), summary.trials.iter().filter(|trial| trial.valid).count());
-    let validity = match (all, valid) {
-        (0, _) => "nothing was run".into(),
-        (1, 1) => "valid".into(),
-        (all, valid) if all == valid => "all valid".into(),
-        (all, valid) => ink.bad(&format!("{} of {all} not valid", all - valid)),
+    let all = summary.trials.len();
+    let skipped = summary.trials.iter().filter(|trial| trial.skipped).count();
+    let run = all - skipped;
+    let validity = match summary.trials.iter().filter(|trial| trial.valid).count() {
+        _ if run == 0 => "nothing was run".into(),
+        1 if run == 1 => "valid".into(),
+        valid if valid == run => "all valid".into(),
+        valid => ink.bad(&format!("{} of {run} not valid", run - valid)),
     };
     let (cells, trials) = (plural(cells.len(), "cell"), plural(all, "trial"));
-    format!("{}  {cells}, {trials}, {validity}", ink.bold(&summary.scenario))
+    let skipped = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
+    format!("{}  {cells}, {trials}, {validity}{skipped}", ink.bold(&summary.scenario))
 }
 
 /// A cell's label, and how many of its trials count if not all do.
@@ -239,7 +241,10 @@ fn reasons(summary: &Summary, ink: Ink) -> String {
     for trial in invalid.iter().take(REASONS) {
         let why = trial.invalid_because.as_deref().unwrap_or("no reason was recorded");
         let which = format!("{} #{}", label(&trial.cell), trial.repetition);
-        out.push_str(&format!("\n  {} {which}: {why}", ink.bad("not valid")));
+        let verdict = if trial.skipped { ink.dim("skipped") } else { ink.bad("not valid") };
+        // A remedy stands on a line of its own.
+        let why = why.replace('\n', "\n    ");
+        out.push_str(&format!("\n  {verdict} {which}: {why}"));
     }
     if invalid.len() > REASONS {
         out.push_str(&format!("\n  and {} more that are not valid", invalid.len() - REASONS));
@@ -263,6 +268,7 @@ mod tests {
             seed: Seed(1),
             valid: invalid.is_none(),
             invalid_because: invalid.map(Into::into),
+            skipped: false,
             metrics: [
                 ("flow.goodput_mean_bps".to_owned(), Some(goodput)),
                 ("player.stalls".to_owned(), Some(f64::from(repetition))),
@@ -346,6 +352,33 @@ mod tests {
         }
         let trimmed: Vec<&str> = coloured.lines().map(str::trim_end).collect();
         assert_eq!(plain.lines().collect::<Vec<_>>(), trimmed);
+    }
+
+    #[test]
+    fn what_was_skipped_is_no_failure() {
+        let lacks =
+            "this kernel has no congestion control `vegas`\nhint: sudo suiro tcp load vegas";
+        let skipped = TrialSummary {
+            skipped: true,
+            metrics: Default::default(),
+            ..trial("vegas", 1, 0.0, Some(lacks))
+        };
+        let trials = vec![trial("reno", 1, 3.8e6, None), skipped];
+        let summary = Summary { scenario: "quick".into(), trials };
+        insta::assert_snapshot!(terminal_table(&summary, Path::new("r"), 80, false), @r"
+        quick  2 cells, 2 trials, valid, 1 skipped
+
+                                     reno  vegas (0/1)
+          Goodput            Mbit/s  3.80            –
+          Stalls                        1            –
+          Congestion window  kB      42.2            –
+          Loss, down         %       1.23            –
+
+          skipped vegas #1: this kernel has no congestion control `vegas`
+            hint: sudo suiro tcp load vegas
+
+        report: r
+        ");
     }
 
     #[test]

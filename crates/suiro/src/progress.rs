@@ -150,6 +150,7 @@ impl Observer for Trials {
         }
         let verdict = match &outcome.invalid_because {
             None => "done".to_owned(),
+            Some(reason) if outcome.skipped => format!("skipped: {reason}"),
             Some(reason) => format!("INVALID: {reason}"),
         };
         let line = format!("[{}/{}] {}: {verdict}", self.finished, self.planned, label(trial));

@@ -29,7 +29,8 @@ fn results(dir: &Path) -> Result<Folder> {
     Ok(Folder::new(dir))
 }
 
-/// Writes summary and page, prints the table. Fails if a trial is not valid.
+/// Writes summary and page, prints the table. Fails if a trial is not valid, unless it was skipped
+/// and others were not.
 pub fn make(folder: &Folder) -> Result<Outcome> {
     let built = suiro_report::build(folder)
         .with_context(|| format!("reporting on {}", folder.root().display()))?;
@@ -37,8 +38,9 @@ pub fn make(folder: &Folder) -> Result<Outcome> {
     let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let width = terminal_width().unwrap_or(WIDTH);
     write!(out, "{}", suiro_report::terminal_table(&built.summary, &built.report, width, colour))?;
-    let all_valid = built.summary.trials.iter().all(|trial| trial.valid);
-    Ok(if all_valid { Outcome::Done } else { Outcome::Failed })
+    let mut run = built.summary.trials.iter().filter(|trial| !trial.skipped).peekable();
+    let good = run.peek().is_some() && run.all(|trial| trial.valid);
+    Ok(if good { Outcome::Done } else { Outcome::Failed })
 }
 
 /// `suiro findings DIR`. Fails if a finding does not hold.

@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 
 use anyhow::{Context, Result, bail};
 use suiro_hosts::{Privilege, Sandbox};
+use suiro_lab::lacking::lacking;
 use suiro_lab::runner::{self, Order};
 use suiro_lab::{clock, machine, trial as lab_trial};
 use suiro_media::MediaSpec;
@@ -31,10 +32,16 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     if args.resume {
         keep_measured(&mut manifest, &folder)?;
     }
+    let (trials, skipped) = possible(&plan, &folder, args.resume);
     // Before anything is written: a run that found no media can be typed again as it was.
-    let packages = prepare_media(&plan, &mut manifest)?;
+    let packages = prepare_media(&trials, &mut manifest)?;
     folder.write_manifest(&manifest)?;
-    let orders = orders(&plan, &folder, &packages, args.resume);
+    for (trial, because) in skipped {
+        eprintln!("{}: skipped: {because}", trial.folder);
+        runner::skip(&folder, trial, because)?;
+    }
+    let orders: Vec<Order> =
+        trials.into_iter().map(|trial| order(trial, &folder, &packages)).collect();
     if !orders.is_empty() {
         run_trials(&plan, args, &folder, orders)?;
     }
@@ -168,23 +175,35 @@ fn keep_measured(manifest: &mut Manifest, folder: &Folder) -> Result<()> {
     Ok(())
 }
 
-/// Every trial of the plan, or with `resume` those that have no valid outcome yet.
-fn orders(plan: &Plan, folder: &Folder, packages: &Packages, resume: bool) -> Vec<Order> {
-    let mut orders = Vec::new();
-    for trial in &plan.trials {
-        let done = resume && outcome(folder, &trial.planned).is_some_and(|trial| trial.valid);
-        if done {
-            continue;
+/// A trial that was planned and what it runs.
+type Planned = suiro_scenario::Trial;
+
+/// What is to be run of the plan, with `resume` only what has no valid outcome yet; and what cannot
+/// be run on this machine, with the reason.
+fn possible<'a>(
+    plan: &'a Plan,
+    folder: &Folder,
+    resume: bool,
+) -> (Vec<&'a Planned>, Vec<(&'a PlannedTrial, String)>) {
+    let done = |trial: &Planned| outcome(folder, &trial.planned).is_some_and(|trial| trial.valid);
+    let (mut trials, mut skipped) = (Vec::new(), Vec::new());
+    for trial in plan.trials.iter().filter(|trial| !resume || !done(trial)) {
+        match lacking(&trial.setup) {
+            None => trials.push(trial),
+            Some(because) => skipped.push((&trial.planned, because)),
         }
-        let package = |(name, spec)| (String::clone(name), packages.of(spec));
-        orders.push(Order {
-            trial: trial.planned.clone(),
-            setup: (*trial.setup).clone(),
-            dir: folder.trial(&trial.planned),
-            packages: trial.setup.media.iter().map(package).collect(),
-        });
     }
-    orders
+    (trials, skipped)
+}
+
+fn order(trial: &Planned, folder: &Folder, packages: &Packages) -> Order {
+    let package = |(name, spec)| (String::clone(name), packages.of(spec));
+    Order {
+        trial: trial.planned.clone(),
+        setup: (*trial.setup).clone(),
+        dir: folder.trial(&trial.planned),
+        packages: trial.setup.media.iter().map(package).collect(),
+    }
 }
 
 /// How a trial went; nothing if it was not run, or if its record is damaged, which is as good as
@@ -215,9 +234,9 @@ impl Packages {
     }
 }
 
-fn prepare_media(plan: &Plan, manifest: &mut Manifest) -> Result<Packages> {
+fn prepare_media(trials: &[&Planned], manifest: &mut Manifest) -> Result<Packages> {
     let mut packages = Packages(Vec::new());
-    for (name, spec) in plan.trials.iter().flat_map(|trial| &trial.setup.media) {
+    for (name, spec) in trials.iter().flat_map(|trial| &trial.setup.media) {
         if packages.0.iter().any(|(prepared, _)| prepared == spec) {
             continue;
         }

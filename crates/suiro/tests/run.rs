@@ -8,6 +8,7 @@ use std::process::Stdio;
 
 use common::{Done, Lines, Room};
 use rustix::process::{Signal, kill_process_group};
+use suiro_media::Ffmpeg;
 use suiro_record::{Summary, Trial};
 
 /// Two hosts and a plain cable: no emulator, so that validity hangs on the endpoints alone.
@@ -274,4 +275,33 @@ fn an_emulated_link_is_checked_and_accounted_for() {
     assert!(out.has("trials/all/1/link.access.parquet"));
     let log = std::fs::read_to_string(out.root().join("trials/all/1/logs/ping.out")).unwrap();
     assert!(log.contains("3 received"), "{log}");
+}
+
+#[test]
+fn a_cell_that_this_machine_lacks_something_for_is_skipped() {
+    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}"));
+    let Some(ffmpeg) = ffmpeg.ok().filter(|_| common::can_run()) else { return };
+    let room = Room::new();
+    let run = |out, more: &[&str]| {
+        let mut command = room.suiro(&["run", "x.toml", "--out", out]);
+        Done::of(command.args(more).env("SUIRO_FFMPEG", ffmpeg.path()))
+    };
+    let origin = "[media.main]\nsource = 'synthetic'\nlength = '2 s'\nsegment = '1 s'\naudio = false\n\
+                  preset = 'ultrafast'\nladder = [{ bitrate = '200 kbit/s', height = 180 }]\n\
+                  [endpoints.origin]\nkind = 'origin'\nhost = 'server'\nmedia = 'main'\n\
+                  mode = 'vod'\ntcp = '$tcp'\n";
+    let matrix = "duration = '500 ms'\n[matrix]\ntcp = ['reno', 'no_such_tcp']";
+    room.write("x.toml", &scenario(matrix, origin));
+    run("out", &[]).exits(0);
+    let trials = room.results("out").summary().trials;
+    assert!(trials[0].valid && !trials[0].skipped, "{:?}", trials[0].invalid_because);
+    assert!(!trials[1].valid && trials[1].skipped);
+    let because = trials[1].invalid_because.as_deref().unwrap();
+    assert!(
+        because.starts_with("endpoint origin: this kernel has no congestion control `no_such_tcp`"),
+        "{because}"
+    );
+    assert!(because.contains("\nhint: "), "{because}");
+    // Where nothing can run, the run has failed.
+    run("none", &["--only", "tcp=no_such_tcp"]).exits(1);
 }

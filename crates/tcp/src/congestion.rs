@@ -32,6 +32,18 @@ impl Controls {
     }
 }
 
+impl Controls {
+    /// Why no socket of this machine can have the congestion control `name`; `None` if one can, or
+    /// if the kernel does not show here what it has.
+    pub fn lacking(&self, name: &str) -> Option<CongestionError> {
+        let available = self.available.as_ref()?;
+        (!available.iter().any(|known| known == name)).then(|| CongestionError::Unknown {
+            name: name.to_owned(),
+            available: available.join(" "),
+        })
+    }
+}
+
 fn setting(name: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok()?;
     Some(text.trim().to_owned())

@@ -169,7 +169,7 @@ export interface PageTrial {
 }
 
 /** How far a trial came. */
-export type PageState = "complete" | "missing" | "damaged";
+export type PageState = "complete" | "skipped" | "missing" | "damaged";
 
 /** What the self-check of one direction of one link found. */
 export interface SelfCheck {

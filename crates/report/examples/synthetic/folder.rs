@@ -158,6 +158,7 @@ fn outcome(
         links: vec![totals("down", records, failed.is_some()), totals("up", records, false)],
         link_rates: Vec::new(),
         invalid_because: failed,
+        skipped: false,
         started: "2026-01-01T00:00:01Z".into(),
         duration_s: setup.seconds,
         epoch_monotonic_ns: 0,
