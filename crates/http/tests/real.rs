@@ -13,7 +13,7 @@ use suiro_http::Clock;
 use suiro_http::origin::{self, OriginJob};
 use suiro_media::spec::{Format, Rung, Source};
 use suiro_media::{Ffmpeg, MediaSpec, Package};
-use suiro_scenario::{Mode, Protocol};
+use suiro_scenario::{HlsRungs, Mode, Protocol};
 use suiro_units::{BitRate, Duration};
 use tokio::process::Command;
 use tokio::sync::oneshot;
@@ -63,6 +63,7 @@ impl Served {
             mode,
             window: Duration::from_secs(8),
             length: Duration::from_secs(seconds),
+            hls_rungs: HlsRungs::All,
             access: None,
         };
         let (stop, stopped) = oneshot::channel();

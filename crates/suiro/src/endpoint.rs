@@ -11,7 +11,7 @@ use suiro_http::origin::{self, OriginJob};
 use suiro_http::player::{self, PlayerJob, Summary};
 use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
-use suiro_scenario::{EndpointSpec, Job, Mode, Protocol};
+use suiro_scenario::{EndpointSpec, HlsRungs, Job, Mode, Protocol};
 use suiro_units::{Duration, Time};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -104,6 +104,7 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         congestion: args.tcp.clone(),
         window: args.window,
         length: args.duration,
+        hls_rungs: HlsRungs::All,
         access: None,
     };
     let port = args.port;

@@ -1,6 +1,6 @@
 //! What an origin offers: tracks in rungs, with what manifests say about them.
 
-use suiro_scenario::Protocol;
+use suiro_scenario::{HlsRungs, Protocol};
 use suiro_units::{BitRate, Duration};
 
 use super::timeline::{Loop, Schedule};
@@ -13,6 +13,8 @@ pub struct Catalogue {
     pub tracks: Vec<TrackEntry>,
     /// When segments are there.
     pub schedule: Schedule,
+    /// Which rungs of video the multivariant playlist lists.
+    pub hls_rungs: HlsRungs,
     /// Tells this content from other content at the same URLs; part of entity tags. Letters and
     /// digits.
     pub version: String,

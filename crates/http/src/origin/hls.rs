@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use suiro_scenario::Protocol;
+use suiro_scenario::{HlsRungs, Protocol};
 
 use super::catalogue::{Catalogue, Container, RungEntry};
 use super::timeline::Schedule;
@@ -21,7 +21,12 @@ pub(crate) fn multivariant(catalogue: &Catalogue) -> String {
         out.push_str("#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"audio\",NAME=\"audio\",DEFAULT=YES,");
         writeln!(out, "AUTOSELECT=YES,URI=\"{}.m3u8\"", audio.id).expect(INFALLIBLE);
     }
-    for rung in of(TrackKind::Video).iter().flat_map(|track| &track.rungs) {
+    let video = of(TrackKind::Video).map_or(&[][..], |track| &track.rungs);
+    let left_out = match catalogue.hls_rungs {
+        HlsRungs::All => 0,
+        HlsRungs::Top => video.len().saturating_sub(1),
+    };
+    for rung in &video[left_out..] {
         variant(&mut out, rung, audio).expect(INFALLIBLE);
     }
     out

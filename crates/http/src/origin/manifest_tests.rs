@@ -1,5 +1,6 @@
 //! Manifests as they are written, and as our own parsers read them.
 
+use suiro_scenario::HlsRungs;
 use suiro_units::{BitRate, Duration};
 
 use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
@@ -30,7 +31,7 @@ fn catalogue(schedule: Schedule, container: Container) -> Catalogue {
         let rungs = vec![rung("a", 100, sound)];
         tracks.push(TrackEntry { kind: TrackKind::Audio, container, rungs });
     }
-    Catalogue { tracks, schedule, version: "x".into() }
+    Catalogue { tracks, schedule, hls_rungs: HlsRungs::All, version: "x".into() }
 }
 
 /// A stream that began at 2026-11-21T01:57:00Z, seen 21 s later.
@@ -130,6 +131,18 @@ v0.m3u8
 v1.m3u8
 "#
     );
+}
+
+#[test]
+fn hls_may_offer_the_top_rung_alone() {
+    let mut catalogue = catalogue(LIVE, Container::MpegTs);
+    catalogue.hls_rungs = HlsRungs::Top;
+    let text = hls::multivariant(&catalogue);
+    assert!(!text.contains("v0") && text.ends_with("\nv1.m3u8\n"), "{text}");
+    // DASH has them all.
+    catalogue.tracks[0].container = Container::Fmp4;
+    let text = mpd::write(&catalogue, NOW, None).unwrap();
+    assert_eq!(text.matches("<Representation ").count(), 2);
 }
 
 #[test]

@@ -39,7 +39,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use suiro_record::RecordError;
-use suiro_scenario::{EndpointSpec, Job, Mode};
+use suiro_scenario::{EndpointSpec, HlsRungs, Job, Mode};
 use suiro_units::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -118,6 +118,8 @@ pub struct OriginJob {
     pub window: Duration,
     /// On demand: how long the stream is at least; the package is repeated.
     pub length: Duration,
+    /// Which rungs HLS offers.
+    pub hls_rungs: HlsRungs,
     /// Where requests are recorded; `None` to keep no record.
     pub access: Option<Access>,
 }
@@ -142,6 +144,7 @@ impl OriginJob {
             mode: origin.mode,
             window: origin.window,
             length: job.duration,
+            hls_rungs: origin.hls_rungs,
             access: Some(Access { endpoint: job.endpoint.name.clone(), dir: job.dir.clone() }),
         })
     }
@@ -175,6 +178,7 @@ pub async fn run(
 ) -> Result<Counts, OriginError> {
     let (mut catalogue, shelf) = package::open(&job.package)?;
     catalogue.schedule = job.schedule(catalogue.longest_segment(), clock);
+    catalogue.hls_rungs = job.hls_rungs;
     let listener = crate::net::listen(job.listen, job.congestion.as_deref())?;
     let log = job.access.as_ref().map(|access| AccessLog::create(&access.dir, &access.endpoint));
     let service =

@@ -6,6 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use suiro_media::package::{Content, Rendition, Track};
 use suiro_media::{Container as Wrapping, Package};
+use suiro_scenario::HlsRungs;
 
 use super::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
 use super::timeline::{Loop, Schedule};
@@ -19,7 +20,8 @@ pub(super) struct Shelf {
     rungs: Vec<(Wrapping, Vec<usize>)>,
 }
 
-/// Opens a package, and says what it offers; the schedule is still to be set.
+/// Opens a package, and says what it offers; the schedule, and which rungs HLS
+/// lists, are still to be set.
 pub(super) fn open(folder: &Path) -> Result<(Catalogue, Shelf), OriginError> {
     let package = Package::load(folder)?;
     let sound = package.audio.as_ref().map(|audio| audio.codec.clone());
@@ -53,7 +55,8 @@ pub(super) fn open(folder: &Path) -> Result<(Catalogue, Shelf), OriginError> {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let version = name.unwrap_or_default().chars().filter(char::is_ascii_alphanumeric).collect();
     let schedule = Schedule::Vod { length: package.loop_duration };
-    Ok((Catalogue { tracks, schedule, version }, Shelf { package, rungs }))
+    let hls_rungs = HlsRungs::default();
+    Ok((Catalogue { tracks, schedule, hls_rungs, version }, Shelf { package, rungs }))
 }
 
 fn kind_of(track: &Track) -> TrackKind {

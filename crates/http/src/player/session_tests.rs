@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use suiro_abr::Algorithm;
+use suiro_scenario::HlsRungs;
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use super::*;
@@ -36,7 +37,7 @@ fn catalogue(schedule: Schedule) -> Catalogue {
     let audio = vec![rung("a", 96, sound)];
     let track = |kind, rungs| TrackEntry { kind, container: Container::Fmp4, rungs };
     let tracks = vec![track(TrackKind::Video, video), track(TrackKind::Audio, audio)];
-    Catalogue { tracks, schedule, version: "x".into() }
+    Catalogue { tracks, schedule, hls_rungs: HlsRungs::All, version: "x".into() }
 }
 
 fn live() -> Schedule {

@@ -21,7 +21,7 @@ use suiro_http::player::{self, PlayerError, PlayerJob, Summary};
 use suiro_http::presentation::TrackKind;
 use suiro_record::Reader;
 use suiro_record::tables::{PlayerRow, RequestRow};
-use suiro_scenario::Protocol;
+use suiro_scenario::{HlsRungs, Protocol};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::sync::oneshot;
 
@@ -76,7 +76,8 @@ pub fn catalogue(
         Container::MpegTs => vec![video],
     };
     let rates = tracks.iter().map(|t| t.rungs.iter().map(|r| r.rate.as_bps()).collect()).collect();
-    let catalogue = Catalogue { tracks, schedule, version: "test".into() };
+    let (hls_rungs, version) = (HlsRungs::All, "test".into());
+    let catalogue = Catalogue { tracks, schedule, hls_rungs, version };
     (catalogue, Pattern { rates, segment_ms: 500 })
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use suiro_units::Duration;
 
 pub use command::{Command, Exit, Ready, StopSignal};
-pub use origin::{Mode, Origin};
+pub use origin::{HlsRungs, Mode, Origin};
 pub use player::{Player, Program, Protocol};
 
 use crate::document::{self, Node};

@@ -24,6 +24,21 @@ pub struct Origin {
     /// length). The stream is as if it had begun this long before the trial. Default: 30 s.
     #[serde(default = "window")]
     pub window: Duration,
+    /// Which rungs of the ladder the HLS multivariant playlist lists; DASH has them all. Default:
+    /// `all`.
+    #[serde(default)]
+    pub hls_rungs: HlsRungs,
+}
+
+/// Which rungs HLS offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HlsRungs {
+    /// All, for players that adapt.
+    #[default]
+    All,
+    /// Only the one of the highest bit rate: a stream that cannot be adapted, whoever plays it.
+    Top,
 }
 
 /// How a stream's segments become available.
