@@ -4,6 +4,7 @@ use suiro_units::{BitRate, Duration, Time};
 
 use crate::bola::{Bola, Look};
 use crate::dynamic::Dynamic;
+use crate::mpc::Mpc;
 use crate::{Algorithm, Estimator, Ladder, Sample, throughput};
 
 /// The frame in which an algorithm works.
@@ -61,6 +62,7 @@ enum Rule {
     Throughput,
     Bola(Bola),
     Dynamic(Dynamic),
+    Mpc(Mpc),
 }
 
 impl Controller {
@@ -70,6 +72,7 @@ impl Controller {
             Algorithm::Throughput => Rule::Throughput,
             Algorithm::Bola => Rule::Bola(Bola::new(&ladder, limits)),
             Algorithm::Dynamic => Rule::Dynamic(Dynamic::new(&ladder, limits)),
+            Algorithm::Mpc => Rule::Mpc(Mpc::new(&ladder, limits)),
         };
         Self { ladder, estimator: Estimator::default(), rule }
     }
@@ -86,7 +89,7 @@ impl Controller {
 
     /// A segment has been downloaded whole.
     pub fn on_download(&mut self, sample: &Sample) {
-        self.estimator.add(sample);
+        self.measure(sample);
         if let Some(bola) = self.bola() {
             bola.on_download(sample.done);
         }
@@ -102,7 +105,7 @@ impl Controller {
     /// The playhead has jumped and the buffer is empty.
     pub fn on_seek(&mut self) {
         match &mut self.rule {
-            Rule::Throughput => {}
+            Rule::Throughput | Rule::Mpc(_) => {}
             Rule::Bola(bola) => bola.on_seek(),
             Rule::Dynamic(dynamic) => dynamic.on_seek(),
         }
@@ -116,12 +119,20 @@ impl Controller {
             Rule::Throughput => Choice::at_once(throughput::rung(&self.ladder, look.estimate)),
             Rule::Bola(bola) => bola.choose(&self.ladder, &look),
             Rule::Dynamic(dynamic) => dynamic.choose(&self.ladder, &look),
+            Rule::Mpc(mpc) => mpc.choose(&look),
+        }
+    }
+
+    fn measure(&mut self, sample: &Sample) {
+        let rate = self.estimator.add(sample);
+        if let (Some(rate), Rule::Mpc(mpc)) = (rate, &mut self.rule) {
+            mpc.on_rate(rate);
         }
     }
 
     fn bola(&mut self) -> Option<&mut Bola> {
         match &mut self.rule {
-            Rule::Throughput => None,
+            Rule::Throughput | Rule::Mpc(_) => None,
             Rule::Bola(bola) => Some(bola),
             Rule::Dynamic(dynamic) => Some(dynamic.bola()),
         }

@@ -90,17 +90,19 @@ impl Default for Estimator {
 }
 
 impl Estimator {
-    /// Takes a finished download into account; one that is too small to tell, with the next.
-    pub fn add(&mut self, sample: &Sample) {
+    /// Takes a download into account and returns its rate; one that is too small to tell, with the
+    /// next.
+    pub fn add(&mut self, sample: &Sample) -> Option<BitRate> {
         let (bytes, took) = (self.small.0 + sample.bytes, self.small.1 + sample.took());
         if bytes < LEAST_BYTES {
             self.small = (bytes, took);
-            return;
+            return None;
         }
         self.small = (Bytes::ZERO, Duration::ZERO);
-        let (rate, weight) = ((bytes / took).as_bps() as f64, took.as_secs_f64());
-        self.fast.add(rate, weight);
-        self.slow.add(rate, weight);
+        let (rate, weight) = (bytes / took, took.as_secs_f64());
+        self.fast.add(rate.as_bps() as f64, weight);
+        self.slow.add(rate.as_bps() as f64, weight);
+        Some(rate)
     }
 
     /// Bits per second of body; `None` before the first download that counts.

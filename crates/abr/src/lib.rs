@@ -5,13 +5,14 @@
 //! state machines that are handed the time; neither knows HTTP.
 //!
 //! Algorithms, each in a module of its own, with its source:
-//! [`throughput`], [`bola`], [`dynamic`]; what they share: [`estimator`].
+//! [`throughput`], [`bola`], [`dynamic`], [`mpc`]; what they share: [`estimator`].
 
 pub mod bola;
 pub mod controller;
 pub mod dynamic;
 pub mod estimator;
 pub mod ladder;
+pub mod mpc;
 pub mod playout;
 pub mod throughput;
 
@@ -45,11 +46,13 @@ pub enum Algorithm {
     /// is dash.js's.
     #[default]
     Dynamic,
+    /// Five segments are planned ahead, with a throughput that past errors make cautious ([`mpc`]).
+    Mpc,
 }
 
 impl Algorithm {
     /// Every algorithm there is.
-    pub const ALL: [Self; 3] = [Self::Throughput, Self::Bola, Self::Dynamic];
+    pub const ALL: [Self; 4] = [Self::Throughput, Self::Bola, Self::Dynamic, Self::Mpc];
 
     /// Its name in a scenario.
     pub const fn name(self) -> &'static str {
@@ -57,6 +60,7 @@ impl Algorithm {
             Self::Throughput => "throughput",
             Self::Bola => "bola",
             Self::Dynamic => "dynamic",
+            Self::Mpc => "mpc",
         }
     }
 }

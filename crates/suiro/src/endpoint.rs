@@ -45,7 +45,7 @@ pub struct ServeArgs {
 pub struct PlayArgs {
     /// The manifest: http://HOST[:PORT]/PATH of an MPD (.mpd) or a playlist (.m3u8).
     url: String,
-    /// How rungs are chosen: throughput, bola or dynamic.
+    /// How rungs are chosen: throughput, bola, dynamic or mpc.
     #[arg(long, value_name = "NAME", default_value = "dynamic", value_parser = algorithm)]
     abr: Algorithm,
     /// Most media to hold ahead of the playhead.
