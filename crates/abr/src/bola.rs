@@ -146,6 +146,19 @@ impl Bola {
         self.idle_since = None;
     }
 
+    /// A download was given up for one of `rung`: the placeholder must not claim more (dash.js).
+    pub(crate) fn on_abandon(&mut self, rung: usize, buffer: Duration) {
+        let level_s = self.scores.as_ref().map_or(0.0, |scores| scores.least_level_s(rung));
+        let most_s = (level_s - buffer.as_secs_f64()).max(0.0);
+        self.placeholder_s = self.placeholder_s.min(most_s);
+        self.chosen(rung);
+    }
+
+    /// `rung` is taken instead of what was chosen last.
+    pub(crate) fn held(&mut self, rung: usize) {
+        self.last = rung;
+    }
+
     /// `rung` was chosen, perhaps by another rule, and is fetched now.
     pub(crate) fn chosen(&mut self, rung: usize) {
         self.last = rung;
@@ -286,6 +299,19 @@ mod tests {
         bola.on_stall();
         // Level 4 s alone: rung 0.
         assert_eq!(bola.choose(&ladder, &look(0, 4000, 5)), Choice::at_once(0));
+    }
+
+    #[test]
+    fn a_segment_given_up_lowers_the_placeholder() {
+        let ladder = ladder();
+        let mut bola = Bola::new(&ladder, limits(30));
+        bola.choose(&ladder, &look(0, 0, 5));
+        assert!(close(bola.placeholder_s, 18.656), "{}", bola.placeholder_s);
+        // Rung 1 is due from 12.656 s on, of which 2 s are there.
+        bola.on_abandon(1, Duration::from_secs(2));
+        assert!(close(bola.placeholder_s, 10.656), "{}", bola.placeholder_s);
+        bola.on_abandon(0, Duration::from_secs(2));
+        assert_eq!((bola.placeholder_s, bola.last), (0.0, 0));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use suiro_units::{BitRate, Duration, Time};
 use crate::bola::{Bola, Look};
 use crate::dynamic::Dynamic;
 use crate::mpc::Mpc;
-use crate::{Algorithm, Estimator, Ladder, Sample, throughput};
+use crate::{Algorithm, Estimator, Ladder, Sample, abandon, throughput};
 
 /// The frame in which an algorithm works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub struct Controller {
     ladder: Ladder,
     estimator: Estimator,
     rule: Rule,
+    /// Until then, after a download was given up, no rung above the last.
+    hold: Option<(Time, usize)>,
 }
 
 /// An algorithm's memory.
@@ -74,7 +76,7 @@ impl Controller {
             Algorithm::Dynamic => Rule::Dynamic(Dynamic::new(&ladder, limits)),
             Algorithm::Mpc => Rule::Mpc(Mpc::new(&ladder, limits)),
         };
-        Self { ladder, estimator: Estimator::default(), rule }
+        Self { ladder, estimator: Estimator::default(), rule, hold: None }
     }
 
     /// The rungs it chooses from.
@@ -92,6 +94,19 @@ impl Controller {
         self.measure(sample);
         if let Some(bola) = self.bola() {
             bola.on_download(sample.done);
+        }
+    }
+
+    /// A download was given up ([`crate::abandon`]) for one of `rung`, with this much buffered;
+    /// `sample` is what had come of it.
+    pub fn on_abandon(&mut self, sample: &Sample, rung: usize, buffer: Duration) {
+        self.measure(sample);
+        self.hold = Some((sample.done + abandon::HOLD, rung));
+        match &mut self.rule {
+            Rule::Throughput => {}
+            Rule::Mpc(mpc) => mpc.chosen(rung),
+            Rule::Bola(bola) => bola.on_abandon(rung, buffer),
+            Rule::Dynamic(dynamic) => dynamic.bola().on_abandon(rung, buffer),
         }
     }
 
@@ -115,12 +130,30 @@ impl Controller {
     /// the media ahead of the playhead.
     pub fn choose(&mut self, now: Time, buffer: Duration) -> Choice {
         let look = Look { now, buffer, estimate: self.estimate() };
-        match &mut self.rule {
+        let choice = match &mut self.rule {
             Rule::Throughput => Choice::at_once(throughput::rung(&self.ladder, look.estimate)),
             Rule::Bola(bola) => bola.choose(&self.ladder, &look),
             Rule::Dynamic(dynamic) => dynamic.choose(&self.ladder, &look),
             Rule::Mpc(mpc) => mpc.choose(&look),
+        };
+        self.held(now, choice)
+    }
+
+    /// The choice, as far as a download that was given up allows it.
+    fn held(&mut self, now: Time, choice: Choice) -> Choice {
+        let Some((_, last)) = self.hold.filter(|(until, _)| now < *until) else {
+            self.hold = None;
+            return choice;
+        };
+        let rung = choice.rung.min(last);
+        self.hold = self.hold.map(|(until, _)| (until, rung));
+        match &mut self.rule {
+            Rule::Throughput => {}
+            Rule::Mpc(mpc) => mpc.chosen(rung),
+            Rule::Bola(bola) => bola.held(rung),
+            Rule::Dynamic(dynamic) => dynamic.bola().held(rung),
         }
+        Choice { rung, ..choice }
     }
 
     fn measure(&mut self, sample: &Sample) {

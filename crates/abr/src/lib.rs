@@ -6,7 +6,9 @@
 //!
 //! Algorithms, each in a module of its own, with its source:
 //! [`throughput`], [`bola`], [`dynamic`], [`mpc`]; what they share: [`estimator`].
+//! Whichever it is, [`abandon`] says when a download is better given up.
 
+pub mod abandon;
 pub mod bola;
 pub mod controller;
 pub mod dynamic;

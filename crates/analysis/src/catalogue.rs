@@ -126,6 +126,9 @@ pub static CATALOGUE: &[Metric] = catalogue! {
     requests.failed ["", Lower, 3] "Failed requests",
         "HTTP requests that failed or were answered with a status of 400 or more.",
         Player(|p| p.failed_requests());
+    requests.abandoned ["", Lower, 3] "Segments given up",
+        "Requests for segments that were given up under way, for a lower rung.",
+        Player(|p| p.abandoned_requests());
     requests.first_byte_p50_ms ["ms", Lower, 3] "First byte, median",
         "From sending the request for a segment to the first byte of its body, median.",
         Player(|p| p.segment_times(|row| row.first_byte_ns).percentile(0.5));

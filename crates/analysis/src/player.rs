@@ -145,6 +145,12 @@ impl Player<'_> {
         (!self.requests.is_empty()).then_some(count as f64)
     }
 
+    /// Requests for segments that were given up for a lower rung; `None` without requests.
+    pub fn abandoned_requests(&self) -> Option<f64> {
+        let count = self.requests.iter().filter(|row| row.abandoned.is_some()).count();
+        (!self.requests.is_empty()).then_some(count as f64)
+    }
+
     /// Time from sending a request to `end`, in milliseconds, of segments.
     pub fn segment_times(&self, end: impl Fn(&RequestRow) -> Option<i64>) -> Distribution {
         let segments = self.requests.iter().filter(|row| &*row.kind == "segment");

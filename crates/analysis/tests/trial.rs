@@ -114,6 +114,7 @@ fn segment(t_ms: i64, first_ms: i64, done_ms: Option<i64>, status: i64) -> Reque
         done_ns: done_ms.map(|ms| ms * MS),
         status: Some(status),
         error: None,
+        abandoned: None,
         attempt: 1,
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration as StdDuration;
 
 use common::{job, play, requests, states};
 use suiro_http::Clock;
+use suiro_http::player::PlayerJob;
 use suiro_scenario::Protocol;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,6 +25,8 @@ enum Answer {
     Hangup,
     /// Nothing, for ever.
     Silence,
+    /// That many bytes, 2 kB every 50 ms: 320 kbit/s.
+    Slow(usize),
 }
 
 fn ok(body: impl Into<Vec<u8>>) -> Answer {
@@ -71,6 +74,15 @@ async fn talk(mut stream: TcpStream, answer: impl Fn(&str) -> Answer) -> std::io
             }
             Answer::Hangup => return Ok(()),
             Answer::Silence => std::future::pending().await,
+            Answer::Slow(length) => {
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+                stream.write_all(head.as_bytes()).await?;
+                let mut pace = tokio::time::interval(StdDuration::from_millis(50));
+                for _ in 0..length / 2000 {
+                    pace.tick().await;
+                    stream.write_all(&[b'x'; 2000]).await?;
+                }
+            }
         }
     }
 }
@@ -190,6 +202,44 @@ async fn a_manifest_without_end_is_cut_off() {
     play_dash(address, 900, dir.path()).await.unwrap();
     let error = requests(dir.path())[0].error.clone().unwrap();
     assert_eq!(&*error, "the body is larger than 4194304 bytes");
+}
+
+/// Segments of 2 s: 25 kB of the lower rung, 200 kB of the higher.
+const LONG: &str = r#"<MPD type="static" mediaPresentationDuration="PT8S"><Period>
+<AdaptationSet contentType="video"><SegmentTemplate duration="2" startNumber="0"
+media="$RepresentationID$/$Number$"/><Representation id="lo" bandwidth="100000"/>
+<Representation id="hi" bandwidth="800000"/></AdaptationSet></Period></MPD>"#;
+
+#[tokio::test]
+async fn a_segment_that_comes_too_slowly_is_given_up_for_a_lower_rung() {
+    for abandon in [true, false] {
+        let address = origin(|path, _| match path {
+            "/manifest.mpd" => ok(LONG),
+            "/hi/1" => Answer::Slow(200_000),
+            path if path.starts_with("/hi/") => ok(vec![b'x'; 200_000]),
+            _ => ok(vec![b'x'; 25_000]),
+        })
+        .await;
+        let dir = tempfile::tempdir().unwrap();
+        let job = PlayerJob { abandon, ..job(address, Protocol::Dash, dir.path()) };
+        play(&job, Clock::from_now(), StdDuration::from_millis(1500)).await.unwrap();
+        let rows = requests(dir.path());
+        let at = rows.iter().position(|row| &*row.url == "/hi/1").unwrap();
+        let given_up = rows[at].abandoned.as_deref();
+        if !abandon {
+            assert_eq!((given_up, at + 1), (None, rows.len()));
+            continue;
+        }
+        // After 0.5 s and six looks; some 24 kB have come, the rest takes 4.4 s, 1.3 s are buffered.
+        let reason = given_up.unwrap();
+        assert!(reason.ends_with(" s buffered: 100 kbit/s instead"), "{reason}");
+        assert_eq!((rows[at].done_ns, &rows[at].error, rows[at].status), (None, &None, Some(200)));
+        assert!((2000..200_000).contains(&rows[at].body_bytes), "{:?}", rows[at]);
+        assert_eq!((&*rows[at + 1].url, rows[at + 1].attempt), ("/lo/1", 1));
+        // And for a while no higher one again.
+        assert!(rows[at + 1..].iter().all(|row| row.url.starts_with("/lo/")), "{rows:?}");
+        assert!(rows[at + 1].done_ns.is_some());
+    }
 }
 
 #[tokio::test]

@@ -118,6 +118,8 @@ table! {
         status: Option<i64>,
         /// What went wrong; null if nothing did.
         error: Option<Text>,
+        /// Why the player gave it up for a segment of a lower rung; null if it did not.
+        abandoned: Option<Text>,
         /// Which try at this object it was, from 1.
         attempt: i64,
     }

@@ -137,6 +137,7 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         algorithm: args.abr,
         buffer: args.buffer,
         target_latency: args.target_latency,
+        abandon: true,
         save: args.save,
         dir: args.out.clone(),
         start: Time::ZERO,

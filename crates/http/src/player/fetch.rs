@@ -86,7 +86,8 @@ pub(crate) struct Fetched {
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     bytes: AtomicU64,
-    /// Nanoseconds + 1; 0 while there is none.
+    /// Each + 1; 0 while there is none.
+    length: AtomicU64,
     requested: AtomicU64,
     first_byte: AtomicU64,
     status: AtomicU64,
@@ -95,6 +96,26 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
+    }
+    pub(crate) fn begin(&self, at: Time) {
+        self.requested.store(at.as_nanos() + 1, Relaxed);
+    }
+    pub(crate) fn respond(&self, status: u16) {
+        self.status.store(u64::from(status) + 1, Relaxed);
+    }
+    /// The length of the body that is about to come, if the response tells it.
+    pub(crate) fn expect(&self, length: Option<u64>) {
+        self.length.store(length.map_or(0, |length| length.saturating_add(1)), Relaxed);
+    }
+    /// So many bytes of it are there, the first of them since `first_byte`.
+    pub(crate) fn come(&self, bytes: u64, first_byte: impl FnOnce() -> Time) {
+        if self.bytes.swap(bytes, Relaxed) == 0 && bytes > 0 {
+            self.first_byte.store(first_byte().as_nanos() + 1, Relaxed);
+        }
+    }
+    /// The body's length, once the response has told it.
+    pub(crate) fn length(&self) -> Option<u64> {
+        stored(&self.length)
     }
     pub(crate) fn requested(&self) -> Option<Time> {
         stored(&self.requested).map(Time::from_nanos)
@@ -128,7 +149,7 @@ impl Client {
     /// Makes one request. Whatever fails closes the connection.
     pub(crate) async fn fetch(&mut self, fetch: &Fetch) -> Fetched {
         let requested = self.clock.now();
-        fetch.progress.requested.store(requested.as_nanos() + 1, Relaxed);
+        fetch.progress.begin(requested);
         let mut url = fetch.resource.url.clone();
         let whole = timeout(TOTAL_TIMEOUT.into(), self.follow(fetch, &mut url)).await;
         let body = whole.unwrap_or(Err(FetchError::TotalTimeout));
@@ -151,7 +172,7 @@ impl Client {
         for _ in 0..=REDIRECTS {
             let response = self.respond(fetch, url).await?;
             let status = response.status();
-            fetch.progress.status.store(u64::from(status.as_u16()) + 1, Relaxed);
+            fetch.progress.respond(status.as_u16());
             if status.is_redirection() {
                 let location = response.headers().get(LOCATION).and_then(|l| l.to_str().ok());
                 let location = location.ok_or(FetchError::NoLocation)?;
@@ -221,15 +242,13 @@ impl Client {
     async fn body(&self, fetch: &Fetch, mut body: Incoming) -> Result<Bytes, FetchError> {
         let mut kept = BytesMut::new();
         let mut total = 0u64;
+        fetch.progress.expect(hyper::body::Body::size_hint(&body).exact());
         loop {
             let frame = timeout(PROGRESS_TIMEOUT.into(), body.frame()).await;
             let Some(frame) = frame.map_err(|_| FetchError::ProgressTimeout)? else { break };
             let Ok(data) = frame?.into_data() else { continue };
-            if total == 0 && !data.is_empty() {
-                fetch.progress.first_byte.store(self.clock.now().as_nanos() + 1, Relaxed);
-            }
             total += data.len() as u64;
-            fetch.progress.bytes.store(total, Relaxed);
+            fetch.progress.come(total, || self.clock.now());
             if total > fetch.bytes_max {
                 return Err(FetchError::TooLarge(fetch.bytes_max));
             }

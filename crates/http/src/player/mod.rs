@@ -11,6 +11,7 @@ mod retry;
 mod save;
 pub mod session;
 mod track;
+mod watch;
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -26,6 +27,7 @@ use crate::url::Url;
 use fetch::{Client, Fetched};
 use record::Recorder;
 use session::{Config, Fetch, Session};
+use watch::Abandoned;
 
 /// The shortest wait: whatever a manifest says, the player never spins.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
@@ -46,6 +48,8 @@ pub struct PlayerJob {
     /// Live only: how far behind the live edge to play. `None`: as the manifest suggests, else
     /// three segments (RFC 8216 §6.3.3).
     pub target_latency: Option<Duration>,
+    /// Whether a segment that comes too slowly is given up for one of a lower rung.
+    pub abandon: bool,
     /// Whether what was fetched is also saved as `played.NAME.*`.
     pub save: bool,
     /// The folder for records.
@@ -74,6 +78,7 @@ impl PlayerJob {
             algorithm: player.abr,
             buffer: player.buffer,
             target_latency: player.target_latency,
+            abandon: player.abandon,
             save: player.save,
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
@@ -184,6 +189,7 @@ impl Player {
             buffer: job.buffer,
             target_latency: job.target_latency,
             epoch_unix_ns: clock.epoch_unix_ns(),
+            abandon: job.abandon,
             keep_bodies: job.save,
         };
         Ok(Self {
@@ -202,6 +208,7 @@ impl Player {
         loop {
             let now = self.clock.now();
             self.session.advance(now);
+            self.give_up(now)?;
             while let Some(fetch) = self.session.poll(now) {
                 self.start(fetch);
             }
@@ -227,6 +234,18 @@ impl Player {
             }
         }
         Ok(self.session.failure().map(str::to_owned))
+    }
+
+    /// Cancels what the session gives up. What is still to come of a response cannot be refused but
+    /// by closing its connection (RFC 9112 §9.3: one that goes on must be read to the end). To read
+    /// it to the end would take the very time that giving up is to save; the price of closing is a
+    /// round trip for the next connection, and its slow start.
+    fn give_up(&mut self, now: Time) -> Result<(), PlayerError> {
+        while let Some(Abandoned { fetch, reason }) = self.session.abandon(now) {
+            self.lines[fetch.lane] = Line::Idle(Client::new(self.clock));
+            self.recorder.abandoned(&fetch, &reason)?;
+        }
+        Ok(())
     }
 
     fn start(&mut self, fetch: Fetch) {

@@ -78,11 +78,25 @@ impl Recorder {
 
     /// A request that was still under way when the player was stopped.
     pub(crate) fn unfinished(&mut self, fetch: &Fetch) -> Result<(), PlayerError> {
+        self.begun(fetch, |row| row.error = Some("the player was stopped".into()))
+    }
+
+    /// A request that was given up.
+    pub(crate) fn abandoned(&mut self, fetch: &Fetch, reason: &str) -> Result<(), PlayerError> {
+        self.begun(fetch, |row| row.abandoned = Some(reason.into()))
+    }
+
+    /// What has come of a request that does not go on.
+    fn begun(
+        &mut self,
+        fetch: &Fetch,
+        finish: impl FnOnce(&mut RequestRow),
+    ) -> Result<(), PlayerError> {
         let progress = &fetch.progress;
         let Some(requested) = progress.requested() else { return Ok(()) };
         self.push(fetch, requested, progress.first_byte(), progress.bytes(), |row| {
             row.status = progress.status().map(i64::from);
-            row.error = Some("the player was stopped".into());
+            finish(row);
         })
     }
 
@@ -118,6 +132,7 @@ impl Recorder {
             done_ns: None,
             status: None,
             error: None,
+            abandoned: None,
             attempt: i64::from(fetch.attempt),
         };
         finish(&mut row);

@@ -19,6 +19,7 @@ pub(crate) use super::request::Piece;
 pub use super::request::{Fetch, View, What};
 use super::retry;
 use super::track::{Scene, Step, TrackState};
+use super::watch::Abandoned;
 use crate::presentation::{
     self, LiveStream, MANIFEST_BYTES_MAX, Playlist, Presentation, Resource, Segment,
 };
@@ -54,6 +55,8 @@ pub struct Config {
     pub target_latency: Option<Duration>,
     /// The wall clock at the epoch, in nanoseconds since 1970.
     pub epoch_unix_ns: u64,
+    /// True if a segment that comes too slowly is given up for one of a lower rung.
+    pub abandon: bool,
     /// True if the bodies of segments are wanted, to be saved.
     pub keep_bodies: bool,
 }
@@ -130,10 +133,21 @@ impl Session {
         self.poll_manifest().or_else(|| self.poll_tracks())
     }
 
+    /// The next request to give up now; asked until there is none. Its lane is free then.
+    pub(crate) fn abandon(&mut self, now: Time) -> Option<Abandoned> {
+        self.advance(now);
+        let Stream { tracks, playout, .. } = self.stream.as_mut()?;
+        let playout = playout.as_ref().filter(|_| self.config.abandon)?;
+        tracks.iter_mut().find_map(|track| track.abandon(now, playout))
+    }
+
     /// When to ask again, if nothing arrives before; `None`: when something arrives.
     pub fn deadline(&self) -> Option<Time> {
         let playout = self.stream.as_ref().and_then(|s| s.playout.as_ref());
-        [self.wake, playout.and_then(Playout::next_event)].into_iter().flatten().min()
+        let tracks = self.stream.iter().flat_map(|s| &s.tracks);
+        let looks = tracks.filter_map(|track| track.watch.due()).filter(|_| self.config.abandon);
+        let rest = [self.wake, playout.and_then(Playout::next_event)].into_iter().flatten();
+        rest.chain(looks).min()
     }
 
     /// Why playback was given up.
@@ -201,7 +215,7 @@ impl Session {
             return None;
         };
         let stream = self.stream.as_mut().expect("a track's request needs a stream");
-        stream.tracks[index].in_flight = None;
+        stream.tracks[index].end_request();
         match fetched.body {
             Err(error) => {
                 let tried = stream.tracks[index].on_failure(now, &fetch.what, &error.to_string());
@@ -279,7 +293,7 @@ impl Session {
                 Step::Fetch(request) => {
                     let (what, resource) = *request;
                     let fetch = self.config.fetch(track, what, resource);
-                    track.in_flight = Some(fetch.clone());
+                    track.begin_request(now, &fetch);
                     found = Some(fetch);
                     break;
                 }

@@ -75,6 +75,40 @@ impl World {
         }
     }
 
+    /// What has been carried of `bytes` from `from` until `now`, in steps of 10 ms.
+    fn came(&self, from: Time, now: Time, bytes: Bytes) -> Bytes {
+        let (step, mut at, mut came) = (Duration::from_millis(10), from, Bytes::ZERO);
+        while at + step <= now {
+            came += self.rate(at) * step;
+            at += step;
+        }
+        came.min(bytes)
+    }
+
+    /// Tells the player how far a request has come.
+    fn tell(&self, fetch: &Fetch, fetched: &Fetched, now: Time) {
+        let Some(first) = fetched.first_byte.filter(|first| *first <= now) else { return };
+        fetch.progress.expect(Some(fetched.bytes));
+        let came = self.came(first, now, Bytes::new(fetched.bytes));
+        fetch.progress.come(came.get(), || first);
+    }
+
+    /// The response under way is cancelled: what the queue holds of it still comes, here half a
+    /// second's worth; then what waits behind it.
+    fn cancel(&mut self, now: Time, waiting: &mut [(Fetch, Fetched)]) {
+        self.free = self.free.min(now + Duration::from_millis(500));
+        for (_, fetched) in waiting {
+            self.serve(fetched);
+        }
+    }
+
+    fn serve(&mut self, fetched: &mut Fetched) {
+        let first = (fetched.requested + self.rtt).max(self.free);
+        self.free = self.carried(first, Bytes::new(fetched.bytes));
+        fetched.first_byte = Some(first);
+        fetched.finished = self.free;
+    }
+
     /// What the origin answers: a body, or its length, or a status.
     fn answer(&self, target: &str, now: Time) -> Result<(bytes::Bytes, u64), u16> {
         let unix_ns = EPOCH + now.as_nanos();
@@ -110,18 +144,17 @@ impl World {
 
     fn fetch(&mut self, fetch: &Fetch, now: Time) -> Fetched {
         let answer = self.answer(fetch.resource.url.target(), now);
-        let first = (now + self.rtt).max(self.free);
-        let bytes = answer.as_ref().map_or(100, |(_, bytes)| *bytes);
-        self.free = self.carried(first, Bytes::new(bytes));
-        Fetched {
+        let mut fetched = Fetched {
             requested: now,
-            first_byte: Some(first),
-            finished: self.free,
+            first_byte: None,
+            finished: now,
             status: Some(answer.as_ref().err().copied().unwrap_or(200)),
-            bytes,
+            bytes: answer.as_ref().map_or(100, |(_, bytes)| *bytes),
             url: fetch.resource.url.clone(),
             body: answer.map(|(body, _)| body).map_err(FetchError::Status),
-        }
+        };
+        self.serve(&mut fetched);
+        fetched
     }
 }
 
@@ -131,6 +164,7 @@ struct Run {
     views: Vec<(Time, View)>,
     /// Requests with when they were made and the status of their answer.
     fetches: Vec<(Time, Fetch, u16)>,
+    abandoned: Vec<(Time, Abandoned)>,
     rounds: u64,
 }
 
@@ -138,14 +172,22 @@ fn run(world: &mut World, config: Config, until: Time) -> Run {
     let mut session = Session::new(config);
     let mut pending: Vec<(Fetch, Fetched)> = Vec::new();
     let (mut now, mut views, mut fetches, mut rounds) = (Time::ZERO, Vec::new(), Vec::new(), 0);
+    let mut abandoned = Vec::new();
     while now < until {
         rounds += 1;
         while let Some(at) = pending.iter().position(|(_, fetched)| fetched.finished <= now) {
             let (fetch, fetched) = pending.remove(at);
             session.on_fetched(now, &fetch, fetched);
         }
+        pending.iter().for_each(|(fetch, fetched)| world.tell(fetch, fetched, now));
+        while let Some(gone) = session.abandon(now) {
+            pending.retain(|(fetch, _)| fetch.lane != gone.fetch.lane);
+            world.cancel(now, &mut pending);
+            abandoned.push((now, gone));
+        }
         while let Some(fetch) = session.poll(now) {
             assert!(pending.iter().all(|(other, _)| other.lane != fetch.lane), "a lane is busy");
+            fetch.progress.begin(now);
             let fetched = world.fetch(&fetch, now);
             fetches.push((now, fetch.clone(), fetched.status.unwrap_or(0)));
             pending.push((fetch, fetched));
@@ -159,7 +201,7 @@ fn run(world: &mut World, config: Config, until: Time) -> Run {
             .min()
             .expect("three");
     }
-    Run { session, views, fetches, rounds }
+    Run { session, views, fetches, abandoned, rounds }
 }
 
 fn config(protocol: Protocol, algorithm: Algorithm) -> Config {
@@ -174,6 +216,7 @@ fn config(protocol: Protocol, algorithm: Algorithm) -> Config {
         buffer: Duration::from_secs(12),
         target_latency: None,
         epoch_unix_ns: EPOCH,
+        abandon: true,
         keep_bodies: false,
     }
 }
@@ -192,7 +235,12 @@ fn world(schedule: Schedule, rates: &[(u64, u64)]) -> World {
 impl Run {
     /// Numbers and rungs of the video segments that arrived.
     fn video(&self) -> Vec<(Time, u64, u64)> {
-        let fetched = self.fetches.iter().filter(|(_, _, status)| *status == 200);
+        let gone = |fetch: &Fetch| {
+            let progress = self.abandoned.iter().map(|(_, gone)| &gone.fetch.progress);
+            progress.into_iter().any(|progress| Arc::ptr_eq(progress, &fetch.progress))
+        };
+        let fetched =
+            self.fetches.iter().filter(|(_, fetch, status)| *status == 200 && !gone(fetch));
         fetched
             .filter_map(|(at, fetch, _)| match &fetch.what {
                 What::Segment { kind: TrackKind::Video, rate, segment, .. } => {
@@ -241,6 +289,34 @@ fn follows_a_link_that_falls_and_rises() {
             assert!((5.9..7.2).contains(&latency_s), "{what}: {latency_s} s");
         }
     }
+}
+
+#[test]
+fn giving_up_segments_saves_the_stall_when_the_link_falls() {
+    let mut stalled = [Duration::ZERO; 2];
+    for protocol in [Protocol::Dash, Protocol::Hls] {
+        for algorithm in Algorithm::ALL {
+            for abandon in [false, true] {
+                let mut world = world(live(), STEPS);
+                let config = Config { abandon, ..config(protocol, algorithm) };
+                let run = run(&mut world, config, Time::from_secs(40));
+                stalled[usize::from(abandon)] += run.session.totals().expect("it plays").stalled;
+                assert_eq!(run.abandoned.is_empty(), !abandon, "{protocol:?} {algorithm}");
+                // The same segment of a lower rung comes next.
+                let videos = run.video();
+                for (at, gone) in &run.abandoned {
+                    let What::Segment { rate, segment, .. } = &gone.fetch.what else {
+                        panic!("only segments are given up: {:?}", gone.fetch.what)
+                    };
+                    let next = videos.iter().find(|(then, ..)| then >= at).expect("more comes");
+                    assert!(next.1 == segment.number && next.2 < rate.as_bps() / 1000, "{next:?}");
+                }
+            }
+        }
+    }
+    // 7.3 s without, none with it.
+    assert!(stalled[0] > Duration::from_secs(5), "{stalled:?}");
+    assert!(stalled[1] < stalled[0] / 10, "{stalled:?}");
 }
 
 #[test]
@@ -322,6 +398,12 @@ proptest! {
         let run = run(&mut world, config(protocol, algorithm), Time::from_secs(60));
         prop_assert!(run.rounds < 60 * 40, "{} rounds in a minute", run.rounds);
         prop_assert!(run.fetches.len() < 400, "{} requests in a minute", run.fetches.len());
+        let mut given_up: Vec<_> = run.abandoned.iter().map(|(_, gone)| &gone.fetch.what).collect();
+        given_up.dedup_by_key(|what| match what {
+            What::Segment { segment, .. } => Some(segment.start),
+            _ => None,
+        });
+        prop_assert_eq!(given_up.len(), run.abandoned.len(), "a segment was given up twice");
         for (_, view) in &run.views {
             prop_assert!(view.buffer <= Duration::from_secs(12));
         }

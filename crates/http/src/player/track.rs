@@ -7,6 +7,7 @@ use suiro_units::{BitRate, Duration, Time};
 
 use super::retry;
 use super::session::{Fetch, What};
+use super::watch::{Abandoned, Watch};
 use crate::presentation::{MediaPlaylist, Resource, Segment, Segments, Source, Track, TrackKind};
 use crate::url::Url;
 
@@ -64,6 +65,8 @@ pub(crate) struct TrackState {
     next: Duration,
     init: Option<Resource>,
     pub in_flight: Option<Fetch>,
+    /// Of a track that chooses rungs: what has been seen of the request under way.
+    pub watch: Watch,
     not_before: Time,
     failed: Failed,
     skipped: u32,
@@ -141,6 +144,7 @@ impl TrackState {
             next: Duration::ZERO,
             init: None,
             in_flight: None,
+            watch: Watch::default(),
             not_before: Time::ZERO,
             failed: Failed::default(),
             skipped: 0,
@@ -175,6 +179,29 @@ impl TrackState {
 
     pub(crate) fn begin(&mut self, position: Duration) {
         self.next = position;
+    }
+
+    pub(crate) fn begin_request(&mut self, now: Time, fetch: &Fetch) {
+        self.in_flight = Some(fetch.clone());
+        if self.controller.is_some() {
+            self.watch.begin(now, &fetch.what);
+        }
+    }
+
+    pub(crate) fn end_request(&mut self) {
+        self.in_flight = None;
+        self.watch.end();
+    }
+
+    /// Gives up the request under way if it is too slow: then the same segment of a lower rung
+    /// comes next.
+    pub(crate) fn abandon(&mut self, now: Time, playout: &Playout) -> Option<Abandoned> {
+        let (fetch, controller) = (self.in_flight.as_ref()?, self.controller.as_mut()?);
+        let buffer = playout.buffer_of(self.index);
+        let (rung, reason) = self.watch.look(now, fetch, controller, buffer)?;
+        self.choice = Some(rung);
+        let fetch = self.in_flight.take()?;
+        Some(Abandoned { fetch, reason })
     }
 
     pub(crate) fn seek(&mut self, position: Duration) {

@@ -133,6 +133,7 @@ pub fn job(address: SocketAddr, protocol: Protocol, dir: &Path) -> PlayerJob {
         algorithm: Algorithm::Throughput,
         buffer: Duration::from_secs(4),
         target_latency: None,
+        abandon: true,
         save: true,
         dir: dir.into(),
         start: Time::ZERO,

@@ -256,6 +256,7 @@ impl Toy {
             done_ns: Some(done),
             status: Some(200),
             error: None,
+            abandoned: None,
             attempt: 1,
         });
         let player = &mut self.player;

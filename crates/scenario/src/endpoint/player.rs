@@ -25,6 +25,10 @@ pub struct Player {
     /// RFC 8216 §6.3.3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_latency: Option<Duration>,
+    /// Whether it gives up a segment that would arrive after the buffer is empty, for one of a lower
+    /// rung that arrives sooner. Default: `true`.
+    #[serde(default = "yes")]
+    pub abandon: bool,
     /// Whether what was played is written to a file in the trial's folder.
     #[serde(default)]
     pub save: bool,
@@ -47,6 +51,10 @@ pub enum Program {
     /// suiro's own headless player.
     #[default]
     Suiro,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 const fn buffer() -> Duration {

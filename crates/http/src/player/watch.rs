@@ -1,0 +1,100 @@
+//! Watching a segment of video while it comes, to give it up in time ([`suiro_abr::abandon`]).
+
+use suiro_abr::abandon::{self, Download};
+use suiro_abr::{Controller, Sample};
+use suiro_units::{Bytes, Duration, Time};
+
+use super::request::{Fetch, What};
+use crate::presentation::Segment;
+
+/// How often is looked at it: dash.js is told of progress by the browser, about as often.
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
+
+/// What has been seen of the segment that is under way.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    /// When it is looked at next; `None` if nothing is under way.
+    due: Option<Time>,
+    samples: u32,
+    bytes: u64,
+    /// Where the last segment began that was given up: none is twice.
+    given_up: Option<Duration>,
+}
+
+/// A request that is to be cancelled.
+#[derive(Debug)]
+pub(crate) struct Abandoned {
+    pub fetch: Fetch,
+    /// Why, for the record.
+    pub reason: String,
+}
+
+impl Watch {
+    /// A request begins.
+    pub(crate) fn begin(&mut self, now: Time, what: &What) {
+        let segment = matches!(what, What::Segment { .. });
+        self.due = segment.then_some(now + LOOK);
+        self.samples = 0;
+        self.bytes = 0;
+    }
+
+    /// It has ended.
+    pub(crate) fn end(&mut self) {
+        self.due = None;
+    }
+
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// Looks at a request of video, if it is time. Says which rung to fetch instead, and why, if it
+    /// is to be given up.
+    pub(crate) fn look(
+        &mut self,
+        now: Time,
+        fetch: &Fetch,
+        controller: &mut Controller,
+        buffer: Duration,
+    ) -> Option<(usize, String)> {
+        if self.due? > now {
+            return None;
+        }
+        self.due = Some(now + LOOK);
+        let What::Segment { rate, segment, .. } = &fetch.what else { return None };
+        let progress = &fetch.progress;
+        let bytes = progress.bytes();
+        self.samples += u32::from(bytes > self.bytes);
+        self.bytes = bytes;
+        // Of a body of unknown length nobody knows how long the rest takes.
+        let (whole, first_byte) = progress.length().zip(progress.first_byte())?;
+        if self.given_up == Some(segment.start) {
+            return None;
+        }
+        let download = Download {
+            rate: *rate,
+            segment: segment.duration,
+            running: now.saturating_since(first_byte),
+            samples: self.samples,
+            came: Bytes::new(bytes),
+            whole: Bytes::new(whole),
+        };
+        let verdict = abandon::judge(controller.ladder(), &download, buffer)?;
+        self.give_up(segment);
+        let requested = progress.requested().unwrap_or(first_byte);
+        let sample = Sample { bytes: download.came, requested, done: now };
+        controller.on_abandon(&sample, verdict.rung, buffer);
+        let instead = controller.ladder().rungs()[verdict.rung];
+        let seconds = |span: Duration| span.as_secs_f64();
+        let reason = format!(
+            "{:.1} s to go with {:.1} s buffered: {instead} instead",
+            seconds(verdict.rest),
+            seconds(buffer)
+        );
+        Some((verdict.rung, reason))
+    }
+
+    fn give_up(&mut self, segment: &Segment) {
+        self.given_up = Some(segment.start);
+        self.due = None;
+    }
+}
