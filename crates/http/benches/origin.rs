@@ -45,7 +45,7 @@ fn segments(criterion: &mut Criterion) {
     });
     let address = address.recv().expect("the origin starts");
     let runtime = runtime();
-    let connecting = suiro_http::net::connect("127.0.0.1", address.port());
+    let connecting = suiro_http::net::connect("127.0.0.1", address.port(), None);
     let mut stream = runtime.block_on(connecting).expect("the origin listens");
     let mut buffer = vec![0; 512 << 10];
     let mut group = criterion.benchmark_group("origin");

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 
+use suiro_units::Bytes;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// Connections that may wait to be accepted.
@@ -90,9 +91,31 @@ fn open(address: SocketAddr) -> io::Result<TcpSocket> {
 }
 
 /// Connects to a host by name or address; what is sent goes out at once (no Nagle delay).
-#[expect(clippy::disallowed_methods, reason = "this module opens the endpoints' sockets")]
-pub async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((host, port)).await?;
+///
+/// With a `receive_buffer`, TCP's window is about so large; else the kernel fits it to what is
+/// read. The kernel doubles the size for its own needs (socket(7), `SO_RCVBUF`) and bounds it by
+/// `net.core.rmem_max`.
+pub async fn connect(
+    host: &str,
+    port: u16,
+    receive_buffer: Option<Bytes>,
+) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in tokio::net::lookup_host((host, port)).await? {
+        match connect_to(address, receive_buffer).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn connect_to(address: SocketAddr, receive_buffer: Option<Bytes>) -> io::Result<TcpStream> {
+    let socket = open(address)?;
+    if let Some(size) = receive_buffer {
+        socket.set_recv_buffer_size(u32::try_from(size.get()).unwrap_or(u32::MAX))?;
+    }
+    let stream = socket.connect(address).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }

@@ -8,8 +8,9 @@ use common::{Origin, job, play, requests, states, vod};
 use suiro_http::Clock;
 use suiro_http::origin::catalogue::Container;
 use suiro_http::origin::timeline::Schedule;
-use suiro_scenario::Protocol;
-use suiro_units::{Duration, Time};
+use suiro_http::player::PlayerJob;
+use suiro_scenario::{Download, Protocol};
+use suiro_units::{Bytes, Duration, Time};
 
 const LONG: StdDuration = StdDuration::from_secs(20);
 
@@ -151,5 +152,27 @@ async fn begins_at_its_time_and_stops_when_told() {
     let times: Vec<_> = states(dir.path()).iter().map(|row| row.t_ns).collect();
     let longest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
     assert!(longest < 400_000_000, "{longest}");
+    origin.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_is_read_no_faster_than_the_buffer_has_room() {
+    let clock = Clock::from_now();
+    let origin = Origin::start(vod(2), Container::Fmp4, clock);
+    let dir = tempfile::tempdir().unwrap();
+    let job = PlayerJob {
+        buffer: Duration::from_secs(1),
+        download: Download::Stream,
+        receive_buffer: Some(Bytes::new(16_000)),
+        ..job(origin.address, Protocol::Dash, dir.path())
+    };
+    let summary = play(&job, clock, LONG).await.unwrap();
+    assert_eq!((summary.failure, summary.totals.unwrap().stalls), (None, 0));
+    let rows = requests(dir.path());
+    let video =
+        rows.iter().filter(|r| &*r.kind == "segment" && r.track.as_deref() == Some("video"));
+    // Asked for when its beginning fits, half a second before its end does.
+    let took = video.map(|row| row.done_ns.unwrap() - row.t_ns).max().unwrap();
+    assert!(took > 300_000_000, "the longest took {took} ns");
     origin.stop().await;
 }

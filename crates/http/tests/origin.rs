@@ -21,7 +21,7 @@ struct Client {
 impl Client {
     async fn new(origin: &Origin) -> Self {
         let host = origin.address.ip().to_string();
-        let stream = suiro_http::net::connect(&host, origin.address.port()).await.unwrap();
+        let stream = suiro_http::net::connect(&host, origin.address.port(), None).await.unwrap();
         let (connection, driver) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(driver);
@@ -211,9 +211,9 @@ async fn transport_streams_have_no_mpd() {
 async fn one_socket_serves_both_families() {
     let listener = suiro_http::net::listen(suiro_http::net::any_address(0), None).unwrap();
     let address = listener.local_addr().unwrap();
-    suiro_http::net::connect("127.0.0.1", address.port()).await.unwrap();
+    suiro_http::net::connect("127.0.0.1", address.port(), None).await.unwrap();
     if address.is_ipv6() {
-        suiro_http::net::connect("::1", address.port()).await.unwrap();
+        suiro_http::net::connect("::1", address.port(), None).await.unwrap();
     }
 }
 
@@ -227,7 +227,8 @@ async fn a_congestion_control_that_is_not_there_names_the_remedy() {
         suiro_http::net::listen(listener.local_addr().unwrap(), None).unwrap_err().to_string();
     assert!(taken.contains("hint: another program listens"), "{taken}");
     // A connection inherits the control from its listener.
-    let connecting = suiro_http::net::connect("127.0.0.1", listener.local_addr().unwrap().port());
+    let connecting =
+        suiro_http::net::connect("127.0.0.1", listener.local_addr().unwrap().port(), None);
     let (accepted, connected) = tokio::join!(listener.accept(), connecting);
     let (accepted, _) = accepted.unwrap();
     assert_eq!(rustix::net::sockopt::tcp_congestion(&accepted).unwrap(), "reno");

@@ -11,6 +11,9 @@ use crate::document::{self, Node};
 use crate::endpoint::{Command, Endpoint, EndpointSpec, Mode, Origin, Player, Protocol, Ready};
 use crate::error::Issue;
 
+/// Sizes of a socket buffer that make sense, in bytes.
+const RECEIVE_BUFFER: std::ops::RangeInclusive<u64> = 4_000..=64_000_000;
+
 /// Longest name of a congestion control (`TCP_CA_NAME_MAX` of Linux, less the terminator).
 const TCP_NAME_MAX: usize = 15;
 
@@ -146,6 +149,10 @@ impl Check<'_, '_> {
             let issue = self.issue(placed, "buffer", message);
             let expected = format!("at least one segment, {}; better three", medium.segment);
             issues.push(issue.expected(expected));
+        }
+        if player.receive_buffer.is_some_and(|size| !RECEIVE_BUFFER.contains(&size.get())) {
+            let issue = self.issue(placed, "receive_buffer", "out of range".into());
+            issues.push(issue.expected("4 kB to 64 MB"));
         }
         if player.protocol == Protocol::Dash && medium.format == Format::Ts {
             let message = format!("the medium `{}` is packaged as `ts` only", origin.media);

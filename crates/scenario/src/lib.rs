@@ -59,8 +59,8 @@ mod substitute;
 mod topology;
 
 pub use endpoint::{
-    Command, Endpoint, EndpointSpec, Exit, HlsRungs, Mode, Origin, Player, Program, Protocol,
-    Ready, StopSignal,
+    Command, Download, Endpoint, EndpointSpec, Exit, HlsRungs, Mode, Origin, Player, Program,
+    Protocol, Ready, StopSignal,
 };
 pub use error::{PROBLEMS_MAX, Place, Problem, ScenarioError};
 pub use files::{Disk, Files, NoFiles};

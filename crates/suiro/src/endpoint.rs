@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use serde::de::DeserializeOwned;
 use suiro_abr::Algorithm;
 use suiro_http::origin::{self, OriginJob};
 use suiro_http::player::{self, PlayerJob, Summary};
 use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
-use suiro_scenario::{EndpointSpec, HlsRungs, Job, Mode, Protocol};
+use suiro_scenario::{Download, EndpointSpec, HlsRungs, Job, Mode, Protocol};
 use suiro_units::{Duration, Time};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -46,11 +47,14 @@ pub struct PlayArgs {
     /// The manifest: http://HOST[:PORT]/PATH of an MPD (.mpd) or a playlist (.m3u8).
     url: String,
     /// How rungs are chosen: throughput, bola, dynamic or mpc.
-    #[arg(long, value_name = "NAME", default_value = "dynamic", value_parser = algorithm)]
+    #[arg(long, value_name = "NAME", default_value = "dynamic", value_parser = word::<Algorithm>)]
     abr: Algorithm,
     /// Most media to hold ahead of the playhead.
     #[arg(long, value_name = "TIME", default_value = "12 s")]
     buffer: Duration,
+    /// How segments are taken: `segment`, or `stream`, only as fast as the buffer has room
+    #[arg(long, value_name = "HOW", default_value = "segment", value_parser = word::<Download>)]
+    download: Download,
     /// Live: how far behind the live edge to play [default: as the manifest says].
     #[arg(long, value_name = "TIME")]
     target_latency: Option<Duration>,
@@ -65,7 +69,7 @@ pub struct PlayArgs {
     out: PathBuf,
 }
 
-fn algorithm(name: &str) -> Result<Algorithm, String> {
+fn word<T: DeserializeOwned>(name: &str) -> Result<T, String> {
     let value = serde_json::Value::String(name.to_owned());
     serde_json::from_value(value).map_err(|e| e.to_string())
 }
@@ -136,6 +140,8 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         protocol,
         algorithm: args.abr,
         buffer: args.buffer,
+        download: args.download,
+        receive_buffer: None,
         target_latency: args.target_latency,
         abandon: true,
         save: args.save,

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Empty};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{HOST, LOCATION, RANGE, USER_AGENT};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use suiro_scenario::Download;
 use suiro_units::{Duration, Time};
 use tokio::time::timeout;
 
@@ -29,6 +30,8 @@ const REDIRECTS: u32 = 5;
 /// Buffer of a connection for what is received, in bytes: room for many segments of TCP at once,
 /// small enough that a thousand players fit in memory.
 const READ_BUFFER_BYTES: usize = 256 << 10;
+/// The same where the body is read only as the buffer has room for it.
+const READ_BLOCK_BYTES: usize = 32 << 10;
 
 /// Why a request brought nothing.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +77,8 @@ pub(crate) struct Fetched {
     pub requested: Time,
     pub first_byte: Option<Time>,
     pub finished: Time,
+    /// Time in which more could have been read, had the buffer had room.
+    pub held: Duration,
     pub status: Option<u16>,
     pub bytes: u64,
     /// Where the body came from, redirects followed.
@@ -91,6 +96,7 @@ pub(crate) struct Progress {
     requested: AtomicU64,
     first_byte: AtomicU64,
     status: AtomicU64,
+    held_ns: AtomicU64,
 }
 
 impl Progress {
@@ -123,6 +129,9 @@ impl Progress {
     pub(crate) fn first_byte(&self) -> Option<Time> {
         stored(&self.first_byte).map(Time::from_nanos)
     }
+    pub(crate) fn held(&self) -> Duration {
+        Duration::from_nanos(self.held_ns.load(Relaxed))
+    }
     pub(crate) fn status(&self) -> Option<u16> {
         stored(&self.status).and_then(|s| u16::try_from(s).ok())
     }
@@ -134,16 +143,34 @@ fn stored(cell: &AtomicU64) -> Option<u64> {
 
 type Connection = SendRequest<Empty<Bytes>>;
 
+/// How connections are made and read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transport {
+    pub download: Download,
+    /// The kernel's buffer for what is received; `None`: as the kernel sees fit.
+    pub receive_buffer: Option<suiro_units::Bytes>,
+}
+
+impl Transport {
+    const fn read_buffer(self) -> usize {
+        match self.download {
+            Download::Segment => READ_BUFFER_BYTES,
+            Download::Stream => READ_BLOCK_BYTES,
+        }
+    }
+}
+
 /// A client with at most one open connection.
 #[derive(Debug)]
 pub(crate) struct Client {
     clock: Clock,
+    transport: Transport,
     open: Option<(String, Connection)>,
 }
 
 impl Client {
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, open: None }
+    pub(crate) fn new(clock: Clock, transport: Transport) -> Self {
+        Self { clock, transport, open: None }
     }
 
     /// Makes one request. Whatever fails closes the connection.
@@ -161,6 +188,7 @@ impl Client {
             requested,
             first_byte: fetch.progress.first_byte(),
             finished: self.clock.now(),
+            held: fetch.progress.held(),
             status: fetch.progress.status(),
             bytes: fetch.progress.bytes(),
             url,
@@ -225,13 +253,13 @@ impl Client {
     }
 
     async fn connect(&self, url: &Url) -> Result<Connection, FetchError> {
-        let connecting = crate::net::connect(url.host(), url.port());
+        let connecting = crate::net::connect(url.host(), url.port(), self.transport.receive_buffer);
         let stream = timeout(CONNECT_TIMEOUT.into(), connecting)
             .await
             .map_err(|_| FetchError::ConnectTimeout)?
             .map_err(FetchError::Connect)?;
         let (sender, connection) = hyper::client::conn::http1::Builder::new()
-            .max_buf_size(READ_BUFFER_BYTES)
+            .max_buf_size(self.transport.read_buffer())
             .handshake(TokioIo::new(stream))
             .await?;
         // It ends when the sender is dropped; its error reaches us through the request.
@@ -241,9 +269,11 @@ impl Client {
 
     async fn body(&self, fetch: &Fetch, mut body: Incoming) -> Result<Bytes, FetchError> {
         let mut kept = BytesMut::new();
+        let length = body.size_hint().exact();
         let mut total = 0u64;
         fetch.progress.expect(hyper::body::Body::size_hint(&body).exact());
         loop {
+            self.hold(fetch, total, length).await;
             let frame = timeout(PROGRESS_TIMEOUT.into(), body.frame()).await;
             let Some(frame) = frame.map_err(|_| FetchError::ProgressTimeout)? else { break };
             let Ok(data) = frame?.into_data() else { continue };
@@ -257,6 +287,16 @@ impl Client {
             }
         }
         Ok(kept.freeze())
+    }
+
+    /// Waits until the buffer has room for what has been read: meanwhile TCP's window fills, and
+    /// holds the sender back. A body of unknown length is not held.
+    async fn hold(&self, fetch: &Fetch, read: u64, length: Option<u64>) {
+        let (Some(room), Some(length)) = (&fetch.room, length) else { return };
+        while let Some(wait) = room.wait(self.clock.now(), read, length) {
+            self.clock.sleep_until(self.clock.now() + wait).await;
+            fetch.progress.held_ns.fetch_add(wait.as_nanos(), Relaxed);
+        }
     }
 
     /// Reads the short body of an error, so that the connection can go on; gives up on a long one.

@@ -19,12 +19,12 @@ use std::task::Poll;
 
 use suiro_abr::Algorithm;
 use suiro_abr::playout::Totals;
-use suiro_scenario::{EndpointSpec, Job, Protocol};
-use suiro_units::{Duration, Time};
+use suiro_scenario::{Download, EndpointSpec, Job, Protocol};
+use suiro_units::{Bytes, Duration, Time};
 
 use crate::clock::Clock;
 use crate::url::Url;
-use fetch::{Client, Fetched};
+use fetch::{Client, Fetched, Transport};
 use record::Recorder;
 use session::{Config, Fetch, Session};
 use watch::Abandoned;
@@ -45,6 +45,10 @@ pub struct PlayerJob {
     pub algorithm: Algorithm,
     /// The most media to hold ahead of the playhead.
     pub buffer: Duration,
+    /// How it takes what it has asked for.
+    pub download: Download,
+    /// The kernel's buffer for what a connection receives; `None`: as the kernel sees fit.
+    pub receive_buffer: Option<Bytes>,
     /// Live only: how far behind the live edge to play. `None`: as the manifest suggests, else
     /// three segments (RFC 8216 §6.3.3).
     pub target_latency: Option<Duration>,
@@ -77,6 +81,8 @@ impl PlayerJob {
             protocol: player.protocol,
             algorithm: player.abr,
             buffer: player.buffer,
+            download: player.download,
+            receive_buffer: player.receive_buffer,
             target_latency: player.target_latency,
             abandon: player.abandon,
             save: player.save,
@@ -168,6 +174,7 @@ enum Line {
 struct Player {
     clock: Clock,
     session: Session,
+    transport: Transport,
     recorder: Recorder,
     /// One per lane of the session.
     lines: Vec<Line>,
@@ -187,16 +194,19 @@ impl Player {
             protocol: job.protocol,
             algorithm: job.algorithm,
             buffer: job.buffer,
+            download: job.download,
             target_latency: job.target_latency,
             epoch_unix_ns: clock.epoch_unix_ns(),
             abandon: job.abandon,
             keep_bodies: job.save,
         };
+        let transport = Transport { download: job.download, receive_buffer: job.receive_buffer };
         Ok(Self {
             clock,
             session: Session::new(config),
+            transport,
             recorder: Recorder::new(job)?,
-            lines: (0..session::LANES).map(|_| Line::Idle(Client::new(clock))).collect(),
+            lines: (0..session::LANES).map(|_| Line::Idle(Client::new(clock, transport))).collect(),
         })
     }
 
@@ -242,7 +252,7 @@ impl Player {
     /// round trip for the next connection, and its slow start.
     fn give_up(&mut self, now: Time) -> Result<(), PlayerError> {
         while let Some(Abandoned { fetch, reason }) = self.session.abandon(now) {
-            self.lines[fetch.lane] = Line::Idle(Client::new(self.clock));
+            self.lines[fetch.lane] = Line::Idle(Client::new(self.clock, self.transport));
             self.recorder.abandoned(&fetch, &reason)?;
         }
         Ok(())
@@ -250,7 +260,8 @@ impl Player {
 
     fn start(&mut self, fetch: Fetch) {
         let lane = fetch.lane;
-        let idle = std::mem::replace(&mut self.lines[lane], Line::Idle(Client::new(self.clock)));
+        let fresh = Line::Idle(Client::new(self.clock, self.transport));
+        let idle = std::mem::replace(&mut self.lines[lane], fresh);
         let Line::Idle(mut client) = idle else {
             unreachable!("the session keeps to one request per lane")
         };

@@ -5,18 +5,18 @@
 //! §5.4, `minimumUpdatePeriod`); lanes 1 and 2 belong to the tracks (`track`). A lane has
 //! one request at a time, as a browser's player has for each kind of media.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use suiro_abr::playout::Totals;
 use suiro_abr::{
     Algorithm, Controller, Ladder, Limits, Live, Playout, PlayoutConfig, Sample, State,
 };
-use suiro_scenario::Protocol;
+use suiro_scenario::{Download, Protocol};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use super::fetch::Fetched;
-pub(crate) use super::request::Piece;
 pub use super::request::{Fetch, View, What};
+pub(crate) use super::request::{Head, Piece, Room};
 use super::retry;
 use super::track::{Scene, Step, TrackState};
 use super::watch::Abandoned;
@@ -51,6 +51,8 @@ pub struct Config {
     pub algorithm: Algorithm,
     /// The most media to hold; at least two segments are held whatever this says.
     pub buffer: Duration,
+    /// How segments are taken.
+    pub download: Download,
     /// Latency to play a live stream at; `None`: as the manifest suggests, else three segments.
     pub target_latency: Option<Duration>,
     /// The wall clock at the epoch, in nanoseconds since 1970.
@@ -77,6 +79,8 @@ struct Stream {
     refresh: Option<Duration>,
     tracks: Vec<TrackState>,
     playout: Option<Playout>,
+    /// The playhead as requests under way see it.
+    head: Arc<Mutex<Head>>,
 }
 
 /// A player's decisions.
@@ -121,6 +125,8 @@ impl Session {
         if playout.totals().stalls > stalls {
             stream.tracks.iter_mut().for_each(TrackState::on_stall);
         }
+        let mut head = stream.head.lock().expect("nobody panics while holding the playhead");
+        (head.at, head.position, head.speed) = (self.now, playout.position(), playout.speed());
     }
 
     /// The next request to make now; asked until there is none.
@@ -261,6 +267,7 @@ impl Session {
             attempt: self.manifest.failed + 1,
             bytes_max: MANIFEST_BYTES_MAX as u64,
             keep_body: true,
+            room: None,
             progress: Arc::default(),
         };
         self.manifest.due = None;
@@ -280,6 +287,7 @@ impl Session {
                 captured: stream.live.as_ref().and_then(|live| captured(live, epoch, now)),
                 live: stream.live.is_some(),
                 playout: stream.playout.as_ref(),
+                download: self.config.download,
             };
             match track.step(&scene) {
                 Step::Idle => {}
@@ -292,7 +300,7 @@ impl Session {
                 }
                 Step::Fetch(request) => {
                     let (what, resource) = *request;
-                    let fetch = self.config.fetch(track, what, resource);
+                    let fetch = self.config.fetch(track, what, resource, &stream.head);
                     track.begin_request(now, &fetch);
                     found = Some(fetch);
                     break;
@@ -336,6 +344,7 @@ impl Session {
                     refresh: presentation.refresh,
                     tracks: tracks.map(|(index, track)| TrackState::new(index, track)).collect(),
                     playout: None,
+                    head: Arc::default(),
                 });
             }
             Some(stream) => {
@@ -434,6 +443,7 @@ impl Session {
         });
         let config = PlayoutConfig { startup: segment / 2, resume: segment / 2, capacity, live };
         let buffer = plan.map_or(capacity, |(target, _)| capacity.min(target));
+        stream.head.lock().expect("nobody panics while holding the playhead").capacity = capacity;
         let tracks = stream.tracks.len();
         stream.playout = Some(Playout::new(config, tracks, position, self.now));
         for track in &mut stream.tracks {
@@ -459,7 +469,8 @@ impl Session {
             controller.on_download(&Sample {
                 bytes: Bytes::new(fetched.bytes),
                 requested: fetched.requested,
-                done: fetched.finished,
+                // Time in which it did not read says nothing about the network.
+                done: fetched.finished - fetched.held,
             });
         }
         let playout = stream.playout.as_mut().expect("segments are fetched to be played");
@@ -474,7 +485,19 @@ impl Session {
 }
 
 impl Config {
-    fn fetch(&self, track: &mut TrackState, what: What, resource: Resource) -> Fetch {
+    fn fetch(
+        &self,
+        track: &mut TrackState,
+        what: What,
+        resource: Resource,
+        head: &Arc<Mutex<Head>>,
+    ) -> Fetch {
+        let room = match &what {
+            What::Segment { segment, .. } if self.download == Download::Stream => {
+                Some(Room { start: segment.start, duration: segment.duration, head: head.clone() })
+            }
+            _ => None,
+        };
         let (bytes_max, keep_body) = match what {
             What::Manifest | What::Playlist { .. } => (MANIFEST_BYTES_MAX as u64, true),
             What::Init { .. } => (INIT_BYTES_MAX, self.keep_bodies),
@@ -487,6 +510,7 @@ impl Config {
             resource,
             bytes_max,
             keep_body,
+            room,
             progress: Arc::default(),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use suiro_abr::{Controller, Playout};
+use suiro_scenario::Download;
 use suiro_units::{BitRate, Duration, Time};
 
 use super::retry;
@@ -19,6 +20,7 @@ pub(crate) struct Scene<'a> {
     pub live: bool,
     /// `None` while the session does not know what it plays.
     pub playout: Option<&'a Playout>,
+    pub download: Download,
 }
 
 /// What a track does next.
@@ -409,7 +411,11 @@ impl TrackState {
             let dry = playout.buffer_of(self.index).is_zero();
             return Some(if dry { Step::Skip(segment.start) } else { Step::Idle });
         }
-        match playout.time_of_room(self.index, segment.end()) {
+        let needed = match scene.download {
+            Download::Segment => segment.end(),
+            Download::Stream => segment.start,
+        };
+        match playout.time_of_room(self.index, needed) {
             Some(at) if at <= scene.now => None,
             Some(at) => Some(Step::Wait(at)),
             None => Some(Step::Idle),

@@ -73,7 +73,8 @@ impl Watch {
         let download = Download {
             rate: *rate,
             segment: segment.duration,
-            running: now.saturating_since(first_byte),
+            // Time in which it was not read says nothing about the network.
+            running: now.saturating_since(first_byte).saturating_sub(progress.held()),
             samples: self.samples,
             came: Bytes::new(bytes),
             whole: Bytes::new(whole),

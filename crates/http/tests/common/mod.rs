@@ -21,7 +21,7 @@ use suiro_http::player::{self, PlayerError, PlayerJob, Summary};
 use suiro_http::presentation::TrackKind;
 use suiro_record::Reader;
 use suiro_record::tables::{PlayerRow, RequestRow};
-use suiro_scenario::{HlsRungs, Protocol};
+use suiro_scenario::{Download, HlsRungs, Protocol};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::sync::oneshot;
 
@@ -132,6 +132,8 @@ pub fn job(address: SocketAddr, protocol: Protocol, dir: &Path) -> PlayerJob {
         protocol,
         algorithm: Algorithm::Throughput,
         buffer: Duration::from_secs(4),
+        download: Download::Segment,
+        receive_buffer: None,
         target_latency: None,
         abandon: true,
         save: true,

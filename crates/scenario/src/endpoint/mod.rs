@@ -13,7 +13,7 @@ use suiro_units::Duration;
 
 pub use command::{Command, Exit, Ready, StopSignal};
 pub use origin::{HlsRungs, Mode, Origin};
-pub use player::{Player, Program, Protocol};
+pub use player::{Download, Player, Program, Protocol};
 
 use crate::document::{self, Node};
 use crate::error::Issue;

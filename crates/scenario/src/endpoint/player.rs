@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_abr::Algorithm;
-use suiro_units::Duration;
+use suiro_units::{Bytes, Duration};
 
 /// Plays the stream of one origin until the trial ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +21,13 @@ pub struct Player {
     /// Most media that it holds ahead of the playout clock. Default: 12 s.
     #[serde(default = "buffer")]
     pub buffer: Duration,
+    /// How it takes what it has asked for. Default: `segment`.
+    #[serde(default)]
+    pub download: Download,
+    /// The kernel's buffer for what a connection receives (`SO_RCVBUF`), which bounds TCP's window,
+    /// 4 kB to 64 MB. Default: as the kernel sees fit, which is more the faster it is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_buffer: Option<Bytes>,
     /// Live only: how far behind the live edge it plays. Default: three segments, the advice of
     /// RFC 8216 §6.3.3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +49,21 @@ pub enum Protocol {
     Dash,
     /// HTTP Live Streaming: RFC 8216.
     Hls,
+}
+
+/// How a player takes what it has asked for: the traffic patterns that Rao, Lim, Barakat, Legout,
+/// Towsley and Dabbous found in "Network characteristics of video streaming traffic", CoNEXT 2011.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Download {
+    /// Asks for a segment when its buffer has room for all of it, and takes it as fast as it comes:
+    /// bursts with pauses between them. Most players do.
+    #[default]
+    Segment,
+    /// Asks for segments one after the other and reads each only as far as its buffer has room, in
+    /// blocks of up to 32 KiB. With a full buffer TCP's receive window holds the sender back, and
+    /// the stream flows steadily at the rate at which it is played. VLC 2 played DASH like this.
+    Stream,
 }
 
 /// A program that plays.
