@@ -21,6 +21,7 @@ pub const TARGETS: &[Target] = &[
     ("playlist", playlist),
     ("scenario", scenario),
     ("sock_diag", sock_diag),
+    ("study", study),
     ("trace", trace),
     ("ts", ts),
 ];
@@ -31,6 +32,14 @@ pub fn scenario(data: &[u8]) {
     let plan = suiro_scenario::parse(text, "fuzz.toml")
         .and_then(|scenario| scenario.plan_with(&Overrides::default(), &NoFiles));
     if let Err(error) = plan {
+        assert!(!error.to_string().is_empty(), "an error says something");
+    }
+}
+
+/// A study: its TOML and its formulas; an error must be printable too.
+pub fn study(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Err(error) = suiro_study::parse(text, "fuzz.toml") {
         assert!(!error.to_string().is_empty(), "an error says something");
     }
 }

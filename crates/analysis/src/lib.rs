@@ -2,7 +2,8 @@
 //!
 //! [`summarise`] turns one trial's [`Records`] into flat metrics, whose names, units and meanings
 //! stand in the [`CATALOGUE`]; [`timeline`] turns them into uniform time series; [`compare`] joins the
-//! repetitions of each cell with confidence intervals.
+//! repetitions of each cell with confidence intervals; [`findings::judge`] sets them beside what a
+//! study published.
 //!
 //! # Conventions
 //!
@@ -19,6 +20,7 @@
 mod bins;
 mod catalogue;
 mod compare;
+pub mod findings;
 mod held;
 mod link;
 mod player;

@@ -259,13 +259,16 @@ pub struct TrialSummary {
     pub metrics: BTreeMap<String, Option<f64>>,
 }
 
-/// `findings.json`: published claims beside measured figures.
+/// `findings.json`: published claims and tables beside measured figures.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {
     /// The study, such as `S0`; null if the scenario repeats none.
     pub study: Option<String>,
     /// One per claim.
     pub findings: Vec<Finding>,
+    /// The published tables.
+    #[serde(default)]
+    pub tables: Vec<ComparedTable>,
 }
 
 /// One claim and what was measured.
@@ -279,8 +282,70 @@ pub struct Finding {
     pub published: Option<String>,
     /// The measured figure, in words.
     pub measured: Option<String>,
-    /// The verdict; null if it cannot be judged.
+    /// The verdict over the means of the valid repetitions; null if it cannot be judged.
     pub holds: Option<bool>,
     /// Why.
     pub because: String,
+    /// What is judged, as the study's file says it.
+    #[serde(default)]
+    pub formula: String,
+    /// Why it is judged so.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// Repetitions that can be judged by themselves.
+    #[serde(default)]
+    pub judged_in: u32,
+    /// Those of them in which it holds.
+    #[serde(default)]
+    pub held_in: u32,
+}
+
+/// A published table and what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedTable {
+    /// Such as `4-1`.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// How its figures were read.
+    pub note: Option<String>,
+    /// The greatest factor, either way, between measured and published for "near".
+    pub tolerance: f64,
+    /// Titles of its columns.
+    pub columns: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<ComparedRow>,
+    /// How many numbers are near; of how many that were measured.
+    pub near: (u32, u32),
+    /// How many pairs of numbers stand in the published order; of how many pairs that were measured
+    /// and published as different, in one unit.
+    pub ordered: (u32, u32),
+}
+
+/// A row of a published table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedRow {
+    /// Its title.
+    pub title: String,
+    /// One per column.
+    pub entries: Vec<ComparedEntry>,
+}
+
+/// A published number and what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedEntry {
+    /// The metric of the summary.
+    pub metric: String,
+    /// The unit of both numbers.
+    pub unit: String,
+    /// As printed.
+    pub published: f64,
+    /// The mean of the valid repetitions; null if there is none.
+    pub measured: Option<f64>,
+    /// Measured over published; null if either lacks or is zero.
+    pub ratio: Option<f64>,
+    /// Whether they are within the table's tolerance; null if not measured.
+    pub near: Option<bool>,
+    /// Why it was not measured.
+    pub because: Option<String>,
 }

@@ -13,7 +13,7 @@ mod read;
 mod terminal;
 
 pub use page::*;
-pub use terminal::terminal_table;
+pub use terminal::{findings_text, terminal_table};
 
 use std::path::PathBuf;
 
@@ -60,7 +60,11 @@ pub fn build(folder: &Folder) -> Result<Built, ReportError> {
     let manifest = folder.manifest()?;
     let trials = read::trials(folder, &manifest.plan);
     let summary = assemble::summary(&manifest, &trials);
-    let findings = Findings { study: manifest.study.clone(), findings: Vec::new() };
+    let study = manifest.study.as_deref().and_then(suiro_study::find);
+    let findings = match &study {
+        Some(study) => suiro_analysis::findings::judge(study, &summary.trials),
+        None => Findings { study: manifest.study.clone(), ..Findings::default() },
+    };
     folder.write_summary(&summary)?;
     folder.write_findings(&findings)?;
     let page = assemble::page(manifest, &summary, &findings, trials);

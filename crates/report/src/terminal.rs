@@ -1,5 +1,7 @@
 //! The table of cells and main metrics for a terminal.
 
+mod findings;
+
 use std::path::Path;
 
 use suiro_analysis::{CellSummary, compare};
@@ -50,6 +52,8 @@ pub fn terminal_table(summary: &Summary, report: &Path, width: usize, colour: bo
     out.push_str(&format!("\nreport: {}\n", report.display()));
     out
 }
+
+pub use findings::findings_text;
 
 /// Adds colour, or not.
 #[derive(Clone, Copy)]

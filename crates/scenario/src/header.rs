@@ -123,6 +123,13 @@ pub(crate) fn table<'t>(root: &Node<'t>, key: &str, issues: &mut Vec<Issue>) -> 
 }
 
 fn check(root: &Node<'_>, header: &Header, issues: &mut Vec<Issue>) {
+    if let Some(study) =
+        header.study.as_ref().filter(|id| !suiro_study::ids().any(|known| known == *id))
+    {
+        let span = crate::document::place(root, &["study"]);
+        let message = format!("there is no study `{study}`");
+        issues.push(Issue::new(span, message).instead(study, suiro_study::ids()));
+    }
     let mut refuse = |key: &str, bad: bool, message: String, expected: &str| {
         if bad {
             let span = crate::document::place(root, &[key]);

@@ -38,14 +38,14 @@
 //!
 //! Overrides are put into the text; the text is parsed once into a tree whose values know their
 //! bytes; references are replaced in that tree; each section is read from it into its type. So every
-//! error of a type still knows the bytes that it is about, and `Source` knows the line of the
+//! error of a type still knows the bytes that it is about, and `suiro_strict` knows the line of the
 //! file that these bytes came from.
+
+use suiro_strict::{document, error, source};
 
 mod cell;
 mod check;
-mod document;
 mod endpoint;
-mod error;
 mod files;
 mod header;
 mod job;
@@ -54,7 +54,6 @@ mod plan;
 mod scenario;
 mod schema;
 mod setup;
-mod source;
 mod substitute;
 mod topology;
 
@@ -62,7 +61,6 @@ pub use endpoint::{
     Command, Download, Endpoint, EndpointSpec, Exit, HlsRungs, Mode, Origin, Player, Program,
     Protocol, Ready, StopSignal,
 };
-pub use error::{PROBLEMS_MAX, Place, Problem, ScenarioError};
 pub use files::{Disk, Files, NoFiles};
 pub use job::{Job, Peer};
 pub use overrides::Overrides;
@@ -70,3 +68,4 @@ pub use plan::{Plan, TRIALS_MAX, Trial};
 pub use scenario::{Scenario, built_in, parse};
 pub use schema::schema;
 pub use setup::{Link, RecordOptions, Setup, Topology};
+pub use suiro_strict::{Error as ScenarioError, PROBLEMS_MAX, Place, Problem};

@@ -7,7 +7,7 @@ use suiro_units::{Duration, Seed};
 use toml::de::DeValue;
 
 use crate::document::{self, Node, entries, entry, words};
-use crate::error::{Problem, ScenarioError, did_you_mean, listed};
+use crate::error::{Error as ScenarioError, Problem, did_you_mean, listed};
 use crate::header::{BODY, CELLS, HEADER};
 use crate::source::Source;
 

@@ -8,7 +8,7 @@ use suiro_units::Seed;
 
 use crate::cell;
 use crate::document::{self, Node, entries};
-use crate::error::{Issue, PROBLEMS_MAX, Problem, ScenarioError, did_you_mean, listed};
+use crate::error::{Error as ScenarioError, Issue, PROBLEMS_MAX, Problem, did_you_mean, listed};
 use crate::files::Files;
 use crate::header::{self, Header, Parts};
 use crate::overrides::Overrides;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::document::{self, entry};
-use crate::error::{Problem, ScenarioError, did_you_mean, listed};
+use crate::error::{Error as ScenarioError, Problem, did_you_mean, listed};
 use crate::files::{Disk, Files, NoFiles, read_text};
 use crate::overrides::Overrides;
 use crate::plan::{Plan, expand};

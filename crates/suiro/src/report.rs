@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use suiro_record::{Finding, Folder};
+use suiro_record::Folder;
 
 use crate::cli::{FindingsArgs, ReportArgs};
 use crate::{Outcome, Usage};
@@ -35,9 +35,12 @@ pub fn make(folder: &Folder) -> Result<Outcome> {
     let built = suiro_report::build(folder)
         .with_context(|| format!("reporting on {}", folder.root().display()))?;
     let mut out = std::io::stdout().lock();
-    let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let width = terminal_width().unwrap_or(WIDTH);
+    let (width, colour) = look(&out);
     write!(out, "{}", suiro_report::terminal_table(&built.summary, &built.report, width, colour))?;
+    let findings = suiro_report::findings_text(&built.findings, width, colour);
+    if !findings.is_empty() {
+        write!(out, "\n{findings}")?;
+    }
     let mut run = built.summary.trials.iter().filter(|trial| !trial.skipped).peekable();
     let good = run.peek().is_some() && run.all(|trial| trial.valid);
     Ok(if good { Outcome::Done } else { Outcome::Failed })
@@ -54,29 +57,17 @@ pub fn findings(args: &FindingsArgs) -> Result<Outcome> {
     } else if found.findings.is_empty() {
         writeln!(out, "this scenario repeats no study: there are no published findings to judge")?;
     } else {
-        for finding in &found.findings {
-            writeln!(out, "{}", describe(finding))?;
-        }
+        let (width, colour) = look(&out);
+        write!(out, "{}", suiro_report::findings_text(&found, width, colour))?;
     }
     let failed = found.findings.iter().any(|finding| finding.holds == Some(false));
     Ok(if failed { Outcome::Failed } else { Outcome::Done })
 }
 
-fn describe(finding: &Finding) -> String {
-    let verdict = match finding.holds {
-        Some(true) => "holds",
-        Some(false) => "DOES NOT HOLD",
-        None => "cannot be judged",
-    };
-    let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "—".to_owned());
-    format!(
-        "{} {}\n  published: {}\n  measured:  {}\n  {verdict}: {}",
-        finding.id,
-        finding.claim,
-        said(&finding.published),
-        said(&finding.measured),
-        finding.because
-    )
+/// Width and colour of what is written to.
+fn look(out: &impl IsTerminal) -> (usize, bool) {
+    let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    (terminal_width().unwrap_or(WIDTH), colour)
 }
 
 fn terminal_width() -> Option<usize> {

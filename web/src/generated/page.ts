@@ -278,8 +278,16 @@ export interface Finding {
   published: string | null;
   /** The measured figure, in words. */
   measured: string | null;
-  /** The verdict; null if it cannot be judged. */
+  /** The verdict over the means of the valid repetitions; null if it cannot be judged. */
   holds: boolean | null;
   /** Why. */
   because: string;
+  /** What is judged, as the study's file says it. */
+  formula?: string;
+  /** Why it is judged so. */
+  note: string | null;
+  /** Repetitions that can be judged by themselves. */
+  judged_in?: number;
+  /** Those of them in which it holds. */
+  held_in?: number;
 }

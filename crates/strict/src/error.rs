@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: where, what was expected, and what would mend it.
+//! What is wrong with a text: where, what was expected, and what would mend it.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Most problems that one error tells; what comes after them is counted.
 pub const PROBLEMS_MAX: usize = 20;
 
-/// Why a scenario cannot be run: every problem found, in the order of the file.
+/// Why a text is refused: every problem found, in the order of the file.
 ///
 /// Displays as one paragraph per problem, ready to be printed:
 ///
@@ -19,7 +19,7 @@ pub const PROBLEMS_MAX: usize = 20;
 /// hint: did you mean `delay`?
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct ScenarioError {
+pub struct Error {
     /// What was found, at most [`PROBLEMS_MAX`]; never empty.
     pub problems: Vec<Problem>,
     /// How many more were found before the search ended.
@@ -58,7 +58,7 @@ pub struct Place {
     pub width: usize,
 }
 
-impl fmt::Display for ScenarioError {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.problems.iter().enumerate() {
             if index > 0 {
@@ -111,7 +111,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl From<Problem> for ScenarioError {
+impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         Self { problems: vec![problem], more: 0 }
     }
@@ -119,7 +119,7 @@ impl From<Problem> for ScenarioError {
 
 impl Problem {
     /// A problem of `file` as a whole.
-    pub(crate) fn of(file: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn of(file: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             file: file.into(),
             place: None,
@@ -131,7 +131,7 @@ impl Problem {
     }
 
     /// With a hint, if there is one.
-    pub(crate) fn hint(mut self, hint: Option<String>) -> Self {
+    pub fn hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self
     }
@@ -139,30 +139,39 @@ impl Problem {
 
 /// A problem whose place is still a span of the text as run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Issue {
+pub struct Issue {
+    /// The bytes that it is about; `None` if it has no one place.
     pub span: Option<Range<usize>>,
+    /// What is wrong.
     pub message: String,
+    /// What would be right.
     pub expected: Option<String>,
+    /// What else bears on it.
     pub notes: Vec<String>,
+    /// What to try.
     pub hint: Option<String>,
 }
 
 impl Issue {
+    /// An issue with nothing but a place and a message.
     pub fn new(span: impl Into<Option<Range<usize>>>, message: impl Into<String>) -> Self {
         let (span, message) = (span.into(), message.into());
         Self { span, message, expected: None, notes: Vec::new(), hint: None }
     }
 
+    /// With what would be right.
     pub fn expected(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(expected.into());
         self
     }
 
+    /// With something else that bears on it.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
+    /// With what to try.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -181,7 +190,7 @@ impl Issue {
 }
 
 /// `` `a`, `b` or `c` ``; `None` for an empty list. At most 24 names.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let mut names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     let more = names.len().saturating_sub(24);
     names.truncate(24);
@@ -193,10 +202,7 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Str
 }
 
 /// `` did you mean `…`? `` for the known name that resembles `name` most, if any does.
-pub(crate) fn did_you_mean<'a>(
-    name: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let lower = name.to_lowercase();
     let likeness = |candidate: &str| {
         let candidate = candidate.to_lowercase();

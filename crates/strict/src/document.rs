@@ -1,4 +1,4 @@
-//! The scenario as a tree of TOML values that know their place in the text.
+//! A text as a tree of TOML values that know their place in it.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use crate::error::{Issue, did_you_mean, listed};
 
 /// A TOML value and its place.
-pub(crate) type Node<'t> = Spanned<DeValue<'t>>;
+pub type Node<'t> = Spanned<DeValue<'t>>;
 
 /// Reads a text as TOML: the root table, or every fault of its syntax.
-pub(crate) fn parse(text: &str) -> Result<Node<'_>, Vec<Issue>> {
+pub fn parse(text: &str) -> Result<Node<'_>, Vec<Issue>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         return Ok(Spanned::new(0..0, DeValue::Table(table.into_inner())));
@@ -43,13 +43,13 @@ fn syntax(error: &toml::de::Error) -> Issue {
 }
 
 /// A table's entry, if `node` is a table that has it.
-pub(crate) fn entry<'a, 't>(node: &'a Node<'t>, key: &str) -> Option<&'a Node<'t>> {
+pub fn entry<'a, 't>(node: &'a Node<'t>, key: &str) -> Option<&'a Node<'t>> {
     node.get_ref().as_table()?.get(key)
 }
 
 /// A table's entries with the places of their keys, in the order of the text; nothing if `node` is
 /// no table.
-pub(crate) fn entries<'a, 't>(
+pub fn entries<'a, 't>(
     node: &'a Node<'t>,
 ) -> impl Iterator<Item = (&'a str, Range<usize>, &'a Node<'t>)> {
     let table = node.get_ref().as_table().into_iter().flatten();
@@ -57,7 +57,7 @@ pub(crate) fn entries<'a, 't>(
 }
 
 /// Takes an entry out of a table.
-pub(crate) fn take<'t>(node: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
+pub fn take<'t>(node: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
     match node.get_mut() {
         DeValue::Table(table) => table.remove(key),
         _ => None,
@@ -65,7 +65,7 @@ pub(crate) fn take<'t>(node: &mut Node<'t>, key: &str) -> Option<Node<'t>> {
 }
 
 /// Splits a table: the entries named, and the rest.
-pub(crate) fn split<'t>(mut node: Node<'t>, keys: &[&str]) -> (Node<'t>, Node<'t>) {
+pub fn split<'t>(mut node: Node<'t>, keys: &[&str]) -> (Node<'t>, Node<'t>) {
     let mut named = DeTable::new();
     if let DeValue::Table(table) = node.get_mut() {
         for key in keys {
@@ -79,7 +79,7 @@ pub(crate) fn split<'t>(mut node: Node<'t>, keys: &[&str]) -> (Node<'t>, Node<'t
 
 /// Where the value at `path` stands; of what is missing, the table that lacks it. `None` for what
 /// has no place: the root.
-pub(crate) fn place(root: &Node<'_>, path: &[&str]) -> Option<Range<usize>> {
+pub fn place(root: &Node<'_>, path: &[&str]) -> Option<Range<usize>> {
     let mut node = root;
     let mut span = None;
     for step in path {
@@ -95,7 +95,7 @@ pub(crate) fn place(root: &Node<'_>, path: &[&str]) -> Option<Range<usize>> {
 }
 
 /// Where the key at `path` stands, or [`place`] if there is no such key.
-pub(crate) fn key_place(root: &Node<'_>, path: &[&str]) -> Option<Range<usize>> {
+pub fn key_place(root: &Node<'_>, path: &[&str]) -> Option<Range<usize>> {
     let (last, parents) = path.split_last()?;
     let parent = parents.iter().try_fold(root, |node, step| entry(node, step));
     let key = parent.and_then(|parent| entries(parent).find(|(key, ..)| key == last));
@@ -103,7 +103,7 @@ pub(crate) fn key_place(root: &Node<'_>, path: &[&str]) -> Option<Range<usize>> 
 }
 
 /// The value as text, as a person would name it: strings bare, tables and arrays by kind.
-pub(crate) fn words(value: &DeValue<'_>) -> String {
+pub fn words(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => text.to_string(),
         DeValue::Integer(number) => number.to_string(),
@@ -117,11 +117,7 @@ pub(crate) fn words(value: &DeValue<'_>) -> String {
 
 /// Reads a value as a `T`. `what` names the value in messages, such as `[links.access]`;
 /// `also` are keys that it may have besides those of `T`, for suggestions.
-pub(crate) fn read<T: DeserializeOwned>(
-    node: Node<'_>,
-    what: &str,
-    also: &[&str],
-) -> Result<T, Issue> {
+pub fn read<T: DeserializeOwned>(node: Node<'_>, what: &str, also: &[&str]) -> Result<T, Issue> {
     let span = node.span();
     T::deserialize(ValueDeserializer::from(node)).map_err(|error| explain(&error, span, what, also))
 }
@@ -186,7 +182,7 @@ fn plain(expected: &str) -> &str {
 
 /// Takes the entry `key` of a table, which says of what kind the table is. `kinds` are the kinds
 /// there are.
-pub(crate) fn kind(
+pub fn kind(
     node: &mut Node<'_>,
     key: &str,
     what: &str,

@@ -1,16 +1,16 @@
-//! The text of a scenario as run: the file's, with overrides put in; and the way back from a span
+//! A text as used: the file's, with overrides put in; and the way back from a span
 //! of it to a line of the file.
 
 use std::ops::Range;
 
-use crate::error::{Issue, PROBLEMS_MAX, Place, Problem, ScenarioError};
+use crate::error::{Error, Issue, PROBLEMS_MAX, Place, Problem};
 
 /// Most characters of a line that an error shows.
 const EXCERPT_MAX: usize = 100;
 
 /// A text, and what in it is not from the file.
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
+pub struct Source {
     file: String,
     text: String,
     edits: Vec<Edit>,
@@ -28,10 +28,12 @@ struct Edit {
 }
 
 impl Source {
+    /// A text as it stands in `file`, which is what errors call it.
     pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
         Self { file: file.into(), text: text.into(), edits: Vec::new() }
     }
 
+    /// The text as used.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -67,12 +69,12 @@ impl Source {
     }
 
     /// The error that tells these issues; in the order of the text, each once.
-    pub fn error(&self, mut issues: Vec<Issue>) -> ScenarioError {
+    pub fn error(&self, mut issues: Vec<Issue>) -> Error {
         issues.sort_by_key(|issue| issue.span.as_ref().map_or(usize::MAX, |span| span.start));
         issues.dedup();
         let more = issues.len().saturating_sub(PROBLEMS_MAX);
         let problems = issues.into_iter().take(PROBLEMS_MAX).map(|i| self.problem(i)).collect();
-        ScenarioError { problems, more }
+        Error { problems, more }
     }
 
     /// The override that put in what stands at `span`, if one did.

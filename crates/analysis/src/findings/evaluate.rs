@@ -1,0 +1,213 @@
+//! A formula over the figures of a run.
+//!
+//! Every part is looked at, also where the verdict stands already: a reader wants all figures. If
+//! one figure lacks, there is no verdict.
+
+use suiro_study::formula::{
+    Binding, Comparison, Fold, Join, Number, Reference, Relation, Truth, Value,
+};
+use suiro_study::unit::Unit;
+
+use super::cells::Cells;
+
+/// A formula judged.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    truth: Option<bool>,
+    /// Every comparison, in the order of the formula.
+    pub compared: Vec<Compared>,
+    /// Why figures lack, each once.
+    pub missing: Vec<String>,
+}
+
+impl Judged {
+    /// The verdict; `None` if a figure lacks.
+    pub fn holds(&self) -> Option<bool> {
+        self.truth.filter(|_| self.missing.is_empty())
+    }
+}
+
+/// One comparison and its figures.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Compared {
+    /// The labels that all metrics on the left have in common, joined.
+    pub place: String,
+    pub left: Figure,
+    pub right: Figure,
+    pub relation: Relation,
+    pub holds: bool,
+    /// Whether the right side is a number of the formula, not of the run.
+    pub bound: bool,
+}
+
+/// A number to print.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Figure {
+    /// In base units.
+    pub value: f64,
+    pub unit: Unit,
+    pub quotient: bool,
+}
+
+/// Judges a formula.
+pub(super) fn evaluate(truth: &Truth, cells: &Cells<'_>) -> Judged {
+    let labels = vec![None; cells.study.axes.len()];
+    let mut run = Run { cells, labels, judged: Judged::default() };
+    let holds = run.truth(truth);
+    Judged { truth: holds, ..run.judged }
+}
+
+struct Run<'a> {
+    cells: &'a Cells<'a>,
+    /// The label that each axis takes at the time.
+    labels: Vec<Option<usize>>,
+    judged: Judged,
+}
+
+impl Run<'_> {
+    fn truth(&mut self, truth: &Truth) -> Option<bool> {
+        match truth {
+            Truth::Each { any, over, body } => {
+                let mut each = Vec::new();
+                self.over(over, &mut |run| each.push(run.truth(body)));
+                joined(*any, each)
+            }
+            Truth::And(parts) => {
+                let parts = parts.iter().map(|part| self.truth(part)).collect();
+                joined(false, parts)
+            }
+            Truth::Or(parts) => {
+                let parts = parts.iter().map(|part| self.truth(part)).collect();
+                joined(true, parts)
+            }
+            Truth::Not(inner) => self.truth(inner).map(|holds| !holds),
+            Truth::Compare(comparison) => self.compare(comparison),
+        }
+    }
+
+    fn compare(&mut self, comparison: &Comparison) -> Option<bool> {
+        let Comparison { left, relation, right } = comparison;
+        let (of_left, of_right) = (self.number(left), self.number(right));
+        let (of_left, of_right) = (of_left?, of_right?);
+        let holds = relation.holds(of_left, of_right);
+        let figure =
+            |value, of: &Number| Figure { value, unit: of.unit, quotient: of.is_quotient() };
+        let compared = Compared {
+            place: self.words(&self.common(left)),
+            left: figure(of_left, left),
+            right: figure(of_right, right),
+            relation: *relation,
+            holds,
+            bound: right.is_constant(),
+        };
+        self.judged.compared.push(compared);
+        Some(holds)
+    }
+
+    /// Labels in words.
+    fn words(&self, labels: &[Option<usize>]) -> String {
+        let axes = self.cells.study.axes.iter().zip(labels);
+        let labels: Vec<&str> =
+            axes.filter_map(|(axis, label)| Some(axis.labels[(*label)?].as_str())).collect();
+        labels.join(" ")
+    }
+
+    /// The labels that all metrics of a number have in common; of none, those that vary.
+    fn common(&self, number: &Number) -> Vec<Option<usize>> {
+        let mut cells = number.references().into_iter().map(|reference| self.cell(reference));
+        let Some(mut common) = cells.next() else { return self.labels.clone() };
+        for cell in cells {
+            for (label, other) in common.iter_mut().zip(cell) {
+                *label = label.filter(|label| other == Some(*label));
+            }
+        }
+        common
+    }
+
+    /// The labels of a metric's cell at the time.
+    fn cell(&self, reference: &Reference) -> Vec<Option<usize>> {
+        let at = reference.at.iter().zip(&self.labels);
+        at.map(|(chosen, varies)| chosen.or(*varies)).collect()
+    }
+
+    /// A number in base units; `None` if a figure lacks or it has no finite value.
+    fn number(&mut self, number: &Number) -> Option<f64> {
+        let value = match &number.value {
+            Value::Constant(value) => Some(*value),
+            Value::Metric(reference) => self.metric(reference),
+            Value::Negative(of) => self.number(of).map(|value| -value),
+            Value::Join(join, left, right) => {
+                let (left, right) = (self.number(left), self.number(right));
+                joined_numbers(*join, left?, right?)
+            }
+            Value::Fold(fold, of) => {
+                let values: Vec<Option<f64>> = of.iter().map(|of| self.number(of)).collect();
+                folded(*fold, values)
+            }
+            Value::FoldOver(fold, over, of) => {
+                let mut values = Vec::new();
+                self.over(over, &mut |run| values.push(run.number(of)));
+                folded(*fold, values)
+            }
+        };
+        if value.is_some_and(|value| !value.is_finite()) {
+            let place = self.words(&self.common(number));
+            self.lacks(format!("{place}: no number: divided by zero"));
+            return None;
+        }
+        value
+    }
+
+    fn metric(&mut self, reference: &Reference) -> Option<f64> {
+        let cell: Option<Vec<usize>> = self.cell(reference).into_iter().collect();
+        let cell = cell.expect("every axis is chosen or varies: checked by the parser");
+        let metric = &self.cells.study.metrics[reference.metric];
+        match self.cells.figure(metric, &cell) {
+            Ok(value) => Some(metric.base(value)),
+            Err(why) => {
+                self.lacks(why);
+                None
+            }
+        }
+    }
+
+    fn lacks(&mut self, why: String) {
+        if !self.judged.missing.contains(&why) {
+            self.judged.missing.push(why);
+        }
+    }
+
+    /// Does it for every combination of labels.
+    fn over(&mut self, over: &[Binding], body: &mut dyn FnMut(&mut Self)) {
+        let Some((first, rest)) = over.split_first() else { return body(self) };
+        for label in &first.labels {
+            self.labels[first.axis] = Some(*label);
+            self.over(rest, body);
+        }
+        self.labels[first.axis] = None;
+    }
+}
+
+/// One verdict of several; `None` if one lacks.
+fn joined(any: bool, parts: Vec<Option<bool>>) -> Option<bool> {
+    let parts: Option<Vec<bool>> = parts.into_iter().collect();
+    parts.map(|parts| if any { parts.contains(&true) } else { !parts.contains(&false) })
+}
+
+fn joined_numbers(join: Join, left: f64, right: f64) -> Option<f64> {
+    Some(match join {
+        Join::Add => left + right,
+        Join::Subtract => left - right,
+        Join::Multiply => left * right,
+        Join::Divide => left / right,
+    })
+}
+
+fn folded(fold: Fold, values: Vec<Option<f64>>) -> Option<f64> {
+    let values: Vec<f64> = values.into_iter().collect::<Option<_>>()?;
+    Some(match fold {
+        Fold::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+        Fold::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        Fold::Mean => values.iter().map(|value| value / values.len() as f64).sum(),
+    })
+}

@@ -1,0 +1,88 @@
+//! What was measured beside what a study published.
+//!
+//! A finding is judged over the means of the valid repetitions, and in each repetition by itself:
+//! the verdict is that of the means, and how often it held says how far to trust it. What cannot be
+//! judged, because a cell was not run, was skipped or is not valid, is `None` with the reason.
+
+mod cells;
+mod evaluate;
+mod tables;
+mod words;
+
+use std::collections::BTreeSet;
+
+use suiro_record::{Finding, Findings, TrialSummary};
+use suiro_study::Study;
+
+use cells::{Cells, Which};
+use evaluate::{Judged, evaluate};
+
+/// Judges every finding of a study and compares its tables.
+pub fn judge(study: &Study, trials: &[TrialSummary]) -> Findings {
+    let findings = study.findings.iter().map(|finding| one(study, finding, trials)).collect();
+    let tables = study.tables.iter().map(|table| tables::compare(study, table, trials)).collect();
+    Findings { study: Some(study.id.clone()), findings, tables }
+}
+
+/// The names of a study's metrics and series that no record can have.
+pub fn unknown_names(study: &Study) -> Vec<&str> {
+    let metrics = study.metrics.iter().map(|metric| metric.metric.as_str());
+    metrics.filter(|name| crate::describe(name).is_none()).collect()
+}
+
+fn one(study: &Study, finding: &suiro_study::Finding, trials: &[TrialSummary]) -> Finding {
+    let over = |which| evaluate(&finding.truth, &Cells::new(study, trials, which));
+    let means = over(Which::Means);
+    let repetitions: BTreeSet<u32> = trials.iter().map(|trial| trial.repetition).collect();
+    let alone: Vec<(u32, Option<bool>)> = repetitions
+        .into_iter()
+        .map(|repetition| (repetition, over(Which::Repetition(repetition)).holds()))
+        .collect();
+    let count = |wanted: fn(&Option<bool>) -> bool| {
+        let found = alone.iter().filter(|(_, holds)| wanted(holds)).count();
+        u32::try_from(found).expect("fewer repetitions than 2³²: each has a number")
+    };
+    Finding {
+        id: finding.id.clone(),
+        claim: finding.claim.clone(),
+        published: finding.published.clone(),
+        measured: words::measured(&means),
+        holds: means.holds(),
+        because: because(&means, &alone),
+        formula: finding.formula.clone(),
+        note: finding.note.clone(),
+        judged_in: count(Option::is_some),
+        held_in: count(|holds| *holds == Some(true)),
+    }
+}
+
+/// The verdict's reason: what lacks, or how often it held and where it did not.
+fn because(means: &Judged, alone: &[(u32, Option<bool>)]) -> String {
+    let Some(holds) = means.holds() else { return words::missing(&means.missing) };
+    let judged = alone.iter().filter(|(_, holds)| holds.is_some()).count();
+    let held = alone.iter().filter(|(_, holds)| *holds == Some(true)).count();
+    let against: Vec<String> = alone
+        .iter()
+        .filter(|(_, holds)| *holds == Some(false))
+        .map(|(repetition, _)| repetition.to_string())
+        .collect();
+    let mut text = match (judged, alone.len()) {
+        (0, _) => "no repetition can be judged by itself".to_owned(),
+        (1, 1) => "one repetition".to_owned(),
+        _ => format!("held in {held} of {judged} repetitions"),
+    };
+    if judged > 1 && held > 0 && held < judged {
+        text.push_str(&format!(", not in {}", against.join(", ")));
+    }
+    let unjudged = alone.len() - judged;
+    if unjudged > 0 && judged > 0 {
+        text.push_str(&format!("; {unjudged} more cannot be judged"));
+    }
+    match words::failures(means).filter(|_| !holds) {
+        Some(failures) => format!("{failures}; {text}"),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Findings over results made by hand.
+
+use suiro_record::{Cell, TrialSummary};
+use suiro_study::Study;
+use suiro_units::Seed;
+
+use super::{judge, unknown_names};
+
+fn cell(labels: [&str; 3]) -> Cell {
+    let axes = ["protocol", "scene", "tcp"];
+    axes.into_iter().zip(labels).map(|(axis, label)| (axis.to_owned(), label.into())).collect()
+}
+
+fn trial(labels: [&str; 3], repetition: u32) -> TrialSummary {
+    TrialSummary {
+        cell: cell(labels),
+        repetition,
+        seed: Seed(1),
+        valid: true,
+        skipped: false,
+        invalid_because: None,
+        metrics: Default::default(),
+    }
+}
+
+fn s0() -> Study {
+    suiro_study::find("S0").unwrap()
+}
+
+/// A run that measured exactly what the tables of S0 printed, and throughput and stalls as its text
+/// says.
+fn as_published(repetitions: u32) -> Vec<TrialSummary> {
+    let study = s0();
+    let mut trials = Vec::new();
+    for repetition in 1..=repetitions {
+        for protocol in ["dash", "hls"] {
+            for scene in ["clear", "obstacle"] {
+                for tcp in ["reno", "vegas", "cubic"] {
+                    let mut trial = trial([protocol, scene, tcp], repetition);
+                    let bad = protocol == "hls" && scene == "obstacle";
+                    let mut put =
+                        |name: &str, value| trial.metrics.insert(name.into(), Some(value));
+                    put("player.stalls", f64::from(u8::from(bad)));
+                    put("flow.goodput_mean_bps", if bad { 1e6 } else { 1.5e6 });
+                    trials.push(trial);
+                }
+            }
+        }
+    }
+    for table in &study.tables {
+        for entry in table.rows.iter().flat_map(|row| &row.entries) {
+            let labels: Vec<&str> = study
+                .axes
+                .iter()
+                .zip(&entry.cell)
+                .map(|(axis, label)| axis.labels[*label].as_str())
+                .collect();
+            let cell = cell(labels.try_into().unwrap());
+            let metric = &study.metrics[entry.metric];
+            let value = entry.published * metric.unit.factor / metric.measured_in.factor;
+            for trial in trials.iter_mut().filter(|trial| trial.cell == cell) {
+                trial.metrics.insert(metric.metric.clone(), Some(value));
+            }
+        }
+    }
+    trials
+}
+
+fn the<'a>(trials: &'a mut [TrialSummary], labels: [&str; 3], n: u32) -> &'a mut TrialSummary {
+    let cell = cell(labels);
+    trials.iter_mut().find(|trial| trial.cell == cell && trial.repetition == n).unwrap()
+}
+
+#[test]
+fn studies_name_metrics_that_there_are() {
+    for id in suiro_study::ids() {
+        assert_eq!(unknown_names(&suiro_study::find(id).unwrap()), Vec::<&str>::new(), "{id}");
+    }
+}
+
+#[test]
+fn what_s0_published_satisfies_its_findings() {
+    let found = judge(&s0(), &as_published(1));
+    assert_eq!(found.findings.len(), 7);
+    for finding in &found.findings {
+        assert_eq!(finding.holds, Some(true), "{finding:?}");
+    }
+    for table in &found.tables {
+        assert_eq!((table.near, table.ordered.0), ((12, 12), table.ordered.1));
+    }
+    insta::assert_debug_snapshot!(
+        found.findings.iter().map(|f| f.measured.as_deref().unwrap()).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_verdict_is_that_of_the_means_and_repetitions_are_counted() {
+    let mut trials = as_published(3);
+    // Once Vegas's window is larger than CUBIC's, but not on average.
+    the(&mut trials, ["dash", "clear", "vegas"], 2)
+        .metrics
+        .insert("tcp.cwnd_mean_bytes".into(), Some(50_000.0));
+    let finding = judge(&s0(), &trials).findings.remove(0);
+    assert_eq!((finding.holds, finding.judged_in, finding.held_in), (Some(true), 3, 2));
+    assert_eq!(finding.because, "held in 2 of 3 repetitions, not in 2");
+}
+
+#[test]
+fn what_does_not_hold_says_where() {
+    let mut trials = as_published(1);
+    the(&mut trials, ["dash", "obstacle", "reno"], 1)
+        .metrics
+        .insert("tcp.srtt_mean_ms".into(), Some(60.0));
+    let finding = judge(&s0(), &trials).findings.remove(1);
+    assert_eq!(finding.holds, Some(false));
+    assert_eq!(finding.because, "not so: dash reno: ×1.25 is not ≤ 1.15; one repetition");
+}
+
+#[test]
+fn what_lacks_is_told() {
+    let mut trials = as_published(2);
+    for repetition in [1, 2] {
+        let trial = the(&mut trials, ["hls", "clear", "vegas"], repetition);
+        (trial.valid, trial.skipped) = (false, true);
+        trial.invalid_because = Some("this kernel has no congestion control `vegas`".into());
+    }
+    the(&mut trials, ["dash", "clear", "reno"], 1).valid = false;
+    let found = judge(&s0(), &trials);
+    let first = &found.findings[0];
+    assert_eq!((first.holds, first.judged_in), (None, 0));
+    assert_eq!(
+        first.because,
+        "hls · clear · vegas: was skipped: this kernel has no congestion control `vegas`"
+    );
+    // One repetition of two is not valid: the mean is over the other.
+    let second = &found.findings[1];
+    assert_eq!((second.holds, second.judged_in, second.held_in), (Some(true), 1, 1));
+    assert_eq!(second.because, "held in 1 of 1 repetitions; 1 more cannot be judged");
+    let entry = &found.tables[0].rows[2].entries[1];
+    assert_eq!((entry.measured, entry.near), (None, None));
+    assert!(entry.because.as_deref().unwrap().contains("was skipped"), "{entry:?}");
+    assert_eq!(found.tables[0].near, (11, 11));
+}
+
+#[test]
+fn a_run_of_other_axes_is_told() {
+    let mut trials = as_published(1);
+    let twice: Vec<TrialSummary> = trials.clone();
+    for (trials, abr) in [(&mut trials, "bola"), (&mut twice.clone(), "mpc")] {
+        trials.iter_mut().for_each(|trial| drop(trial.cell.insert("abr".into(), abr.into())));
+    }
+    // One value of the axis that the study has not is no doubt; two are.
+    assert_eq!(judge(&s0(), &trials).findings[0].holds, Some(true));
+    let mut more = twice;
+    more.iter_mut().for_each(|trial| drop(trial.cell.insert("abr".into(), "mpc".into())));
+    trials.extend(more);
+    let finding = judge(&s0(), &trials).findings.remove(0);
+    assert_eq!(finding.holds, None);
+    assert!(finding.because.contains("several values of the axis `abr`"), "{}", finding.because);
+    let nothing = judge(&s0(), &[]).findings.remove(1);
+    assert_eq!(nothing.holds, None);
+    assert!(
+        nothing.because.starts_with("dash · obstacle · reno: was not run"),
+        "{}",
+        nothing.because
+    );
+}
+
+#[test]
+fn a_division_by_zero_is_no_verdict() {
+    let mut trials = as_published(1);
+    the(&mut trials, ["dash", "clear", "reno"], 1)
+        .metrics
+        .insert("tcp.srtt_mean_ms".into(), Some(0.0));
+    let finding = judge(&s0(), &trials).findings.remove(1);
+    assert_eq!(
+        (finding.holds, finding.because.as_str()),
+        (None, "dash reno: no number: divided by zero")
+    );
+}

@@ -1,0 +1,113 @@
+//! Findings in words.
+
+use suiro_study::formula::Relation;
+use suiro_study::unit::Unit;
+
+use super::evaluate::{Compared, Figure, Judged};
+
+/// Comparisons and reasons told; more are counted.
+const TOLD: usize = 12;
+
+/// What was measured: the figures of every comparison, those that fail marked. `None` if there are
+/// none.
+pub(super) fn measured(judged: &Judged) -> Option<String> {
+    let parts: Vec<String> = judged.compared.iter().map(sentence).collect();
+    (!parts.is_empty()).then(|| told(&parts, "; "))
+}
+
+/// Where the comparisons that do not hold do not; `None` if all do.
+pub(super) fn failures(judged: &Judged) -> Option<String> {
+    let parts: Vec<String> = judged
+        .compared
+        .iter()
+        .filter(|compared| !compared.holds)
+        .map(|compared| {
+            let wanted = wanted(compared);
+            if compared.place.is_empty() { wanted } else { format!("{}: {wanted}", compared.place) }
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("not so: {}", told(&parts, "; ")))
+}
+
+/// Why figures lack.
+pub(super) fn missing(reasons: &[String]) -> String {
+    told(reasons, "; ")
+}
+
+fn told(parts: &[String], between: &str) -> String {
+    let mut text = parts.iter().take(TOLD).cloned().collect::<Vec<_>>().join(between);
+    if parts.len() > TOLD {
+        text.push_str(&format!("{between}and {} more", parts.len() - TOLD));
+    }
+    text
+}
+
+/// `dash clear 118 kbit < 342 kbit`; of a bound only what was measured.
+fn sentence(compared: &Compared) -> String {
+    let Compared { place, left, right, relation, bound, .. } = compared;
+    let left_text = number(*left);
+    let text = match relation {
+        _ if *bound => left_text,
+        Relation::Within(_) => format!("{left_text} beside {}", number(*right)),
+        _ => format!("{left_text} {} {}", sign(left.value, right.value), number(*right)),
+    };
+    if place.is_empty() { text } else { format!("{place} {text}") }
+}
+
+/// What was to hold and did not.
+fn wanted(compared: &Compared) -> String {
+    let (left, right) = (number(compared.left), number(compared.right));
+    let relation = match compared.relation {
+        Relation::Less => "<".into(),
+        Relation::AtMost => "≤".into(),
+        Relation::Greater => ">".into(),
+        Relation::AtLeast => "≥".into(),
+        Relation::Equal => "=".into(),
+        Relation::Unequal => "≠".into(),
+        Relation::Within(share) => format!("within {} % of", digits(share * 100.0)),
+    };
+    format!("{left} is not {relation} {right}")
+}
+
+fn sign(left: f64, right: f64) -> &'static str {
+    match left.partial_cmp(&right) {
+        Some(std::cmp::Ordering::Less) => "<",
+        Some(std::cmp::Ordering::Greater) => ">",
+        _ => "=",
+    }
+}
+
+fn number(Figure { value, unit, quotient }: Figure) -> String {
+    let Unit { name, factor, .. } = unit;
+    let text = digits(value / factor);
+    match (quotient, name) {
+        (true, _) => format!("×{text}"),
+        (false, "") => text,
+        (false, unit) => format!("{text} {unit}"),
+    }
+}
+
+/// Three significant digits in plain decimals; whole numbers in full.
+fn digits(value: f64) -> String {
+    if value == value.trunc() && value.abs() < 1e9 {
+        return format!("{value:.0}");
+    }
+    let magnitude = value.abs().log10().floor() as i32;
+    let decimals = usize::try_from((2 - magnitude).clamp(0, 6)).unwrap_or(0);
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::digits;
+
+    #[test]
+    fn three_digits_are_enough() {
+        assert_eq!(digits(117.84), "118");
+        assert_eq!(digits(1.1347), "1.13");
+        assert_eq!(digits(1024.4), "1024");
+        assert_eq!(digits(0.0), "0");
+        assert_eq!(digits(0.01234), "0.0123");
+        assert_eq!(digits(3.0), "3");
+    }
+}
