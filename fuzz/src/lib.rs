@@ -24,6 +24,7 @@ pub const TARGETS: &[Target] = &[
     ("study", study),
     ("trace", trace),
     ("ts", ts),
+    ("url", url),
 ];
 
 /// A user's scenario, up to its plan; an error must be printable too.
@@ -56,18 +57,44 @@ pub fn mpd(data: &[u8]) {
 
 fn walk(segments: &Segments) {
     let _ = (segments.first(), segments.last(), segments.by_number(7));
-    let mut next = segments.at(Duration::from_secs(3));
-    for _ in 0..3 {
-        next = next.and_then(|segment| segments.following(segment.end()));
+    for from in [Duration::ZERO, Duration::from_secs(3), Duration::from_nanos(u64::MAX / 4)] {
+        let mut next = segments.at(from);
+        for _ in 0..3 {
+            let Some(segment) = next else { break };
+            next = segments.following(segment.end());
+            // A player that goes from segment to segment gets on.
+            assert!(next.as_ref().is_none_or(|next| next.end() > segment.end()), "{segment:?}");
+        }
     }
 }
 
 /// An HLS playlist, multivariant or of media, from any origin.
 pub fn playlist(data: &[u8]) {
-    if let Ok(Playlist::Media(media)) = from_playlist(data, &origin()) {
-        let _ = media.duration();
-        walk(&media.segments_from(0));
-        walk(&media.segments_from(-5_000_000_000));
+    match from_playlist(data, &origin()) {
+        Ok(Playlist::Media(media)) => {
+            let _ = media.duration();
+            for start_ns in [0, -5_000_000_000, i64::MIN, i64::MAX] {
+                walk(&media.segments_from(start_ns));
+            }
+        }
+        Ok(Playlist::Multivariant(presentation)) => {
+            let rungs = presentation.tracks.iter().map(|track| track.rungs.len());
+            assert!(rungs.into_iter().all(|rungs| rungs > 0), "a track has rungs");
+        }
+        Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
+    }
+}
+
+/// A reference in a manifest or a redirect, resolved again and again, as by a loop of redirects.
+pub fn url(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut url = origin();
+    for reference in text.lines().cycle().take(20) {
+        if let Ok(next) = url.join(reference) {
+            assert_eq!(Url::parse(&next.to_string()).as_ref(), Ok(&next), "what is accepted stays");
+            assert!(next.target().starts_with('/') && next.target().len() <= 2 * 4096);
+            url = next;
+        }
     }
 }
 

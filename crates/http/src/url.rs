@@ -1,7 +1,11 @@
 //! URLs of media, as far as a player needs them: `http`, a host, a path, a query.
 //!
-//! References in manifests come from outside. They are resolved by RFC 3986 §5.2, and anything but
-//! `http` is refused: a manifest must not make a player open files or other schemes.
+//! References in manifests and redirects come from outside. They are resolved by RFC 3986 §5.2, and
+//! refused if they are anything but `http`, so that no player opens files or other schemes, or if
+//! they lead from elsewhere to an address of this machine or of this link, where services listen
+//! that are not meant for strangers (a cloud's metadata at 169.254.169.254, for one).
+
+use std::net::{IpAddr, Ipv4Addr};
 
 /// The longest URL that is accepted, in bytes.
 pub const BYTES_MAX: usize = 4096;
@@ -33,6 +37,9 @@ pub enum UrlError {
     /// A character that a URL must escape, such as a space.
     #[error("`{0}`: a character that a URL must escape (RFC 3986 §2)")]
     Character(String),
+    /// An address of this machine or this link, named by a document from elsewhere.
+    #[error("`{0}`: from elsewhere, nothing of this machine or link is fetched")]
+    Near(String),
     /// Longer than [`BYTES_MAX`].
     #[error("a URL of {0} bytes is too long (at most {BYTES_MAX})")]
     Long(usize),
@@ -57,11 +64,11 @@ impl Url {
         let reference = reference.trim();
         check_characters(reference)?;
         if scheme(reference).is_some() {
-            return Self::parse(reference);
+            return self.allow(Self::parse(reference)?);
         }
         let reference = reference.split('#').next().unwrap_or_default();
         if let Some(rest) = reference.strip_prefix("//") {
-            return Self::from_authority(rest, reference);
+            return self.allow(Self::from_authority(rest, reference)?);
         }
         let base_path = self.path();
         let target = if reference.is_empty() {
@@ -81,9 +88,19 @@ impl Url {
         Ok(Self { target, ..self.clone() })
     }
 
+    /// Another host, if the document at this URL may name it.
+    fn allow(&self, other: Self) -> Result<Self, UrlError> {
+        let reach = reach(other.host());
+        let allowed = reach == Reach::Far || reach == self::reach(self.host());
+        if allowed { Ok(other) } else { Err(UrlError::Near(show(&other.to_string()))) }
+    }
+
     fn from_authority(rest: &str, whole: &str) -> Result<Self, UrlError> {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
+        if authority.contains('@') {
+            return Err(UrlError::Host(show(whole)));
+        }
         let (host, port) = split_port(authority);
         let port = match port {
             None | Some("") => 80,
@@ -164,6 +181,37 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
     valid.then_some((scheme, rest))
 }
 
+/// From where a host can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// This machine alone.
+    Machine,
+    /// This link alone.
+    Link,
+    Far,
+}
+
+/// By its name or its address; what a name resolves to is not looked at.
+fn reach(host: &str) -> Reach {
+    let host = host.trim_end_matches('.');
+    let v4 = |address: Ipv4Addr| match address {
+        a if a.is_loopback() || a.is_unspecified() => Reach::Machine,
+        a if a.is_link_local() => Reach::Link,
+        _ => Reach::Far,
+    };
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => v4(address),
+        Ok(IpAddr::V6(address)) => match address.to_ipv4_mapped() {
+            Some(mapped) => v4(mapped),
+            None if address.is_loopback() || address.is_unspecified() => Reach::Machine,
+            None if address.is_unicast_link_local() => Reach::Link,
+            None => Reach::Far,
+        },
+        Err(_) if host == "localhost" || host.ends_with(".localhost") => Reach::Machine,
+        Err(_) => Reach::Far,
+    }
+}
+
 fn split_port(authority: &str) -> (&str, Option<&str>) {
     let host_end = authority.find(']').map_or(0, |at| at + 1);
     match authority[host_end..].rfind(':') {
@@ -177,7 +225,19 @@ fn is_host(host: &str) -> bool {
         return address.parse::<std::net::Ipv6Addr>().is_ok();
     }
     let valid = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
-    !host.is_empty() && host.len() <= 253 && host.bytes().all(valid)
+    let name = !host.is_empty() && host.len() <= 253 && host.bytes().all(valid);
+    // What ends in a number is an address (WHATWG URL), and has to be a plain one: the resolver also
+    // takes `2130706433` and `0x7f.1` for 127.0.0.1.
+    name && (!ends_in_number(host) || host.parse::<Ipv4Addr>().is_ok())
+}
+
+fn ends_in_number(host: &str) -> bool {
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    let hex = last.strip_prefix("0x").or(last.strip_prefix("0X"));
+    match hex {
+        Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit()),
+        None => last.bytes().all(|b| b.is_ascii_digit()),
+    }
 }
 
 /// RFC 3986 §5.2.4: removes `.` and `..` from the path, leaving the query alone.
@@ -262,6 +322,41 @@ mod tests {
         }
         assert!(Url::parse("seg.m4s").is_err());
         assert!(Url::parse(&format!("http://a/{}", "x".repeat(5000))).is_err());
+    }
+
+    #[test]
+    fn nothing_of_this_machine_or_link_is_named_from_elsewhere() {
+        let joins = |base: &str, reference: &str| Url::parse(base).unwrap().join(reference).is_ok();
+        let near = [
+            "http://127.0.0.1/a",
+            "//127.9.9.9:8080/a",
+            "http://localhost/a",
+            "http://a.LocalHost/",
+            "http://[::1]/a",
+            "http://[::]/a",
+            "http://0.0.0.0/a",
+            "http://[::ffff:127.0.0.1]/a",
+            "http://169.254.169.254/latest/meta-data",
+            "http://[fe80::1]/a",
+            // No names: what a resolver would take for 127.0.0.1.
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://127.1/",
+            "http://0177.0.0.1/",
+            "http://127.0.0.1./",
+            "http://localhost./",
+        ];
+        for reference in near {
+            for base in ["http://origin/a", "http://10.0.0.1/", "http://[fd00::1]/"] {
+                assert!(!joins(base, reference), "{reference} from {base}");
+            }
+        }
+        // Among themselves they may; and everybody may lead away.
+        assert!(joins("http://127.0.0.1/a", "http://localhost:8080/b"));
+        assert!(joins("http://169.254.1.1/a", "http://169.254.1.2/b"));
+        assert!(!joins("http://169.254.1.1/a", "http://127.0.0.1/b"));
+        assert!(joins("http://127.0.0.1/a", "http://10.0.0.1/b"));
+        assert!(joins("http://origin/a", "http://192.168.0.1/b"));
     }
 
     #[test]

@@ -174,6 +174,12 @@ async fn redirects_are_followed_within_bounds_and_to_http_only() {
     for (location, want) in [
         ("location: /manifest.mpd\r\n", "more than 5 redirects"),
         ("location: file:///etc/passwd\r\n", "redirect: `file:///etc/passwd`: only http"),
+        (
+            "location: http://169.254.169.254/latest\r\n",
+            "redirect: `http://169.254.169.254/latest`",
+        ),
+        ("location: http://user:secret@127.0.0.1/\r\n", "no valid host"),
+        ("location: ///../..//\r\n", "no valid host"),
         ("", "a redirect without a location"),
     ] {
         let address = origin(move |_, _| Answer::Whole(302, location, Vec::new())).await;

@@ -54,6 +54,13 @@ struct World {
     free: Time,
     /// Segments of video that the origin has lost.
     lost: std::ops::Range<u64>,
+    /// While the origin is dead: what it was sending breaks off, and nobody answers.
+    dead: std::ops::Range<Time>,
+    /// What it answers instead, to which target and when.
+    instead: Option<fn(&str, Time) -> Option<&'static str>>,
+    /// How manifests are damaged, one after the other: how, and where.
+    damage: Vec<(u8, u16)>,
+    damaged: usize,
 }
 
 impl World {
@@ -109,9 +116,35 @@ impl World {
         fetched.finished = self.free;
     }
 
+    /// A manifest as it arrives. All of it is ASCII.
+    fn damage(&mut self, mut text: String) -> String {
+        if self.damage.is_empty() {
+            return text;
+        }
+        let (how, place) = self.damage[self.damaged % self.damage.len()];
+        self.damaged += 1;
+        let at = usize::from(place) % text.len();
+        let end = (at + 1 + usize::from(how)).min(text.len());
+        match how % 5 {
+            0 => text.truncate(at),
+            1 => text.replace_range(at..end, ""),
+            2 => {
+                let piece = text[at..end].to_owned();
+                text.insert_str(at, &piece);
+            }
+            3 => text
+                .replace_range(at..end, &text[at..end].replace(|c: char| c.is_ascii_digit(), "9")),
+            _ => {}
+        }
+        text
+    }
+
     /// What the origin answers: a body, or its length, or a status.
-    fn answer(&self, target: &str, now: Time) -> Result<(bytes::Bytes, u64), u16> {
+    fn answer(&mut self, target: &str, now: Time) -> Result<(bytes::Bytes, u64), u16> {
         let unix_ns = EPOCH + now.as_nanos();
+        if let Some(text) = self.instead.and_then(|instead| instead(target, now)) {
+            return Ok((text.into(), text.len() as u64));
+        }
         let text = match target {
             MPD_PATH => manifest::mpd(&self.catalogue, unix_ns),
             MULTIVARIANT_PATH => Some(manifest::multivariant(&self.catalogue)),
@@ -120,6 +153,7 @@ impl World {
             }),
         };
         if let Some(text) = text {
+            let text = self.damage(text);
             let length = text.len() as u64;
             return Ok((text.into(), length));
         }
@@ -154,7 +188,18 @@ impl World {
             url: fetch.resource.url.clone(),
             body: answer.map(|(body, _)| body).map_err(FetchError::Status),
         };
+        if self.dead.contains(&now) {
+            fetched.body = Err(FetchError::Connect(std::io::ErrorKind::ConnectionRefused.into()));
+            (fetched.status, fetched.bytes) = (None, 0);
+            fetched.finished = now + self.rtt;
+            return fetched;
+        }
         self.serve(&mut fetched);
+        if fetched.finished > self.dead.start && now < self.dead.start {
+            fetched.body = Err(FetchError::ProgressTimeout);
+            fetched.finished = self.dead.start;
+            self.free = self.dead.start;
+        }
         fetched
     }
 }
@@ -231,6 +276,10 @@ fn world(schedule: Schedule, rates: &[(u64, u64)]) -> World {
         rtt: Duration::from_millis(40),
         free: Time::ZERO,
         lost: 0..0,
+        dead: Time::ZERO..Time::ZERO,
+        instead: None,
+        damage: Vec::new(),
+        damaged: 0,
     }
 }
 
@@ -380,8 +429,108 @@ fn lost_segments_are_skipped_within_bounds() {
     assert_eq!(run2.session.totals().expect("it played").playing, Duration::from_secs(10));
 }
 
+#[test]
+fn an_origin_that_dies_and_comes_back_is_found_again() {
+    for protocol in [Protocol::Dash, Protocol::Hls] {
+        let mut world = world(live(), &[(0, 8000)]);
+        // In the middle of a segment of 3 Mbit/s, for longer than the buffer lasts.
+        world.dead = Time::from_millis(10_300)..Time::from_secs(20);
+        let run = run(&mut world, config(protocol, Algorithm::Dynamic), Time::from_secs(45));
+        assert_eq!(run.session.failure(), None, "{protocol:?}");
+        let dead = |at: &Time| world.dead.contains(at);
+        let refused = run.fetches.iter().filter(|(at, ..)| dead(at)).count();
+        // The manifest after 1, 2, 4 s; each track so too, and then again with the next segment.
+        assert!((4..=18).contains(&refused), "{protocol:?}: {refused} requests");
+        let totals = run.session.totals().expect("it plays");
+        assert!(totals.stalls >= 1 && totals.stalled < Duration::from_secs(18), "{totals:?}");
+        assert_eq!(run.last().state, State::Playing, "{protocol:?}");
+        assert!(run.mean_kbps(38, 45) > 2000.0, "{protocol:?}");
+    }
+}
+
+#[test]
+fn an_origin_that_stays_dead_is_given_up() {
+    for (protocol, schedule) in [
+        (Protocol::Dash, live()),
+        (Protocol::Hls, live()),
+        (Protocol::Dash, Schedule::Vod { length: Duration::from_secs(90) }),
+    ] {
+        let mut world = world(schedule, &[(0, 8000)]);
+        world.dead = Time::from_millis(10_300)..Time::from_secs(1000);
+        let run = run(&mut world, config(protocol, Algorithm::Mpc), Time::from_secs(120));
+        assert!(run.session.failure().is_some() && run.last().failed, "{protocol:?}");
+        let after = run.fetches.iter().filter(|(at, ..)| *at >= world.dead.start).count();
+        assert!(after <= 50, "{protocol:?}: {after} requests");
+        let (last, ..) = run.fetches.last().expect("there were requests");
+        assert!(*last < Time::from_secs(90), "{protocol:?}: {last}");
+    }
+}
+
+#[test]
+fn a_manifest_cut_short_for_a_while_is_fetched_again() {
+    let mut world = world(live(), &[(0, 8000)]);
+    let broken = |at: Time| (Time::from_secs(8)..Time::from_secs(10)).contains(&at);
+    world.instead = Some(|target, at| {
+        let broken = (Time::from_secs(8)..Time::from_secs(10)).contains(&at);
+        (target == MPD_PATH && broken).then_some("<MPD type=\"dynamic\"><Period><Adap")
+    });
+    let run = run(&mut world, config(Protocol::Dash, Algorithm::Dynamic), Time::from_secs(30));
+    let manifests =
+        run.fetches.iter().filter(|(at, fetch, _)| fetch.what == What::Manifest && broken(*at));
+    // One when it was due, then after a second.
+    assert!((1..=2).contains(&manifests.count()));
+    assert_eq!((run.session.failure(), run.last().state), (None, State::Playing));
+    // That is less than what is buffered.
+    assert_eq!(run.last().stalls, 0);
+}
+
+#[test]
+fn a_playlist_that_refers_to_itself_is_given_up() {
+    const SELF: &str = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000\nmaster.m3u8\n";
+    let mut world = world(live(), &[(0, 8000)]);
+    world.instead = Some(|_, _| Some(SELF));
+    let run = run(&mut world, config(Protocol::Hls, Algorithm::Dynamic), Time::from_secs(60));
+    let reason = "a video playlist: a multivariant playlist where a media playlist was expected";
+    assert_eq!(run.session.failure(), Some(reason));
+    // The multivariant playlist, and six tries at what it names.
+    assert_eq!(run.fetches.len(), 7);
+}
+
+#[test]
+fn a_live_manifest_that_stands_still_is_asked_for_at_its_pace() {
+    // Its author wants it fetched all the time: four times a second it is.
+    const STILL: &str = "<MPD type='dynamic' availabilityStartTime='2026-11-21T01:56:50Z'
+        minimumUpdatePeriod='PT0S'><Location>http://server/manifest.mpd</Location><Period>
+        <AdaptationSet contentType='video'><SegmentTemplate media='$Time$'><SegmentTimeline>
+        <S t='0' d='2' r='3'/></SegmentTimeline></SegmentTemplate>
+        <Representation id='v' bandwidth='1000'/></AdaptationSet></Period></MPD>";
+    let mut world = world(live(), &[(0, 8000)]);
+    world.instead = Some(|target, _| Some(if target == MPD_PATH { STILL } else { "segment" }));
+    let run = run(&mut world, config(Protocol::Dash, Algorithm::Dynamic), Time::from_secs(20));
+    let manifests = run.fetches.iter().filter(|(_, fetch, _)| fetch.what == What::Manifest);
+    assert!((40..=80).contains(&manifests.count()), "{}", run.fetches.len());
+    assert!(run.rounds < 20 * 40, "{} rounds", run.rounds);
+    assert_eq!(run.last().state, State::Stalled);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever has become of its manifests on the way.
+    #[test]
+    fn keeps_within_bounds_on_any_manifest(
+        damage in prop::collection::vec(any::<(u8, u16)>(), 1..12),
+        hls in any::<bool>(),
+        vod in any::<bool>(),
+    ) {
+        let protocol = if hls { Protocol::Hls } else { Protocol::Dash };
+        let schedule = if vod { Schedule::Vod { length: Duration::from_secs(40) } } else { live() };
+        let mut world = world(schedule, &[(0, 8000)]);
+        world.damage = damage;
+        let run = run(&mut world, config(protocol, Algorithm::Dynamic), Time::from_secs(60));
+        prop_assert!(run.rounds < 60 * 60, "{} rounds in a minute", run.rounds);
+        prop_assert!(run.fetches.len() < 600, "{} requests in a minute", run.fetches.len());
+    }
 
     /// Whatever the link does: no spinning, no request before its time, no buffer beyond its bound.
     #[test]

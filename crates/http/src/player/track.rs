@@ -104,6 +104,10 @@ struct Failed {
 }
 
 impl Failed {
+    fn next_segment(&mut self) {
+        (self.init, self.segment) = (0, 0);
+    }
+
     fn at(&mut self, what: &What) -> &mut u32 {
         match what {
             What::Manifest | What::Playlist { .. } => &mut self.playlist,
@@ -209,8 +213,11 @@ impl TrackState {
     pub(crate) fn seek(&mut self, position: Duration) {
         self.next = position;
         self.choice = None;
-        self.failed = Failed::default();
-        self.not_before = Time::ZERO;
+        // Another segment, but the same playlist of the same origin: it is no less dead.
+        self.failed.next_segment();
+        if self.failed.playlist == 0 {
+            self.not_before = Time::ZERO;
+        }
         self.complete = false;
         self.generation += 1;
         self.marks.clear();
@@ -262,7 +269,7 @@ impl TrackState {
         if tried < retry::SEGMENT_TRIES {
             return None;
         }
-        self.failed = Failed::default();
+        self.failed.next_segment();
         self.skipped += 1;
         self.not_before = now;
         self.choice = None;

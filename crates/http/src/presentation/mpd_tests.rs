@@ -228,3 +228,13 @@ fn rows_that_many_rungs_inherit_are_counted_for_each() {
     let error = from_mpd(text.as_bytes(), &url()).unwrap_err().to_string();
     assert_eq!(error, "line 12: more than 1000000 rows of <SegmentTimeline>, all told");
 }
+
+#[test]
+fn elements_within_elements_without_end_are_refused() {
+    for (open, close) in [("<a>", "</a>"), ("<Period>", "</Period>"), ("<a>", "")] {
+        let depth = 240_000;
+        let text = format!("<MPD>{}{}</MPD>", open.repeat(depth), close.repeat(depth));
+        let url = Url::parse("http://origin/a.mpd").unwrap();
+        assert!(from_mpd(text.as_bytes(), &url).is_err());
+    }
+}
