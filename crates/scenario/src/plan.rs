@@ -64,7 +64,8 @@ pub(crate) fn expand(
 ) -> Result<Plan, ScenarioError> {
     let mut issues = Vec::new();
     let root = document::parse(source.text()).map_err(|issues| source.error(issues))?;
-    let parts = header::read(&root, &mut issues);
+    let mut parts = header::read(&root, &mut issues);
+    let used = fill_in_axes(&mut parts, &mut issues);
     let kept = match selected(&parts.axes, &overrides.only) {
         Ok(kept) => kept,
         Err(error) => return Err(both(error, source.error(issues))),
@@ -75,7 +76,7 @@ pub(crate) fn expand(
         return Err(source.error(issues));
     }
     if overrides.set.is_empty() {
-        unused(&parts, &mut issues);
+        unused(&parts, used, &mut issues);
     }
     let combinations = combinations(&kept);
     let setups = setups(source, &parts, &combinations, files, &mut issues);
@@ -166,13 +167,24 @@ fn combinations(kept: &[Vec<usize>]) -> Vec<Combination> {
     })
 }
 
-/// Refuses parameters and axes that the body never refers to: they would do nothing.
-fn unused(parts: &Parts<'_>, issues: &mut Vec<Issue>) {
+/// Puts parameters in the place of references in the values of axes.
+fn fill_in_axes(parts: &mut Parts<'_>, issues: &mut Vec<Issue>) -> Vec<Use> {
+    let bindings = entries(&parts.parameters).map(|(name, _, node)| (name, node)).collect();
+    let mut uses = Vec::new();
+    for point in parts.axes.iter_mut().flat_map(|axis| &mut axis.points) {
+        substitute(&mut point.value, &bindings, &mut uses, issues);
+    }
+    uses
+}
+
+/// Refuses parameters and axes that neither the body nor an axis (`used`) refers to: they would do
+/// nothing.
+fn unused(parts: &Parts<'_>, used: Vec<Use>, issues: &mut Vec<Issue>) {
     let axes =
         parts.axes.iter().filter_map(|axis| Some((&*axis.name, &axis.points.first()?.value)));
     let parameters = entries(&parts.parameters).map(|(name, _, node)| (name, node));
     let bindings = parameters.chain(axes).collect();
-    let (mut uses, mut ignored) = (Vec::new(), Vec::new());
+    let (mut uses, mut ignored) = (used, Vec::new());
     substitute(&mut parts.body.clone(), &bindings, &mut uses, &mut ignored);
     for (name, node) in bindings {
         if !uses.iter().any(|used| used.name == name) {

@@ -30,7 +30,7 @@ pub fn schema() -> Value {
     let reference = json!({
         "description": "The value of a parameter or of an axis of the matrix.",
         "type": "string",
-        "pattern": r"^\$[A-Za-z][A-Za-z0-9_-]{0,31}$",
+        "pattern": r"^\$[A-Za-z][A-Za-z0-9_-]{0,31}(\.[A-Za-z][A-Za-z0-9_-]{0,31})*$",
     });
     definitions.insert("Reference".into(), reference);
 

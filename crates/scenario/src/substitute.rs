@@ -1,5 +1,6 @@
 //! References: `"$name"` stands for the value of a parameter or of a matrix axis, of any type;
-//! `"${name}"` inside a longer text for its text. `"$$name"` and `"$${name}"` are the bare words.
+//! `"${name}"` inside a longer text for its text; `name.key` for what a table has under a key.
+//! `"$$name"` and `"$${name}"` are the bare words.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -61,10 +62,10 @@ fn resolve<'t>(
     bindings: &Bindings<'_, 't>,
     uses: &mut Vec<Use>,
 ) -> Result<Option<DeValue<'t>>, Issue> {
-    if let Some(name) = text.strip_prefix('$').filter(|name| is_name(name)) {
+    if let Some(name) = text.strip_prefix('$').filter(|path| is_path(path)) {
         return look_up(name, span, bindings, uses).map(|value| Some(value.get_ref().clone()));
     }
-    if let Some(literal) = text.strip_prefix("$$").filter(|name| is_name(name)) {
+    if let Some(literal) = text.strip_prefix("$$").filter(|path| is_path(path)) {
         return Ok(Some(DeValue::String(format!("${literal}").into())));
     }
     let mut result = String::new();
@@ -94,17 +95,19 @@ fn resolve<'t>(
 }
 
 fn look_up<'b, 't>(
-    name: &str,
+    path: &str,
     span: &Range<usize>,
     bindings: &Bindings<'b, 't>,
     uses: &mut Vec<Use>,
 ) -> Result<&'b Node<'t>, Issue> {
+    let (name, keys) = path.split_once('.').map_or((path, None), |(name, keys)| (name, Some(keys)));
     let Some(value) = bindings.get(name) else {
         let issue = Issue::new(span.clone(), format!("nothing is named `{name}`"))
             .instead(name, bindings.keys().copied());
         let define = format!("add `{name} = …` to [parameters] or [matrix]");
         return Err(if issue.hint.is_none() { issue.hint(define) } else { issue });
     };
+    let value = keys.map_or(Ok(*value), |keys| below(value, name, keys, span))?;
     uses.push(Use {
         at: span.clone(),
         name: name.to_owned(),
@@ -112,6 +115,31 @@ fn look_up<'b, 't>(
         defined: value.span(),
     });
     Ok(value)
+}
+
+/// What the table `name` has under `keys`, with a dot between each.
+fn below<'b, 't>(
+    mut value: &'b Node<'t>,
+    name: &str,
+    keys: &str,
+    span: &Range<usize>,
+) -> Result<&'b Node<'t>, Issue> {
+    for key in keys.split('.') {
+        let Some(table) = value.get_ref().as_table() else {
+            let message = format!("`{name}` is {}, not a table", words(value.get_ref()));
+            return Err(Issue::new(span.clone(), message));
+        };
+        value = table.get(key).ok_or_else(|| {
+            Issue::new(span.clone(), format!("`{name}` has no `{key}`"))
+                .instead(key, table.keys().map(|key| &**key.get_ref()).collect::<Vec<_>>())
+        })?;
+    }
+    Ok(value)
+}
+
+/// A name, and keys below it with a dot before each.
+fn is_path(text: &str) -> bool {
+    text.split('.').all(is_name)
 }
 
 /// Whether a text can be the name of a parameter or an axis: letters, digits, `_` and `-`, a letter
@@ -128,7 +156,10 @@ mod tests {
     use crate::document::{entry, parse};
 
     fn run(value: &str) -> Result<String, String> {
-        let text = format!("x = {value}\n[parameters]\nrate = \"8 Mbit/s\"\nn = 3\nall = [1, 2]\n");
+        let text = format!(
+            "x = {value}\n[parameters]\nrate = \"8 Mbit/s\"\nn = 3\nall = [1, 2]\n\
+             of = {{ n = 4, more = {{ rate = \"9 Mbit/s\" }} }}\n"
+        );
         let mut root = parse(&text).unwrap();
         let names = entry(&root, "parameters").unwrap().clone();
         let bindings =
@@ -152,6 +183,15 @@ mod tests {
     fn texts_take_words_in() {
         assert_eq!(run(r#""a ${n} b ${n}""#).unwrap(), r#""a 3 b 3""#);
         assert!(run(r#""a ${all}""#).unwrap_err().contains("is an array"));
+    }
+
+    #[test]
+    fn a_key_of_a_table_can_be_meant() {
+        assert_eq!(run(r#""$of.n""#).unwrap(), r#""4""#);
+        assert_eq!(run(r#""at ${of.more.rate}""#).unwrap(), r#""at 9 Mbit/s""#);
+        assert_eq!(run(r#""$of.m""#).unwrap_err(), "`of` has no `m`");
+        assert_eq!(run(r#""$n.of""#).unwrap_err(), "`n` is 3, not a table");
+        assert_eq!(run(r#""$$of.n""#).unwrap(), r#""$of.n""#);
     }
 
     #[test]

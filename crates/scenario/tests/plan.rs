@@ -216,3 +216,24 @@ fn command_line_errors() {
         + &Scenario::load("./nowhere.toml").unwrap_err().to_string();
     insta::assert_snapshot!(told);
 }
+
+#[test]
+fn a_value_of_an_axis_may_be_a_table_that_refers_to_parameters() {
+    let text = format!(
+        "name = \"x\"\ntitle = \"x\"\nduration = \"1 s\"\n[parameters]\nn = 3\n\
+         [[matrix.how]]\nlabel = \"once\"\nvalue = {{ args = [\"-c\", \"${{n}}\"], on = \"client\" }}\n\
+         {BODY}command = \"$how.args\"\n"
+    );
+    let scenario =
+        parse(&text.replace("host = \"client\"", "host = \"$how.on\""), "x.toml").unwrap();
+    let command = |overrides: &Overrides| {
+        let plan = plan(&scenario, overrides);
+        let spec = plan.trials[0].setup.endpoints[0].spec.clone();
+        spec.command().unwrap().command.clone()
+    };
+    assert_eq!(command(&Overrides::default()), ["-c", "3"]);
+    assert_eq!(command(&set(&["n=4"])), ["-c", "4"]);
+    let gone = text.replace("$how.args", "$how.arg");
+    let error = refused(&parse(&gone, "x.toml").unwrap(), &Overrides::default()).to_string();
+    assert!(error.contains("`how` has no `arg`") && error.contains("args"), "{error}");
+}
