@@ -1,319 +1,17 @@
 //! A session against our own origin's manifests, over a model of a link, in virtual time.
 
+#[path = "session_world.rs"]
+mod world;
+
 use proptest::prelude::*;
-use suiro_abr::Algorithm;
 use suiro_scenario::HlsRungs;
-use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use super::*;
-use crate::origin::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
-use crate::origin::timeline::{Availability, Loop, Schedule};
-use crate::origin::{MPD_PATH, MULTIVARIANT_PATH, manifest};
-use crate::player::fetch::FetchError;
+use crate::origin::MPD_PATH;
+use crate::origin::catalogue::{Catalogue, Container, TrackEntry};
+use crate::origin::timeline::Schedule;
 use crate::presentation::TrackKind;
-
-/// 2026-11-21T01:57:00Z.
-const EPOCH: u64 = 1_795_226_220_000_000_000;
-const SEGMENT: Duration = Duration::from_secs(2);
-
-fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
-    RungEntry {
-        id: id.into(),
-        rate: BitRate::from_kbps(kbps),
-        mean_rate: BitRate::from_kbps(kbps),
-        codecs: "x".into(),
-        size: None,
-        frame_rate: None,
-        timeline,
-    }
-}
-
-/// The ladder of the quick scenario, and sound.
-fn catalogue(schedule: Schedule) -> Catalogue {
-    let pictures = Loop::new(24, &[48; 15]).expect("a loop");
-    let sound = Loop::new(48_000, &[96_256, 95_744]).expect("a loop");
-    let rungs = [("v0", 300), ("v1", 700), ("v2", 1500), ("v3", 3000)];
-    let video = rungs.map(|(id, kbps)| rung(id, kbps, pictures.clone())).to_vec();
-    let audio = vec![rung("a", 96, sound)];
-    let track = |kind, rungs| TrackEntry { kind, container: Container::Fmp4, rungs };
-    let tracks = vec![track(TrackKind::Video, video), track(TrackKind::Audio, audio)];
-    Catalogue { tracks, schedule, hls_rungs: HlsRungs::All, version: "x".into() }
-}
-
-fn live() -> Schedule {
-    let window = Duration::from_secs(30);
-    Schedule::Live { zero_unix_ns: EPOCH - window.as_nanos(), window }
-}
-
-/// A link that serves one response after the other, and an origin behind it.
-struct World {
-    catalogue: Catalogue,
-    /// Rate from a time on.
-    rates: Vec<(Time, BitRate)>,
-    rtt: Duration,
-    free: Time,
-    /// Segments of video that the origin has lost.
-    lost: std::ops::Range<u64>,
-    /// While the origin is dead: what it was sending breaks off, and nobody answers.
-    dead: std::ops::Range<Time>,
-    /// What it answers instead, to which target and when.
-    instead: Option<fn(&str, Time) -> Option<&'static str>>,
-    /// How manifests are damaged, one after the other: how, and where.
-    damage: Vec<(u8, u16)>,
-    damaged: usize,
-}
-
-impl World {
-    fn rate(&self, at: Time) -> BitRate {
-        self.rates.iter().rev().find(|(from, _)| *from <= at).expect("a rate from the start").1
-    }
-
-    /// When that many bytes have been carried, in steps of 10 ms.
-    fn carried(&self, from: Time, bytes: Bytes) -> Time {
-        let step = Duration::from_millis(10);
-        let (mut at, mut left) = (from, bytes);
-        loop {
-            let carries = self.rate(at) * step;
-            if carries >= left {
-                return at + left / self.rate(at);
-            }
-            left -= carries;
-            at += step;
-        }
-    }
-
-    /// What has been carried of `bytes` from `from` until `now`, in steps of 10 ms.
-    fn came(&self, from: Time, now: Time, bytes: Bytes) -> Bytes {
-        let (step, mut at, mut came) = (Duration::from_millis(10), from, Bytes::ZERO);
-        while at + step <= now {
-            came += self.rate(at) * step;
-            at += step;
-        }
-        came.min(bytes)
-    }
-
-    /// Tells the player how far a request has come.
-    fn tell(&self, fetch: &Fetch, fetched: &Fetched, now: Time) {
-        let Some(first) = fetched.first_byte.filter(|first| *first <= now) else { return };
-        fetch.progress.expect(Some(fetched.bytes));
-        let came = self.came(first, now, Bytes::new(fetched.bytes));
-        fetch.progress.come(came.get(), || first);
-    }
-
-    /// The response under way is cancelled: what the queue holds of it still comes, here half a
-    /// second's worth; then what waits behind it.
-    fn cancel(&mut self, now: Time, waiting: &mut [(Fetch, Fetched)]) {
-        self.free = self.free.min(now + Duration::from_millis(500));
-        for (_, fetched) in waiting {
-            self.serve(fetched);
-        }
-    }
-
-    fn serve(&mut self, fetched: &mut Fetched) {
-        let first = (fetched.requested + self.rtt).max(self.free);
-        self.free = self.carried(first, Bytes::new(fetched.bytes));
-        fetched.first_byte = Some(first);
-        fetched.finished = self.free;
-    }
-
-    /// A manifest as it arrives. All of it is ASCII.
-    fn damage(&mut self, mut text: String) -> String {
-        if self.damage.is_empty() {
-            return text;
-        }
-        let (how, place) = self.damage[self.damaged % self.damage.len()];
-        self.damaged += 1;
-        let at = usize::from(place) % text.len();
-        let end = (at + 1 + usize::from(how)).min(text.len());
-        match how % 5 {
-            0 => text.truncate(at),
-            1 => text.replace_range(at..end, ""),
-            2 => {
-                let piece = text[at..end].to_owned();
-                text.insert_str(at, &piece);
-            }
-            3 => text
-                .replace_range(at..end, &text[at..end].replace(|c: char| c.is_ascii_digit(), "9")),
-            _ => {}
-        }
-        text
-    }
-
-    /// What the origin answers: a body, or its length, or a status.
-    fn answer(&mut self, target: &str, now: Time) -> Result<(bytes::Bytes, u64), u16> {
-        let unix_ns = EPOCH + now.as_nanos();
-        if let Some(text) = self.instead.and_then(|instead| instead(target, now)) {
-            return Ok((text.into(), text.len() as u64));
-        }
-        let text = match target {
-            MPD_PATH => manifest::mpd(&self.catalogue, unix_ns),
-            MULTIVARIANT_PATH => Some(manifest::multivariant(&self.catalogue)),
-            _ => target.strip_suffix(".m3u8").and_then(|id| {
-                manifest::media(&self.catalogue, id.trim_start_matches('/'), unix_ns)
-            }),
-        };
-        if let Some(text) = text {
-            let text = self.damage(text);
-            let length = text.len() as u64;
-            return Ok((text.into(), length));
-        }
-        let (id, file) = target[1..].split_once('/').ok_or(404u16)?;
-        let (track, rung) = self.catalogue.find(id, Container::Fmp4).ok_or(404u16)?;
-        let rung = &self.catalogue.tracks[track].rungs[rung];
-        let name = file.trim_end_matches(".m4s");
-        let by_time = name.strip_prefix('t').and_then(|ticks| ticks.parse().ok());
-        let number = match by_time {
-            Some(ticks) => rung.timeline.number_at(ticks),
-            None => name.parse().ok(),
-        };
-        let Some(number) = number else { return Ok((bytes::Bytes::new(), 700)) };
-        let there = self.catalogue.schedule.availability(&rung.timeline, number, unix_ns);
-        match there {
-            Availability::There if track == 0 && self.lost.contains(&number) => Err(404),
-            Availability::There => Ok((bytes::Bytes::new(), (rung.rate * SEGMENT).get())),
-            Availability::NotYet => Err(404),
-            Availability::Gone => Err(410),
-        }
-    }
-
-    fn fetch(&mut self, fetch: &Fetch, now: Time) -> Fetched {
-        let answer = self.answer(fetch.resource.url.target(), now);
-        let mut fetched = Fetched {
-            requested: now,
-            first_byte: None,
-            finished: now,
-            held: Duration::ZERO,
-            status: Some(answer.as_ref().err().copied().unwrap_or(200)),
-            bytes: answer.as_ref().map_or(100, |(_, bytes)| *bytes),
-            url: fetch.resource.url.clone(),
-            body: answer.map(|(body, _)| body).map_err(FetchError::Status),
-        };
-        if self.dead.contains(&now) {
-            fetched.body = Err(FetchError::Connect(std::io::ErrorKind::ConnectionRefused.into()));
-            (fetched.status, fetched.bytes) = (None, 0);
-            fetched.finished = now + self.rtt;
-            return fetched;
-        }
-        self.serve(&mut fetched);
-        if fetched.finished > self.dead.start && now < self.dead.start {
-            fetched.body = Err(FetchError::ProgressTimeout);
-            fetched.finished = self.dead.start;
-            self.free = self.dead.start;
-        }
-        fetched
-    }
-}
-
-/// What happened.
-struct Run {
-    session: Session,
-    views: Vec<(Time, View)>,
-    /// Requests with when they were made and the status of their answer.
-    fetches: Vec<(Time, Fetch, u16)>,
-    abandoned: Vec<(Time, Abandoned)>,
-    rounds: u64,
-}
-
-fn run(world: &mut World, config: Config, until: Time) -> Run {
-    let mut session = Session::new(config);
-    let mut pending: Vec<(Fetch, Fetched)> = Vec::new();
-    let (mut now, mut views, mut fetches, mut rounds) = (Time::ZERO, Vec::new(), Vec::new(), 0);
-    let mut abandoned = Vec::new();
-    while now < until {
-        rounds += 1;
-        while let Some(at) = pending.iter().position(|(_, fetched)| fetched.finished <= now) {
-            let (fetch, fetched) = pending.remove(at);
-            session.on_fetched(now, &fetch, fetched);
-        }
-        pending.iter().for_each(|(fetch, fetched)| world.tell(fetch, fetched, now));
-        while let Some(gone) = session.abandon(now) {
-            pending.retain(|(fetch, _)| fetch.lane != gone.fetch.lane);
-            world.cancel(now, &mut pending);
-            abandoned.push((now, gone));
-        }
-        while let Some(fetch) = session.poll(now) {
-            assert!(pending.iter().all(|(other, _)| other.lane != fetch.lane), "a lane is busy");
-            fetch.progress.begin(now);
-            let fetched = world.fetch(&fetch, now);
-            fetches.push((now, fetch.clone(), fetched.status.unwrap_or(0)));
-            pending.push((fetch, fetched));
-        }
-        views.push((now, session.view()));
-        let arrival = pending.iter().map(|(_, fetched)| fetched.finished).min();
-        let due = session.deadline().map(|due| due.max(now + Duration::from_millis(1)));
-        now = [arrival, due, Some(now + Duration::from_millis(100))]
-            .into_iter()
-            .flatten()
-            .min()
-            .expect("three");
-    }
-    Run { session, views, fetches, abandoned, rounds }
-}
-
-fn config(protocol: Protocol, algorithm: Algorithm) -> Config {
-    let path = match protocol {
-        Protocol::Dash => MPD_PATH,
-        Protocol::Hls => MULTIVARIANT_PATH,
-    };
-    Config {
-        url: Url::parse(&format!("http://server{path}")).expect("a URL"),
-        protocol,
-        algorithm,
-        buffer: Duration::from_secs(12),
-        download: Download::Segment,
-        target_latency: None,
-        epoch_unix_ns: EPOCH,
-        abandon: true,
-        keep_bodies: false,
-    }
-}
-
-fn world(schedule: Schedule, rates: &[(u64, u64)]) -> World {
-    let rates = rates.iter().map(|(s, kbps)| (Time::from_secs(*s), BitRate::from_kbps(*kbps)));
-    World {
-        catalogue: catalogue(schedule),
-        rates: rates.collect(),
-        rtt: Duration::from_millis(40),
-        free: Time::ZERO,
-        lost: 0..0,
-        dead: Time::ZERO..Time::ZERO,
-        instead: None,
-        damage: Vec::new(),
-        damaged: 0,
-    }
-}
-
-impl Run {
-    /// Numbers and rungs of the video segments that arrived.
-    fn video(&self) -> Vec<(Time, u64, u64)> {
-        let gone = |fetch: &Fetch| {
-            let progress = self.abandoned.iter().map(|(_, gone)| &gone.fetch.progress);
-            progress.into_iter().any(|progress| Arc::ptr_eq(progress, &fetch.progress))
-        };
-        let fetched =
-            self.fetches.iter().filter(|(_, fetch, status)| *status == 200 && !gone(fetch));
-        fetched
-            .filter_map(|(at, fetch, _)| match &fetch.what {
-                What::Segment { kind: TrackKind::Video, rate, segment, .. } => {
-                    Some((*at, segment.number, rate.as_bps() / 1000))
-                }
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// Mean bit rate asked for between two times, in kbit/s.
-    fn mean_kbps(&self, from_s: u64, to_s: u64) -> f64 {
-        let span = Time::from_secs(from_s)..Time::from_secs(to_s);
-        let rates: Vec<_> =
-            self.video().into_iter().filter(|v| span.contains(&v.0)).map(|v| v.2).collect();
-        rates.iter().sum::<u64>() as f64 / rates.len() as f64
-    }
-
-    fn last(&self) -> View {
-        self.views.last().expect("a run has views").1
-    }
-}
+use world::{catalogue, config, live, run, rung, world};
 
 /// The demo's link: 8 Mbit/s, 1.5 from 13 s on, 4 from 27 s on.
 const STEPS: &[(u64, u64)] = &[(0, 8000), (13, 1500), (27, 4000)];
@@ -340,6 +38,60 @@ fn follows_a_link_that_falls_and_rises() {
             assert!((5.9..7.2).contains(&latency_s), "{what}: {latency_s} s");
         }
     }
+}
+
+/// The ladder of the published study, in both containers: DASH takes fragmented MP4 with its sound
+/// apart, HLS transport streams with the sound within.
+fn study(hls_rungs: HlsRungs) -> Catalogue {
+    let mut catalogue = catalogue(live());
+    let pictures = catalogue.tracks[0].rungs[0].timeline.clone();
+    let kbps = [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1200, 1500];
+    let rungs = |sound_kbps: u64| {
+        let rungs = kbps.iter().enumerate();
+        rungs.map(|(n, kbps)| rung(&format!("v{n}"), kbps + sound_kbps, pictures.clone())).collect()
+    };
+    catalogue.tracks[0].rungs = rungs(0);
+    let container = Container::MpegTs;
+    let whole = TrackEntry { kind: TrackKind::Video, container, rungs: rungs(96) };
+    catalogue.tracks.push(whole);
+    catalogue.hls_rungs = hls_rungs;
+    catalogue
+}
+
+#[test]
+fn twelve_rungs_are_climbed_over_hls_as_over_dash() {
+    for algorithm in Algorithm::ALL {
+        let [dash, hls] = [Protocol::Dash, Protocol::Hls].map(|protocol| {
+            let mut world = world(live(), &[(0, 3000), (20, 900), (40, 3000)]);
+            world.catalogue = study(HlsRungs::All);
+            let run = run(&mut world, config(protocol, algorithm), Time::from_secs(70));
+            assert_eq!(run.session.failure(), None, "{protocol:?} {algorithm}");
+            let ts = run.fetches.iter().any(|(_, f, _)| f.resource.url.target().ends_with(".ts"));
+            assert_eq!(ts, protocol == Protocol::Hls);
+            // What is heard comes with what is seen over HLS, apart over DASH.
+            let sound_kbps = if ts { 96.0 } else { 0.0 };
+            let means = [(8, 20), (26, 40), (54, 70)].map(|(from, to)| run.mean_kbps(from, to));
+            let stalled = run.session.totals().expect("it plays").stalled;
+            assert!(stalled < Duration::from_secs(1), "{protocol:?} {algorithm}: {stalled}");
+            means.map(|mean| mean - sound_kbps)
+        });
+        for (dash, hls) in dash.iter().zip(&hls) {
+            // Sound that comes apart takes its turns on the link, which costs a rung or two.
+            assert!((0.6..1.2).contains(&(dash / hls)), "{algorithm}: {dash} {hls} kbit/s");
+        }
+        // Up, down to what 900 kbit/s carry, and up again.
+        assert!(hls[0] > 1200.0 && hls[1] < 850.0 && hls[2] > 1100.0, "{algorithm}: {hls:?}");
+    }
+}
+
+#[test]
+fn hls_of_one_rung_keeps_to_it_whatever_comes() {
+    let mut world = world(live(), &[(0, 3000), (20, 900)]);
+    world.catalogue = study(HlsRungs::Top);
+    let run = run(&mut world, config(Protocol::Hls, Algorithm::Dynamic), Time::from_secs(60));
+    assert!(run.video().iter().all(|segment| segment.2 == 1596) && run.video().len() > 10);
+    assert!(run.abandoned.is_empty(), "there is no lower rung");
+    assert!(run.session.totals().expect("it plays").stalls > 0);
 }
 
 #[test]
