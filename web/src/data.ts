@@ -36,6 +36,11 @@ export function looks(page: Page): Look[] {
   });
 }
 
+/** A look where one axis alone varies: colour and dash, for those who cannot tell the colours. */
+export function lookOf(label: number): Look {
+  return look(label, label);
+}
+
 function look(colour: number, dash: number): Look {
   return { colour: `var(--c${colour % COLOURS})`, dash: DASHES[dash % DASHES.length] ?? "" };
 }

@@ -326,7 +326,11 @@ function note(panel: Panel): string {
   return [...words, ...shaded].join(" · ");
 }
 
-function mark(frame: Frame, t: number): SVGElement[] {
+/** What is drawn of a figure. */
+type Sight = Pick<Frame, "chart" | "spec">;
+
+/** The cursor at a time, and a dot on every line. */
+export function mark(frame: Sight, t: number): SVGElement[] {
   const { chart, spec } = frame;
   const x = chart.px(t);
   const parts: SVGElement[] = [
@@ -359,7 +363,8 @@ function isMain(line: Line): boolean {
   return line.style !== "context" && line.style !== "bound";
 }
 
-function tell(frame: Frame, t: number): HTMLElement[] {
+/** The values at a time. */
+export function tell(frame: Sight, t: number): HTMLElement[] {
   const { scale } = frame.chart;
   const text = (line: Line) => {
     const value = valueAt(line, t);

@@ -3,7 +3,8 @@
 import { load } from "./data";
 import { h } from "./dom";
 import { figures } from "./figures";
-import { findings, headline, provenance } from "./headline";
+import { headline, provenance } from "./headline";
+import { study } from "./study";
 import { table } from "./table";
 import { validity } from "./validity";
 
@@ -14,7 +15,7 @@ if (root) {
   const sections = [
     headline(page),
     validity(page),
-    findings(page),
+    study(page),
     hasCells ? table(page) : h("p", {}, "Nothing was run."),
     figures(page),
     provenance(page),

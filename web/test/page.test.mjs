@@ -180,25 +180,27 @@ test("findings stand beside what was published", { skip }, async () => {
   const html = readFileSync(synthetic("quick"), "utf8");
   const finding = (id, holds) => ({
     ...{ id, claim: "Vegas < Reno", published: "118", measured: "97", holds, because: "<b>" },
+    ...{ formula: "1 < 2", note: null, judged_in: 1, held_in: 1 },
   });
+  const published = { id: "S0", title: "", source: "", notes: null, tables: [], figures: [] };
   const all = [finding("S0.1", true), finding("S0.2", false), finding("S0.3", null)];
   const file = join(folder, "findings.html");
   const escaped = JSON.stringify(all).replaceAll("<", "\\u003c");
   writeFileSync(
     file,
-    html.replace('"findings":[]', () => `"findings":${escaped}`),
+    html
+      .replace('"findings":[]', () => `"findings":${escaped}`)
+      .replace('"published":null', () => `"published":${JSON.stringify(published)}`),
   );
   const { page, faults } = await open(file);
-  const verdicts = await page.$$eval("#findings tbody td:last-child", (cells) =>
-    cells.map((cell) => cell.textContent),
-  );
-  assert.deepEqual(verdicts, ["holds", "does not hold", "open"]);
+  const verdicts = await page.$$eval("#study .badge", (all) => all.map((one) => one.textContent));
+  assert.deepEqual(verdicts, ["✓ holds", "✗ does not hold", "– not judged"]);
   assert.deepEqual(faults, []);
 });
 
 test("nothing is wider than a phone of 360 pixels", { skip }, async () => {
   const options = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
-  for (const kind of ["quick", "matrix"]) {
+  for (const kind of ["quick", "matrix", "study"]) {
     const { page, faults } = await open(synthetic(kind), options);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 360, `${kind}: ${width} px`);
@@ -215,4 +217,27 @@ test("dark and light, by preference and by button", { skip }, async () => {
   const light = await paper();
   assert.equal(light, "rgb(255, 255, 255)");
   assert.notEqual(dark, light);
+});
+
+test("a study stands beside what was measured", { skip }, async () => {
+  const { page, faults } = await open(synthetic("study"));
+  const verdicts = await page.$$eval("#study .badge", (all) => all.map((one) => one.textContent));
+  assert.equal(verdicts.length, 7);
+  assert.ok(
+    verdicts.every((text) => /holds|does not hold|not judged/.test(text)),
+    verdicts.join(),
+  );
+  const measured = await page.$$eval("#study .compared td span", (all) => all.length);
+  assert.equal(measured, 24, "two tables of twelve numbers");
+  for (const id of ["4.2", "4.3", "4.4", "4.5", "4.6", "4.7"]) {
+    const drawn = await page.$$eval(`figure[data-figure="${id}"] path.trace`, (all) =>
+      all.map((path) => path.getAttribute("d")),
+    );
+    assert.equal(drawn.length, 3, `figure ${id} draws every TCP`);
+    assert.ok(
+      drawn.every((d) => d.length > 100 && !d.includes("NaN")),
+      `figure ${id} is not empty`,
+    );
+  }
+  assert.deepEqual(faults, []);
 });

@@ -22,7 +22,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let shape = Shape {
         tcp: vec!["reno", "cubic", "vegas", "westwood", "illinois"],
         abr: vec![("throughput", 0.85), ("bold", 1.3)],
-        queue: vec![("shallow", 20_000), ("deep", 150_000)],
+        queue: vec![
+            ("shallow", 20_000, model::falls_and_rises),
+            ("deep", 150_000, model::falls_and_rises),
+        ],
+        names: ["tcp", "abr", "queue"],
+        study: None,
         repetitions: 5,
         seconds: 60.0,
         flawed: false,

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use suiro_analysis::{Better, CATALOGUE, Panel, Spread, Style, compare, describe};
 use suiro_record::{Axis, Cell, Findings, Manifest, Summary, TrialSummary};
+use suiro_study::Study;
 
 use crate::page::{
     Page, PageBetter, PageCell, PageMetric, PagePanel, PageSeries, PageSpread, PageState,
     PageStyle, PageTrial, Points,
 };
 use crate::read::Read;
+use crate::study::published;
 
 /// `summary.json`.
 pub(crate) fn summary(manifest: &Manifest, trials: &[Read]) -> Summary {
@@ -44,10 +46,12 @@ pub(crate) fn page(
     manifest: Manifest,
     summary: &Summary,
     findings: &Findings,
+    study: Option<&Study>,
     trials: Vec<Read>,
 ) -> Page {
     let metrics = metrics(summary);
     let series = series(&trials);
+    let published = study.map(|study| published(study, findings, summary, &series));
     let cells = compare(&summary.trials);
     let mut cell_of = vec![0; trials.len()];
     for (index, cell) in cells.iter().enumerate() {
@@ -84,11 +88,12 @@ pub(crate) fn page(
         cells,
         trials,
         findings: findings.findings.clone(),
+        published,
     }
 }
 
 /// An index for JSON.
-fn short(index: usize) -> u32 {
+pub(crate) fn short(index: usize) -> u32 {
     u32::try_from(index).expect("fewer trials than 2³²: each has a folder")
 }
 

@@ -10,6 +10,7 @@ mod html;
 mod number;
 mod page;
 mod read;
+mod study;
 mod terminal;
 
 pub use page::*;
@@ -67,7 +68,7 @@ pub fn build(folder: &Folder) -> Result<Built, ReportError> {
     };
     folder.write_summary(&summary)?;
     folder.write_findings(&findings)?;
-    let page = assemble::page(manifest, &summary, &findings, trials);
+    let page = assemble::page(manifest, &summary, &findings, study.as_ref(), trials);
     let report = folder.report();
     let report_bytes = html::write(&report, &page)?;
     Ok(Built { summary, findings, report, report_bytes })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use suiro_record::{Axis, EndpointOutcome, Finding, LinkTotals, Machine, SelfCheck};
+use suiro_record::{Axis, ComparedTable, EndpointOutcome, Finding, LinkTotals, Machine, SelfCheck};
 
 /// Everything that `report.html` shows.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -41,6 +41,74 @@ pub struct Page {
     pub trials: Vec<PageTrial>,
     /// Published claims beside measured figures.
     pub findings: Vec<Finding>,
+    /// What the study published; null if the scenario repeats none.
+    pub published: Option<PageStudy>,
+}
+
+/// A study as published, beside what was measured.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageStudy {
+    /// Such as `S0`.
+    pub id: String,
+    /// One line on what it is about.
+    pub title: String,
+    /// Where it was published.
+    pub source: String,
+    /// How its figures were read.
+    pub notes: Option<String>,
+    /// Its tables.
+    pub tables: Vec<ComparedTable>,
+    /// Its figures, drawn from this run.
+    pub figures: Vec<PageFigure>,
+}
+
+/// A published figure, to be drawn from this run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageFigure {
+    /// Such as `4.5`.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// The unit that the study draws it in.
+    pub unit: String,
+    /// How many of that unit one of the series is.
+    pub scale: f64,
+    /// Which of `series`; null if this run recorded none of the name.
+    pub series: Option<u32>,
+    /// Each point is the mean over so many seconds; null: as recorded.
+    pub mean_over_s: Option<f64>,
+    /// Where the time axis ends, in seconds.
+    pub seconds: f64,
+    /// The axis that tells the lines apart.
+    pub axis: String,
+    /// One per label of that axis.
+    pub lines: Vec<PageFigureLine>,
+    /// What was remarked of stretches of time.
+    pub bands: Vec<PageBand>,
+    /// Which repetition is drawn.
+    pub drawn: String,
+}
+
+/// A line of a figure of a study.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageFigureLine {
+    /// The label.
+    pub label: String,
+    /// The trial drawn: an index into `trials`; null if there is none.
+    pub trial: Option<u32>,
+    /// Why there is none.
+    pub because: Option<String>,
+}
+
+/// A stretch of time and what was remarked of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageBand {
+    /// Where it begins, in seconds.
+    pub from: f64,
+    /// Where it ends, in seconds.
+    pub to: f64,
+    /// What was remarked.
+    pub text: String,
 }
 
 /// One metric.

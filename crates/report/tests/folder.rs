@@ -16,7 +16,9 @@ fn shape() -> Shape {
     Shape {
         tcp: vec!["reno", "cubic"],
         abr: vec![("throughput", 0.85)],
-        queue: vec![("deep", 100_000)],
+        queue: vec![("deep", 100_000, model::falls_and_rises)],
+        names: ["tcp", "abr", "queue"],
+        study: None,
         repetitions: 2,
         seconds: 6.0,
         flawed: false,

@@ -106,6 +106,7 @@ struct RawFigure {
     at: Vec<Spanned<String>>,
     lines: Spanned<String>,
     seconds: Spanned<f64>,
+    mean_over: Option<Spanned<f64>>,
     #[serde(default)]
     bands: Vec<Spanned<RawBand>>,
 }
@@ -322,6 +323,12 @@ impl Reader<'_> {
         if !(seconds.is_finite() && seconds > 0.0) {
             self.refuse(raw.seconds.span(), format!("{seconds} seconds"), "more than 0");
         }
+        let mean_over = raw.mean_over.as_ref();
+        if let Some(over) = mean_over.filter(|over| !(0.1..=seconds).contains(over.get_ref())) {
+            let message = format!("means over {} seconds", over.get_ref());
+            self.refuse(over.span(), message, &format!("0.1 to {seconds}"));
+        }
+        let mean_over_s = mean_over.map(|over| *over.get_ref());
         let unit = self.unit(raw.unit, unit::of_metric(&raw.series));
         let mut bands = Vec::new();
         for band in raw.bands {
@@ -335,7 +342,17 @@ impl Reader<'_> {
         }
         let RawFigure { id, title, series, .. } = raw;
         let id = id.into_inner();
-        Some(Figure { id, title, series, unit, at: place, lines: axis, seconds, bands })
+        Some(Figure {
+            id,
+            title,
+            series,
+            unit,
+            at: place,
+            lines: axis,
+            mean_over_s,
+            seconds,
+            bands,
+        })
     }
 
     fn finding(&mut self, node: Node<'_>) -> Option<Finding> {

@@ -63,6 +63,7 @@ fn refusals_name_the_place_and_the_remedy() {
         ("published = [100, 20]", "published = [100]"),
         ("lines = \"tcp\"", "lines = \"protocol\""),
         ("seconds = 120", "seconds = -1"),
+        ("seconds = 120", "seconds = 120\nmean_over = 0"),
         ("to = 20", "to = 200"),
         ("to = 20", "till = 20"),
         ("cwnd[reno]", "cwnd[rneo]"),

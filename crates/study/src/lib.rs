@@ -135,6 +135,8 @@ pub struct Figure {
     pub at: Place,
     /// The axis that tells the lines apart.
     pub lines: usize,
+    /// Each point is the mean over so many seconds; `None`: as recorded.
+    pub mean_over_s: Option<f64>,
     /// The published axis of time ends here, in seconds.
     pub seconds: f64,
     /// What was remarked of stretches of time.

@@ -35,6 +35,8 @@ export interface Page {
   trials: PageTrial[];
   /** Published claims beside measured figures. */
   findings: Finding[];
+  /** What the study published; null if the scenario repeats none. */
+  published?: PageStudy | null;
 }
 
 /** The machine a run was made on. */
@@ -290,4 +292,115 @@ export interface Finding {
   judged_in?: number;
   /** Those of them in which it holds. */
   held_in?: number;
+}
+
+/** A study as published, beside what was measured. */
+export interface PageStudy {
+  /** Such as `S0`. */
+  id: string;
+  /** One line on what it is about. */
+  title: string;
+  /** Where it was published. */
+  source: string;
+  /** How its figures were read. */
+  notes: string | null;
+  /** Its tables. */
+  tables: ComparedTable[];
+  /** Its figures, drawn from this run. */
+  figures: PageFigure[];
+}
+
+/** A published table and what was measured. */
+export interface ComparedTable {
+  /** Such as `4-1`. */
+  id: string;
+  /** What it shows. */
+  title: string;
+  /** How its figures were read. */
+  note: string | null;
+  /** The greatest factor, either way, between measured and published for "near". */
+  tolerance: number;
+  /** Titles of its columns. */
+  columns: string[];
+  /** Its rows. */
+  rows: ComparedRow[];
+  /** How many numbers are near; of how many that were measured. */
+  near: [number, number];
+  /**
+   * How many pairs of numbers stand in the published order; of how many pairs that were measured
+   * and published as different, in one unit.
+   */
+  ordered: [number, number];
+}
+
+/** A row of a published table. */
+export interface ComparedRow {
+  /** Its title. */
+  title: string;
+  /** One per column. */
+  entries: ComparedEntry[];
+}
+
+/** A published number and what was measured. */
+export interface ComparedEntry {
+  /** The metric of the summary. */
+  metric: string;
+  /** The unit of both numbers. */
+  unit: string;
+  /** As printed. */
+  published: number;
+  /** The mean of the valid repetitions; null if there is none. */
+  measured: number | null;
+  /** Measured over published; null if either lacks or is zero. */
+  ratio: number | null;
+  /** Whether they are within the table's tolerance; null if not measured. */
+  near: boolean | null;
+  /** Why it was not measured. */
+  because: string | null;
+}
+
+/** A published figure, to be drawn from this run. */
+export interface PageFigure {
+  /** Such as `4.5`. */
+  id: string;
+  /** What it shows. */
+  title: string;
+  /** The unit that the study draws it in. */
+  unit: string;
+  /** How many of that unit one of the series is. */
+  scale: number;
+  /** Which of `series`; null if this run recorded none of the name. */
+  series: number | null;
+  /** Each point is the mean over so many seconds; null: as recorded. */
+  mean_over_s: number | null;
+  /** Where the time axis ends, in seconds. */
+  seconds: number;
+  /** The axis that tells the lines apart. */
+  axis: string;
+  /** One per label of that axis. */
+  lines: PageFigureLine[];
+  /** What was remarked of stretches of time. */
+  bands: PageBand[];
+  /** Which repetition is drawn. */
+  drawn: string;
+}
+
+/** A line of a figure of a study. */
+export interface PageFigureLine {
+  /** The label. */
+  label: string;
+  /** The trial drawn: an index into `trials`; null if there is none. */
+  trial: number | null;
+  /** Why there is none. */
+  because: string | null;
+}
+
+/** A stretch of time and what was remarked of it. */
+export interface PageBand {
+  /** Where it begins, in seconds. */
+  from: number;
+  /** Where it ends, in seconds. */
+  to: number;
+  /** What was remarked. */
+  text: string;
 }

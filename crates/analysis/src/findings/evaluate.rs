@@ -41,12 +41,14 @@ pub(super) struct Compared {
 }
 
 /// A number to print.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Figure {
     /// In base units.
     pub value: f64,
     pub unit: Unit,
     pub quotient: bool,
+    /// What is counted, where it has no unit.
+    pub noun: Option<String>,
 }
 
 /// Judges a formula.
@@ -90,8 +92,17 @@ impl Run<'_> {
         let (of_left, of_right) = (self.number(left), self.number(right));
         let (of_left, of_right) = (of_left?, of_right?);
         let holds = relation.holds(of_left, of_right);
-        let figure =
-            |value, of: &Number| Figure { value, unit: of.unit, quotient: of.is_quotient() };
+        let metrics = &self.cells.study.metrics;
+        let noun = |of: &Number| match &of.value {
+            Value::Metric(reference) if of.unit.name.is_empty() => {
+                Some(metrics[reference.metric].name.clone())
+            }
+            _ => None,
+        };
+        let figure = |value, of: &Number| {
+            let (unit, quotient, noun) = (of.unit, of.is_quotient(), noun(of));
+            Figure { value, unit, quotient, noun }
+        };
         let compared = Compared {
             place: self.words(&self.common(left)),
             left: figure(of_left, left),

@@ -24,7 +24,21 @@ pub fn judge(study: &Study, trials: &[TrialSummary]) -> Findings {
     Findings { study: Some(study.id.clone()), findings, tables }
 }
 
-/// The names of a study's metrics and series that no record can have.
+/// The trials of a study's cell, a label on each of its axes: indices into `trials`.
+///
+/// # Errors
+/// Why it has none: it was not run, or several cells of the run are this one.
+pub fn trials_of(
+    study: &Study,
+    trials: &[TrialSummary],
+    cell: &[usize],
+) -> Result<Vec<usize>, String> {
+    let found = Cells::new(study, trials, Which::Means).trials_of(cell)?;
+    let index = |one: &TrialSummary| trials.iter().position(|trial| std::ptr::eq(trial, one));
+    Ok(found.into_iter().filter_map(index).collect())
+}
+
+/// The names of a study's metrics that no summary can have.
 pub fn unknown_names(study: &Study) -> Vec<&str> {
     let metrics = study.metrics.iter().map(|metric| metric.metric.as_str());
     metrics.filter(|name| crate::describe(name).is_none()).collect()

@@ -45,18 +45,18 @@ fn told(parts: &[String], between: &str) -> String {
 /// `dash clear 118 kbit < 342 kbit`; of a bound only what was measured.
 fn sentence(compared: &Compared) -> String {
     let Compared { place, left, right, relation, bound, .. } = compared;
-    let left_text = number(*left);
+    let left_text = number(left);
     let text = match relation {
         _ if *bound => left_text,
-        Relation::Within(_) => format!("{left_text} beside {}", number(*right)),
-        _ => format!("{left_text} {} {}", sign(left.value, right.value), number(*right)),
+        Relation::Within(_) => format!("{left_text} beside {}", number(right)),
+        _ => format!("{left_text} {} {}", sign(left.value, right.value), number(right)),
     };
     if place.is_empty() { text } else { format!("{place} {text}") }
 }
 
 /// What was to hold and did not.
 fn wanted(compared: &Compared) -> String {
-    let (left, right) = (number(compared.left), number(compared.right));
+    let (left, right) = (number(&compared.left), number(&compared.right));
     let relation = match compared.relation {
         Relation::Less => "<".into(),
         Relation::AtMost => "≤".into(),
@@ -77,13 +77,14 @@ fn sign(left: f64, right: f64) -> &'static str {
     }
 }
 
-fn number(Figure { value, unit, quotient }: Figure) -> String {
-    let Unit { name, factor, .. } = unit;
-    let text = digits(value / factor);
-    match (quotient, name) {
-        (true, _) => format!("×{text}"),
-        (false, "") => text,
-        (false, unit) => format!("{text} {unit}"),
+fn number(figure: &Figure) -> String {
+    let Unit { name, factor, .. } = figure.unit;
+    let text = digits(figure.value / factor);
+    match &figure.noun {
+        Some(noun) => format!("{text} {noun}"),
+        None if figure.quotient => format!("×{text}"),
+        None if name.is_empty() => text,
+        None => format!("{text} {name}"),
     }
 }
 

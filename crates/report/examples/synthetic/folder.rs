@@ -11,7 +11,7 @@ use suiro_record::{
 };
 use suiro_units::Seed;
 
-use crate::model::{Setup, run};
+use crate::model::{Rate, Setup, run};
 
 /// What fills a folder.
 pub struct Shape {
@@ -19,8 +19,12 @@ pub struct Shape {
     pub tcp: Vec<&'static str>,
     /// Names of players, with their boldness: another.
     pub abr: Vec<(&'static str, f64)>,
-    /// Queue lengths in bytes, named: a third.
-    pub queue: Vec<(&'static str, i64)>,
+    /// Queue lengths in bytes and the link's rate, named: a third.
+    pub queue: Vec<(&'static str, i64, Rate)>,
+    /// Names of these axes.
+    pub names: [&'static str; 3],
+    /// The study that the folder pretends to repeat.
+    pub study: Option<&'static str>,
     /// Repetitions of each cell.
     pub repetitions: u32,
     /// Length of each trial.
@@ -70,12 +74,12 @@ fn plan(shape: &Shape) -> Vec<(PlannedTrial, Setup)> {
     let mut plan = Vec::new();
     for tcp in &shape.tcp {
         for (abr, boldness) in &shape.abr {
-            for (queue, queue_bytes) in &shape.queue {
+            for (queue, queue_bytes, rate) in &shape.queue {
                 for repetition in 1..=shape.repetitions {
                     let axes = [
-                        ("tcp", *tcp, shape.tcp.len()),
-                        ("abr", *abr, shape.abr.len()),
-                        ("queue", *queue, shape.queue.len()),
+                        (shape.names[0], *tcp, shape.tcp.len()),
+                        (shape.names[1], *abr, shape.abr.len()),
+                        (shape.names[2], *queue, shape.queue.len()),
                     ];
                     let used = axes.iter().filter(|(_, _, labels)| *labels > 1);
                     let cell: Cell = used
@@ -87,6 +91,7 @@ fn plan(shape: &Shape) -> Vec<(PlannedTrial, Setup)> {
                         tcp,
                         boldness: *boldness,
                         queue_bytes: *queue_bytes,
+                        rate: *rate,
                         seconds: shape.seconds,
                     };
                     plan.push((PlannedTrial { cell, repetition, seed, folder }, setup));
@@ -103,15 +108,15 @@ fn manifest(shape: &Shape, plan: Vec<PlannedTrial>) -> Manifest {
         labels: labels.into_iter().map(Into::into).collect(),
     };
     let axes = vec![
-        axis("tcp", shape.tcp.clone()),
-        axis("abr", shape.abr.iter().map(|(name, _)| *name).collect()),
-        axis("queue", shape.queue.iter().map(|(name, _)| *name).collect()),
+        axis(shape.names[0], shape.tcp.clone()),
+        axis(shape.names[1], shape.abr.iter().map(|(name, _)| *name).collect()),
+        axis(shape.names[2], shape.queue.iter().map(|(name, ..)| *name).collect()),
     ];
     Manifest {
         suiro: env!("CARGO_PKG_VERSION").into(),
         scenario: "synthetic".into(),
         title: "Synthetic data: live DASH over a link whose rate falls and rises".into(),
-        study: None,
+        study: shape.study.map(Into::into),
         text: "# Synthetic data from a toy model, for trying the report. Nothing was measured.\n\
                [link]\nrate = \"8 Mbit/s\"  # then 1.5, then 4\ndelay = \"20 ms\"\n"
             .into(),

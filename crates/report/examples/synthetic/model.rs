@@ -25,9 +25,14 @@ pub struct Setup {
     pub boldness: f64,
     /// Length of the queue in bytes.
     pub queue_bytes: i64,
+    /// The link's rate in bit/s, by seconds since the trial began and its length.
+    pub rate: Rate,
     /// Length of the trial.
     pub seconds: f64,
 }
+
+/// A link's rate over a trial.
+pub type Rate = fn(f64, f64) -> f64;
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -77,9 +82,9 @@ struct Player {
     rests_until: i64,
 }
 
-/// The link's rate: full, then under a fifth, then half.
-fn rate_bps(t_ns: i64, seconds: f64) -> f64 {
-    match t_ns as f64 / 1e9 / seconds {
+/// Full, then under a fifth, then half.
+pub fn falls_and_rises(t_s: f64, seconds: f64) -> f64 {
+    match t_s / seconds {
         share if share < 0.3 => 8e6,
         share if share < 0.6 => 1.5e6,
         _ => 4e6,
@@ -174,7 +179,8 @@ impl Toy {
             self.events.push(Reverse((told, Event::Loss { sent_ns: now })));
         } else {
             let start = self.free_ns.max(now);
-            let took = (size * 8) as f64 * 1e9 / rate_bps(start, self.setup.seconds);
+            let took =
+                (size * 8) as f64 * 1e9 / (self.setup.rate)(start as f64 / 1e9, self.setup.seconds);
             self.free_ns = start + took as i64;
             self.waiting.push_back((start, size));
             self.deliver(&mut row, start, self.free_ns + ONE_WAY_NS);
