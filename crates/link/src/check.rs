@@ -39,7 +39,11 @@ type Checked = Result<(), ConfigError>;
 /// Checks both directions.
 pub(crate) fn link(config: &LinkConfig) -> Checked {
     path("down", &config.down)?;
-    path("up", &config.up)
+    path("up", &config.up)?;
+    let on_air = |path: &PathConfig| matches!(path.server, ServerConfig::Wifi);
+    let shared = [&config.down, &config.up].map(on_air) == [config.wifi.is_some(); 2];
+    holds("wifi", shared, "both directions are served by Wi-Fi, or neither is")?;
+    config.wifi.as_ref().map_or(Ok(()), crate::wifi::WifiConfig::check)
 }
 
 fn path(name: &str, config: &PathConfig) -> Checked {
@@ -115,7 +119,7 @@ fn discipline(key: &str, discipline: &DisciplineConfig) -> Checked {
 
 fn server(key: &str, server: &ServerConfig) -> Checked {
     match server {
-        ServerConfig::Unlimited => Ok(()),
+        ServerConfig::Unlimited | ServerConfig::Wifi => Ok(()),
         ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => curve(key, rate),
         ServerConfig::Bucket { rate, burst } => {
             range(key, burst, &BURST)?;

@@ -9,6 +9,7 @@ use crate::check;
 use crate::error::ConfigError;
 use crate::schedule::Schedule;
 use crate::trace::{OpportunityTrace, RateCurve};
+use crate::wifi::WifiConfig;
 
 /// Both directions of a link. Read from a file it is checked as a scenario is: what is out of range
 /// there would be a bug here.
@@ -19,6 +20,10 @@ pub struct LinkConfig {
     pub down: PathConfig,
     /// From the second to the first.
     pub up: PathConfig,
+    /// The air that both directions share; there if and only if both servers are
+    /// [`ServerConfig::Wifi`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiConfig>,
 }
 
 /// [`LinkConfig`] as a file has it.
@@ -26,13 +31,15 @@ pub struct LinkConfig {
 struct Unchecked {
     down: PathConfig,
     up: PathConfig,
+    #[serde(default)]
+    wifi: Option<WifiConfig>,
 }
 
 impl TryFrom<Unchecked> for LinkConfig {
     type Error = ConfigError;
 
-    fn try_from(Unchecked { down, up }: Unchecked) -> Result<Self, ConfigError> {
-        let config = Self { down, up };
+    fn try_from(Unchecked { down, up, wifi }: Unchecked) -> Result<Self, ConfigError> {
+        let config = Self { down, up, wifi };
         check::link(&config).map(|()| config)
     }
 }
@@ -263,14 +270,16 @@ pub enum ServerConfig {
     Poisson(RateCurve),
     /// Delivery opportunities of 1500 bytes at recorded times.
     Trace(OpportunityTrace),
+    /// As the air of a Wi-Fi link lets them: [`LinkConfig::wifi`].
+    Wifi,
 }
 
 impl ServerConfig {
     /// The rate in force at a time (of opportunities at recorded times, their mean); `None` if
-    /// nothing limits it.
+    /// nothing limits it, or if it has none of its own (Wi-Fi).
     pub fn rate_at(&self, time: Time) -> Option<BitRate> {
         match self {
-            Self::Unlimited => None,
+            Self::Unlimited | Self::Wifi => None,
             Self::Steady(rate) | Self::Bucket { rate, .. } | Self::Poisson(rate) => {
                 Some(rate.at(time))
             }

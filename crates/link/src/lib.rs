@@ -7,6 +7,7 @@
 //! Per direction, in the order in which a packet meets them, each in a module of its own: a loss
 //! model, a queue with its discipline (droptail, CoDel, PIE, FQ-CoDel), a server (rate, schedule,
 //! token bucket, trace), and propagation (delay, jitter, reordering, duplication, corruption).
+//! Where the link is Wi-Fi, both directions share one server, the air (`wifi`).
 //!
 //! [`LinkSpec`] is what a user writes; [`LinkSpec::resolve`] makes a [`LinkConfig`] of it, with
 //! presets applied, traces read and everything checked.
@@ -30,6 +31,7 @@ mod schedule;
 mod server;
 mod spec;
 mod trace;
+mod wifi;
 
 pub use config::{
     CodelConfig, DisciplineConfig, Distribution, FqCodelConfig, GilbertElliott, JitterConfig,
@@ -52,3 +54,4 @@ pub use trace::{
     MAX_RATE, MAX_TRACE_LINES, MAX_TRACE_TIME, MIN_PERIOD, OPPORTUNITY, OpportunityTrace,
     RateCurve, RateStep, parse_csv, parse_mahimahi,
 };
+pub use wifi::{Air, Dbm, Decibels, Metres, WifiChangeSpec, WifiConfig, WifiSpec};

@@ -8,6 +8,7 @@ use crate::config::LinkConfig;
 use crate::outcomes::Counts;
 use crate::packet::{Direction, Event, Packet};
 use crate::path::Path;
+use crate::wifi::Medium;
 
 /// An emulated link.
 ///
@@ -38,6 +39,8 @@ use crate::path::Path;
 #[derive(Debug)]
 pub struct Link {
     paths: [Path; 2],
+    /// The air that both share, of a Wi-Fi link.
+    medium: Option<Box<Medium>>,
     /// What the caller has not yet fetched, in order of time.
     events: VecDeque<Event>,
     /// The latest thing done.
@@ -51,7 +54,8 @@ impl Link {
     /// checked; of one put together in code, what is out of range may panic here or later.
     pub fn new(config: &LinkConfig, seed: Seed) -> Self {
         let path = |direction| Path::new(config.direction(direction), direction, seed);
-        Self { paths: Direction::BOTH.map(path), events: VecDeque::new(), now: Time::ZERO }
+        let medium = config.wifi.as_ref().map(|wifi| Box::new(Medium::new(wifi, seed)));
+        Self { paths: Direction::BOTH.map(path), medium, events: VecDeque::new(), now: Time::ZERO }
     }
 
     /// A packet arrives at the link's entrance of this direction.
@@ -59,6 +63,9 @@ impl Link {
         self.advance(now);
         self.now = self.now.max(now);
         self.paths[direction.index()].arrive(self.now, packet, &mut self.events);
+        if let Some(medium) = &mut self.medium {
+            medium.wake(self.now, &self.paths);
+        }
     }
 
     /// When to poll next: no later event comes before this time. It may come to nothing, for
@@ -68,7 +75,8 @@ impl Link {
         if let Some(event) = self.events.front() {
             return Some(event.at);
         }
-        self.paths.iter().filter_map(Path::next_delivery).min()
+        let on_air = self.medium.as_ref().and_then(|medium| medium.next());
+        self.paths.iter().filter_map(Path::next_delivery).chain(on_air).min()
     }
 
     /// The next event up to `now`, in order of their scheduled times; call until `None`.
@@ -87,6 +95,9 @@ impl Link {
     pub fn drain(&mut self, now: Time) {
         self.advance(now);
         self.now = self.now.max(now);
+        if let Some(medium) = &mut self.medium {
+            medium.drain(self.now, &mut self.paths, &mut self.events);
+        }
         for path in &mut self.paths {
             path.drain(self.now, &mut self.events);
         }
@@ -100,18 +111,23 @@ impl Link {
     /// Does everything that is due by `now`, in order of time.
     fn advance(&mut self, now: Time) {
         loop {
+            let on_air = self.medium.as_ref().and_then(|medium| medium.next());
             let [down, up] = &self.paths;
             let (at, path) = match (down.next(), up.next()) {
-                (Some(down), Some(up)) if up < down => (up, 1),
-                (Some(down), _) => (down, 0),
-                (None, Some(up)) => (up, 1),
-                (None, None) => return,
+                (Some(down), Some(up)) if up < down => (Some(up), 1),
+                (Some(down), _) => (Some(down), 0),
+                (None, up) => (up, 1),
             };
+            let air_first = on_air.is_some_and(|air| at.is_none_or(|at| air <= at));
+            let Some(at) = (if air_first { on_air } else { at }) else { return };
             if at > now {
                 return;
             }
             self.now = self.now.max(at);
-            self.paths[path].step(&mut self.events);
+            match &mut self.medium {
+                Some(medium) if air_first => medium.step(&mut self.paths, &mut self.events),
+                _ => self.paths[path].step(&mut self.events),
+            }
         }
     }
 }

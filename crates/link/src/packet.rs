@@ -108,8 +108,10 @@ pub enum Cause {
     Queue,
     /// The active queue management (CoDel, PIE) said so.
     Aqm,
-    /// It can never pass: larger than [`MAX_PACKET`] or than the token bucket.
+    /// It can never pass: larger than [`MAX_PACKET`], the token bucket or a Wi-Fi frame.
     Size,
+    /// Wi-Fi: sent as often as the retry limit allows, and never received.
+    Retry,
     /// The emulator's own bound ([`crate::MAX_QUEUED`], [`crate::MAX_IN_FLIGHT`]) was reached. Not
     /// a property of the emulated link: a measurement in which it occurs is not valid.
     Limit,
@@ -117,7 +119,8 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 5] = [Self::Loss, Self::Queue, Self::Aqm, Self::Size, Self::Limit];
+    pub const ALL: [Self; 6] =
+        [Self::Loss, Self::Queue, Self::Aqm, Self::Size, Self::Retry, Self::Limit];
 
     /// Its name in records.
     pub const fn name(self) -> &'static str {
@@ -126,6 +129,7 @@ impl Cause {
             Self::Queue => "queue",
             Self::Aqm => "aqm",
             Self::Size => "size",
+            Self::Retry => "retry",
             Self::Limit => "limit",
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use suiro_units::{Seed, Time};
 
-use crate::config::PathConfig;
+use crate::config::{PathConfig, ServerConfig};
 use crate::loss::Loss;
 use crate::outcomes::{Counts, Outcomes, Sink};
 use crate::packet::{Cause, Direction, Event, MAX_PACKET, Packet, Passage, Verdict};
@@ -27,6 +27,8 @@ pub(crate) struct Path {
 enum Service {
     /// The queue is empty.
     Idle,
+    /// Not its own: the air that both directions share takes packets when it can.
+    Air,
     /// It will take the next packet at this time; `None`: never.
     Waiting(Option<Time>),
     /// This packet will be out at that time; `None`: never.
@@ -40,7 +42,11 @@ impl Path {
             loss: Loss::new(&config.loss, seed.derive("loss")),
             queue: Queue::new(&config.queue, seed.derive("queue")),
             server: Server::new(&config.server, seed.derive("server")),
-            service: Service::Idle,
+            service: if matches!(config.server, ServerConfig::Wifi) {
+                Service::Air
+            } else {
+                Service::Idle
+            },
             propagation: Propagation::new(&config.propagation, seed.derive("propagation")),
             outcomes: Outcomes::new(direction),
         }
@@ -125,7 +131,7 @@ impl Path {
 
     fn server_acts(&self) -> Option<Time> {
         match self.service {
-            Service::Idle => None,
+            Service::Idle | Service::Air => None,
             Service::Waiting(at) | Service::Busy(_, at) => at,
         }
     }
@@ -152,13 +158,45 @@ impl Path {
         while let Some((passage, last)) = self.propagation.pop() {
             sink.ends(now, passage, Verdict::Queued, last);
         }
-        if let Service::Busy(passage, _) = std::mem::replace(&mut self.service, Service::Idle) {
+        if let Service::Busy(passage, _) = self.service {
             sink.ends(now, passage, Verdict::Queued, true);
+        }
+        if !matches!(self.service, Service::Air) {
+            self.service = Service::Idle;
         }
         while let Some(passage) = self.queue.pop() {
             sink.ends(now, passage, Verdict::Queued, true);
         }
         self.server.rest();
+    }
+
+    /// Whether nothing waits in the queue.
+    pub fn is_empty(&self) -> bool {
+        self.queue.backlog().packets == 0
+    }
+
+    /// The air takes the packet that the discipline gives it, if it gives one.
+    pub fn take_for_air(&mut self, now: Time, events: &mut VecDeque<Event>) -> Option<Passage> {
+        let mut sink = Sink { outcomes: &mut self.outcomes, events };
+        let passage = self.queue.dequeue(now, &mut sink)?;
+        Some(Passage { dequeued: Some(now), ..passage })
+    }
+
+    /// A packet has come through the air.
+    pub fn out_of_the_air(&mut self, now: Time, passage: Passage, events: &mut VecDeque<Event>) {
+        let mut sink = Sink { outcomes: &mut self.outcomes, events };
+        self.propagation.enter(now, passage, &mut sink);
+    }
+
+    /// A packet has not come through the air, or was still in it: how it ends.
+    pub fn ends_on_air(
+        &mut self,
+        now: Time,
+        passage: Passage,
+        verdict: Verdict,
+        events: &mut VecDeque<Event>,
+    ) {
+        Sink { outcomes: &mut self.outcomes, events }.ends(now, passage, verdict, true);
     }
 
     pub fn counts(&self, now: Time) -> Counts {

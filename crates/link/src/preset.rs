@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Duration, Ratio};
 
 use crate::spec::{LimitSpec, LinkSpec, LossSpec, PathSpec, QueueSpec, ServiceSpec};
+use crate::wifi::{Decibels, Metres, WifiChangeSpec, WifiSpec};
 
 /// A link by name.
 ///
@@ -49,11 +50,16 @@ pub enum Preset {
     /// Illustrative: geostationary. 25 Mbit/s down, 3 Mbit/s up, 280 ms (up and down 36,000 km take
     /// 240 ms), 500 ms of queue.
     Satellite,
+    /// Illustrative: 802.11n at 5 m in sight, a quarter of the air taken by others.
+    WifiClear,
+    /// Illustrative: 802.11n at 5 m behind a wall, others taking half of the air, and deep dips at
+    /// 10 to 20 s, 40 to 50 s and 100 to 120 s.
+    WifiObstacle,
 }
 
 impl Preset {
     /// Every preset.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Nepal,
         Self::MexicoCellular,
         Self::BrazilColombia,
@@ -67,6 +73,8 @@ impl Preset {
         Self::FourG,
         Self::SlowFourG,
         Self::Satellite,
+        Self::WifiClear,
+        Self::WifiObstacle,
     ];
 
     /// Its name in scenarios.
@@ -85,6 +93,8 @@ impl Preset {
             Self::FourG => "4g",
             Self::SlowFourG => "slow-4g",
             Self::Satellite => "satellite",
+            Self::WifiClear => "wifi-clear",
+            Self::WifiObstacle => "wifi-obstacle",
         }
     }
 
@@ -105,6 +115,8 @@ impl Preset {
             Self::FourG => access([20_000, 8_000], Poisson, 35, 300),
             Self::SlowFourG => access([1_600, 750], Steady, 75, 200),
             Self::Satellite => access([25_000, 3_000], Steady, 280, 500),
+            Self::WifiClear => wifi_clear(),
+            Self::WifiObstacle => wifi_obstacle(),
         }
     }
 }
@@ -144,4 +156,43 @@ fn access(down_up_kbps: [u64; 2], service: ServiceSpec, ms: u64, queue_ms: u64) 
         up,
         ..LinkSpec::default()
     }
+}
+
+/// A link over Wi-Fi, with 1 ms for what lies behind the access point.
+fn wifi(wifi: WifiSpec) -> LinkSpec {
+    LinkSpec {
+        wifi: Some(wifi),
+        delay: Some(Duration::from_millis(1)),
+        queue: Some(QueueSpec { limit: Some(LimitSpec::Packets(256)), ..QueueSpec::default() }),
+        ..LinkSpec::default()
+    }
+}
+
+fn wifi_clear() -> LinkSpec {
+    wifi(WifiSpec { distance: Some(Metres(5.0)), busy: Some(ratio(0.25)), ..WifiSpec::default() })
+}
+
+fn wifi_obstacle() -> LinkSpec {
+    // A weak signal from the start: what is left of it in a dip carries little more than MCS 0.
+    let (usual, dip) = (Decibels(20.0), Decibels(38.0));
+    let change = |s, attenuation, busy| WifiChangeSpec {
+        at: Duration::from_secs(s),
+        attenuation: Some(attenuation),
+        busy: Some(ratio(busy)),
+    };
+    let dips = [(10, 20), (40, 50), (100, 120)];
+    let changes = dips.map(|(from, to)| [change(from, dip, 0.75), change(to, usual, 0.5)]);
+    wifi(WifiSpec {
+        distance: Some(Metres(5.0)),
+        walls: Some(1),
+        busy: Some(ratio(0.5)),
+        attenuation: Some(usual),
+        rice_k: Some(Decibels(0.0)),
+        changes: Some(changes.concat()),
+        ..WifiSpec::default()
+    })
+}
+
+fn ratio(value: f64) -> Ratio {
+    Ratio::new(value).expect("a preset's ratio is a ratio")
 }

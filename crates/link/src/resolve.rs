@@ -53,8 +53,25 @@ impl LinkSpec {
             Ok::<_, ConfigError>(layers)
         };
         let [down, up] = [path("down", |spec| &spec.down)?, path("up", |spec| &spec.up)?];
-        Ok(LinkConfig { down: down.resolve(traces)?, up: up.resolve(traces)? })
+        let wifi = match (preset.wifi, self.wifi.clone()) {
+            (Some(lower), Some(upper)) => Some(upper.over(lower)),
+            (lower, upper) => upper.or(lower),
+        };
+        let wifi = wifi.map(crate::wifi::WifiSpec::resolve).transpose()?;
+        let served = if wifi.is_some() { Served::ByWifi } else { Served::ByItself };
+        Ok(LinkConfig {
+            down: down.resolve(served, traces)?,
+            up: up.resolve(served, traces)?,
+            wifi,
+        })
     }
+}
+
+/// Who serves a direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    ByItself,
+    ByWifi,
 }
 
 /// A value, and the key that it was written at.
@@ -131,9 +148,16 @@ impl Layers {
         Ok(())
     }
 
-    fn resolve(self, traces: &mut ReadTrace<'_>) -> Result<PathConfig, ConfigError> {
+    fn resolve(
+        self,
+        served: Served,
+        traces: &mut ReadTrace<'_>,
+    ) -> Result<PathConfig, ConfigError> {
         self.check_changes()?;
-        let server = self.server(traces)?;
+        let server = match served {
+            Served::ByItself => self.server(traces)?,
+            Served::ByWifi => self.wifi_server()?,
+        };
         Ok(PathConfig {
             loss: self.loss()?,
             queue: queue(self.queue.as_ref(), &server)?,
@@ -224,6 +248,20 @@ impl Layers {
             }
             (None, Some(_)) => Ok(ServerConfig::Poisson(curve)),
             (None, None) => Ok(ServerConfig::Steady(curve)),
+        }
+    }
+
+    /// Wi-Fi says all about the rate.
+    fn wifi_server(&self) -> Result<ServerConfig, ConfigError> {
+        let refused = (self.rate.as_ref().map(|at| &at.key))
+            .or(self.trace.as_ref().map(|at| &at.key))
+            .or(self.burst.as_ref().map(|at| &at.key))
+            .or(self.service.as_ref().map(|at| &at.key));
+        match refused {
+            None => Ok(ServerConfig::Wifi),
+            Some(key) => {
+                Err(ConfigError::new(key, "`wifi` takes its place").hint("write one of the two"))
+            }
         }
     }
 
@@ -419,7 +457,7 @@ fn queue(at: Option<&At<QueueSpec>>, server: &ServerConfig) -> Result<QueueConfi
     let at = at.unwrap_or(&nothing);
     let discipline = discipline(at)?;
     let default = match (&discipline, server) {
-        (DisciplineConfig::Droptail, ServerConfig::Unlimited) => {
+        (DisciplineConfig::Droptail, ServerConfig::Unlimited | ServerConfig::Wifi) => {
             LimitSpec::Packets(DEFAULT_AQM_PACKETS)
         }
         (DisciplineConfig::Droptail, _) => LimitSpec::Time(DEFAULT_LIMIT),
@@ -450,6 +488,10 @@ fn resolve_limit(at: &At<LimitSpec>, server: &ServerConfig) -> Result<LimitConfi
         LimitSpec::Time(time) => {
             let ok = !time.is_zero() && DELAY.contains(&time);
             ranged(ok, &format!("1 ns to {}", DELAY.end()))?;
+            if matches!(server, ServerConfig::Wifi) {
+                let error = at.error("a Wi-Fi link has no rate to measure a time by");
+                return Err(error.hint("write packets \"256p\" or a size \"300 kB\""));
+            }
             // Where nothing limits the rate nothing ever waits: any limit does.
             let Some(bytes) = bytes_in(time, server) else {
                 return Ok(LimitConfig::Packets(DEFAULT_AQM_PACKETS));
@@ -462,7 +504,7 @@ fn resolve_limit(at: &At<LimitSpec>, server: &ServerConfig) -> Result<LimitConfi
 /// What the rate in force carries in this time; in an outage, what the rate before it did.
 fn bytes_in(time: Duration, server: &ServerConfig) -> Option<Schedule<Bytes>> {
     let curve = match server {
-        ServerConfig::Unlimited => return None,
+        ServerConfig::Unlimited | ServerConfig::Wifi => return None,
         ServerConfig::Trace(trace) => return Some(Schedule::constant(trace.mean() * time)),
         ServerConfig::Steady(curve)
         | ServerConfig::Bucket { rate: curve, .. }

@@ -14,6 +14,7 @@ use suiro_units::{BitRate, Bytes, Duration, Ratio};
 
 use crate::config::{Distribution, Order};
 use crate::preset::Preset;
+use crate::wifi::WifiSpec;
 
 /// Defines a struct with the keys that a link and each of its directions have in common.
 macro_rules! with_path_keys {
@@ -75,6 +76,8 @@ with_path_keys! {
         down: PathSpec,
         /// From the second end to the first.
         up: PathSpec,
+        /// Both directions share the air of a Wi-Fi network, in place of `rate`.
+        wifi: WifiSpec,
     }
 }
 

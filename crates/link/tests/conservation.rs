@@ -17,6 +17,9 @@ const RATES: &[&str] = &[
     "rate = '9.7 Gbit/s'\n",
     "rate = '20 Mbit/s'\nburst = '6 kB'\n",
     "rate = '6 Mbit/s'\nservice = 'poisson'\n",
+    "wifi = { busy = 0.4 }\n",
+    "wifi = { attenuation = '34 dB', retries = 1, rice_k = '-20 dB', busy = 0.1, \
+     changes = [{ at = '20 ms', attenuation = '50 dB' }, { at = '40 ms', attenuation = '0 dB' }] }\n",
     "trace = 'cell'\n",
     "trace = { file = 'cell', repeat = false }\n",
     "trace = 'rate.csv'\n",

@@ -58,6 +58,11 @@ fn refusals() {
         "rate = '1 Mbit/s'\nburst = '1 kB'",
         "rate = '1 Mbit/s'\nburst = '3 kB'\nservice = 'poisson'",
         "queue.limit = '0p'",
+        "wifi = { distance = '5' }",
+        "wifi = { busy = 1 }",
+        "wifi = { walls = 1 }\nrate = '1 Mbit/s'",
+        "wifi = { walls = 1 }\nqueue.limit = '50 ms'",
+        "wifi = { changes = [{ at = '0 s' }] }",
         "rate = '1 Mbit/s'\nup.queue.limit = '0 ms'",
         "queue.target = '5 ms'",
         "queue = { discipline = 'codel', flows = 3 }",
@@ -133,7 +138,8 @@ fn every_preset_resolves_and_is_read_by_its_name() {
     for preset in Preset::ALL {
         let name = preset.name();
         let config = config(&format!("preset = '{name}'"));
-        assert!(config.down.server.rate_at(Time::ZERO).is_some(), "{name}");
+        let served = config.down.server.rate_at(Time::ZERO).is_some() || config.wifi.is_some();
+        assert!(served, "{name}");
         assert_eq!(serde_json::to_value(preset).unwrap(), name);
     }
     let nepal = config("preset = 'nepal'");

@@ -29,7 +29,8 @@ table! {
         /// `delivered`, `dropped`, or `queued` (still in the link at the end).
         verdict: Text,
         /// Why it was dropped: `loss` (the loss model), `queue` (full), `aqm` (active queue
-        /// management), `size` (too large ever to pass), `limit` (the emulator's own bound: the
+        /// management), `size` (too large ever to pass), `retry`
+        /// (given up by Wi-Fi), `limit` (the emulator's own bound: the
         /// trial is not valid); or how it was altered: `duplicate`, `corrupt` (a corrupted copy is
         /// `corrupt`). Null for a plain delivery.
         cause: Option<Text>,

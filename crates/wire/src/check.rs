@@ -10,7 +10,7 @@
 //! direction, at most three.
 
 use suiro_hosts::{EmulatedLink, Host};
-use suiro_link::{Direction, LinkConfig};
+use suiro_link::{Direction, LinkConfig, WifiConfig};
 use suiro_record::SelfCheck;
 use suiro_units::{BitRate, Duration, Seed};
 
@@ -56,7 +56,11 @@ pub fn check(spec: &CheckSpec<'_>) -> Result<[SelfCheck; 2], WireError> {
 }
 
 fn measure(spec: &CheckSpec<'_>, plans: &[Plan; 2]) -> Result<([Heard; 2], Outcome), WireError> {
-    let config = LinkConfig { down: plans[0].path.clone(), up: plans[1].path.clone() };
+    let config = LinkConfig {
+        down: plans[0].path.clone(),
+        up: plans[1].path.clone(),
+        wifi: spec.config.wifi.as_ref().map(WifiConfig::frozen),
+    };
     let clock = Clock::starting_now();
     let carrier = Carrier::start(&CarrierSpec {
         name: spec.name,

@@ -23,6 +23,8 @@ pub(crate) enum Server {
     Bucket(Bucket),
     Poisson(Poisson),
     Recorded(Recorded),
+    /// Never asked: the air of a Wi-Fi link takes packets itself.
+    Wifi,
 }
 
 impl Server {
@@ -33,6 +35,7 @@ impl Server {
             ServerConfig::Bucket { rate, burst } => Self::Bucket(Bucket::new(rate, *burst)),
             ServerConfig::Poisson(rate) => Self::Poisson(Poisson::new(rate, seed)),
             ServerConfig::Trace(trace) => Self::Recorded(Recorded::new(trace)),
+            ServerConfig::Wifi => Self::Wifi,
         }
     }
 
@@ -40,8 +43,8 @@ impl Server {
     /// never again.
     pub fn takes_at(&mut self, now: Time) -> Option<Time> {
         match self {
-            Self::Unlimited => Some(now),
-            Self::Bucket(_) => Some(now),
+            Self::Unlimited | Self::Bucket(_) => Some(now),
+            Self::Wifi => None,
             Self::Steady(server) => server.takes_at(now),
             Self::Poisson(server) => server.takes_at(now),
             Self::Recorded(server) => server.takes_at(now),
@@ -53,6 +56,7 @@ impl Server {
     pub fn serve(&mut self, now: Time, bytes: u64) -> Option<Time> {
         match self {
             Self::Unlimited => Some(now),
+            Self::Wifi => None,
             Self::Steady(server) => server.serve(now, bytes),
             Self::Bucket(server) => server.serve(now, bytes),
             Self::Poisson(server) => server.serve(now, bytes),
@@ -63,7 +67,7 @@ impl Server {
     /// The queue is empty at `now`, after service: what was left of an opportunity is lost.
     pub fn rest(&mut self) {
         match self {
-            Self::Unlimited | Self::Bucket(_) | Self::Steady(_) => {}
+            Self::Unlimited | Self::Wifi | Self::Bucket(_) | Self::Steady(_) => {}
             Self::Poisson(server) => server.rest(),
             Self::Recorded(server) => server.rest(),
         }
@@ -73,6 +77,7 @@ impl Server {
     pub fn largest(&self) -> Option<u64> {
         match self {
             Self::Bucket(server) => Some(server.largest()),
+            Self::Wifi => Some(crate::wifi::MAX_IP_BYTES),
             _ => None,
         }
     }
@@ -80,7 +85,7 @@ impl Server {
     /// How often its trace has begun again by `now`.
     pub fn wraps(&self, now: Time) -> u64 {
         let period = match self {
-            Self::Unlimited => None,
+            Self::Unlimited | Self::Wifi => None,
             Self::Steady(server) => server.period(),
             Self::Bucket(server) => server.period(),
             Self::Poisson(server) => server.period(),

@@ -125,8 +125,12 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     let asked = base_ms + jitter_ms;
     check.asked = Some(asked);
     check.at_least = Some(asked * (1.0 - DELAY_EARLY) - DELAY_EARLY_MS - below_ms);
-    check.at_most = Some(asked * (1.0 + DELAY_LATE) + DELAY_LATE_MS + above_ms);
-    let (measured, note) = if plan::by_opportunity(path) {
+    // What Wi-Fi adds hangs on its channel: only the least is known.
+    let most = asked * (1.0 + DELAY_LATE) + DELAY_LATE_MS + above_ms;
+    check.at_most = (!plan::on_air(path)).then_some(most);
+    let (measured, note) = if plan::on_air(path) {
+        (delays.first().copied(), Some("the least of all; contention and retries add to it"))
+    } else if plan::by_opportunity(path) {
         let least = delays.first().copied();
         (least, Some("the least of all, because packets wait for delivery opportunities"))
     } else if varies {
@@ -135,6 +139,9 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
         // The machine only adds to a delay that does not vary.
         (delays.get(delays.len() / 4).copied(), None)
     };
+    if delays.is_empty() && plan::on_air(path) {
+        return unmeasured(check, "no packet came through the air");
+    }
     if delays.is_empty() {
         let mut check = unmeasured(check, "no packet arrived");
         // Where nearly everything is lost on purpose, that is what was asked.
@@ -194,7 +201,9 @@ fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
     let grain = if sd > 0.0 { SIGMAS * sd + SIGMAS / n } else { 0.0 };
     check.asked = Some(asked);
     check.at_least = Some((asked - grain).max(0.0));
-    check.at_most = Some((asked + grain + unreadable).min(1.0));
+    // Frames that a Wi-Fi link gives up are no fault of it.
+    let most = (asked + grain + unreadable).min(1.0);
+    check.at_most = (!plan::on_air(&plan.path)).then_some(most);
     let lost = probe.iter().filter(|arrived| arrived.is_none()).count();
     judged(check, Some(lost as f64 / n))
 }
@@ -241,7 +250,10 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
             check.note = Some("the mean of the trace while it was measured".into());
             slack += 3.0 / count.max(1.0);
         }
-        ServerConfig::Unlimited | ServerConfig::Steady(_) | ServerConfig::Bucket { .. } => {}
+        ServerConfig::Unlimited
+        | ServerConfig::Wifi
+        | ServerConfig::Steady(_)
+        | ServerConfig::Bucket { .. } => {}
     }
     check.at_least = check.asked.map(|asked| asked * (1.0 - slack));
     check.at_most = check.asked.map(|asked| asked * (1.0 + slack));

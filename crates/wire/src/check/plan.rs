@@ -14,6 +14,8 @@ const PROBE_BYTES: u32 = 100;
 const PROBE_SHARE: f64 = 0.3;
 /// Most packets per second of the probe.
 const PROBE_PER_SECOND_MAX: f64 = 2_000.0;
+/// On Wi-Fi: few enough to pass at the slowest scheme.
+const PROBE_PER_SECOND_AIR: f64 = 100.0;
 /// How long the probe lasts, unless it would be fewer than [`PROBE_COUNT_MIN`] packets.
 const PROBE_S: f64 = 0.6;
 /// Longest that it lasts.
@@ -117,7 +119,7 @@ fn frozen(config: &PathConfig) -> PathConfig {
     match &mut path.server {
         ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => freeze(rate),
         ServerConfig::Bucket { rate, .. } => freeze(rate),
-        ServerConfig::Unlimited | ServerConfig::Trace(_) => {}
+        ServerConfig::Unlimited | ServerConfig::Trace(_) | ServerConfig::Wifi => {}
     }
     path
 }
@@ -137,11 +139,17 @@ pub(crate) fn by_opportunity(path: &PathConfig) -> bool {
     matches!(path.server, ServerConfig::Poisson(_) | ServerConfig::Trace(_))
 }
 
+/// Whether the link is Wi-Fi, with delays and losses of its own.
+pub(crate) fn on_air(path: &PathConfig) -> bool {
+    matches!(path.server, ServerConfig::Wifi)
+}
+
 fn probe(path: &PathConfig) -> Burst {
     // A packet a delivery opportunity, where the link has those: others would wait for the next.
     let service_bytes =
         if by_opportunity(path) { OPPORTUNITY.get() } else { PROBE_BYTES.into() } as f64;
-    let per_second = rate_bps(path).map_or(PROBE_PER_SECOND_MAX, |rate| {
+    let unlimited = if on_air(path) { PROBE_PER_SECOND_AIR } else { PROBE_PER_SECOND_MAX };
+    let per_second = rate_bps(path).map_or(unlimited, |rate| {
         (PROBE_SHARE * rate / (service_bytes * 8.0)).min(PROBE_PER_SECOND_MAX)
     });
     let count = (per_second * PROBE_S).max(PROBE_COUNT_MIN).min(per_second * PROBE_S_MAX);
@@ -154,7 +162,10 @@ fn probe(path: &PathConfig) -> Burst {
 
 fn flood(path: &PathConfig) -> Result<Flood, String> {
     let Some(rate) = rate_bps(path) else {
-        return Err("nothing limits the rate, so nothing waits".into());
+        return Err(match path.server {
+            ServerConfig::Wifi => "what Wi-Fi carries varies with its channel".into(),
+            _ => "nothing limits the rate, so nothing waits".into(),
+        });
     };
     if rate == 0.0 {
         return Err("the link carries nothing".into());

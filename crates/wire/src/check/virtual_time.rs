@@ -31,7 +31,7 @@ fn trace(name: &str) -> Result<String, String> {
 
 /// Sends a plan's load through a link of its own, without a machine in between.
 fn virtually(plan: &Plan, seed: Seed) -> (Heard, LinkTotals) {
-    let config = LinkConfig { down: plan.path.clone(), up: plan.path.clone() };
+    let config = LinkConfig { down: plan.path.clone(), up: plan.path.clone(), wifi: None };
     let mut link = Link::new(&config, seed);
     let mut heard = Heard::default();
     let mut totals = LinkTotals { direction: "down".into(), ..LinkTotals::default() };

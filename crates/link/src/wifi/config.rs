@@ -1,0 +1,229 @@
+//! What a user writes below `wifi`, and what a link needs of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_units::{Duration, Ratio};
+
+use super::quantity::{Dbm, Decibels, Metres};
+use super::station::WINDOW;
+use crate::error::ConfigError;
+use crate::schedule::{Change, Schedule};
+
+/// A Wi-Fi link: 802.11n, one stream, 20 MHz, MCS 0 to 7. Both directions share its air; it takes
+/// the place of `rate`. For example
+/// `wifi = { distance = "5 m", walls = 1, changes = [{ at = "10 s", attenuation = "30 dB" }] }`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WifiSpec {
+    /// Between the two stations, 0.1 m to 1000 m: path loss as in free space at 2.4 GHz up to 5 m,
+    /// then with exponent 3.5 (TGn model B). Default: 5 m.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distance: Option<Metres>,
+    /// Walls between them, 0 to 20. Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub walls: Option<u32>,
+    /// What each wall takes, 0 to 100 dB. Default: 10 dB, between plasterboard and concrete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_loss: Option<Decibels>,
+    /// What both stations send with, antennas included, -50 to 40 dBm. Default: 15 dBm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power: Option<Dbm>,
+    /// Standard deviation of log-normal shadowing, 0 to 30 dB. Default: 3 dB, TGn model B near.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shadowing: Option<Decibels>,
+    /// Correlation time of shadowing, 1 ms to 1 h. Default: 2 s, people who walk by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shadowing_time: Option<Duration>,
+    /// Power of the direct signal over the scattered one (Rician K), -100 to 100 dB; -100 dB is
+    /// Rayleigh fading. Default: 6 dB, in sight of one another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rice_k: Option<Decibels>,
+    /// Correlation time of fading, 1 ms to 1 h. Default: 50 ms, stations at rest indoors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fading_time: Option<Duration>,
+    /// Short guard interval: 7.2 to 72.2 Mbit/s instead of 6.5 to 65. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_gi: Option<bool>,
+    /// Most frames of an A-MPDU, 1 (no aggregation) to 64. Default: 64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregate: Option<u32>,
+    /// How often a frame is sent again before it is dropped, 0 to 255. Default: 7
+    /// (dot11ShortRetryLimit).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// Share of the time that other stations hold the air, 0 to 0.95. Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub busy: Option<Ratio>,
+    /// Attenuation besides distance and walls, 0 to 150 dB. Default: 0 dB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attenuation: Option<Decibels>,
+    /// What changes during a trial, in order of time. Default: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Vec<WifiChangeSpec>>,
+}
+
+/// What changes on a Wi-Fi link at a time; what is absent stays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WifiChangeSpec {
+    /// When, counted from the trial's start, above 0, up to 24 h.
+    pub at: Duration,
+    /// The attenuation from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attenuation: Option<Decibels>,
+    /// The others' share of the time from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<Ratio>,
+}
+
+/// A Wi-Fi link fully described; what each field means stands at [`WifiSpec`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each field is documented where the user writes it")]
+pub struct WifiConfig {
+    pub distance: Metres,
+    pub walls: u32,
+    pub wall_loss: Decibels,
+    pub power: Dbm,
+    pub shadowing: Decibels,
+    pub shadowing_time: Duration,
+    pub rice_k: Decibels,
+    pub fading_time: Duration,
+    pub short_gi: bool,
+    pub aggregate: u32,
+    pub retries: u32,
+    pub air: Schedule<Air>,
+}
+
+/// What may change on a Wi-Fi link.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Air {
+    /// Attenuation besides distance and walls.
+    pub attenuation: Decibels,
+    /// Share of the time that other stations hold the air.
+    pub busy: Ratio,
+}
+
+impl Default for WifiConfig {
+    fn default() -> Self {
+        Self {
+            distance: Metres(5.0),
+            walls: 0,
+            wall_loss: Decibels(10.0),
+            power: Dbm(15.0),
+            shadowing: Decibels(3.0),
+            shadowing_time: Duration::from_secs(2),
+            rice_k: Decibels(6.0),
+            fading_time: Duration::from_millis(50),
+            short_gi: false,
+            aggregate: WINDOW as u32,
+            retries: 7,
+            air: Schedule::constant(Air { attenuation: Decibels(0.0), busy: Ratio::ZERO }),
+        }
+    }
+}
+
+impl WifiConfig {
+    /// The link as it begins, without its changes.
+    #[must_use]
+    pub fn frozen(&self) -> Self {
+        Self { air: Schedule::constant(self.air.first), ..self.clone() }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        within("wifi.distance", self.distance.0, 0.1, 1000.0, "m")?;
+        within("wifi.walls", f64::from(self.walls), 0.0, 20.0, "walls")?;
+        within("wifi.wall_loss", self.wall_loss.0, 0.0, 100.0, "dB")?;
+        within("wifi.power", self.power.0, -50.0, 40.0, "dBm")?;
+        within("wifi.shadowing", self.shadowing.0, 0.0, 30.0, "dB")?;
+        within("wifi.shadowing_time", self.shadowing_time.as_secs_f64(), 0.001, 3600.0, "s")?;
+        within("wifi.rice_k", self.rice_k.0, -100.0, 100.0, "dB")?;
+        within("wifi.fading_time", self.fading_time.as_secs_f64(), 0.001, 3600.0, "s")?;
+        within("wifi.aggregate", f64::from(self.aggregate), 1.0, WINDOW as f64, "frames")?;
+        within("wifi.retries", f64::from(self.retries), 0.0, 255.0, "retries")?;
+        if self.air.changes.len() > MAX_CHANGES {
+            let message = format!("at most {MAX_CHANGES} changes");
+            return Err(ConfigError::new("wifi.changes", message));
+        }
+        let mut before = Duration::ZERO;
+        for (index, Change { at, value }) in self.air.changes.iter().enumerate() {
+            let key = format!("wifi.changes.{index}");
+            if *at <= before || *at > MAX_AT {
+                let message = format!("times must increase, above 0, up to {MAX_AT}");
+                return Err(ConfigError::new(&format!("{key}.at"), message));
+            }
+            before = *at;
+            value.check(&key)?;
+        }
+        self.air.first.check("wifi")
+    }
+}
+
+const MAX_CHANGES: usize = 100_000;
+const MAX_AT: Duration = Duration::from_secs(24 * 3600);
+
+impl Air {
+    fn check(self, key: &str) -> Result<(), ConfigError> {
+        within(&format!("{key}.attenuation"), self.attenuation.0, 0.0, 150.0, "dB")?;
+        within(&format!("{key}.busy"), self.busy.get(), 0.0, 0.95, "of the time")
+    }
+}
+
+fn within(key: &str, value: f64, least: f64, most: f64, unit: &str) -> Result<(), ConfigError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    let message = format!("{value} {unit} is out of range: {least} to {most} {unit}");
+    Err(ConfigError::new(key, message))
+}
+
+impl WifiSpec {
+    /// These keys over a preset's.
+    pub(crate) fn over(self, lower: Self) -> Self {
+        Self {
+            distance: self.distance.or(lower.distance),
+            walls: self.walls.or(lower.walls),
+            wall_loss: self.wall_loss.or(lower.wall_loss),
+            power: self.power.or(lower.power),
+            shadowing: self.shadowing.or(lower.shadowing),
+            shadowing_time: self.shadowing_time.or(lower.shadowing_time),
+            rice_k: self.rice_k.or(lower.rice_k),
+            fading_time: self.fading_time.or(lower.fading_time),
+            short_gi: self.short_gi.or(lower.short_gi),
+            aggregate: self.aggregate.or(lower.aggregate),
+            retries: self.retries.or(lower.retries),
+            busy: self.busy.or(lower.busy),
+            attenuation: self.attenuation.or(lower.attenuation),
+            changes: self.changes.or(lower.changes),
+        }
+    }
+
+    pub(crate) fn resolve(self) -> Result<WifiConfig, ConfigError> {
+        let default = WifiConfig::default();
+        let first = Air {
+            attenuation: self.attenuation.unwrap_or(default.air.first.attenuation),
+            busy: self.busy.unwrap_or(default.air.first.busy),
+        };
+        let mut air = Schedule::constant(first);
+        let mut current = first;
+        for WifiChangeSpec { at, attenuation, busy } in self.changes.unwrap_or_default() {
+            current.attenuation = attenuation.unwrap_or(current.attenuation);
+            current.busy = busy.unwrap_or(current.busy);
+            air.changes.push(Change { at, value: current });
+        }
+        let config = WifiConfig {
+            distance: self.distance.unwrap_or(default.distance),
+            walls: self.walls.unwrap_or(default.walls),
+            wall_loss: self.wall_loss.unwrap_or(default.wall_loss),
+            power: self.power.unwrap_or(default.power),
+            shadowing: self.shadowing.unwrap_or(default.shadowing),
+            shadowing_time: self.shadowing_time.unwrap_or(default.shadowing_time),
+            rice_k: self.rice_k.unwrap_or(default.rice_k),
+            fading_time: self.fading_time.unwrap_or(default.fading_time),
+            short_gi: self.short_gi.unwrap_or(default.short_gi),
+            aggregate: self.aggregate.unwrap_or(default.aggregate),
+            retries: self.retries.unwrap_or(default.retries),
+            air,
+        };
+        config.check().map(|()| config)
+    }
+}
