@@ -1,8 +1,10 @@
 # The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
-.PHONY: help demo test lint bench fuzz setup tools advisories
+.PHONY: help demo test lint bench fuzz setup players demo-players tools advisories
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
+	@echo "make players      install the players of others: VLC, GStreamer, dash.js, hls.js"
+	@echo "make demo-players play with each of them for 30 s through a link"
 	@echo "make test        lint, all tests, the page's tests"
 	@echo "make lint        formatting, clippy, licences, the page, generated files"
 	@echo "make bench       the benchmarks, with their figures"
@@ -18,6 +20,13 @@ demo:
 test:
 	@scripts/setup test
 	@scripts/test
+
+players:
+	@scripts/setup players
+
+demo-players:
+	@scripts/setup players
+	@scripts/demo players
 
 lint:
 	@scripts/setup test

@@ -1,38 +1,53 @@
-// Builds the page into one HTML file and copies it to where the Rust build includes it.
-// `--check` builds and compares instead: it fails if the committed page is stale.
+// Builds the report page into one HTML file, and the page of players that are not ours into a script
+// and its HTML, and copies them to where the Rust build includes them.
+// `--check` builds and compares instead: it fails if a committed file is stale.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const web = dirname(fileURLToPath(import.meta.url));
-const built = join(web, "dist/report.html");
-const committed = join(web, "../crates/report/assets/report.html");
+const crates = join(web, "../crates");
 
-const result = await build({
-  entryPoints: { page: join(web, "src/main.ts"), style: join(web, "src/style.css") },
-  bundle: true,
-  minify: true,
-  charset: "utf8",
-  target: "es2022",
-  format: "iife",
-  write: false,
-  outdir: join(web, "dist"),
-  legalComments: "none",
+async function bundle(entryPoints) {
+  const result = await build({
+    entryPoints,
+    bundle: true,
+    minify: true,
+    charset: "utf8",
+    target: "es2022",
+    format: "iife",
+    write: false,
+    outdir: join(web, "dist"),
+    legalComments: "none",
+  });
+  return (name) => result.outputFiles.find((file) => file.path.endsWith(name)).text.trim();
+}
+
+const report = await bundle({
+  page: join(web, "src/main.ts"),
+  style: join(web, "src/style.css"),
 });
-const text = (name) => result.outputFiles.find((file) => file.path.endsWith(name)).text.trim();
 const page = readFileSync(join(web, "src/report.html"), "utf8")
-  .replace("/*style*/", () => text("style.css"))
-  .replace("/*script*/", () => text("page.js").replaceAll("</script", "<\\/script"));
+  .replace("/*style*/", () => report("style.css"))
+  .replace("/*script*/", () => report("page.js").replaceAll("</script", "<\\/script"));
+const player = await bundle({ page: join(web, "players/main.ts") });
 
+const outputs = [
+  ["report/assets/report.html", page],
+  ["players/assets/page.js", `${player("page.js")}\n`],
+  ["players/assets/page.html", readFileSync(join(web, "players/page.html"), "utf8")],
+];
 if (process.argv.includes("--check")) {
-  if (readFileSync(committed, "utf8") !== page) {
-    console.error("crates/report/assets/report.html is stale\nhint: npm --prefix web run build");
-    process.exit(1);
+  for (const [name, text] of outputs) {
+    if (readFileSync(join(crates, name), "utf8") !== text) {
+      console.error(`crates/${name} is stale\nhint: npm --prefix web run build`);
+      process.exitCode = 1;
+    }
   }
 } else {
-  mkdirSync(dirname(built), { recursive: true });
-  writeFileSync(built, page);
-  writeFileSync(committed, page);
+  mkdirSync(join(web, "dist"), { recursive: true });
+  writeFileSync(join(web, "dist/report.html"), page);
+  for (const [name, text] of outputs) writeFileSync(join(crates, name), text);
   console.error(`report.html: ${(page.length / 1024).toFixed(1)} kB before data`);
 }

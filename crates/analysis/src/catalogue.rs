@@ -112,7 +112,7 @@ pub static CATALOGUE: &[Metric] = catalogue! {
         Player(|p| p.switches());
     #[main] player.buffer_mean_s ["s", Neither, 3] "Buffer",
         "Media buffered ahead of the playhead, mean over the time played or stalled.",
-        Player(|p| p.watched(|row| Some(row.buffer_ms / MS_PER_S)).mean());
+        Player(|p| p.watched(|row| Some(row.buffer_ms? / MS_PER_S)).mean());
     #[main] media.latency_p50_ms ["ms", Lower, 4] "Latency, median",
         "Live only: age of the picture under the playhead since it was captured, median over the \
          time played or stalled.",

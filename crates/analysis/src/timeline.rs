@@ -231,7 +231,7 @@ fn of_player(player: &Player, several: bool, bins: &Bins) -> Vec<Series> {
         let name = format!("player.{infix}{field}");
         Series { name, panel, label: format!("{label}{tail}"), unit, style, doc, values }
     };
-    let buffer = player.stretches(|row| Some(row.buffer_ms / 1e3));
+    let buffer = player.stretches(|row| Some(row.buffer_ms? / 1e3));
     let rung = player.stretches(|row| row.rung_bps.map(|bps| bps as f64));
     let estimate = player.stretches(|row| row.estimate_bps.map(|bps| bps as f64));
     let latency = player.stretches(|row| row.latency_ms);

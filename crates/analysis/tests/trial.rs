@@ -88,13 +88,14 @@ fn state(t_ms: i64, state: &str, buffer_ms: f64, rung_bps: Option<i64>, stalls: 
         t_ns: t_ms * MS,
         endpoint: "viewer".into(),
         state: state.into(),
-        buffer_ms,
-        position_ms: 0.0,
+        buffer_ms: Some(buffer_ms),
+        position_ms: Some(0.0),
         rung_bps,
         latency_ms: rung_bps.map(|_| 2000.0 + buffer_ms),
         speed: 1.0,
         stalls,
         estimate_bps: None,
+        dropped_pictures: None,
     }
 }
 

@@ -109,11 +109,11 @@ table! {
         media_ms: Option<i64>,
         /// Media duration of the segment; null for others.
         duration_ms: Option<i64>,
-        /// Bytes of body received.
+        /// Bytes of body received; of VLC, as announced; 0 of GStreamer, which does not tell.
         body_bytes: i64,
-        /// First byte of the response's body; null if none came.
+        /// First byte of the response's body; null if none came, or the player does not tell.
         first_byte_ns: Option<i64>,
-        /// Last byte of the body; null if it never came.
+        /// Last byte of the body; null if it never came, or the player does not tell.
         done_ns: Option<i64>,
         /// HTTP status; null if no response came.
         status: Option<i64>,
@@ -135,11 +135,12 @@ table! {
         endpoint: Text,
         /// `starting`, `playing`, `stalled`, `ended` or `failed`.
         state: Text,
-        /// Media buffered ahead of the playhead.
-        buffer_ms: f64,
-        /// The playhead in media time.
-        position_ms: f64,
-        /// Nominal bit rate of the video rung under the playhead; null before the first frame.
+        /// Media buffered ahead of the playhead; null if the player does not tell.
+        buffer_ms: Option<f64>,
+        /// The playhead in media time; null if the player does not tell.
+        position_ms: Option<f64>,
+        /// Nominal bit rate of the video rung under the playhead; null before the first frame, or if
+        /// the player does not tell.
         rung_bps: Option<i64>,
         /// Live only: age of the picture under the playhead, from the moment it was captured.
         latency_ms: Option<f64>,
@@ -147,8 +148,12 @@ table! {
         speed: f64,
         /// Stalls so far, start-up not counted.
         stalls: i64,
-        /// Throughput as the player estimates it; null before the first estimate.
+        /// Throughput as the player estimates it; null before the first estimate, or if the player
+        /// does not tell.
         estimate_bps: Option<i64>,
+        /// Pictures that were not shown because they were too late, so far; null if the player does
+        /// not tell, or does not decode.
+        dropped_pictures: Option<i64>,
     }
 }
 

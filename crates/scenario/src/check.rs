@@ -8,7 +8,9 @@ use suiro_media::spec::Format;
 use suiro_units::Duration;
 
 use crate::document::{self, Node};
-use crate::endpoint::{Command, Endpoint, EndpointSpec, Mode, Origin, Player, Protocol, Ready};
+use crate::endpoint::{
+    Command, Endpoint, EndpointSpec, Mode, Origin, Player, Program, Protocol, Ready,
+};
 use crate::error::Issue;
 
 /// Sizes of a socket buffer that make sense, in bytes.
@@ -140,6 +142,7 @@ impl Check<'_, '_> {
             issues.push(issue.instead(&player.origin, known));
             return;
         };
+        self.program(placed, player, issues);
         if let Some(latency) = player.target_latency {
             self.latency(placed, latency, origin, issues);
         }
@@ -154,10 +157,28 @@ impl Check<'_, '_> {
             let issue = self.issue(placed, "receive_buffer", "out of range".into());
             issues.push(issue.expected("4 kB to 64 MB"));
         }
-        if player.protocol == Protocol::Dash && medium.format == Format::Ts {
+        if player.protocol() == Protocol::Dash && medium.format == Format::Ts {
             let message = format!("the medium `{}` is packaged as `ts` only", origin.media);
             let issue = self.issue(placed, "protocol", message);
             issues.push(issue.hint("give the medium format = \"fmp4\" or \"both\""));
+        }
+    }
+
+    fn program(&self, placed: &Placed, player: &Player, issues: &mut Vec<Issue>) {
+        let (program, protocol) = (player.program, player.protocol());
+        if !program.plays(protocol) {
+            let (plays, not) = match protocol {
+                Protocol::Dash => ("hls", "dash"),
+                Protocol::Hls => ("dash", "hls"),
+            };
+            let message = format!("the player `{}` does not play `{not}`", program.name());
+            let issue = self.issue(placed, "protocol", message);
+            issues.push(issue.hint(format!("remove protocol, or say protocol = \"{plays}\"")));
+        }
+        if player.save && program != Program::Suiro {
+            let message = format!("the player `{}` saves nothing", program.name());
+            let issue = self.issue(placed, "save", message);
+            issues.push(issue.hint("remove save; only suiro's own player has it"));
         }
     }
 

@@ -13,6 +13,7 @@ use crate::source::Source;
 const BUILT_IN: &[(&str, &str)] = &[
     ("quick", include_str!("../../../scenarios/quick.toml")),
     ("ping", include_str!("../../../scenarios/ping.toml")),
+    ("players", include_str!("../../../scenarios/players.toml")),
     ("chain", include_str!("../../../scenarios/chain.toml")),
 ];
 

@@ -40,7 +40,7 @@ fn what_is_wrong_does_not_conform() {
         ("delay = \"20 ms\"", "delay = 20"),
         ("delay = \"20 ms\"", "delay = \"20\""),
         ("kind = \"player\"", "kind = \"viewer\""),
-        ("protocol = \"dash\"", "protocol = \"smooth\""),
+        ("mode = \"live\"", "mode = \"smooth\""),
         ("media = \"main\"", ""),
         ("tcp = [\"reno\", \"cubic\"]", "tcp = \"reno\""),
     ] {

@@ -7,6 +7,7 @@ mod inside;
 mod kernel;
 mod machine;
 mod media;
+mod players;
 mod programs;
 mod table;
 
@@ -96,6 +97,7 @@ impl Report {
         checks.extend(bpf::checks());
         checks.extend(media::checks());
         checks.extend(programs::checks());
+        checks.extend(players::checks());
         checks.extend(machine::checks());
         let lacks = |c: &Check| c.need == Need::Required && c.state == State::Missing;
         let can_run = !checks.iter().any(lacks);

@@ -12,7 +12,8 @@ use suiro_http::origin::{self, OriginJob};
 use suiro_http::player::{self, PlayerJob, Summary};
 use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
-use suiro_scenario::{Download, EndpointSpec, HlsRungs, Job, Mode, Protocol};
+use suiro_players::PlayJob;
+use suiro_scenario::{Download, EndpointSpec, HlsRungs, Job, Mode, Program, Protocol};
 use suiro_units::{Duration, Time};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -46,7 +47,10 @@ pub struct ServeArgs {
 pub struct PlayArgs {
     /// The manifest: http://HOST[:PORT]/PATH of an MPD (.mpd) or a playlist (.m3u8).
     url: String,
-    /// How rungs are chosen: throughput, bola, dynamic or mpc.
+    /// The program that plays: suiro, vlc, gstreamer, dashjs or hlsjs.
+    #[arg(long, value_name = "NAME", default_value = "suiro", value_parser = word::<Program>)]
+    player: Program,
+    /// How rungs are chosen by suiro's player: throughput, bola, dynamic or mpc.
     #[arg(long, value_name = "NAME", default_value = "dynamic", value_parser = word::<Algorithm>)]
     abr: Algorithm,
     /// Most media to hold ahead of the playhead.
@@ -85,11 +89,17 @@ pub fn run_job(file: &Path) -> Result<Outcome> {
         match &job.endpoint.spec {
             EndpointSpec::Origin(_) => {
                 let work = OriginJob::from_job(&job).context("an origin's job names its media")?;
-                origin::run(&work, clock, |_| ready(), stopped(None)?).await?;
+                origin::run(&work, clock, |_| ready(&BTreeMap::new()), stopped(None)?).await?;
+            }
+            EndpointSpec::Player(spec) if spec.program == Program::Suiro => {
+                let work = PlayerJob::from_job(&job).context("a player's job names its origin")?;
+                let ready = || ready(&BTreeMap::new());
+                let summary = player::run(&work, clock, ready, stopped(None)?).await?;
+                eprintln!("{summary:?}");
             }
             EndpointSpec::Player(_) => {
-                let work = PlayerJob::from_job(&job).context("a player's job names its origin")?;
-                let summary = player::run(&work, clock, ready, stopped(None)?).await?;
+                let work = PlayJob::from_job(&job).context("a player's job names its origin")?;
+                let summary = suiro_players::run(&work, clock, ready, stopped(None)?).await?;
                 eprintln!("{summary:?}");
             }
             EndpointSpec::Command(_) => bail!("a command is no endpoint of ours"),
@@ -133,7 +143,14 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         () if path.ends_with(".m3u8") => Protocol::Hls,
         () => bail!(Usage(format!("{}: neither an MPD (.mpd) nor a playlist (.m3u8)", args.url))),
     };
+    if !args.player.plays(protocol) {
+        let name = args.player.name();
+        bail!(Usage(format!("{}: the player {name} does not play this protocol", args.url)));
+    }
     std::fs::create_dir_all(&args.out).with_context(|| format!("making {}", args.out.display()))?;
+    if args.player != Program::Suiro {
+        return play_by_another(args, url, protocol);
+    }
     let job = PlayerJob {
         name: "player".to_owned(),
         url,
@@ -154,6 +171,40 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         Ok(player::run(&job, Clock::from_now(), || (), stop).await?)
     })?;
     tell(&summary)?;
+    Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
+}
+
+/// The same by a player that is not ours.
+fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outcome> {
+    if args.save {
+        bail!(Usage("--save: only suiro's own player saves what it played".to_owned()));
+    }
+    let job = PlayJob {
+        name: "player".to_owned(),
+        program: args.player,
+        url,
+        protocol,
+        buffer: args.buffer,
+        target_latency: args.target_latency,
+        dir: args.out.clone(),
+        start: Time::ZERO,
+    };
+    let tell = |versions: &BTreeMap<String, String>| {
+        let texts: Vec<String> = versions.iter().map(|(k, v)| format!("{k} {v}")).collect();
+        eprintln!("{}", texts.join(", "));
+    };
+    let summary = block_on(async {
+        let stop = stopped(args.duration)?;
+        Ok(suiro_players::run(&job, Clock::from_now(), tell, stop).await?)
+    })?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{} stalls; {} requests", summary.stalls, summary.requests)?;
+    if let Some(dropped) = summary.dropped {
+        writeln!(out, "{dropped} pictures dropped")?;
+    }
+    if let Some(failure) = &summary.failure {
+        writeln!(out, "broke off: {failure}")?;
+    }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
 }
 
@@ -216,8 +267,8 @@ fn stopped(after: Option<Duration>) -> Result<impl Future<Output = ()>> {
 }
 
 /// Tells the lab that this endpoint serves or plays.
-fn ready() {
-    let line = serde_json::json!({ "ready": true, "versions": {} });
+fn ready(versions: &BTreeMap<String, String>) {
+    let line = serde_json::json!({ "ready": true, "versions": versions });
     // Without a reader nobody waits.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -188,12 +188,22 @@ fn possible<'a>(
     let done = |trial: &Planned| outcome(folder, &trial.planned).is_some_and(|trial| trial.valid);
     let (mut trials, mut skipped) = (Vec::new(), Vec::new());
     for trial in plan.trials.iter().filter(|trial| !resume || !done(trial)) {
-        match lacking(&trial.setup) {
+        match lacking(&trial.setup).or_else(|| lacking_player(&trial.setup)) {
             None => trials.push(trial),
             Some(because) => skipped.push((&trial.planned, because)),
         }
     }
     (trials, skipped)
+}
+
+/// Why a player of a trial cannot be used on this machine, with the remedy.
+fn lacking_player(setup: &suiro_scenario::Setup) -> Option<String> {
+    setup.endpoints.iter().find_map(|endpoint| {
+        let suiro_scenario::EndpointSpec::Player(player) = &endpoint.spec else { return None };
+        let missing = suiro_players::locate(player.program)?.err()?;
+        let suiro_players::Missing { name, reason, remedy } = missing;
+        Some(format!("endpoint {}: player {name}: {reason}; {remedy}", endpoint.name))
+    })
 }
 
 fn order(trial: &Planned, folder: &Folder, packages: &Packages) -> Order {

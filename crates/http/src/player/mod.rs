@@ -71,14 +71,14 @@ impl PlayerJob {
         let EndpointSpec::Player(player) = &job.endpoint.spec else { return None };
         let peer = job.peers.get(&player.origin)?;
         let port = peer.port?;
-        let path = match player.protocol {
+        let path = match player.protocol() {
             Protocol::Dash => crate::origin::MPD_PATH,
             Protocol::Hls => crate::origin::MULTIVARIANT_PATH,
         };
         Some(Self {
             name: job.endpoint.name.clone(),
             url: Url::parse(&format!("http://{}:{port}{path}", peer.host)).ok()?,
-            protocol: player.protocol,
+            protocol: player.protocol(),
             algorithm: player.abr,
             buffer: player.buffer,
             download: player.download,

@@ -54,13 +54,14 @@ impl Recorder {
             t_ns: nanoseconds(now),
             endpoint: self.endpoint.clone(),
             state: if view.failed { "failed" } else { view.state.name() }.into(),
-            buffer_ms: view.buffer.as_millis_f64(),
-            position_ms: view.position.as_millis_f64(),
+            buffer_ms: Some(view.buffer.as_millis_f64()),
+            position_ms: Some(view.position.as_millis_f64()),
             rung_bps: view.rung.map(|rate| integer(rate.as_bps())),
             latency_ms: view.latency_ns.map(ms),
             speed: view.speed,
             stalls: integer(view.stalls),
             estimate_bps: view.estimate.map(|rate| integer(rate.as_bps())),
+            dropped_pictures: None,
         })?;
         Ok(())
     }

@@ -414,13 +414,14 @@ impl Player {
             t_ns,
             endpoint: "viewer".into(),
             state: self.state.into(),
-            buffer_ms: self.buffer_s * 1e3,
-            position_ms: self.position_s * 1e3,
+            buffer_ms: Some(self.buffer_s * 1e3),
+            position_ms: Some(self.position_s * 1e3),
             rung_bps: self.shown,
             latency_ms: self.shown.map(|_| age_ms),
             speed: f64::from(u8::from(self.state == "playing")),
             stalls: self.stalls,
             estimate_bps: self.estimate.map(|bps| bps as i64),
+            dropped_pictures: None,
         }
     }
 }

@@ -11,32 +11,35 @@ use suiro_units::{Bytes, Duration};
 pub struct Player {
     /// The endpoint that it plays from.
     pub origin: String,
-    /// How it asks for the stream.
-    pub protocol: Protocol,
+    /// How it asks for the stream. Default: `hls` of the players `hlsjs` and `gstreamer`
+    /// (whose 1.22 misses the live edge of DASH), else `dash`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
     /// The program that plays. Default: `suiro`.
     #[serde(default, rename = "player")]
     pub program: Program,
-    /// How it chooses rungs of the ladder.
+    /// How suiro's player chooses rungs of the ladder. Others choose in their own way.
     pub abr: Algorithm,
-    /// Most media that it holds ahead of the playout clock. Default: 12 s.
+    /// Most media that it holds ahead of the playout clock; `vlc` and `gstreamer` hold what they
+    /// will. Default: 12 s.
     #[serde(default = "buffer")]
     pub buffer: Duration,
-    /// How it takes what it has asked for. Default: `segment`.
+    /// How suiro's player takes what it has asked for. Default: `segment`.
     #[serde(default)]
     pub download: Download,
-    /// The kernel's buffer for what a connection receives (`SO_RCVBUF`), which bounds TCP's window,
-    /// 4 kB to 64 MB. Default: as the kernel sees fit, which is more the faster it is read.
+    /// Of suiro's player: the kernel's buffer for what a connection receives (`SO_RCVBUF`), which
+    /// bounds TCP's window, 4 kB to 64 MB. Default: as the kernel sees fit, which is more the faster it is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
-    /// Live only: how far behind the live edge it plays. Default: three segments, the advice of
-    /// RFC 8216 §6.3.3.
+    /// Live only: how far behind the live edge it plays; `vlc` and `gstreamer` decide that for
+    /// themselves. Default: three segments, the advice of RFC 8216 §6.3.3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_latency: Option<Duration>,
-    /// Whether it gives up a segment that would arrive after the buffer is empty, for one of a lower
+    /// Whether suiro's player gives up a segment that would arrive after the buffer is empty, for one of a lower
     /// rung that arrives sooner. Default: `true`.
     #[serde(default = "yes")]
     pub abandon: bool,
-    /// Whether what was played is written to a file in the trial's folder.
+    /// Whether what was played is written to a file in the trial's folder; only of suiro's player.
     #[serde(default)]
     pub save: bool,
 }
@@ -73,6 +76,48 @@ pub enum Program {
     /// suiro's own headless player.
     #[default]
     Suiro,
+    /// VLC 3.
+    Vlc,
+    /// GStreamer's `playbin3`.
+    Gstreamer,
+    /// dash.js in Chromium: DASH only.
+    Dashjs,
+    /// hls.js in Chromium: HLS only.
+    Hlsjs,
+}
+
+impl Player {
+    /// How it asks for the stream.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol.unwrap_or(match self.program {
+            // GStreamer 1.22 takes the start of a live SegmentTimeline twice: of a stream that has
+            // run for a while, it waits for segments that are as much in the future.
+            Program::Hlsjs | Program::Gstreamer => Protocol::Hls,
+            Program::Suiro | Program::Vlc | Program::Dashjs => Protocol::Dash,
+        })
+    }
+}
+
+impl Program {
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Suiro => "suiro",
+            Self::Vlc => "vlc",
+            Self::Gstreamer => "gstreamer",
+            Self::Dashjs => "dashjs",
+            Self::Hlsjs => "hlsjs",
+        }
+    }
+
+    /// Whether it can play streams of that protocol.
+    pub const fn plays(self, protocol: Protocol) -> bool {
+        match self {
+            Self::Suiro | Self::Vlc | Self::Gstreamer => true,
+            Self::Dashjs => matches!(protocol, Protocol::Dash),
+            Self::Hlsjs => matches!(protocol, Protocol::Hls),
+        }
+    }
 }
 
 const fn yes() -> bool {

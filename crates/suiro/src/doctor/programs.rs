@@ -1,4 +1,4 @@
-//! Programs that suiro starts, and players and tools beside it.
+//! Programs that suiro starts, and tools beside it.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -26,7 +26,7 @@ struct Program {
     mend: &'static str,
 }
 
-const PROGRAMS: [Program; 9] = [
+const PROGRAMS: [Program; 7] = [
     Program {
         name: "ip",
         purpose: "makes interfaces, addresses and routes of hosts",
@@ -77,27 +77,11 @@ const PROGRAMS: [Program; 9] = [
     },
     Program {
         name: "Chromium",
-        purpose: "browser players, and tests of the report page",
+        purpose: "players in a browser, and tests of the report page",
         commands: &["chromium", "chromium-browser", "google-chrome"],
         version: "--version",
         required: false,
         mend: "sudo apt install chromium",
-    },
-    Program {
-        name: "VLC",
-        purpose: "a player not ours",
-        commands: &["cvlc", "vlc"],
-        version: "--version",
-        required: false,
-        mend: "sudo apt install vlc-bin vlc-plugin-base",
-    },
-    Program {
-        name: "GStreamer",
-        purpose: "a player not ours",
-        commands: &["gst-launch-1.0"],
-        version: "--version",
-        required: false,
-        mend: "sudo apt install gstreamer1.0-tools gstreamer1.0-plugins-good gstreamer1.0-plugins-bad",
     },
 ];
 

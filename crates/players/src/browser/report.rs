@@ -1,0 +1,175 @@
+//! What our page reports (`web/players/report.ts`), read strictly.
+
+use serde::Deserialize;
+use suiro_units::{Duration, Time};
+
+use crate::ladder::Ladder;
+use crate::record::{Request, State, View};
+
+/// Most bytes of one report.
+pub(super) const REPORT_BYTES_MAX: usize = 1 << 20;
+/// Largest reading of the page's clock, in milliseconds: a year.
+const CLOCK_MAX_MS: f64 = 366.0 * 86_400.0 * 1e3;
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Report {
+    sent_ms: f64,
+    pub states: Vec<StateReport>,
+    pub requests: Vec<RequestReport>,
+    pub failure: Option<String>,
+    pub left_out: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Shown {
+    Starting,
+    Playing,
+    Stalled,
+    Ended,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StateReport {
+    at_ms: f64,
+    state: Shown,
+    position_s: f64,
+    buffer_s: f64,
+    speed: f64,
+    dropped: u64,
+    rung_bps: Option<u64>,
+    shown: Option<String>,
+    captured_ms: Option<f64>,
+    estimate_bps: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RequestReport {
+    target: String,
+    sent_ms: f64,
+    first_byte_ms: Option<f64>,
+    done_ms: f64,
+    status: Option<u16>,
+    body_bytes: u64,
+}
+
+/// The page's clock as the trial's: the least that reports took to arrive counts as no time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PageClock {
+    /// Trial time at the page's zero, in milliseconds.
+    zero_ms: Option<f64>,
+}
+
+impl PageClock {
+    /// A report that was sent then arrives now.
+    pub fn hear(&mut self, arrived: Time, report: &Report) {
+        let zero_ms = arrived.as_nanos() as f64 / 1e6 - report.sent_ms;
+        self.zero_ms = Some(self.zero_ms.map_or(zero_ms, |least| least.min(zero_ms)));
+    }
+
+    fn time(&self, page_ms: f64) -> Time {
+        let ms = (self.zero_ms.unwrap_or(0.0) + page_ms).max(0.0);
+        Time::ZERO + Duration::from_nanos((ms * 1e6) as u64)
+    }
+}
+
+/// A report, if it is one.
+pub(super) fn parse(body: &[u8]) -> Result<Report, String> {
+    let report: Report =
+        serde_json::from_slice(body).map_err(|e| format!("the page's report: {e}"))?;
+    let states = report.states.iter().map(|state| state.at_ms);
+    let requests = report.requests.iter().flat_map(|request| [request.sent_ms, request.done_ms]);
+    let first_bytes = report.requests.iter().filter_map(|request| request.first_byte_ms);
+    for ms in std::iter::once(report.sent_ms).chain(states).chain(requests).chain(first_bytes) {
+        if !(0.0..=CLOCK_MAX_MS).contains(&ms) {
+            return Err(format!("the page's report: a time of {ms} ms"));
+        }
+    }
+    Ok(report)
+}
+
+impl StateReport {
+    /// When it was so.
+    pub fn at(&self, clock: &PageClock) -> Time {
+        clock.time(self.at_ms)
+    }
+
+    /// Adds it to what was known. `unix_ns` is the wall clock then.
+    pub fn apply(&self, view: &mut View, unix_ns: u64, ladder: &Ladder) {
+        view.turn(match self.state {
+            Shown::Starting => State::Starting,
+            Shown::Playing => State::Playing,
+            Shown::Stalled => State::Stalled,
+            Shown::Ended => State::Ended,
+        });
+        view.position_ms = Some(self.position_s * 1e3);
+        view.buffer_ms = Some(self.buffer_s * 1e3);
+        view.speed = self.speed;
+        view.dropped = Some(self.dropped);
+        let shown = self.shown.as_deref().and_then(|target| ladder.place(target));
+        let shown = shown.map(|place| place.rate.as_bps());
+        view.rung_bps = self.rung_bps.or(shown).or(view.rung_bps);
+        // A video on demand was captured long ago: that is no latency.
+        let live = ladder.zero_unix_ns.is_some() && view.state != State::Starting;
+        view.latency_ms =
+            self.captured_ms.filter(|_| live).map(|captured_ms| unix_ns as f64 / 1e6 - captured_ms);
+        view.estimate_bps = self.estimate_bps.map(|bps| bps as u64).filter(|bps| *bps > 0);
+    }
+}
+
+impl RequestReport {
+    /// As a record has it.
+    pub fn request(&self, clock: &PageClock) -> Request {
+        let failed = match self.status {
+            None => Some("no answer".to_owned()),
+            Some(status @ 400..) => Some(format!("status {status}")),
+            Some(_) => None,
+        };
+        Request {
+            sent: clock.time(self.sent_ms),
+            target: self.target.clone(),
+            first_byte: self.first_byte_ms.map(|ms| clock.time(ms)),
+            done: failed.is_none().then(|| clock.time(self.done_ms)),
+            status: self.status,
+            body_bytes: self.body_bytes,
+            error: failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_report_is_told() {
+        let refused = |text: &str| parse(text.as_bytes()).unwrap_err();
+        assert!(refused("{").contains("EOF"));
+        let more = r#"{"sent_ms":1,"states":[],"requests":[],"failure":null,"left_out":0,"x":1}"#;
+        assert!(refused(more).contains("unknown field `x`"));
+        let late = r#"{"sent_ms":1e300,"states":[],"requests":[],"failure":null,"left_out":0}"#;
+        assert!(refused(late).contains("a time of"));
+        let negative = late.replace("1e300", "-1");
+        assert!(refused(&negative).contains("a time of -1 ms"));
+    }
+
+    #[test]
+    fn the_pages_clock_is_that_of_the_quickest_report() {
+        let report = |sent_ms| Report {
+            sent_ms,
+            states: Vec::new(),
+            requests: Vec::new(),
+            failure: None,
+            left_out: 0,
+        };
+        let mut clock = PageClock::default();
+        clock.hear(Time::from_secs(10), &report(1000.0));
+        // A second that took 5 ms less to arrive.
+        clock.hear(Time::ZERO + Duration::from_millis(10_995), &report(2000.0));
+        clock.hear(Time::from_secs(12), &report(2500.0));
+        assert_eq!(clock.time(1000.0), Time::ZERO + Duration::from_millis(9_995));
+    }
+}

@@ -1,0 +1,176 @@
+//! GStreamer's `playbin3`, run by `gst-launch-1.0`, heard by its bus messages and by what its adaptive
+//! demultiplexer says of its downloads.
+
+mod lines;
+
+use std::process::Stdio;
+
+use suiro_units::{Duration, Time};
+use tokio::process::{ChildStderr, ChildStdout};
+
+use crate::child::{self, Guarded, Lines};
+use crate::record::{Request, State};
+use crate::stage::Stage;
+use crate::{Installed, PlayError};
+use lines::{Download, Message};
+
+/// Decodes all, and throws the result away at the pace of the clock.
+const ARGUMENTS: &[&str] = &[
+    "--messages",
+    "--verbose",
+    "--exclude=caps",
+    "playbin3",
+    "audio-sink=fakesink sync=true",
+    "video-sink=fpsdisplaysink text-overlay=false video-sink=fakesink",
+];
+
+/// Plays until the stream ends or breaks; why it broke.
+pub(crate) async fn play(
+    stage: &mut Stage<'_>,
+    installed: &Installed,
+) -> Result<Option<String>, PlayError> {
+    let mut command = child::command(&installed.at.command);
+    command.args(ARGUMENTS).arg(format!("uri={}", stage.job.url));
+    // Its own words for its downloads; the plain debug format; no search for new plugins.
+    command.env("GST_DEBUG", "adaptivedemux2:6").env("GST_DEBUG_NO_COLOR", "1");
+    command.env("LC_ALL", "C").env_remove("GST_DEBUG_FILE").env_remove("DISPLAY");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    child::bind(&mut command, false);
+    let mut guarded =
+        Guarded::spawn(&mut command).map_err(PlayError::system("starting gst-launch-1.0"))?;
+    let streams = guarded.child();
+    let messages = Lines::new(streams.stdout.take().expect("standard output is piped"));
+    let downloads = Lines::new(streams.stderr.take().expect("standard error is piped"));
+    let playhead = Playhead::default();
+    Watch { guarded, messages, downloads, playhead, over: false, last_error: None }.run(stage).await
+}
+
+/// It does not tell where it is: it begins with the first segment that it fetched, and goes on at
+/// normal speed while it plays.
+#[derive(Debug, Clone, Copy, Default)]
+struct Playhead {
+    first_s: Option<f64>,
+    /// How long it has played.
+    played: Duration,
+    /// Until when that was counted; `None` while it stands.
+    since: Option<Time>,
+}
+
+impl Playhead {
+    fn count(&mut self, now: Time) {
+        if let Some(since) = self.since {
+            self.played += now.saturating_since(since);
+            self.since = Some(now);
+        }
+    }
+
+    fn turn(&mut self, now: Time, moves: bool) {
+        self.count(now);
+        self.since = moves.then_some(now);
+    }
+
+    fn position_s(&self) -> Option<f64> {
+        self.first_s.map(|first_s| first_s + self.played.as_secs_f64())
+    }
+}
+
+struct Watch {
+    guarded: Guarded,
+    messages: Lines<ChildStdout>,
+    downloads: Lines<ChildStderr>,
+    playhead: Playhead,
+    over: bool,
+    last_error: Option<String>,
+}
+
+impl Watch {
+    async fn run(mut self, stage: &mut Stage<'_>) -> Result<Option<String>, PlayError> {
+        loop {
+            let due = stage.next_row().max(stage.clock.now() + Duration::from_millis(1));
+            tokio::select! {
+                line = self.messages.next() => match line {
+                    Some(line) => self.hear(stage, &line),
+                    None => return self.end(stage).await,
+                },
+                Some(line) = self.downloads.next() => self.fetch(stage, &line)?,
+                () = stage.clock.sleep_until(due) => {}
+            }
+            self.look(stage);
+            stage.tick()?;
+            if self.over {
+                // At the end it says so, and waits for somebody to stop it or ends itself.
+                return Ok(None);
+            }
+        }
+    }
+
+    fn hear(&mut self, stage: &mut Stage<'_>, line: &str) {
+        match lines::message(line) {
+            Some(Message::Moves(moves)) => {
+                self.playhead.turn(stage.clock.now(), moves);
+                if moves { stage.view.turn(State::Playing) } else { stage.view.wait() }
+            }
+            Some(Message::Dropped(count)) => stage.view.dropped = Some(count),
+            Some(Message::Over) => {
+                self.over = true;
+                stage.view.turn(State::Ended);
+            }
+            None => {}
+        }
+    }
+
+    fn fetch(&mut self, stage: &mut Stage<'_>, line: &str) -> Result<(), PlayError> {
+        let now = stage.clock.now();
+        match lines::download(line) {
+            Some(Download::Sent(target)) => {
+                self.playhead.first_s = self.playhead.first_s.or_else(|| {
+                    let segment = stage.ladder.place(&target)?.segment?;
+                    Some(segment.start_s)
+                });
+                stage.sent(Request { sent: now, target, ..Request::default() })?;
+            }
+            Some(Download::FirstByte(target)) => {
+                stage.answered_to(&target, |request| request.first_byte = Some(now));
+            }
+            Some(Download::Done(target, status)) => {
+                stage.answered_to(&target, |request| {
+                    request.status = Some(status);
+                    match status {
+                        400.. => request.error = Some(format!("status {status}")),
+                        _ => request.done = Some(now),
+                    }
+                });
+                stage.finished_to(&target)?;
+            }
+            None => {
+                if let Some(error) = lines::error(line) {
+                    self.last_error = Some(error.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows from the time that has passed.
+    fn look(&mut self, stage: &mut Stage<'_>) {
+        let now = stage.clock.now();
+        self.playhead.count(now);
+        let Some(position_s) = self.playhead.position_s() else { return };
+        if stage.view.state != State::Playing {
+            return;
+        }
+        stage.view.position_ms = Some(position_s * 1e3);
+        stage.view.latency_ms = stage.latency_ms(now, position_s);
+        stage.view.rung_bps = stage.rung_at(position_s).or(stage.view.rung_bps);
+    }
+
+    async fn end(mut self, stage: &Stage<'_>) -> Result<Option<String>, PlayError> {
+        if stage.view.state == State::Ended {
+            return Ok(None);
+        }
+        let doing = "waiting for gst-launch-1.0";
+        let status = self.guarded.wait().await.map_err(PlayError::system(doing))?;
+        let because = self.last_error.map(|text| format!(": {text}")).unwrap_or_default();
+        Ok(Some(format!("gst-launch-1.0 ended with {status}{because}")))
+    }
+}

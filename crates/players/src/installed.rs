@@ -1,0 +1,245 @@
+//! Which players this host has, where, and in which version.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration as StdDuration;
+
+use sha2::{Digest, Sha256};
+use suiro_scenario::Program;
+
+use crate::child::{self, Guarded, Lines};
+
+/// A program that has not told its version by then goes without.
+const VERSION_WITHIN: StdDuration = StdDuration::from_secs(5);
+/// Largest library that is looked at.
+const LIBRARY_BYTES_MAX: u64 = 16 << 20;
+
+/// A player that is not ours.
+#[derive(Debug)]
+struct Known {
+    program: Program,
+    /// Its name for people, and its key in the trial's `versions`.
+    name: &'static str,
+    /// The first of these that is in PATH.
+    commands: &'static [&'static str],
+    library: Option<&'static Library>,
+    remedy: &'static str,
+}
+
+/// A JavaScript player in the cache, fetched at set-up and never part of suiro.
+#[derive(Debug)]
+pub struct Library {
+    /// The file in the folder `players` of suiro's cache.
+    pub file: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// SHA-256 of the file, which is checked whenever it is used.
+    sha256: &'static str,
+}
+
+static DASH_JS: Library = Library {
+    file: "dash.js",
+    version: "5.2.1",
+    sha256: "3a22b1f4576ab294f41e56f156cec7972a5f83edda379416778293ff22d2eb49",
+};
+static HLS_JS: Library = Library {
+    file: "hls.js",
+    version: "1.7.4",
+    sha256: "cfc70cc9e9fc63d071919e087670abc760c8fd1bc889b88588026e4d22193bbe",
+};
+
+const CHROMIUM: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
+
+static KNOWN: [Known; 4] = [
+    Known {
+        program: Program::Vlc,
+        name: "vlc",
+        commands: &["vlc"],
+        library: None,
+        remedy: "make players, or sudo apt-get install vlc-bin vlc-plugin-base",
+    },
+    Known {
+        program: Program::Gstreamer,
+        name: "gstreamer",
+        commands: &["gst-launch-1.0"],
+        library: None,
+        remedy: "make players, or sudo apt-get install gstreamer1.0-tools gstreamer1.0-plugins-base \
+                 gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-libav",
+    },
+    Known {
+        program: Program::Dashjs,
+        name: "dash.js",
+        commands: CHROMIUM,
+        library: Some(&DASH_JS),
+        remedy: "make players (Chromium by apt, dash.js by npm)",
+    },
+    Known {
+        program: Program::Hlsjs,
+        name: "hls.js",
+        commands: CHROMIUM,
+        library: Some(&HLS_JS),
+        remedy: "make players (Chromium by apt, hls.js by npm)",
+    },
+];
+
+/// A player that cannot be used here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("player {name}: {reason}\nhint: {remedy}")]
+pub struct Missing {
+    /// The player.
+    pub name: &'static str,
+    /// What is missing or wrong.
+    pub reason: String,
+    /// What mends it.
+    pub remedy: &'static str,
+}
+
+/// Where a player is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// The program.
+    pub command: PathBuf,
+    /// The JavaScript library that the program is to run; `None` of programs that play themselves.
+    pub library: Option<PathBuf>,
+}
+
+/// A player that is here, and its versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Where it is.
+    pub at: Located,
+    /// Versions by program, as the trial records them.
+    pub versions: BTreeMap<String, String>,
+}
+
+impl std::fmt::Display for Installed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let texts: Vec<String> = self.versions.iter().map(|(k, v)| format!("{k} {v}")).collect();
+        f.write_str(&texts.join(", "))
+    }
+}
+
+/// The players of others that a scenario can name.
+pub fn programs() -> impl Iterator<Item = (Program, &'static str)> {
+    KNOWN.iter().map(|known| (known.program, known.name))
+}
+
+/// Where the player is; `None` of our own.
+///
+/// # Errors
+/// [`Missing`] says what is not there and what mends it.
+pub fn locate(program: Program) -> Option<Result<Located, Missing>> {
+    let known = KNOWN.iter().find(|known| known.program == program)?;
+    Some(known.locate(&suiro_media::cache::folder()))
+}
+
+impl Known {
+    fn locate(&self, cache: &Path) -> Result<Located, Missing> {
+        let missing = |reason: String| Missing { name: self.name, reason, remedy: self.remedy };
+        let command = self.commands.iter().find_map(|command| find(command)).ok_or_else(|| {
+            missing(format!("no program `{}` in PATH", self.commands.join("`, `")))
+        })?;
+        let library = match self.library {
+            None => None,
+            Some(library) => Some(library.locate(cache).map_err(missing)?),
+        };
+        Ok(Located { command, library })
+    }
+}
+
+impl Library {
+    fn locate(&self, cache: &Path) -> Result<PathBuf, String> {
+        let path = cache.join("players").join(self.file);
+        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let found = path.metadata().map_err(|error| failed(&error))?;
+        if found.len() > LIBRARY_BYTES_MAX {
+            return Err(failed(&format!("larger than {LIBRARY_BYTES_MAX} bytes")));
+        }
+        let bytes = std::fs::read(&path).map_err(|error| failed(&error))?;
+        let sum: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
+        if sum != self.sha256 {
+            let version = self.version;
+            return Err(failed(&format!("has the SHA-256 {sum}, not that of version {version}")));
+        }
+        Ok(path)
+    }
+}
+
+impl Installed {
+    /// The player, once its program has told its version.
+    pub(crate) async fn find(program: Program) -> Result<Self, Missing> {
+        let known = KNOWN.iter().find(|known| known.program == program);
+        let known = known.expect("our own player does not come here");
+        let at = known.locate(&suiro_media::cache::folder())?;
+        let version = version(&at.command).await.unwrap_or_else(|| "unknown".to_owned());
+        let mut versions = BTreeMap::new();
+        match known.library {
+            None => versions.insert(known.name.to_owned(), version),
+            Some(library) => {
+                versions.insert("chromium".to_owned(), version);
+                versions.insert(known.name.to_owned(), library.version.to_owned())
+            }
+        };
+        Ok(Self { at, versions })
+    }
+}
+
+fn find(command: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(command)).find(|file| file.is_file())
+}
+
+/// The version that a program tells when asked.
+async fn version(command: &Path) -> Option<String> {
+    let mut ask = child::command(command);
+    ask.arg("--version").env("HOME", "/nonexistent").stdout(Stdio::piped());
+    child::bind(&mut ask, true);
+    let mut guarded = Guarded::spawn(&mut ask).ok()?;
+    let mut lines = Lines::new(guarded.child().stdout.take()?);
+    let told = async {
+        while let Some(line) = lines.next().await {
+            if let Some(version) = version_in(&line) {
+                return Some(version);
+            }
+        }
+        None
+    };
+    tokio::time::timeout(VERSION_WITHIN, told).await.ok()?
+}
+
+/// The first word of a line that is a version: `3.0.24` of `VLC media player 3.0.24 Vetinari`.
+fn version_in(line: &str) -> Option<String> {
+    let is_version = |word: &&str| {
+        word.starts_with(|c: char| c.is_ascii_digit())
+            && word.contains('.')
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || ".-+~".contains(c))
+    };
+    line.split_whitespace().find(is_version).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_programs_say() {
+        let of = |line| version_in(line);
+        assert_eq!(of("VLC media player 3.0.24 Vetinari"), Some("3.0.24".into()));
+        assert_eq!(of("gst-launch-1.0 version 1.22.0"), Some("1.22.0".into()));
+        assert_eq!(of("Chromium 156.0.8078.79 built on Debian"), Some("156.0.8078.79".into()));
+        assert_eq!(of("VLC is not supposed to be run as root. Sorry."), None);
+    }
+
+    #[test]
+    fn a_library_that_is_absent_or_another_is_told_with_the_remedy() {
+        let cache = tempfile::tempdir().unwrap();
+        let path = cache.path().join("players/dash.js");
+        let reason = DASH_JS.locate(cache.path()).unwrap_err();
+        assert!(reason.contains("players/dash.js: No such file"), "{reason}");
+        std::fs::create_dir(cache.path().join("players")).unwrap();
+        std::fs::write(&path, "alert(1)").unwrap();
+        let reason = DASH_JS.locate(cache.path()).unwrap_err();
+        assert!(reason.contains("not that of version 5.2.1"), "{reason}");
+    }
+}

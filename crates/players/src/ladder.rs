@@ -1,0 +1,270 @@
+//! What the manifest says, so that a URL which a player fetched leads to its rung and media time.
+
+use std::time::Duration as StdDuration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::header::HOST;
+use hyper::{Request, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use suiro_http::Url;
+use suiro_http::presentation::{
+    self, MANIFEST_BYTES_MAX, Playlist, Presentation, Segments, Source, TrackKind,
+};
+use suiro_scenario::Protocol;
+use suiro_units::BitRate;
+
+use crate::PlayError;
+
+/// How long one manifest may take to come.
+const FETCH_WITHIN: StdDuration = StdDuration::from_secs(10);
+
+/// The rungs of a stream, and how their segments are named.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Ladder {
+    rungs: Vec<Rung>,
+    /// Live: the wall clock at media time zero, in nanoseconds since 1970.
+    pub zero_unix_ns: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Rung {
+    kind: TrackKind,
+    rate: BitRate,
+    init: Option<String>,
+    names: Option<Names>,
+}
+
+/// URLs that differ in one number, which media time follows.
+#[derive(Debug, Clone, PartialEq)]
+struct Names {
+    prefix: String,
+    suffix: String,
+    /// The number in the URL of the first segment that was listed, its start and its number.
+    first: (u64, f64, u64),
+    /// Media seconds for each one of the number.
+    seconds_each: f64,
+    /// Mean duration of a segment.
+    seconds: f64,
+}
+
+/// What a URL is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Place {
+    pub kind: TrackKind,
+    pub rate: BitRate,
+    /// `None` for an initialisation segment.
+    pub segment: Option<PlacedSegment>,
+}
+
+/// A segment in media time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PlacedSegment {
+    pub number: u64,
+    pub start_s: f64,
+    pub duration_s: f64,
+}
+
+impl PlacedSegment {
+    pub fn end_s(&self) -> f64 {
+        self.start_s + self.duration_s
+    }
+}
+
+impl Ladder {
+    /// Fetches the manifest, and of HLS the playlists of all rungs.
+    pub async fn fetch(url: &Url, protocol: Protocol) -> Result<Self, PlayError> {
+        let body = get(url).await?;
+        let failed = |error: &dyn std::fmt::Display| PlayError::Manifest {
+            url: url.to_string(),
+            reason: error.to_string(),
+        };
+        let (presentation, media) = match protocol {
+            Protocol::Dash => {
+                (presentation::from_mpd(&body, url).map_err(|e| failed(&e))?, Vec::new())
+            }
+            Protocol::Hls => {
+                match presentation::from_playlist(&body, url).map_err(|e| failed(&e))? {
+                    Playlist::Media(_) => {
+                        return Err(failed(&"a media playlist, not a multivariant one"));
+                    }
+                    Playlist::Multivariant(presentation) => {
+                        let media = playlists(&presentation).await?;
+                        (presentation, media)
+                    }
+                }
+            }
+        };
+        Ok(Self::new(&presentation, &media))
+    }
+
+    /// The ladder of a presentation; `media` are the playlists of its rungs, where it has such.
+    fn new(presentation: &Presentation, media: &[(Url, Segments, Option<u64>)]) -> Self {
+        let mut zero_unix_ns = presentation.live.as_ref().and_then(|live| live.zero_unix_ns);
+        let mut rungs = Vec::new();
+        for track in &presentation.tracks {
+            for rung in &track.rungs {
+                let segments = match &rung.source {
+                    Source::Segments(segments) => Some(segments),
+                    Source::Playlist(url) => media.iter().find(|(of, ..)| of == url).map(|found| {
+                        zero_unix_ns = zero_unix_ns.or(found.2);
+                        &found.1
+                    }),
+                };
+                rungs.push(Rung {
+                    kind: track.kind,
+                    rate: rung.rate,
+                    init: segments
+                        .and_then(|s| s.first()?.init)
+                        .map(|init| init.url.target().to_owned()),
+                    names: segments.and_then(Names::learn),
+                });
+            }
+        }
+        Self { rungs, zero_unix_ns }
+    }
+
+    /// What the path and query of a URL names; `None` for a manifest, and what is not known.
+    pub fn place(&self, target: &str) -> Option<Place> {
+        self.rungs.iter().find_map(|rung| {
+            let (kind, rate) = (rung.kind, rung.rate);
+            if rung.init.as_deref() == Some(target) {
+                return Some(Place { kind, rate, segment: None });
+            }
+            let segment = rung.names.as_ref()?.place(target)?;
+            Some(Place { kind, rate, segment: Some(segment) })
+        })
+    }
+}
+
+async fn playlists(
+    presentation: &Presentation,
+) -> Result<Vec<(Url, Segments, Option<u64>)>, PlayError> {
+    let rungs = presentation.tracks.iter().flat_map(|track| &track.rungs);
+    let mut found = Vec::new();
+    // Media time zero: where the first segment of the first playlist begins.
+    let mut zero = None;
+    for rung in rungs {
+        let Source::Playlist(url) = &rung.source else { continue };
+        let body = get(url).await?;
+        let Ok(Playlist::Media(media)) = presentation::from_playlist(&body, url) else { continue };
+        zero = zero.or(media.date_unix_ns);
+        let shift = media.date_unix_ns.zip(zero).map_or(0, |(date, zero)| {
+            i64::try_from(date).unwrap_or(0) - i64::try_from(zero).unwrap_or(0)
+        });
+        found.push((url.clone(), media.segments_from(shift), zero));
+    }
+    Ok(found)
+}
+
+impl Names {
+    /// From the first and the last segment that are listed; `None` where two are not enough.
+    fn learn(segments: &Segments) -> Option<Self> {
+        let (first, last) = (segments.first()?, segments.last()?);
+        let (a, b) = (first.media.url.target(), last.media.url.target());
+        let same = |x: &str, y: &str| x.bytes().zip(y.bytes()).take_while(|(x, y)| x == y).count();
+        let prefix = a.get(..same(a, b))?.trim_end_matches(|c: char| c.is_ascii_digit());
+        let rest = (a.get(prefix.len()..)?, b.get(prefix.len()..)?);
+        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+        let (x, suffix) = rest.0.split_at(digits(rest.0));
+        let (y, other) = rest.1.split_at(digits(rest.1));
+        let (x, y): (u64, u64) = (x.parse().ok()?, y.parse().ok()?);
+        let steps = last.number.checked_sub(first.number).filter(|steps| *steps > 0)?;
+        if suffix != other || y <= x {
+            return None;
+        }
+        let start_s = first.start.as_secs_f64();
+        let span_s = last.start.as_secs_f64() - start_s;
+        Some(Self {
+            prefix: prefix.to_owned(),
+            suffix: suffix.to_owned(),
+            first: (x, start_s, first.number),
+            seconds_each: span_s / (y - x) as f64,
+            seconds: span_s / steps as f64,
+        })
+    }
+
+    fn place(&self, target: &str) -> Option<PlacedSegment> {
+        let name = target.strip_prefix(&self.prefix)?.strip_suffix(&self.suffix)?;
+        let name: u64 = name.parse().ok()?;
+        let (x, start_s, number) = self.first;
+        let ahead_s = (name as f64 - x as f64) * self.seconds_each;
+        let number = number as f64 + (ahead_s / self.seconds).round();
+        Some(PlacedSegment {
+            // Casts saturate; a number below zero is none of this stream.
+            number: (number >= 0.0).then_some(number as u64)?,
+            start_s: start_s + ahead_s,
+            duration_s: self.seconds,
+        })
+    }
+}
+
+/// One GET, the body in memory.
+async fn get(url: &Url) -> Result<Bytes, PlayError> {
+    let failed = |reason: String| PlayError::Manifest { url: url.to_string(), reason };
+    match tokio::time::timeout(FETCH_WITHIN, exchange(url)).await {
+        Ok(body) => body.map_err(failed),
+        Err(_) => Err(failed(format!("no answer within {} s", FETCH_WITHIN.as_secs()))),
+    }
+}
+
+async fn exchange(url: &Url) -> Result<Bytes, String> {
+    let told = |error: &dyn std::fmt::Display| error.to_string();
+    let stream =
+        suiro_http::net::connect(url.host(), url.port(), None).await.map_err(|e| told(&e))?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|e| told(&e))?;
+    let request = Request::get(url.target())
+        .header(HOST, url.authority())
+        .body(Empty::<Bytes>::new())
+        .map_err(|e| told(&e))?;
+    let answer = async {
+        let response = sender.send_request(request).await.map_err(|e| told(&e))?;
+        if !response.status().is_success() {
+            return Err(format!("status {}", response.status().as_u16()));
+        }
+        let body = Limited::new(response.into_body(), MANIFEST_BYTES_MAX).collect().await;
+        body.map(|body| body.to_bytes()).map_err(|e| told(&e))
+    };
+    let mut answer = std::pin::pin!(answer);
+    tokio::select! {
+        answered = &mut answer => answered,
+        _ = connection => answer.await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MPD: &str = r#"<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-live:2011"
+ type="dynamic" availabilityStartTime="2026-11-21T05:30:57.874Z" minimumUpdatePeriod="PT2S" minBufferTime="PT2S">
+ <Period id="0" start="PT0S">
+  <AdaptationSet contentType="video" mimeType="video/mp4">
+   <SegmentTemplate timescale="24000" media="$RepresentationID$/t$Time$.m4s" initialization="$RepresentationID$/init.mp4">
+    <SegmentTimeline><S t="480000" d="48000" r="14"/></SegmentTimeline>
+   </SegmentTemplate>
+   <Representation id="v0" bandwidth="348824" codecs="avc3.64000d"/>
+   <Representation id="v1" bandwidth="816128" codecs="avc3.64001e"/>
+  </AdaptationSet>
+ </Period>
+</MPD>"#;
+
+    #[test]
+    fn urls_lead_to_rungs_and_media_time_beyond_what_was_listed() {
+        let url = Url::parse("http://server/manifest.mpd").unwrap();
+        let presentation = presentation::from_mpd(MPD.as_bytes(), &url).unwrap();
+        let ladder = Ladder::new(&presentation, &[]);
+        assert_eq!(ladder.zero_unix_ns, Some(1_795_239_057_874_000_000));
+        let place = ladder.place("/v1/t4800000.m4s").unwrap();
+        assert_eq!(place.rate, BitRate::from_bps(816_128));
+        let segment = place.segment.unwrap();
+        assert!((segment.start_s - 200.0).abs() < 1e-6 && (segment.end_s() - 202.0).abs() < 1e-6);
+        let first = ladder.place("/v1/t480000.m4s").unwrap().segment.unwrap();
+        assert_eq!(segment.number - first.number, 90);
+        assert_eq!(ladder.place("/v0/init.mp4").unwrap().segment, None);
+        for unknown in ["/manifest.mpd", "/v2/t480000.m4s", "/v0/t.m4s", "/v0/t-1.m4s", ""] {
+            assert_eq!(ladder.place(unknown), None, "{unknown}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Players of others as endpoints: VLC, GStreamer, and dash.js and hls.js in Chromium.
+//!
+//! [`run`] has the shape of suiro's own player: it plays one manifest until it is stopped, and
+//! writes the tables `player` and `requests`. It starts the program as a child ([`child`]), hears
+//! from it what it does (a module per player), and makes rows of that ([`record`]). What a player
+//! does not tell is null. [`ladder`] knows the manifest, so that a URL in a player's report leads to
+//! its rung and its place in media time.
+//!
+//! | player | how it is heard | requests | rung shown | buffer | stalls | dropped pictures | latency |
+//! |---|---|---|---|---|---|---|---|
+//! | VLC | its messages (`-vv`), `stats` of its control | without their ends | by segment and playhead | – | by its buffering | yes | within half a second |
+//! | GStreamer | bus messages and debug log of `gst-launch-1.0` | without their size | by segment and time played | – | by its buffering | yes | by time played |
+//! | dash.js, hls.js | reports of our page | yes | yes | yes | yes | yes | yes |
+
+mod browser;
+mod child;
+mod gstreamer;
+mod installed;
+mod ladder;
+mod record;
+mod stage;
+mod vlc;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use suiro_http::{Clock, Url, origin};
+use suiro_scenario::{EndpointSpec, Job, Program, Protocol};
+use suiro_units::{Duration, Time};
+
+pub use installed::{Installed, Located, Missing, locate, programs};
+use stage::Stage;
+
+/// What a player of others is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlayJob {
+    /// The endpoint's name, for the records.
+    pub name: String,
+    /// Which player.
+    pub program: Program,
+    /// The manifest: an MPD, or a multivariant playlist.
+    pub url: Url,
+    /// What the manifest is.
+    pub protocol: Protocol,
+    /// The most media to hold ahead of the playhead; only dash.js and hls.js are told.
+    pub buffer: Duration,
+    /// Live only: how far behind the live edge to play; only dash.js and hls.js are told.
+    pub target_latency: Option<Duration>,
+    /// The folder for records.
+    pub dir: PathBuf,
+    /// When to begin.
+    pub start: Time,
+}
+
+impl PlayJob {
+    /// What a trial's job file asks for; `None` if the endpoint is no player, or its origin is not
+    /// among the peers.
+    pub fn from_job(job: &Job) -> Option<Self> {
+        let EndpointSpec::Player(player) = &job.endpoint.spec else { return None };
+        let peer = job.peers.get(&player.origin)?;
+        let port = peer.port?;
+        let path = match player.protocol() {
+            Protocol::Dash => origin::MPD_PATH,
+            Protocol::Hls => origin::MULTIVARIANT_PATH,
+        };
+        Some(Self {
+            name: job.endpoint.name.clone(),
+            program: player.program,
+            url: Url::parse(&format!("http://{}:{port}{path}", peer.host)).ok()?,
+            protocol: player.protocol(),
+            buffer: player.buffer,
+            target_latency: player.target_latency,
+            dir: job.dir.clone(),
+            start: Time::ZERO + job.endpoint.start,
+        })
+    }
+}
+
+/// Why a player did not play.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// The program is not installed.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// The manifest could not be had or understood, so that nothing it plays could be told apart.
+    #[error("{url}: {reason}")]
+    Manifest {
+        /// Where it was asked for.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The program could not be started or talked to.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The program ended, or broke off, without a single picture.
+    #[error("{player} played nothing: {reason}")]
+    Unplayable {
+        /// The program and its version.
+        player: String,
+        /// The last it said.
+        reason: String,
+    },
+    /// A record could not be written.
+    #[error(transparent)]
+    Record(#[from] suiro_record::RecordError),
+}
+
+impl PlayError {
+    pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::System { doing, source }
+    }
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Whether a picture was shown.
+    pub played: bool,
+    /// Why playback broke off; `None` if it did not.
+    pub failure: Option<String>,
+    /// Interruptions after playback began.
+    pub stalls: u64,
+    /// Pictures dropped, if the player tells.
+    pub dropped: Option<u64>,
+    /// Requests that the player told of.
+    pub requests: u64,
+}
+
+/// Plays until `stop` is ready. `ready` is called once, with the player's name and version, when
+/// records are open and the player is about to begin.
+///
+/// A stream that breaks after it was playing is a measurement, not an error: it is recorded, and
+/// told in [`Summary::failure`].
+///
+/// # Errors
+/// [`PlayError`], if the player is not installed, not a single picture could be played, or a file
+/// not be written.
+pub async fn run(
+    job: &PlayJob,
+    clock: Clock,
+    ready: impl FnOnce(&BTreeMap<String, String>),
+    stop: impl Future<Output = ()>,
+) -> Result<Summary, PlayError> {
+    let installed = Installed::find(job.program).await?;
+    let mut stop = std::pin::pin!(stop);
+    let mut stage = tokio::select! {
+        stage = Stage::set(job, clock) => stage?,
+        () = &mut stop => return Ok(Summary { played: false, failure: None, stalls: 0, dropped: None, requests: 0 }),
+    };
+    ready(&installed.versions);
+    let failure = tokio::select! {
+        () = &mut stop => None,
+        failure = perform(&mut stage, &installed) => failure?,
+    };
+    let summary = stage.close(failure)?;
+    match &summary.failure {
+        Some(reason) if !summary.played => {
+            let player = installed.to_string();
+            Err(PlayError::Unplayable { player, reason: reason.clone() })
+        }
+        _ => Ok(summary),
+    }
+}
+
+/// Waits for the start and plays until it breaks off: why, or `None` at the stream's end. To drop
+/// it stops the player.
+async fn perform(
+    stage: &mut Stage<'_>,
+    installed: &Installed,
+) -> Result<Option<String>, PlayError> {
+    stage.clock.sleep_until(stage.job.start).await;
+    stage.begin()?;
+    match stage.job.program {
+        Program::Vlc => vlc::play(stage, installed).await,
+        Program::Gstreamer => gstreamer::play(stage, installed).await,
+        Program::Dashjs | Program::Hlsjs => browser::play(stage, installed).await,
+        Program::Suiro => unreachable!("`Installed::find` knows only players of others"),
+    }
+}
