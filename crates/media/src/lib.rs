@@ -21,6 +21,7 @@ pub mod package;
 mod prepare;
 mod source;
 pub mod spec;
+pub mod stamp;
 pub mod ts;
 
 pub use aac::AudioConfig;

@@ -1,0 +1,115 @@
+// A frame's number and capture time, read from the picture itself.
+//
+// The strip along a picture's top edge that `media::stamp` of the Rust side writes and describes:
+// two rows of 52 blocks, the corners known, then frame (32 bits) and time (44 bits) as Gray codes
+// and a CRC-24 (RFC 4880 §6.1).
+
+/** What a picture says of itself. */
+export interface Stamp {
+  /** Number of the source frame. */
+  frame: number;
+  /** When it was captured, in milliseconds since the epoch of whoever wrote it. */
+  capturedMs: number;
+}
+
+/** Pixels as a canvas gives them: red, green, blue, alpha, line by line. */
+export interface Pixels {
+  width: number;
+  height: number;
+  data: ArrayLike<number>;
+}
+
+const COLUMNS = 52;
+const ROWS = 2;
+const ROWS_PER_PICTURE = 45;
+const WIDTH_MIN = 3 * COLUMNS;
+const HEIGHT_MIN = 2 * ROWS_PER_PICTURE;
+const CONTRAST_MIN = 48;
+
+/** Lines at the top of a picture of this height that are all that `readStamp` needs of it. */
+export function stampLines(height: number): number {
+  return Math.ceil((height * ROWS) / ROWS_PER_PICTURE);
+}
+
+/**
+ * Reads the stamp of a picture `height` lines high, of which `pixels` has at least the first
+ * `stampLines(height)`; null if there is none, or not enough of it is left.
+ */
+export function readStamp(pixels: Pixels, height: number = pixels.height): Stamp | null {
+  const missing = pixels.height < stampLines(height) || pixels.data.length < 4 * area(pixels);
+  if (pixels.width < WIDTH_MIN || height < HEIGHT_MIN || missing) return null;
+  const levels = Array.from({ length: ROWS }, (_, row) =>
+    Array.from({ length: COLUMNS }, (_, column) => level(pixels, height, row, column)),
+  );
+  const [top = [], bottom = []] = levels;
+  const black = [top[0] ?? 0, bottom[COLUMNS - 1] ?? 0];
+  const white = [top[COLUMNS - 1] ?? 0, bottom[0] ?? 0];
+  const low = mean(black);
+  const contrast = mean(white) - low;
+  if (contrast < CONTRAST_MIN) return null;
+  // Three eighths of the way up is still black, five eighths already white.
+  const bit = (value: number) => {
+    const part = (value - low) / contrast;
+    return part <= 3 / 8 ? 0 : part >= 5 / 8 ? 1 : null;
+  };
+  if (black.some((value) => bit(value) !== 0) || white.some((value) => bit(value) !== 1))
+    return null;
+  const bits = [...top.slice(1, -1), ...bottom.slice(1, -1)].map(bit);
+  return bits.some((value) => value === null) ? null : decode(bits.map(Number));
+}
+
+function area(pixels: Pixels): number {
+  return pixels.width * pixels.height;
+}
+
+function mean(values: number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Mean of the middle half of a block: where scaling and loop filters do not reach. */
+function level(pixels: Pixels, height: number, row: number, column: number): number {
+  const across = middle(column, pixels.width, COLUMNS);
+  const down = middle(row, height, ROWS_PER_PICTURE);
+  let sum = 0;
+  for (let line = down.start; line < down.end; line++)
+    for (let at = across.start; at < across.end; at++) {
+      const place = 4 * (line * pixels.width + at);
+      const [red = 0, green = 0, blue = 0] = [0, 1, 2].map((part) => pixels.data[place + part]);
+      // ITU-R BT.709 luma; the strip is grey, for which every matrix gives the same.
+      sum += 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    }
+  return sum / ((down.end - down.start) * (across.end - across.start));
+}
+
+function middle(index: number, size: number, parts: number): { start: number; end: number } {
+  const start = Math.ceil(((4 * index + 1) * size) / (4 * parts));
+  const end = Math.floor(((4 * index + 3) * size) / (4 * parts));
+  return { start, end: Math.max(end, start + 1) };
+}
+
+function decode(bits: number[]): Stamp | null {
+  const data = bits.slice(0, 76);
+  // The ten bytes that are checked begin with four bits of 0.
+  if (crc24([0, 0, 0, 0, ...data]) !== number(bits.slice(76))) return null;
+  return { frame: number(plain(data.slice(0, 32))), capturedMs: number(plain(data.slice(32))) };
+}
+
+/** The bits of the number that a Gray code stands for: each is the parity of those before it. */
+function plain(gray: number[]): number[] {
+  let parity = 0;
+  return gray.map((bit) => {
+    parity ^= bit;
+    return parity;
+  });
+}
+
+function number(bits: number[]): number {
+  return bits.reduce((value, bit) => 2 * value + bit, 0);
+}
+
+function crc24(bits: number[]): number {
+  return bits.reduce((register, bit) => {
+    const carry = (register >> 23) ^ bit;
+    return ((register << 1) & 0xffffff) ^ (carry ? 0x864cfb : 0);
+  }, 0xb704ce);
+}

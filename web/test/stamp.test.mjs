@@ -1,0 +1,74 @@
+// The reader of stamped pictures, on strips that the Rust side writes.
+
+import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const source = join(dirname(fileURLToPath(import.meta.url)), "../src/stamp.ts");
+const built = await build({ entryPoints: [source], bundle: true, write: false, format: "esm" });
+const code = Buffer.from(built.outputFiles[0].contents).toString("base64");
+const { readStamp, stampLines } = await import(`data:text/javascript;base64,${code}`);
+
+// What crates/media/src/stamp.rs writes for this stamp, by its own test.
+const ROWS = [
+  "............##.###.####.###...#.....#.###....#.#..##",
+  "##..####.##.##.#..#.##.......##.##...#####.##.###.#.",
+];
+const STAMP = { frame: 1_234_567, capturedMs: 1_790_000_123_456 };
+
+/** The strip as a canvas has it; `grey` gives the level of a block. */
+function picture(width, height, grey = (bit) => (bit ? 255 : 0)) {
+  const lines = stampLines(height);
+  const data = new Uint8ClampedArray(4 * width * lines).fill(255);
+  for (let line = 0; line < lines; line++)
+    for (let at = 0; at < width; at++) {
+      const row = ROWS.findLastIndex((_, index) => line >= Math.floor((index * height) / 45));
+      const column = Array.from({ length: 52 }, (_, index) => index).findLastIndex(
+        (index) => at >= Math.floor((index * width) / 52),
+      );
+      const level = grey(ROWS[row][column] === "#", row, column);
+      data.fill(level, 4 * (line * width + at), 4 * (line * width + at) + 3);
+    }
+  return { width, height: lines, data };
+}
+
+test("strips of all sizes are read", () => {
+  for (const [width, height] of [
+    [320, 180],
+    [426, 240],
+    [853, 480],
+    [1280, 720],
+    [1921, 1079],
+  ])
+    assert.deepEqual(readStamp(picture(width, height), height), STAMP, `${width}×${height}`);
+});
+
+test("levels of video range and little contrast are read", () => {
+  const faint = picture(640, 360, (bit) => (bit ? 150 : 90));
+  assert.deepEqual(readStamp(faint, 360), STAMP);
+  assert.equal(
+    readStamp(
+      picture(640, 360, (bit) => (bit ? 120 : 90)),
+      360,
+    ),
+    null,
+  );
+});
+
+test("a wrong or doubtful block makes the strip unreadable", () => {
+  for (let column = 1; column < 51; column++)
+    for (const row of [0, 1])
+      for (const change of [(bit) => (bit ? 0 : 255), () => 128]) {
+        const grey = (bit, r, c) => (r === row && c === column ? change(bit) : bit ? 255 : 0);
+        assert.equal(readStamp(picture(320, 180, grey), 180), null, `row ${row} ${column}`);
+      }
+});
+
+test("what is no picture is null", () => {
+  assert.equal(readStamp({ width: 0, height: 0, data: [] }), null);
+  assert.equal(readStamp({ width: 320, height: 180, data: [] }), null);
+  assert.equal(readStamp(picture(320, 180), 720), null);
+  assert.equal(readStamp({ width: 320, height: 180, data: new Uint8Array(4 * 320 * 180) }), null);
+});
