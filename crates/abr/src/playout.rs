@@ -89,6 +89,30 @@ pub struct Totals {
     pub skipped: Duration,
 }
 
+/// A stretch of time in which pictures moved at one speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Motion {
+    /// When it began.
+    pub from: Time,
+    /// When it ended.
+    pub to: Time,
+    /// The playhead when it began.
+    pub start: Duration,
+    /// The playhead when it ended; what begins there is not shown yet.
+    pub end: Duration,
+}
+
+impl Motion {
+    /// When the playhead came to `position`; one that lies outside is moved to the nearer end.
+    pub fn time_of(&self, position: Duration) -> Time {
+        let way = u128::from((self.end - self.start).as_nanos()).max(1);
+        let done = position.clamp(self.start, self.end) - self.start;
+        let span = u128::from(self.to.saturating_since(self.from).as_nanos());
+        let ns = (u128::from(done.as_nanos()) * span).div_ceil(way);
+        self.from + Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX / 4))
+    }
+}
+
 /// Media arrived that the buffer has no room for, or of a track that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom;
@@ -192,17 +216,29 @@ impl Playout {
 
     /// Moves on to `now`, through every change on the way. A time in the past changes nothing.
     pub fn advance(&mut self, now: Time) {
+        self.follow(now, |_| {});
+    }
+
+    /// [`Playout::advance`], and tells each motion of the playhead on the way, in order.
+    pub fn follow(&mut self, now: Time, mut tell: impl FnMut(Motion)) {
         // Each change either is the last or leads to a state with fewer; 8 is never reached.
         for _ in 0..8 {
             match self.next_change() {
-                Some(at) if at <= now => {
-                    self.account(at);
-                    self.settle();
-                }
+                Some(at) if at <= now => self.move_to(at, &mut tell),
                 _ => break,
             }
         }
-        self.account(now);
+        self.move_to(now, &mut tell);
+    }
+
+    /// Moves on to `at`, before which nothing changes.
+    fn move_to(&mut self, at: Time, tell: &mut impl FnMut(Motion)) {
+        let (from, start) = (self.now, self.position());
+        self.account(at);
+        let motion = Motion { from, to: self.now, start, end: self.position() };
+        if motion.end > start {
+            tell(motion);
+        }
         self.settle();
     }
 

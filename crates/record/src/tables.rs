@@ -178,3 +178,62 @@ table! {
         answered_ns: i64,
     }
 }
+
+table! {
+    /// One source frame that a viewer received, or should have shown. Written when it is shown, or
+    /// when it is certain that it will not be. Of a gap, 100 000 frames at most.
+    FrameRow = "frames" {
+        /// When it was shown; of one that never was, when it was received; of one that was not
+        /// received either, when it was jumped over.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Its number in the source, from 0 at media time zero; looped footage counts on.
+        frame: i64,
+        /// When it was captured; null unless live.
+        captured_ns: Option<i64>,
+        /// Nominal bit rate of the rung it came from, or of its encoder; null if it was not received.
+        rung_bps: Option<i64>,
+        /// Its size as encoded; null where a transport does not show it (a segment holds many).
+        encoded_bytes: Option<i64>,
+        /// When its sender began to send it; null if unknown.
+        sent_ns: Option<i64>,
+        /// When its last byte had come, of segmented media the segment's last byte; null if it never
+        /// did.
+        received_ns: Option<i64>,
+        /// True if a decoder could make a picture of it.
+        decodable: bool,
+        /// When it was shown; null if it never was.
+        displayed_ns: Option<i64>,
+    }
+}
+
+table! {
+    /// What was on the screen at one tick of the source's frame rate, from the first picture on, and
+    /// how good it looked. *Picture* scores compare what was shown with its own source frame;
+    /// *experience* scores compare it with the frame that should have been there at a constant
+    /// delay, so that freezes count. The two are never mixed.
+    QualityRow = "quality" {
+        /// The tick.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// The source frame on the screen; null before the first.
+        frame: Option<i64>,
+        /// True if it was there at the tick before.
+        repeated: bool,
+        /// VMAF of the picture, 0 to 100; null if repeated.
+        picture_vmaf: Option<f64>,
+        /// Structural similarity of the picture's luma, up to 1; null if repeated.
+        picture_ssim: Option<f64>,
+        /// Peak signal-to-noise ratio of the picture's luma in dB, 60 at most for 8 bits; null if
+        /// repeated.
+        picture_psnr_db: Option<f64>,
+        /// VMAF of the experience, 0 to 100.
+        experience_vmaf: Option<f64>,
+        /// Structural similarity of the experience.
+        experience_ssim: Option<f64>,
+        /// Peak signal-to-noise ratio of the experience in dB.
+        experience_psnr_db: Option<f64>,
+    }
+}

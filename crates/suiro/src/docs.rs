@@ -6,7 +6,9 @@ use std::fmt::Write;
 use clap::CommandFactory;
 use suiro_record::Row;
 use suiro_record::table::{Column, Kind};
-use suiro_record::tables::{AccessRow, LinkRow, PlayerRow, RequestRow, TcpRow};
+use suiro_record::tables::{
+    AccessRow, FrameRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow,
+};
 
 /// Every column of every table.
 fn records() -> String {
@@ -21,6 +23,8 @@ fn records() -> String {
     table::<TcpRow>(&mut text);
     table::<RequestRow>(&mut text);
     table::<PlayerRow>(&mut text);
+    table::<FrameRow>(&mut text);
+    table::<QualityRow>(&mut text);
     table::<AccessRow>(&mut text);
     text
 }

@@ -68,7 +68,8 @@ pub struct PlayArgs {
     /// Keep what was played too, as files in the folder of --out.
     #[arg(long)]
     save: bool,
-    /// Folder for the records: requests.player.parquet, player.player.parquet.
+    /// Folder for the records: requests, player and frames, each
+    /// `TABLE.player.parquet`.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 }
@@ -223,6 +224,9 @@ fn tell(summary: &Summary) -> Result<()> {
     writeln!(out, "{} requests, {} bytes", summary.requests, summary.body_bytes)?;
     for file in &summary.saved {
         writeln!(out, "saved {}", file.display())?;
+    }
+    if let Some(why) = summary.no_frames {
+        writeln!(out, "no table of frames: {why}")?;
     }
     if let Some(failure) = &summary.failure {
         writeln!(out, "broke off: {failure}")?;

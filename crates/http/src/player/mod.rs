@@ -5,6 +5,8 @@
 //! decoder plays (`save`).
 
 mod fetch;
+pub mod frames;
+mod live;
 mod record;
 mod request;
 mod retry;
@@ -128,6 +130,8 @@ pub struct Summary {
     pub requests: u64,
     /// Bytes of bodies received.
     pub body_bytes: u64,
+    /// Why the table `frames` is empty; `None` if it tells what was shown.
+    pub no_frames: Option<&'static str>,
     /// Files with what was played.
     pub saved: Vec<PathBuf>,
 }
@@ -222,6 +226,7 @@ impl Player {
             while let Some(fetch) = self.session.poll(now) {
                 self.start(fetch);
             }
+            self.recorder.frames(self.session.take_frames())?;
             let view = self.session.view();
             self.recorder.state(now, &view)?;
             if leave_at_end && view.is_over() {
@@ -277,9 +282,14 @@ impl Player {
         for fetch in self.session.in_flight() {
             self.recorder.unfinished(fetch)?;
         }
+        self.recorder.frames(self.session.take_frames())?;
+        let no_frames = match self.session.rest_of_frames() {
+            Ok(frames) => self.recorder.frames(frames).map(|()| None)?,
+            Err(why) => Some(why),
+        };
         let view = self.session.view();
         self.recorder.state(now, &view)?;
-        self.recorder.close(self.session.totals(), failure)
+        Ok(Summary { no_frames, ..self.recorder.close(self.session.totals(), failure)? })
     }
 }
 

@@ -1,11 +1,12 @@
-//! The player's records: `requests.NAME.parquet`, `player.NAME.parquet`.
+//! The player's records: `requests.NAME.parquet`, `player.NAME.parquet`, `frames.NAME.parquet`.
 
 use suiro_abr::playout::Totals;
-use suiro_record::tables::{PlayerRow, RequestRow};
+use suiro_record::tables::{FrameRow, PlayerRow, RequestRow};
 use suiro_record::{Text, Writer};
 use suiro_units::{Duration, Time};
 
 use super::fetch::Fetched;
+use super::frames::Frame;
 use super::save::Saver;
 use super::session::{Fetch, Piece, View, What};
 use super::{PlayerError, PlayerJob, Summary};
@@ -17,6 +18,7 @@ pub(crate) struct Recorder {
     endpoint: Text,
     requests: Writer<RequestRow>,
     states: Writer<PlayerRow>,
+    frames: Writer<FrameRow>,
     saver: Option<Saver>,
     last: Option<(Time, View)>,
     request_count: u64,
@@ -30,6 +32,7 @@ impl Recorder {
             endpoint: job.name.as_str().into(),
             requests: Writer::create_named(&job.dir, &named("requests"))?,
             states: Writer::create_named(&job.dir, &named("player"))?,
+            frames: Writer::create_named(&job.dir, &named("frames"))?,
             saver: job.save.then(|| Saver::new(job.dir.clone(), &job.name)),
             last: None,
             request_count: 0,
@@ -63,6 +66,26 @@ impl Recorder {
             estimate_bps: view.estimate.map(|rate| integer(rate.as_bps())),
             dropped_pictures: None,
         })?;
+        Ok(())
+    }
+
+    /// What became of frames.
+    pub(crate) fn frames(&mut self, frames: Vec<Frame>) -> Result<(), PlayerError> {
+        for frame in frames {
+            self.frames.push(FrameRow {
+                t_ns: nanoseconds(frame.displayed.or(frame.received).unwrap_or(frame.at)),
+                endpoint: self.endpoint.clone(),
+                frame: integer(frame.number),
+                captured_ns: frame.captured_ns,
+                rung_bps: frame.rate.map(|rate| integer(rate.as_bps())),
+                encoded_bytes: None,
+                sent_ns: None,
+                received_ns: frame.received.map(nanoseconds),
+                // Segmented media comes whole or not at all.
+                decodable: frame.received.is_some(),
+                displayed_ns: frame.displayed.map(nanoseconds),
+            })?;
+        }
         Ok(())
     }
 
@@ -155,11 +178,13 @@ impl Recorder {
     ) -> Result<Summary, PlayerError> {
         self.requests.close()?;
         self.states.close()?;
+        self.frames.close()?;
         Ok(Summary {
             totals,
             failure,
             requests: self.request_count,
             body_bytes: self.body_bytes,
+            no_frames: None,
             saved: self.saver.map_or(Ok(Vec::new()), Saver::close)?,
         })
     }

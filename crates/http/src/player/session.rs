@@ -15,13 +15,15 @@ use suiro_scenario::{Download, Protocol};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use super::fetch::Fetched;
+use super::frames::{Frame, Frames};
+use super::live::{captured, join_at, zero_ns};
 pub use super::request::{Fetch, View, What};
 pub(crate) use super::request::{Head, Piece, Room};
 use super::retry;
 use super::track::{Scene, Step, TrackState};
 use super::watch::Abandoned;
 use crate::presentation::{
-    self, LiveStream, MANIFEST_BYTES_MAX, Playlist, Presentation, Resource, Segment,
+    self, LiveStream, MANIFEST_BYTES_MAX, Playlist, Presentation, Resource, Segment, TrackKind,
 };
 use crate::url::Url;
 
@@ -79,6 +81,8 @@ struct Stream {
     refresh: Option<Duration>,
     tracks: Vec<TrackState>,
     playout: Option<Playout>,
+    /// What was shown of the video; why not, if it cannot be told.
+    frames: Result<Frames, &'static str>,
     /// The playhead as requests under way see it.
     head: Arc<Mutex<Head>>,
 }
@@ -112,7 +116,12 @@ impl Session {
         let Some(stream) = &mut self.stream else { return };
         let Some(playout) = &mut stream.playout else { return };
         let stalls = playout.totals().stalls;
-        playout.advance(now);
+        let frames = &mut stream.frames;
+        playout.follow(now, |motion| {
+            if let Ok(frames) = frames {
+                frames.on_motion(&motion);
+            }
+        });
         if stream.tracks.iter().all(|track| track.complete) {
             playout.complete(now);
         }
@@ -120,6 +129,9 @@ impl Session {
             && let Some(position) = playout.wants_seek()
         {
             playout.seek(now, position);
+            if let Ok(frames) = &mut stream.frames {
+                frames.on_seek(now, playout.position());
+            }
             stream.tracks.iter_mut().for_each(|track| track.seek(position));
         }
         if playout.totals().stalls > stalls {
@@ -171,6 +183,24 @@ impl Session {
     /// How long each state has lasted; `None` before playback was prepared.
     pub fn totals(&self) -> Option<Totals> {
         Some(self.stream.as_ref()?.playout.as_ref()?.totals())
+    }
+
+    /// What has become certain of the video's frames since this was last asked, in order.
+    pub fn take_frames(&mut self) -> Vec<Frame> {
+        self.stream
+            .as_mut()
+            .and_then(|s| s.frames.as_mut().ok())
+            .map_or_else(Vec::new, Frames::take)
+    }
+
+    /// The frames that are still in the buffer when playback breaks off; why there is nothing to
+    /// tell of any frame, if so.
+    ///
+    /// # Errors
+    /// What the manifest lacks.
+    pub fn rest_of_frames(&mut self) -> Result<Vec<Frame>, &'static str> {
+        let stream = self.stream.as_mut().ok_or("there was no manifest")?;
+        stream.frames.as_mut().map(|frames| frames.rest(self.now)).map_err(|why| *why)
     }
 
     /// What a viewer sees now.
@@ -338,12 +368,15 @@ impl Session {
         }
         match &mut self.stream {
             None => {
+                let video = presentation.tracks.first().filter(|t| t.kind == TrackKind::Video);
+                let frames = video.ok_or("there is no video").and_then(|t| Frames::new(&t.rungs));
                 let tracks = presentation.tracks.into_iter().enumerate();
                 self.stream = Some(Stream {
                     live: presentation.live,
                     refresh: presentation.refresh,
                     tracks: tracks.map(|(index, track)| TrackState::new(index, track)).collect(),
                     playout: None,
+                    frames,
                     head: Arc::default(),
                 });
             }
@@ -441,6 +474,9 @@ impl Session {
                 latest: target + LATENCY_DRIFT,
             })
         });
+        if let Ok(frames) = &mut stream.frames {
+            frames.zero_ns = live.map(|live| live.zero_ns);
+        }
         let config = PlayoutConfig { startup: segment / 2, resume: segment / 2, capacity, live };
         let buffer = plan.map_or(capacity, |(target, _)| capacity.min(target));
         stream.head.lock().expect("nobody panics while holding the playhead").capacity = capacity;
@@ -477,6 +513,9 @@ impl Session {
         let wanted = track.generation == generation;
         if wanted && playout.extend(self.now, index, segment.end()).is_ok() {
             track.on_segment(rate, segment);
+            if let (0, Ok(frames)) = (index, &mut stream.frames) {
+                frames.on_segment(fetched.finished, rate, segment);
+            }
             return true;
         }
         track.choice = None;
@@ -538,37 +577,6 @@ fn parse_manifest(protocol: Protocol, body: &[u8], url: &Url) -> Result<Presenta
             }
             Err(error) => Err(error.to_string()),
         },
-    }
-}
-
-/// Media time zero on the session's clock, in nanoseconds.
-fn zero_ns(live: &LiveStream, epoch_unix_ns: u64) -> Option<i64> {
-    let difference = i128::from(live.zero_unix_ns?) - i128::from(epoch_unix_ns);
-    i64::try_from(difference).ok()
-}
-
-/// The media time that is captured now.
-fn captured(live: &LiveStream, epoch_unix_ns: u64, now: Time) -> Option<Duration> {
-    let unix_ns = epoch_unix_ns.saturating_add(now.as_nanos());
-    Some(Duration::from_nanos(unix_ns.saturating_sub(live.zero_unix_ns?)))
-}
-
-/// Where to join a live stream: `target` behind what is captured now, within what is there.
-fn join_at(
-    live: &LiveStream,
-    epoch_unix_ns: u64,
-    now: Time,
-    target: Duration,
-    listed: Option<(&Segment, &Segment)>,
-) -> Duration {
-    let captured = captured(live, epoch_unix_ns, now);
-    match (captured, listed) {
-        (Some(captured), Some((first, last))) => {
-            captured.saturating_sub(target).clamp(first.start, last.end())
-        }
-        (None, Some((first, last))) => last.end().saturating_sub(target).max(first.start),
-        (Some(captured), None) => captured.saturating_sub(target),
-        (None, None) => Duration::ZERO,
     }
 }
 

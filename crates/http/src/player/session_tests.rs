@@ -11,7 +11,7 @@ use crate::origin::MPD_PATH;
 use crate::origin::catalogue::{Catalogue, Container, TrackEntry};
 use crate::origin::timeline::Schedule;
 use crate::presentation::TrackKind;
-use world::{catalogue, config, live, run, rung, world};
+use world::{Run, catalogue, config, live, run, rung, world};
 
 /// The demo's link: 8 Mbit/s, 1.5 from 13 s on, 4 from 27 s on.
 const STEPS: &[(u64, u64)] = &[(0, 8000), (13, 1500), (27, 4000)];
@@ -315,4 +315,56 @@ proptest! {
         }
         prop_assert_eq!(run.session.failure(), None);
     }
+}
+
+/// The frames that were shown, with when.
+fn shown(run: &mut Run) -> Vec<(u64, Time, Option<i64>)> {
+    let frames = run.session.take_frames();
+    let numbers: Vec<u64> = frames.iter().map(|frame| frame.number).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "each frame is told once, in order");
+    let shown = |frame: &Frame| Some((frame.number, frame.displayed?, frame.captured_ns));
+    frames.iter().filter_map(shown).collect()
+}
+
+#[test]
+fn frames_agree_with_the_playhead() {
+    for protocol in [Protocol::Dash, Protocol::Hls] {
+        let mut world = world(live(), STEPS);
+        let mut run = run(&mut world, config(protocol, Algorithm::Dynamic), Time::from_secs(40));
+        let shown = shown(&mut run);
+        assert!(shown.len() > 24 * 25, "{protocol:?}: {} frames", shown.len());
+        let mut seen = 0;
+        for (at, view) in run.views.iter().filter(|(_, view)| view.state == State::Playing) {
+            let index = shown.partition_point(|(_, displayed, _)| displayed <= at);
+            let Some((number, displayed, captured_ns)) = index.checked_sub(1).map(|i| shown[i])
+            else {
+                continue;
+            };
+            let begins = number * 1_000_000_000 / 24;
+            let behind = view.position.as_nanos() as i64 - begins as i64;
+            assert!((0..=41_666_668).contains(&behind), "{protocol:?} at {at:?}: {behind} ns");
+            // Who joins in the middle of a frame sees one that is older than the playhead.
+            let age = displayed.as_nanos() as i64 - captured_ns.expect("live");
+            let off = view.latency_ns.expect("live") - age;
+            assert!(off.abs() <= 41_666_668, "{protocol:?} at {at:?}: {off} ns");
+            seen += 1;
+        }
+        assert!(seen > 200, "{protocol:?}: {seen} looks");
+    }
+}
+
+#[test]
+fn a_stall_is_a_gap_between_frames() {
+    let schedule = Schedule::Vod { length: Duration::from_secs(60) };
+    let mut world = world(schedule, &[(0, 8000), (4, 1), (30, 8000)]);
+    let mut run =
+        run(&mut world, config(Protocol::Dash, Algorithm::Throughput), Time::from_secs(45));
+    let shown = shown(&mut run);
+    let stalled = run.session.totals().expect("it played").stalled;
+    assert_eq!((run.last().stalls, run.last().state), (1, State::Playing));
+    let gaps = shown.windows(2).map(|pair| pair[1].1.saturating_since(pair[0].1));
+    let gap = gaps.max().expect("frames");
+    let frame = Duration::from_nanos(41_666_667);
+    assert!(gap.saturating_sub(stalled + frame).as_nanos() < 10, "{gap:?} {stalled:?}");
+    assert!((stalled + frame).saturating_sub(gap).as_nanos() < 10, "{gap:?} {stalled:?}");
 }

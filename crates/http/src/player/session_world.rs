@@ -22,7 +22,7 @@ pub(super) fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
         mean_rate: BitRate::from_kbps(kbps),
         codecs: "x".into(),
         size: None,
-        frame_rate: None,
+        frame_rate: Some((24, 1)),
         timeline,
     }
 }

@@ -4,9 +4,11 @@
 //! name the line, and never panic. Numbers are integers all the way: media times are counted in
 //! the manifest's own ticks and converted once.
 
+mod frame_rate;
 mod mpd;
 mod playlist;
 
+pub use frame_rate::FrameRate;
 pub use mpd::from_mpd;
 pub use playlist::{MediaPlaylist, Playlist, from_playlist};
 
@@ -107,6 +109,8 @@ impl TrackKind {
 pub struct Rung {
     /// Nominal bit rate; never zero.
     pub rate: BitRate,
+    /// Frames per second; `None` if the manifest does not tell it, or for sound.
+    pub frame_rate: Option<FrameRate>,
     /// Where its segments are.
     pub source: Source,
 }

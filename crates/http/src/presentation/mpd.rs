@@ -9,8 +9,9 @@ use roxmltree::{Document, Node, ParsingOptions};
 use suiro_units::{BitRate, Duration};
 
 use super::{
-    LISTED_MAX, LiveStream, MANIFEST_BYTES_MAX, MEDIA_MAX, ManifestError, Names, Presentation,
-    ROWS_MAX, Resource, Run, Rung, SEGMENT_MAX, Segments, Source, Track, TrackKind, ladder,
+    FrameRate, LISTED_MAX, LiveStream, MANIFEST_BYTES_MAX, MEDIA_MAX, ManifestError, Names,
+    Presentation, ROWS_MAX, Resource, Run, Rung, SEGMENT_MAX, Segments, Source, Track, TrackKind,
+    ladder,
 };
 use crate::iso8601;
 use crate::url::Url;
@@ -147,7 +148,11 @@ fn tracks(period: Node, base: &Url, total: Option<Duration>) -> Result<Vec<Track
         let levels = [child(period, "SegmentTemplate"), child(set, "SegmentTemplate")];
         let mut rungs = Vec::new();
         for representation in children(set, "Representation") {
-            let (rung, own_rows) = rung(representation, &set_base, levels, total)?;
+            let (mut rung, own_rows) = rung(representation, &set_base, levels, total)?;
+            // §5.3.7.2: an attribute that all representations share stands on their set.
+            let frame_rate =
+                representation.attribute("frameRate").or_else(|| set.attribute("frameRate"));
+            rung.frame_rate = frame_rate.and_then(FrameRate::from_fraction);
             rungs.push(rung);
             rows += own_rows;
             if rows > ROWS_MAX {
@@ -198,7 +203,14 @@ fn rung(
     let base = base_url(representation, base)?;
     let segments = addressing.segments(base, total)?;
     let rows = segments.runs.len();
-    Ok((Rung { rate: BitRate::from_bps(rate), source: Source::Segments(segments) }, rows))
+    Ok((
+        Rung {
+            rate: BitRate::from_bps(rate),
+            frame_rate: None,
+            source: Source::Segments(segments),
+        },
+        rows,
+    ))
 }
 
 /// The `SegmentTemplate`s that hold for one representation, nearest first.

@@ -5,8 +5,8 @@
 use suiro_units::{BitRate, Duration};
 
 use super::{
-    LISTED_MAX, MANIFEST_BYTES_MAX, MEDIA_MAX, ManifestError, Names, Presentation, Resource, Run,
-    Rung, SEGMENT_MAX, Segments, Source, Track, TrackKind, URL_BYTES_MAX, ladder,
+    FrameRate, LISTED_MAX, MANIFEST_BYTES_MAX, MEDIA_MAX, ManifestError, Names, Presentation,
+    Resource, Run, Rung, SEGMENT_MAX, Segments, Source, Track, TrackKind, URL_BYTES_MAX, ladder,
 };
 use crate::iso8601;
 use crate::url::Url;
@@ -112,23 +112,24 @@ fn multivariant<'a>(
     let mut rungs = Vec::new();
     let mut renditions: Vec<(u32, &str)> = Vec::new();
     let mut audio_group: Option<&str> = None;
-    let mut pending: Option<u64> = None;
+    let mut pending: Option<(BitRate, Option<FrameRate>)> = None;
     for (line, text) in lines {
         if let Some(list) = tag(text, "-X-STREAM-INF") {
             let rate = attribute(list, "BANDWIDTH").and_then(|r| r.parse().ok());
             let rate: u64 = rate.filter(|r| *r > 0).ok_or_else(|| {
                 ManifestError::at(line, "EXT-X-STREAM-INF needs a BANDWIDTH (§4.3.4.2)")
             })?;
-            pending = Some(rate);
+            let frame_rate = attribute(list, "FRAME-RATE").and_then(FrameRate::from_decimal);
+            pending = Some((BitRate::from_bps(rate), frame_rate));
             audio_group = audio_group.or_else(|| attribute(list, "AUDIO"));
         } else if let Some(list) = tag(text, "-X-MEDIA") {
             renditions.push((line, list));
         } else if !text.starts_with('#') {
-            let rate = pending
+            let (rate, frame_rate) = pending
                 .take()
                 .ok_or_else(|| ManifestError::at(line, "a URI without EXT-X-STREAM-INF"))?;
             let source = Source::Playlist(join(url, text, line)?);
-            rungs.push(Rung { rate: BitRate::from_bps(rate), source });
+            rungs.push(Rung { rate, frame_rate, source });
         }
     }
     if rungs.is_empty() {
@@ -157,7 +158,7 @@ fn audio(renditions: &[(u32, &str)], group: &str, url: &Url) -> Result<Option<Tr
     let Some(uri) = attribute(list, "URI") else { return Ok(None) };
     // A rendition has no bit rate of its own; its variants' BANDWIDTH includes it.
     let source = Source::Playlist(join(url, uri, line)?);
-    let rung = Rung { rate: AUDIO_RATE, source };
+    let rung = Rung { rate: AUDIO_RATE, frame_rate: None, source };
     Ok(Some(Track { kind: TrackKind::Audio, rungs: vec![rung] }))
 }
 
