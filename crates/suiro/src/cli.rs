@@ -183,5 +183,27 @@ pub struct TcpArgs {
 #[derive(Debug, Subcommand)]
 pub enum TcpCommand {
     /// List the congestion controls of this kernel and who may use them.
-    List,
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Bring a congestion control to this kernel, for every user, until `unload` or a restart. Needs
+    /// root.
+    Load {
+        /// Which.
+        name: Loadable,
+    },
+    /// Take away what `load` brought. Needs root.
+    Unload {
+        /// Which.
+        name: Loadable,
+    },
+}
+
+/// The congestion controls that suiro brings along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Loadable {
+    /// TCP Vegas (Brakmo and Peterson, 1995).
+    Vegas,
 }

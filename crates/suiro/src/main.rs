@@ -12,13 +12,14 @@ mod progress;
 mod report;
 mod run;
 mod scenarios;
+mod tcp;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
 
-use cli::{Cli, Command, TcpCommand};
+use cli::{Cli, Command};
 
 /// How a command that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,9 +85,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::LinkInside { order } => link::inside(order),
         Command::Serve(args) => endpoint::serve(&args),
         Command::Play(args) => endpoint::play(&args),
-        Command::Tcp(args) => match args.command {
-            TcpCommand::List => scenarios::tcp_list(),
-        },
+        Command::Tcp(args) => tcp::run(&args.command),
         Command::Endpoint { job } => endpoint::run_job(&job),
         Command::Trial { order } => run::trial(&order),
     }

@@ -16,7 +16,7 @@ use suiro_scenario::{Overrides, Plan, Scenario};
 
 use crate::cli::RunArgs;
 use crate::progress::Trials;
-use crate::{Outcome, Usage, interrupt, media, report};
+use crate::{Outcome, Usage, interrupt, media, report, tcp};
 
 /// `suiro run NAME|FILE`.
 pub fn run(args: &RunArgs) -> Result<Outcome> {
@@ -32,6 +32,8 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     if args.resume {
         keep_measured(&mut manifest, &folder)?;
     }
+    // Held until the run is over; the kernel takes it away even from a process that was killed.
+    let _vegas = tcp::vegas_for(&plan);
     let (trials, skipped) = possible(&plan, &folder, args.resume);
     // Before anything is written: a run that found no media can be typed again as it was.
     let packages = prepare_media(&trials, &mut manifest)?;

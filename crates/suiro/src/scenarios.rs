@@ -1,8 +1,8 @@
-//! `suiro list`, `show`, `check`, `schema` and `tcp list`.
+//! `suiro list`, `show`, `check` and `schema`.
 
 use std::io::Write;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use suiro_scenario::{Overrides, Plan, Scenario};
 
 use crate::Outcome;
@@ -76,19 +76,5 @@ pub fn schema() -> Result<Outcome> {
     let mut out = std::io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, &suiro_scenario::schema())?;
     writeln!(out)?;
-    Ok(Outcome::Done)
-}
-
-/// `suiro tcp list`.
-pub fn tcp_list() -> Result<Outcome> {
-    let controls = suiro_tcp::Controls::read();
-    let mut out = std::io::stdout().lock();
-    let available = controls.available.context("this namespace does not show its algorithms")?;
-    let allowed = controls.allowed.unwrap_or_default();
-    for name in &available {
-        let who = if allowed.contains(name) { "any user" } else { "CAP_NET_ADMIN" };
-        let default = if controls.default.as_ref() == Some(name) { ", default" } else { "" };
-        writeln!(out, "{name:12} {who}{default}")?;
-    }
     Ok(Outcome::Done)
 }

@@ -44,6 +44,14 @@ impl Controls {
     }
 }
 
+/// The command that brings the congestion control `name` to this kernel, if anything does.
+pub fn remedy(name: &str) -> String {
+    match name {
+        crate::vegas::NAME => "sudo suiro tcp load vegas".to_owned(),
+        other => format!("sudo modprobe tcp_{other}"),
+    }
+}
+
 fn setting(name: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok()?;
     Some(text.trim().to_owned())
@@ -68,7 +76,8 @@ pub enum CongestionError {
     /// The kernel has none of that name.
     #[error(
         "this kernel has no congestion control `{name}` (it has: {available})\n\
-         hint: sudo modprobe tcp_{name}, or use one of those"
+         hint: {remedy}, or use one of those",
+        remedy = remedy(name)
     )]
     Unknown {
         /// What was asked for.
@@ -156,6 +165,15 @@ mod tests {
             error.contains("reno") && error.contains("hint: sudo modprobe tcp_renoo"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_brings_vegas_is_suiro_itself() {
+        let controls =
+            Controls { available: Some(vec!["reno".into()]), allowed: None, default: None };
+        let error = controls.lacking("vegas").unwrap().to_string();
+        assert!(error.contains("hint: sudo suiro tcp load vegas"), "{error}");
+        assert!(controls.lacking("reno").is_none());
     }
 
     #[test]

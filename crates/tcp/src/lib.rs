@@ -5,7 +5,8 @@
 //! The rest is what they stand on: [`diag`] is the wire format of the kernel's socket
 //! diagnostics and [`info`] its `tcp_info`, both pure.
 //!
-//! Nothing here needs privilege inside the socket's own network namespace.
+//! [`vegas`] brings TCP Vegas to kernels without it, which needs root. Nothing else here needs
+//! privilege inside the socket's own network namespace.
 
 mod clock;
 pub mod congestion;
@@ -14,6 +15,7 @@ mod follow;
 pub mod info;
 mod netlink;
 mod sampler;
+pub mod vegas;
 
 pub use congestion::{CongestionError, Controls, set_congestion};
 pub use follow::count_sockets;

@@ -78,13 +78,13 @@ fn congestion() -> Check {
     );
     let check = Check::ok(GROUP, "congestion control", "the axis of TCP scenarios", &found);
     let available = controls.available.unwrap_or_default();
-    let absent: Vec<_> = ["reno", "cubic", "bbr"]
+    let absent: Vec<_> = ["reno", "cubic", "bbr", "vegas"]
         .into_iter()
         .filter(|n| !available.iter().any(|a| a == n))
         .collect();
     match absent.first() {
         None => check,
-        Some(first) => check.but(State::Limited, &format!("sudo modprobe tcp_{first}")),
+        Some(first) => check.but(State::Limited, &suiro_tcp::congestion::remedy(first)),
     }
 }
 

@@ -1,0 +1,97 @@
+//! `suiro tcp`: the congestion controls of this kernel, and Vegas where it has none.
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use suiro_scenario::{EndpointSpec, Plan};
+use suiro_tcp::{Controls, vegas};
+
+use crate::Outcome;
+use crate::cli::{Loadable, TcpCommand};
+
+/// What was typed after `suiro tcp`.
+pub fn run(command: &TcpCommand) -> Result<Outcome> {
+    match command {
+        TcpCommand::List { json } => list(*json),
+        TcpCommand::Load { name: Loadable::Vegas } => load(),
+        TcpCommand::Unload { name: Loadable::Vegas } => unload(),
+    }
+}
+
+/// One congestion control, as `list --json` prints it.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    /// Open to every user; the others need CAP_NET_ADMIN over the network namespace.
+    allowed: bool,
+    /// What a socket gets that does not ask.
+    default: bool,
+    /// Brought by `suiro tcp load`; null if only root may know.
+    loaded_by_suiro: Option<bool>,
+}
+
+fn rows() -> Result<Vec<Row>> {
+    let controls = Controls::read();
+    let available = controls.available.context(
+        "this namespace does not show its congestion controls\n\
+         hint: run it outside of namespaces and containers",
+    )?;
+    let allowed = controls.allowed.unwrap_or_default();
+    let row = |name: String| Row {
+        allowed: allowed.contains(&name),
+        default: controls.default.as_ref() == Some(&name),
+        loaded_by_suiro: if name == vegas::NAME { vegas::is_loaded() } else { Some(false) },
+        name,
+    };
+    Ok(available.into_iter().map(row).collect())
+}
+
+fn list(json: bool) -> Result<Outcome> {
+    let rows = rows()?;
+    let mut out = std::io::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, &rows)?;
+        writeln!(out)?;
+        return Ok(Outcome::Done);
+    }
+    for Row { name, allowed, default, loaded_by_suiro } in rows {
+        let who = if allowed { "any user" } else { "CAP_NET_ADMIN" };
+        let default = if default { ", default" } else { "" };
+        let ours = if loaded_by_suiro == Some(true) { ", loaded by suiro" } else { "" };
+        writeln!(out, "{name:12} {who}{default}{ours}")?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn load() -> Result<Outcome> {
+    let allowed = vegas::load()?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "loaded vegas, until `suiro tcp unload vegas` or a restart")?;
+    writeln!(out, "net.ipv4.tcp_allowed_congestion_control = {allowed}")?;
+    Ok(Outcome::Done)
+}
+
+fn unload() -> Result<Outcome> {
+    vegas::unload()?;
+    let allowed = Controls::read().allowed.unwrap_or_default().join(" ");
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "unloaded vegas; connections that have it keep it")?;
+    writeln!(out, "net.ipv4.tcp_allowed_congestion_control = {allowed}")?;
+    Ok(Outcome::Done)
+}
+
+/// Loads Vegas for as long as the value lives, if a trial of `plan` asks for it, the kernel lacks it and
+/// this is root. Where loading fails the reason is told; the trials are then skipped.
+pub fn vegas_for(plan: &Plan) -> Option<vegas::Loaded> {
+    let wants = |spec: &EndpointSpec| match spec {
+        EndpointSpec::Origin(origin) => origin.tcp.as_deref() == Some(vegas::NAME),
+        _ => false,
+    };
+    let wanted = plan.trials.iter().flat_map(|t| &t.setup.endpoints).any(|e| wants(&e.spec));
+    let root = rustix::process::geteuid().is_root();
+    if !wanted || !root || Controls::read().lacking(vegas::NAME).is_none() {
+        return None;
+    }
+    vegas::Loaded::new(vegas::NAME).inspect_err(|error| eprintln!("{error}")).ok()
+}

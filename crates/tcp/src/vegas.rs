@@ -1,0 +1,201 @@
+//! TCP Vegas of our own, for kernels without one: a BPF program (`bpf/vegas.bpf.c`) that the kernel
+//! takes as a congestion control by `struct_ops`. All that suiro loads into the kernel for TCP is
+//! loaded here.
+//!
+//! Needs root (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON), a kernel with BTF and with `struct_ops` links
+//! (Linux 6.4; tried on 6.18).
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, MapType, ObjectBuilder};
+
+use crate::Controls;
+
+/// The name by which a socket asks for it.
+pub const NAME: &str = "vegas";
+
+/// The BPF map's name, which tells our Vegas from anybody else's.
+const MAP: &str = "suiro_vegas";
+/// The only key of a `struct_ops` map.
+const KEY: [u8; 4] = [0; 4];
+/// Registered by a link, and with it unregistered (linux/bpf.h).
+const BPF_F_LINK: u32 = 1 << 13;
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+
+/// An ELF file is read in place, where its headers must be aligned.
+#[repr(align(8))]
+struct Aligned<T: ?Sized>(T);
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/vegas.bpf.o")));
+
+/// Why Vegas was not loaded or unloaded.
+#[derive(Debug, thiserror::Error)]
+pub enum VegasError {
+    /// Not root, or root without the capabilities.
+    #[error("{doing} TCP Vegas needs root\nhint: sudo suiro tcp {command} vegas")]
+    Permission {
+        /// What does it with the right to.
+        command: &'static str,
+        /// What was being done.
+        doing: &'static str,
+    },
+    /// The kernel has one of that name already.
+    #[error("this kernel already has a congestion control `{NAME}`\nhint: suiro tcp list")]
+    Exists,
+    /// There is none that suiro loaded.
+    #[error("suiro has loaded no congestion control `{NAME}` for good\nhint: suiro tcp list")]
+    NotOurs,
+    /// The kernel refused.
+    #[error(
+        "{doing} TCP Vegas: {source}\n\
+         hint: suiro doctor tells whether this kernel takes algorithms in BPF (`struct_ops`)"
+    )]
+    Bpf {
+        /// What was being done.
+        doing: &'static str,
+        /// What the kernel or libbpf said.
+        source: libbpf_rs::Error,
+    },
+    /// The setting that opens it to all users could not be changed.
+    #[error("{ALLOWED}: {0}")]
+    Allowed(#[source] io::Error),
+}
+
+impl VegasError {
+    fn bpf(doing: &'static str) -> impl Fn(libbpf_rs::Error) -> Self {
+        move |source| match source.kind() {
+            ErrorKind::PermissionDenied => {
+                let command = if doing == "unloading" { "unload" } else { "load" };
+                Self::Permission { command, doing }
+            }
+            ErrorKind::AlreadyExists => Self::Exists,
+            _ => Self::Bpf { doing, source },
+        }
+    }
+}
+
+/// How long a registration lasts.
+#[derive(Clone, Copy, PartialEq)]
+enum Lasting {
+    /// As long as the link, which the kernel takes away from a dead process.
+    Link,
+    /// Until it is unregistered.
+    Good,
+}
+
+/// Vegas, in the kernel as long as this value lives, and no longer than this process, however it
+/// ends. Connections that have it keep it.
+#[derive(Debug)]
+pub struct Loaded {
+    _link: Link,
+}
+
+impl Loaded {
+    /// Registers Vegas under `name`: usually [`NAME`]; a test may choose another.
+    ///
+    /// # Errors
+    /// No right to, a name that the kernel already has, a kernel that cannot.
+    pub fn new(name: &str) -> Result<Self, VegasError> {
+        Ok(Self { _link: register(name, Lasting::Link)? })
+    }
+}
+
+fn register(name: &str, lasting: Lasting) -> Result<Link, VegasError> {
+    let failed = VegasError::bpf("loading");
+    // What libbpf says on standard error is in its errors too, but for the verifier's log.
+    libbpf_rs::set_print(None);
+    let mut object = ObjectBuilder::default().open_memory(&OBJECT.0).map_err(&failed)?;
+    let mut map = object
+        .maps_mut()
+        .find(|map| map.name() == OsStr::new(MAP))
+        .expect("the object that was built with this has the map");
+    // `char name[16]` is the first member.
+    let value = map.initial_value_mut().expect("a struct_ops map has a value");
+    value[..16].fill(0);
+    let length = name.len().min(crate::congestion::NAME_BYTES_MAX);
+    value[..length].copy_from_slice(&name.as_bytes()[..length]);
+    let flags = if lasting == Lasting::Link { BPF_F_LINK } else { 0 };
+    map.set_map_flags(flags).map_err(&failed)?;
+    let mut object = object.load().map_err(&failed)?;
+    let mut map = object
+        .maps_mut()
+        .find(|map| map.name() == OsStr::new(MAP))
+        .expect("it was there before it was loaded");
+    map.attach_struct_ops().map_err(&failed)
+}
+
+/// Registers Vegas for good, until [`unload`] or a restart, and opens it to all users. Returns
+/// what `net.ipv4.tcp_allowed_congestion_control` is now.
+///
+/// # Errors
+/// No right to, a kernel that has one or cannot. Nothing is left behind then.
+pub fn load() -> Result<String, VegasError> {
+    let mut link = register(NAME, Lasting::Good)?;
+    let mut allowed = Controls::read().allowed.unwrap_or_default();
+    allowed.push(NAME.to_owned());
+    let allowed = allowed.join(" ");
+    fs::write(ALLOWED, &allowed).map_err(VegasError::Allowed)?;
+    link.disconnect();
+    Ok(allowed)
+}
+
+/// Takes away what [`load`] registered; the kernel strikes it off
+/// `net.ipv4.tcp_allowed_congestion_control` itself. Connections that have it keep it.
+///
+/// # Errors
+/// No right to, or nothing that [`load`] registered.
+pub fn unload() -> Result<(), VegasError> {
+    let failed = VegasError::bpf("unloading");
+    let map = ours().map_err(&failed)?.ok_or(VegasError::NotOurs)?;
+    map.delete(&KEY).map_err(failed)
+}
+
+/// Whether [`load`] registered the Vegas that is there now; `None` if this process may not know,
+/// which needs root.
+pub fn is_loaded() -> Option<bool> {
+    rustix::process::geteuid().is_root().then(|| ours().is_ok_and(|map| map.is_some()))
+}
+
+/// The map by which ours is registered for good.
+fn ours() -> libbpf_rs::Result<Option<MapHandle>> {
+    // The kernel's list ends, without a word, where it may not be read.
+    if !rustix::process::geteuid().is_root() {
+        return Err(libbpf_rs::Error::from_raw_os_error(libc::EPERM));
+    }
+    let is_ours = |map: &libbpf_rs::query::MapInfo| {
+        map.ty == MapType::StructOps && map.name == MAP && map.map_flags & BPF_F_LINK == 0
+    };
+    MapInfoIter::default().find(is_ours).map(|map| MapHandle::from_map_id(map.id)).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(name: &str) -> bool {
+        Controls::read().available.is_some_and(|names| names.iter().any(|known| known == name))
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a test that skips says why")]
+    fn it_is_there_as_long_as_it_is_held() {
+        let name = "suiro_test";
+        match Loaded::new(name) {
+            Ok(loaded) => {
+                assert!(has(name));
+                let again = Loaded::new(name).unwrap_err();
+                assert!(matches!(again, VegasError::Exists), "{again}");
+                drop(loaded);
+                assert!(!has(name));
+            }
+            Err(error) if !rustix::process::geteuid().is_root() => {
+                assert!(matches!(error, VegasError::Permission { .. }), "{error}");
+                eprintln!("skipped: {error}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
