@@ -1,0 +1,126 @@
+//! When the picture stood still.
+//!
+//! W3C "Identifiers for WebRTC's Statistics API", `freezeCount` and `totalFreezesDuration`: a
+//! freeze is an interval between two displayed frames that is at least three times the average
+//! interval, and at least 150 ms longer than it; the average is of the last 30 frames. libwebrtc
+//! takes the interval itself into that average and judges from the fifth interval on; here the
+//! average is of the intervals before, so that a freeze does not hide itself, from the first on.
+
+use std::collections::VecDeque;
+
+use suiro_units::{Duration, Time};
+
+/// Intervals that are averaged.
+const INTERVALS: usize = 30;
+
+/// What an interval must exceed the average by.
+const EXCESS: Duration = Duration::from_millis(150);
+
+/// The picture stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Freeze {
+    /// When the picture that stood was displayed.
+    pub from: Time,
+    /// When another one was displayed, or the viewing ended.
+    pub to: Time,
+}
+
+impl Freeze {
+    /// How long it stood: the whole interval, as `totalFreezesDuration` counts it.
+    pub fn duration(&self) -> Duration {
+        self.to - self.from
+    }
+}
+
+/// Finds freezes in the times at which frames were displayed.
+///
+/// ```
+/// use suiro_units::{Duration, Time};
+/// use suiro_viewer::Freezes;
+///
+/// let mut freezes = Freezes::default();
+/// assert_eq!(freezes.on_displayed(Time::from_millis(0)), None);
+/// assert_eq!(freezes.on_displayed(Time::from_millis(33)), None);
+/// let freeze = freezes.on_displayed(Time::from_millis(533)).expect("half a second is one");
+/// assert_eq!(freeze.duration(), Duration::from_millis(500));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Freezes {
+    last: Option<Time>,
+    intervals: VecDeque<Duration>,
+}
+
+impl Freezes {
+    /// A frame was displayed; the freeze that this ended, if there was one. Times never decrease.
+    pub fn on_displayed(&mut self, at: Time) -> Option<Freeze> {
+        let freeze = self.on_end(at);
+        if let Some(last) = self.last.replace(at) {
+            self.intervals.push_back(at.saturating_since(last));
+            if self.intervals.len() > INTERVALS {
+                self.intervals.pop_front();
+            }
+        }
+        freeze
+    }
+
+    /// The viewing ended; the freeze in which it did, if it was one. (libwebrtc does not count it:
+    /// no frame comes any more that would make it.)
+    pub fn on_end(&self, at: Time) -> Option<Freeze> {
+        let from = self.last?;
+        let sum: Duration = self.intervals.iter().fold(Duration::ZERO, |sum, &i| sum + i);
+        let average = sum / u64::try_from(self.intervals.len()).ok().filter(|&n| n > 0)?;
+        let least = (average * 3).max(average + EXCESS);
+        (at.saturating_since(from) >= least).then_some(Freeze { from, to: at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The freezes, as pairs of milliseconds, in frames displayed at these times and an end.
+    fn freezes(displayed: impl IntoIterator<Item = u64>, end: u64) -> Vec<(u64, u64)> {
+        let mut freezes = Freezes::default();
+        let mut found: Vec<Freeze> = displayed
+            .into_iter()
+            .filter_map(|ms| freezes.on_displayed(Time::from_millis(ms)))
+            .collect();
+        found.extend(freezes.on_end(Time::from_millis(end)));
+        let ms = |time: Time| time.as_nanos() / 1_000_000;
+        found.iter().map(|freeze| (ms(freeze.from), ms(freeze.to))).collect()
+    }
+
+    #[test]
+    fn an_even_stream_has_none() {
+        assert_eq!(freezes((0..100).map(|n| 33 * n), 3300), []);
+        assert_eq!(freezes((0..10).map(|n| 1000 * n), 10_000), [], "one frame a second is a rate");
+        assert_eq!(freezes([], 9000), [], "nothing displayed: start-up, not a freeze");
+        assert_eq!(freezes([0], 9000), [], "no average yet");
+    }
+
+    #[test]
+    fn the_threshold_at_a_high_rate_is_150_ms_more() {
+        assert_eq!(freezes([0, 20, 40, 209], 209), []);
+        assert_eq!(freezes([0, 20, 40, 210], 210), [(40, 210)]);
+    }
+
+    #[test]
+    fn the_threshold_at_a_low_rate_is_three_times_the_average() {
+        assert_eq!(freezes([0, 100, 200, 499], 499), []);
+        assert_eq!(freezes([0, 100, 200, 500], 500), [(200, 500)]);
+    }
+
+    #[test]
+    fn a_freeze_counts_in_the_average_of_the_next_30() {
+        // 29 × 10 ms and 1 s: the average is 43 ms, so 190 ms is none and 200 ms is one.
+        let before = (0..=30).map(|n| 10 * n).chain([1300]);
+        let after = |gap: u64| before.clone().chain([1300 + gap]);
+        assert_eq!(freezes(after(190), 1490), [(300, 1300)]);
+        assert_eq!(freezes(after(200), 1500), [(300, 1300), (1300, 1500)]);
+    }
+
+    #[test]
+    fn one_in_which_the_viewing_ends_counts() {
+        assert_eq!(freezes([0, 33, 66], 2066), [(66, 2066)]);
+    }
+}

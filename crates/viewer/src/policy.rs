@@ -1,0 +1,202 @@
+//! What a scenario says of a viewer.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_units::{Duration, Ratio};
+
+/// Longest buffer: WebRTC's `kMaxVideoDelay`.
+const BUFFER_MAX: Duration = Duration::from_secs(10);
+
+const WINDOW: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
+const SCREEN: RangeInclusive<u32> = 1..=1000;
+
+/// How a viewer plays real-time video.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// For how long a frame is held beyond what the fastest recent frame took: `adaptive`, or a
+    /// duration up to 10 s, such as `"100 ms"`. Default: `adaptive`.
+    pub buffer: Buffer,
+    /// `adaptive`: the share of recent frames that must come in time, above 0. Default: 95 %.
+    pub percentile: Ratio,
+    /// `adaptive`: the most that the buffer may be, up to 10 s. Default: 1 s.
+    pub buffer_max: Duration,
+    /// How far back *recent* reaches, 100 ms to 60 s. Default: 10 s.
+    pub window: Duration,
+    /// What becomes of a frame that can be decoded only after its time. Default: `show`.
+    pub late: Late,
+    /// How long after its time a frame is waited for that others need, up to 60 s. Where nothing
+    /// is sent again, no time is lost with `"0 s"`. Default: 1 s.
+    pub wait: Duration,
+    /// Frames per second that the screen shows at most, 1 to 1000. Default: 60.
+    pub screen: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            buffer: Buffer::Adaptive,
+            percentile: Ratio::new(0.95).expect("it lies between 0 and 1"),
+            buffer_max: Duration::from_secs(1),
+            window: Duration::from_secs(10),
+            late: Late::Show,
+            wait: Duration::from_secs(1),
+            screen: 60,
+        }
+    }
+}
+
+/// How long frames are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Buffer {
+    /// As long as recent lateness asks for ([`crate::Delay`]).
+    Adaptive,
+    /// Always this much longer than the fastest recent frame took.
+    Fixed(Duration),
+}
+
+/// What becomes of a frame that can be decoded only after its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Late {
+    /// It is shown at once, unless a later one can be shown too.
+    Show,
+    /// It is decoded, because others need it, and not shown.
+    Skip,
+}
+
+/// A value of a [`Policy`] that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {found} is out of range\nhint: {hint}")]
+pub struct PolicyError {
+    /// The key.
+    pub key: &'static str,
+    /// What was written.
+    pub found: String,
+    /// What to write instead.
+    pub hint: String,
+}
+
+impl Policy {
+    /// Checks what the types cannot: the bounds that stand at each key.
+    ///
+    /// # Errors
+    /// The first key whose value is out of range.
+    pub fn validate(&self) -> Result<(), PolicyError> {
+        if let Buffer::Fixed(buffer) = self.buffer {
+            within("buffer", &buffer, &(Duration::ZERO..=BUFFER_MAX))?;
+        }
+        within("buffer_max", &self.buffer_max, &(Duration::ZERO..=BUFFER_MAX))?;
+        within("window", &self.window, &WINDOW)?;
+        within("wait", &self.wait, &(Duration::ZERO..=WAIT_MAX))?;
+        within("screen", &self.screen, &SCREEN)?;
+        if self.percentile == Ratio::ZERO {
+            let hint = "above 0 %, to 100 %".into();
+            return Err(PolicyError { key: "percentile", found: "0 %".into(), hint });
+        }
+        Ok(())
+    }
+}
+
+fn within<T: PartialOrd + fmt::Display>(
+    key: &'static str,
+    value: &T,
+    range: &RangeInclusive<T>,
+) -> Result<(), PolicyError> {
+    if range.contains(value) {
+        return Ok(());
+    }
+    let hint = format!("{} to {}", range.start(), range.end());
+    Err(PolicyError { key, found: value.to_string(), hint })
+}
+
+impl std::str::FromStr for Buffer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim() == "adaptive" {
+            return Ok(Self::Adaptive);
+        }
+        text.parse().map(Self::Fixed).map_err(|error| {
+            format!("{error}\nhint: write \"adaptive\", or a duration such as \"100 ms\"")
+        })
+    }
+}
+
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Adaptive => f.write_str("adaptive"),
+            Self::Fixed(duration) => write!(f, "{duration}"),
+        }
+    }
+}
+
+impl Serialize for Buffer {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Buffer {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Buffer {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Buffer".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let duration = generator.subschema_for::<Duration>();
+        schemars::json_schema!({ "anyOf": [{ "const": "adaptive" }, duration] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(toml: &str) -> Result<Policy, String> {
+        let policy: Policy = toml::from_str(toml).map_err(|error| error.message().to_owned())?;
+        policy.validate().map_err(|error| error.to_string())?;
+        Ok(policy)
+    }
+
+    #[test]
+    fn nothing_said_is_the_default() {
+        assert_eq!(read(""), Ok(Policy::default()));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let policy = read("buffer = '80 ms'\nlate = 'skip'\nwait = '0 s'\npercentile = '99 %'");
+        let policy = policy.unwrap();
+        assert_eq!(policy.buffer, Buffer::Fixed(Duration::from_millis(80)));
+        let text = toml::to_string(&policy).unwrap();
+        assert_eq!(read(&text), Ok(policy));
+    }
+
+    #[test]
+    fn refusals_name_the_key_and_the_remedy() {
+        let say = |toml: &str| read(toml).unwrap_err();
+        assert!(say("bufer = '1 s'").contains("unknown field `bufer`"), "{}", say("bufer = '1 s'"));
+        assert_eq!(say("buffer = '11 s'"), "buffer: 11 s is out of range\nhint: 0 ns to 10 s");
+        assert_eq!(say("screen = 0"), "screen: 0 is out of range\nhint: 1 to 1000");
+        assert!(say("buffer = 'adaptiv'").contains("hint: write \"adaptive\""));
+        assert!(say("percentile = 0").contains("above 0 %"));
+        assert!(say("window = '1 ms'").starts_with("window: 1 ms"));
+        assert!(say("wait = '2 min'").starts_with("wait: 2 min"));
+        assert!(say("buffer_max = '1 min'").starts_with("buffer_max: 1 min"));
+        assert!(say("late = 'drop'").contains("expected `show` or `skip`"));
+    }
+}
