@@ -108,6 +108,7 @@ const TITLES: Record<PageSeries["panel"], string> = {
   buffer: "Playback buffer",
   rung: "Rung shown",
   latency: "Latency to the picture",
+  quality: "Quality of the picture",
 };
 
 /** Story order: what the link carried, what the viewer had, then why. */
@@ -116,6 +117,7 @@ const ORDER: PageSeries["panel"][] = [
   "rung",
   "buffer",
   "latency",
+  "quality",
   "window",
   "rtt",
   "queue",

@@ -24,7 +24,7 @@ const DOTS = 30;
 /** Values told beside a figure's title. */
 const READOUTS = 8;
 /** Figures in which the viewer's stalls are shaded. */
-const SHADED = ["throughput_down", "buffer", "rung", "latency"];
+const SHADED = ["throughput_down", "buffer", "rung", "latency", "quality"];
 
 /** The section of figures; null if no trial recorded anything over time. */
 export function figures(page: Page): HTMLElement | null {
@@ -154,7 +154,7 @@ class Figures {
         lane++;
       }
     }
-    const tall = ["throughput_down", "window", "rtt", "buffer", "latency"].includes(panel.id);
+    const tall = ["throughput_down", "window", "rtt", "buffer", "latency", "quality"].includes(panel.id);
     return {
       unit: panel.series[0]?.info.unit ?? "",
       lines,
@@ -162,7 +162,7 @@ class Figures {
       x: this.view.zoom ?? [0, this.duration],
       width,
       height: tall ? 168 : 132,
-      floating: panel.id === "latency",
+      floating: panel.id === "latency" || panel.id === "quality",
     };
   }
 

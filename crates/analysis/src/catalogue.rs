@@ -25,7 +25,7 @@ pub struct Metric {
     pub field: &'static str,
     /// A few words for tables and figures.
     pub label: &'static str,
-    /// `bit/s`, `B`, `s`, `ms`, `µs`, `ratio`, `cores`, or empty for counts.
+    /// `bit/s`, `B`, `s`, `1/s`, `ms`, `µs`, `dB`, `ratio`, `cores`, or empty for counts and scores.
     pub unit: &'static str,
     /// Which way it is good.
     pub better: Better,
@@ -114,15 +114,71 @@ pub static CATALOGUE: &[Metric] = catalogue! {
         "Media buffered ahead of the playhead, mean over the time played or stalled.",
         Player(|p| p.watched(|row| Some(row.buffer_ms? / MS_PER_S)).mean());
     #[main] media.latency_p50_ms ["ms", Lower, 4] "Latency, median",
-        "Live only: age of the picture under the playhead since it was captured, median over the \
+        "Live only: from the capture of a picture to its display, median over the pictures shown. Of \
+         a player that does not tell its frames: age of the picture under the playhead, over the \
          time played or stalled.",
-        Player(|p| latency(p).percentile(0.5));
+        Player(|p| p.latency().percentile(0.5));
     media.latency_p95_ms ["ms", Lower, 4] "Latency, 95 %",
-        "Live only: 95th percentile of the age of the picture.",
-        Player(|p| latency(p).percentile(0.95));
+        "Live only: from capture to display, 95th percentile.",
+        Player(|p| p.latency().percentile(0.95));
     media.latency_p99_ms ["ms", Lower, 4] "Latency, 99 %",
-        "Live only: 99th percentile of the age of the picture.",
-        Player(|p| latency(p).percentile(0.99));
+        "Live only: from capture to display, 99th percentile.",
+        Player(|p| p.latency().percentile(0.99));
+    media.latency_max_ms ["ms", Lower, 4] "Latency, greatest",
+        "Live only: from capture to display, greatest.",
+        Player(|p| p.latency().max());
+    video.freezes ["", Lower, 3] "Freezes",
+        "Intervals between two pictures shown of at least three times the average of the 30 before \
+         them and 150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`); \
+         the one in which the viewing ended counts, start-up does not.",
+        Player(|p| p.screen.freeze_count());
+    #[main] video.freeze_s ["s", Lower, 3] "Frozen",
+        "Length of all freezes: whole intervals, as W3C's `totalFreezesDuration`.",
+        Player(|p| p.screen.freeze_s());
+    video.freeze_max_s ["s", Lower, 3] "Longest freeze",
+        "Length of the longest freeze; 0 if there was none.",
+        Player(|p| p.screen.freeze_max_s());
+    video.fps_shown ["1/s", Higher, 3] "Frame rate shown",
+        "Pictures shown per second, from the first one to the end of the viewing.",
+        Player(|p| p.screen.fps_shown());
+    video.frames_skipped ["", Lower, 3] "Frames skipped",
+        "Source frames between the first and the last that were shown that were not shown \
+         themselves.",
+        Player(|p| p.screen.frames_skipped());
+    #[main] video.vmaf_mean ["", Higher, 3] "VMAF",
+        "*Picture* quality: VMAF of each picture shown against its own source frame, mean. Freezes \
+         and delay do not count.",
+        Player(|p| p.screen.scores(|row| row.picture_vmaf).mean());
+    video.vmaf_p5 ["", Higher, 3] "VMAF, 5 %",
+        "Picture quality: 5th percentile of VMAF over the pictures shown.",
+        Player(|p| p.screen.scores(|row| row.picture_vmaf).percentile(0.05));
+    video.ssim_mean ["", Higher, 4] "SSIM",
+        "Picture quality: structural similarity of luma, mean over the pictures shown.",
+        Player(|p| p.screen.scores(|row| row.picture_ssim).mean());
+    video.psnr_mean_db ["dB", Higher, 3] "PSNR",
+        "Picture quality: peak signal-to-noise ratio of luma, mean over the pictures shown.",
+        Player(|p| p.screen.scores(|row| row.picture_psnr_db).mean());
+    video.experience_vmaf_mean ["", Higher, 3] "VMAF, experience",
+        "*Experience*: VMAF of the screen at each tick of the source's frame rate against the frame \
+         that should have been there at a constant delay, mean. Freezes count; not to be compared \
+         with picture quality.",
+        Player(|p| p.screen.scores(|row| row.experience_vmaf).mean());
+    video.experience_vmaf_p5 ["", Higher, 3] "VMAF, experience, 5 %",
+        "Experience: 5th percentile of VMAF over time.",
+        Player(|p| p.screen.scores(|row| row.experience_vmaf).percentile(0.05));
+    video.experience_ssim_mean ["", Higher, 4] "SSIM, experience",
+        "Experience: structural similarity of luma, mean over time.",
+        Player(|p| p.screen.scores(|row| row.experience_ssim).mean());
+    video.experience_psnr_mean_db ["dB", Higher, 3] "PSNR, experience",
+        "Experience: peak signal-to-noise ratio of luma, mean over time.",
+        Player(|p| p.screen.scores(|row| row.experience_psnr_db).mean());
+    video.mos_estimate ["", Higher, 3] "MOS, estimated",
+        "Estimated mean opinion of the pictures, 1 (bad) to 5 (excellent): `video.vmaf_mean` ∕ 20, at \
+         least 1. The scale of the VMAF model v0.6.1 is linear in the votes that it was trained on, \
+         with bad at about 20 and excellent at 100 (Netflix, VMAF repository, resource/doc/models.md). \
+         Limits: clips of 10 s on a television of 1080 lines at three times its height; it knows \
+         neither freezes nor delay nor sound.",
+        Player(|p| p.screen.mos());
     requests.failed ["", Lower, 3] "Failed requests",
         "HTTP requests that failed or were answered with a status of 400 or more.",
         Player(|p| p.failed_requests());
@@ -235,10 +291,6 @@ fn goodput(links: &[Direction]) -> Option<f64> {
     let rates = down.iter().map(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
     let rates: Option<Vec<f64>> = rates.collect();
     rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum())
-}
-
-fn latency(player: &Player) -> Distribution {
-    player.watched(|row| row.latency_ms)
 }
 
 fn acked_bps(senders: &Senders) -> Option<f64> {

@@ -24,6 +24,7 @@ pub mod findings;
 mod held;
 mod link;
 mod player;
+mod screen;
 mod stats;
 mod summary;
 mod tcp;
@@ -36,7 +37,7 @@ pub use summary::summarise;
 pub use timeline::{Panel, Series, Style, Timeline, timeline};
 
 use suiro_record::Trial;
-use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
+use suiro_record::tables::{FrameRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow};
 
 /// The rows of one trial, in any order.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +50,10 @@ pub struct Records {
     pub requests: Vec<RequestRow>,
     /// States of players.
     pub player: Vec<PlayerRow>,
+    /// Frames that viewers were to see.
+    pub frames: Vec<FrameRow>,
+    /// Scores of what was on their screens.
+    pub quality: Vec<QualityRow>,
 }
 
 /// A trial's duration in nanoseconds; 0 if it is not a positive finite number.

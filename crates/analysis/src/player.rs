@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_record::Trial;
-use suiro_record::tables::{PlayerRow, RequestRow};
+use suiro_record::tables::{FrameRow, PlayerRow, QualityRow, RequestRow};
 
 use crate::held::{Stretch, distribution, hold, total_ns};
+use crate::screen::Screen;
 use crate::stats::Distribution;
 use crate::{Records, duration_ns};
 
@@ -22,19 +23,30 @@ pub(crate) struct Player<'a> {
     pub rows: Vec<&'a PlayerRow>,
     /// Its requests, in order.
     pub requests: Vec<&'a RequestRow>,
+    /// What it showed.
+    pub screen: Screen<'a>,
 }
 
 /// Every player, by name.
 pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>> {
     let mut rows: BTreeMap<&str, Vec<&PlayerRow>> = BTreeMap::new();
     let mut requests: BTreeMap<&str, Vec<&RequestRow>> = BTreeMap::new();
+    let mut frames: BTreeMap<&str, Vec<&FrameRow>> = BTreeMap::new();
+    let mut quality: BTreeMap<&str, Vec<&QualityRow>> = BTreeMap::new();
     for row in &records.player {
         rows.entry(&row.endpoint).or_default().push(row);
     }
     for row in &records.requests {
         requests.entry(&row.endpoint).or_default().push(row);
     }
-    let names: BTreeSet<&str> = rows.keys().chain(requests.keys()).copied().collect();
+    for row in &records.frames {
+        frames.entry(&row.endpoint).or_default().push(row);
+    }
+    for row in &records.quality {
+        quality.entry(&row.endpoint).or_default().push(row);
+    }
+    let names = rows.keys().chain(requests.keys()).chain(frames.keys()).chain(quality.keys());
+    let names: BTreeSet<&str> = names.copied().collect();
     let end_ns = duration_ns(trial);
     let players = names.into_iter().map(|name| {
         let mut rows = rows.remove(name).unwrap_or_default();
@@ -43,7 +55,11 @@ pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>
         requests.sort_by_key(|row| row.t_ns);
         let last_ns = rows.last().map_or(0, |row| row.t_ns.saturating_add(PERIOD_NS));
         let states = hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns);
-        Player { name, states, rows, requests }
+        let frames = frames.remove(name).unwrap_or_default();
+        let quality = quality.remove(name).unwrap_or_default();
+        let ended = rows.iter().find(|row| is(row, "ended")).map_or(end_ns, |row| row.t_ns);
+        let screen = Screen::new(&frames, quality, ended.min(end_ns));
+        Player { name, states, rows, requests, screen }
     });
     players.collect()
 }
@@ -124,8 +140,21 @@ impl Player<'_> {
         })
     }
 
-    /// When the player stood still after it began, as stretches of time that do not touch.
+    /// How old pictures were when they were shown, in milliseconds; of a player that does not tell
+    /// its frames, how old the picture under its playhead was while somebody watched.
+    pub fn latency(&self) -> Distribution {
+        match self.screen.is_known() {
+            true => Distribution::equal(self.screen.latencies().map(|(_, ms)| ms)),
+            false => self.watched(|row| row.latency_ms),
+        }
+    }
+
+    /// When the picture stood still after it began, as stretches of time that do not touch; of a
+    /// player that does not tell its frames, when it says that it stalled.
     pub fn stall_spans(&self) -> Vec<(i64, i64)> {
+        if self.screen.is_known() {
+            return self.screen.freezes();
+        }
         let mut spans: Vec<(i64, i64)> = Vec::new();
         for state in self.states.iter().filter(|state| is(state.value, "stalled")) {
             match spans.last_mut() {

@@ -1,6 +1,7 @@
 //! Uniform time series of one trial, for figures.
 
 use suiro_record::Trial;
+use suiro_record::tables::QualityRow;
 
 use crate::bins::Bins;
 use crate::held::Stretch;
@@ -16,7 +17,7 @@ pub struct Timeline {
     pub bin_s: f64,
     /// The series, in the order of a page.
     pub series: Vec<Series>,
-    /// When some player stood still: from and to, in seconds, sorted.
+    /// When some picture stood still: from and to, in seconds, sorted.
     pub stalls: Vec<(f64, f64)>,
 }
 
@@ -43,6 +44,8 @@ pub enum Panel {
     Rung,
     /// Age of the picture.
     Latency,
+    /// How good the picture looks.
+    Quality,
 }
 
 /// How a series is drawn.
@@ -94,6 +97,7 @@ pub fn timeline(trial: &Trial, records: &Records, bins_max: usize) -> Timeline {
     let players = players(trial, records);
     for player in &players {
         series.extend(of_player(player, players.len() > 1, &bins));
+        series.extend(of_screen(player, players.len() > 1, &bins));
     }
     for value in series.iter_mut().flat_map(|s| &mut s.values) {
         *value = value.filter(|value| value.is_finite());
@@ -221,20 +225,58 @@ fn of_tcp(group: &Senders, bins: &Bins) -> Vec<Series> {
     ]
 }
 
-fn of_player(player: &Player, several: bool, bins: &Bins) -> Vec<Series> {
+/// Makes a series of this player, whose name it bears if there are several.
+fn naming(
+    player: &Player,
+    several: bool,
+) -> impl Fn(Panel, &str, &str, &'static str, Style, &'static str, Vec<Option<f64>>) -> Series {
     let (infix, tail) = if several {
         (format!("{}.", player.name), format!(", {}", player.name))
     } else {
         (String::new(), String::new())
     };
-    let new = |panel, field: &str, label, unit, style, doc, values| {
+    move |panel, field, label, unit, style, doc, values| {
         let name = format!("player.{infix}{field}");
         Series { name, panel, label: format!("{label}{tail}"), unit, style, doc, values }
+    }
+}
+
+fn of_screen(player: &Player, several: bool, bins: &Bins) -> Vec<Series> {
+    let new = naming(player, several);
+    let score = |of: fn(&QualityRow) -> Option<f64>| {
+        bins.mean(player.screen.quality.iter().filter_map(|row| Some((row.t_ns, of(row)?))))
     };
+    vec![
+        new(
+            Panel::Quality,
+            "picture_vmaf",
+            "VMAF, picture",
+            "",
+            Style::Line,
+            "each picture shown against its own source frame",
+            score(|row| row.picture_vmaf),
+        ),
+        new(
+            Panel::Quality,
+            "experience_vmaf",
+            "VMAF, experience",
+            "",
+            Style::Context,
+            "the screen against the source at a constant delay",
+            score(|row| row.experience_vmaf),
+        ),
+    ]
+}
+
+fn of_player(player: &Player, several: bool, bins: &Bins) -> Vec<Series> {
+    let new = naming(player, several);
     let buffer = player.stretches(|row| Some(row.buffer_ms? / 1e3));
     let rung = player.stretches(|row| row.rung_bps.map(|bps| bps as f64));
     let estimate = player.stretches(|row| row.estimate_bps.map(|bps| bps as f64));
-    let latency = player.stretches(|row| row.latency_ms);
+    let latency = match player.screen.is_known() {
+        true => bins.mean(player.screen.latencies()),
+        false => bins.held_mean(player.stretches(|row| row.latency_ms)),
+    };
     vec![
         new(
             Panel::Buffer,
@@ -269,8 +311,8 @@ fn of_player(player: &Player, several: bool, bins: &Bins) -> Vec<Series> {
             "latency",
             "ms",
             Style::Line,
-            "age of the picture under the playhead",
-            bins.held_mean(latency),
+            "from the capture of a picture to its display",
+            latency,
         ),
     ]
 }

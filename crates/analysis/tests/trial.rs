@@ -402,7 +402,7 @@ proptest! {
                 ..segment(0, 0, None, b)
             }), 0..10),
     ) {
-        let records = Records { link, tcp, requests, player };
+        let records = Records { link, tcp, requests, player, ..Records::default() };
         let trial = trial(duration_s);
         for (name, value) in summarise(&trial, &records) {
             prop_assert!(value.is_none_or(f64::is_finite), "{} {:?}", name, value);

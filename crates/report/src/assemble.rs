@@ -194,6 +194,7 @@ fn panel(panel: Panel) -> PagePanel {
         Panel::Buffer => PagePanel::Buffer,
         Panel::Rung => PagePanel::Rung,
         Panel::Latency => PagePanel::Latency,
+        Panel::Quality => PagePanel::Quality,
     }
 }
 

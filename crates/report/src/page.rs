@@ -183,6 +183,8 @@ pub enum PagePanel {
     Rung,
     /// Age of the picture.
     Latency,
+    /// How good the picture looks.
+    Quality,
 }
 
 /// How a series is drawn.

@@ -104,6 +104,8 @@ fn records(dir: &Path) -> (Records, Vec<String>) {
         tcp: table(dir, &mut problems),
         requests: table(dir, &mut problems),
         player: table(dir, &mut problems),
+        frames: table(dir, &mut problems),
+        quality: table(dir, &mut problems),
     };
     (records, problems)
 }

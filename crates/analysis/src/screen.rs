@@ -1,0 +1,124 @@
+//! Screens: which frames a viewer was shown, when, and how good they looked.
+
+use std::collections::VecDeque;
+
+use suiro_record::tables::{FrameRow, QualityRow};
+
+use crate::stats::Distribution;
+
+/// Intervals that are averaged to tell a freeze.
+const INTERVALS: usize = 30;
+
+/// What an interval must exceed the average by to be a freeze.
+const EXCESS_NS: i64 = 150_000_000;
+
+/// One viewer's screen.
+#[derive(Debug, Default)]
+pub(crate) struct Screen<'a> {
+    /// What was shown within the trial, in order.
+    shown: Vec<(i64, &'a FrameRow)>,
+    /// Frames that were not shown, though later ones were.
+    skipped: usize,
+    /// Scores of what was shown within the trial, in order.
+    pub quality: Vec<&'a QualityRow>,
+    /// When the viewing ended.
+    end_ns: i64,
+}
+
+impl<'a> Screen<'a> {
+    /// From the rows of one viewer, in any order, and the time at which its viewing ended.
+    pub fn new(frames: &[&'a FrameRow], mut quality: Vec<&'a QualityRow>, end_ns: i64) -> Self {
+        let within = |t_ns: &i64| (0..end_ns).contains(t_ns);
+        let time = |row: &'a FrameRow| Some((row.displayed_ns.filter(within)?, row));
+        let mut shown: Vec<_> = frames.iter().filter_map(|row| time(row)).collect();
+        shown.sort_by_key(|(t_ns, row)| (*t_ns, row.frame));
+        let numbers = shown.first().map(|first| first.1.frame).zip(shown.last().map(|l| l.1.frame));
+        let skipped = numbers.map_or(0, |(first, last)| {
+            let missed = |row: &&&FrameRow| row.displayed_ns.is_none();
+            let between = |row: &&&FrameRow| (first..last).contains(&row.frame);
+            frames.iter().filter(missed).filter(between).count()
+        });
+        quality.retain(|row| within(&row.t_ns));
+        quality.sort_by_key(|row| row.t_ns);
+        Self { shown, skipped, quality, end_ns }
+    }
+
+    /// True if it is known which frames were shown.
+    pub fn is_known(&self) -> bool {
+        !self.shown.is_empty()
+    }
+
+    /// How old each picture was when it was shown, in milliseconds, with when that was.
+    pub fn latencies(&self) -> impl Iterator<Item = (i64, f64)> {
+        self.shown.iter().filter_map(|(t_ns, row)| {
+            Some((*t_ns, t_ns.saturating_sub(row.captured_ns?) as f64 / 1e6))
+        })
+    }
+
+    /// When the picture stood still, as stretches of time: W3C, "Identifiers for WebRTC's Statistics
+    /// API", `freezeCount`: an interval between two shown frames of at least three times the average
+    /// and 150 ms more than it, the average of the 30 intervals before. The interval in which the
+    /// viewing ended is judged like the others.
+    pub fn freezes(&self) -> Vec<(i64, i64)> {
+        let mut before: VecDeque<i64> = VecDeque::with_capacity(INTERVALS);
+        let mut found = Vec::new();
+        let times = self.shown.iter().map(|(t_ns, _)| *t_ns);
+        for (from, to) in times.clone().zip(times.skip(1).chain([self.end_ns])) {
+            if let Some(average) = before.iter().sum::<i64>().checked_div(before.len() as i64)
+                && to - from >= (average * 3).max(average + EXCESS_NS)
+            {
+                found.push((from, to));
+            }
+            if before.len() == INTERVALS {
+                before.pop_front();
+            }
+            before.push_back(to - from);
+        }
+        found
+    }
+
+    /// The lengths of the freezes in seconds; `None` if nothing was shown.
+    fn freeze_lengths(&self) -> Option<Vec<f64>> {
+        let lengths = self.freezes().into_iter().map(|(from, to)| (to - from) as f64 / 1e9);
+        self.is_known().then(|| lengths.collect())
+    }
+
+    /// How often the picture stood still.
+    pub fn freeze_count(&self) -> Option<f64> {
+        Some(self.freeze_lengths()?.len() as f64)
+    }
+
+    /// How long it stood still, all told, in seconds.
+    pub fn freeze_s(&self) -> Option<f64> {
+        Some(self.freeze_lengths()?.iter().sum())
+    }
+
+    /// How long it stood still at most, in seconds.
+    pub fn freeze_max_s(&self) -> Option<f64> {
+        Some(self.freeze_lengths()?.into_iter().fold(0.0, f64::max))
+    }
+
+    /// Frames shown per second, from the first one to the end of the viewing.
+    pub fn fps_shown(&self) -> Option<f64> {
+        let span_ns = self.end_ns - self.shown.first()?.0;
+        (span_ns > 0).then(|| self.shown.len() as f64 * 1e9 / span_ns as f64)
+    }
+
+    /// Frames that were not shown, though later ones were.
+    pub fn frames_skipped(&self) -> Option<f64> {
+        self.is_known().then_some(self.skipped as f64)
+    }
+
+    /// What `value` makes of the ticks of the screen.
+    pub fn scores(&self, value: impl Fn(&QualityRow) -> Option<f64>) -> Distribution {
+        Distribution::equal(self.quality.iter().filter_map(|row| value(row)))
+    }
+
+    /// The opinion that viewers would have of the pictures, from 1 (bad) to 5 (excellent). The VMAF
+    /// model v0.6.1 was trained on votes on that scale and is linear in it, with "bad" at about 20
+    /// and "excellent" at 100 (Netflix, `resource/doc/models.md` of the VMAF repository).
+    pub fn mos(&self) -> Option<f64> {
+        let vmaf = self.scores(|row| row.picture_vmaf).mean()?;
+        Some((vmaf / 20.0).clamp(1.0, 5.0))
+    }
+}
