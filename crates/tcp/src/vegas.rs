@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 
 use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, MapType, ObjectBuilder};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder};
 
 use crate::Controls;
 
@@ -21,6 +21,11 @@ pub const NAME: &str = "vegas";
 const MAP: &str = "suiro_vegas";
 /// The only key of a `struct_ops` map.
 const KEY: [u8; 4] = [0; 4];
+/// Where a `struct_ops` map's value has its state (`bpf_struct_ops_common_value`), after a counter.
+const STATE_AT: usize = 4;
+/// The state of one that is registered; one that was taken back stays, in another state, while a
+/// connection has it.
+const STATE_IN_USE: u32 = 1;
 /// Registered by a link, and with it unregistered (linux/bpf.h).
 const BPF_F_LINK: u32 = 1 << 13;
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
@@ -168,7 +173,19 @@ fn ours() -> libbpf_rs::Result<Option<MapHandle>> {
     let is_ours = |map: &libbpf_rs::query::MapInfo| {
         map.ty == MapType::StructOps && map.name == MAP && map.map_flags & BPF_F_LINK == 0
     };
-    MapInfoIter::default().find(is_ours).map(|map| MapHandle::from_map_id(map.id)).transpose()
+    for map in MapInfoIter::default().filter(is_ours) {
+        let map = MapHandle::from_map_id(map.id)?;
+        if is_in_use(&map)? {
+            return Ok(Some(map));
+        }
+    }
+    Ok(None)
+}
+
+fn is_in_use(map: &MapHandle) -> libbpf_rs::Result<bool> {
+    let value = map.lookup(&KEY, MapFlags::ANY)?.unwrap_or_default();
+    let state = value.get(STATE_AT..).and_then(|rest| rest.first_chunk());
+    Ok(state.copied().map(u32::from_ne_bytes) == Some(STATE_IN_USE))
 }
 
 #[cfg(test)]

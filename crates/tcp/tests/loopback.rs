@@ -88,6 +88,9 @@ fn a_period_out_of_range_is_refused() {
 
 #[test]
 fn a_folder_that_is_not_there_is_told() {
-    let error = Sampler::start(&spec(Path::new("/nonexistent"), PERIOD)).unwrap_err().to_string();
-    assert!(error.contains("/nonexistent/tcp.server.parquet"), "{error}");
+    let dir = tempfile::tempdir().unwrap();
+    let missing = dir.path().join("missing");
+    let error = Sampler::start(&spec(&missing, PERIOD)).unwrap_err().to_string();
+    let file = missing.join("tcp.server.parquet");
+    assert!(error.contains(&file.display().to_string()), "{error}");
 }
