@@ -1,8 +1,8 @@
 // A frame's number and capture time, read from the picture itself.
 //
 // The strip along a picture's top edge that `media::stamp` of the Rust side writes and describes:
-// two rows of 52 blocks, the corners known, then frame (32 bits) and time (44 bits) as Gray codes
-// and a CRC-24 (RFC 4880 §6.1).
+// three rows of 40 blocks, the outer columns known; between them frame (32 bits) and time (44 bits)
+// as Gray codes, a CRC-24 (RFC 4880 §6.1) and 14 zeros.
 
 /** What a picture says of itself. */
 export interface Stamp {
@@ -19,12 +19,13 @@ export interface Pixels {
   data: ArrayLike<number>;
 }
 
-const COLUMNS = 52;
-const ROWS = 2;
+const COLUMNS = 40;
+const ROWS = 3;
 const ROWS_PER_PICTURE = 45;
-const WIDTH_MIN = 3 * COLUMNS;
+const WIDTH_MIN = 4 * COLUMNS;
 const HEIGHT_MIN = 2 * ROWS_PER_PICTURE;
 const CONTRAST_MIN = 48;
+const DOUBTFUL_MAX = 2;
 
 /** Lines at the top of a picture of this height that are all that `readStamp` needs of it. */
 export function stampLines(height: number): number {
@@ -41,9 +42,13 @@ export function readStamp(pixels: Pixels, height: number = pixels.height): Stamp
   const levels = Array.from({ length: ROWS }, (_, row) =>
     Array.from({ length: COLUMNS }, (_, column) => level(pixels, height, row, column)),
   );
-  const [top = [], bottom = []] = levels;
-  const black = [top[0] ?? 0, bottom[COLUMNS - 1] ?? 0];
-  const white = [top[COLUMNS - 1] ?? 0, bottom[0] ?? 0];
+  // Odd rows begin with white and end with black, the others the other way round.
+  const ends = levels.flatMap((row, index) => {
+    const [first = 0, last = 0] = [row[0], row[COLUMNS - 1]];
+    return index % 2 ? [{ black: last, white: first }] : [{ black: first, white: last }];
+  });
+  const black = ends.map((end) => end.black);
+  const white = ends.map((end) => end.white);
   const low = mean(black);
   const contrast = mean(white) - low;
   if (contrast < CONTRAST_MIN) return null;
@@ -54,8 +59,22 @@ export function readStamp(pixels: Pixels, height: number = pixels.height): Stamp
   };
   if (black.some((value) => bit(value) !== 0) || white.some((value) => bit(value) !== 1))
     return null;
-  const bits = [...top.slice(1, -1), ...bottom.slice(1, -1)].map(bit);
-  return bits.some((value) => value === null) ? null : decode(bits.map(Number));
+  const bits = levels.flatMap((row) => row.slice(1, -1)).map(bit);
+  return repair(bits);
+}
+
+/** Blocks between black and white are tried both ways; too many of them are no stamp. */
+function repair(bits: (0 | 1 | null)[]): Stamp | null {
+  const doubtful = bits.flatMap((bit, place) => (bit === null ? [place] : []));
+  if (doubtful.length > DOUBTFUL_MAX) return null;
+  for (let choice = 0; choice < 1 << doubtful.length; choice++) {
+    const tried = bits.map(
+      (bit, place) => bit ?? (((choice >> doubtful.indexOf(place)) & 1) as 0 | 1),
+    );
+    const stamp = decode(tried);
+    if (stamp) return stamp;
+  }
+  return null;
 }
 
 function area(pixels: Pixels): number {
@@ -84,13 +103,15 @@ function level(pixels: Pixels, height: number, row: number, column: number): num
 function middle(index: number, size: number, parts: number): { start: number; end: number } {
   const start = Math.ceil(((4 * index + 1) * size) / (4 * parts));
   const end = Math.floor(((4 * index + 3) * size) / (4 * parts));
-  return { start, end: Math.max(end, start + 1) };
+  const centre = Math.floor(((2 * index + 1) * size) / (2 * parts));
+  return start < end ? { start, end } : { start: centre, end: centre + 1 };
 }
 
 function decode(bits: number[]): Stamp | null {
   const data = bits.slice(0, 76);
   // The ten bytes that are checked begin with four bits of 0.
-  if (crc24([0, 0, 0, 0, ...data]) !== number(bits.slice(76))) return null;
+  const check = crc24([0, 0, 0, 0, ...data]);
+  if (check !== number(bits.slice(76, 100)) || bits.slice(100).some(Boolean)) return null;
   return { frame: number(plain(data.slice(0, 32))), capturedMs: number(plain(data.slice(32))) };
 }
 

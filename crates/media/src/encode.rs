@@ -35,13 +35,35 @@ pub(crate) fn frames(span: Duration, fps: u32) -> u64 {
     (u128::from(span.as_nanos()) * u128::from(fps) / 1_000_000_000) as u64
 }
 
-/// ffmpeg's arguments. `sound` is the rate of the sound, if it is wanted and there.
+/// Pictures per second of the source: those of the fastest rung.
+pub(crate) fn source_fps(spec: &MediaSpec) -> u32 {
+    spec.ladder.iter().map(|rung| spec.fps_of(rung)).max().unwrap_or(1)
+}
+
+/// ffmpeg's arguments for the source's pictures alone, at the pace of the fastest rung and in the
+/// size of the tallest.
+pub(crate) fn pictures(spec: &MediaSpec, input: &Kind) -> Vec<OsString> {
+    let (fps, length) = (source_fps(spec), spec.segment * spec.segments());
+    let tallest = spec.ladder.iter().max_by_key(|rung| (rung.height, rung.width));
+    let picture = prepared(input);
+    let scaled = tallest.map(|rung| scaled(rung, fps, length)).unwrap_or_default();
+    let mut arguments = Vec::new();
+    if let Kind::File(file) = input {
+        arguments.extend(["-i".into(), file.clone()]);
+    }
+    let graph = format!("{picture},{scaled}[v]");
+    arguments.extend(["-filter_complex", &graph, "-map", "[v]"].map(OsString::from));
+    arguments
+}
+
+/// ffmpeg's arguments. If the pictures are stamped, they are input 0, which is not among these.
+/// `sound` is the rate of the sound, if it is wanted and there.
 pub(crate) fn arguments(spec: &MediaSpec, input: &Kind, sound: Option<BitRate>) -> Vec<OsString> {
     let mut arguments = Vec::new();
-    let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
-    if let Kind::File(file) = input {
-        add(&["-i"]);
-        arguments.push(file.clone());
+    if let Kind::File(file) = input
+        && (!spec.stamp || sound.is_some())
+    {
+        arguments.extend(["-i".into(), file.clone()]);
     }
     let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
     add(&["-filter_complex", &graph(spec, input, sound.is_some())]);
@@ -85,28 +107,21 @@ fn container(add: &mut impl FnMut(&[&str])) {
 fn graph(spec: &MediaSpec, input: &Kind, with_sound: bool) -> String {
     let rungs = rungs(spec);
     let length = spec.segment * spec.segments();
-    let picture = match input {
-        Kind::File(_) => "[0:v:0]setpts=PTS-STARTPTS".to_owned(),
-        Kind::Made { video, .. } => video.clone(),
-    };
+    let picture =
+        if spec.stamp { "[0:v:0]setpts=PTS-STARTPTS".to_owned() } else { prepared(input) };
     let ends: String = (0..rungs.len()).map(|index| format!("[s{index}]")).collect();
     let mut graph = format!("{picture},split={}{ends}", rungs.len());
     for (index, rung) in rungs.iter().enumerate() {
         let fps = spec.fps_of(rung);
-        // -2: what keeps the shape, and is even.
-        let width = rung.width.map_or_else(|| "-2".to_owned(), |width| width.to_string());
-        graph += &format!(
-            ";[s{index}]fps={fps},trim=end_frame={},scale={width}:{}:flags=bicubic,setsar=1,\
-             format=yuv420p[v{index}]",
-            frames(length, fps),
-            rung.height,
-        );
+        graph += &format!(";[s{index}]{}[v{index}]", scaled(rung, fps, length));
     }
     if with_sound {
         let sound = match input {
             // Gaps are filled; sound that begins late, begins late.
-            Kind::File(_) => "[0:a:0]aresample=async=1:first_pts=0",
-            Kind::Made { audio, .. } => audio,
+            Kind::File(_) => {
+                format!("[{}:a:0]aresample=async=1:first_pts=0", u8::from(spec.stamp))
+            }
+            Kind::Made { audio, .. } => audio.clone(),
         };
         // Half a second more than the pictures: the packager cuts it on the sample.
         let end = length.as_secs_f64() + 0.5;
@@ -116,4 +131,23 @@ fn graph(spec: &MediaSpec, input: &Kind, with_sound: bool) -> String {
         );
     }
     graph
+}
+
+/// The source's pictures, from time 0.
+fn prepared(input: &Kind) -> String {
+    match input {
+        Kind::File(_) => "[0:v:0]setpts=PTS-STARTPTS".to_owned(),
+        Kind::Made { video, .. } => video.clone(),
+    }
+}
+
+/// The filters that make a rung's pictures.
+fn scaled(rung: &Rung, fps: u32, length: Duration) -> String {
+    // -2: what keeps the shape, and is even.
+    let width = rung.width.map_or_else(|| "-2".to_owned(), |width| width.to_string());
+    format!(
+        "fps={fps},trim=end_frame={},scale={width}:{}:flags=bicubic,setsar=1,format=yuv420p",
+        frames(length, fps),
+        rung.height,
+    )
 }

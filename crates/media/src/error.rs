@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::spec::SpecError;
+use crate::stamp::Unfit;
 
 /// Why media could not be prepared or read. A second line, where there is one, says what to try.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,31 @@ pub enum MediaError {
         message: String,
         /// What to try.
         hint: String,
+    },
+    /// A picture cannot be stamped.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// A screen on which nothing was to be seen.
+    #[error("nothing was shown: there is no picture to look at or to measure")]
+    NothingShown,
+    /// A screen with more ticks than are handled.
+    #[error(
+        "{ticks} frames on screen, more than the {} that are handled",
+        crate::screen::TICKS_MAX
+    )]
+    TooLong {
+        /// Its ticks.
+        ticks: usize,
+    },
+    /// A frame of a rung that is not there.
+    #[error("frame {frame} is of rung {rung}, but the package has {rungs}")]
+    NoRung {
+        /// The frame.
+        frame: u64,
+        /// The rung it should be of.
+        rung: usize,
+        /// Rungs of the package.
+        rungs: usize,
     },
     /// A file of a package is missing, cut or of another version.
     #[error("{}: {message}\nhint: remove that folder; the next run prepares it again", file.display())]

@@ -3,7 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::thread::JoinHandle;
 
 use suiro_units::Duration;
 
@@ -129,27 +130,70 @@ impl Ffmpeg {
         folder: &Path,
         progress: &mut dyn FnMut(Duration),
     ) -> Result<(), MediaError> {
-        let mut command = child::command(&self.path);
-        command.args(["-hide_banner", "-v", "error", "-nostdin", "-y", "-progress", "pipe:1"]);
-        command.args(arguments).current_dir(folder);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let words = child::words(&command);
-        let spawned = command.spawn().map_err(MediaError::io("running", &self.path))?;
-        let mut child = Guarded(spawned);
-        let stdout = child.0.stdout.take().expect("stdout is piped");
-        let stderr = child.0.stderr.take().expect("stderr is piped");
-        let told = std::thread::spawn(move || child::last_lines(stderr));
+        let told: Vec<_> = ["-progress", "pipe:1"].into_iter().map(OsString::from).collect();
+        let arguments = [&told, arguments].concat();
+        let mut running = self.start(&arguments, folder, Stdio::null(), Stdio::piped())?;
+        let stdout = running.stdout().expect("stdout is piped");
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             if let Some(done) = out_time(&line) {
                 progress(done);
             }
         }
-        let status = child.0.wait().map_err(MediaError::io("waiting for", &self.path))?;
-        let told = told.join().expect("reading what ffmpeg tells does not panic");
+        running.wait()
+    }
+
+    /// Starts ffmpeg in `folder`.
+    pub(crate) fn start(
+        &self,
+        arguments: &[OsString],
+        folder: &Path,
+        stdin: Stdio,
+        stdout: Stdio,
+    ) -> Result<Running, MediaError> {
+        let mut command = child::command(&self.path);
+        command.args(["-hide_banner", "-v", "error", "-nostdin", "-y"]);
+        command.args(arguments).current_dir(folder);
+        command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
+        let words = child::words(&command);
+        let spawned = command.spawn().map_err(MediaError::io("running", &self.path))?;
+        let mut child = Guarded(spawned);
+        let stderr = child.0.stderr.take().expect("stderr is piped");
+        let told = Some(std::thread::spawn(move || child::last_lines(stderr)));
+        Ok(Running { child, words, told })
+    }
+}
+
+/// An ffmpeg at work; killed if it is dropped.
+pub(crate) struct Running {
+    child: Guarded,
+    words: String,
+    told: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    /// Its standard input, once, if that is piped.
+    pub fn stdin(&mut self) -> Option<ChildStdin> {
+        self.child.0.stdin.take()
+    }
+
+    /// Its standard output, once, if that is piped.
+    pub fn stdout(&mut self) -> Option<ChildStdout> {
+        self.child.0.stdout.take()
+    }
+
+    /// Waits until it ends.
+    ///
+    /// # Errors
+    /// [`MediaError::Ffmpeg`] with the last lines of what it told; only the first call has them.
+    pub fn wait(&mut self) -> Result<(), MediaError> {
+        let status = self.child.0.wait();
+        let status = status.map_err(MediaError::io("waiting for", Path::new("ffmpeg")))?;
+        let told = self.told.take().map(JoinHandle::join).transpose();
+        let told = told.expect("reading what ffmpeg tells does not panic").unwrap_or_default();
         if status.success() {
             Ok(())
         } else {
-            Err(MediaError::Ffmpeg { command: words, status, told })
+            Err(MediaError::Ffmpeg { command: self.words.clone(), status, told })
         }
     }
 }

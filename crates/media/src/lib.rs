@@ -19,6 +19,8 @@ mod h264;
 pub mod mp4;
 pub mod package;
 mod prepare;
+mod raw;
+pub mod screen;
 mod source;
 pub mod spec;
 pub mod stamp;

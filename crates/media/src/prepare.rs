@@ -1,5 +1,6 @@
 //! A specification made into a package, once.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
@@ -9,9 +10,10 @@ use suiro_units::BitRate;
 use crate::cache::{self, Lock};
 use crate::cut::{self, Cut};
 use crate::package::{INDEX_FILE, INDEX_VERSION, Package};
+use crate::raw::{Encoder, SourcePictures};
 use crate::source::{Input, Kind, hex};
 use crate::spec::{Audio, MediaSpec};
-use crate::{Ffmpeg, MediaError, encode};
+use crate::{Ffmpeg, MediaError, encode, stamp};
 
 /// Told how far long work is: the part done, 0 to 1, and what is being done.
 pub type Progress<'p> = &'p mut dyn FnMut(f64, &str);
@@ -108,6 +110,12 @@ impl Work<'_> {
         for argument in encode::arguments(self.spec, kind, self.sound) {
             add(argument.as_encoded_bytes());
         }
+        if self.spec.stamp {
+            add(&stamp::VERSION.to_be_bytes());
+            for argument in encode::pictures(self.spec, kind) {
+                add(argument.as_encoded_bytes());
+            }
+        }
         // Names, containers and cuts are not among ffmpeg's arguments.
         let spec = serde_json::to_vec(&MediaSpec {
             source: crate::spec::Source::Synthetic,
@@ -144,9 +152,31 @@ impl Work<'_> {
         let phase = format!("encoding {count} {rungs} of {}", self.input.origin.name);
         let whole = self.spec.segment * self.spec.segments();
         progress(0.0, &phase);
+        if self.spec.stamp {
+            let frames = encode::frames(whole, encode::source_fps(self.spec)).max(1);
+            return self.stamp(&arguments, folder, &mut |done| {
+                progress((f64::from(done) / frames as f64).min(1.0) * ENCODING, &phase);
+            });
+        }
         self.ffmpeg.run(&arguments, folder, &mut |done| {
             progress((done / whole).min(1.0) * ENCODING, &phase);
         })
+    }
+
+    /// Decodes in one ffmpeg, stamps, and encodes in another.
+    fn stamp(
+        &self,
+        arguments: &[OsString],
+        folder: &Path,
+        progress: &mut dyn FnMut(u32),
+    ) -> Result<(), MediaError> {
+        let mut source = SourcePictures::open(self.ffmpeg, self.spec, &self.input.kind)?;
+        let mut encoder = Encoder::start(self.ffmpeg, source.header(), arguments, folder)?;
+        while let Some((number, picture)) = source.next()? {
+            encoder.picture(&[picture])?;
+            progress(number);
+        }
+        encoder.finish()
     }
 
     fn cut(&self, cut: &Cut) -> Result<Package, MediaError> {

@@ -93,7 +93,7 @@ fn only_the_strip_is_written() {
         assert_eq!(before.luma[start..], after.luma[start..]);
         let line = &after.luma[..before.layout.stride];
         assert_eq!(line[width as usize..], before.luma[width as usize..before.layout.stride]);
-        assert!(rows as f64 / f64::from(height) < 0.06, "{rows} of {height}");
+        assert!(rows as f64 / f64::from(height) < 0.08, "{rows} of {height}");
     }
 }
 
@@ -133,6 +133,23 @@ fn a_blend_of_two_frames_is_refused() {
         *one = ((u32::from(*one) + u32::from(*two)) / 2) as u8;
     }
     assert_eq!(picture.read(), None);
+}
+
+/// Two blocks that the encoder left half-way are made good; three are too many.
+#[test]
+fn doubtful_blocks() {
+    for doubtful in 0..=3 {
+        for first in [1, 22, 70, 90] {
+            let mut picture = Picture::stamped(400, 90, 0, STAMP);
+            for block in (first..).step_by(5).take(doubtful) {
+                let (row, column) = (block / 40, block % 40);
+                for line in row * 2..row * 2 + 2 {
+                    picture.luma[line * 400 + column * 10..][..10].fill(126);
+                }
+            }
+            assert_eq!(picture.read(), (doubtful < 3).then_some(STAMP), "{doubtful} from {first}");
+        }
+    }
 }
 
 #[test]
@@ -180,12 +197,12 @@ proptest! {
 
     /// The corners right, all else random: a picture cut off, or another strip.
     #[test]
-    fn any_blocks(flips in prop::collection::vec((0..104_u32, any::<u8>()), 1..60)) {
-        let mut picture = Picture::stamped(520, 90, 0, STAMP);
+    fn any_blocks(flips in prop::collection::vec((0..120_u32, any::<u8>()), 1..60)) {
+        let mut picture = Picture::stamped(400, 90, 0, STAMP);
         for (block, level) in &flips {
-            let (row, column) = (block / 52, block % 52);
+            let (row, column) = (block / 40, block % 40);
             for line in row * 2..row * 2 + 2 {
-                let start = (line * 520 + column * 10) as usize;
+                let start = (line * 400 + column * 10) as usize;
                 picture.luma[start..start + 10].fill(*level);
             }
         }

@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 
 use suiro_units::{BitRate, Duration};
 
+use crate::stamp;
+
 use super::{Audio, MediaSpec, Rung, Source};
 
 /// Most rungs of a ladder.
@@ -87,6 +89,11 @@ impl MediaSpec {
             faults.even(&["ladder", index, "width"], width, &WIDTH);
         }
         faults.even(&["ladder", index, "height"], rung.height, &HEIGHT);
+        if self.stamp && rung.height < stamp::HEIGHT_MIN {
+            let message = format!("{} lines cannot hold a stamp", rung.height);
+            let hint = format!("at least {} lines, or `stamp = false`", stamp::HEIGHT_MIN);
+            faults.add(&["ladder", index, "height"], message, hint);
+        }
         let fps = self.fps_of(rung);
         let key = ["ladder", index, "fps"];
         let key = if rung.fps.is_some() { &key[..] } else { &["fps"] };
@@ -186,6 +193,7 @@ mod tests {
             ("source", Box::new(|s| s.source = Source::File("".into()))),
             ("ladder", Box::new(|s| s.ladder.clear())),
             ("ladder.1.height", Box::new(|s| s.ladder[1].height = 541)),
+            ("ladder.3.height", Box::new(|s| (s.stamp, s.ladder[3].height) = (true, 88))),
             ("ladder.2.width", Box::new(|s| s.ladder[2].width = Some(2))),
             ("ladder.0.bitrate", Box::new(|s| s.ladder[0].bitrate = BitRate::from_bps(9))),
             ("ladder.3.fps", Box::new(|s| s.ladder[3].fps = Some(0))),

@@ -55,6 +55,12 @@ pub struct MediaSpec {
     /// Containers: `fmp4` (DASH, HLS), `ts` (HLS) or `both`. Default: `fmp4`.
     #[serde(default)]
     pub format: Format,
+    /// Whether each picture says which it is: a strip of black and white blocks along its top edge
+    /// holds the source frame's number within the loop and its time, as [`crate::stamp`] describes.
+    /// What is shown can then be told from the pictures alone; measures of quality leave the strip
+    /// out. Rungs must have at least 90 lines. Default: `false`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stamp: bool,
 }
 
 /// One rung of the ladder.
@@ -92,6 +98,7 @@ impl MediaSpec {
             b_frames: 0,
             audio: Audio::default(),
             format: Format::default(),
+            stamp: false,
         }
     }
 
@@ -119,6 +126,10 @@ impl Rung {
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{}p", self.height))
     }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn ladder() -> Vec<Rung> {

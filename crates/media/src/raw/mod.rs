@@ -1,0 +1,10 @@
+//! Pictures that are not encoded, streamed to and from ffmpeg through pipes: nothing is held but
+//! the picture at hand.
+
+mod process;
+mod source;
+mod y4m;
+
+pub(crate) use process::{Decoder, Encoder, Pieces};
+pub(crate) use source::SourcePictures;
+pub(crate) use y4m::Header;

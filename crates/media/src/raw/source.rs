@@ -1,0 +1,51 @@
+//! The source's pictures, as the encoder is given them.
+
+use crate::raw::{Decoder, Header};
+use crate::source::Kind;
+use crate::spec::MediaSpec;
+use crate::stamp::{self, Stamp};
+use crate::{Ffmpeg, MediaError, encode};
+
+/// The pictures of one pass over the source, stamped if the specification says so.
+pub(crate) struct SourcePictures {
+    decoder: Decoder,
+    stamped: bool,
+    fps: u32,
+    number: u32,
+    picture: Vec<u8>,
+}
+
+impl SourcePictures {
+    /// Begins with the first.
+    pub fn open(ffmpeg: &Ffmpeg, spec: &MediaSpec, kind: &Kind) -> Result<Self, MediaError> {
+        let decoder = Decoder::start(ffmpeg, &encode::pictures(spec, kind), None)?;
+        let decoder = decoder.ok_or_else(|| MediaError::Source {
+            source_name: spec.source.to_string(),
+            message: "not a picture in it".into(),
+            hint: "take a file that ffmpeg shows".into(),
+        })?;
+        let (fps, picture) = (encode::source_fps(spec), Vec::new());
+        Ok(Self { decoder, stamped: spec.stamp, fps, number: 0, picture })
+    }
+
+    /// Size and rate.
+    pub fn header(&self) -> &Header {
+        &self.decoder.header
+    }
+
+    /// The next picture and its number, from 0; `None` after the last.
+    pub fn next(&mut self) -> Result<Option<(u32, &[u8])>, MediaError> {
+        if !self.decoder.next(&mut self.picture)? {
+            return Ok(None);
+        }
+        let number = self.number;
+        self.number += 1;
+        if self.stamped {
+            let captured_ms = u64::from(number) * 1000 / u64::from(self.fps.max(1));
+            let Header { width, height, .. } = self.decoder.header;
+            let stamp = Stamp { frame: number, captured_ms };
+            stamp::write_420(&mut self.picture, width, height, stamp)?;
+        }
+        Ok(Some((number, &self.picture)))
+    }
+}

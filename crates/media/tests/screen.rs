@@ -1,0 +1,172 @@
+//! Stamped packages, and the screens made of them, by the real ffmpeg. Where there is none, these
+//! say so and pass.
+
+use std::path::Path;
+use std::process::Command;
+
+use suiro_media::screen::{Received, Screen, Shown};
+use suiro_media::spec::{Audio, Format, Preset, Rung, Source};
+use suiro_media::stamp::{self, Layout};
+use suiro_media::{Ffmpeg, MediaError, MediaSpec, Package, prepare_with};
+use suiro_units::{BitRate, Duration};
+
+const FPS: u32 = 10;
+
+/// Frames of a loop.
+const LOOP: u64 = 20;
+
+/// ffmpeg, or `None` after saying that there is none.
+fn ffmpeg() -> Option<Ffmpeg> {
+    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()
+}
+
+/// Two rungs of four segments of half a second.
+fn spec() -> MediaSpec {
+    let rung = |kbps, height, fps| {
+        let (name, width) = (None, None);
+        Rung { name, bitrate: BitRate::from_kbps(kbps), width, height, fps }
+    };
+    let mut spec = MediaSpec::new(Source::Synthetic);
+    spec.ladder = vec![rung(150, 180, None), rung(400, 360, None)];
+    spec.segment = Duration::from_millis(500);
+    spec.length = Duration::from_secs(2);
+    spec.fps = Some(FPS);
+    spec.preset = Preset::Ultrafast;
+    spec.audio = Audio::Off;
+    spec.stamp = true;
+    spec
+}
+
+fn prepare(ffmpeg: &Ffmpeg, spec: &MediaSpec, cache: &Path) -> Package {
+    prepare_with(ffmpeg, spec, cache, &mut |_, _| {}).unwrap()
+}
+
+fn screen<'a>(ffmpeg: &'a Ffmpeg, package: &'a Package, ticks: &'a [Option<Shown>]) -> Screen<'a> {
+    Screen { ffmpeg, received: Received::Package(package), ticks }
+}
+
+/// Black, a switch up, a freeze, a jump over more than a segment, into the next loop, a step back,
+/// and a switch down.
+fn eventful() -> Vec<Option<Shown>> {
+    let shown = |rung, frame| Some(Shown { frame, rung });
+    let mut ticks = vec![None; 3];
+    ticks.extend((0..5).map(|frame| shown(0, frame)));
+    ticks.extend((5..9).map(|frame| shown(1, frame)));
+    ticks.extend([shown(1, 8); 4]);
+    ticks.extend((17..24).map(|frame| shown(1, frame)));
+    ticks.extend((12..14).map(|frame| shown(1, frame)));
+    ticks.extend((14..17).map(|frame| shown(0, frame)));
+    ticks
+}
+
+/// The stamps of a video, by an ffmpeg of its own.
+fn stamps(ffmpeg: &Ffmpeg, video: &Path, width: u32, height: u32) -> Vec<Option<u32>> {
+    let output = Command::new(ffmpeg.path())
+        .args(["-nostdin", "-v", "error", "-i"])
+        .arg(video)
+        .args(["-pix_fmt", "yuv420p", "-fps_mode", "passthrough", "-f", "rawvideo", "-"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "ffmpeg complains");
+    let bytes = (width * height * 3 / 2) as usize;
+    let pictures = output.stdout.chunks(bytes);
+    let read = |picture| stamp::read(picture, &Layout::packed(width, height));
+    pictures.map(|picture| read(picture).map(|stamp| stamp.frame)).collect()
+}
+
+/// What the stamps must be.
+fn expected(ticks: &[Option<Shown>]) -> Vec<Option<u32>> {
+    ticks.iter().map(|shown| shown.map(|shown| (shown.frame % LOOP) as u32)).collect()
+}
+
+#[test]
+fn the_screen_shows_what_the_list_says() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let ticks = eventful();
+    for (format, b_frames) in [(Format::Fmp4, 0), (Format::Ts, 2)] {
+        let package = prepare(&ffmpeg, &MediaSpec { format, b_frames, ..spec() }, folder.path());
+        let video = folder.path().join("screen.viewer.mp4");
+        let told = screen(&ffmpeg, &package, &ticks).write(&video).unwrap();
+        let told: Vec<_> = told.iter().map(|stamp| stamp.map(|stamp| stamp.frame)).collect();
+        assert_eq!(told, expected(&ticks), "{format:?}");
+        assert_eq!(stamps(&ffmpeg, &video, 640, 360), expected(&ticks), "{format:?}");
+        assert!(!folder.path().join("screen.viewer.mp4.part").exists());
+        let bytes = std::fs::read(&video).unwrap();
+        let place = |word: &[u8]| bytes.windows(4).position(|window| window == word).unwrap();
+        assert!(place(b"moov") < place(b"mdat"), "the index comes first");
+    }
+}
+
+/// Two seconds in which the screen stands still are found in the video to the frame.
+#[test]
+fn a_freeze_is_as_long_as_it_was() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let package = prepare(&ffmpeg, &spec(), folder.path());
+    let freeze = 2 * FPS as usize;
+    let shown = |frame| Some(Shown { frame, rung: 1 });
+    let mut ticks: Vec<_> = (0..13).map(shown).collect();
+    ticks.extend(vec![shown(12); freeze]);
+    ticks.extend((13..20).map(shown));
+    let video = folder.path().join("screen.viewer.mp4");
+    screen(&ffmpeg, &package, &ticks).write(&video).unwrap();
+    let seen = stamps(&ffmpeg, &video, 640, 360);
+    let runs: Vec<usize> = seen.chunk_by(|a, b| a == b).map(<[_]>::len).collect();
+    assert_eq!(runs.iter().filter(|run| **run > 1).collect::<Vec<_>>(), [&(freeze + 1)]);
+}
+
+#[test]
+fn a_rung_of_fewer_frames_holds_each_of_them() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = spec();
+    spec.segment = Duration::from_secs(1);
+    spec.ladder[0].fps = Some(FPS / 2);
+    let package = prepare(&ffmpeg, &spec, folder.path());
+    let ticks: Vec<_> = (0..30).map(|frame| Some(Shown { frame, rung: 0 })).collect();
+    let video = folder.path().join("screen.viewer.mp4");
+    let told = screen(&ffmpeg, &package, &ticks).write(&video).unwrap();
+    for (tick, stamp) in (0..).zip(told) {
+        let frame = i64::from(stamp.unwrap().frame);
+        assert!((frame - tick % LOOP as i64).abs() <= 1, "tick {tick} shows {frame}");
+    }
+}
+
+#[test]
+fn a_package_without_stamps_says_nothing_of_itself() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let package = prepare(&ffmpeg, &MediaSpec { stamp: false, ..spec() }, folder.path());
+    let ticks: Vec<_> = (0..8).map(|frame| Some(Shown { frame, rung: 1 })).collect();
+    let told = screen(&ffmpeg, &package, &ticks).write(&folder.path().join("a.mp4")).unwrap();
+    assert_eq!(told, vec![None; 8]);
+}
+
+#[test]
+fn what_cannot_be_shown_says_why_and_leaves_nothing() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let package = prepare(&ffmpeg, &spec(), folder.path());
+    let out = tempfile::tempdir().unwrap();
+    let video = out.path().join("screen.viewer.mp4");
+    let write = |ticks: &[Option<Shown>], video: &Path| {
+        screen(&ffmpeg, &package, ticks).write(video).unwrap_err()
+    };
+    assert!(matches!(write(&[], &video), MediaError::NothingShown));
+    assert!(matches!(write(&[None; 5], &video), MediaError::NothingShown));
+    let no_rung = write(&[Some(Shown { frame: 1, rung: 2 })], &video).to_string();
+    assert_eq!(no_rung, "frame 1 is of rung 2, but the package has 2");
+    let beyond = write(&[Some(Shown { frame: u64::MAX, rung: 1 })], &video).to_string();
+    assert!(beyond.contains("has no picture"), "{beyond}");
+    let shown: Vec<_> = (0..9).map(|frame| Some(Shown { frame, rung: 1 })).collect();
+    let nowhere = write(&shown, &out.path().join("no/such/screen.mp4")).to_string();
+    assert!(nowhere.contains("No such file or directory"), "{nowhere}");
+    // The second segment is changed to nothing that can be decoded.
+    let segment = package.folder.join(&package.video[1].fmp4.as_ref().unwrap().segments[1].file);
+    let size = std::fs::metadata(&segment).unwrap().len() as usize;
+    std::fs::write(&segment, vec![0xFF; size - 1]).unwrap();
+    let damaged = write(&shown, &video).to_string();
+    assert!(damaged.contains("bytes; the index says"), "{damaged}");
+    assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0);
+}
