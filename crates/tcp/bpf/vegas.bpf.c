@@ -77,6 +77,8 @@ struct vegas {
 	u32 samples;   // RTT samples of the round
 	u8 active;     // no loss is being repaired
 	u8 doubling;   // this round of slow start grows the window
+	u32 sample;    // the last RTT sample, in us; 0: of a retransmission
+	u32 acks;      // how many there were; with `sample` for the trace alone (probe.bpf.c)
 };
 
 static struct vegas *state(void *sk)
@@ -119,9 +121,12 @@ SEC("struct_ops/vegas_pkts_acked") int vegas_pkts_acked(u64 *ctx)
 	s32 sample = ((const struct ack_sample *)ctx[1])->rtt_us;
 	u32 rtt;
 
+	v->acks++;
+	v->sample = 0;
 	if (sample < 0) // of a retransmission: says nothing (Karn)
 		return 0;
 	rtt = sample ? sample : 1;
+	v->sample = rtt;
 	if (rtt < v->base_rtt)
 		v->base_rtt = rtt;
 	if (rtt < v->rtt)

@@ -51,6 +51,31 @@ pub struct SocketId {
 }
 
 impl SocketId {
+    /// From its parts: addresses as the kernel keeps them, of IPv4 in the first four bytes.
+    pub(crate) fn new(
+        family: u16,
+        local: (&[u8; 16], u16),
+        remote: (&[u8; 16], u16),
+        interface: u32,
+        cookie: u64,
+    ) -> Option<Self> {
+        let family = match u8::try_from(family).ok()? {
+            AF_INET => Family::V4,
+            AF_INET6 => Family::V6,
+            _ => return None,
+        };
+        let mut raw = [0; ID_BYTES];
+        raw[0..2].copy_from_slice(&local.1.to_be_bytes());
+        raw[2..4].copy_from_slice(&remote.1.to_be_bytes());
+        raw[4..20].copy_from_slice(local.0);
+        raw[20..36].copy_from_slice(remote.0);
+        raw[36..40].copy_from_slice(&interface.to_ne_bytes());
+        // The low half first, whatever the machine's byte order.
+        raw[40..44].copy_from_slice(&(cookie as u32).to_ne_bytes());
+        raw[44..48].copy_from_slice(&((cookie >> 32) as u32).to_ne_bytes());
+        Some(Self { family, raw })
+    }
+
     /// The kernel's number for the socket; never used again while the machine is up.
     pub fn cookie(&self) -> u64 {
         u64::from(self.word(40)) | u64::from(self.word(44)) << 32

@@ -12,12 +12,8 @@ const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
 /// One look at a socket, in the kernel's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Connection state (`TCP_ESTABLISHED` is 1).
-    pub state: u8,
     /// Congestion state (`TCP_CA_Open` is 0); see [`TcpInfo::congestion_state`].
     pub ca_state: u8,
-    /// Retransmission timeout, in µs.
-    pub rto_us: u32,
     /// Sender maximum segment size, in bytes.
     pub snd_mss: u32,
     /// Segments sent and not yet acknowledged.
@@ -71,9 +67,7 @@ impl TcpInfo {
         let must32 = |at| u32_at(bytes, at).expect("below INFO_BYTES_MIN");
         let must64 = |at| u64_at(bytes, at).expect("below INFO_BYTES_MIN");
         Ok(Self {
-            state: bytes[0],
             ca_state: bytes[1],
-            rto_us: must32(8),
             snd_mss: must32(16),
             unacked: must32(24),
             sacked: must32(28),
@@ -81,7 +75,7 @@ impl TcpInfo {
             retrans: must32(36),
             rtt_us: must32(68),
             rttvar_us: must32(72),
-            snd_ssthresh: Some(must32(76)).filter(|&t| t < SSTHRESH_INFINITE),
+            snd_ssthresh: finite_ssthresh(must32(76)),
             snd_cwnd: must32(80),
             total_retrans: must32(100),
             pacing_rate: Some(must64(104)).filter(|&rate| rate != u64::MAX),
@@ -112,6 +106,11 @@ impl TcpInfo {
     }
 }
 
+/// The kernel's slow-start threshold, once it was set.
+pub(crate) fn finite_ssthresh(segments: u32) -> Option<u32> {
+    Some(segments).filter(|&segments| segments < SSTHRESH_INFINITE)
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -134,7 +133,6 @@ mod tests {
 
     fn sample() -> Vec<u8> {
         let mut bytes = vec![0; 248];
-        bytes[0] = 1;
         bytes[1] = 3;
         put32(&mut bytes, 16, 1448);
         put32(&mut bytes, 24, 30);

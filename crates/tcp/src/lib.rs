@@ -8,12 +8,14 @@
 //! [`vegas`] brings TCP Vegas to kernels without it, which needs root. Nothing else here needs
 //! privilege inside the socket's own network namespace.
 
+mod bpf;
 mod clock;
 pub mod congestion;
 pub mod diag;
 mod follow;
 pub mod info;
 mod netlink;
+pub mod probe;
 mod sampler;
 pub mod vegas;
 

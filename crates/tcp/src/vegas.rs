@@ -10,9 +10,12 @@ use std::fs;
 use std::io;
 
 use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType};
 
 use crate::Controls;
+use crate::bpf::{self, Aligned};
+
+pub mod model;
 
 /// The name by which a socket asks for it.
 pub const NAME: &str = "vegas";
@@ -29,10 +32,6 @@ const STATE_IN_USE: u32 = 1;
 /// Registered by a link, and with it unregistered (linux/bpf.h).
 const BPF_F_LINK: u32 = 1 << 13;
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
-
-/// An ELF file is read in place, where its headers must be aligned.
-#[repr(align(8))]
-struct Aligned<T: ?Sized>(T);
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/vegas.bpf.o")));
 
@@ -110,9 +109,7 @@ impl Loaded {
 
 fn register(name: &str, lasting: Lasting) -> Result<Link, VegasError> {
     let failed = VegasError::bpf("loading");
-    // What libbpf says on standard error is in its errors too, but for the verifier's log.
-    libbpf_rs::set_print(None);
-    let mut object = ObjectBuilder::default().open_memory(&OBJECT.0).map_err(&failed)?;
+    let mut object = bpf::open(OBJECT).map_err(&failed)?;
     let mut map = object
         .maps_mut()
         .find(|map| map.name() == OsStr::new(MAP))

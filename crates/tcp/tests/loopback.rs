@@ -7,6 +7,7 @@ use std::path::Path;
 
 use suiro_record::Reader;
 use suiro_record::tables::TcpRow;
+use suiro_tcp::probe::{Ack, Probe};
 use suiro_tcp::{Counts, PERIOD, Sampler, SamplerError, SamplerSpec};
 use suiro_units::Duration;
 
@@ -93,4 +94,37 @@ fn a_folder_that_is_not_there_is_told() {
     let error = Sampler::start(&spec(&missing, PERIOD)).unwrap_err().to_string();
     let file = missing.join("tcp.server.parquet");
     assert!(error.contains(&file.display().to_string()), "{error}");
+}
+
+/// Root alone may; elsewhere the error must say so.
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that skips says why")]
+fn each_ack_is_seen_by_the_probe() {
+    let probe = match Probe::start() {
+        Ok(probe) => probe,
+        Err(error) if !rustix::process::geteuid().is_root() => {
+            assert!(error.to_string().contains("needs root"), "{error}");
+            eprintln!("skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let dir = tempfile::tempdir().unwrap();
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let (_, name) = transfer(address, dir.path());
+        let named = |ack: &Ack| format!("{}>{}", ack.id.local(), ack.id.remote()) == name;
+        let acks: Vec<_> = probe.acks().unwrap().filter(named).collect();
+        let (first, last) = (acks.first().unwrap(), acks.last().unwrap());
+        assert!(acks.is_sorted_by_key(|ack| (ack.monotonic_ns, ack.info.bytes_acked)));
+        assert!(acks.iter().all(|ack| ack.id == first.id && ack.info.unacked > 0), "{acks:?}");
+        assert!(last.info.bytes_acked > 0 && last.info.rtt_us > 0, "{last:?}");
+        assert!(last.info.snd_cwnd >= 10 && last.info.snd_mss > 500, "{last:?}");
+        assert_eq!(last.info.congestion_state(), "open");
+        // The last sample of the sampler is of after the last ACK.
+        let row = rows_of(dir.path(), &name).pop().unwrap();
+        assert_eq!(*row.congestion, *last.congestion());
+        assert!(last.info.bytes_acked <= row.acked_bytes.cast_unsigned());
+        assert_eq!(i64::from(last.info.snd_mss), row.mss_bytes);
+    }
+    assert_eq!(probe.lost().unwrap(), 0);
 }

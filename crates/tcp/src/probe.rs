@@ -1,0 +1,106 @@
+//! Each ACK that a host's senders get, by a BPF program on the kernel's tracepoint `tcp_probe`
+//! (`bpf/probe.bpf.c`).
+//!
+//! The tracepoint comes before a segment is taken in: an event shows the socket as the ACK before
+//! left it. Segments for sockets that have nothing in flight are passed over, and so are all other
+//! network namespaces, in the kernel. The program wakes nobody; who reads must come often enough.
+//!
+//! Needs root (CAP_BPF, CAP_PERFMON) and a kernel with BTF (tried on 6.18).
+
+use std::os::unix::fs::MetadataExt;
+use std::sync::mpsc::{Receiver, channel};
+
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
+
+use crate::bpf::{self, Aligned};
+
+mod event;
+
+pub use event::Ack;
+
+use event::EVENT_BYTES;
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o")));
+
+/// Most events that one [`Probe::acks`] takes; the rest waits for the next.
+const TAKEN_MAX: usize = 1 << 16;
+/// `lost` is the only variable of its section.
+const LOST_AT: usize = 0;
+
+/// Why ACKs cannot be traced.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The namespace of this thread is not shown.
+    #[error("/proc/thread-self/ns/net: {0}")]
+    Namespace(#[source] std::io::Error),
+    /// The kernel refused.
+    #[error("tracing ACKs: {0}\nhint: it needs root and a kernel with BTF (suiro doctor)")]
+    Bpf(#[from] libbpf_rs::Error),
+}
+
+/// A trace of the ACKs of one network namespace, as long as it lives.
+#[derive(Debug)]
+pub struct Probe {
+    ring: RingBuffer<'static>,
+    acks: Receiver<Ack>,
+    variables: MapHandle,
+    _link: Link,
+    _object: Object,
+}
+
+impl Probe {
+    /// Starts tracing the network namespace that the calling thread is in.
+    ///
+    /// # Errors
+    /// No right to, or a kernel that cannot.
+    pub fn start() -> Result<Self, ProbeError> {
+        let namespace =
+            std::fs::metadata("/proc/thread-self/ns/net").map_err(ProbeError::Namespace)?.ino();
+        let mut open = bpf::open(OBJECT)?;
+        let mut constants = open.maps_mut().find(|map| ends_with(map.name(), ".rodata"));
+        let value = constants.as_mut().and_then(|map| map.initial_value_mut());
+        // The kernel's own number is of 32 bits.
+        let inode = (namespace as u32).to_ne_bytes();
+        value.expect("the program has one constant")[..4].copy_from_slice(&inode);
+        let object = open.load()?;
+        let link = object.progs_mut().next().expect("there is a program").attach()?;
+        let map = |name| object.maps().find(|map| ends_with(map.name(), name));
+        let events = map("events").expect("the program has this map");
+        let variables = MapHandle::try_from(&map(".bss").expect("the program counts losses"))?;
+        let (sender, acks) = channel();
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&events, move |bytes| {
+            let event: &[u8; EVENT_BYTES] = bytes.first_chunk().expect("events have one length");
+            let unheard = Ack::parse(event).is_some_and(|ack| sender.send(ack).is_err());
+            i32::from(unheard)
+        })?;
+        let ring = builder.build()?;
+        Ok(Self { ring, acks, variables, _link: link, _object: object })
+    }
+
+    /// The ACKs since the last call, in their order.
+    ///
+    /// # Errors
+    /// If the kernel's buffer cannot be read.
+    pub fn acks(&self) -> Result<impl Iterator<Item = Ack>, ProbeError> {
+        let taken = self.ring.consume_raw_n(TAKEN_MAX);
+        if taken < 0 {
+            return Err(libbpf_rs::Error::from_raw_os_error(-taken).into());
+        }
+        Ok(self.acks.try_iter())
+    }
+
+    /// ACKs since the start for which the buffer had no room.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn lost(&self) -> Result<u64, ProbeError> {
+        let value = self.variables.lookup(&[0; 4], MapFlags::ANY)?.unwrap_or_default();
+        let lost = value.get(LOST_AT..).and_then(|rest| rest.first_chunk());
+        Ok(lost.map_or(0, |bytes| u64::from_ne_bytes(*bytes)))
+    }
+}
+
+fn ends_with(name: &std::ffi::OsStr, end: &str) -> bool {
+    name.to_str().is_some_and(|name| name.ends_with(end))
+}
