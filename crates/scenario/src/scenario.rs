@@ -15,6 +15,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("ping", include_str!("../../../scenarios/ping.toml")),
     ("players", include_str!("../../../scenarios/players.toml")),
     ("chain", include_str!("../../../scenarios/chain.toml")),
+    ("dash-hls-wireless", include_str!("../../../scenarios/dash-hls-wireless.toml")),
+    ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
 ];
 
 /// A scenario whose text is TOML; what it says is checked by [`Scenario::plan`].
