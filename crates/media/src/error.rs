@@ -53,6 +53,20 @@ pub enum MediaError {
     /// A screen on which nothing was to be seen.
     #[error("nothing was shown: there is no picture to look at or to measure")]
     NothingShown,
+    /// This ffmpeg cannot measure VMAF.
+    #[error(
+        "ffmpeg {version} was built without libvmaf\nhint: run `make setup`, which fetches one with it"
+    )]
+    NoVmaf {
+        /// Its version.
+        version: String,
+    },
+    /// What libvmaf told is not one score for each frame.
+    #[error("the log of libvmaf: {message}")]
+    Vmaf {
+        /// What is wrong with it.
+        message: String,
+    },
     /// A screen with more ticks than are handled.
     #[error(
         "{ticks} frames on screen, more than the {} that are handled",

@@ -19,6 +19,7 @@ mod h264;
 pub mod mp4;
 pub mod package;
 mod prepare;
+pub mod quality;
 mod raw;
 pub mod screen;
 mod source;

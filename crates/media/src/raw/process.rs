@@ -1,7 +1,7 @@
 //! ffmpeg as a source and as a sink of raw pictures.
 
 use std::ffi::OsString;
-use std::io::{BufReader, BufWriter, ErrorKind, Write};
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::thread::JoinHandle;
@@ -113,9 +113,29 @@ impl Encoder {
         arguments: &[OsString],
         folder: &Path,
     ) -> Result<Self, MediaError> {
+        Self::with_output(ffmpeg, header, arguments, folder, Stdio::null())
+    }
+
+    /// [`Self::start`], for [`Self::finish_telling`]. What it tells must come at its end.
+    pub fn start_telling(
+        ffmpeg: &Ffmpeg,
+        header: &Header,
+        arguments: &[OsString],
+        folder: &Path,
+    ) -> Result<Self, MediaError> {
+        Self::with_output(ffmpeg, header, arguments, folder, Stdio::piped())
+    }
+
+    fn with_output(
+        ffmpeg: &Ffmpeg,
+        header: &Header,
+        arguments: &[OsString],
+        folder: &Path,
+        stdout: Stdio,
+    ) -> Result<Self, MediaError> {
         let input = ["-f", "yuv4mpegpipe", "-i", "pipe:0"].into_iter().map(OsString::from);
         let arguments: Vec<_> = input.chain(arguments.iter().cloned()).collect();
-        let mut running = ffmpeg.start(&arguments, folder, Stdio::piped(), Stdio::null())?;
+        let mut running = ffmpeg.start(&arguments, folder, Stdio::piped(), stdout)?;
         let stdin = running.stdin().expect("stdin is piped");
         let mut encoder = Self { running, into: BufWriter::with_capacity(BUFFER, stdin) };
         encoder.write(header.line().as_bytes(), &[])?;
@@ -134,11 +154,22 @@ impl Encoder {
     ///
     /// # Errors
     /// Those of ffmpeg, a full disk among them.
-    pub fn finish(mut self) -> Result<(), MediaError> {
+    pub fn finish(self) -> Result<(), MediaError> {
+        self.finish_telling(0).map(|_| ())
+    }
+
+    /// [`Self::finish`], and what ffmpeg told on its standard output, up to `most` bytes.
+    pub fn finish_telling(mut self, most: u64) -> Result<Vec<u8>, MediaError> {
         let flushed = self.into.flush();
         drop(self.into);
+        let mut told = Vec::new();
+        if let Some(stdout) = self.running.stdout() {
+            let read = stdout.take(most).read_to_end(&mut told);
+            read.map_err(MediaError::io("reading what is told by", Path::new("ffmpeg")))?;
+        }
         self.running.wait()?;
-        flushed.map_err(MediaError::io("writing pictures to", Path::new("ffmpeg")))
+        flushed.map_err(MediaError::io("writing pictures to", Path::new("ffmpeg")))?;
+        Ok(told)
     }
 
     fn write(&mut self, line: &[u8], parts: &[&[u8]]) -> Result<(), MediaError> {
