@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! sources/NAME      files as they were fetched, their checksums verified
+//! footage/HASH.yuv  pictures that are not encoded, for real-time sources
 //! packages/HASH/    packages; HASH is of everything that bears on the content
 //! packages/HASH.new a package that is being made; packages/HASH.lock whoever holds it, makes it
 //! ```
@@ -23,9 +24,11 @@ pub fn folder() -> PathBuf {
     set("XDG_CACHE_HOME").unwrap_or_else(home).join("suiro")
 }
 
-/// Bytes of the sources and packages in a cache folder; what cannot be read counts nothing.
+/// Bytes of the sources, footage and packages in a cache folder; what cannot be read counts nothing.
 pub fn size(cache: &Path) -> Bytes {
-    Bytes::new(["sources", "packages"].iter().map(|part| size_below(&cache.join(part))).sum())
+    Bytes::new(
+        ["sources", "footage", "packages"].iter().map(|part| size_below(&cache.join(part))).sum(),
+    )
 }
 
 fn size_below(folder: &Path) -> u64 {

@@ -16,6 +16,7 @@ mod encode;
 mod error;
 pub mod ffmpeg;
 mod h264;
+pub mod live;
 pub mod mp4;
 pub mod package;
 mod prepare;

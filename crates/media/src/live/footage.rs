@@ -1,0 +1,228 @@
+//! Raw footage: a source's pictures, decoded once and kept in the cache.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use suiro_units::{Bytes, Duration};
+
+use super::{FPS_MAX, LiveError, Picture};
+use crate::cache::Lock;
+use crate::encode;
+use crate::source::{Input, Kind, hex};
+use crate::spec::{MediaSpec, Source};
+use crate::{Ffmpeg, MediaError, Progress};
+
+/// Most bytes of one footage: 43 s of 1080p at 30 frames per second.
+pub const BYTES_MAX: Bytes = Bytes::new(4_000_000_000);
+
+/// Version of what is kept; that of another one is made anew.
+const VERSION: u32 = 1;
+
+/// What a real-time source shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FootageSpec {
+    /// What is shown: `bbb` (Big Buck Bunny, 30 s), `synthetic` or a path to any file that ffmpeg
+    /// reads.
+    pub source: Source,
+    /// Width in pixels, even, 16 to 3840. What has another shape gets black edges. Default: 1280.
+    #[serde(default = "width")]
+    pub width: u32,
+    /// Height in pixels, even, 16 to 2160. Default: 720.
+    #[serde(default = "height")]
+    pub height: u32,
+    /// Frames per second, 1 to 120. Default: 30.
+    #[serde(default = "fps")]
+    pub fps: u32,
+    /// How much of the source is used, from its start; it then repeats. Default: 10 s.
+    #[serde(default = "length")]
+    pub length: Duration,
+}
+
+const fn width() -> u32 {
+    1280
+}
+const fn height() -> u32 {
+    720
+}
+const fn fps() -> u32 {
+    30
+}
+const fn length() -> Duration {
+    Duration::from_secs(10)
+}
+
+/// Raw footage that is at hand, and repeats without end.
+#[derive(Debug)]
+pub struct Footage {
+    file: File,
+    path: PathBuf,
+    width: u32,
+    height: u32,
+    fps: u32,
+    frames: u64,
+}
+
+impl FootageSpec {
+    /// `source`, and the default of everything else.
+    pub fn new(source: Source) -> Self {
+        Self { source, width: width(), height: height(), fps: fps(), length: length() }
+    }
+
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// [`LiveError`]: a size, rate or length that cannot be.
+    pub fn validate(&self) -> Result<(), LiveError> {
+        Picture::new(self.width, self.height)?;
+        if !(1..=FPS_MAX).contains(&self.fps) {
+            return Err(LiveError::FrameRate { found: self.fps, most: FPS_MAX });
+        }
+        let bytes = self.frames().saturating_mul(self.frame_bytes());
+        if self.frames() == 0 || bytes > BYTES_MAX.get() {
+            let most = BYTES_MAX.get() / self.frame_bytes() / u64::from(self.fps);
+            let error = MediaError::Source {
+                source_name: self.source.to_string(),
+                message: format!("{} of it are {}", self.length, Bytes::new(bytes)),
+                hint: format!("a length from one frame to {most} s, or a smaller picture"),
+            };
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    fn frames(&self) -> u64 {
+        encode::frames(self.length, self.fps)
+    }
+
+    fn frame_bytes(&self) -> u64 {
+        u64::from(self.width) * u64::from(self.height) * 3 / 2
+    }
+
+    /// ffmpeg's arguments; its output is the file `out`.
+    fn arguments(&self, kind: &Kind, out: &str) -> Vec<OsString> {
+        let (width, height, fps) = (self.width, self.height, self.fps);
+        let picture = match kind {
+            Kind::File(_) => "[0:v:0]setpts=PTS-STARTPTS",
+            Kind::Made { video, .. } => video,
+        };
+        let graph = format!(
+            "{picture},fps={fps},trim=end_frame={},scale={width}:{height}:flags=bicubic:\
+             force_original_aspect_ratio=decrease:force_divisible_by=2,\
+             pad={width}:{height}:-1:-1,setsar=1,format=yuv420p[v]",
+            self.frames(),
+        );
+        let mut arguments = Vec::new();
+        if let Kind::File(file) = kind {
+            arguments.extend(["-i".into(), file.clone()]);
+        }
+        let rest = ["-filter_complex", &graph, "-map", "[v]", "-f", "rawvideo", out];
+        arguments.extend(rest.map(OsString::from));
+        arguments
+    }
+
+    /// SHA-256, in part, of everything that bears on the content.
+    fn name(&self, ffmpeg: &Ffmpeg, input: &Input) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |text: &[u8]| {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text);
+        };
+        add(&VERSION.to_be_bytes());
+        add(ffmpeg.version().as_bytes());
+        add(input.origin.sha256.as_deref().unwrap_or_default().as_bytes());
+        let by_content = Kind::File(OsString::new());
+        let kind = if input.origin.sha256.is_some() { &by_content } else { &input.kind };
+        for argument in self.arguments(kind, "") {
+            add(argument.as_encoded_bytes());
+        }
+        hex(&hash.finalize()[..16])
+    }
+}
+
+impl Footage {
+    /// Makes the footage in a cache folder, or finds it there.
+    ///
+    /// # Errors
+    /// [`LiveError`]: the specification cannot be met, the source cannot be had, ffmpeg fails, or
+    /// the cache cannot be written.
+    pub fn prepare(
+        ffmpeg: &Ffmpeg,
+        spec: &FootageSpec,
+        cache: &Path,
+        progress: Progress,
+    ) -> Result<Self, LiveError> {
+        spec.validate()?;
+        let media = MediaSpec { fps: Some(spec.fps), ..MediaSpec::new(spec.source.clone()) };
+        let input = Input::get(&media, cache, progress)?;
+        let folder = cache.join("footage");
+        let name = spec.name(ffmpeg, &input);
+        let _lock = Lock::take(&folder.join(format!("{name}.lock")), || {
+            progress(0.0, "waiting for another run that prepares the same footage");
+        })?;
+        let path = folder.join(format!("{name}.yuv"));
+        if let Ok(footage) = Self::open(&path, spec) {
+            progress(1.0, "prepared before");
+            return Ok(footage);
+        }
+        let new = format!("{name}.new");
+        let phase = format!("decoding {}", input.origin.name);
+        let made = ffmpeg.run(&spec.arguments(&input.kind, &new), &folder, &mut |done| {
+            progress((done / spec.length).min(1.0), &phase);
+        });
+        let new = folder.join(new);
+        if let Err(error) = made {
+            // What led here matters more than what may be left.
+            let _ = fs::remove_file(&new);
+            return Err(error.into());
+        }
+        fs::rename(&new, &path).map_err(MediaError::io("renaming", &new))?;
+        Ok(Self::open(&path, spec)?)
+    }
+
+    /// Opens what was made; its length says how many frames the source had.
+    fn open(path: &Path, spec: &FootageSpec) -> Result<Self, MediaError> {
+        let file = File::open(path).map_err(MediaError::io("opening", path))?;
+        let bytes = file.metadata().map_err(MediaError::io("reading", path))?.len();
+        let frames = bytes / spec.frame_bytes();
+        if frames == 0 || !bytes.is_multiple_of(spec.frame_bytes()) {
+            return Err(MediaError::damaged(path, format!("{bytes} bytes are no whole frames")));
+        }
+        let (width, height, fps) = (spec.width, spec.height, spec.fps);
+        Ok(Self { file, path: path.to_owned(), width, height, fps, frames })
+    }
+
+    /// Width and height in pixels.
+    pub fn size(&self) -> (u32, u32) {
+        (self.width, self.height)
+    }
+
+    /// Frames per second.
+    pub fn fps(&self) -> u32 {
+        self.fps
+    }
+
+    /// Frames until it repeats.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Reads frame `number`, of footage that repeats, into `picture`, which must have its size.
+    ///
+    /// # Errors
+    /// [`LiveError`]: another size, or the file system fails.
+    pub fn read(&self, number: u64, picture: &mut Picture) -> Result<(), LiveError> {
+        if picture.size() != self.size() {
+            return Err(LiveError::OtherSize { found: picture.size(), wanted: self.size() });
+        }
+        let data = picture.data_mut();
+        let at = (number % self.frames) * data.len() as u64;
+        let read = self.file.read_exact_at(data, at);
+        Ok(read.map_err(MediaError::io("reading", &self.path))?)
+    }
+}

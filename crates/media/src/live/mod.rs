@@ -1,0 +1,51 @@
+//! Real-time video: a camera whose encoder can be steered, and a decoder.
+//!
+//! [`Footage`] is what the camera sees, decoded once; [`LiveSource`] captures it on the clock
+//! ([`Pace`]), stamps each frame with its number and time ([`crate::stamp`]) and encodes it
+//! ([`Encoder`]) at a bit rate and frame rate that may change at any frame. It is told the time;
+//! [`Camera`] runs it in a thread. [`Decoder`] is the other end.
+//!
+//! ```no_run
+//! use suiro_media::live::{Camera, Effort, EncoderConfig, Footage, FootageSpec, LiveSource};
+//! use suiro_media::{Ffmpeg, cache, spec::Source};
+//! use suiro_units::{BitRate, Time};
+//! # fn clock() -> Time { Time::ZERO }
+//!
+//! let spec = FootageSpec::new(Source::Bbb);
+//! let footage = Footage::prepare(&Ffmpeg::locate()?, &spec, &cache::folder(), &mut |_, _| {})?;
+//! let config = EncoderConfig {
+//!     width: spec.width,
+//!     height: spec.height,
+//!     fps: spec.fps,
+//!     bitrate: BitRate::from_kbps(1500),
+//!     effort: Effort::Medium,
+//!     may_skip: true,
+//! };
+//! let source = LiveSource::new(footage, config, clock(), 1_800_000_000_000)?;
+//! let camera = Camera::start(source, clock, |frame| println!("frame {}", frame.number))?;
+//! camera.set_bitrate(BitRate::from_kbps(500)); // the network has become worse
+//! camera.request_key_frame(); // a viewer has lost a frame
+//! camera.stop()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod camera;
+mod decoder;
+mod encoder;
+mod error;
+mod footage;
+mod pace;
+mod picture;
+mod source;
+
+pub use camera::Camera;
+pub use decoder::{Decoder, UNIT_MAX};
+pub use encoder::{Effort, Encoded, Encoder, EncoderConfig, RATES};
+pub use error::LiveError;
+pub use footage::{BYTES_MAX, Footage, FootageSpec};
+pub use pace::{Due, Pace};
+pub use picture::Picture;
+pub use source::{Captured, LiveSource};
+
+/// Most frames per second.
+pub const FPS_MAX: u32 = 120;

@@ -1,0 +1,108 @@
+//! A real-time source: footage, captured on the clock, stamped and encoded. Time is an argument.
+
+use suiro_units::{BitRate, Time};
+
+use super::encoder::{Encoded, Encoder, EncoderConfig};
+use super::{Footage, LiveError, Pace, Picture};
+use crate::stamp::Stamp;
+
+/// A camera and its encoder, that are told the time.
+pub struct LiveSource {
+    footage: Footage,
+    pace: Pace,
+    encoder: Encoder,
+    picture: Picture,
+    start: Time,
+    epoch_utc_ms: u64,
+    /// The last frame that was encoded.
+    last: Option<u64>,
+}
+
+/// What became of a captured frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// The source frame's number, from 0, also where the footage repeats.
+    pub number: u64,
+    /// When it was captured.
+    pub captured: Time,
+    /// Frames before it that were missed because the encoder was busy.
+    pub missed: u64,
+    /// The frame that it refers to; `None` for a key frame.
+    pub references: Option<u64>,
+    /// What it was encoded to; `None` if it was left out to keep the bit rate.
+    pub encoded: Option<Encoded>,
+}
+
+impl LiveSource {
+    /// A source whose first frame is captured at `start`. Stamps count time in UTC; `epoch_utc_ms`
+    /// is that of [`Time::ZERO`], in milliseconds since 1970. The encoder's size must be the
+    /// footage's; its frame rate, which is that of the stream, at most the footage's.
+    ///
+    /// # Errors
+    /// [`LiveError`]: the configuration is out of range.
+    pub fn new(
+        footage: Footage,
+        config: EncoderConfig,
+        start: Time,
+        epoch_utc_ms: u64,
+    ) -> Result<Self, LiveError> {
+        let found = (config.width, config.height);
+        if found != footage.size() {
+            return Err(LiveError::OtherSize { found: footage.size(), wanted: found });
+        }
+        let mut pace = Pace::new(start, footage.fps())?;
+        pace.set_fps(config.fps)?;
+        let (encoder, picture) = (Encoder::new(config)?, Picture::new(found.0, found.1)?);
+        Ok(Self { footage, pace, encoder, picture, start, epoch_utc_ms, last: None })
+    }
+
+    /// When the next frame is captured.
+    pub fn next(&self) -> Time {
+        self.pace.next()
+    }
+
+    /// Captures and encodes the newest frame that is due by `now`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`LiveError`]: the footage cannot be read, or the encoder fails.
+    pub fn capture(&mut self, now: Time) -> Result<Option<Captured>, LiveError> {
+        let Some(due) = self.pace.take(now) else { return Ok(None) };
+        self.footage.read(due.number, &mut self.picture)?;
+        let captured_ms = self.epoch_utc_ms + due.captured.as_nanos() / 1_000_000;
+        // 2^32 frames are more than a year.
+        self.picture.stamp(Stamp { frame: due.number as u32, captured_ms })?;
+        let since_start = due.captured.saturating_since(self.start);
+        let encoded = self.encoder.encode(&self.picture, since_start)?;
+        let references = match &encoded {
+            Some(encoded) if !encoded.key => self.last,
+            _ => None,
+        };
+        if encoded.is_some() {
+            self.last = Some(due.number);
+        }
+        let (number, captured, missed) = (due.number, due.captured, due.missed);
+        Ok(Some(Captured { number, captured, missed, references, encoded }))
+    }
+
+    /// The bit rate from the next frame on.
+    ///
+    /// # Errors
+    /// Those of [`Encoder::set_bitrate`].
+    pub fn set_bitrate(&mut self, bitrate: BitRate) -> Result<(), LiveError> {
+        self.encoder.set_bitrate(bitrate)
+    }
+
+    /// The frame rate from the next frame on.
+    ///
+    /// # Errors
+    /// Those of [`Pace::set_fps`] and [`Encoder::set_fps`].
+    pub fn set_fps(&mut self, fps: u32) -> Result<(), LiveError> {
+        self.pace.set_fps(fps)?;
+        self.encoder.set_fps(fps)
+    }
+
+    /// Makes the next frame that is captured a key frame.
+    pub fn request_key_frame(&mut self) {
+        self.encoder.request_key_frame();
+    }
+}

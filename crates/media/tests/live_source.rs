@@ -1,0 +1,162 @@
+//! A real-time source from end to end: footage that the real ffmpeg makes, captured, stamped, encoded
+//! and decoded. Where there is no ffmpeg, these say so and pass.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+
+use suiro_media::Ffmpeg;
+use suiro_media::live::{
+    Camera, Captured, Decoder, Effort, EncoderConfig, Footage, FootageSpec, LiveError, LiveSource,
+    Picture,
+};
+use suiro_media::spec::Source;
+use suiro_units::{BitRate, Duration, Time};
+
+const EPOCH_UTC_MS: u64 = 1_800_000_000_000;
+const START: Time = Time::from_millis(500);
+
+/// ffmpeg, or `None` after saying that there is none.
+fn ffmpeg() -> Option<Ffmpeg> {
+    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()
+}
+
+/// One second of 12 frames, 4:3 of what is 16:9.
+fn spec() -> FootageSpec {
+    let length = Duration::from_secs(1);
+    FootageSpec { width: 320, height: 240, fps: 12, length, ..FootageSpec::new(Source::Synthetic) }
+}
+
+fn prepare(ffmpeg: &Ffmpeg, cache: &Path) -> Result<Footage, LiveError> {
+    Footage::prepare(ffmpeg, &spec(), cache, &mut |_, _| {})
+}
+
+fn source(ffmpeg: &Ffmpeg, cache: &Path) -> LiveSource {
+    let config = EncoderConfig {
+        width: 320,
+        height: 240,
+        fps: 12,
+        bitrate: BitRate::from_kbps(400),
+        effort: Effort::Low,
+        may_skip: false,
+    };
+    LiveSource::new(prepare(ffmpeg, cache).unwrap(), config, START, EPOCH_UTC_MS).unwrap()
+}
+
+#[test]
+fn footage_is_made_once_and_made_anew_if_damaged() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let footage = prepare(&ffmpeg, cache.path()).unwrap();
+    assert_eq!((footage.frames(), footage.fps(), footage.size()), (12, 12, (320, 240)));
+    let files: Vec<_> = std::fs::read_dir(cache.path().join("footage")).unwrap().collect();
+    let path = files.into_iter().map(|file| file.unwrap().path());
+    let path = path.into_iter().find(|path| path.extension().is_some_and(|e| e == "yuv")).unwrap();
+    let made = || std::fs::metadata(&path).unwrap();
+    assert_eq!(made().len(), 12 * 320 * 240 * 3 / 2);
+    let before = made().modified().unwrap();
+    prepare(&ffmpeg, cache.path()).unwrap();
+    assert_eq!(made().modified().unwrap(), before, "found, not made");
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(1000).unwrap();
+    assert_eq!(prepare(&ffmpeg, cache.path()).unwrap().frames(), 12);
+}
+
+#[test]
+fn footage_repeats_and_keeps_its_shape() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let footage = prepare(&ffmpeg, cache.path()).unwrap();
+    let read = |number| {
+        let mut picture = Picture::new(320, 240).unwrap();
+        footage.read(number, &mut picture).unwrap();
+        picture
+    };
+    assert_eq!(read(3), read(3 + 12 * 1_000_000));
+    assert_ne!(read(3), read(4));
+    // 320×180 of picture, with 30 lines of black above and below.
+    let black = |line: usize| read(0).luma()[320 * line..][..320].iter().all(|&luma| luma == 16);
+    assert_eq!([0, 29, 30, 209, 210, 239].map(black), [true, true, false, false, true, true]);
+    let mut other = Picture::new(16, 16).unwrap();
+    assert!(footage.read(0, &mut other).unwrap_err().to_string().contains("(320, 240)"));
+}
+
+#[test]
+fn what_no_footage_can_be_is_refused() {
+    let say = |spec: FootageSpec| spec.validate().unwrap_err().to_string();
+    let long = FootageSpec { length: Duration::from_secs(3600), ..spec() };
+    assert!(say(long).contains("hint: a length from one frame to 2893 s"), "too long");
+    assert!(say(FootageSpec { length: Duration::ZERO, ..spec() }).contains("one frame"));
+    assert!(say(FootageSpec { width: 321, ..spec() }).contains("even sides"));
+    assert!(say(FootageSpec { fps: 0, ..spec() }).contains("hint: 1 to 120"));
+}
+
+/// Captures until `until`, punctually.
+fn film(source: &mut LiveSource, until: Time) -> Vec<Captured> {
+    let mut film = Vec::new();
+    while source.next() < until {
+        film.push(source.capture(source.next()).unwrap().expect("it is due"));
+    }
+    film
+}
+
+#[test]
+fn every_frame_says_which_it_is_and_when_it_was_captured() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let mut source = source(&ffmpeg, cache.path());
+    assert_eq!(source.capture(Time::from_millis(499)).unwrap(), None);
+    let film = film(&mut source, START + Duration::from_secs(2));
+    assert_eq!(film.len(), 24, "the footage has repeated");
+    let mut decoder = Decoder::new().unwrap();
+    let mut shown = Picture::new(320, 240).unwrap();
+    for (number, frame) in (0..).zip(&film) {
+        assert_eq!((frame.number, frame.missed), (number, 0));
+        assert_eq!(frame.captured, START + Duration::from_nanos(number * 1_000_000_000 / 12));
+        assert_eq!(frame.references, number.checked_sub(1));
+        let encoded = frame.encoded.as_ref().expect("none may be skipped");
+        assert!(decoder.decode(&encoded.bytes, &mut shown).unwrap());
+        let stamp = shown.read_stamp().expect("it bears a stamp");
+        assert_eq!(u64::from(stamp.frame), number);
+        assert_eq!(stamp.captured_ms, EPOCH_UTC_MS + frame.captured.as_nanos() / 1_000_000);
+    }
+}
+
+#[test]
+fn who_comes_late_has_missed_frames() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let mut source = source(&ffmpeg, cache.path());
+    source.capture(START).unwrap();
+    source.request_key_frame();
+    let late = source.capture(START + Duration::from_millis(500)).unwrap().unwrap();
+    assert_eq!((late.number, late.missed, late.references), (6, 5, None));
+    let next = source.capture(START + Duration::from_secs(1)).unwrap().unwrap();
+    assert_eq!((next.number, next.missed, next.references), (12, 5, Some(6)));
+    source.set_fps(6).unwrap();
+    let numbers: Vec<u64> =
+        film(&mut source, START + Duration::from_secs(2)).iter().map(|f| f.number).collect();
+    assert_eq!(numbers, [14, 16, 18, 20, 22]);
+    assert!(source.set_fps(24).is_err(), "more than the footage has");
+}
+
+#[test]
+fn a_camera_does_as_it_is_told_and_stops() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    // A clock on which a frame passes with every look at it.
+    let ticks = Arc::new(AtomicU64::new(0));
+    let clock = move || Time::from_millis(ticks.fetch_add(1, Ordering::Relaxed) * 84);
+    let (sent, received) = mpsc::channel();
+    let source = source(&ffmpeg, cache.path());
+    let camera = Camera::start(source, clock, move |frame| drop(sent.send(frame))).unwrap();
+    let mut frames = received.iter();
+    assert!(frames.next().unwrap().encoded.unwrap().key);
+    camera.request_key_frame();
+    let key = frames.find(|frame| frame.encoded.as_ref().is_some_and(|encoded| encoded.key));
+    assert!(key.unwrap().number > 0);
+    camera.set_fps(99);
+    // More than the footage has: the camera ends, and with it the frames.
+    frames.by_ref().for_each(drop);
+    let error = camera.stop().unwrap_err().to_string();
+    assert_eq!(error, "99 frames per second\nhint: 1 to 12");
+}
