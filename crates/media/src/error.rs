@@ -50,6 +50,12 @@ pub enum MediaError {
     /// A picture cannot be stamped.
     #[error(transparent)]
     Unfit(#[from] Unfit),
+    /// The disk is full.
+    #[error("writing {}: no space left\nhint: free some; the records are whole", file.display())]
+    DiskFull {
+        /// What was being written.
+        file: PathBuf,
+    },
     /// A screen on which nothing was to be seen.
     #[error("nothing was shown: there is no picture to look at or to measure")]
     NothingShown,
@@ -103,6 +109,16 @@ impl MediaError {
         file: &'a Path,
     ) -> impl FnOnce(std::io::Error) -> Self + 'a {
         move |source| Self::Io { doing: format!("{doing} {}", file.display()), source }
+    }
+
+    /// [`Self::DiskFull`], if that is what ffmpeg tells of: it has no status of its own for it.
+    pub(crate) fn of_full_disk(self, file: &Path) -> Self {
+        match self {
+            Self::Ffmpeg { told, .. } if told.contains("No space left on device") => {
+                Self::DiskFull { file: file.to_owned() }
+            }
+            other => other,
+        }
     }
 
     pub(crate) fn damaged(file: &Path, message: impl std::fmt::Display) -> Self {

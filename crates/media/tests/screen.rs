@@ -7,7 +7,7 @@ use std::process::Command;
 use suiro_media::screen::{Received, Screen, Shown};
 use suiro_media::spec::{Audio, Format, Preset, Rung, Source};
 use suiro_media::stamp::{self, Layout};
-use suiro_media::{Ffmpeg, MediaError, MediaSpec, Package, prepare_with};
+use suiro_media::{Container, Ffmpeg, MediaError, MediaSpec, Package, prepare_with};
 use suiro_units::{BitRate, Duration};
 
 const FPS: u32 = 10;
@@ -59,19 +59,25 @@ fn eventful() -> Vec<Option<Shown>> {
     ticks
 }
 
-/// The stamps of a video, by an ffmpeg of its own.
-fn stamps(ffmpeg: &Ffmpeg, video: &Path, width: u32, height: u32) -> Vec<Option<u32>> {
+/// The luma planes of a video, scaled to that size by an ffmpeg of its own.
+fn pictures(ffmpeg: &Ffmpeg, video: &Path, width: u32, height: u32) -> Vec<Vec<u8>> {
     let output = Command::new(ffmpeg.path())
         .args(["-nostdin", "-v", "error", "-i"])
         .arg(video)
-        .args(["-pix_fmt", "yuv420p", "-fps_mode", "passthrough", "-f", "rawvideo", "-"])
+        .args(["-vf", &format!("scale={width}:{height}:flags=bilinear")])
+        .args(["-pix_fmt", "gray", "-color_range", "tv", "-fps_mode", "passthrough"])
+        .args(["-f", "rawvideo", "-"])
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "ffmpeg complains");
-    let bytes = (width * height * 3 / 2) as usize;
-    let pictures = output.stdout.chunks(bytes);
-    let read = |picture| stamp::read(picture, &Layout::packed(width, height));
-    pictures.map(|picture| read(picture).map(|stamp| stamp.frame)).collect()
+    output.stdout.chunks((width * height) as usize).map(<[u8]>::to_vec).collect()
+}
+
+/// The stamps of a video in that size.
+fn stamps(ffmpeg: &Ffmpeg, video: &Path, width: u32, height: u32) -> Vec<Option<u32>> {
+    let pictures = pictures(ffmpeg, video, width, height);
+    let read = |picture: &Vec<u8>| stamp::read(picture, &Layout::packed(width, height));
+    pictures.iter().map(|picture| read(picture).map(|stamp| stamp.frame)).collect()
 }
 
 /// What the stamps must be.
@@ -141,6 +147,58 @@ fn a_package_without_stamps_says_nothing_of_itself() {
     let ticks: Vec<_> = (0..8).map(|frame| Some(Shown { frame, rung: 1 })).collect();
     let told = screen(&ffmpeg, &package, &ticks).write(&folder.path().join("a.mp4")).unwrap();
     assert_eq!(told, vec![None; 8]);
+}
+
+#[test]
+fn a_full_disk_says_so() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let package = prepare(&ffmpeg, &spec(), folder.path());
+    let ticks: Vec<_> = (0..60).map(|frame| Some(Shown { frame, rung: 1 })).collect();
+    let video = folder.path().join("screen.viewer.mp4");
+    // Whatever is written there, the kernel answers that the device is full.
+    std::os::unix::fs::symlink("/dev/full", video.with_extension("mp4.part")).unwrap();
+    let error = screen(&ffmpeg, &package, &ticks).write(&video).unwrap_err().to_string();
+    assert!(error.contains("screen.viewer.mp4: no space left\nhint: "), "{error}");
+    assert!(!video.exists() && !video.with_extension("mp4.part").is_symlink());
+}
+
+/// A moving picture of 720 lines at 100 kbit/s, as it is and as a page would show it: each frame
+/// is read. Where it says that it is the one before, the encoder coded nothing else.
+#[test]
+fn little_is_left_of_the_picture_but_its_stamp() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let clip = folder.path().join("clip.mkv");
+    let made = Command::new(ffmpeg.path())
+        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=s=1280x720:r=24"])
+        .args(["-t", "4", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "20"])
+        .arg(&clip)
+        .status();
+    assert!(made.unwrap().success());
+    let mut spec = MediaSpec { source: Source::File(clip), fps: Some(24), ..spec() };
+    spec.ladder.remove(0);
+    (spec.ladder[0].height, spec.ladder[0].bitrate) = (720, BitRate::from_kbps(100));
+    // One key frame: another would take so much of this rate that pictures are left out.
+    (spec.segment, spec.length) = (Duration::from_secs(4), Duration::from_secs(4));
+    spec.preset = Preset::Veryfast;
+    let package = prepare(&ffmpeg, &spec, folder.path());
+    let track = &package.video[0];
+    let init = package.read_init(track).unwrap().unwrap();
+    let segment = package.read(track, Container::Fmp4, 0).unwrap().unwrap();
+    let coded = folder.path().join("coded.mp4");
+    std::fs::write(&coded, [init, segment].concat()).unwrap();
+    let pictures = pictures(&ffmpeg, &coded, 1280, 720);
+    let read = stamps(&ffmpeg, &coded, 1280, 720);
+    assert_eq!(read.len(), 96);
+    for (at, stamp) in read.iter().enumerate() {
+        let stamp = stamp.unwrap() as usize;
+        let is_repeat = || stamp + 1 == at && pictures[at] == pictures[at - 1];
+        assert!(stamp == at || is_repeat(), "frame {at} is read as {stamp}");
+    }
+    let right = read.iter().enumerate().filter(|(at, stamp)| **stamp == Some(*at as u32)).count();
+    assert!(right > 90, "{right} of 96");
+    assert_eq!(stamps(&ffmpeg, &coded, 426, 240), read);
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Screen<'_> {
             // Why it failed matters more than what may be left.
             let _ = fs::remove_file(&part);
         }
-        renamed
+        renamed.map_err(|error| error.of_full_disk(output))
     }
 
     fn write_part(&self, part: &Path) -> Result<Vec<Option<Stamp>>, MediaError> {
