@@ -6,7 +6,7 @@ use suiro_units::{Duration, Time};
 
 use crate::delay::Delay;
 use crate::frame::{Fate, Frame, Outcome, Refused};
-use crate::policy::{Late, Policy};
+use crate::policy::{BUFFER_MAX, Late, Policy};
 
 /// Most numbers between a frame and the next one to be decided: half an hour at 30 frames a second.
 pub const GAP_MAX: u64 = 1 << 16;
@@ -105,7 +105,8 @@ impl Playout {
         let due = if complete {
             self.delay.on_frame(received, captured)
         } else {
-            self.delay.due(captured).unwrap_or(received)
+            // Whatever its capture time, it is not held for longer than a whole one may be.
+            self.delay.due(captured).unwrap_or(received).min(received + BUFFER_MAX)
         };
         self.held.insert(number, Held { captured, received, due, references, complete });
         Ok(())

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use suiro_units::{Duration, Ratio};
 
 /// Longest buffer: WebRTC's `kMaxVideoDelay`.
-const BUFFER_MAX: Duration = Duration::from_secs(10);
+pub(crate) const BUFFER_MAX: Duration = Duration::from_secs(10);
 
 const WINDOW: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
 const WAIT_MAX: Duration = Duration::from_secs(60);

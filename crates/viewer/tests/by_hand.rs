@@ -182,6 +182,14 @@ fn it_says_since_when_a_key_frame_is_wanted() {
 }
 
 #[test]
+fn an_absurd_capture_time_holds_nothing_up() {
+    let absurd = Frame { captured: Time::from_nanos(u64::MAX), ..broken(2) };
+    let arrivals = [(20, frame(0)), (100, absurd)];
+    let expected = [(0, Displayed, 70), (1, Missing, 10_100), (2, Undecodable, 10_100)];
+    assert_eq!(play("buffer = '50 ms'", &arrivals, 60_000), expected);
+}
+
+#[test]
 fn what_cannot_be_is_refused_and_changes_nothing() {
     let mut playout = Playout::new(toml::from_str("buffer = '50 ms'").unwrap());
     let ms = Time::from_millis;

@@ -23,12 +23,13 @@ type Arrival = (u64, Frame);
 
 fn any_frame() -> impl Strategy<Value = Frame> {
     let references = option::weighted(0.8, 1..4u64);
-    let parts = (0..60u64, -20_000..20_000i64, references, prop::bool::weighted(0.9));
-    parts.prop_map(|(number, wobble, back, complete)| {
+    let wild = option::weighted(0.02, select(&[0, 1 << 40, u64::MAX][..]));
+    let parts = (0..60u64, -20_000..20_000i64, wild, references, prop::bool::weighted(0.9));
+    parts.prop_map(|(number, wobble, wild, back, complete)| {
         let captured = (33_333 * number + 20_000).saturating_add_signed(wobble);
         Frame {
             number,
-            captured: Time::from_nanos(1000 * captured),
+            captured: Time::from_nanos(wild.unwrap_or(1000 * captured)),
             references: back.and_then(|back| number.checked_sub(back)),
             complete,
         }

@@ -68,7 +68,7 @@ impl LiveSource {
     pub fn capture(&mut self, now: Time) -> Result<Option<Captured>, LiveError> {
         let Some(due) = self.pace.take(now) else { return Ok(None) };
         self.footage.read(due.number, &mut self.picture)?;
-        let captured_ms = self.epoch_utc_ms + due.captured.as_nanos() / 1_000_000;
+        let captured_ms = self.epoch_utc_ms.saturating_add(due.captured.as_nanos() / 1_000_000);
         // 2^32 frames are more than a year.
         self.picture.stamp(Stamp { frame: due.number as u32, captured_ms })?;
         let since_start = due.captured.saturating_since(self.start);
