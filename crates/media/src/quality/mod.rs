@@ -14,7 +14,6 @@ mod reference;
 mod similarity;
 mod vmaf;
 
-use std::ops::Range;
 use std::path::Path;
 
 use reference::Reference;
@@ -25,7 +24,7 @@ use vmaf::Vmaf;
 use crate::ffmpeg::Feature;
 use crate::raw::Header;
 use crate::screen::{Screen, Shown};
-use crate::{MediaError, Progress, stamp};
+use crate::{Ffmpeg, MediaError, Progress, stamp};
 
 /// The scores of one tick.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -99,13 +98,13 @@ pub fn measure(
     progress: Progress,
 ) -> Result<Quality, MediaError> {
     let (pictures, experiences) = (pictures(screen.ticks), experiences(screen.ticks, delay));
-    if pictures == experiences {
-        let picture = compare(screen, &pictures, cache, 0.0..1.0, progress)?;
-        return Ok(Quality { experience: picture.clone(), picture });
+    let mut lists = vec![pictures];
+    if lists[0] != experiences {
+        lists.push(experiences);
     }
-    let part = pictures.len() as f64 / (pictures.len() + experiences.len()) as f64;
-    let picture = compare(screen, &pictures, cache, 0.0..part, progress)?;
-    let experience = compare(screen, &experiences, cache, part..1.0, progress)?;
+    let mut scores = compare(screen, &lists, cache, progress)?.into_iter();
+    let picture = scores.next().ok_or(MediaError::NothingShown)?;
+    let experience = scores.next().unwrap_or_else(|| picture.clone());
     Ok(Quality { picture, experience })
 }
 
@@ -134,44 +133,87 @@ fn experiences(ticks: &[Option<Shown>], delay: i64) -> Vec<Pair> {
     ticks.iter().enumerate().filter_map(pair).collect()
 }
 
+/// Compares the pairs of each list, all in one pass over the screen.
 fn compare(
     screen: &Screen,
-    pairs: &[Pair],
+    lists: &[Vec<Pair>],
     cache: &Path,
-    part: Range<f64>,
     progress: Progress,
-) -> Result<Scores, MediaError> {
+) -> Result<Vec<Scores>, MediaError> {
     screen.check()?;
-    if pairs.is_empty() {
-        return Err(MediaError::NothingShown);
-    }
     if !screen.ffmpeg.has(Feature::Libvmaf) {
         return Err(MediaError::NoVmaf { version: screen.ffmpeg.version().to_owned() });
     }
-    let spec = &screen.package().spec;
+    let (ffmpeg, package) = (screen.ffmpeg, screen.package());
     let mut playback = screen.playback()?;
-    let mut reference = Reference::open(screen.ffmpeg, screen.package(), cache, progress)?;
-    let header @ Header { width, height, .. } = playback.header().clone();
-    reference.check(&header)?;
-    let left_out = if spec.stamp { stamp::strip(height) } else { 0 };
-    let mut vmaf = Vmaf::start(screen.ffmpeg, &header, left_out)?;
-    let luma = width as usize * left_out as usize..width as usize * height as usize;
-    let mut similar = Vec::with_capacity(pairs.len());
-    for (done, pair) in pairs.iter().enumerate() {
+    let size = playback.header().clone();
+    let all = in_order(lists);
+    let decoders =
+        if Reference::serves(&size, all.iter().map(|(_, pair)| pair.reference)) { 1 } else { 2 };
+    let references = (0..decoders).map(|_| Reference::open(ffmpeg, package, cache, progress));
+    let mut references = references.collect::<Result<Vec<_>, _>>()?;
+    references[0].check(&size)?;
+    let left_out = if package.spec.stamp { stamp::strip(size.height) } else { 0 };
+    let comparisons = lists.iter().map(|_| Comparison::start(ffmpeg, &size, left_out));
+    let mut comparisons = comparisons.collect::<Result<Vec<_>, _>>()?;
+    for (done, (list, pair)) in all.iter().enumerate() {
+        let reference = &mut references[*list.min(&(decoders - 1))];
         let shown = playback.picture(pair.shown)?;
-        let wanted = reference.picture(pair.reference)?;
-        vmaf.pair(shown, wanted)?;
-        let (shown, wanted) = (&shown[luma.clone()], &wanted[luma.clone()]);
-        similar.push((similarity::ssim(shown, wanted, width), similarity::psnr_db(shown, wanted)));
-        let done = (done + 1) as f64 / pairs.len() as f64;
-        progress(part.start + done * (part.end - part.start), "measuring quality");
+        comparisons[*list].add(pair.tick, shown, reference.picture(pair.reference)?)?;
+        progress((done + 1) as f64 / all.len() as f64, "measuring quality");
     }
-    let (vmaf_version, vmafs) = vmaf.finish(pairs.len())?;
-    let mut ticks = vec![None; screen.ticks.len()];
-    for ((pair, vmaf), (ssim, psnr_db)) in pairs.iter().zip(vmafs).zip(similar) {
-        ticks[pair.tick] = Some(Score { vmaf, ssim, psnr_db });
+    let ticks = screen.ticks.len();
+    comparisons.into_iter().map(|comparison| comparison.finish(ticks)).collect()
+}
+
+/// All pairs by tick, each with the list that it is of.
+fn in_order(lists: &[Vec<Pair>]) -> Vec<(usize, Pair)> {
+    let of = |(list, pairs): (usize, &Vec<Pair>)| {
+        pairs.iter().map(move |pair| (list, *pair)).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = lists.iter().enumerate().flat_map(of).collect();
+    all.sort_by_key(|(list, pair)| (pair.tick, *list));
+    all
+}
+
+/// The comparison of one list of pairs.
+struct Comparison {
+    vmaf: Vmaf,
+    size: Header,
+    left_out: u32,
+    /// Tick, SSIM and PSNR of each pair so far.
+    pairs: Vec<(usize, f64, f64)>,
+}
+
+impl Comparison {
+    fn start(ffmpeg: &Ffmpeg, size: &Header, left_out: u32) -> Result<Self, MediaError> {
+        let vmaf = Vmaf::start(ffmpeg, size, left_out)?;
+        Ok(Self { vmaf, size: size.clone(), left_out, pairs: Vec::new() })
     }
-    Ok(Scores { vmaf_version, width, height, left_out, ticks })
+
+    fn add(&mut self, tick: usize, shown: &[u8], source: &[u8]) -> Result<(), MediaError> {
+        self.vmaf.pair(shown, source)?;
+        let (width, lines) = (self.size.width as usize, self.size.height as usize);
+        let luma = width * self.left_out as usize..width * lines;
+        let (shown, source) = (&shown[luma.clone()], &source[luma]);
+        let ssim = similarity::ssim(shown, source, self.size.width);
+        self.pairs.push((tick, ssim, similarity::psnr_db(shown, source)));
+        Ok(())
+    }
+
+    fn finish(self, ticks: usize) -> Result<Scores, MediaError> {
+        let Header { width, height, .. } = self.size;
+        let mut ticks = vec![None; ticks];
+        let mut vmaf_version = String::new();
+        if !self.pairs.is_empty() {
+            let (version, vmafs) = self.vmaf.finish(self.pairs.len())?;
+            vmaf_version = version;
+            for ((tick, ssim, psnr_db), vmaf) in self.pairs.into_iter().zip(vmafs) {
+                ticks[tick] = Some(Score { vmaf, ssim, psnr_db });
+            }
+        }
+        Ok(Scores { vmaf_version, width, height, left_out: self.left_out, ticks })
+    }
 }
 
 #[cfg(test)]

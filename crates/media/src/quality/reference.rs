@@ -1,5 +1,6 @@
 //! The source's frames, looped as the package is.
 
+use std::collections::VecDeque;
 use std::path::Path;
 
 use crate::package::Package;
@@ -7,7 +8,11 @@ use crate::raw::{Header, SourcePictures};
 use crate::source::Input;
 use crate::{Ffmpeg, MediaError, Progress, encode};
 
-/// Decodes the source from its start, over and over; a step back starts again.
+/// Most bytes of pictures that are kept to go back to.
+const KEPT_BYTES: usize = 96 << 20;
+
+/// Decodes the source from its start, over and over. The last pictures are kept; a step back beyond
+/// them starts the loop again.
 pub(super) struct Reference<'a> {
     ffmpeg: &'a Ffmpeg,
     package: &'a Package,
@@ -15,8 +20,10 @@ pub(super) struct Reference<'a> {
     /// Frames of a loop.
     frames: u64,
     pictures: SourcePictures,
-    /// The frame of the loop that comes next; the one before it is at hand.
+    /// The frame of the endless stream that is decoded next.
     next: u64,
+    /// The frames before that.
+    kept: VecDeque<Vec<u8>>,
 }
 
 impl<'a> Reference<'a> {
@@ -38,7 +45,8 @@ impl<'a> Reference<'a> {
         }
         let pictures = SourcePictures::open(ffmpeg, spec, &input.kind)?;
         let frames = encode::frames(package.loop_duration, encode::source_fps(spec)).max(1);
-        Ok(Self { ffmpeg, package, input, frames, pictures, next: 0 })
+        let kept = VecDeque::new();
+        Ok(Self { ffmpeg, package, input, frames, pictures, next: 0, kept })
     }
 
     /// The pictures have the size of those that they are compared with.
@@ -52,21 +60,48 @@ impl<'a> Reference<'a> {
         Err(self.failed(message))
     }
 
+    /// Whether one decoder serves these requests, in this order, without a step back beyond what is
+    /// kept of pictures of that size.
+    pub fn serves(size: &Header, requests: impl Iterator<Item = u64>) -> bool {
+        let (kept, mut furthest) = (kept(size) as u64, 0);
+        requests.into_iter().all(|request| {
+            furthest = furthest.max(request);
+            furthest - request < kept
+        })
+    }
+
     /// The picture of a frame of the endless stream.
-    pub fn picture(&mut self, frame: u64) -> Result<&[u8], MediaError> {
-        let wanted = frame % self.frames;
-        if wanted + 1 < self.next {
-            let (spec, kind) = (&self.package.spec, &self.input.kind);
-            self.pictures = SourcePictures::open(self.ffmpeg, spec, kind)?;
-            self.next = 0;
+    pub fn picture(&mut self, wanted: u64) -> Result<&[u8], MediaError> {
+        let begins = wanted / self.frames * self.frames;
+        if wanted + (self.kept.len() as u64) < self.next || begins > self.next {
+            self.kept.clear();
+            self.next = begins;
+            self.open_again()?;
         }
         while self.next <= wanted {
-            if self.pictures.next()?.is_none() {
-                return Err(self.failed(format!("no frame {}", self.next)));
+            if self.next > 0 && self.next.is_multiple_of(self.frames) {
+                self.open_again()?;
             }
+            let mut picture = Vec::new();
+            if self.kept.len() >= kept(self.pictures.header()) {
+                picture = self.kept.pop_front().unwrap_or_default();
+            }
+            let Some((_, read)) = self.pictures.next()? else {
+                return Err(self.failed(format!("no frame {}", self.next % self.frames)));
+            };
+            picture.clear();
+            picture.extend_from_slice(read);
+            self.kept.push_back(picture);
             self.next += 1;
         }
-        Ok(self.pictures.picture())
+        let back = (self.next - wanted) as usize;
+        Ok(&self.kept[self.kept.len() - back])
+    }
+
+    fn open_again(&mut self) -> Result<(), MediaError> {
+        let (spec, kind) = (&self.package.spec, &self.input.kind);
+        self.pictures = SourcePictures::open(self.ffmpeg, spec, kind)?;
+        Ok(())
     }
 
     fn failed(&self, message: String) -> MediaError {
@@ -75,5 +110,26 @@ impl<'a> Reference<'a> {
             message,
             hint: "remove the package's folder; the next run prepares it again".into(),
         }
+    }
+}
+
+/// Pictures that are kept.
+fn kept(size: &Header) -> usize {
+    (KEPT_BYTES / size.bytes().max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_decoder_serves_who_stays_close() {
+        let size = Header { width: 1280, height: 720, rate: (24, 1) };
+        let kept = kept(&size) as u64;
+        assert_eq!(kept, 72);
+        let serves = |requests: &[u64]| Reference::serves(&size, requests.iter().copied());
+        assert!(serves(&[]) && serves(&[0, 5, 2, 6, 3]));
+        assert!(serves(&[100, 100 - kept + 1]) && !serves(&[100, 100 - kept]));
+        assert!(!serves(&[0, 1, 900, 2]));
     }
 }

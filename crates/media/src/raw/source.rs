@@ -33,11 +33,6 @@ impl SourcePictures {
         &self.decoder.header
     }
 
-    /// The picture that [`Self::next`] gave last.
-    pub fn picture(&self) -> &[u8] {
-        &self.picture
-    }
-
     /// The next picture and its number, from 0; `None` after the last.
     pub fn next(&mut self) -> Result<Option<(u32, &[u8])>, MediaError> {
         if !self.decoder.next(&mut self.picture)? {
