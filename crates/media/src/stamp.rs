@@ -21,6 +21,9 @@
 //! have a right check, and of these one in 2^14 the zeros: a wrong number is accepted in less than
 //! one of 10^10.
 //!
+//! What it costs: the picture below the strip scored 1.5 VMAF less at 720 lines, of 69 at 500 kbit/s
+//! and of 13 at 100 kbit/s (Big Buck Bunny, x264 `veryfast`), where every frame was read.
+//!
 //! A number that an encoder left standing, because it coded the whole picture as a repeat, is that
 //! of the picture that is seen.
 
