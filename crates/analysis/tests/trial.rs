@@ -22,6 +22,7 @@ fn trial(duration_s: f64) -> Trial {
         self_checks: Vec::new(),
         links: Vec::new(),
         link_rates: Vec::new(),
+        tcp: Vec::new(),
         endpoints: Vec::new(),
         versions: Default::default(),
     }
@@ -272,6 +273,31 @@ fn sockets_by_hand() {
         [Some(10_000.0), Some(25_000.0), Some(25_000.0), Some(30_000.0), Some(40_000.0), None]
     );
     assert!(series.iter().all(|s| s.name != "tcp.ssthresh_bytes"), "never known: left out");
+}
+
+/// A burst of ACKs shows many small windows in little time: how often a window is seen says nothing.
+#[test]
+fn a_row_for_each_ack_changes_no_mean() {
+    // 20 kB for 100 ms, then 5 kB for 20 ms, then 40 kB for 180 ms.
+    let steps = [(0, 20_000), (100, 5_000), (120, 40_000), (300, 40_000)];
+    let at = |t_ms, cwnd_bytes| sample(t_ms, "a", cwnd_bytes, 1_000 + t_ms);
+    let polled: Vec<_> = steps.iter().map(|&(t_ms, cwnd)| at(t_ms, cwnd)).collect();
+    let mut traced = polled.clone();
+    // A row each 100 us of the burst; out of order, as two sources may write them.
+    for ack in 1..200 {
+        let row = at(100, 5_000);
+        traced.push(TcpRow { t_ns: row.t_ns + ack * MS / 10, source: "tcp_probe".into(), ..row });
+    }
+    let want = [
+        ("tcp.cwnd_mean_bytes", Some((20.0 * 100.0 + 5.0 * 20.0 + 40.0 * 180.0) / 0.3)),
+        ("tcp.srtt_p95_ms", Some(40.0)),
+        ("tcp.srtt_mean_ms", Some((20.0 * 100.0 + 5.0 * 20.0 + 40.0 * 180.0) / 300.0)),
+        ("tcp.srtt_min_ms", Some(5.0)),
+        ("tcp.sockets", Some(1.0)),
+    ];
+    for tcp in [polled, traced] {
+        assert_metrics(&trial(1.0), &Records { tcp, ..Records::default() }, &want);
+    }
 }
 
 #[test]

@@ -14,5 +14,6 @@ pub mod listening;
 pub mod machine;
 pub mod process;
 pub mod runner;
+mod sockets;
 pub mod trial;
 pub mod wires;

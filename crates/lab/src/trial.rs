@@ -1,20 +1,19 @@
 //! One trial, from bare namespaces to closed records. Runs as the init of a sandbox of its own.
 
-use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender};
 
 use anyhow::{Context, Result};
 use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec};
 use suiro_link::Direction;
 use suiro_record::{Check, LinkRate, SelfCheck, Trial};
-use suiro_scenario::{Setup, Topology};
-use suiro_tcp::{Sampler, SamplerSpec};
+use suiro_scenario::Topology;
 use suiro_units::Duration;
 
 use crate::cast::{Cast, Ending, Played, Stage};
 use crate::clock::{Epoch, realtime_ns, rfc3339};
 use crate::process::Event;
 use crate::runner::{Order, Phase};
+use crate::sockets::Sockets;
 use crate::wires::Wires;
 
 /// Runs the trial that `order` describes and writes its records and `trial.json` into its folder.
@@ -41,7 +40,7 @@ pub fn run(
         let record = setup.record.link.then_some(order.dir.as_path());
         Wires::start(&network, &setup.topology, order.trial.seed, epoch, record)?
     };
-    let samplers = start_samplers(&network, setup, epoch, &order.dir)?;
+    let sockets = Sockets::start(&network, &setup.record, epoch, &order.dir)?;
     let cast = Cast::new(Stage {
         setup,
         network: &network,
@@ -54,15 +53,7 @@ pub fn run(
     let played = cast.play((sender, events), &mut || tell(&Phase::Running { duration_s }))?;
 
     tell(&Phase::Finishing);
-    let mut faults = Vec::new();
-    for sampler in samplers {
-        match sampler.stop() {
-            Ok(counts) if counts.over_limit > 0 => faults
-                .push(format!("{} looks at TCP sockets were over the limit", counts.over_limit)),
-            Ok(_) => {}
-            Err(error) => faults.push(format!("the TCP sampler failed: {error}")),
-        }
-    }
+    let (tcp, mut faults) = sockets.stop();
     let (links, wire_faults) = wires.stop()?;
     faults.extend(wire_faults);
     let because = invalid_because(&self_checks, &played, faults);
@@ -79,6 +70,7 @@ pub fn run(
         self_checks,
         links,
         link_rates: link_rates(&setup.topology, setup.duration),
+        tcp,
         endpoints: played.outcomes,
         versions: played.versions,
     };
@@ -133,28 +125,6 @@ fn link_rates(topology: &Topology, duration: Duration) -> Vec<LinkRate> {
         }
     }
     rates
-}
-
-fn start_samplers(
-    network: &Network,
-    setup: &Setup,
-    epoch: Epoch,
-    dir: &Path,
-) -> Result<Vec<Sampler>> {
-    if !setup.record.tcp {
-        return Ok(Vec::new());
-    }
-    let start = |host: &suiro_hosts::Host| {
-        let spec = SamplerSpec {
-            host: host.name().to_owned(),
-            period: setup.record.tcp_interval,
-            epoch_monotonic_ns: epoch.monotonic_ns,
-            dir: dir.to_owned(),
-        };
-        let sampler = host.enter(|| Sampler::start(&spec))?;
-        sampler.with_context(|| format!("sampling the sockets of {}", host.name()))
-    };
-    network.hosts().iter().map(start).collect()
 }
 
 /// What failed in the self-checks, a sentence a direction.

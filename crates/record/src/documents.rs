@@ -152,6 +152,9 @@ pub struct Trial {
     /// What rate each direction of a link was to have; those without a limit are left out.
     #[serde(default)]
     pub link_rates: Vec<LinkRate>,
+    /// How the sockets of each host were looked at; empty if they were not.
+    #[serde(default)]
+    pub tcp: Vec<TcpSampling>,
     /// The endpoints.
     pub endpoints: Vec<EndpointOutcome>,
     /// Versions of programs that this trial's endpoints reported.
@@ -197,6 +200,27 @@ pub struct LinkRate {
     pub span_s: f64,
     /// The mean rate of IP packets in each span, from the trial's start.
     pub rate_bps: Vec<f64>,
+}
+
+/// How the sockets of one host were looked at: the rows of table `tcp`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpSampling {
+    /// The host.
+    pub host: String,
+    /// `tcp_probe`: at each ACK, and in between every so often; `sock_diag`: every so often alone.
+    pub source: String,
+    /// Why not at each ACK, where that was to be tried.
+    pub because: Option<String>,
+    /// Looks at all of the host's sockets.
+    pub samples: u64,
+    /// Such looks that were due and not taken, because the machine was too busy.
+    pub samples_lost: u64,
+    /// ACKs traced.
+    pub acks: u64,
+    /// ACKs that came and were not traced, because the machine was too busy.
+    pub acks_lost: u64,
+    /// Processor time that it took, the kernel's part at each ACK excluded.
+    pub cpu_s: f64,
 }
 
 /// How late the emulator was: actual less scheduled departure.

@@ -55,7 +55,8 @@ table! {
         host: Text,
         /// `LOCAL:PORT>REMOTE:PORT`.
         socket: Text,
-        /// Where the sample comes from: `sock_diag` (polled) or `tcp_probe` (per ACK).
+        /// Where it comes from: `sock_diag` (every so often) or `tcp_probe` (just before an ACK is
+        /// taken in).
         source: Text,
         /// The congestion control's name as the kernel spells it.
         congestion: Text,

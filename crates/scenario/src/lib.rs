@@ -67,5 +67,5 @@ pub use overrides::Overrides;
 pub use plan::{Plan, TRIALS_MAX, Trial};
 pub use scenario::{Scenario, built_in, parse};
 pub use schema::schema;
-pub use setup::{Link, RecordOptions, Setup, Topology};
+pub use setup::{Link, RecordOptions, Setup, TcpTrace, Topology};
 pub use suiro_strict::{Error as ScenarioError, PROBLEMS_MAX, Place, Problem};

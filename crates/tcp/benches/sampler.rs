@@ -43,7 +43,13 @@ fn measure(period: Duration) -> Counts {
     std::thread::scope(|scope| {
         scope.spawn(|| chat(&mut pairs, &over));
         let host = "bench".to_owned();
-        let spec = SamplerSpec { host, period, epoch_monotonic_ns: 0, dir: dir.path().into() };
+        let spec = SamplerSpec {
+            host,
+            period,
+            epoch_monotonic_ns: 0,
+            each_ack: false,
+            dir: dir.path().into(),
+        };
         let sampler = Sampler::start(&spec).expect("the kernel has sock_diag");
         std::thread::sleep(StdDuration::from_secs(SECONDS));
         let counts = sampler.stop().expect("nothing ends it early");

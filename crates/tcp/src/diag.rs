@@ -28,6 +28,8 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
 
+/// `TCP_ESTABLISHED`: a connection open in both directions.
+pub const STATE_ESTABLISHED: u8 = 1;
 /// `TCP_SYN_SENT`: a connection that is being opened from this side.
 pub const STATE_SYN_SENT: u8 = 2;
 /// States in which a socket may have data to send or in flight: ESTABLISHED, FIN_WAIT1, CLOSE_WAIT,

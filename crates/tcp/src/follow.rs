@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use suiro_record::tables::TcpRow;
 use suiro_record::{Text, Writer};
 use suiro_units::Time;
 
-use crate::diag::{STATE_SYN_SENT, STATES_WITH_DATA, Sample, SocketId};
+use crate::diag::{STATE_ESTABLISHED, STATE_SYN_SENT, STATES_WITH_DATA, Sample, SocketId};
 use crate::info::TcpInfo;
 use crate::netlink::{Answer, Diagnostics};
-use crate::sampler::{Counts, LIST_EVERY, REPEAT_EVERY, SOCKETS_MAX, SamplerError};
+use crate::probe::Probe;
+use crate::sampler::{Counts, LIST_EVERY, REPEAT_EVERY, SOCKETS_MAX, SamplerError, SamplerSpec};
 
 /// What to do with a row that says nothing new.
 #[derive(Clone, Copy, PartialEq)]
@@ -22,9 +22,27 @@ pub(crate) enum Repeats {
     Write,
 }
 
+/// Where a look at a socket comes from, as the table spells it.
+#[derive(Clone, Copy)]
+enum Source {
+    Diagnostics,
+    Probe,
+}
+
+impl Source {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Diagnostics => "sock_diag",
+            Self::Probe => "tcp_probe",
+        }
+    }
+}
+
 /// Follows the sockets of the network namespace that it was made in.
 pub(crate) struct Follower {
     diagnostics: Diagnostics,
+    probe: Option<Probe>,
+    epoch_ns: u64,
     open: OpenSockets,
     /// `None`: list them at the next sample.
     listed: Option<Time>,
@@ -33,14 +51,32 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    pub(crate) fn new(host: &str, dir: &Path) -> Result<Self, SamplerError> {
+    pub(crate) fn new(spec: &SamplerSpec) -> Result<Self, SamplerError> {
+        let (host, dir) = (&spec.host, &spec.dir);
+        // What may fail for good comes before the file.
+        let probe = spec.each_ack.then(Probe::start).transpose()?;
         Ok(Self {
             diagnostics: Diagnostics::open()?,
+            probe,
+            epoch_ns: spec.epoch_monotonic_ns,
             open: OpenSockets::open(),
             listed: None,
             table: Table::new(host, Writer::create_named(dir, &format!("tcp.{host}"))?),
             ids: Vec::new(),
         })
+    }
+
+    /// Takes in the ACKs since the last call.
+    pub(crate) fn trace(&mut self) -> Result<(), SamplerError> {
+        let Some(probe) = &self.probe else { return Ok(()) };
+        for ack in probe.acks()? {
+            let now = Time::from_nanos(ack.monotonic_ns.saturating_sub(self.epoch_ns));
+            self.table.counts.acks += 1;
+            let (info, congestion) = (Some(ack.info), Some(ack.congestion()));
+            let sample = Sample { id: ack.id, state: STATE_ESTABLISHED, info, congestion };
+            self.table.take(now, &sample, Source::Probe, Repeats::LeaveOut)?;
+        }
+        Ok(())
     }
 
     /// Looks at every socket once.
@@ -56,7 +92,7 @@ impl Follower {
         let Self { diagnostics, table, .. } = self;
         let states = STATES_WITH_DATA | 1 << STATE_SYN_SENT;
         table.sockets.values_mut().for_each(|socket| socket.seen = false);
-        diagnostics.all(states, |sample| table.take(now, &sample, repeats))?;
+        diagnostics.all(states, |sample| table.take(now, &sample, Source::Diagnostics, repeats))?;
         table.sockets.retain(|_, socket| socket.seen);
         self.listed = Some(now);
         Ok(())
@@ -71,7 +107,7 @@ impl Follower {
         diagnostics.each(ids, |index, answer| {
             answers += 1;
             match answer {
-                Answer::Sample(sample) => table.take(now, &sample, repeats),
+                Answer::Sample(sample) => table.take(now, &sample, Source::Diagnostics, repeats),
                 Answer::Gone => {
                     gone = true;
                     table.sockets.remove(&ids[index].cookie());
@@ -90,7 +126,8 @@ impl Follower {
     /// Makes the file whole.
     pub(crate) fn close(self) -> Result<Counts, SamplerError> {
         self.table.writer.close()?;
-        Ok(self.table.counts)
+        let lost = self.probe.as_ref().map(Probe::lost).transpose()?;
+        Ok(Counts { acks_lost: lost.unwrap_or(0), ..self.table.counts })
     }
 }
 
@@ -137,6 +174,7 @@ impl Table {
         &mut self,
         now: Time,
         sample: &Sample<'_>,
+        source: Source,
         repeats: Repeats,
     ) -> Result<(), SamplerError> {
         let Some(socket) = follow(&mut self.sockets, &mut self.counts, sample.id) else {
@@ -148,7 +186,7 @@ impl Table {
         else {
             return Ok(());
         };
-        let row = self.words.row(now, &socket.text, &info, congestion);
+        let row = self.words.row(now, &socket.text, source, (&info, congestion));
         let news = socket.last.as_ref().is_none_or(|last| is_news(last, &row));
         if news || repeats == Repeats::Write {
             socket.last = Some(row.clone());
@@ -180,22 +218,22 @@ fn follow<'a>(
     }
 }
 
-/// True if `row` differs from `last` in more than its time, or is due anyway.
+/// True if `row` differs from `last` in more than its time and source, or is due anyway.
 fn is_news(last: &TcpRow, row: &TcpRow) -> bool {
     let age_ns = u64::try_from(row.t_ns - last.t_ns).unwrap_or(0);
-    age_ns >= REPEAT_EVERY.as_nanos() || TcpRow { t_ns: row.t_ns, ..last.clone() } != *row
+    let again = || TcpRow { t_ns: row.t_ns, source: row.source.clone(), ..last.clone() };
+    age_ns >= REPEAT_EVERY.as_nanos() || again() != *row
 }
 
 /// The texts that rows share: one allocation each, not one a row.
 struct Words {
     host: Text,
-    source: Text,
     others: BTreeMap<String, Text>,
 }
 
 impl Words {
     fn new(host: &str) -> Self {
-        Self { host: host.into(), source: "sock_diag".into(), others: BTreeMap::new() }
+        Self { host: host.into(), others: BTreeMap::new() }
     }
 
     fn shared(&mut self, word: &str) -> Text {
@@ -208,7 +246,13 @@ impl Words {
     }
 
     /// A row: the kernel's segments and bytes/s become bytes and bit/s.
-    fn row(&mut self, now: Time, socket: &Text, info: &TcpInfo, congestion: &str) -> TcpRow {
+    fn row(
+        &mut self,
+        now: Time,
+        socket: &Text,
+        source: Source,
+        (info, congestion): (&TcpInfo, &str),
+    ) -> TcpRow {
         let mss = u64::from(info.snd_mss);
         let bytes = |segments: u64| integer(segments.saturating_mul(mss));
         let rate = |bytes_per_second: u64| integer(bytes_per_second.saturating_mul(8));
@@ -216,7 +260,7 @@ impl Words {
             t_ns: integer(now.as_nanos()),
             host: self.host.clone(),
             socket: socket.clone(),
-            source: self.source.clone(),
+            source: self.shared(source.name()),
             congestion: self.shared(congestion),
             state: self.shared(info.congestion_state()),
             cwnd_bytes: bytes(info.snd_cwnd.into()),

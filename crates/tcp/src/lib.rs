@@ -5,8 +5,8 @@
 //! The rest is what they stand on: [`diag`] is the wire format of the kernel's socket
 //! diagnostics and [`info`] its `tcp_info`, both pure.
 //!
-//! [`vegas`] brings TCP Vegas to kernels without it, which needs root. Nothing else here needs
-//! privilege inside the socket's own network namespace.
+//! [`vegas`] brings TCP Vegas to kernels without it, and [`probe`] traces each ACK: both are BPF and
+//! need root. Nothing else here needs privilege inside the socket's own network namespace.
 
 mod bpf;
 mod clock;

@@ -11,8 +11,10 @@
 //! Each 65,536 rows the table goes to disk, which takes some 45 ms; the samples that would
 //! fall into it are in [`Counts::lost`].
 //!
-//! Rows say `sock_diag` as their source; the per-ACK `tcp_probe` will be another source
-//! of the same table.
+//! With [`SamplerSpec::each_ack`] the same thread also writes a row for each ACK (source `tcp_probe`;
+//! see [`crate::probe`]), as it finds them at its next sample. These show a socket just before the ACK
+//! is taken in; the samples go on (source `sock_diag`), for what changes without an ACK, and for
+//! what the last ACK left.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,6 +27,7 @@ use suiro_units::{Duration, Time};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::diag::DiagError;
 use crate::follow::{Follower, Repeats};
+use crate::probe::ProbeError;
 
 /// The usual time between samples.
 pub const PERIOD: Duration = Duration::from_millis(10);
@@ -49,6 +52,8 @@ pub struct SamplerSpec {
     pub period: Duration,
     /// CLOCK_MONOTONIC at the trial's zero, in nanoseconds.
     pub epoch_monotonic_ns: u64,
+    /// Whether to write a row for each ACK as well, which needs root.
+    pub each_ack: bool,
     /// The trial's folder; the file is `tcp.HOST.parquet`.
     pub dir: PathBuf,
 }
@@ -62,6 +67,10 @@ pub struct Counts {
     pub late: u64,
     /// Samples never taken, because the thread was a whole period behind or more.
     pub lost: u64,
+    /// ACKs traced.
+    pub acks: u64,
+    /// ACKs for which the kernel's buffer had no room.
+    pub acks_lost: u64,
     /// Rows written.
     pub rows: u64,
     /// Different sockets seen.
@@ -94,6 +103,9 @@ pub enum SamplerError {
     /// The kernel's answer is malformed.
     #[error("socket diagnostics: {0}")]
     Diag(#[from] DiagError),
+    /// ACKs cannot be traced.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
     /// The table could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -114,13 +126,14 @@ impl Sampler {
     /// Starts sampling the network namespace that the **calling thread** is in.
     ///
     /// # Errors
-    /// A period out of range, a kernel without socket diagnostics, a file that cannot be made.
+    /// A period out of range, a kernel without socket diagnostics, a file that cannot be made; with
+    /// [`SamplerSpec::each_ack`], no right to trace ([`SamplerError::Probe`]).
     /// What goes wrong later is told by [`Sampler::stop`].
     pub fn start(spec: &SamplerSpec) -> Result<Self, SamplerError> {
         if !(PERIOD_MIN..=PERIOD_MAX).contains(&spec.period) {
             return Err(SamplerError::Period(spec.period));
         }
-        let follower = Follower::new(&spec.host, &spec.dir)?;
+        let follower = Follower::new(spec)?;
         let (stop, stopped) = channel();
         let (period, epoch_ns) = (spec.period, spec.epoch_monotonic_ns);
         let thread = std::thread::Builder::new()
@@ -161,8 +174,10 @@ fn run(
         late += u64::from(behind > period_ns / 2);
         lost += behind / period_ns;
         due += period_ns * (1 + behind / period_ns);
+        follower.trace()?;
         follower.sample(since_epoch(), Repeats::LeaveOut)?;
     }
+    follower.trace()?;
     follower.sample(since_epoch(), Repeats::Write)?;
     let counts = follower.close()?;
     Ok(Counts { late, lost, cpu: Duration::from_nanos(thread_cpu_ns()), ..counts })

@@ -14,17 +14,18 @@ use suiro_units::Duration;
 const PAYLOAD_BYTES: usize = 3_000_000;
 
 fn spec(dir: &Path, period: Duration) -> SamplerSpec {
-    SamplerSpec { host: "server".into(), period, epoch_monotonic_ns: 0, dir: dir.into() }
+    let (host, dir) = ("server".into(), dir.into());
+    SamplerSpec { host, period, epoch_monotonic_ns: 0, each_ack: false, dir }
 }
 
 /// Sends `PAYLOAD_BYTES` from the accepting side; the other answers with one byte, which carries the
 /// acknowledgement of all. Both sockets live until the sampler has stopped.
-fn transfer(address: &str, dir: &Path) -> (Counts, String) {
+fn transfer(address: &str, spec: &SamplerSpec) -> (Counts, String) {
     let listener = TcpListener::bind(address).unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     let name = format!("{}>{}", server.local_addr().unwrap(), server.peer_addr().unwrap());
-    let sampler = Sampler::start(&spec(dir, Duration::from_millis(1))).unwrap();
+    let sampler = Sampler::start(spec).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             client.read_exact(&mut vec![0; PAYLOAD_BYTES]).unwrap();
@@ -43,7 +44,7 @@ fn rows_of(dir: &Path, name: &str) -> Vec<TcpRow> {
 
 fn check(address: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let (counts, name) = transfer(address, dir.path());
+    let (counts, name) = transfer(address, &spec(dir.path(), Duration::from_millis(1)));
     let rows = rows_of(dir.path(), &name);
     let last = rows.last().expect("the last sample is written whole");
     assert_eq!(last.acked_bytes, i64::try_from(PAYLOAD_BYTES).unwrap(), "{last:?}");
@@ -111,7 +112,7 @@ fn each_ack_is_seen_by_the_probe() {
     };
     let dir = tempfile::tempdir().unwrap();
     for address in ["127.0.0.1:0", "[::1]:0"] {
-        let (_, name) = transfer(address, dir.path());
+        let (_, name) = transfer(address, &spec(dir.path(), Duration::from_millis(1)));
         let named = |ack: &Ack| format!("{}>{}", ack.id.local(), ack.id.remote()) == name;
         let acks: Vec<_> = probe.acks().unwrap().filter(named).collect();
         let (first, last) = (acks.first().unwrap(), acks.last().unwrap());
@@ -127,4 +128,12 @@ fn each_ack_is_seen_by_the_probe() {
         assert_eq!(i64::from(last.info.snd_mss), row.mss_bytes);
     }
     assert_eq!(probe.lost().unwrap(), 0);
+    let each_ack = SamplerSpec { each_ack: true, ..spec(dir.path(), PERIOD) };
+    let (counts, name) = transfer("127.0.0.1:0", &each_ack);
+    let rows = rows_of(dir.path(), &name);
+    let traced = rows.iter().filter(|row| &*row.source == "tcp_probe").count() as u64;
+    assert!((1..=counts.acks).contains(&traced), "{counts:?}");
+    let last = rows.last().unwrap();
+    assert_eq!((&*last.source, counts.acks_lost), ("sock_diag", 0), "{last:?}");
+    assert_eq!(last.acked_bytes, i64::try_from(PAYLOAD_BYTES).unwrap(), "{last:?}");
 }
