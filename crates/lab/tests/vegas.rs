@@ -189,14 +189,15 @@ fn it_loses_to(other: &str) {
     assert!(vegas < greedy / 2.0);
 }
 
-/// One may keep α and the other β packets in the queue: shares of 1 to 2, which is 0.9.
+/// In whole packets one may keep 2 in the queue and the other just less than 5, and neither moves:
+/// shares of 2 to 5, for which Jain's index is 0.845. Usually it is 0.94 or more.
 fn two_share_fairly() {
     let Seen { flows, .. } = run(LINK, &[VEGAS, VEGAS]);
     let rates = [&flows[0], &flows[1]].map(|rows| goodput_bps(rows));
     let sum: f64 = rates.iter().sum();
     let jain = sum * sum / (2.0 * rates.iter().map(|rate| rate * rate).sum::<f64>());
     println!("({rates:?}, Jain {jain:.3})");
-    assert!(jain >= 0.9, "{rates:?}");
+    assert!(jain >= 0.84, "{rates:?}");
 }
 
 /// The start of `struct vegas` in the BPF program.
