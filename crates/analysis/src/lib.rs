@@ -28,13 +28,17 @@ mod screen;
 mod stats;
 mod summary;
 mod tcp;
+mod ticks;
 mod timeline;
+mod viewing;
 
 pub use catalogue::{Better, CATALOGUE, Metric, describe, documentation};
 pub use compare::{CellSummary, compare};
 pub use stats::{Distribution, Spread};
 pub use summary::summarise;
+pub use ticks::{Tick, ticks};
 pub use timeline::{Panel, Series, Style, Timeline, timeline};
+pub use viewing::{Moment, Viewing, viewers, viewing};
 
 use suiro_record::Trial;
 use suiro_record::tables::{FrameRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow};

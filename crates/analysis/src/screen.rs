@@ -1,16 +1,10 @@
 //! Screens: which frames a viewer was shown, when, and how good they looked.
 
-use std::collections::VecDeque;
-
 use suiro_record::tables::{FrameRow, QualityRow};
+use suiro_units::Time;
+use suiro_viewer::Freezes;
 
 use crate::stats::Distribution;
-
-/// Intervals that are averaged to tell a freeze.
-const INTERVALS: usize = 30;
-
-/// What an interval must exceed the average by to be a freeze.
-const EXCESS_NS: i64 = 150_000_000;
 
 /// One viewer's screen.
 #[derive(Debug, Default)]
@@ -55,26 +49,25 @@ impl<'a> Screen<'a> {
         })
     }
 
-    /// When the picture stood still, as stretches of time: W3C, "Identifiers for WebRTC's Statistics
-    /// API", `freezeCount`: an interval between two shown frames of at least three times the average
-    /// and 150 ms more than it, the average of the 30 intervals before. The interval in which the
-    /// viewing ended is judged like the others.
+    /// What was shown, with when, in order.
+    pub fn shown(&self) -> &[(i64, &'a FrameRow)] {
+        &self.shown
+    }
+
+    /// When the viewing ended.
+    pub fn end_ns(&self) -> i64 {
+        self.end_ns
+    }
+
+    /// When the picture stood still, as stretches of time.
     pub fn freezes(&self) -> Vec<(i64, i64)> {
-        let mut before: VecDeque<i64> = VecDeque::with_capacity(INTERVALS);
-        let mut found = Vec::new();
-        let times = self.shown.iter().map(|(t_ns, _)| *t_ns);
-        for (from, to) in times.clone().zip(times.skip(1).chain([self.end_ns])) {
-            if let Some(average) = before.iter().sum::<i64>().checked_div(before.len() as i64)
-                && to - from >= (average * 3).max(average + EXCESS_NS)
-            {
-                found.push((from, to));
-            }
-            if before.len() == INTERVALS {
-                before.pop_front();
-            }
-            before.push_back(to - from);
-        }
-        found
+        let time = |ns: i64| Time::from_nanos(u64::try_from(ns).unwrap_or(0));
+        let mut freezes = Freezes::default();
+        let times = self.shown.iter().map(|(t_ns, _)| time(*t_ns));
+        let mut found: Vec<_> = times.filter_map(|at| freezes.on_displayed(at)).collect();
+        found.extend(freezes.on_end(time(self.end_ns)));
+        let ns = |time: Time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        found.iter().map(|freeze| (ns(freeze.from), ns(freeze.to))).collect()
     }
 
     /// The lengths of the freezes in seconds; `None` if nothing was shown.

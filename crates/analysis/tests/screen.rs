@@ -1,7 +1,7 @@
 //! What viewers saw, computed by hand.
 
 use proptest::prelude::*;
-use suiro_analysis::{Records, summarise, timeline};
+use suiro_analysis::{Records, summarise, ticks, timeline, viewing};
 use suiro_record::Trial;
 use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
 use suiro_units::Seed;
@@ -130,6 +130,63 @@ fn a_freeze_may_last_to_the_end_unless_all_was_played() {
     assert_metrics(&trial(6.96), &records, &[("video.freeze_s", Some(2.04))]);
 }
 
+/// What is on the screen at each tick of 25 a second.
+fn on_screen(records: &Records, duration_s: f64) -> Vec<Option<u64>> {
+    let ticks = ticks(&trial(duration_s), records, "viewer", 25);
+    let times = ticks.windows(2).map(|pair| pair[1].t_ns - pair[0].t_ns);
+    assert!(times.into_iter().all(|ns| ns == 40 * MS), "ticks are even");
+    ticks.iter().map(|tick| tick.shown.map(|(frame, _)| frame)).collect()
+}
+
+#[test]
+fn ticks_repeat_what_is_frozen() {
+    let screen = on_screen(&frozen(), 5.0);
+    assert_eq!(screen.len(), 125);
+    // The first picture comes at 1 s, between the ticks at 980 and 1020 ms.
+    assert_eq!(screen[24..27], [None, Some(10), Some(11)]);
+    let skipped: Vec<_> = (33..40).map(|tick| screen[tick].expect("shown")).collect();
+    assert_eq!(skipped, [18, 19, 19, 19, 19, 23, 24], "missing frames leave the one before");
+    assert_eq!(screen.iter().filter(|shown| **shown == Some(39)).count(), 51, "2 s and a frame");
+    assert_eq!(screen[124], Some(59));
+}
+
+#[test]
+fn ticks_do_not_mind_jitter_of_less_than_half_a_frame() {
+    let jittered = |n: i64| FrameRow {
+        displayed_ns: Some((1007 + n * 40 + (n * 17) % 37 - 18) * MS),
+        ..frame(n, None)
+    };
+    let records = Records { frames: (0..100).map(jittered).collect(), ..Records::default() };
+    let mut shown: Vec<u64> = on_screen(&records, 4.99).into_iter().flatten().collect();
+    assert_eq!(shown.len() as u64, shown[shown.len() - 1] + 1);
+    shown.dedup();
+    assert_eq!(shown.len() as u64, shown[shown.len() - 1] + 1, "each once, none left out");
+}
+
+#[test]
+fn a_screen_at_any_time() {
+    let seen = viewing(&trial(5.0), &frozen(), "viewer");
+    assert_eq!(
+        (seen.at(999 * MS), seen.age_ns(999 * MS), seen.frozen_ns(999 * MS)),
+        (None, None, None)
+    );
+    assert_eq!(seen.at(1000 * MS).map(|moment| moment.frame), Some(10));
+    // In the freeze the picture grows older.
+    assert_eq!(seen.age_ns(3160 * MS), Some(1600 * MS));
+    assert_eq!(seen.frozen_ns(3160 * MS), Some(1000 * MS));
+    assert_eq!((seen.frozen_ns(4199 * MS), seen.frozen_ns(4200 * MS)), (Some(2039 * MS), None));
+    assert_eq!(viewing(&trial(5.0), &frozen(), "nobody").moments, []);
+}
+
+#[test]
+fn nothing_shown_has_no_ticks() {
+    assert_eq!(on_screen(&Records::default(), 5.0), []);
+    let records = Records { frames: vec![frame(0, None)], ..Records::default() };
+    assert_eq!(on_screen(&records, 5.0), []);
+    assert_eq!(ticks(&trial(5.0), &frozen(), "viewer", 0), []);
+    assert_eq!(ticks(&trial(5.0), &frozen(), "nobody", 25), []);
+}
+
 #[test]
 fn scores_of_pictures_and_of_the_experience_are_kept_apart() {
     let mut quality: Vec<QualityRow> =
@@ -187,5 +244,6 @@ proptest! {
             prop_assert!(value.is_finite());
         }
         timeline(&trial(duration_s), &records, 600);
+        ticks(&trial(duration_s.min(100.0)), &records, "viewer", 25);
     }
 }

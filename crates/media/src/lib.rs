@@ -17,6 +17,7 @@ mod error;
 pub mod ffmpeg;
 mod h264;
 pub mod live;
+pub mod mosaic;
 pub mod mp4;
 pub mod package;
 mod prepare;

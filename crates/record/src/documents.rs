@@ -253,6 +253,42 @@ pub struct EndpointOutcome {
     pub log: String,
 }
 
+/// `screens.json`: what was made, after a trial, of what its viewers saw. Its presence says that
+/// nothing more is to be made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Screens {
+    /// One per viewer.
+    pub screens: Vec<ScreenOutcome>,
+}
+
+/// What was made of one viewer's screen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScreenOutcome {
+    /// The endpoint's name in the scenario.
+    pub endpoint: String,
+    /// The video, below the trial's folder; null if there is none.
+    pub video: Option<String>,
+    /// Its pixels across and down; null without a video.
+    pub size: Option<(u32, u32)>,
+    /// Pictures per second: those of the source.
+    pub fps: u32,
+    /// When its first picture was on the screen, in nanoseconds since the trial began.
+    pub from_ns: i64,
+    /// Its pictures.
+    pub ticks: u64,
+    /// Pictures whose stamp says the number that the records say.
+    pub stamps_agree: u64,
+    /// Pictures whose stamp says another number. Must be 0.
+    pub stamps_differ: u64,
+    /// Pictures whose stamp cannot be read.
+    pub stamps_unread: u64,
+    /// Programs and models that scored it, with their versions; empty if it has no scores.
+    pub scored_by: BTreeMap<String, String>,
+    /// Why there is no video, or there are no scores, or what is wrong with them; null if all is
+    /// well.
+    pub problem: Option<String>,
+}
+
 /// `summary.json`: the flat metrics of every trial.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Findings, Manifest, PlannedTrial, Summary, Trial};
+use crate::{Findings, Manifest, PlannedTrial, Screens, Summary, Trial};
 
 /// Why a document of a results folder could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +95,17 @@ impl Folder {
 /// Writes a trial's `trial.json` into its folder.
 pub fn write_outcome(dir: &Path, trial: &Trial) -> Result<(), FolderError> {
     write(&dir.join("trial.json"), trial)
+}
+
+/// Writes a trial's `screens.json` into its folder.
+pub fn write_screens(dir: &Path, screens: &Screens) -> Result<(), FolderError> {
+    write(&dir.join("screens.json"), screens)
+}
+
+/// Reads a trial's `screens.json`; `None` if nothing was made of its screens.
+pub fn screens(dir: &Path) -> Result<Option<Screens>, FolderError> {
+    let path = dir.join("screens.json");
+    if path.exists() { read(&path).map(Some) } else { Ok(None) }
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FolderError> {

@@ -28,9 +28,9 @@ pub(crate) fn read(body: &Node<'_>, files: &dyn Files, issues: &mut Vec<Issue>) 
     let duration = reader.duration();
     let specs = reader.links();
     let wiring = reader.wiring();
-    let media = reader.media();
-    let (endpoints, unread) = reader.endpoints(wiring.as_ref());
     let record = reader.record();
+    let media = reader.media(record.as_ref().is_some_and(|record| record.quality));
+    let (endpoints, unread) = reader.endpoints(wiring.as_ref());
     let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs));
     Check { body, duration, media: &media, endpoints: &endpoints, unread: &unread }.run(issues);
     if issues.len() > before {
@@ -152,14 +152,16 @@ impl Reader<'_, '_> {
         links
     }
 
-    fn media(&mut self) -> BTreeMap<String, Option<MediaSpec>> {
+    /// The media, all of it stamped if the scenario's records ask for that.
+    fn media(&mut self, stamped: bool) -> BTreeMap<String, Option<MediaSpec>> {
         let section = table(self.body, "media", self.issues);
         let mut media = BTreeMap::new();
         for (name, span, node) in entries(&section) {
             check_name(name, span, "a medium", self.issues);
             let what = format!("[media.{name}]");
             let spec = self.keep(document::read::<MediaSpec>(node.clone(), &what, &[]));
-            let spec = spec.and_then(|spec| self.medium(name, spec));
+            let stamp = |spec: MediaSpec| MediaSpec { stamp: spec.stamp || stamped, ..spec };
+            let spec = spec.and_then(|spec| self.medium(name, stamp(spec)));
             media.insert(name.to_owned(), spec);
         }
         media

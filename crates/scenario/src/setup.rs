@@ -61,6 +61,10 @@ pub struct RecordOptions {
     pub tcp_interval: Duration,
     /// What the `tcp` table has beside these samples. Default: `auto`.
     pub tcp_trace: TcpTrace,
+    /// After all trials have ended, the screen of each viewer is made again as a video, and its
+    /// quality is measured. All media is stamped for it (`stamp = true`). It takes about as long as
+    /// the trials themselves, on two cores. Default: false.
+    pub quality: bool,
 }
 
 /// What the `tcp` table has beside samples in time. A flow of 1 Gbit/s was measured: the kernel's part
@@ -83,6 +87,7 @@ impl Default for RecordOptions {
             tcp: true,
             tcp_interval: Duration::from_millis(10),
             tcp_trace: TcpTrace::Auto,
+            quality: false,
         }
     }
 }

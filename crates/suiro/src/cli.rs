@@ -33,6 +33,12 @@ const LINK_EXAMPLES: &str = "Examples:
       --server \"iperf3 -s -1\" -- iperf3 -c server --reverse
   suiro link --preset 4g --record trace --json -- ping -c 20 server";
 
+const COMPARE_EXAMPLES: &str = "Examples:
+  suiro run quick --set quality=true --out results/seen
+  suiro compare results/seen
+  suiro compare results/seen --cells reno,cubic --out both.mp4
+  suiro compare DIR --cells tcp=reno+abr=bola,tcp=cubic+abr=bola,tcp=cubic+abr=bola#2";
+
 const SERVE_EXAMPLES: &str = "Examples:
   suiro serve                                Big Buck Bunny on demand, ten minutes, at port 8080
   suiro serve film.mp4 --live --tcp reno     a file of yours, live, over TCP Reno";
@@ -51,6 +57,9 @@ pub enum Command {
     Report(ReportArgs),
     /// Print the published claims beside what was measured.
     Findings(FindingsArgs),
+    /// Show several trials side by side in one video, in step.
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
     /// List the built-in scenarios.
     List,
     /// Print a scenario's text.
@@ -131,6 +140,23 @@ pub struct RunArgs {
 pub struct ReportArgs {
     /// The results folder.
     pub dir: PathBuf,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The results folder. Its trials need screen videos: `[record] quality = true`.
+    pub dir: PathBuf,
+    /// The cells, each by its values joined with `+`, and `#N` for another repetition than the first
+    /// [default: all].
+    #[arg(long, value_name = "CELL", value_delimiter = ',')]
+    pub cells: Vec<String>,
+    /// The player whose screen is shown, where a trial has several [default: the first].
+    #[arg(long, value_name = "NAME")]
+    pub player: Option<String>,
+    /// The video; a poster is written beside it [default: compare.mp4 in DIR].
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// Arguments of `findings`.

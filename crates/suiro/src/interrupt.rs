@@ -1,11 +1,20 @@
 //! Ctrl-C and SIGTERM as events: what runs ends cleanly and keeps what was measured.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use suiro_lab::process::Event;
+
+/// Whether a signal has come.
+static HAPPENED: AtomicBool = AtomicBool::new(false);
+
+/// True once a signal has come that asks this process to end.
+pub fn happened() -> bool {
+    HAPPENED.load(Ordering::Relaxed)
+}
 
 /// Sends [`Event::Interrupted`] for every SIGINT, SIGTERM and SIGHUP from now on. The third one ends
 /// this process at once, and with it, as they cannot outlive it, all that it started.
@@ -23,6 +32,7 @@ fn forward(events: Sender<Event>, last: Option<usize>) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("handling signals")?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for (earlier, _) in signals.forever().enumerate() {
+            HAPPENED.store(true, Ordering::Relaxed);
             if Some(earlier + 1) == last || events.send(Event::Interrupted).is_err() {
                 std::process::exit(130);
             }

@@ -1,6 +1,7 @@
 //! The command line: what was typed is in [`cli`], what it means in a module for each command.
 
 mod cli;
+mod compare;
 #[cfg(test)]
 mod docs;
 mod doctor;
@@ -12,6 +13,7 @@ mod progress;
 mod report;
 mod run;
 mod scenarios;
+mod screens;
 mod tcp;
 
 use std::process::ExitCode;
@@ -74,6 +76,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),
         Command::Findings(args) => report::findings(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::List => scenarios::list(),
         Command::Show(args) => scenarios::show(&args),
         Command::Check(args) => scenarios::check(&args),

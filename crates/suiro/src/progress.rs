@@ -56,6 +56,11 @@ impl Work {
         }
     }
 
+    /// Prints a line that stays.
+    pub fn tell(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+
     /// Takes the bar away.
     pub fn finish(self) {
         self.bar.finish_and_clear();
@@ -175,7 +180,7 @@ fn left(expected: Duration, elapsed: Duration) -> String {
 }
 
 /// `tcp=reno #1`.
-fn label(trial: &PlannedTrial) -> String {
+pub fn label(trial: &PlannedTrial) -> String {
     let cell: Vec<String> = trial
         .cell
         .iter()

@@ -18,7 +18,7 @@ pub fn report(args: &ReportArgs) -> Result<Outcome> {
 }
 
 /// The results folder at `dir`.
-fn results(dir: &Path) -> Result<Folder> {
+pub fn results(dir: &Path) -> Result<Folder> {
     if matches!(dir.join("manifest.json").try_exists(), Ok(false)) {
         bail!(Usage(format!(
             "{} is no results folder: it has no manifest.json\n\

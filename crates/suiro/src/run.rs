@@ -16,7 +16,7 @@ use suiro_scenario::{Overrides, Plan, Scenario};
 
 use crate::cli::RunArgs;
 use crate::progress::Trials;
-use crate::{Outcome, Usage, interrupt, media, report, tcp};
+use crate::{Outcome, Usage, interrupt, media, report, screens, tcp};
 
 /// `suiro run NAME|FILE`.
 pub fn run(args: &RunArgs) -> Result<Outcome> {
@@ -54,6 +54,9 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
         }
     }
     folder.write_manifest(&manifest)?;
+    if !interrupt::happened() {
+        screens::make(&folder, &manifest.plan)?;
+    }
     report::make(&folder)
 }
 

@@ -1,0 +1,123 @@
+//! `suiro compare`: several trials side by side in one video, in step.
+//!
+//! Every trial's screen was made from the trial's start on, so all are on one time: of live streams,
+//! what was captured at the same moment is shown by each when its viewer saw it.
+
+mod canvas;
+mod choice;
+mod font;
+mod layout;
+mod scene;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use suiro_analysis::{Records, viewing};
+use suiro_media::Ffmpeg;
+use suiro_media::mosaic::{self, Mosaic};
+use suiro_record::tables::{FrameRow, PlayerRow};
+use suiro_record::{Folder, PlannedTrial, Reader, ScreenOutcome, folder};
+
+use crate::cli::CompareArgs;
+use crate::progress::Work;
+use crate::{Outcome, Usage, report};
+use layout::{Layout, TileAreas};
+use scene::{Painter, Scene, Tile};
+
+/// The video's name in a results folder, where none is given.
+const FILE: &str = "compare.mp4";
+
+/// One trial to show.
+struct Shown {
+    tile: Tile,
+    screen: ScreenOutcome,
+    size: (u32, u32),
+    video: PathBuf,
+}
+
+/// `suiro compare DIR`.
+pub fn run(args: &CompareArgs) -> Result<Outcome> {
+    let results = report::results(&args.dir)?;
+    let manifest = results.manifest()?;
+    let chosen = choice::choose(&manifest.plan, &args.cells)?;
+    let shown: Vec<Shown> = chosen
+        .iter()
+        .map(|planned| shown(&results, planned, args.player.as_deref()))
+        .collect::<Result<_>>()?;
+    let output = args.out.clone().unwrap_or_else(|| results.root().join(FILE));
+    let poster = output.with_extension("png");
+    make(&manifest.title, &shown, (&output, &poster))
+        .with_context(|| format!("making {}", output.display()))?;
+    writeln!(std::io::stdout(), "{}\n{}", output.display(), poster.display())?;
+    Ok(Outcome::Done)
+}
+
+/// A trial's screen and what its viewer saw.
+fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Result<Shown> {
+    let (dir, name) = (results.trial(planned), choice::name(planned));
+    let lacks = |because: &str| {
+        let hint = "suiro run NAME --set record.quality=true makes it after the trials; with \
+                    --resume also in a folder that lacks it";
+        Usage(format!("{name} has no screen video: {because}\nhint: {hint}"))
+    };
+    let outcome = results.outcome(planned)?.ok_or_else(|| lacks("the trial was not run"))?;
+    let screens = folder::screens(&dir)?.ok_or_else(|| lacks("none was made"))?;
+    let mut screens = screens.screens.into_iter();
+    let Some(screen) = screens.find(|s| player.is_none_or(|player| s.endpoint == player)) else {
+        bail!(lacks("no such player took part"));
+    };
+    let (Some(video), Some(size)) = (&screen.video, screen.size) else {
+        bail!(lacks(screen.problem.as_deref().unwrap_or("none was made")));
+    };
+    let video = dir.join(video);
+    if !video.is_file() {
+        bail!(lacks(&format!("{} is gone", video.display())));
+    }
+    let records = Records {
+        frames: Reader::read_all::<FrameRow>(&dir)?,
+        player: Reader::read_all::<PlayerRow>(&dir)?,
+        ..Records::default()
+    };
+    let label = match planned.repetition {
+        1 => name.replace('+', " · "),
+        repetition => format!("{} #{repetition}", name.replace('+', " · ")),
+    };
+    let tile = Tile { label, viewing: viewing(&outcome, &records, &screen.endpoint) };
+    Ok(Shown { tile, screen, size, video })
+}
+
+fn make(title: &str, shown: &[Shown], (output, poster): (&Path, &Path)) -> Result<()> {
+    let ffmpeg = Ffmpeg::locate()?;
+    let (width, height) = shown.first().context("there is nothing to compare")?.size;
+    let fps = shown.iter().map(|shown| shown.screen.fps).max().unwrap_or(1).max(1);
+    let duration_ns = shown.iter().map(|shown| shown.tile.viewing.end_ns).max().unwrap_or(0);
+    let layout = Layout::new(shown.len() as u32, f64::from(width) / f64::from(height.max(1)));
+    let tiles = shown.iter().zip(&layout.tiles).map(|(shown, areas)| tile(shown, areas));
+    let mosaic = Mosaic {
+        width: layout.width,
+        height: layout.height,
+        fps,
+        pictures: u64::try_from(i128::from(duration_ns) * i128::from(fps) / 1_000_000_000)?,
+        tiles: tiles.collect(),
+    };
+    let tiles = shown.iter().map(|shown| shown.tile.clone()).collect();
+    let mut painter = Painter::new(Scene { title: title.to_owned(), duration_ns, tiles }, layout);
+    let mut work = Work::new("comparison");
+    let written = mosaic.write(&ffmpeg, output, |picture, planes| {
+        let t_ns = i128::from(picture) * 1_000_000_000 / i128::from(fps);
+        planes.extend_from_slice(painter.paint(t_ns as i64));
+        work.update(picture as f64 / mosaic.pictures.max(1) as f64, "side by side");
+    });
+    work.finish();
+    written?;
+    // Two thirds through, something has happened.
+    mosaic::still(&ffmpeg, output, mosaic.pictures * 2 / 3, poster)?;
+    Ok(())
+}
+
+fn tile(shown: &Shown, areas: &TileAreas) -> mosaic::Tile {
+    let canvas::Area { x, y, width, height } = areas.video;
+    let later_ms = u32::try_from(shown.screen.from_ns / 1_000_000).unwrap_or(0);
+    mosaic::Tile { video: shown.video.clone(), x, y, width, height, later_ms }
+}

@@ -1,0 +1,245 @@
+//! After the trials: what each viewer saw is made again as a video, and measured. Never beside a
+//! trial, which would be disturbed; nothing that goes wrong here touches what was recorded.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use suiro_analysis::{Records, Tick, ticks};
+use suiro_lab::runner::Order;
+use suiro_media::package::{Content, Track};
+use suiro_media::quality::{self, Quality};
+use suiro_media::screen::{Received, Screen, Shown};
+use suiro_media::stamp::Stamp;
+use suiro_media::{Container, Ffmpeg, Package, Progress, cache};
+use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
+use suiro_record::{Folder, PlannedTrial, Reader, ScreenOutcome, Screens, Text, Trial, Writer};
+use suiro_scenario::EndpointSpec;
+use suiro_units::BitRate;
+
+use crate::interrupt;
+use crate::progress::{self, Work};
+
+/// Makes the screens of all trials that ask for them and have none yet.
+pub fn make(folder: &Folder, plan: &[PlannedTrial]) -> Result<()> {
+    let wanted: Vec<(Order, Trial)> =
+        plan.iter().filter_map(|planned| wanted(folder, planned)).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let ffmpeg = Ffmpeg::locate().context("making screens")?;
+    let mut work = Work::new("screens");
+    for (index, (order, trial)) in wanted.iter().enumerate() {
+        let name = progress::label(&order.trial);
+        let mut progress = |done: f64, doing: &str| {
+            work.update((index as f64 + done) / wanted.len() as f64, &format!("{name}: {doing}"));
+        };
+        let screens = of_trial(&ffmpeg, order, trial, &mut progress);
+        if interrupt::happened() {
+            break;
+        }
+        for screen in &screens.screens {
+            if let Some(problem) = &screen.problem {
+                work.tell(&format!("{name}: {}: {problem}", screen.endpoint));
+            }
+        }
+        suiro_record::folder::write_screens(&order.dir, &screens)?;
+    }
+    work.finish();
+    Ok(())
+}
+
+/// The trial, if it was run, asks for its screens and has none yet.
+fn wanted(folder: &Folder, planned: &PlannedTrial) -> Option<(Order, Trial)> {
+    let dir = folder.trial(planned);
+    let trial = folder.outcome(planned).ok()??;
+    let text = std::fs::read_to_string(dir.join("order.json")).ok()?;
+    let order: Order = serde_json::from_str(&text).ok()?;
+    let made = matches!(suiro_record::folder::screens(&dir), Ok(Some(_)));
+    (order.setup.record.quality && !trial.skipped && !made).then(|| (Order { dir, ..order }, trial))
+}
+
+fn of_trial(ffmpeg: &Ffmpeg, order: &Order, trial: &Trial, progress: Progress) -> Screens {
+    let viewers = order.setup.endpoints.iter().filter_map(|endpoint| {
+        let EndpointSpec::Player(player) = &endpoint.spec else { return None };
+        Some((endpoint.name.as_str(), player.origin.as_str()))
+    });
+    let screens = viewers.map(|(name, origin)| {
+        let mut outcome = ScreenOutcome { endpoint: name.to_owned(), ..ScreenOutcome::default() };
+        if let Err(error) = of_viewer(ffmpeg, order, trial, (origin, progress), &mut outcome) {
+            let lacks = if outcome.video.is_some() { "quality" } else { "screen and quality" };
+            outcome.problem = Some(format!("{lacks}: null because {}", crate::told(&error)));
+        }
+        outcome
+    });
+    Screens { screens: screens.collect() }
+}
+
+fn of_viewer(
+    ffmpeg: &Ffmpeg,
+    order: &Order,
+    trial: &Trial,
+    (origin, progress): (&str, Progress),
+    outcome: &mut ScreenOutcome,
+) -> Result<()> {
+    let package = package(order, origin)?;
+    let records = records(&order.dir)?;
+    let received = Received::Package(&package);
+    outcome.fps = Screen { ffmpeg, received, ticks: &[] }.fps();
+    let seen = ticks(trial, &records, &outcome.endpoint, outcome.fps);
+    ensure!(!seen.is_empty(), "the table `frames` tells of no picture that it showed");
+    let shown = shown(&package, &seen)?;
+    let screen = Screen { ffmpeg, received, ticks: &shown };
+    progress(0.0, "the screen's video");
+    let file = format!("screen.{}.mp4", outcome.endpoint);
+    let stamps = screen.write(&order.dir.join(&file)).context("the screen's video")?;
+    outcome.video = Some(file);
+    outcome.size = size(&package);
+    (outcome.from_ns, outcome.ticks) = (seen[0].t_ns, seen.len() as u64);
+    check(&package, &seen, &stamps, outcome);
+    // Start-up is a measure of its own: quality begins with the first picture.
+    let first = shown.iter().position(Option::is_some).unwrap_or(0);
+    let watched = Screen { ticks: &shown[first..], ..screen };
+    let delay = quality::usual_delay(watched.ticks).context("no picture was shown")?;
+    let quality = quality::measure(&watched, delay, &cache::folder(), progress)?;
+    write_quality(&order.dir, &outcome.endpoint, &seen[first..], &quality)?;
+    outcome.scored_by = scored_by(ffmpeg, &quality);
+    Ok(())
+}
+
+/// Writes the table `quality`, whole or not at all.
+fn write_quality(dir: &Path, endpoint: &str, ticks: &[Tick], quality: &Quality) -> Result<()> {
+    let name = format!("quality.{endpoint}");
+    let written = quality_rows(endpoint, ticks, quality, Writer::create_named(dir, &name)?);
+    if written.is_err() {
+        // A table that is cut is no table; why it was cut matters more than what may be left.
+        let _ = std::fs::remove_file(dir.join(format!("{name}.parquet")));
+    }
+    written.context("writing the scores")
+}
+
+fn quality_rows(
+    endpoint: &str,
+    ticks: &[Tick],
+    quality: &Quality,
+    mut table: Writer<QualityRow>,
+) -> Result<()> {
+    let endpoint: Text = endpoint.into();
+    let scores = quality.picture.ticks.iter().zip(&quality.experience.ticks);
+    for (tick, (picture, experience)) in ticks.iter().zip(scores) {
+        table.push(QualityRow {
+            t_ns: tick.t_ns,
+            endpoint: endpoint.clone(),
+            frame: tick.shown.and_then(|(frame, _)| frame.try_into().ok()),
+            repeated: tick.repeated,
+            picture_vmaf: picture.map(|score| score.vmaf),
+            picture_ssim: picture.map(|score| score.ssim),
+            picture_psnr_db: picture.map(|score| score.psnr_db),
+            experience_vmaf: experience.map(|score| score.vmaf),
+            experience_ssim: experience.map(|score| score.ssim),
+            experience_psnr_db: experience.map(|score| score.psnr_db),
+        })?;
+    }
+    table.close()?;
+    Ok(())
+}
+
+/// What scored a screen.
+fn scored_by(ffmpeg: &Ffmpeg, quality: &Quality) -> BTreeMap<String, String> {
+    let scores = &quality.picture;
+    let size = match scores.left_out {
+        0 => format!("{}x{}", scores.width, scores.height),
+        lines => format!("{}x{}, without the {lines} lines on top", scores.width, scores.height),
+    };
+    let parts = [
+        ("ffmpeg", ffmpeg.version()),
+        ("libvmaf", &scores.vmaf_version),
+        ("model", quality::MODEL),
+        ("size", &size),
+    ];
+    parts.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+/// What an origin serves.
+fn package(order: &Order, origin: &str) -> Result<Package> {
+    let served = order.setup.endpoints.iter().find(|endpoint| endpoint.name == origin);
+    let media = served.and_then(|endpoint| endpoint.spec.media());
+    let folder = media.and_then(|media| order.packages.get(media));
+    let folder = folder.with_context(|| format!("the origin {origin} serves no media of ours"))?;
+    Package::load(folder).context("the media that was served; it may have left the cache")
+}
+
+/// The tables that tell what was on the screen.
+fn records(dir: &Path) -> Result<Records> {
+    Ok(Records {
+        frames: Reader::read_all::<FrameRow>(dir)?,
+        player: Reader::read_all::<PlayerRow>(dir)?,
+        ..Records::default()
+    })
+}
+
+/// Frames and rungs of the package, tick by tick.
+fn shown(package: &Package, ticks: &[Tick]) -> Result<Vec<Option<Shown>>> {
+    let mut rungs: BTreeMap<Option<u64>, usize> = BTreeMap::new();
+    let shown = ticks.iter().map(|tick| {
+        let Some((frame, rate)) = tick.shown else { return Ok(None) };
+        let rung = match rungs.get(&rate) {
+            Some(rung) => *rung,
+            None => *rungs.entry(rate).or_insert(rung(package, rate)?),
+        };
+        Ok(Some(Shown { frame, rung }))
+    });
+    shown.collect()
+}
+
+/// The rung whose bit rate a manifest tells: that of its largest segment, over HLS with the sound's.
+fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
+    let Some(rate) = rate else { bail!("the table `frames` does not tell the rung") };
+    let largest = |track: &Track, container| Some(track.rendition(container)?.bitrate_max);
+    let sound = package.audio.as_ref().and_then(|audio| largest(audio, Container::Fmp4));
+    let sound_bps = sound.map_or(0, BitRate::as_bps);
+    let fits = |track: &Track| {
+        [Container::Fmp4, Container::Ts].into_iter().filter_map(|c| largest(track, c)).any(|own| {
+            let bps = own.as_bps();
+            rate == bps || rate == bps + sound_bps
+        })
+    };
+    let found = package.video.iter().position(fits);
+    found.with_context(|| format!("the media has no rung of {rate} bit/s"))
+}
+
+/// The size of the tallest rung, which is that of the screen.
+fn size(package: &Package) -> Option<(u32, u32)> {
+    let sizes = package.video.iter().filter_map(|track| match track.content {
+        Content::Video { width, height, .. } => Some((height, width)),
+        Content::Audio { .. } => None,
+    });
+    sizes.max().map(|(height, width)| (width, height))
+}
+
+/// Compares what pictures say of themselves with what the records say of them.
+fn check(package: &Package, ticks: &[Tick], stamps: &[Option<Stamp>], outcome: &mut ScreenOutcome) {
+    // A stamp counts from the start of the loop.
+    let frames = package.loop_duration.as_nanos() * u64::from(outcome.fps) / 1_000_000_000;
+    let mut first = None;
+    for (tick, stamp) in ticks.iter().zip(stamps) {
+        let Some((frame, _)) = tick.shown else { continue };
+        let within = frame % frames.max(1);
+        match stamp {
+            None => outcome.stamps_unread += 1,
+            Some(stamp) if u64::from(stamp.frame) == within => outcome.stamps_agree += 1,
+            Some(stamp) => {
+                outcome.stamps_differ += 1;
+                first.get_or_insert((tick.t_ns, stamp.frame, within));
+            }
+        }
+    }
+    if let Some((t_ns, says, recorded)) = first {
+        let (differ, all) = (outcome.stamps_differ, outcome.ticks);
+        outcome.problem = Some(format!(
+            "{differ} of {all} pictures say that they are another frame than the records say; the \
+             first, at {:.3} s, says {says}, the records {recorded}",
+            t_ns as f64 / 1e9
+        ));
+    }
+}

@@ -1,0 +1,158 @@
+//! What the viewer saw, end to end: a stream through a real link, its screen made again, measured
+//! and compared. Where hosts or ffmpeg lack, these say so and pass.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Done, Room, can_run};
+use suiro_media::Ffmpeg;
+use suiro_media::ffmpeg::Feature;
+use suiro_record::tables::QualityRow;
+use suiro_record::{Reader, Screens, TrialSummary};
+
+const FPS: f64 = 24.0;
+
+/// Four seconds of video, so many bits that next to nothing is lost, streamed for eight. `quiet`
+/// goes without a fault, `cut` loses its link for some seconds, `live` is three segments behind.
+const SCENARIO: &str = r#"
+name = "seen"
+title = "what was seen: a link that is cut"
+duration = "8 s"
+[matrix]
+trial = [
+  { label = "quiet", value = { rate = "40 Mbit/s", mode = "vod" } },
+  { label = "cut", value = { rate = "20 kbit/s", mode = "vod" } },
+  { label = "live", value = { rate = "40 Mbit/s", mode = "live" } },
+]
+[topology]
+shape = "dumbbell"
+link = "access"
+[links.access]
+rate = "40 Mbit/s"
+delay = "10 ms"
+queue.limit = "200 kB"
+down.changes = [{ at = "2 s", rate = "$trial.rate" }, { at = "5 s", rate = "40 Mbit/s" }]
+[media.main]
+source = "synthetic"
+length = "4 s"
+segment = "500 ms"
+fps = 24
+ladder = [{ bitrate = "8 Mbit/s", height = 180 }]
+[endpoints.origin]
+kind = "origin"
+host = "server"
+media = "main"
+mode = "$trial.mode"
+tcp = "reno"
+[endpoints.player]
+kind = "player"
+host = "client"
+origin = "origin"
+abr = "dynamic"
+abandon = false
+buffer = "1500 ms"
+[record]
+quality = true
+"#;
+
+fn ffmpeg() -> Option<Ffmpeg> {
+    let found = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()?;
+    let able = found.has(Feature::Libvmaf) && found.has(Feature::Libx264);
+    if !able {
+        eprintln!("skipped: this ffmpeg has no libvmaf or no libx264");
+    }
+    able.then_some(found)
+}
+
+fn suiro(room: &Room, ffmpeg: &Ffmpeg, arguments: &[&str]) -> Done {
+    // Prepared media is kept between the tests and their runs.
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let mut command = room.suiro(arguments);
+    command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
+    Done::of(&mut command)
+}
+
+fn metric(trial: &TrialSummary, name: &str) -> f64 {
+    trial.metrics.get(name).copied().flatten().unwrap_or_else(|| panic!("{name} is missing"))
+}
+
+/// Fails unless each picture of the screen is the frame that the records say.
+fn check_stamps(dir: &Path) {
+    let text = std::fs::read_to_string(dir.join("screens.json")).expect("screens.json");
+    let screens: Screens = serde_json::from_str(&text).expect("a document of ours");
+    let screen = &screens.screens[0];
+    assert_eq!((screen.stamps_differ, screen.stamps_unread, &screen.problem), (0, 0, &None));
+    assert!(screen.stamps_agree > 100 && screen.ticks <= 8 * 24, "{screen:?}");
+    assert!(screen.scored_by["model"].contains("vmaf"), "{screen:?}");
+    assert!(dir.join("screen.player.mp4").metadata().expect("a video").len() > 10_000);
+}
+
+/// A known delay: three segments, as nobody asks for another.
+fn check_live(trial: &TrialSummary) {
+    let latency = metric(trial, "media.latency_p50_ms");
+    // A player lets its latency be 100 ms off, and joins in the middle of a frame.
+    assert!((latency - 1500.0).abs() <= 100.0 + 1000.0 / FPS, "{latency}");
+    assert!(metric(trial, "video.vmaf_mean") >= 99.0);
+}
+
+/// Nothing lost: both scores are those of the source itself.
+fn check_quiet(trial: &TrialSummary) {
+    let (picture, experience) =
+        (metric(trial, "video.vmaf_mean"), metric(trial, "video.experience_vmaf_mean"));
+    assert!(picture >= 99.0 && experience >= 99.0, "{picture} {experience}");
+    assert_eq!(metric(trial, "video.freezes"), 0.0);
+    assert!((metric(trial, "video.mos_estimate") - picture / 20.0).abs() < 1e-9);
+}
+
+/// A freeze is as long as the player stood still, in the records and on the screen.
+fn check_cut(trial: &TrialSummary, dir: &Path) {
+    let (frozen, stalled) = (metric(trial, "video.freeze_s"), metric(trial, "player.stall_s"));
+    assert!(stalled > 1.0, "{stalled}");
+    // The picture stood before the stall began, for up to a frame, and an interval is one more.
+    assert!((-0.001..=2.0 / FPS).contains(&(frozen - stalled)), "{frozen} {stalled}");
+    let rows: Vec<QualityRow> = Reader::read_all(dir).expect("the table quality");
+    let repeats = rows.iter().filter(|row| row.repeated).count() as f64 / FPS;
+    assert!((repeats - stalled).abs() <= 2.0 / FPS, "{repeats} {stalled}");
+    let (picture, experience) =
+        (metric(trial, "video.vmaf_mean"), metric(trial, "video.experience_vmaf_mean"));
+    assert!(picture >= 99.0, "a freeze takes nothing from the pictures: {picture}");
+    assert!(experience < picture - 5.0, "but from the experience: {experience}");
+}
+
+#[test]
+fn what_was_seen_is_made_again_measured_and_compared() {
+    let Some(ffmpeg) = ffmpeg().filter(|_| can_run()) else { return };
+    let room = Room::new();
+    room.write("seen.toml", SCENARIO);
+    let done = suiro(&room, &ffmpeg, &["run", "seen.toml", "--out", "out"]);
+    assert!(matches!(done.code, Some(0 | 1)), "{}", done.stderr);
+    let out = room.results("out");
+    let (summary, plan) = (out.summary(), out.manifest().plan);
+    for (trial, planned) in summary.trials.iter().zip(&plan) {
+        let dir = out.root().join(&planned.folder);
+        check_stamps(&dir);
+        if let Some(because) = &trial.invalid_because {
+            eprintln!("skipped the figures: {because}");
+        } else if planned.folder.contains("quiet") {
+            check_quiet(trial);
+        } else if planned.folder.contains("cut") {
+            check_cut(trial, &dir);
+        } else {
+            check_live(trial);
+        }
+    }
+    let done = suiro(&room, &ffmpeg, &["compare", "out", "--cells", "quiet,cut", "--out", "c.mp4"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let written = |name: &str| room.path("work").join(name).metadata().map(|file| file.len());
+    assert!(written("c.mp4").is_ok_and(|bytes| bytes > 10_000));
+    assert!(written("c.png").is_ok_and(|bytes| bytes > 10_000));
+    let wrong = suiro(&room, &ffmpeg, &["compare", "out", "--cells", "quite"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.contains("did you mean `trial=quiet`?"), "{}", wrong.stderr);
+    std::fs::remove_file(out.root().join(&plan[0].folder).join("screens.json"))
+        .expect("it was there");
+    let lacks = suiro(&room, &ffmpeg, &["compare", "out"]);
+    assert_eq!(lacks.code, Some(2));
+    assert!(lacks.stderr.contains("--set record.quality=true"), "{}", lacks.stderr);
+}
