@@ -154,7 +154,9 @@ class Figures {
         lane++;
       }
     }
-    const tall = ["throughput_down", "window", "rtt", "buffer", "latency", "quality"].includes(panel.id);
+    const tall = ["throughput_down", "window", "rtt", "buffer", "latency", "quality"].includes(
+      panel.id,
+    );
     return {
       unit: panel.series[0]?.info.unit ?? "",
       lines,

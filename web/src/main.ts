@@ -1,5 +1,6 @@
 // The report page: what was run, whether it can be trusted, the results, the figures.
 
+import { comparison } from "./comparison";
 import { load } from "./data";
 import { h } from "./dom";
 import { figures } from "./figures";
@@ -16,6 +17,7 @@ if (root) {
     headline(page),
     validity(page),
     study(page),
+    comparison(page),
     hasCells ? table(page) : h("p", {}, "Nothing was run."),
     figures(page),
     provenance(page),

@@ -102,6 +102,10 @@ pub fn write_screens(dir: &Path, screens: &Screens) -> Result<(), FolderError> {
     write(&dir.join("screens.json"), screens)
 }
 
+/// The video of several trials side by side, where no other name is asked for; its poster is the
+/// `.png` beside it.
+pub const COMPARISON: &str = "compare.mp4";
+
 /// Reads a trial's `screens.json`; `None` if nothing was made of its screens.
 pub fn screens(dir: &Path) -> Result<Option<Screens>, FolderError> {
     let path = dir.join("screens.json");

@@ -87,6 +87,7 @@ pub(crate) fn page(
         series,
         cells,
         trials,
+        comparison: None,
         findings: findings.findings.clone(),
         published,
     }

@@ -6,6 +6,7 @@
 //! reason; it never keeps the others from being shown.
 
 mod assemble;
+mod comparison;
 mod html;
 mod number;
 mod page;
@@ -68,7 +69,8 @@ pub fn build(folder: &Folder) -> Result<Built, ReportError> {
     };
     folder.write_summary(&summary)?;
     folder.write_findings(&findings)?;
-    let page = assemble::page(manifest, &summary, &findings, study.as_ref(), trials);
+    let mut page = assemble::page(manifest, &summary, &findings, study.as_ref(), trials);
+    page.comparison = comparison::find(folder.root());
     let report = folder.report();
     let report_bytes = html::write(&report, &page)?;
     Ok(Built { summary, findings, report, report_bytes })

@@ -39,6 +39,8 @@ pub struct Page {
     pub cells: Vec<PageCell>,
     /// The trials, in the order of the plan.
     pub trials: Vec<PageTrial>,
+    /// Several trials side by side; null if `suiro compare` has not been asked for it.
+    pub comparison: Option<PageComparison>,
     /// Published claims beside measured figures.
     pub findings: Vec<Finding>,
     /// What the study published; null if the scenario repeats none.
@@ -109,6 +111,17 @@ pub struct PageBand {
     pub to: f64,
     /// What was remarked.
     pub text: String,
+}
+
+/// Several trials side by side, as `suiro compare` filmed them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageComparison {
+    /// The video's name in the results folder.
+    pub file: String,
+    /// Its poster, a data URL; null if there is none.
+    pub poster: Option<String>,
+    /// The video, a data URL; null if it is too large for a page.
+    pub video: Option<String>,
 }
 
 /// One metric.

@@ -33,6 +33,8 @@ export interface Page {
   cells: PageCell[];
   /** The trials, in the order of the plan. */
   trials: PageTrial[];
+  /** Several trials side by side; null if `suiro compare` has not been asked for it. */
+  comparison?: PageComparison | null;
   /** Published claims beside measured figures. */
   findings: Finding[];
   /** What the study published; null if the scenario repeats none. */
@@ -269,6 +271,16 @@ export interface EndpointOutcome {
 
 /** A value per bin, to four significant digits; null where nothing was measured. */
 export type Points = (number | null)[];
+
+/** Several trials side by side, as `suiro compare` filmed them. */
+export interface PageComparison {
+  /** The video's name in the results folder. */
+  file: string;
+  /** Its poster, a data URL; null if there is none. */
+  poster: string | null;
+  /** The video, a data URL; null if it is too large for a page. */
+  video: string | null;
+}
 
 /** One claim and what was measured. */
 export interface Finding {

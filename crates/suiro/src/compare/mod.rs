@@ -25,9 +25,6 @@ use crate::{Outcome, Usage, report};
 use layout::{Layout, TileAreas};
 use scene::{Painter, Scene, Tile};
 
-/// The video's name in a results folder, where none is given.
-const FILE: &str = "compare.mp4";
-
 /// One trial to show.
 struct Shown {
     tile: Tile,
@@ -45,11 +42,15 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
         .iter()
         .map(|planned| shown(&results, planned, args.player.as_deref()))
         .collect::<Result<_>>()?;
-    let output = args.out.clone().unwrap_or_else(|| results.root().join(FILE));
+    let output = args.out.clone().unwrap_or_else(|| results.root().join(folder::COMPARISON));
     let poster = output.with_extension("png");
     make(&manifest.title, &shown, (&output, &poster))
         .with_context(|| format!("making {}", output.display()))?;
     writeln!(std::io::stdout(), "{}\n{}", output.display(), poster.display())?;
+    if args.out.is_none() {
+        let built = suiro_report::build(&results).context("showing it in the report")?;
+        writeln!(std::io::stdout(), "{}", built.report.display())?;
+    }
     Ok(Outcome::Done)
 }
 
