@@ -58,7 +58,7 @@ function reasons(page: Page, trials: PageTrial[]): HTMLElement {
 
 function notTried(page: Page, skipped: PageTrial[]): HTMLElement {
   const heading = `${skipped.length} of ${count(page.trials.length, "trial")} skipped: this machine lacks what they need`;
-  return h("div", { class: "note" }, h("h3", {}, heading), reasons(page, skipped));
+  return h("div", { class: "skipped" }, h("h3", {}, heading), reasons(page, skipped));
 }
 
 function alarm(page: Page, invalid: PageTrial[]): HTMLElement {

@@ -16,6 +16,10 @@ use crate::error::Issue;
 /// Sizes of a socket buffer that make sense, in bytes.
 const RECEIVE_BUFFER: std::ops::RangeInclusive<u64> = 4_000..=64_000_000;
 
+/// How much media an origin may have on demand.
+const LENGTH: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
+
 /// Longest name of a congestion control (`TCP_CA_NAME_MAX` of Linux, less the terminator).
 const TCP_NAME_MAX: usize = 15;
 
@@ -117,6 +121,15 @@ impl Check<'_, '_> {
                 let message = format!("`{tcp}` cannot be a congestion control's name");
                 let issue = self.issue(placed, "tcp", message);
                 issues.push(issue.expected("a name of the kernel's, such as `reno` or `cubic`"));
+            }
+        }
+        if let Some(length) = origin.length {
+            if origin.mode == Mode::Live {
+                let issue = self.issue(placed, "length", "a live stream has no length".into());
+                issues.push(issue.hint("remove `length`, or set mode = \"vod\""));
+            } else if !LENGTH.contains(&length) {
+                let issue = self.issue(placed, "length", "out of range".into());
+                issues.push(issue.expected("1 s to 24 h"));
             }
         }
         if origin.mode == Mode::Live && origin.window.is_zero() {

@@ -143,7 +143,7 @@ impl OriginJob {
             package: job.media.clone()?,
             mode: origin.mode,
             window: origin.window,
-            length: job.duration,
+            length: origin.length.unwrap_or(job.duration),
             hls_rungs: origin.hls_rungs,
             access: Some(Access { endpoint: job.endpoint.name.clone(), dir: job.dir.clone() }),
         })

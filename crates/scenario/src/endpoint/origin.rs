@@ -24,6 +24,10 @@ pub struct Origin {
     /// length). The stream is as if it had begun this long before the trial. Default: 30 s.
     #[serde(default = "window")]
     pub window: Duration,
+    /// On demand: how much media there is, the footage repeated; 1 s to 24 h. Default: as much as
+    /// the trial is long. A player with a long buffer needs more, or has it all before the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<Duration>,
     /// Which rungs of the ladder the HLS multivariant playlist lists; DASH has them all. Default:
     /// `all`.
     #[serde(default)]
