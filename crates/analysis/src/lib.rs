@@ -38,7 +38,7 @@ pub use stats::{Distribution, Spread};
 pub use summary::summarise;
 pub use ticks::{Tick, ticks};
 pub use timeline::{Panel, Series, Style, Timeline, timeline};
-pub use viewing::{Moment, Viewing, viewers, viewing};
+pub use viewing::{Moment, Viewing, viewing};
 
 use suiro_record::Trial;
 use suiro_record::tables::{FrameRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow};

@@ -31,11 +31,6 @@ pub struct Viewing {
     pub end_ns: i64,
 }
 
-/// The names of a trial's viewers.
-pub fn viewers(trial: &Trial, records: &Records) -> Vec<String> {
-    players(trial, records).iter().map(|player| player.name.to_owned()).collect()
-}
-
 /// What the viewer of that name saw; nothing if there is none.
 pub fn viewing(trial: &Trial, records: &Records, endpoint: &str) -> Viewing {
     let players = players(trial, records);

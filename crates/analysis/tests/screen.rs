@@ -1,32 +1,14 @@
 //! What viewers saw, computed by hand.
 
+mod common;
+
+use common::trial;
 use proptest::prelude::*;
 use suiro_analysis::{Records, summarise, ticks, timeline, viewing};
 use suiro_record::Trial;
 use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
-use suiro_units::Seed;
 
 const MS: i64 = 1_000_000;
-
-fn trial(duration_s: f64) -> Trial {
-    Trial {
-        cell: Default::default(),
-        repetition: 1,
-        seed: Seed(1),
-        valid: true,
-        invalid_because: None,
-        skipped: false,
-        started: "2026-01-01T00:00:00Z".into(),
-        duration_s,
-        epoch_monotonic_ns: 0,
-        self_checks: Vec::new(),
-        links: Vec::new(),
-        link_rates: Vec::new(),
-        tcp: Vec::new(),
-        endpoints: Vec::new(),
-        versions: Default::default(),
-    }
-}
 
 /// A frame of 25 a second, captured live, shown then or never.
 fn frame(frame: i64, displayed_ms: Option<i64>) -> FrameRow {

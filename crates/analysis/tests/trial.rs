@@ -1,32 +1,14 @@
 //! Whole trials whose metrics and series are computed by hand, and odd ones that must not panic.
 
+mod common;
+
+use common::trial;
 use proptest::prelude::*;
 use suiro_analysis::{Panel, Records, describe, summarise, timeline};
 use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
 use suiro_record::{LinkRate, LinkTotals, Trial};
-use suiro_units::Seed;
 
 const MS: i64 = 1_000_000;
-
-fn trial(duration_s: f64) -> Trial {
-    Trial {
-        cell: Default::default(),
-        repetition: 1,
-        seed: Seed(1),
-        valid: true,
-        invalid_because: None,
-        skipped: false,
-        started: "2026-01-01T00:00:00Z".into(),
-        duration_s,
-        epoch_monotonic_ns: 0,
-        self_checks: Vec::new(),
-        links: Vec::new(),
-        link_rates: Vec::new(),
-        tcp: Vec::new(),
-        endpoints: Vec::new(),
-        versions: Default::default(),
-    }
-}
 
 /// A packet of 1000 bytes (960 of payload) that arrives, is served and delivered at the given times.
 fn packet(t_ms: i64, dequeued_ms: i64, departed_ms: i64) -> LinkRow {

@@ -1,0 +1,25 @@
+//! What the tests of whole trials share.
+
+use suiro_record::Trial;
+use suiro_units::Seed;
+
+/// A valid trial of which nothing else is known.
+pub fn trial(duration_s: f64) -> Trial {
+    Trial {
+        cell: Default::default(),
+        repetition: 1,
+        seed: Seed(1),
+        valid: true,
+        invalid_because: None,
+        skipped: false,
+        started: "2026-01-01T00:00:00Z".into(),
+        duration_s,
+        epoch_monotonic_ns: 0,
+        self_checks: Vec::new(),
+        links: Vec::new(),
+        link_rates: Vec::new(),
+        tcp: Vec::new(),
+        endpoints: Vec::new(),
+        versions: Default::default(),
+    }
+}
