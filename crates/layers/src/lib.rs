@@ -1,0 +1,1 @@
+//! Layered QoS: what each protocol layer of each host lost or delayed.

@@ -1,0 +1,1 @@
+//! Rate control for real-time media, pure.

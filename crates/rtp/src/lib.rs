@@ -1,0 +1,1 @@
+//! Video over RTP: sender, receiver, payload formats, RTCP.

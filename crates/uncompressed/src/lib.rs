@@ -1,0 +1,1 @@
+//! The uncompressed 8K stream server: frame stores, paced senders, verifying receivers.
