@@ -1,1 +1,73 @@
 //! Rate control for real-time media, pure.
+//!
+//! A [`Controller`] is told what a sender sent and what its receiver reported, and says how fast to
+//! send. It is handed the time; it has no clock, no socket and no timer of its own, and knows
+//! neither RTP nor video. [`RateSpec`] is what a user writes; [`RateSpec::build`] makes a controller
+//! of it.
+//!
+//! Controllers, each in a module of its own, with its source: [`fixed`].
+//!
+//! Rates and sizes count IP packets, headers included, as links and records do. Where a
+//! specification counts the payload alone, the ratio to a TCP whose packets are as large is the
+//! same.
+
+mod feedback;
+pub mod fixed;
+mod spec;
+
+pub use feedback::{Feedback, PacketReport};
+pub use spec::{FASTEST, RateKind, RateSpec, SLOWEST, SpecError};
+
+use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
+
+/// Says how fast to send.
+///
+/// The sender calls [`Self::on_sent`] for every packet, [`Self::on_feedback`] for every report, and
+/// [`Self::on_timer`] when [`Self::next_timer`] has come; then it asks [`Self::target`] again.
+/// Times should not decrease; one that does counts as no time passed.
+///
+/// ```
+/// use suiro_rate::{Feedback, RateSpec};
+/// use suiro_units::{BitRate, Bytes, Time};
+///
+/// let spec: RateSpec = toml::from_str("kind = 'fixed'\nrate = '5 Mbit/s'")?;
+/// let mut controller = spec.build(Time::ZERO)?;
+/// controller.on_sent(Time::ZERO, Bytes::new(1500));
+/// controller.on_feedback(Time::from_millis(40), &Feedback::counts(1, 1));
+/// assert_eq!(controller.target(), BitRate::from_mbps(5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Controller: std::fmt::Debug + Send {
+    /// A packet of the controlled flow has left. Its size is that of the IP packet.
+    fn on_sent(&mut self, now: Time, size: Bytes);
+
+    /// A report of the receiver has arrived. Any values are taken; absurd ones are bounded.
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback);
+
+    /// When to call [`Self::on_timer`]; `None`: nothing is waited for. It may lie in the past.
+    fn next_timer(&self) -> Option<Time>;
+
+    /// Time has come. May be called at any time; before [`Self::next_timer`] it does nothing.
+    fn on_timer(&mut self, now: Time);
+
+    /// How fast to send on average, from now on: what an encoder is set to, or a version chosen by.
+    fn target(&self) -> BitRate;
+
+    /// How fast packets should follow one another at this moment. The target, unless a
+    /// controller smooths its own effect on the queue.
+    fn pacing(&self) -> BitRate {
+        self.target()
+    }
+
+    /// What the controller knows of the path, for records.
+    fn estimate(&self) -> Estimate;
+}
+
+/// What a controller knows of the path; what it does not know or use is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Estimate {
+    /// The round-trip time, smoothed.
+    pub rtt: Option<Duration>,
+    /// The loss that the target rests on: of the latest control interval, or the loss event rate.
+    pub loss: Option<Ratio>,
+}
