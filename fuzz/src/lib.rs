@@ -5,6 +5,7 @@
 
 use suiro_http::Url;
 use suiro_http::presentation::{Playlist, Segments, Source, from_mpd, from_playlist};
+use suiro_layers::FlowFilter;
 use suiro_link::{parse_csv, parse_mahimahi};
 use suiro_media::ts::{Packets, Shift};
 use suiro_scenario::{NoFiles, Overrides};
@@ -16,6 +17,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    ("flow", flow),
     ("mp4", mp4),
     ("mpd", mpd),
     ("playlist", playlist),
@@ -111,6 +113,15 @@ pub fn ts(data: &[u8]) {
     for loops in [0, 1, u64::MAX] {
         let shift = Shift::new(Duration::from_millis(2002), loops, &packets);
         let _ = suiro_media::ts::restamp(&mut data.to_vec(), &shift);
+    }
+}
+
+/// A user's choice of flows; what is accepted reads the same again.
+pub fn flow(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match text.parse::<FlowFilter>() {
+        Ok(filter) => assert_eq!(filter.to_string().parse(), Ok(filter), "what is accepted stays"),
+        Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
     }
 }
 

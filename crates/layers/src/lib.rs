@@ -1,1 +1,16 @@
 //! Layered QoS: what each protocol layer of each host lost or delayed.
+//!
+//! A *service access point* ([`Point`]) is a place that a packet passes on its way through a host: the
+//! system call, IP, the link, the queue discipline, the driver, and back up on the other side. A
+//! recorder sees each packet of the chosen flows ([`FlowFilter`]) at each of them, while the
+//! application runs untouched, and writes an [`Event`] for each passage. The [`Recording`]s of both
+//! hosts together tell which layer of which host lost or delayed what.
+
+mod event;
+mod flow;
+
+pub use event::{
+    ClockStatus, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Protocol, Recording,
+    Second,
+};
+pub use flow::{Endpoint, FlowError, FlowFilter};

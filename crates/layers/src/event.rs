@@ -1,0 +1,334 @@
+//! What a recorder writes down: passages of packets through service access points, and what must be
+//! known to read them.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+use suiro_record::Text;
+
+/// One packet at one service access point of one host. A packet that stands for several (a
+/// segmentation-offload super-packet) is one event for each of them for UDP, one for all for TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// When: CLOCK_MONOTONIC of the host. Of [`Point::SendCall`] the beginning of the system call,
+    /// of [`Point::ReceiveCall`] its end.
+    pub t_ns: u64,
+    /// Where.
+    pub point: Point,
+    /// Which flow and direction: an index into [`Recording::flows`].
+    pub direction_flow: u16,
+    /// What makes it the same packet elsewhere.
+    pub key: Key,
+    /// IPv4 identification; 0 where there is none: IPv6, TCP system calls.
+    pub ip_id: u16,
+    /// Bytes of UDP or TCP payload; of a fragmented datagram, of the whole.
+    pub payload_bytes: u32,
+    /// Packets that this one stands for: 1, or more for a TCP super-packet of segmentation or
+    /// receive offload. 0 at the system calls of TCP, where there are no packets.
+    pub segments: u16,
+    /// Why it was dropped, at [`Point::Dropped`] only.
+    pub cause: Option<DropCause>,
+}
+
+/// A reason of the kernel's for a drop: an index into [`Recording::causes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DropCause(pub u16);
+
+/// A service access point, in the order in which a packet passes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Point {
+    /// The application hands over data: the system call begins.
+    SendCall,
+    /// TCP or UDP hands over to IP: netfilter LOCAL_OUT, before all rules.
+    SendIp,
+    /// IP hands over to the link: netfilter POST_ROUTING, after all rules.
+    SendLink,
+    /// Into the queue discipline: tracepoint `net_dev_queue`.
+    SendQdisc,
+    /// To the driver: tracepoint `net_dev_start_xmit`.
+    SendDriver,
+    /// From the driver: tracepoint `netif_receive_skb`.
+    ReceiveDevice,
+    /// The link hands over to IP: netfilter PRE_ROUTING, before all rules.
+    ReceiveIp,
+    /// IP hands over to TCP or UDP: netfilter LOCAL_IN, after all rules.
+    ReceiveLocal,
+    /// The socket is found and its queue comes next: `cgroup_skb/ingress`.
+    ReceiveSocket,
+    /// The application has the data: the receiving system call's work is done.
+    ReceiveCall,
+    /// The kernel gave it up: tracepoint `kfree_skb`.
+    Dropped,
+}
+
+impl Point {
+    /// All of them, in order.
+    pub const ALL: [Self; 11] = [
+        Self::SendCall,
+        Self::SendIp,
+        Self::SendLink,
+        Self::SendQdisc,
+        Self::SendDriver,
+        Self::ReceiveDevice,
+        Self::ReceiveIp,
+        Self::ReceiveLocal,
+        Self::ReceiveSocket,
+        Self::ReceiveCall,
+        Self::Dropped,
+    ];
+
+    /// Its name in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SendCall => "send_call",
+            Self::SendIp => "send_ip",
+            Self::SendLink => "send_link",
+            Self::SendQdisc => "send_qdisc",
+            Self::SendDriver => "send_driver",
+            Self::ReceiveDevice => "receive_device",
+            Self::ReceiveIp => "receive_ip",
+            Self::ReceiveLocal => "receive_local",
+            Self::ReceiveSocket => "receive_socket",
+            Self::ReceiveCall => "receive_call",
+            Self::Dropped => "dropped",
+        }
+    }
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|point| point.name() == name)
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What tells a packet from others of its flow, the same at each point of both hosts. A UDP datagram
+/// has the first of the three that it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// RTP (RFC 3550 §5.1): a datagram whose first byte is 128 to 191 (RFC 7983 §7) and whose
+    /// second is not that of RTCP, 192 to 223 (RFC 5761 §4).
+    Rtp {
+        /// Synchronisation source.
+        ssrc: u32,
+        /// Sequence number; wraps around.
+        sequence: u16,
+    },
+    /// IPv4 identification, unless 0; wraps around.
+    IpId(u16),
+    /// Hash of the first 64 bytes of payload and its length.
+    Hash(u64),
+    /// TCP: a range of bytes, [`Event::payload_bytes`] long.
+    Bytes {
+        /// TCP sequence number of the first; wraps around.
+        start: u32,
+    },
+}
+
+impl Key {
+    /// Its kind's name and its value, as records hold them.
+    pub fn parts(self) -> (&'static str, u64) {
+        match self {
+            Self::Rtp { ssrc, sequence } => ("rtp", u64::from(ssrc) << 16 | u64::from(sequence)),
+            Self::IpId(id) => ("ip_id", id.into()),
+            Self::Hash(hash) => ("hash", hash),
+            Self::Bytes { start } => ("bytes", start.into()),
+        }
+    }
+
+    /// From its parts; `None` if there is no such key.
+    pub fn from_parts(kind: &str, value: u64) -> Option<Self> {
+        Some(match kind {
+            "rtp" => {
+                let ssrc = u32::try_from(value >> 16).ok()?;
+                Self::Rtp { ssrc, sequence: (value & 0xffff) as u16 }
+            }
+            "ip_id" => Self::IpId(u16::try_from(value).ok()?),
+            "hash" => Self::Hash(value),
+            "bytes" => Self::Bytes { start: u32::try_from(value).ok()? },
+            _ => return None,
+        })
+    }
+}
+
+/// A transport protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// RFC 768.
+    Udp,
+    /// RFC 9293.
+    Tcp,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+
+/// One direction of one concrete flow, as the recording host sees it. IPv4 in an IPv6 socket is IPv4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// The transport protocol.
+    pub protocol: Protocol,
+    /// This host's end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// True for what this host sends, false for what it receives.
+    pub sent: bool,
+}
+
+/// `udp 10.0.0.1:5000>10.0.0.2:5004`: from the sender to the receiver, the same on both hosts.
+impl fmt::Display for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { protocol, local, remote, sent } = self;
+        let (from, to) = if *sent { (local, remote) } else { (remote, local) };
+        write!(f, "{protocol} {from}>{to}")
+    }
+}
+
+/// All that one recorder saw on one host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// The host's name.
+    pub host: String,
+    /// The kernel's boot id: two recordings with the same share one clock.
+    pub boot_id: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// When recording began: all probes were attached.
+    pub start: Moment,
+    /// When it ended.
+    pub end: Moment,
+    /// What was asked for, as it was written.
+    pub asked: Vec<String>,
+    /// The flows that were seen.
+    pub flows: Vec<Flow>,
+    /// The kernel's names of why packets were dropped.
+    pub causes: Vec<Text>,
+    /// Each point in order: what was seen, what was lost, or why there is nothing.
+    pub points: Vec<PointStatus>,
+    /// Fragments of datagrams other than the first, of the chosen addresses: they bear no port, and
+    /// the first stands for all.
+    pub fragments: u64,
+    /// Second by second from [`Self::start`], the last one cut short.
+    pub scheduling: Vec<Second>,
+    /// What disciplines the host's clock; `None` if nothing is known.
+    pub clock: Option<ClockStatus>,
+    /// The passages, in about the order of their times.
+    pub events: Vec<Event>,
+}
+
+/// One moment on two clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moment {
+    /// CLOCK_MONOTONIC.
+    pub monotonic_ns: u64,
+    /// CLOCK_REALTIME, nanoseconds since 1970 UTC.
+    pub realtime_ns: u64,
+}
+
+/// How a point fared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointStatus {
+    /// Which.
+    pub point: Point,
+    /// Why it is not watched; `None` if it is. Its absence then means nothing.
+    pub missing: Option<String>,
+    /// Events recorded.
+    pub events: u64,
+    /// Passages that the recorder itself lost, for want of room.
+    pub lost: u64,
+}
+
+/// What the processor did for the application in one second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Second {
+    /// Its number from the start.
+    pub second: u32,
+    /// Time that threads of the application were ready to run and waited for a processor, summed over
+    /// threads; null if not measured.
+    pub waiting_ns: Option<u64>,
+    /// Time that they ran, summed; null if not measured.
+    pub running_ns: Option<u64>,
+    /// Time from the raising of the network's receive softirq to its beginning, summed over
+    /// processors; null if not measured.
+    pub softirq_late_ns: Option<u64>,
+}
+
+/// A host's clock against the true time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockStatus {
+    /// Who says so: `chrony`, `ptp4l`, …
+    pub source: String,
+    /// How far the clock is ahead of the true time, as far as the source knows.
+    pub offset_ns: i64,
+    /// How wrong that may be.
+    pub error_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn points_are_found_by_their_names() {
+        for point in Point::ALL {
+            assert_eq!(Point::named(point.name()), Some(point));
+            let json = serde_json::to_string(&point).unwrap();
+            assert_eq!(json, format!("\"{point}\""));
+        }
+        assert_eq!(Point::named("send"), None);
+    }
+
+    #[test]
+    fn a_flow_reads_the_same_on_both_hosts() {
+        let (a, b) = ("10.0.0.1:5000".parse().unwrap(), "[fd00::2]:5004".parse().unwrap());
+        let at_a = Flow { protocol: Protocol::Udp, local: a, remote: b, sent: true };
+        let at_b = Flow { local: b, remote: a, sent: false, ..at_a };
+        assert_eq!(at_a.to_string(), "udp 10.0.0.1:5000>[fd00::2]:5004");
+        assert_eq!(at_a.to_string(), at_b.to_string());
+    }
+
+    fn keys() -> impl Strategy<Value = Key> {
+        prop_oneof![
+            (any::<u32>(), any::<u16>()).prop_map(|(ssrc, sequence)| Key::Rtp { ssrc, sequence }),
+            any::<u16>().prop_map(Key::IpId),
+            any::<u64>().prop_map(Key::Hash),
+            any::<u32>().prop_map(|start| Key::Bytes { start }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn keys_survive_their_parts(key in keys()) {
+            let (kind, value) = key.parts();
+            prop_assert_eq!(Key::from_parts(kind, value), Some(key));
+        }
+    }
+
+    #[test]
+    fn values_that_no_key_has_are_refused() {
+        for kind in ["rtp", "ip_id", "bytes", "other"] {
+            assert_eq!(Key::from_parts(kind, u64::MAX), None, "{kind}");
+        }
+    }
+}
