@@ -1,1 +1,7 @@
 //! The uncompressed 8K stream server: frame stores, paced senders, verifying receivers.
+
+pub mod checksum;
+pub mod geometry;
+pub mod packet;
+
+pub use geometry::{Depth, FrameRate, Geometry, Sampling};
