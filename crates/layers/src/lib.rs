@@ -4,10 +4,13 @@
 //! system call, IP, the link, the queue discipline, the driver, and back up on the other side. A
 //! recorder sees each packet of the chosen flows ([`FlowFilter`]) at each of them, while the
 //! application runs untouched, and writes an [`Event`] for each passage. The [`Recording`]s of both
-//! hosts together tell which layer of which host lost or delayed what.
+//! hosts together tell which layer of which host lost or delayed what: [`matching`] joins the events of
+//! each packet.
 
+pub mod clock;
 mod event;
 mod flow;
+pub mod matching;
 
 pub use event::{
     ClockStatus, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Protocol, Recording,

@@ -1,0 +1,73 @@
+//! What two hosts' clocks have to do with each other.
+
+use crate::event::Recording;
+use crate::matching::to_i64;
+
+/// How the second host's clock was brought to the first's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Both recordings were made on one kernel: one clock.
+    SameHost,
+    /// By what disciplines each host's CLOCK_REALTIME (chrony, ptp4l).
+    Disciplined,
+    /// By an exchange of packets between the hosts, there and back.
+    Exchange,
+    /// By CLOCK_REALTIME as it stood, whose error nobody knows.
+    Unknown,
+}
+
+/// The second host's CLOCK_MONOTONIC on the first's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alignment {
+    /// From what it is known.
+    pub how: How,
+    /// What to add to the second's time at `reference_ns` to have the first's.
+    pub offset_ns: i64,
+    /// The second's time that the offset is of.
+    pub reference_ns: u64,
+    /// How much the offset grows: nanoseconds per second of the second's clock.
+    pub drift_ppb: f64,
+    /// Greatest error of a one-way delay between the hosts; `None` if nobody knows.
+    pub error_ns: Option<u64>,
+}
+
+impl Alignment {
+    /// Of recordings that share a clock.
+    pub const SAME: Self = Self {
+        how: How::SameHost,
+        offset_ns: 0,
+        reference_ns: 0,
+        drift_ppb: 0.0,
+        error_ns: Some(0),
+    };
+
+    /// A time of the second host on the first's clock.
+    pub fn to_first(&self, t_ns: u64) -> i64 {
+        let elapsed = to_i64(t_ns).saturating_sub(to_i64(self.reference_ns));
+        let drift = (elapsed as f64 * self.drift_ppb / 1e9) as i64;
+        to_i64(t_ns).saturating_add(self.offset_ns).saturating_add(drift)
+    }
+
+    /// From what two recordings say of their clocks, if no exchange was made.
+    pub fn of(first: &Recording, second: &Recording) -> Self {
+        if first.boot_id == second.boot_id {
+            return Self::SAME;
+        }
+        // On each host, CLOCK_REALTIME minus CLOCK_MONOTONIC; disciplined by what is known.
+        let real = |recording: &Recording| {
+            let ahead = recording.clock.as_ref().map_or(0, |clock| i128::from(clock.offset_ns));
+            let moment = recording.start;
+            i128::from(moment.realtime_ns) - ahead - i128::from(moment.monotonic_ns)
+        };
+        let error = |recording: &Recording| Some(recording.clock.as_ref()?.error_ns);
+        let error_ns = error(first).zip(error(second)).map(|(a, b)| a.saturating_add(b));
+        let clamped = (real(second) - real(first)).clamp(i64::MIN.into(), i64::MAX.into());
+        Self {
+            how: if error_ns.is_some() { How::Disciplined } else { How::Unknown },
+            offset_ns: clamped as i64,
+            reference_ns: second.start.monotonic_ns,
+            drift_ppb: 0.0,
+            error_ns,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Datagrams: a passage is one packet, known by its key.
+
+use std::collections::BTreeMap;
+
+use super::passage::{Matched, NONE, POINTS, Passage, Points, Sighting};
+use crate::event::{Key, Point};
+
+/// Half of the numbers of a 16-bit key. A key met again after more packets than that is another packet's.
+const HALF: u32 = 1 << 15;
+/// Packets of one key that are told apart at a time; more are taken for the newest.
+const CHAIN: usize = 16;
+
+/// Joins sightings of datagrams into passages. They are given in the order of their times, as far as
+/// clocks allow; those of two hosts may be out of order by less than half a round of the key.
+pub struct Datagrams {
+    origin: Option<Point>,
+    newest: BTreeMap<Key, u32>,
+    counts: BTreeMap<Option<u32>, u32>,
+    furthest: [u32; POINTS],
+    matched: Matched,
+}
+
+impl Datagrams {
+    /// Of a flow that is watched at these points.
+    pub fn new(points: Points) -> Self {
+        Self {
+            origin: points.first(),
+            newest: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            furthest: [0; POINTS],
+            matched: Matched::default(),
+        }
+    }
+
+    /// The next sighting. At most 2³²−1 packets are told apart; sightings beyond are not taken.
+    pub fn push(&mut self, sighting: &Sighting) {
+        let point = sighting.point;
+        let Some(index) = self.find(sighting) else { return self.begin(sighting) };
+        if !self.matched.passages[index as usize].has(point) {
+            return self.join(index, sighting);
+        }
+        if Some(point) == self.origin {
+            self.matched.repeated += 1;
+            self.begin(sighting);
+        } else if let Some(tally) = self.matched.tallies.get_mut(point as usize) {
+            tally.duplicates += 1;
+        }
+    }
+
+    /// All passages.
+    pub fn finish(self) -> Matched {
+        self.matched
+    }
+
+    /// Of the packets with this key that are still young: the one that lacks this point, has come
+    /// furthest and was sent first; else the newest.
+    fn find(&self, sighting: &Sighting) -> Option<u32> {
+        let newest = *self.newest.get(&sighting.key)?;
+        let now = self.counts.get(&space(sighting.key)).copied().unwrap_or(0);
+        let mut best: Option<(u8, u32)> = None;
+        let mut index = newest;
+        for _ in 0..CHAIN {
+            let Some(passage) = self.matched.passages.get(index as usize) else { break };
+            if !young(sighting.key, passage, now) {
+                break;
+            }
+            let progress = passage.progress(sighting.point);
+            if !passage.has(sighting.point)
+                && passage.same_ip_id(sighting)
+                && best.is_none_or(|(most, _)| progress >= most)
+            {
+                best = Some((progress, index));
+            }
+            index = passage.previous;
+        }
+        let is_young = young(sighting.key, &self.matched.passages[newest as usize], now);
+        best.map(|(_, index)| index).or(is_young.then_some(newest))
+    }
+
+    fn begin(&mut self, sighting: &Sighting) {
+        let Ok(index) = u32::try_from(self.matched.passages.len()) else { return };
+        if index == NONE {
+            return;
+        }
+        let count = self.counts.entry(space(sighting.key)).or_default();
+        *count = count.wrapping_add(1);
+        let number = *count;
+        let previous = self.newest.insert(sighting.key, index).unwrap_or(NONE);
+        let passage = Passage { number, previous, ..Passage::new(sighting.bytes) };
+        self.matched.passages.push(passage);
+        self.join(index, sighting);
+    }
+
+    fn join(&mut self, index: u32, sighting: &Sighting) {
+        let passage = &mut self.matched.passages[index as usize];
+        passage.note(sighting);
+        passage.bytes = passage.bytes.max(sighting.bytes);
+        let point = sighting.point as usize;
+        let Some(tally) = self.matched.tallies.get_mut(point) else { return };
+        tally.seen += 1;
+        if index < self.furthest[point] {
+            tally.reordered += 1;
+        } else {
+            self.furthest[point] = index;
+        }
+    }
+}
+
+/// Keys of one numbering: an RTP source's, or the rest.
+fn space(key: Key) -> Option<u32> {
+    match key {
+        Key::Rtp { ssrc, .. } => Some(ssrc),
+        _ => None,
+    }
+}
+
+/// Whether fewer packets than half a round of the key began after it. A hash never comes round.
+fn young(key: Key, passage: &Passage, now: u32) -> bool {
+    matches!(key, Key::Hash(_)) || now.wrapping_sub(passage.number) < HALF
+}

@@ -1,0 +1,154 @@
+//! From events to passages: which sightings, on both hosts, are of the same packet.
+//!
+//! Datagrams ([`datagrams`]) have a key, whose 16 bits wrap around within a second at 100,000
+//! packets/s; TCP ([`stream`]) is matched by bytes, for its system calls, super-packets and packets
+//! have different units. Pure: no clock, no file.
+
+mod datagrams;
+mod passage;
+mod stream;
+
+use std::collections::BTreeMap;
+
+pub use datagrams::Datagrams;
+pub use passage::{Drop, Matched, POINTS, Passage, Points, Side, Sighting, Tally, side, way};
+pub use stream::Stream;
+
+use crate::clock::Alignment;
+use crate::event::{Event, Flow, Point, Protocol, Recording};
+
+/// One direction of one flow, through a host that sends and one that receives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Direction {
+    /// As the recording of either says it: `udp 10.0.0.1:5000>10.0.0.2:5004`.
+    pub flow: String,
+    /// UDP or TCP.
+    pub protocol: Protocol,
+    /// The recording (0 or 1) and the flow's index there, of the sender; `None` if none saw it.
+    pub sender: Option<(usize, u16)>,
+    /// The same of the receiver.
+    pub receiver: Option<(usize, u16)>,
+}
+
+/// The directions of all flows of two recordings, in the order of their names.
+pub fn directions(a: &Recording, b: &Recording) -> Vec<Direction> {
+    let mut found: BTreeMap<String, Direction> = BTreeMap::new();
+    for (number, recording) in [a, b].into_iter().enumerate() {
+        for (index, flow) in recording.flows.iter().enumerate() {
+            let Ok(index) = u16::try_from(index) else { break };
+            let direction = found.entry(flow.to_string()).or_insert_with(|| direction(flow));
+            let end = if flow.sent { &mut direction.sender } else { &mut direction.receiver };
+            *end = end.or(Some((number, index)));
+        }
+    }
+    found.into_values().collect()
+}
+
+fn direction(flow: &Flow) -> Direction {
+    Direction { flow: flow.to_string(), protocol: flow.protocol, sender: None, receiver: None }
+}
+
+/// The points where this direction was watched, by both hosts.
+pub fn watched(direction: &Direction, recordings: [&Recording; 2]) -> Points {
+    let on = |end: Option<(usize, u16)>, side_: Side| {
+        let statuses = end.map(|(number, _)| recordings[number].points.as_slice());
+        statuses
+            .unwrap_or_default()
+            .iter()
+            .filter(move |status| status.missing.is_none() && side(status.point) == side_)
+            .map(|status| status.point)
+    };
+    on(direction.sender, Side::Sender).chain(on(direction.receiver, Side::Receiver)).collect()
+}
+
+/// Matches every direction of two recordings; the second's times are brought to the first's clock.
+pub fn matched(recordings: [&Recording; 2], alignment: &Alignment) -> Vec<(Direction, Matched)> {
+    let directions = directions(recordings[0], recordings[1]);
+    let mut sightings: Vec<Vec<Place>> = vec![Vec::new(); directions.len()];
+    for (number, recording) in recordings.into_iter().enumerate() {
+        let owners = owners(&directions, number, recording.flows.len());
+        for (index, event) in (0u32..).zip(&recording.events) {
+            let owner = owners.get(usize::from(event.direction_flow)).copied().flatten();
+            let Some(direction) = owner else { continue };
+            let t_ns =
+                if number == 0 { to_i64(event.t_ns) } else { alignment.to_first(event.t_ns) };
+            sightings[direction].push(Place {
+                t_ns,
+                point: event.point,
+                second: number == 1,
+                index,
+            });
+        }
+    }
+    let all = directions.into_iter().zip(sightings);
+    all.map(|(direction, places)| {
+        let matched = match_one(&direction, places, recordings);
+        (direction, matched)
+    })
+    .collect()
+}
+
+/// Where an event is, small, for sorting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    t_ns: i64,
+    point: Point,
+    second: bool,
+    index: u32,
+}
+
+/// For each flow of a recording the direction that it belongs to.
+fn owners(directions: &[Direction], number: usize, flows: usize) -> Vec<Option<usize>> {
+    let mut owners = vec![None; flows];
+    for (index, direction) in directions.iter().enumerate() {
+        for (recording, flow) in [direction.sender, direction.receiver].into_iter().flatten() {
+            if recording == number {
+                owners[usize::from(flow)] = Some(index);
+            }
+        }
+    }
+    owners
+}
+
+fn match_one(
+    direction: &Direction,
+    mut places: Vec<Place>,
+    recordings: [&Recording; 2],
+) -> Matched {
+    places.sort_unstable();
+    let points = watched(direction, recordings);
+    let sightings = places.iter().map(|place| {
+        let event = &recordings[usize::from(place.second)].events[place.index as usize];
+        let sender = direction.sender.map(|(number, _)| number);
+        let here =
+            if sender == Some(usize::from(place.second)) { Side::Sender } else { Side::Receiver };
+        sighting(event, place.t_ns, here)
+    });
+    match direction.protocol {
+        Protocol::Udp => {
+            let mut matcher = Datagrams::new(points);
+            sightings.for_each(|sighting| matcher.push(&sighting));
+            matcher.finish()
+        }
+        Protocol::Tcp => {
+            let mut matcher = Stream::new(points);
+            sightings.for_each(|sighting| matcher.push(&sighting));
+            matcher.finish()
+        }
+    }
+}
+
+fn sighting(event: &Event, t_ns: i64, here: Side) -> Sighting {
+    Sighting {
+        t_ns,
+        point: event.point,
+        key: event.key,
+        ip_id: event.ip_id,
+        bytes: event.payload_bytes,
+        drop: event.cause.map(|cause| Drop { side: here, cause }),
+    }
+}
+
+pub(crate) fn to_i64(t_ns: u64) -> i64 {
+    i64::try_from(t_ns).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,266 @@
+//! Matching finds back exactly what a made-up way through two hosts lost, doubled and reordered.
+
+use proptest::prelude::*;
+use suiro_layers::matching::{Datagrams, Matched, Passage, Points, Sighting, Stream, way};
+use suiro_layers::{Key, Point};
+use suiro_units::{Random, Seed};
+
+/// What was done to a packet on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fate {
+    /// The last point that it passed.
+    last: Point,
+    /// From this point on a copy followed it.
+    copied_from: Option<Point>,
+}
+
+/// How keys are numbered.
+#[derive(Debug, Clone, Copy)]
+enum Numbering {
+    Rtp,
+    IpId,
+    Hash,
+}
+
+fn key(numbering: Numbering, number: u64) -> Key {
+    match numbering {
+        Numbering::Rtp => Key::Rtp { ssrc: 7, sequence: number as u16 },
+        Numbering::IpId => Key::IpId(number as u16),
+        Numbering::Hash => Key::Hash(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+    }
+}
+
+/// Packets 1 ms apart on the way, 10 µs between points, and jitter of up to 5 ms at the receiver's
+/// device, which reorders.
+fn passages(numbering: Numbering, packets: u64, random: &mut Random) -> (Vec<Sighting>, Vec<Fate>) {
+    let (mut sightings, mut fates) = (Vec::new(), Vec::new());
+    for number in 0..packets {
+        let lost = random.chance(0.1);
+        let fate = Fate {
+            last: if lost { Point::ALL[random.below(9) as usize] } else { Point::ReceiveCall },
+            copied_from: random.chance(0.05).then(|| Point::ALL[1 + random.below(9) as usize]),
+        };
+        let jitter = random.below(5_000_000) as i64;
+        for point in way().filter(|&point| point <= fate.last) {
+            let late = if point >= Point::ReceiveDevice { jitter } else { 0 };
+            let t_ns = number as i64 * 1_000_000 + point as i64 * 10_000 + late;
+            let sighting = Sighting {
+                t_ns,
+                point,
+                key: key(numbering, number),
+                ip_id: 0,
+                bytes: 1200,
+                drop: None,
+            };
+            sightings.push(sighting);
+            if fate.copied_from.is_some_and(|from| point >= from) {
+                sightings.push(Sighting { t_ns: t_ns + 3_000, ..sighting });
+            }
+        }
+        fates.push(fate);
+    }
+    sightings.sort_by_key(|sighting| (sighting.t_ns, sighting.point));
+    (sightings, fates)
+}
+
+fn matched(sightings: &[Sighting]) -> Matched {
+    let mut matcher = Datagrams::new(Points::all());
+    sightings.iter().for_each(|sighting| matcher.push(sighting));
+    matcher.finish()
+}
+
+/// How many of the packets were overtaken at a point: RFC 4737 §3.3, by its definition.
+fn overtaken(sightings: &[Sighting], point: Point, matched: &[Passage]) -> u64 {
+    let mut order: Vec<(i64, usize)> =
+        (0..).zip(matched).filter_map(|(index, p)| Some((p.at(point)?, index))).collect();
+    order.sort_unstable();
+    assert!(order.len() <= sightings.len());
+    let mut next = 0;
+    let late = order.iter().filter(|&&(_, index)| {
+        let late = index < next;
+        next = next.max(index + 1);
+        late
+    });
+    late.count() as u64
+}
+
+fn found_back(numbering: Numbering, packets: u64, seed: u64) {
+    let mut random = Seed(seed).random();
+    let (sightings, fates) = passages(numbering, packets, &mut random);
+    let matched = matched(&sightings);
+    assert_eq!(matched.passages.len(), fates.len(), "seed {seed}");
+    assert_eq!(matched.repeated, 0, "seed {seed}");
+    for (number, (passage, fate)) in matched.passages.iter().zip(&fates).enumerate() {
+        assert_eq!(passage.last(), Some(fate.last), "seed {seed}, packet {number}");
+        assert_eq!(passage.at(Point::SendCall), Some(number as i64 * 1_000_000), "seed {seed}");
+    }
+    for point in way() {
+        let passed = fates.iter().filter(|fate| fate.last >= point);
+        let copies =
+            passed.clone().filter(|fate| fate.copied_from.is_some_and(|from| from <= point));
+        let tally = matched.tally(point);
+        assert_eq!(tally.seen, passed.count() as u64, "seed {seed}, {point}");
+        assert_eq!(tally.duplicates, copies.count() as u64, "seed {seed}, {point}");
+        let overtaken = overtaken(&sightings, point, &matched.passages);
+        assert_eq!(tally.reordered, overtaken, "seed {seed}, {point}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn losses_copies_and_reordering_are_found_back(
+        seed: u64,
+        packets in 1u64..2_000,
+        numbering in prop_oneof![Just(Numbering::Rtp), Just(Numbering::IpId), Just(Numbering::Hash)],
+    ) {
+        found_back(numbering, packets, seed);
+    }
+}
+
+#[test]
+fn sixteen_bits_come_round_twice() {
+    found_back(Numbering::Rtp, 150_000, 1);
+    found_back(Numbering::IpId, 150_000, 2);
+}
+
+#[test]
+fn a_packet_that_the_application_sends_twice_is_two() {
+    let sighting = |t_ns, point, ip_id| Sighting {
+        t_ns,
+        point,
+        key: Key::Rtp { ssrc: 1, sequence: 5 },
+        ip_id,
+        bytes: 100,
+        drop: None,
+    };
+    let (call, ip, device) = (Point::SendCall, Point::SendIp, Point::ReceiveDevice);
+    // The first is lost after IP, which only the IP identification can tell.
+    let seen = [
+        sighting(0, call, 8),
+        sighting(1, ip, 8),
+        sighting(2, call, 9),
+        sighting(3, ip, 9),
+        sighting(10, device, 9),
+    ];
+    let matched = matched(&seen);
+    assert_eq!(matched.repeated, 1);
+    let ends: Vec<_> = matched.passages.iter().map(|p| (p.at(call), p.last())).collect();
+    assert_eq!(ends, [(Some(0), Some(ip)), (Some(2), Some(device))]);
+}
+
+#[test]
+fn a_packet_that_was_not_seen_at_the_first_point_begins_where_it_was() {
+    let key = Key::IpId(3);
+    let seen = [Point::SendLink, Point::ReceiveCall].map(|point| Sighting {
+        t_ns: point as i64,
+        point,
+        key,
+        ip_id: 3,
+        bytes: 9,
+        drop: None,
+    });
+    let matched = matched(&seen);
+    assert_eq!(matched.passages.len(), 1);
+    assert_eq!(matched.passages[0].first(), Some(Point::SendLink));
+    assert_eq!(matched.passages[0].last(), Some(Point::ReceiveCall));
+}
+
+/// A TCP stream written in one size, sent in another, merged and read in a third.
+struct Connection {
+    sightings: Vec<Sighting>,
+    t_ns: i64,
+    /// Sequence number of the first byte.
+    first: u32,
+}
+
+impl Connection {
+    fn see(&mut self, point: Point, from: u64, to: u64) {
+        self.t_ns += 1_000;
+        let key = Key::Bytes { start: self.first.wrapping_add(from as u32) };
+        let (t_ns, bytes) = (self.t_ns, (to - from) as u32);
+        self.sightings.push(Sighting { t_ns, point, key, ip_id: 0, bytes, drop: None });
+    }
+    fn see_in(&mut self, points: &[Point], from: u64, to: u64) {
+        points.iter().for_each(|&point| self.see(point, from, to));
+    }
+    /// The whole stream at a point, cut at random.
+    fn cut(&mut self, point: Point, total: u64, most: u64, random: &mut Random) {
+        let mut from = 0;
+        while from < total {
+            let to = (from + 1 + random.below(most)).min(total);
+            self.see(point, from, to);
+            from = to;
+        }
+    }
+}
+
+const DOWN: [Point; 3] = [Point::SendIp, Point::SendLink, Point::SendQdisc];
+const UP: [Point; 4] =
+    [Point::ReceiveDevice, Point::ReceiveIp, Point::ReceiveLocal, Point::ReceiveSocket];
+
+/// Bytes of all transmissions that passed a point.
+fn bytes_at(matched: &Matched, point: Point) -> u64 {
+    let there = matched.passages.iter().filter(|passage| passage.at(point).is_some());
+    there.map(|passage| u64::from(passage.bytes)).sum()
+}
+
+fn stream_adds_up(seed: u64, total: u64, first: u32) {
+    let mut random = Seed(seed).random();
+    let mut tcp = Connection { sightings: Vec::new(), t_ns: 0, first };
+    tcp.cut(Point::SendCall, total, 9_000, &mut random);
+    let (mut sent, mut lost, mut from) = (0, 0, 0);
+    while from < total {
+        let to = (from + 1 + random.below(64_000)).min(total);
+        tcp.see_in(&DOWN, from, to);
+        sent += to - from;
+        // The driver gets packets; some are lost behind it, and sent again.
+        let mut packet = from;
+        while packet < to {
+            let end = (packet + 1448).min(to);
+            tcp.see(Point::SendDriver, packet, end);
+            if random.chance(0.1) {
+                (sent, lost) = (sent + end - packet, lost + end - packet);
+                tcp.see_in(&DOWN, packet, end);
+                tcp.see(Point::SendDriver, packet, end);
+            }
+            packet = end;
+        }
+        tcp.see_in(&UP, from, to);
+        from = to;
+    }
+    tcp.cut(Point::ReceiveCall, total, 3_000, &mut random);
+
+    let mut matcher = Stream::new(Points::all());
+    tcp.sightings.iter().for_each(|sighting| matcher.push(sighting));
+    let matched = matcher.finish();
+    for point in way() {
+        let expected = match point {
+            Point::SendIp | Point::SendLink | Point::SendQdisc | Point::SendDriver => sent,
+            _ => total,
+        };
+        assert_eq!(bytes_at(&matched, point), expected, "seed {seed}, {point}");
+        assert_eq!(matched.tally(point).duplicates, 0, "seed {seed}, {point}");
+    }
+    let ended = |point| matched.passages.iter().filter(move |p| p.last() == Some(point));
+    let lost_found: u64 = ended(Point::SendDriver).map(|p| u64::from(p.bytes)).sum();
+    assert_eq!(lost_found, lost, "seed {seed}");
+    for passage in ended(Point::ReceiveCall) {
+        assert!(passage.at(Point::SendCall).is_some(), "seed {seed}: read, but never written");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn bytes_add_up_over_writes_super_packets_and_reads(seed: u64, total in 1u64..400_000, first: u32) {
+        stream_adds_up(seed, total, first);
+    }
+}
+
+#[test]
+fn sequence_numbers_of_a_stream_come_round() {
+    stream_adds_up(3, 3_000_000, u32::MAX - 1_000_000);
+}
