@@ -210,6 +210,39 @@ table! {
 }
 
 table! {
+    /// One control period of a sender of real-time media: from one look of its rate control at the
+    /// network, a report or a timer, to the next; and one each time that its source begins a group of
+    /// pictures. Rates count IP packets.
+    RateRow = "rate" {
+        /// When the period ended.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// How long it was.
+        period_ns: i64,
+        /// What the rate control allows from now on.
+        target_bps: i64,
+        /// What was sent in the period, retransmissions included.
+        send_bps: i64,
+        /// What the source made in the period, before anything was held back or left out.
+        media_bps: i64,
+        /// Of the packets that a report of this period was about, the share that was lost; null where
+        /// none came, or it was about no packets.
+        loss_ratio: Option<f64>,
+        /// The round-trip time, smoothed; null before the first sample.
+        rtt_ns: Option<i64>,
+        /// What the receiver received, as the reports of the period say; null where they do not tell.
+        recv_bps: Option<i64>,
+        /// The quantiser scale of the version that is being sent; null of an encoder in the loop.
+        quantiser: Option<i64>,
+        /// Bit rate that the encoder is set to; of a prepared version, its mean rate.
+        encoder_bps: Option<i64>,
+        /// Bytes that wait in the sender for their turn.
+        queue_bytes: i64,
+    }
+}
+
+table! {
     /// What was on the screen at one tick of the source's frame rate, from the first picture on, and
     /// how good it looked. *Picture* scores compare what was shown with its own source frame;
     /// *experience* scores compare it with the frame that should have been there at a constant

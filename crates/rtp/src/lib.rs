@@ -1,1 +1,5 @@
 //! Video over RTP: sender, receiver, payload formats, RTCP.
+
+pub mod packet;
+pub mod payload;
+pub mod sequence;

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use suiro_record::Row;
 use suiro_record::table::{Column, Kind};
 use suiro_record::tables::{
-    AccessRow, FrameRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow,
+    AccessRow, FrameRow, LinkRow, PlayerRow, QualityRow, RateRow, RequestRow, TcpRow,
 };
 
 /// Every column of every table.
@@ -24,6 +24,7 @@ fn records() -> String {
     table::<RequestRow>(&mut text);
     table::<PlayerRow>(&mut text);
     table::<FrameRow>(&mut text);
+    table::<RateRow>(&mut text);
     table::<QualityRow>(&mut text);
     table::<AccessRow>(&mut text);
     text

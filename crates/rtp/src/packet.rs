@@ -1,0 +1,187 @@
+//! RTP packets (RFC 3550 §5.1), and what ours say of the frame that they begin.
+
+use rtp_types::{RtpPacket, RtpPacketBuilder};
+
+/// Bytes of IPv4 and UDP headers: what is added to an RTP packet where rates count IP packets. Over
+/// IPv6 it is 20 more; the lab's names resolve to IPv4.
+pub const IP_UDP_BYTES: u64 = 20 + 8;
+
+/// Bytes of an RTP header without extensions.
+pub const HEADER_BYTES: usize = 12;
+
+/// Largest RTP packet that is taken or made: what UDP carries in IPv4.
+pub const PACKET_MAX: usize = 65_507;
+
+/// Extensions of one byte each (RFC 8285 §4.2).
+const ONE_BYTE: u16 = 0xbede;
+
+/// The local identifier of [`FrameMark`], as the SDP says.
+pub const FRAME_MARK_ID: u8 = 1;
+
+/// What the header extension of that identifier is called in SDP.
+pub const FRAME_MARK_URI: &str = "urn:x-suiro:frame-mark";
+
+/// A packet's fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    /// The stream that it belongs to.
+    pub ssrc: u32,
+    /// What its payload is.
+    pub payload_type: u8,
+    /// Its number, which wraps.
+    pub sequence: u16,
+    /// When its picture is shown, at 90 kHz, from a random start; it wraps.
+    pub timestamp: u32,
+    /// True of a frame's last packet.
+    pub marker: bool,
+    /// What it says of the frame that it begins; `None` within a frame, and from senders not ours.
+    pub mark: Option<FrameMark>,
+    /// The payload, without padding.
+    pub payload: Vec<u8>,
+}
+
+/// What a sender of ours says of a frame in its first packet: RTP itself has a frame's time, but not
+/// its number at the source, and nothing of where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameMark {
+    /// The source frame's number.
+    pub number: u32,
+    /// How many frames before it the one is that it needs; 0 of a key frame, 255 of one farther away.
+    pub references: u8,
+    /// The bit rate of the version that it comes from or of its encoder, in kbit/s.
+    pub rate_kbps: u32,
+}
+
+impl FrameMark {
+    const BYTES: usize = 8;
+    const RATE_MAX: u32 = (1 << 24) - 1;
+
+    /// As an extension's data: number, distance, rate.
+    fn write(self) -> [u8; Self::BYTES] {
+        let [a, b, c, d] = self.number.to_be_bytes();
+        let [_, x, y, z] = self.rate_kbps.min(Self::RATE_MAX).to_be_bytes();
+        [a, b, c, d, self.references, x, y, z]
+    }
+
+    fn read(data: &[u8]) -> Option<Self> {
+        let &[a, b, c, d, references, x, y, z] = data else { return None };
+        let rate_kbps = u32::from_be_bytes([0, x, y, z]);
+        Some(Self { number: u32::from_be_bytes([a, b, c, d]), references, rate_kbps })
+    }
+}
+
+impl Packet {
+    /// Reads a packet.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn parse(bytes: &[u8]) -> Result<Self, rtp_types::RtpParseError> {
+        let packet = RtpPacket::parse(bytes)?;
+        Ok(Self {
+            ssrc: packet.ssrc(),
+            payload_type: packet.payload_type(),
+            sequence: packet.sequence_number(),
+            timestamp: packet.timestamp(),
+            marker: packet.marker_bit(),
+            mark: packet.extension().and_then(|(profile, data)| mark(profile, data)),
+            payload: packet.payload().to_vec(),
+        })
+    }
+
+    /// The packet's bytes.
+    pub fn write(&self) -> Vec<u8> {
+        let extension = self.mark.map(|mark| {
+            // RFC 8285 §4.2: identifier and length less one share a byte; padded to words of four.
+            let mut data = vec![FRAME_MARK_ID << 4 | (FrameMark::BYTES as u8 - 1)];
+            data.extend(mark.write());
+            data.resize(data.len().next_multiple_of(4), 0);
+            data
+        });
+        let mut builder: RtpPacketBuilder<&[u8], &[u8]> = RtpPacketBuilder::new()
+            .payload_type(self.payload_type)
+            .sequence_number(self.sequence)
+            .timestamp(self.timestamp)
+            .ssrc(self.ssrc)
+            .marker_bit(self.marker)
+            .payload(&self.payload);
+        if let Some(data) = &extension {
+            builder = builder.extension(ONE_BYTE, data);
+        }
+        builder
+            .write_vec()
+            .expect("seven bits of payload type, and a short extension of whole words")
+    }
+
+    /// Bytes of the headers of a frame's first packet, which bears a mark, beyond the fixed one.
+    pub const MARK_BYTES: usize = 4 + (1 + FrameMark::BYTES).next_multiple_of(4);
+}
+
+/// The frame mark among a packet's extensions.
+fn mark(profile: u16, data: &[u8]) -> Option<FrameMark> {
+    if profile != ONE_BYTE {
+        return None;
+    }
+    let mut rest = data;
+    while let Some((&head, after)) = rest.split_first() {
+        if head == 0 {
+            rest = after; // padding
+            continue;
+        }
+        let (id, length) = (head >> 4, usize::from(head & 15) + 1);
+        if id == 15 {
+            return None; // RFC 8285 §4.2: nothing after it may be looked at
+        }
+        let value = after.get(..length)?;
+        if id == FRAME_MARK_ID {
+            return FrameMark::read(value);
+        }
+        rest = &after[length..];
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packet(mark: Option<FrameMark>) -> Packet {
+        let payload = vec![1, 2, 3];
+        let (ssrc, payload_type, sequence, timestamp) = (0x1234_5678, 96, 65_535, 9);
+        Packet { ssrc, payload_type, sequence, timestamp, marker: true, mark, payload }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mark = FrameMark { number: 70_000, references: 3, rate_kbps: 27_260 };
+        for packet in [packet(None), packet(Some(mark))] {
+            let bytes = packet.write();
+            let marked = if packet.mark.is_some() { Packet::MARK_BYTES } else { 0 };
+            assert_eq!(bytes.len(), HEADER_BYTES + marked + packet.payload.len());
+            assert_eq!(Packet::parse(&bytes).unwrap(), packet);
+        }
+    }
+
+    #[test]
+    fn other_extensions_are_passed_over() {
+        let ours = FrameMark { number: 1, references: 0, rate_kbps: 5 };
+        let mut data = vec![0, 0x21, 7, 7, 0]; // padding, one of two bytes, padding
+        data.push(FRAME_MARK_ID << 4 | 7);
+        data.extend(ours.write());
+        assert_eq!(mark(ONE_BYTE, &data), Some(ours));
+        assert_eq!(mark(0x1000, &data), None, "extensions of two bytes");
+        assert_eq!(mark(ONE_BYTE, &[0xf0, 1, 2]), None, "the reserved identifier");
+        assert_eq!(mark(ONE_BYTE, &[0x17, 1, 2]), None, "cut short");
+    }
+
+    proptest! {
+        /// Any bytes are a packet or an error.
+        #[test]
+        fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(packet) = Packet::parse(&bytes) {
+                prop_assert!(packet.payload.len() <= bytes.len() - HEADER_BYTES);
+            }
+        }
+    }
+}
