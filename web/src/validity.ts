@@ -2,7 +2,7 @@
 
 import { h } from "./dom";
 import { count, quantity } from "./format";
-import type { Check, LinkTotals, Page, PageTrial } from "./generated/page";
+import type { Check, LinkTotals, Page, PageTrial, ScreenOutcome } from "./generated/page";
 
 /** Trials whose details are shown; more only say how many there are. */
 const DETAILED = 200;
@@ -16,6 +16,7 @@ export function validity(page: Page): HTMLElement {
   if (invalid.length) section.append(alarm(page, invalid));
   section.append(h("p", { class: invalid.length ? "" : "well" }, ...verdict(page)));
   if (skipped.length) section.append(notTried(page, skipped));
+  section.append(...unseen(page));
   const details = h(
     "details",
     {},
@@ -59,6 +60,21 @@ function reasons(page: Page, trials: PageTrial[]): HTMLElement {
 function notTried(page: Page, skipped: PageTrial[]): HTMLElement {
   const heading = `${skipped.length} of ${count(page.trials.length, "trial")} skipped: this machine lacks what they need`;
   return h("div", { class: "skipped" }, h("h3", {}, heading), reasons(page, skipped));
+}
+
+/** Screens that have no video or no scores, or whose stamps contradict the records. */
+function unseen(page: Page): HTMLElement[] {
+  const items = page.trials.flatMap((trial) =>
+    trial.screens
+      .filter((screen) => screen.problem !== null)
+      .map((screen) =>
+        h("li", {}, h("b", {}, `${name(page, trial)}, ${screen.endpoint}`), ` ${screen.problem}`),
+      ),
+  );
+  if (!items.length) return [];
+  const all = page.trials.reduce((sum, trial) => sum + trial.screens.length, 0);
+  const heading = `${items.length} of ${count(all, "screen")} with a problem`;
+  return [h("div", { class: "skipped" }, h("h3", {}, heading), h("ul", {}, ...items))];
 }
 
 function alarm(page: Page, invalid: PageTrial[]): HTMLElement {
@@ -150,6 +166,8 @@ function trialDetails(page: Page, trial: PageTrial): HTMLElement {
   ]);
   if (endpoints.length)
     box.append(table(["endpoint", "kind", "host", "outcome", "log"], endpoints));
+  if (trial.screens.length)
+    box.append(table(["screen", "video", "stamps", "scored by", ""], trial.screens.map(screenRow)));
   return box;
 }
 
@@ -166,6 +184,20 @@ function checkRow(check: Check): string[] {
     measured,
     range,
     check.note ? `${verdict}: ${check.note}` : verdict,
+  ];
+}
+
+function screenRow(screen: ScreenOutcome): string[] {
+  const { stamps_agree, stamps_differ, stamps_unread } = screen;
+  const read = stamps_agree + stamps_differ;
+  const stamps = `${stamps_agree} of ${read} agree${stamps_unread ? `, ${stamps_unread} unread` : ""}`;
+  const tools = Object.entries(screen.scored_by).map(([tool, version]) => `${tool} ${version}`);
+  return [
+    screen.endpoint,
+    screen.video ?? "–",
+    read + stamps_unread ? stamps : "–",
+    tools.join(", ") || "–",
+    screen.problem ?? "",
   ];
 }
 

@@ -160,8 +160,9 @@ pub static CATALOGUE: &[Metric] = catalogue! {
         Player(|p| p.screen.scores(|row| row.picture_psnr_db).mean());
     video.experience_vmaf_mean ["", Higher, 3] "VMAF, experience",
         "*Experience*: VMAF of the screen at each tick of the source's frame rate against the frame \
-         that should have been there at a constant delay, mean. Freezes count; not to be compared \
-         with picture quality.",
+         that should have been there at a constant delay (that of most frames), mean. Freezes \
+         count, and so does a live player's playing faster or slower to keep its latency: \
+         meanwhile it shows other frames. Not to be compared with picture quality.",
         Player(|p| p.screen.scores(|row| row.experience_vmaf).mean());
     video.experience_vmaf_p5 ["", Higher, 3] "VMAF, experience, 5 %",
         "Experience: 5th percentile of VMAF over time.",

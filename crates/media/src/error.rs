@@ -92,6 +92,14 @@ pub enum MediaError {
         /// Rungs of the package.
         rungs: usize,
     },
+    /// What a viewer kept of a stream is not what its records say.
+    #[error("{}: {message}", file.display())]
+    Stream {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
     /// A file of a package is missing, cut or of another version.
     #[error("{}: {message}\nhint: remove that folder; the next run prepares it again", file.display())]
     Damaged {

@@ -26,6 +26,8 @@ pub struct Tile {
     pub height: u32,
     /// How much later than the background it begins, in milliseconds.
     pub later_ms: u32,
+    /// Lines at the top of the video that are left out.
+    pub left_out: u32,
 }
 
 /// What is to be made.
@@ -105,12 +107,12 @@ impl Mosaic {
     fn graph(&self) -> String {
         let mut graph = format!("[0:v]fps={}[b0]", self.fps);
         for (index, tile) in self.tiles.iter().enumerate() {
-            let Tile { x, y, width, height, later_ms, .. } = tile;
+            let Tile { x, y, width, height, later_ms, left_out, .. } = tile;
             let (input, next) = (index + 1, index + 1);
             graph += &format!(
                 ";[{input}:v]setpts=PTS-STARTPTS+{later_ms}/1000/TB,\
-                 scale={width}:{height}:flags=bilinear:force_original_aspect_ratio=decrease:\
-                 force_divisible_by=2,setsar=1,pad={width}:{height}:-1:-1[t{input}];\
+                 crop=iw:ih-{left_out}:0:{left_out},scale={width}:{height}:flags=bilinear:\
+                 force_original_aspect_ratio=decrease:force_divisible_by=2,setsar=1,pad={width}:{height}:-1:-1[t{input}];\
                  [b{index}][t{input}]overlay={x}:{y}:eof_action=repeat:format=yuv420[b{next}]"
             );
         }

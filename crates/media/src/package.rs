@@ -199,6 +199,15 @@ impl Package {
         self.tracks().find(|track| track.id == id)
     }
 
+    /// Width and height of the tallest rung, in pixels; `None` without video.
+    pub fn picture_size(&self) -> Option<(u32, u32)> {
+        let sizes = self.video.iter().filter_map(|track| match track.content {
+            Content::Video { width, height, .. } => Some((width, height)),
+            Content::Audio { .. } => None,
+        });
+        sizes.max_by_key(|(width, height)| (*height, *width))
+    }
+
     /// Bytes of all files but the index.
     pub fn size(&self) -> Bytes {
         Bytes::new(self.files().map(|(_, bytes)| bytes).sum())

@@ -100,7 +100,7 @@ pub(crate) fn short(index: usize) -> u32 {
 
 fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -> PageTrial {
     let (valid, invalid_because) = (is_valid(&read), invalid_because(&read));
-    let Read { planned, state, outcome, metrics: measured, timeline, .. } = read;
+    let Read { planned, state, outcome, metrics: measured, timeline, screens, .. } = read;
     let mut points: BTreeMap<String, Points> =
         timeline.series.into_iter().map(|s| (s.name, Points(s.values))).collect();
     let (started, duration_s) = outcome.as_ref().map(|o| (o.started.clone(), o.duration_s)).unzip();
@@ -120,6 +120,7 @@ fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -
         self_checks,
         links,
         endpoints,
+        screens,
         bin_s: timeline.bin_s,
         series: series.iter().map(|s| points.remove(&s.name)).collect(),
         stalls: timeline.stalls,

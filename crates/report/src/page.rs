@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use suiro_record::{Axis, ComparedTable, EndpointOutcome, Finding, LinkTotals, Machine, SelfCheck};
+use suiro_record::{
+    Axis, ComparedTable, EndpointOutcome, Finding, LinkTotals, Machine, ScreenOutcome, SelfCheck,
+};
 
 /// Everything that `report.html` shows.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -285,6 +287,8 @@ pub struct PageTrial {
     pub links: Vec<LinkTotals>,
     /// The endpoints.
     pub endpoints: Vec<EndpointOutcome>,
+    /// What was made of the screens of its viewers.
+    pub screens: Vec<ScreenOutcome>,
     /// Width of a bin of its series, in seconds.
     pub bin_s: f64,
     /// One per kind of series; null if this trial has none of that kind.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use suiro_analysis::{Records, Timeline, summarise, timeline};
 use suiro_record::table::Row;
-use suiro_record::{Folder, PlannedTrial, Reader, RecordError, Trial};
+use suiro_record::{Folder, PlannedTrial, Reader, RecordError, ScreenOutcome, Trial};
 
 use crate::page::PageState;
 
@@ -33,6 +33,8 @@ pub(crate) struct Read {
     pub outcome: Option<Trial>,
     pub metrics: BTreeMap<String, Option<f64>>,
     pub timeline: Timeline,
+    /// What was made of the screens of its viewers.
+    pub screens: Vec<ScreenOutcome>,
 }
 
 /// Reads every trial, in the order of the plan.
@@ -66,6 +68,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize) -> Read {
         outcome: None,
         metrics: BTreeMap::new(),
         timeline: Timeline::default(),
+        screens: Vec::new(),
     };
     let outcome = match folder.outcome(planned) {
         Ok(Some(outcome)) => outcome,
@@ -87,7 +90,12 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize) -> Read {
         read.outcome = Some(outcome);
         return read;
     }
-    let (records, problems) = records(&folder.trial(planned));
+    let dir = folder.trial(planned);
+    let (records, mut problems) = records(&dir);
+    match suiro_record::folder::screens(&dir) {
+        Ok(screens) => read.screens = screens.unwrap_or_default().screens,
+        Err(error) => problems.push(error.to_string()),
+    }
     read.metrics = summarise(&outcome, &records);
     read.timeline = timeline(&outcome, &records, bins);
     read.outcome = Some(outcome);

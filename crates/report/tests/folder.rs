@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use folder::Shape;
 use serde_json::Value;
-use suiro_record::Folder;
+use suiro_record::{Folder, ScreenOutcome, Screens};
 use suiro_report::build;
 
 fn shape() -> Shape {
@@ -86,6 +86,27 @@ fn a_sound_folder() {
     for want in [8e6, 1.5e6, 4e6] {
         assert!(seen.iter().any(|rate| (rate / want - 1.0).abs() < 0.01), "{want}: {seen:?}");
     }
+}
+
+#[test]
+fn screens_and_what_is_wrong_with_them_reach_the_page() {
+    let (dir, folder) = made(&shape());
+    let screen = ScreenOutcome {
+        endpoint: "player".into(),
+        problem: Some("quality: null because the disk is full".into()),
+        ..ScreenOutcome::default()
+    };
+    let screens = Screens { screens: vec![screen] };
+    suiro_record::folder::write_screens(&trial(dir.path(), "reno", 1), &screens).unwrap();
+    std::fs::write(trial(dir.path(), "reno", 2).join("screens.json"), "{\"screens\": 7}").unwrap();
+    let built = build(&folder).unwrap();
+    let page = data(&folder);
+    let problem = |index: usize| &page["trials"][index]["screens"][0]["problem"];
+    assert_eq!(problem(0), "quality: null because the disk is full");
+    assert!(built.summary.trials[0].valid, "the trial itself is sound");
+    assert!(problem(1).is_null() && page["trials"][2]["screens"] == serde_json::json!([]));
+    let told = page["trials"][1]["invalid_because"].as_str().unwrap();
+    assert!(told.contains("screens.json"), "{told}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use suiro_analysis::{Records, Tick, ticks};
 use suiro_lab::runner::Order;
-use suiro_media::package::{Content, Track};
+use suiro_media::package::Track;
 use suiro_media::quality::{self, Quality};
 use suiro_media::screen::{Received, Screen, Shown};
 use suiro_media::stamp::Stamp;
@@ -94,7 +94,7 @@ fn of_viewer(
     let file = format!("screen.{}.mp4", outcome.endpoint);
     let stamps = screen.write(&order.dir.join(&file)).context("the screen's video")?;
     outcome.video = Some(file);
-    outcome.size = size(&package);
+    outcome.size = package.picture_size();
     (outcome.from_ns, outcome.ticks) = (seen[0].t_ns, seen.len() as u64);
     check(&package, &seen, &stamps, outcome);
     // Start-up is a measure of its own: quality begins with the first picture.
@@ -206,15 +206,6 @@ fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
     };
     let found = package.video.iter().position(fits);
     found.with_context(|| format!("the media has no rung of {rate} bit/s"))
-}
-
-/// The size of the tallest rung, which is that of the screen.
-fn size(package: &Package) -> Option<(u32, u32)> {
-    let sizes = package.video.iter().filter_map(|track| match track.content {
-        Content::Video { width, height, .. } => Some((height, width)),
-        Content::Audio { .. } => None,
-    });
-    sizes.max().map(|(height, width)| (width, height))
 }
 
 /// Compares what pictures say of themselves with what the records say of them.

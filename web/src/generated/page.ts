@@ -164,6 +164,8 @@ export interface PageTrial {
   links: LinkTotals[];
   /** The endpoints. */
   endpoints: EndpointOutcome[];
+  /** What was made of the screens of its viewers. */
+  screens: ScreenOutcome[];
   /** Width of a bin of its series, in seconds. */
   bin_s: number;
   /** One per kind of series; null if this trial has none of that kind. */
@@ -267,6 +269,35 @@ export interface EndpointOutcome {
   failure: string | null;
   /** Its log below the trial's folder. */
   log: string;
+}
+
+/** What was made of one viewer's screen. */
+export interface ScreenOutcome {
+  /** The endpoint's name in the scenario. */
+  endpoint: string;
+  /** The video, below the trial's folder; null if there is none. */
+  video: string | null;
+  /** Its pixels across and down; null without a video. */
+  size: [number, number] | null;
+  /** Pictures per second: those of the source. */
+  fps: number;
+  /** When its first picture was on the screen, in nanoseconds since the trial began. */
+  from_ns: number;
+  /** Its pictures. */
+  ticks: number;
+  /** Pictures whose stamp says the number that the records say. */
+  stamps_agree: number;
+  /** Pictures whose stamp says another number. Must be 0. */
+  stamps_differ: number;
+  /** Pictures whose stamp cannot be read. */
+  stamps_unread: number;
+  /** Programs and models that scored it, with their versions; empty if it has no scores. */
+  scored_by: Record<string, string>;
+  /**
+   * Why there is no video, or there are no scores, or what is wrong with them; null if all is
+   * well.
+   */
+  problem: string | null;
 }
 
 /** A value per bin, to four significant digits; null where nothing was measured. */

@@ -7,7 +7,7 @@
 //! meanwhile. It tells what the viewer lost.
 //!
 //! The source is compared as the encoder was given it: in the size and at the frame rate of the
-//! package's tallest and fastest rung. Lower rungs are scaled up to it by ffmpeg's bicubic filter.
+//! package's tallest and fastest rung, or of the camera. Lower rungs are scaled up to it by ffmpeg's bicubic filter.
 //! The strip of stamped pictures is left out. Every frame is measured: no subsampling.
 
 mod reference;
@@ -48,7 +48,7 @@ pub struct Scores {
     pub width: u32,
     /// Height of these pictures before the stamp's strip was left out, in pixels.
     pub height: u32,
-    /// Lines at the top that were left out; 0 if the package is not stamped.
+    /// Lines at the top that were left out; 0 if the pictures are not stamped.
     pub left_out: u32,
     /// One for each tick. `None` before the first frame of the screen or of the source; of the
     /// picture also for repeats.
@@ -144,16 +144,16 @@ fn compare(
     if !screen.ffmpeg.has(Feature::Libvmaf) {
         return Err(MediaError::NoVmaf { version: screen.ffmpeg.version().to_owned() });
     }
-    let (ffmpeg, package) = (screen.ffmpeg, screen.package());
+    let ffmpeg = screen.ffmpeg;
     let mut playback = screen.playback()?;
     let size = playback.header().clone();
     let all = in_order(lists);
     let decoders =
         if Reference::serves(&size, all.iter().map(|(_, pair)| pair.reference)) { 1 } else { 2 };
-    let references = (0..decoders).map(|_| Reference::open(ffmpeg, package, cache, progress));
+    let references = (0..decoders).map(|_| Reference::open(screen, cache, progress));
     let mut references = references.collect::<Result<Vec<_>, _>>()?;
     references[0].check(&size)?;
-    let left_out = if package.spec.stamp { stamp::strip(size.height) } else { 0 };
+    let left_out = if screen.received.stamped() { stamp::strip(size.height) } else { 0 };
     let comparisons = lists.iter().map(|_| Comparison::start(ffmpeg, &size, left_out));
     let mut comparisons = comparisons.collect::<Result<Vec<_>, _>>()?;
     for (done, (list, pair)) in all.iter().enumerate() {

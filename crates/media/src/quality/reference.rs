@@ -1,19 +1,89 @@
-//! The source's frames, looped as the package is.
+//! The source's frames, looped as what was sent is.
 
 use std::collections::VecDeque;
 use std::path::Path;
 
+use crate::live::{Footage, LiveError, Picture};
 use crate::package::Package;
 use crate::raw::{Header, SourcePictures};
+use crate::screen::{Received, Screen, Stream};
 use crate::source::Input;
 use crate::{Ffmpeg, MediaError, Progress, encode};
 
 /// Most bytes of pictures that are kept to go back to.
 const KEPT_BYTES: usize = 96 << 20;
 
+/// The source of what was received.
+pub(super) enum Reference<'a> {
+    /// That of a package.
+    Decoded(Box<Decoded<'a>>),
+    /// What a camera saw.
+    Footage(Footage, Picture),
+}
+
+impl<'a> Reference<'a> {
+    /// Finds the source.
+    pub fn open(screen: &Screen<'a>, cache: &Path, progress: Progress) -> Result<Self, MediaError> {
+        match screen.received {
+            Received::Package(package) => {
+                let decoded = Decoded::open(screen.ffmpeg, package, cache, progress)?;
+                Ok(Self::Decoded(Box::new(decoded)))
+            }
+            Received::Stream(stream) => {
+                let footage = Footage::prepare(screen.ffmpeg, &stream.source, cache, progress);
+                let (width, height) = (stream.source.width, stream.source.height);
+                let opened = footage.and_then(|f| Ok((f, Picture::new(width, height)?)));
+                let (footage, picture) = opened.map_err(|error| failed(stream, &error))?;
+                Ok(Self::Footage(footage, picture))
+            }
+        }
+    }
+
+    /// The pictures have the size of those that they are compared with.
+    pub fn check(&self, wanted: &Header) -> Result<(), MediaError> {
+        match self {
+            Self::Decoded(decoded) => decoded.check(wanted),
+            // It was made in that size.
+            Self::Footage(..) => Ok(()),
+        }
+    }
+
+    /// Whether one decoder serves these requests, in this order, without a step back beyond what is
+    /// kept of pictures of that size.
+    pub fn serves(size: &Header, requests: impl Iterator<Item = u64>) -> bool {
+        let (kept, mut furthest) = (kept(size) as u64, 0);
+        requests.into_iter().all(|request| {
+            furthest = furthest.max(request);
+            furthest - request < kept
+        })
+    }
+
+    /// The picture of a frame of the endless stream.
+    pub fn picture(&mut self, wanted: u64) -> Result<&[u8], MediaError> {
+        match self {
+            Self::Decoded(decoded) => decoded.picture(wanted),
+            Self::Footage(footage, picture) => {
+                footage.read(wanted, picture).map_err(|error| match error {
+                    LiveError::Media(error) => error,
+                    other => unreachable!("the picture was made in the footage's size: {other}"),
+                })?;
+                Ok(picture.data())
+            }
+        }
+    }
+}
+
+fn failed(stream: &Stream, error: &LiveError) -> MediaError {
+    MediaError::Source {
+        source_name: stream.source.source.to_string(),
+        message: error.to_string(),
+        hint: "the source must be what the camera saw".into(),
+    }
+}
+
 /// Decodes the source from its start, over and over. The last pictures are kept; a step back beyond
 /// them starts the loop again.
-pub(super) struct Reference<'a> {
+pub(super) struct Decoded<'a> {
     ffmpeg: &'a Ffmpeg,
     package: &'a Package,
     input: Input,
@@ -26,9 +96,9 @@ pub(super) struct Reference<'a> {
     kept: VecDeque<Vec<u8>>,
 }
 
-impl<'a> Reference<'a> {
+impl<'a> Decoded<'a> {
     /// Finds the source of a package.
-    pub fn open(
+    fn open(
         ffmpeg: &'a Ffmpeg,
         package: &'a Package,
         cache: &Path,
@@ -50,7 +120,7 @@ impl<'a> Reference<'a> {
     }
 
     /// The pictures have the size of those that they are compared with.
-    pub fn check(&self, wanted: &Header) -> Result<(), MediaError> {
+    fn check(&self, wanted: &Header) -> Result<(), MediaError> {
         let Header { width, height, .. } = *self.pictures.header();
         if (width, height) == (wanted.width, wanted.height) {
             return Ok(());
@@ -60,18 +130,8 @@ impl<'a> Reference<'a> {
         Err(self.failed(message))
     }
 
-    /// Whether one decoder serves these requests, in this order, without a step back beyond what is
-    /// kept of pictures of that size.
-    pub fn serves(size: &Header, requests: impl Iterator<Item = u64>) -> bool {
-        let (kept, mut furthest) = (kept(size) as u64, 0);
-        requests.into_iter().all(|request| {
-            furthest = furthest.max(request);
-            furthest - request < kept
-        })
-    }
-
     /// The picture of a frame of the endless stream.
-    pub fn picture(&mut self, wanted: u64) -> Result<&[u8], MediaError> {
+    fn picture(&mut self, wanted: u64) -> Result<&[u8], MediaError> {
         let begins = wanted / self.frames * self.frames;
         if wanted + (self.kept.len() as u64) < self.next || begins > self.next {
             self.kept.clear();

@@ -6,15 +6,18 @@
 //! and of which rung it was; the same frame again is a repeat. The pictures themselves are decoded
 //! from what was received.
 
+mod packaged;
 mod playback;
+mod stream;
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
 pub(crate) use playback::Playback;
+pub use stream::{Codec, Stream};
 
-use crate::package::{Content, Package};
+use crate::package::Package;
 use crate::raw::{Encoder, Header};
 use crate::stamp::{self, Layout, Stamp};
 use crate::{Ffmpeg, MediaError, encode};
@@ -31,7 +34,7 @@ const CRF: &str = "19";
 pub struct Shown {
     /// Its number among the source's frames, from 0; looped footage counts on.
     pub frame: u64,
-    /// The rung it was decoded from: its place in [`Package::video`].
+    /// The rung it was decoded from: its place in [`Package::video`]; 0 of a stream.
     pub rung: usize,
 }
 
@@ -40,6 +43,29 @@ pub struct Shown {
 pub enum Received<'a> {
     /// The package itself: what comes over a reliable transport is what was sent.
     Package(&'a Package),
+    /// What a viewer of real-time video kept.
+    Stream(&'a Stream),
+}
+
+impl Received<'_> {
+    /// Size of the pictures, that of the tallest rung, and their rate, that of the source.
+    fn header(&self) -> Result<Header, MediaError> {
+        match self {
+            Self::Package(package) => {
+                let (width, height) = package.picture_size().ok_or(MediaError::NothingShown)?;
+                Ok(Header { width, height, rate: (encode::source_fps(&package.spec), 1) })
+            }
+            Self::Stream(stream) => Ok(stream.header()),
+        }
+    }
+
+    /// Whether the pictures bear stamps. A camera's always do.
+    pub(crate) fn stamped(&self) -> bool {
+        match self {
+            Self::Package(package) => package.spec.stamp,
+            Self::Stream(_) => true,
+        }
+    }
 }
 
 /// A viewer's screen.
@@ -56,16 +82,19 @@ pub struct Screen<'a> {
 impl Screen<'_> {
     /// Frames per second, and ticks per second.
     pub fn fps(&self) -> u32 {
-        encode::source_fps(&self.package().spec)
+        match self.received {
+            Received::Package(package) => encode::source_fps(&package.spec),
+            Received::Stream(stream) => stream.source.fps,
+        }
     }
 
     /// Writes the video (H.264, 4:2:0, in an MP4 whose index comes first, in the size of the
-    /// tallest rung) and returns what the picture of each tick says of itself: `None` before the
+    /// tallest rung or of the camera) and returns what the picture of each tick says of itself: `None` before the
     /// first frame, where no stamp can be read and where the package has none. The number is that
-    /// within the loop. `output` appears when it is whole.
+    /// within the loop of a package, of a camera it counts on. `output` appears when it is whole.
     ///
     /// # Errors
-    /// [`MediaError`]: nothing was shown, the package is damaged, ffmpeg failed, or `output` cannot
+    /// [`MediaError`]: nothing was shown, what was received is damaged, ffmpeg failed, or `output` cannot
     /// be written.
     pub fn write(&self, output: &Path) -> Result<Vec<Option<Stamp>>, MediaError> {
         let part = output.with_extension("mp4.part");
@@ -120,36 +149,27 @@ impl Screen<'_> {
     }
 
     pub(crate) fn playback(&self) -> Result<Playback, MediaError> {
-        let package = self.package();
-        let sizes = package.video.iter().filter_map(|track| match track.content {
-            Content::Video { width, height, .. } => Some((height, width)),
-            Content::Audio { .. } => None,
-        });
-        let (height, width) = sizes.max().ok_or(MediaError::NothingShown)?;
-        let header = Header { width, height, rate: (self.fps(), 1) };
-        Ok(Playback::new(self.ffmpeg, package, header))
+        Ok(Playback::new(self.ffmpeg, self.received, self.received.header()?))
     }
 
-    pub(crate) fn package(&self) -> &Package {
-        let Received::Package(package) = self.received;
-        package
-    }
-
-    /// There is something to show, and nothing that the package does not have.
+    /// There is something to show, and nothing that was not received.
     pub(crate) fn check(&self) -> Result<(), MediaError> {
         if self.ticks.len() > TICKS_MAX {
             return Err(MediaError::TooLong { ticks: self.ticks.len() });
         }
-        let rungs = self.package().video.len();
         let mut shown = self.ticks.iter().flatten().peekable();
         if shown.peek().is_none() {
             return Err(MediaError::NothingShown);
         }
-        match shown.find(|shown| shown.rung >= rungs) {
-            Some(Shown { frame, rung }) => {
-                Err(MediaError::NoRung { frame: *frame, rung: *rung, rungs })
+        match self.received {
+            Received::Stream(stream) => stream.check(shown.map(|shown| shown.frame)),
+            Received::Package(package) => {
+                let rungs = package.video.len();
+                let lacking = shown.find(|shown| shown.rung >= rungs);
+                lacking.map_or(Ok(()), |Shown { frame, rung }| {
+                    Err(MediaError::NoRung { frame: *frame, rung: *rung, rungs })
+                })
             }
-            None => Ok(()),
         }
     }
 }

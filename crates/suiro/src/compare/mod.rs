@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use suiro_analysis::{Records, viewing};
 use suiro_media::Ffmpeg;
 use suiro_media::mosaic::{self, Mosaic};
+use suiro_media::stamp;
 use suiro_record::tables::{FrameRow, PlayerRow};
 use suiro_record::{Folder, PlannedTrial, Reader, ScreenOutcome, folder};
 
@@ -29,7 +30,10 @@ use scene::{Painter, Scene, Tile};
 struct Shown {
     tile: Tile,
     screen: ScreenOutcome,
+    /// Width and height of what is shown, without the strip of the stamps.
     size: (u32, u32),
+    /// Lines of the video that this strip takes.
+    strip: u32,
     video: PathBuf,
 }
 
@@ -68,7 +72,7 @@ fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Resu
     let Some(screen) = screens.find(|s| player.is_none_or(|player| s.endpoint == player)) else {
         bail!(lacks("no such player took part"));
     };
-    let (Some(video), Some(size)) = (&screen.video, screen.size) else {
+    let (Some(video), Some((width, height))) = (&screen.video, screen.size) else {
         bail!(lacks(screen.problem.as_deref().unwrap_or("none was made")));
     };
     let video = dir.join(video);
@@ -85,7 +89,9 @@ fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Resu
         repetition => format!("{} #{repetition}", name.replace('+', " · ")),
     };
     let tile = Tile { label, viewing: viewing(&outcome, &records, &screen.endpoint) };
-    Ok(Shown { tile, screen, size, video })
+    let stamped = screen.stamps_agree + screen.stamps_differ > 0;
+    let strip = if stamped { stamp::strip(height) } else { 0 };
+    Ok(Shown { tile, screen, size: (width, height.saturating_sub(strip)), strip, video })
 }
 
 fn make(title: &str, shown: &[Shown], (output, poster): (&Path, &Path)) -> Result<()> {
@@ -120,5 +126,6 @@ fn make(title: &str, shown: &[Shown], (output, poster): (&Path, &Path)) -> Resul
 fn tile(shown: &Shown, areas: &TileAreas) -> mosaic::Tile {
     let canvas::Area { x, y, width, height } = areas.video;
     let later_ms = u32::try_from(shown.screen.from_ns / 1_000_000).unwrap_or(0);
-    mosaic::Tile { video: shown.video.clone(), x, y, width, height, later_ms }
+    let left_out = shown.strip;
+    mosaic::Tile { video: shown.video.clone(), x, y, width, height, later_ms, left_out }
 }

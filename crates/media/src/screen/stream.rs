@@ -1,0 +1,133 @@
+//! Pictures of a stream that came in real time, as its viewer kept it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::live::FootageSpec;
+use crate::raw::{Decoder, Header};
+use crate::{Ffmpeg, MediaError};
+
+/// How the pictures of a stream are coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// H.264, as NAL units in the byte stream format (ITU-T H.264 annex B).
+    H264,
+    /// MPEG-2 video, an elementary stream (ISO/IEC 13818-2).
+    Mpeg2,
+}
+
+impl Codec {
+    /// ffmpeg's name of the format.
+    fn format(self) -> &'static str {
+        match self {
+            Self::H264 => "h264",
+            Self::Mpeg2 => "mpegvideo",
+        }
+    }
+}
+
+/// What a viewer of real-time video received and could decode.
+///
+/// What its decoder could not use is not in it: a decoder that was never given it shows what the
+/// viewer's showed. Pictures stand in the order they are shown in, which is the order they came in:
+/// real-time video has no pictures that refer to later ones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stream {
+    /// The file with the coded pictures, one after the other.
+    pub file: PathBuf,
+    /// How they are coded.
+    pub codec: Codec,
+    /// Which source frame each picture of the file is; rising.
+    pub frames: Vec<u64>,
+    /// What the camera saw.
+    pub source: FootageSpec,
+}
+
+impl Stream {
+    /// Size and rate of the pictures.
+    pub(super) fn header(&self) -> Header {
+        let FootageSpec { width, height, fps, .. } = self.source;
+        Header { width, height, rate: (fps, 1) }
+    }
+
+    /// The frames rise, and all that is wanted is there.
+    pub(super) fn check(&self, wanted: impl Iterator<Item = u64>) -> Result<(), MediaError> {
+        if !self.frames.is_sorted_by(|a, b| a < b) {
+            return Err(self.failed("its list of frames does not rise".into()));
+        }
+        for frame in wanted {
+            self.place(frame)?;
+        }
+        Ok(())
+    }
+
+    /// How many pictures of the file come before that frame's.
+    fn place(&self, frame: u64) -> Result<usize, MediaError> {
+        let missing = |_| self.failed(format!("frame {frame} was shown but is not in it"));
+        self.frames.binary_search(&frame).map_err(missing)
+    }
+
+    fn failed(&self, message: String) -> MediaError {
+        MediaError::Stream { file: self.file.clone(), message }
+    }
+}
+
+/// Decodes the frames that were shown, one after the other; a step back starts anew.
+pub(super) struct Playback {
+    ffmpeg: Ffmpeg,
+    stream: Stream,
+    header: Header,
+    decoder: Option<Decoder>,
+    /// Pictures decoded so far; the last one is at hand.
+    decoded: usize,
+    picture: Vec<u8>,
+}
+
+impl Playback {
+    pub fn new(ffmpeg: &Ffmpeg, stream: &Stream) -> Self {
+        let (ffmpeg, stream, header) = (ffmpeg.clone(), stream.clone(), stream.header());
+        Self { ffmpeg, stream, header, decoder: None, decoded: 0, picture: Vec::new() }
+    }
+
+    /// The picture of a frame.
+    pub fn picture(&mut self, frame: u64) -> Result<&[u8], MediaError> {
+        let wanted = self.stream.place(frame)? + 1;
+        if self.decoder.is_none() || wanted < self.decoded {
+            // One at a time: the other stops first.
+            self.decoder = None;
+            self.decoder = Some(self.open()?);
+            self.decoded = 0;
+        }
+        let decoder = self.decoder.as_mut().expect("opened above");
+        while self.decoded < wanted {
+            if !decoder.next(&mut self.picture)? {
+                let (has, told) = (self.decoded, self.stream.frames.len());
+                let message = format!("{has} pictures can be decoded, {told} were expected");
+                return Err(self.stream.failed(message));
+            }
+            self.decoded += 1;
+        }
+        Ok(&self.picture)
+    }
+
+    fn open(&self) -> Result<Decoder, MediaError> {
+        let file = &self.stream.file;
+        // ffmpeg would say the same at more length.
+        let absolute = std::fs::canonicalize(file).map_err(MediaError::io("opening", file))?;
+        let decoder = Decoder::start(&self.ffmpeg, &self.arguments(&absolute), None)?;
+        decoder.ok_or_else(|| self.stream.failed("no picture can be decoded".into()))
+    }
+
+    fn arguments(&self, file: &Path) -> Vec<OsString> {
+        let Header { width, height, .. } = self.header;
+        let mut url = OsString::from("file:");
+        url.push(file);
+        let scale = format!("scale={width}:{height}:flags=bicubic,setsar=1,format=yuv420p");
+        // Frame threads would hold pictures back until the end, which is no harm, and a cut one
+        // would be concealed, which is: the viewer showed none.
+        let before = ["-err_detect", "explode", "-f", self.stream.codec.format(), "-i"];
+        let after = ["-map", "0:v:0", "-fps_mode", "passthrough", "-vf", &scale];
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        [words(&before), vec![url], words(&after)].concat()
+    }
+}
