@@ -3,5 +3,6 @@
 pub mod checksum;
 pub mod geometry;
 pub mod packet;
+pub mod sdp;
 
 pub use geometry::{Depth, FrameRate, Geometry, Sampling};

@@ -1,0 +1,104 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::geometry::Sampling;
+
+fn description() -> Description {
+    Description {
+        name: "node 1".to_owned(),
+        source: Ipv4Addr::new(192, 0, 2, 1),
+        destination: Ipv4Addr::new(239, 1, 2, 3),
+        port: 5004,
+        ttl: 32,
+        payload_type: 96,
+        geometry: Geometry::HD,
+        datagram_bytes: 4820,
+    }
+}
+
+const TEXT: &str = "v=0\r
+o=- 0 0 IN IP4 192.0.2.1\r
+s=node 1\r
+t=0 0\r
+m=video 5004 RTP/AVP 96\r
+c=IN IP4 239.1.2.3/32\r
+a=source-filter: incl IN IP4 239.1.2.3 192.0.2.1\r
+a=rtpmap:96 raw/90000\r
+a=fmtp:96 sampling=YCbCr-4:2:2; width=1920; height=1080; exactframerate=60000/1001; depth=10; \
+TCS=SDR; colorimetry=BT709; PM=2110GPM; SSN=ST2110-20:2017; TP=2110TPW; MAXUDP=4820\r
+a=ts-refclk:local\r
+a=mediaclk:direct=0\r
+";
+
+#[test]
+fn it_is_written_as_others_read_it() {
+    assert_eq!(description().to_string(), TEXT);
+}
+
+#[test]
+fn the_first_video_is_taken_and_the_session_speaks_where_it_is_silent() {
+    let text = "v=0\no=- 1 1 IN IP4 host.example\ns=both\nc=IN IP4 192.0.2.7\nt=0 0\n\
+        m=audio 5002 RTP/AVP 97\na=rtpmap:97 L24/48000\n\
+        m=video 5006 RTP/AVP 112\na=rtpmap:112 raw/90000\n\
+        a=fmtp:112 depth=8;width=64; height=4;sampling=RGB;exactframerate=50;\n\
+        m=video 5008 RTP/AVP 96\nc=IN IP4 192.0.2.9\n";
+    let read: Description = text.parse().unwrap();
+    assert_eq!((read.destination, read.port), (Ipv4Addr::new(192, 0, 2, 7), 5006));
+    assert_eq!((read.payload_type, read.source), (112, Ipv4Addr::UNSPECIFIED));
+    assert_eq!(read.geometry.to_string(), "64x4 RGB 8 bit 50");
+}
+
+#[test]
+fn what_cannot_be_received_is_refused_with_the_place() {
+    let refused = |from: &str, to: &str| {
+        assert!(TEXT.contains(from), "{from}");
+        TEXT.replace(from, to).parse::<Description>().unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("video 5004", "video 0"),
+        "line 5: \"video 0 RTP/AVP 96\": m=video PORT RTP/AVP PAYLOAD-TYPE is expected"
+    );
+    assert_eq!(refused("m=video", "m=audio"), "there is no video (m=video …)");
+    assert_eq!(
+        refused("rtpmap:96", "rtpmap:97"),
+        "there is no a=rtpmap of the video's payload type"
+    );
+    assert_eq!(refused("raw/90000", "H264/90000"), "line 8: \"H264/90000\": raw/90000 is expected");
+    assert_eq!(refused("depth=10", "depth=16f"), "depth=16f: a whole number is expected");
+    assert_eq!(refused("depth=10", "depth=16"), "depth=16: 8, 10 or 12 can be received");
+    assert_eq!(
+        refused("TCS=SDR", "interlace"),
+        "interlace=: only progressive pictures can be received"
+    );
+    assert_eq!(
+        refused("239.1.2.3/32", "239.1.2.3/0"),
+        "line 6: \"IN IP4 239.1.2.3/0\": c=IN IP4 ADDRESS, of a group ADDRESS/TTL is expected"
+    );
+    assert!(refused("4:2:2", "4:1:1").contains("sampling that suiro knows"));
+    assert!(refused("MAXUDP=4820", "MAXUDP=99999").contains("65507"));
+    assert_eq!(refused("t=0 0", "t"), "line 4: \"t\": TYPE=VALUE is expected");
+}
+
+proptest! {
+    #[test]
+    fn it_is_read_as_it_was_written(
+        (width, height, depth, sampling) in (1u32..500, 1u32..4000, 0usize..3, 0usize..3),
+        (port, ttl, payload_type) in (1u16.., 1u8.., 0u8..128),
+        (source, group, datagram_bytes) in (any::<u32>(), any::<u32>(), 1460u32..65_507),
+    ) {
+        let (sampling, depth) = (Sampling::ALL[sampling], Depth::ALL[depth]);
+        let geometry = Geometry::new((width * 4, height), sampling, depth, FrameRate::P59_94).unwrap();
+        let destination = Ipv4Addr::from(group);
+        let written = Description {
+            source: Ipv4Addr::from(source),
+            destination,
+            port,
+            ttl: if destination.is_multicast() { ttl } else { 1 },
+            payload_type,
+            geometry,
+            datagram_bytes,
+            ..description()
+        };
+        prop_assert_eq!(written.to_string().parse(), Ok(written));
+    }
+}
