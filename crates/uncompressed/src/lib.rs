@@ -3,6 +3,10 @@
 pub mod checksum;
 pub mod geometry;
 pub mod packet;
+pub mod picture;
 pub mod sdp;
+pub mod split;
+pub mod store;
+pub mod synth;
 
 pub use geometry::{Depth, FrameRate, Geometry, Sampling};

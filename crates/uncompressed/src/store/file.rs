@@ -1,0 +1,134 @@
+//! A store that is read.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Header, PAGE_BYTES, Trailer};
+use crate::checksum;
+use crate::geometry::Geometry;
+
+/// A store, opened and validated.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    file: File,
+    header: Header,
+}
+
+impl Store {
+    /// Opens a store; all frames that its header counts are there.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let store = Self::open_any(path)?;
+        let (whole, frames) = (store.whole_frames()?, store.header.frames);
+        if whole < frames {
+            return Err(Error::Truncated { path: path.to_owned(), frames, whole });
+        }
+        Ok(store)
+    }
+
+    /// Opens a store of which frames may be missing at the end; its header counts those that are
+    /// there.
+    pub fn open_damaged(path: &Path) -> Result<Self, Error> {
+        let mut store = Self::open_any(path)?;
+        store.header.frames = store.header.frames.min(store.whole_frames()?);
+        Ok(store)
+    }
+
+    fn open_any(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(Error::io(path, "cannot open"))?;
+        let mut page = [0; PAGE_BYTES];
+        let length = read_up_to(&file, &mut page).map_err(Error::io(path, "cannot read"))?;
+        let header = Header::decode(&page[..length])
+            .map_err(|source| Error::Header { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), file, header })
+    }
+
+    /// Frames that the file has room for.
+    fn whole_frames(&self) -> Result<u64, Error> {
+        let meta = self.file.metadata().map_err(Error::io(&self.path, "cannot examine"))?;
+        let slots = meta.len().saturating_sub(PAGE_BYTES as u64);
+        Ok(slots / self.header.slot_bytes() as u64)
+    }
+
+    /// The same store, if its pictures are `wanted` and it has any.
+    pub fn of(self, wanted: &Geometry) -> Result<Self, Error> {
+        let found = self.header.geometry;
+        if found == *wanted {
+            return self.with_frames();
+        }
+        Err(Error::Geometry { path: self.path, found, wanted: *wanted })
+    }
+
+    /// The same store, if it has any frame.
+    pub fn with_frames(self) -> Result<Self, Error> {
+        if self.header.frames == 0 { Err(Error::Empty { path: self.path }) } else { Ok(self) }
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it says about itself.
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The open file, for readers of their own.
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Reads slot `index` whole into `slot`.
+    ///
+    /// # Panics
+    /// If `slot` has another size than [`Header::slot_bytes`].
+    pub fn read(&self, index: u64, slot: &mut [u8]) -> Result<Trailer, Error> {
+        assert_eq!(slot.len(), self.header.slot_bytes(), "a slot is read whole");
+        let (frames, path) = (self.header.frames, || self.path.clone());
+        let truncated = |whole| Error::Truncated { path: path(), frames, whole };
+        if index >= frames {
+            return Err(truncated(frames));
+        }
+        self.file.read_exact_at(slot, self.header.slot_offset(index)).map_err(
+            |source| match source.kind() {
+                std::io::ErrorKind::UnexpectedEof => truncated(index),
+                _ => Error::io(&self.path, "cannot read")(source),
+            },
+        )?;
+        self.trailer(index, slot)
+    }
+
+    /// The trailer of slot `index`, which must have the number that its place implies.
+    pub fn trailer(&self, index: u64, slot: &[u8]) -> Result<Trailer, Error> {
+        let damaged = |because| Error::Damaged { path: self.path.clone(), index, because };
+        let trailer = Trailer::read(slot).ok_or_else(|| damaged("it has no trailer"))?;
+        if trailer.number != self.header.first + index {
+            return Err(damaged("it bears the number of another frame"));
+        }
+        Ok(trailer)
+    }
+
+    /// Reads slot `index` and verifies the frame's checksum.
+    pub fn read_verified(&self, index: u64, slot: &mut [u8]) -> Result<Trailer, Error> {
+        let trailer = self.read(index, slot)?;
+        let frame = &slot[..self.header.geometry.frame_bytes()];
+        if checksum::of_frame(frame) == trailer.checksum {
+            return Ok(trailer);
+        }
+        let because = "its checksum is wrong";
+        Err(Error::Damaged { path: self.path.clone(), index, because })
+    }
+}
+
+fn read_up_to(file: &File, page: &mut [u8]) -> std::io::Result<usize> {
+    let mut length = 0;
+    while length < page.len() {
+        match file.read_at(&mut page[length..], length as u64)? {
+            0 => break,
+            more => length += more,
+        }
+    }
+    Ok(length)
+}

@@ -1,0 +1,260 @@
+//! The header page of a store and the trailer of a slot.
+//!
+//! | bytes | header field |
+//! |---|---|
+//! | 0–7 | `suiro8k` and a zero |
+//! | 8–11 | version, 1 |
+//! | 12–15 | what a frame is: 0 a picture, 1 an SDI raster with the picture in it |
+//! | 16–19, 20–23 | width and height of the frame in pixels |
+//! | 24–27 | sampling: 0 YCbCr 4:2:2, 1 YCbCr 4:4:4, 2 RGB |
+//! | 28–31 | bits of a sample |
+//! | 32–35, 36–39 | frames, and in how many seconds |
+//! | 40–47 | bytes of a frame |
+//! | 48–55 | bytes of a slot |
+//! | 56–63 | number of the first frame |
+//! | 64–71 | frames |
+//! | 72–75, 76–79 | which part of the whole picture this is, from 0, and how many parts there are |
+//! | 80–87 | how it was split: 0 not at all, 1 8K-DG, 2 tiles |
+//! | 4088–4095 | checksum of the bytes before it ([`crate::checksum`]) |
+//!
+//! The other bytes are 0. A slot ends in a trailer of 32 bytes: `suiroslt`, the frame's number, its
+//! checksum, and 0.
+
+use super::{FRAMES_MAX, PAGE_BYTES};
+use crate::checksum;
+use crate::geometry::{self, Depth, FrameRate, Geometry, Sampling};
+use crate::split::Split;
+
+const MAGIC: &[u8; 8] = b"suiro8k\0";
+const TRAILER_MAGIC: &[u8; 8] = b"suiroslt";
+const VERSION: u32 = 1;
+const CHECKED_BYTES: usize = PAGE_BYTES - 8;
+/// Bytes of a trailer.
+pub(super) const TRAILER_BYTES: usize = 32;
+
+/// What a frame of a store is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// A picture.
+    Picture,
+    /// An SDI raster with the picture in it, and blanking around.
+    Raster,
+}
+
+/// Why a page is no header.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// It is shorter than a page.
+    #[error("{0} bytes are no frame store, which begins with a page of {PAGE_BYTES}")]
+    Short(usize),
+    /// It does not begin as one.
+    #[error("not a frame store")]
+    Magic,
+    /// It is of another version.
+    #[error("a frame store of version {0}; this suiro reads version {VERSION}")]
+    Version(u32),
+    /// Its checksum is wrong.
+    #[error("the header is damaged: its checksum is wrong")]
+    Checksum,
+    /// A field has a value that means nothing.
+    #[error("the header's {0} is {1}, which means nothing")]
+    Field(&'static str, u64),
+    /// The pictures are out of bounds.
+    #[error(transparent)]
+    Geometry(#[from] geometry::Error),
+}
+
+/// What a store says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The frames; of a raster, with its blanking.
+    pub geometry: Geometry,
+    /// What a frame is.
+    pub content: Content,
+    /// Number of the first frame in its sequence.
+    pub first: u64,
+    /// Frames in the store.
+    pub frames: u64,
+    /// How the whole picture was split; `None` if it was not.
+    pub split: Option<Split>,
+    /// Which part this is, from 0.
+    pub part: u32,
+    /// How many parts there are; 1 if it was not split.
+    pub parts: u32,
+}
+
+impl Header {
+    /// A store without frames, of whole pictures.
+    pub const fn new(geometry: Geometry, content: Content) -> Self {
+        Self { geometry, content, first: 0, frames: 0, split: None, part: 0, parts: 1 }
+    }
+
+    /// Bytes from one frame's beginning to the next one's.
+    pub const fn slot_bytes(&self) -> usize {
+        (self.geometry.frame_bytes() + TRAILER_BYTES).next_multiple_of(PAGE_BYTES)
+    }
+
+    /// Where slot `index` begins in the file.
+    pub const fn slot_offset(&self, index: u64) -> u64 {
+        PAGE_BYTES as u64 + index * self.slot_bytes() as u64
+    }
+
+    /// The header page.
+    pub fn encode(&self) -> [u8; PAGE_BYTES] {
+        let mut page = [0; PAGE_BYTES];
+        let geometry = &self.geometry;
+        page[..8].copy_from_slice(MAGIC);
+        let sampling = match geometry.sampling() {
+            Sampling::YCbCr422 => 0,
+            Sampling::YCbCr444 => 1,
+            Sampling::Rgb => 2,
+        };
+        let content = u32::from(self.content == Content::Raster);
+        let rate = geometry.rate();
+        let (width, height) = (geometry.width(), geometry.height());
+        let narrow = [
+            (8, VERSION),
+            (12, content),
+            (16, width),
+            (20, height),
+            (24, sampling),
+            (28, geometry.depth().bits()),
+            (32, rate.frames()),
+            (36, rate.seconds()),
+            (72, self.part),
+            (76, self.parts),
+        ];
+        for (at, value) in narrow {
+            page[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        let split = match self.split {
+            None => 0,
+            Some(Split::Dg) => 1,
+            Some(Split::Tiles) => 2,
+        };
+        let bytes = (geometry.frame_bytes() as u64, self.slot_bytes() as u64);
+        let wide = [(40, bytes.0), (48, bytes.1), (56, self.first), (64, self.frames), (80, split)];
+        for (at, value) in wide {
+            page[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let sum = checksum::of_frame(&page[..CHECKED_BYTES]);
+        page[CHECKED_BYTES..].copy_from_slice(&sum.to_le_bytes());
+        page
+    }
+
+    /// Understands a header page.
+    pub fn decode(page: &[u8]) -> Result<Self, HeaderError> {
+        let Some(page) = page.first_chunk::<PAGE_BYTES>() else {
+            return Err(HeaderError::Short(page.len()));
+        };
+        let fields = Fields(page);
+        if &page[..8] != MAGIC {
+            return Err(HeaderError::Magic);
+        }
+        if fields.narrow(8) != VERSION {
+            return Err(HeaderError::Version(fields.narrow(8)));
+        }
+        if checksum::of_frame(&page[..CHECKED_BYTES]) != fields.wide(CHECKED_BYTES) {
+            return Err(HeaderError::Checksum);
+        }
+        let header = fields.header()?;
+        fields.agree_with(&header)?;
+        Ok(header)
+    }
+}
+
+struct Fields<'a>(&'a [u8; PAGE_BYTES]);
+
+impl Fields<'_> {
+    fn narrow(&self, at: usize) -> u32 {
+        u32::from_le_bytes(*self.0[at..].first_chunk().expect("the field lies in the page"))
+    }
+
+    fn wide(&self, at: usize) -> u64 {
+        u64::from_le_bytes(*self.0[at..].first_chunk().expect("the field lies in the page"))
+    }
+
+    fn header(&self) -> Result<Header, HeaderError> {
+        let content = match self.narrow(12) {
+            0 => Content::Picture,
+            1 => Content::Raster,
+            other => return Err(HeaderError::Field("content", other.into())),
+        };
+        let split = match self.wide(80) {
+            0 => None,
+            1 => Some(Split::Dg),
+            2 => Some(Split::Tiles),
+            other => return Err(HeaderError::Field("split", other)),
+        };
+        Ok(Header {
+            geometry: self.geometry()?,
+            content,
+            first: self.wide(56),
+            frames: self.wide(64),
+            split,
+            part: self.narrow(72),
+            parts: self.narrow(76),
+        })
+    }
+
+    fn geometry(&self) -> Result<Geometry, HeaderError> {
+        let sampling = *Sampling::ALL
+            .get(self.narrow(24) as usize)
+            .ok_or(HeaderError::Field("sampling", self.narrow(24).into()))?;
+        let depth = Depth::of_bits(self.narrow(28))
+            .ok_or(HeaderError::Field("depth", self.narrow(28).into()))?;
+        let rate = FrameRate::new(self.narrow(32), self.narrow(36))?;
+        Ok(Geometry::new((self.narrow(16), self.narrow(20)), sampling, depth, rate)?)
+    }
+
+    /// What the header says twice must be the same.
+    fn agree_with(&self, header: &Header) -> Result<(), HeaderError> {
+        if self.wide(40) != header.geometry.frame_bytes() as u64 {
+            return Err(HeaderError::Field("frame size", self.wide(40)));
+        }
+        if self.wide(48) != header.slot_bytes() as u64 {
+            return Err(HeaderError::Field("slot size", self.wide(48)));
+        }
+        if header.frames > FRAMES_MAX {
+            return Err(HeaderError::Field("number of frames", header.frames));
+        }
+        if header.first.checked_add(FRAMES_MAX).is_none() {
+            return Err(HeaderError::Field("first frame", header.first));
+        }
+        if header.part >= header.parts || header.parts > 64 {
+            return Err(HeaderError::Field("part", header.part.into()));
+        }
+        Ok(())
+    }
+}
+
+/// What stands at the end of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trailer {
+    /// The frame's number in its sequence.
+    pub number: u64,
+    /// Its [`crate::checksum`].
+    pub checksum: u64,
+}
+
+impl Trailer {
+    /// Writes it at the end of a slot.
+    ///
+    /// # Panics
+    /// If the slot is shorter than a trailer.
+    pub fn write(&self, slot: &mut [u8]) {
+        let trailer = slot.last_chunk_mut::<TRAILER_BYTES>().expect("a slot has a trailer");
+        trailer[..8].copy_from_slice(TRAILER_MAGIC);
+        trailer[8..16].copy_from_slice(&self.number.to_le_bytes());
+        trailer[16..24].copy_from_slice(&self.checksum.to_le_bytes());
+        trailer[24..].fill(0);
+    }
+
+    /// Reads it from the end of a slot; `None` if there is none.
+    pub fn read(slot: &[u8]) -> Option<Self> {
+        let trailer = slot.last_chunk::<TRAILER_BYTES>()?;
+        let wide = |at: usize| trailer[at..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        let sound = &trailer[..8] == TRAILER_MAGIC;
+        sound.then_some(Self { number: wide(8)?, checksum: wide(16)? })
+    }
+}
