@@ -1,10 +1,13 @@
 //! What two hosts' clocks have to do with each other.
 
+use serde::Serialize;
+
 use crate::event::Recording;
 use crate::matching::to_i64;
 
 /// How the second host's clock was brought to the first's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum How {
     /// Both recordings were made on one kernel: one clock.
     SameHost,
@@ -17,7 +20,7 @@ pub enum How {
 }
 
 /// The second host's CLOCK_MONOTONIC on the first's.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Alignment {
     /// From what it is known.
     pub how: How,

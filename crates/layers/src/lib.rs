@@ -5,12 +5,16 @@
 //! recorder sees each packet of the chosen flows ([`FlowFilter`]) at each of them, while the
 //! application runs untouched, and writes an [`Event`] for each passage. The [`Recording`]s of both
 //! hosts together tell which layer of which host lost or delayed what: [`matching`] joins the events of
-//! each packet.
+//! each packet, [`account`] counts and times what each part of the way did, [`verdict`] says
+//! who is to blame.
 
+pub mod account;
 pub mod clock;
 mod event;
 mod flow;
 pub mod matching;
+pub mod report;
+pub mod verdict;
 
 pub use event::{
     ClockStatus, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Protocol, Recording,

@@ -1,0 +1,126 @@
+//! The layers of the study: what happens between a layer's own service access points and not between
+//! those of the layer below.
+
+use serde::Serialize;
+
+use super::{Delay, weight};
+use crate::event::{Point, Protocol};
+use crate::matching::{Passage, Points};
+
+/// A protocol layer, by the service access points that bound it above, one in each host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// System calls, sockets and their queues.
+    SystemCall,
+    /// UDP or TCP. The sender's system call layer ends where IP begins: no hook is between.
+    Transport,
+    /// IP: routing, firewall, fragments.
+    Network,
+    /// All that is below IP: queue discipline, driver, network, device.
+    Link,
+}
+
+impl Layer {
+    /// From the top.
+    pub const ALL: [Self; 4] = [Self::SystemCall, Self::Transport, Self::Network, Self::Link];
+
+    /// The points that bound it above: in the sender, in the receiver.
+    pub const fn bounds(self) -> (Point, Point) {
+        match self {
+            Self::SystemCall => (Point::SendCall, Point::ReceiveCall),
+            Self::Transport => (Point::SendIp, Point::ReceiveSocket),
+            Self::Network => (Point::SendIp, Point::ReceiveLocal),
+            Self::Link => (Point::SendLink, Point::ReceiveIp),
+        }
+    }
+
+    /// The next below.
+    pub fn below(self) -> Option<Self> {
+        Self::ALL.into_iter().find(|&layer| layer > self)
+    }
+
+    /// Its name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SystemCall => "system call",
+            Self::Transport => "UDP or TCP",
+            Self::Network => "IP",
+            Self::Link => "data link",
+        }
+    }
+}
+
+/// What one layer lost and delayed, in both hosts together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LayerAccount {
+    /// Which.
+    pub layer: Layer,
+    /// Lost between its own service access points: share of what passed the sender's. `None` if they
+    /// were not both watched, or nothing passed.
+    pub loss_between: Option<f64>,
+    /// Lost by the layer itself: that, less the same of the layer below. Negative of TCP, which sends
+    /// again what lower layers lost.
+    pub own_loss: Option<f64>,
+    /// From the sender's service access point to the receiver's.
+    pub delay_between: Option<Delay>,
+    /// Delayed by the layer itself: that of each packet, less the same of the layer below. Clocks of
+    /// two hosts cancel out, but for the lowest layer.
+    pub own_delay: Option<Delay>,
+}
+
+/// The accounts of all layers. `settled` are the passages whose fate is known.
+pub fn accounts(
+    settled: &[&Passage],
+    points: Points,
+    protocol: Protocol,
+    error_ns: Option<u64>,
+) -> Vec<LayerAccount> {
+    let watched = |layer: Layer| points.has(layer.bounds().0) && points.has(layer.bounds().1);
+    let loss = |layer| watched(layer).then(|| loss_between(settled, layer, protocol)).flatten();
+    Layer::ALL
+        .into_iter()
+        .map(|layer| {
+            let below = layer.below();
+            let lower = below.map_or(Some(0.0), loss);
+            let own: Vec<i64> =
+                settled.iter().filter_map(|passage| own_delay(passage, layer)).collect();
+            let between: Vec<i64> =
+                settled.iter().filter_map(|passage| between(passage, layer)).collect();
+            LayerAccount {
+                layer,
+                loss_between: loss(layer),
+                own_loss: loss(layer).zip(lower).map(|(upper, lower)| upper - lower),
+                delay_between: Delay::of(between, error_ns),
+                own_delay: Delay::of(own, if below.is_some() { Some(0) } else { error_ns }),
+            }
+        })
+        .collect()
+}
+
+fn loss_between(settled: &[&Passage], layer: Layer, protocol: Protocol) -> Option<f64> {
+    let (send, receive) = layer.bounds();
+    let (mut sent, mut received) = (0, 0);
+    for passage in settled.iter().filter(|passage| super::passed(passage, send)) {
+        sent += weight(passage, protocol);
+        if super::passed(passage, receive) {
+            received += weight(passage, protocol);
+        }
+    }
+    (sent > 0).then(|| 1.0 - received as f64 / sent as f64)
+}
+
+/// One-way delay between a layer's service access points.
+pub(super) fn between(passage: &Passage, layer: Layer) -> Option<i64> {
+    let (send, receive) = layer.bounds();
+    Some(passage.at(receive)?.saturating_sub(passage.at(send)?))
+}
+
+/// What the layer itself took.
+pub(super) fn own_delay(passage: &Passage, layer: Layer) -> Option<i64> {
+    let lower = match layer.below() {
+        Some(below) => between(passage, below)?,
+        None => 0,
+    };
+    Some(between(passage, layer)?.saturating_sub(lower))
+}

@@ -1,0 +1,111 @@
+//! The accounts of one direction, second by second.
+
+use serde::Serialize;
+
+use super::layer::{Layer, between, own_delay};
+use super::{Hop, passed, weight};
+use crate::event::{Point, Protocol};
+use crate::matching::{POINTS, Passage, way};
+
+/// Seconds that are told apart; later ones are not.
+pub const SECONDS: usize = 100_000;
+
+/// One second, counted from the beginning of the first recording.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Second {
+    /// Bytes of payload that passed each point in it, by [`Point`]; without duplicates.
+    pub bytes: [u64; POINTS],
+    /// Sent in it: packets of UDP, bytes of TCP. Sending is the first point that saw it.
+    pub sent: u64,
+    /// Of these, lost behind each point, by [`Point`].
+    pub lost_after: [u64; POINTS],
+    /// Of these, lost between the service access points of each layer, by [`Layer`].
+    pub lost_between: [u64; 4],
+    /// Mean delay between each layer's service access points, of what was sent in it.
+    pub delay_between_ns: [Option<f64>; 4],
+    /// Mean delay of each layer itself, of what was sent in it.
+    pub own_delay_ns: [Option<f64>; 4],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, value: Option<i64>) {
+        if let Some(value) = value {
+            self.sum += value as f64;
+            self.count += 1;
+        }
+    }
+    fn value(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Means {
+    between: [Mean; 4],
+    own: [Mean; 4],
+}
+
+/// All seconds from `start_ns` to the last in which something passed.
+pub fn seconds(
+    settled: &[&Passage],
+    hops: &[Hop],
+    protocol: Protocol,
+    start_ns: i64,
+) -> Vec<Second> {
+    let mut seconds: Vec<Second> = Vec::new();
+    let mut means: Vec<Means> = Vec::new();
+    for passage in settled {
+        for point in way() {
+            let Some(second) = passage.at(point).and_then(|t_ns| number(t_ns, start_ns)) else {
+                continue;
+            };
+            at(&mut seconds, second).bytes[point as usize] += u64::from(passage.bytes);
+        }
+        let sent = passage.first().and_then(|point| passage.at(point));
+        let Some(second) = sent.and_then(|t_ns| number(t_ns, start_ns)) else { continue };
+        count(at(&mut seconds, second), passage, hops, weight(passage, protocol));
+        let means = at(&mut means, second);
+        for layer in Layer::ALL {
+            means.between[layer as usize].add(between(passage, layer));
+            means.own[layer as usize].add(own_delay(passage, layer));
+        }
+    }
+    for (second, means) in seconds.iter_mut().zip(means) {
+        second.delay_between_ns = means.between.map(Mean::value);
+        second.own_delay_ns = means.own.map(Mean::value);
+    }
+    seconds
+}
+
+fn count(second: &mut Second, passage: &Passage, hops: &[Hop], weight: u64) {
+    second.sent += weight;
+    let Some(last) = passage.last() else { return };
+    if hops.iter().any(|hop| hop.from == last) {
+        second.lost_after[last as usize] += weight;
+    }
+    for layer in Layer::ALL {
+        let (send, receive): (Point, Point) = layer.bounds();
+        if passed(passage, send) && !passed(passage, receive) {
+            second.lost_between[layer as usize] += weight;
+        }
+    }
+}
+
+fn number(t_ns: i64, start_ns: i64) -> Option<usize> {
+    let elapsed = t_ns.checked_sub(start_ns)?;
+    let second = usize::try_from(elapsed.div_euclid(1_000_000_000)).ok()?;
+    (second < SECONDS).then_some(second)
+}
+
+fn at<T: Clone + Default>(all: &mut Vec<T>, index: usize) -> &mut T {
+    if all.len() <= index {
+        all.resize(index + 1, T::default());
+    }
+    &mut all[index]
+}

@@ -1,0 +1,80 @@
+//! All that two recordings say together.
+
+use serde::Serialize;
+
+use crate::account::{Account, account};
+use crate::clock::Alignment;
+use crate::event::{PointStatus, Recording, Second};
+use crate::matching::{Side, matched};
+use crate::verdict::{Evidence, Verdict, verdicts};
+
+/// The joint report of two hosts. Its JSON form is what `suiro layers report --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The recordings, in the order in which they were given.
+    pub hosts: Vec<Host>,
+    /// How the second's clock was brought to the first's.
+    pub clock: Alignment,
+    /// The account of each direction of each flow.
+    pub accounts: Vec<Account>,
+    /// Who is to blame, flow by flow.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// What a recording says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// How long it was recorded.
+    pub recorded_ns: u64,
+    /// Its points: watched or why not, events, events lost by the recorder.
+    pub points: Vec<PointStatus>,
+    /// Fragments but the first of each datagram; their first stands for all.
+    pub fragments: u64,
+    /// Processor time of the application and the softirq, by second.
+    pub scheduling: Vec<Second>,
+}
+
+impl Host {
+    fn of(recording: &Recording) -> Self {
+        let Recording { start, end, .. } = recording;
+        Self {
+            name: recording.host.clone(),
+            kernel: recording.kernel.clone(),
+            recorded_ns: end.monotonic_ns.saturating_sub(start.monotonic_ns),
+            points: recording.points.clone(),
+            fragments: recording.fragments,
+            scheduling: recording.scheduling.clone(),
+        }
+    }
+}
+
+/// Joins two recordings. Flows that only one of them saw have an account of that host alone.
+pub fn report(first: &Recording, second: &Recording, clock: &Alignment) -> Report {
+    let recordings = [first, second];
+    let (mut accounts, mut found) = (Vec::new(), Vec::new());
+    for (direction, matched) in matched(recordings, clock) {
+        let account = account(&direction, &matched, recordings, clock);
+        let host = |end: Option<(usize, u16)>| end.map(|(number, _)| recordings[number]);
+        let (sender, receiver) = (host(direction.sender), host(direction.receiver));
+        let evidence = Evidence { account: &account, matched: &matched, sender, receiver };
+        found.extend(verdicts(&evidence));
+        accounts.push(account);
+    }
+    let hosts = recordings.map(Host::of).into();
+    Report { hosts, clock: *clock, accounts, verdicts: found }
+}
+
+impl Report {
+    /// The host of an account's side.
+    pub fn host<'a>(&'a self, account: &Account, side: Side) -> Option<&'a Host> {
+        let name = match side {
+            Side::Sender => account.sender.as_ref(),
+            Side::Receiver => account.receiver.as_ref(),
+        };
+        self.hosts.iter().find(|host| Some(&host.name) == name)
+    }
+}

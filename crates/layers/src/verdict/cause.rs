@@ -1,0 +1,286 @@
+//! Why a part of the way lost or delayed, from the kernel's reasons, the processor's account and the
+//! delays around the losses.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Evidence;
+use crate::account::Hop;
+use crate::event::{Point, Recording};
+use crate::matching::{Passage, side};
+
+/// The application waited for a processor if for this share of the time that it could have run.
+const WAITED: f64 = 0.3;
+/// It was busy itself if it ran for this share of the time.
+const BUSY: f64 = 0.8;
+/// The receive softirq is late if for this share of the time.
+const SOFTIRQ_LATE: f64 = 0.1;
+/// A reader is prompt if it mostly takes no longer than this.
+const PROMPT_NS: i64 = 5_000_000;
+/// A queue is one whose delay grows by more than this.
+const QUEUE_NS: i64 = 2_000_000;
+
+/// A reason.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Cause {
+    /// The socket's buffer was full, or data lay in it: the application was not given a processor.
+    NotScheduled {
+        /// The kernel's reason, of losses.
+        reason: Option<String>,
+        /// Share of the time that it could have run.
+        waited: f64,
+    },
+    /// The same: the application was at work on something.
+    Busy {
+        /// The kernel's reason, of losses.
+        reason: Option<String>,
+        /// Share of the time that it ran.
+        ran: f64,
+    },
+    /// The same: the application neither ran nor waited for a processor.
+    ReadsSlowly {
+        /// The kernel's reason, of losses.
+        reason: Option<String>,
+    },
+    /// The socket's buffer was full, though the application reads at once: too small for the bursts.
+    BufferTooSmall {
+        /// The kernel's reason.
+        reason: Option<String>,
+    },
+    /// A rule of the firewall.
+    Firewall {
+        /// The kernel's reason.
+        reason: String,
+    },
+    /// The queue discipline was full, or dropped by design; or packets waited in it.
+    QueueDiscipline {
+        /// The kernel's reason, of losses.
+        reason: Option<String>,
+    },
+    /// The network's softirq came late.
+    SoftirqLate {
+        /// The kernel's reason, of losses.
+        reason: Option<String>,
+        /// Share of the time.
+        late: f64,
+    },
+    /// A queue between the hosts was full, or packets waited in it.
+    LinkQueue {
+        /// How much its delay rose above the least.
+        risen_ns: i64,
+    },
+    /// Lost between the hosts, and no queue was there.
+    LinkLoss,
+    /// The sender's call waits: its socket has no room, or TCP may not send yet.
+    BackPressure,
+    /// On its way between the hosts.
+    Propagation,
+    /// What the kernel says.
+    Kernel {
+        /// Its name.
+        reason: String,
+    },
+    /// Nobody said anything.
+    Unknown,
+}
+
+/// In words, without the kernel's reason.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| share * 100.0;
+        match self {
+            Self::NotScheduled { waited, .. } => write!(
+                f,
+                "the application waited for CPU {:.0} % of the time that it could have run",
+                percent(*waited)
+            ),
+            Self::Busy { ran, .. } => {
+                write!(f, "the application was busy, it ran {:.0} % of the time", percent(*ran))
+            }
+            Self::ReadsSlowly { .. } => f.write_str("the application reads too slowly"),
+            Self::BufferTooSmall { .. } => f.write_str(
+                "the application reads at once, but the buffer is too small for the bursts",
+            ),
+            Self::Firewall { .. } => f.write_str("a firewall rule drops it"),
+            Self::QueueDiscipline { .. } => {
+                f.write_str("the device's queue discipline gets more than it may send")
+            }
+            Self::SoftirqLate { late, .. } => {
+                write!(f, "the receive softirq was late {:.0} % of the time", percent(*late))
+            }
+            Self::LinkQueue { risen_ns } => write!(
+                f,
+                "a queue on the way: delay rises by {:.1} ms above the least",
+                *risen_ns as f64 / 1e6
+            ),
+            Self::LinkLoss => {
+                f.write_str("lost on the way, where no queue was: delay did not rise before")
+            }
+            Self::BackPressure => {
+                f.write_str("back-pressure: the sender's call had to wait for room")
+            }
+            Self::Propagation => f.write_str("the way itself"),
+            Self::Kernel { .. } => f.write_str("by the kernel"),
+            Self::Unknown => f.write_str("no reason is known"),
+        }
+    }
+}
+
+impl Cause {
+    /// The kernel's reason in words, if it gave one.
+    pub fn reason_in_words(&self) -> Option<String> {
+        self.reason().map(words)
+    }
+
+    fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Firewall { reason } | Self::Kernel { reason } => Some(reason),
+            Self::NotScheduled { reason, .. }
+            | Self::Busy { reason, .. }
+            | Self::ReadsSlowly { reason }
+            | Self::BufferTooSmall { reason }
+            | Self::QueueDiscipline { reason }
+            | Self::SoftirqLate { reason, .. } => reason.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+/// The kernel's name of a reason in words, where there are better ones.
+fn words(reason: &str) -> String {
+    match reason {
+        "SOCKET_RCVBUFF" => "socket buffer full".into(),
+        "NETFILTER_DROP" => "netfilter".into(),
+        "QDISC_DROP" => "queue discipline full".into(),
+        "CPU_BACKLOG" => "backlog full".into(),
+        "NO_SOCKET" => "nobody listens".into(),
+        other => other.to_lowercase().replace('_', " "),
+    }
+}
+
+/// Why a part of the way lost.
+pub(super) fn of_loss(evidence: &Evidence, hop: &Hop) -> Cause {
+    let most = hop.causes.iter().max_by_key(|(_, count)| **count);
+    let reason = most.map(|(reason, _)| reason.clone());
+    match (reason.as_deref(), hop.from) {
+        (Some("SOCKET_RCVBUFF" | "PROTO_MEM" | "SOCKET_BACKLOG"), _) => {
+            of_reader(evidence, hop, reason)
+        }
+        (Some(name), _) if name.contains("NETFILTER") => {
+            Cause::Firewall { reason: name.to_string() }
+        }
+        (Some(name), _) if name.contains("QDISC") => Cause::QueueDiscipline { reason },
+        (Some("CPU_BACKLOG"), _) => {
+            let late = softirq_late(evidence.recording(side(hop.to))).unwrap_or(0.0);
+            Cause::SoftirqLate { reason, late }
+        }
+        (Some(name), _) => Cause::Kernel { reason: name.to_string() },
+        (None, from) if side(from) != side(hop.to) => of_way(evidence, hop),
+        (None, Point::ReceiveSocket) => of_reader(evidence, hop, None),
+        (None, Point::SendQdisc) => Cause::QueueDiscipline { reason: None },
+        (None, _) => Cause::Unknown,
+    }
+}
+
+/// Why a part of the way took long.
+pub(super) fn of_delay(evidence: &Evidence, hop: &Hop) -> Cause {
+    match hop.from {
+        Point::SendCall => Cause::BackPressure,
+        Point::SendQdisc => Cause::QueueDiscipline { reason: None },
+        Point::ReceiveLocal | Point::ReceiveSocket => of_reader(evidence, hop, None),
+        from if side(from) != side(hop.to) => {
+            let late = softirq_late(evidence.receiver).unwrap_or(0.0);
+            match hop.delay.map_or(0, |delay| delay.p95_ns.saturating_sub(delay.min_ns)) {
+                _ if late >= SOFTIRQ_LATE => Cause::SoftirqLate { reason: None, late },
+                risen_ns if risen_ns > QUEUE_NS => Cause::LinkQueue { risen_ns },
+                _ => Cause::Propagation,
+            }
+        }
+        _ => Cause::Unknown,
+    }
+}
+
+/// Why data stays in a socket.
+fn of_reader(evidence: &Evidence, hop: &Hop, reason: Option<String>) -> Cause {
+    let receiver = evidence.receiver;
+    if let Some(waited) = receiver.and_then(waited).filter(|&waited| waited >= WAITED) {
+        return Cause::NotScheduled { reason, waited };
+    }
+    if hop.delay.is_some_and(|delay| delay.p50_ns <= PROMPT_NS) && reason.is_some() {
+        return Cause::BufferTooSmall { reason };
+    }
+    match receiver.and_then(ran).filter(|&ran| ran >= BUSY) {
+        Some(ran) => Cause::Busy { reason, ran },
+        None => Cause::ReadsSlowly { reason },
+    }
+}
+
+/// Whether what was lost between the hosts was lost in a queue: then the packets that came through
+/// just before waited long. Clocks cancel out of the difference.
+fn of_way(evidence: &Evidence, hop: &Hop) -> Cause {
+    let late = softirq_late(evidence.receiver).unwrap_or(0.0);
+    if late >= SOFTIRQ_LATE {
+        return Cause::SoftirqLate { reason: None, late };
+    }
+    let Some(delay) = hop.delay else { return Cause::LinkLoss };
+    let range = delay.max_ns.saturating_sub(delay.min_ns);
+    let before = delays_before_losses(evidence, hop);
+    let mean = before.iter().map(|&ns| (ns - delay.min_ns) as f64).sum::<f64>()
+        / before.len().max(1) as f64;
+    if range > QUEUE_NS && mean > range as f64 / 2.0 {
+        Cause::LinkQueue { risen_ns: mean as i64 }
+    } else {
+        Cause::LinkLoss
+    }
+}
+
+/// For each packet lost in this part, the delay of the last before it that came through.
+fn delays_before_losses(evidence: &Evidence, hop: &Hop) -> Vec<i64> {
+    let mut passages: Vec<(i64, &Passage)> = evidence
+        .matched
+        .passages
+        .iter()
+        .filter_map(|passage| Some((passage.at(hop.from)?, passage)))
+        .collect();
+    passages.sort_by_key(|(t_ns, _)| *t_ns);
+    let (mut before, mut latest) = (Vec::new(), None);
+    for (t_ns, passage) in passages {
+        match passage.at(hop.to) {
+            Some(done) => latest = Some(done.saturating_sub(t_ns)),
+            None if passage.last() == Some(hop.from) => before.extend(latest),
+            None => {}
+        }
+    }
+    before
+}
+
+/// The share of the time that the application could have run for which it waited for a processor.
+fn waited(recording: &Recording) -> Option<f64> {
+    let (mut waiting, mut running) = (0u64, 0u64);
+    for second in &recording.scheduling {
+        waiting = waiting.saturating_add(second.waiting_ns?);
+        running = running.saturating_add(second.running_ns?);
+    }
+    let could = waiting.saturating_add(running);
+    (could > 0).then(|| waiting as f64 / could as f64)
+}
+
+/// The share of the time for which the application ran; more than 1 of several threads.
+fn ran(recording: &Recording) -> Option<f64> {
+    let running: Option<u64> = recording.scheduling.iter().map(|second| second.running_ns).sum();
+    Some(running? as f64 / span_ns(recording)?)
+}
+
+/// The share of the time for which the receive softirq was raised and had not begun.
+fn softirq_late(recording: Option<&Recording>) -> Option<f64> {
+    let recording = recording?;
+    let late: Option<u64> = recording.scheduling.iter().map(|second| second.softirq_late_ns).sum();
+    Some(late? as f64 / span_ns(recording)?)
+}
+
+fn span_ns(recording: &Recording) -> Option<f64> {
+    let span = recording.end.monotonic_ns.checked_sub(recording.start.monotonic_ns)?;
+    (span > 0).then_some(span as f64)
+}

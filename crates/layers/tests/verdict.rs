@@ -1,0 +1,223 @@
+//! Every known culprit is named, with its loss exact to the packet. The recordings are made up.
+
+mod common;
+
+use common::{MS, SECOND, Way, call};
+use suiro_layers::clock::{Alignment, How};
+use suiro_layers::report::{Report, report};
+use suiro_layers::verdict::{Cause, Deed, Verdict};
+use suiro_layers::{Point, Recording};
+
+const RCVBUFF: Option<u16> = Some(1);
+const QDISC: Option<u16> = Some(2);
+const NETFILTER: Option<u16> = Some(3);
+const BACKLOG: Option<u16> = Some(4);
+
+/// A thousand packets, 5 ms apart; every fifth has the other way.
+fn every_fifth(other: Way, usual: Way) -> Vec<Way> {
+    (0..1_000).map(|number| if number % 5 == 4 { other } else { usual }).collect()
+}
+
+fn joined((a, b): &(Recording, Recording)) -> Report {
+    let report = report(a, b, &Alignment::SAME);
+    assert!(report.accounts.iter().all(|account| account.is_conserved()), "it does not add up");
+    report
+}
+
+/// The only verdict, which must be of this loss.
+fn only_loss(report: &Report, from: Point, lost: u64) -> &Verdict {
+    let [verdict] = &report.verdicts[..] else { panic!("not one verdict: {:#?}", report.verdicts) };
+    assert_eq!(verdict.from, from, "{}", verdict.sentence);
+    let Deed::Lost { count, .. } = verdict.deed else { panic!("not a loss: {}", verdict.sentence) };
+    assert_eq!(count, lost);
+    verdict
+}
+
+#[test]
+fn nobody_is_blamed_for_nothing() {
+    let report = joined(&call(5 * MS, &[Way::through(); 1_000]));
+    assert_eq!(report.verdicts, []);
+    let account = &report.accounts[0];
+    assert_eq!((account.sent, account.delivered, account.unsettled), (1_000, 1_000, 0));
+    assert_eq!(account.loss(), Some(0.0));
+    for layer in &account.layers {
+        assert_eq!(layer.own_loss, Some(0.0), "{:?}", layer.layer);
+    }
+}
+
+#[test]
+fn a_full_socket_whose_application_is_not_scheduled() {
+    let lost = Way::lost_after(Point::ReceiveSocket, RCVBUFF);
+    let mut call = call(5 * MS, &every_fifth(lost, Way::through()));
+    for second in &mut call.1.scheduling {
+        (second.waiting_ns, second.running_ns) = (Some(840 * MS), Some(160 * MS));
+    }
+    let report = joined(&call);
+    let verdict = only_loss(&report, Point::ReceiveSocket, 200);
+    assert_eq!(
+        verdict.sentence,
+        "host B, receive, socket queue → system call: 20.0 % lost (socket buffer full): \
+         the application waited for CPU 84 % of the time that it could have run"
+    );
+    let own = report.accounts[0].layers.iter().map(|layer| layer.own_loss.unwrap());
+    assert_eq!(
+        own.map(|loss| (loss * 1e6).round()).collect::<Vec<_>>(),
+        [200_000.0, 0.0, 0.0, 0.0]
+    );
+}
+
+#[test]
+fn a_socket_buffer_too_small_and_a_slow_reader() {
+    let lost = Way::lost_after(Point::ReceiveSocket, RCVBUFF);
+    let small = joined(&call(5 * MS, &every_fifth(lost, Way::through())));
+    let verdict = only_loss(&small, Point::ReceiveSocket, 200);
+    assert!(matches!(verdict.cause, Cause::BufferTooSmall { .. }), "{}", verdict.sentence);
+
+    let late = Way::through().slow(Point::ReceiveSocket, 60 * MS);
+    let slow = joined(&call(5 * MS, &every_fifth(lost, late)));
+    assert_eq!(slow.verdicts.len(), 2, "loss and delay");
+    for verdict in &slow.verdicts {
+        assert_eq!(verdict.from, Point::ReceiveSocket);
+        assert!(matches!(verdict.cause, Cause::ReadsSlowly { .. }), "{}", verdict.sentence);
+    }
+
+    let (a, mut b) = call(5 * MS, &every_fifth(lost, late));
+    for second in &mut b.scheduling {
+        second.running_ns = Some(950 * MS);
+    }
+    let busy = joined(&(a, b));
+    let ran = |verdict: &Verdict| matches!(verdict.cause, Cause::Busy { ran, .. } if ran > 0.9);
+    assert!(busy.verdicts.iter().all(ran), "{:#?}", busy.verdicts);
+}
+
+#[test]
+fn a_queue_discipline_and_a_firewall() {
+    let full = Way::lost_after(Point::SendQdisc, QDISC);
+    let qdisc = joined(&call(5 * MS, &every_fifth(full, Way::through())));
+    let verdict = only_loss(&qdisc, Point::SendQdisc, 200);
+    assert!(matches!(verdict.cause, Cause::QueueDiscipline { .. }), "{}", verdict.sentence);
+    assert_eq!((verdict.host.as_deref(), verdict.part), (Some("A"), "send"));
+
+    let filtered = Way::lost_after(Point::ReceiveIp, NETFILTER);
+    let firewall = joined(&call(5 * MS, &every_fifth(filtered, Way::through())));
+    let verdict = only_loss(&firewall, Point::ReceiveIp, 200);
+    assert_eq!(
+        verdict.sentence,
+        "host B, receive, IP → UDP or TCP: 20.0 % lost (netfilter): a firewall rule drops it"
+    );
+}
+
+#[test]
+fn a_softirq_that_is_overrun() {
+    let overrun = Way::lost_after(Point::SendDriver, None);
+    let (a, mut b) = call(5 * MS, &every_fifth(overrun, Way::through()));
+    let dropped: Vec<_> = a.events.iter().filter(|event| event.ip_id % 5 == 4).copied().collect();
+    for event in dropped.iter().filter(|event| event.point == Point::SendDriver) {
+        let cause = BACKLOG.map(suiro_layers::DropCause);
+        b.events.push(suiro_layers::Event { point: Point::Dropped, cause, ..*event });
+    }
+    for second in &mut b.scheduling {
+        second.softirq_late_ns = Some(400 * MS);
+    }
+    let report = joined(&(a, b));
+    let verdict = only_loss(&report, Point::SendDriver, 200);
+    let late = |cause: &Cause| matches!(cause, Cause::SoftirqLate { late, .. } if *late > 0.39);
+    assert!(late(&verdict.cause), "{}", verdict.sentence);
+}
+
+#[test]
+fn a_link_that_loses_and_a_link_whose_queue_overflows() {
+    let lost = Way::lost_after(Point::SendDriver, None);
+    let loses = joined(&call(5 * MS, &every_fifth(lost, Way::through())));
+    let verdict = only_loss(&loses, Point::SendDriver, 200);
+    assert_eq!((&verdict.cause, verdict.part), (&Cause::LinkLoss, "between"));
+
+    // The queue fills over 40 packets, loses 10, and drains.
+    let ways: Vec<Way> = (0..1_000)
+        .map(|number| match number % 50 {
+            phase @ 0..40 => Way::through().slow(Point::SendDriver, (2 + phase) * MS),
+            _ => lost,
+        })
+        .collect();
+    let queue = joined(&call(5 * MS, &ways));
+    let loss = &queue.verdicts[0];
+    assert_eq!(loss.from, Point::SendDriver);
+    assert!(matches!(loss.deed, Deed::Lost { count: 200, .. }), "{}", loss.sentence);
+    assert!(matches!(loss.cause, Cause::LinkQueue { .. }), "{}", loss.sentence);
+}
+
+#[test]
+fn a_sender_that_is_held_back() {
+    let held = Way::through().slow(Point::SendCall, 80 * MS);
+    let report = joined(&call(5 * MS, &[held; 1_000]));
+    let [verdict] = &report.verdicts[..] else { panic!("{:#?}", report.verdicts) };
+    assert_eq!((&verdict.cause, verdict.host.as_deref()), (&Cause::BackPressure, Some("A")));
+    let Deed::Delayed { delay, share } = verdict.deed else { panic!("{}", verdict.sentence) };
+    assert_eq!((delay.mean_ns, delay.jitter_ns), (80e6, 0.0));
+    assert!(share > 0.9);
+}
+
+#[test]
+fn nobody_is_blamed_for_a_delay_below_the_clocks_error() {
+    let (a, mut b) = call(5 * MS, &[Way::through().slow(Point::SendDriver, 20 * MS); 1_000]);
+    b.boot_id = "another kernel".into();
+    let clock = Alignment { how: How::Exchange, error_ns: Some(25 * MS), ..Alignment::SAME };
+    assert_eq!(report(&a, &b, &clock).verdicts, []);
+    let unknown = Alignment { how: How::Unknown, error_ns: None, ..Alignment::SAME };
+    assert_eq!(report(&a, &b, &unknown).verdicts, []);
+    let good = Alignment { error_ns: Some(MS), ..clock };
+    assert_eq!(report(&a, &b, &good).verdicts.len(), 1);
+}
+
+#[test]
+fn the_recorders_own_gaps_are_not_a_layers_loss() {
+    let (a, mut b) = call(5 * MS, &[Way::through(); 1_000]);
+    // All packets were read, but the recorder had no room for the last event.
+    b.events.retain(|event| event.point != Point::ReceiveCall || event.ip_id % 33 != 5);
+    let gaps = 1_000 - b.events.iter().filter(|e| e.point == Point::ReceiveCall).count() as u64;
+    b.points.iter_mut().find(|status| status.point == Point::ReceiveCall).unwrap().lost = gaps;
+    // And 20 were not seen at IP, but later.
+    b.events.retain(|event| event.point != Point::ReceiveIp || event.ip_id % 50 != 7);
+    let report = joined(&(a, b));
+    assert_eq!(report.verdicts, []);
+    let account = &report.accounts[0];
+    let last = account.hops.last().unwrap();
+    assert_eq!((last.lost, last.unplaced), (0, gaps));
+    let ip = account.saps.iter().find(|sap| sap.point == Point::ReceiveIp).unwrap();
+    assert_eq!((ip.passed, ip.unseen), (1_000, 20));
+}
+
+#[test]
+fn what_was_on_its_way_when_recording_ended_is_not_lost() {
+    let (mut a, mut b) = call(5 * MS, &[Way::through().slow(Point::SendDriver, 300 * MS); 1_000]);
+    let end = 102 * SECOND;
+    for recording in [&mut a, &mut b] {
+        recording.end.monotonic_ns = end;
+        recording.events.retain(|event| event.t_ns < end);
+    }
+    let report = joined(&(a, b));
+    let account = &report.accounts[0];
+    assert_eq!(account.sent, 300);
+    // Those of the last 300 ms and a little.
+    assert_eq!(account.unsettled, account.sent - account.delivered);
+    assert!((60..=61).contains(&account.unsettled), "{}", account.unsettled);
+    assert_eq!(account.loss(), Some(0.0));
+}
+
+#[test]
+fn seconds_add_up_to_the_whole() {
+    let lost = Way::lost_after(Point::ReceiveSocket, RCVBUFF);
+    let report = joined(&call(5 * MS, &every_fifth(lost, Way::through())));
+    let account = &report.accounts[0];
+    let sum = |of: &dyn Fn(&suiro_layers::account::Second) -> u64| {
+        account.seconds.iter().map(of).sum::<u64>()
+    };
+    assert_eq!(account.seconds.len(), 6, "from half past 100 s, 5 s long");
+    assert_eq!(account.seconds[0].sent, 100);
+    assert_eq!(sum(&|second| second.sent), 1_000);
+    assert_eq!(sum(&|second| second.lost_after[Point::ReceiveSocket as usize]), 200);
+    assert_eq!(sum(&|second| second.lost_between[0]), 200);
+    for sap in &account.saps {
+        assert_eq!(sum(&|second| second.bytes[sap.point as usize]), sap.bytes, "{}", sap.point);
+    }
+}
