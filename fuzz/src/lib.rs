@@ -10,6 +10,10 @@ use suiro_link::{parse_csv, parse_mahimahi};
 use suiro_media::ts::{Packets, Shift};
 use suiro_scenario::{NoFiles, Overrides};
 use suiro_tcp::diag;
+use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, STUDY_PACKET_BYTES};
+use suiro_uncompressed::sdp::Description;
+use suiro_uncompressed::store::{Content, Header};
+use suiro_uncompressed::{Geometry, synth};
 use suiro_units::{Duration, Time};
 
 /// A target: its name, which is that of its program and of its folder in `seeds/`, and itself.
@@ -18,6 +22,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// All targets.
 pub const TARGETS: &[Target] = &[
     ("flow", flow),
+    ("frame_store", frame_store),
     ("mp4", mp4),
     ("mpd", mpd),
     ("playlist", playlist),
@@ -26,6 +31,8 @@ pub const TARGETS: &[Target] = &[
     ("study", study),
     ("trace", trace),
     ("ts", ts),
+    ("uncompressed_packet", uncompressed_packet),
+    ("uncompressed_sdp", uncompressed_sdp),
     ("url", url),
 ];
 
@@ -147,6 +154,49 @@ pub fn sock_diag(data: &[u8]) {
             let _ = (sample.id.local(), sample.id.remote(), sample.id.cookie());
             let _ = sample.info.map(|info| (info.in_flight(), info.congestion_state()));
         }
+    }
+}
+
+/// The first page of a frame store.
+pub fn frame_store(data: &[u8]) {
+    // Behind the checksum, which chance does not find.
+    let mut page = Header::new(Geometry::HD, Content::Picture).encode();
+    for (byte, data) in page[..128].iter_mut().zip(data) {
+        *byte = *data;
+    }
+    let sum = suiro_uncompressed::checksum::of_frame(&page[..4088]);
+    page[4088..].copy_from_slice(&sum.to_le_bytes());
+    if let Ok(header) = Header::decode(&page) {
+        assert_eq!(header.encode()[..88], page[..88], "what is accepted is written the same");
+        let _ = header.slot_offset(header.frames);
+    }
+    let _ = Header::decode(data);
+    let _ = synth::verify(&Geometry::HD, data);
+}
+
+/// A datagram at the port of a stream of uncompressed video.
+pub fn uncompressed_packet(data: &[u8]) {
+    for (format, geometry) in
+        [(Format::St2110, Geometry::HD), (Format::Raster, Geometry::HD_RASTER)]
+    {
+        let layout = Layout::new(format, &geometry, STUDY_PACKET_BYTES).expect("there is room");
+        let Ok(received) = layout.parse(data, PAYLOAD_TYPE) else { continue };
+        for (offset, piece) in received.pieces() {
+            assert!(offset + piece.len() <= layout.frame_bytes(), "{offset} + {}", piece.len());
+        }
+    }
+}
+
+/// A session description from any sender.
+pub fn uncompressed_sdp(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match text.parse::<Description>() {
+        Ok(description) => {
+            let again = description.to_string().parse::<Description>();
+            let again = again.expect("what is written can be read");
+            assert_eq!(again.geometry, description.geometry);
+        }
+        Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
     }
 }
 

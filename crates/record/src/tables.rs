@@ -271,3 +271,35 @@ table! {
         experience_psnr_db: Option<f64>,
     }
 }
+
+table! {
+    /// A ring of frames between a storage and a sender of uncompressed video, once a second.
+    UncompressedRingRow = "uncompressed_ring" {
+        /// When.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the stream, from 0.
+        stream: i64,
+        /// Slots of the ring: free, reading, waiting, and one for the frame that is being sent.
+        slots: i64,
+        /// Slots with nothing in them.
+        free: i64,
+        /// Slots that are being read into.
+        reading: i64,
+        /// Frames that were read and wait to be sent.
+        waiting: i64,
+        /// Rate of reading in the second before; null at first, and if the ring is memory that is sent
+        /// again and again.
+        read_bps: Option<f64>,
+        /// Rate of sending in the second before, bytes of frames without headers, repeats
+        /// included; null at first.
+        send_bps: Option<f64>,
+        /// Frames sent again in the second before because the next one had not been read.
+        repeats: i64,
+        /// Frames sent, repeats included, since the ring began.
+        sent_frames: i64,
+        /// Repeats since the ring began.
+        repeated_frames: i64,
+    }
+}

@@ -8,6 +8,7 @@ use suiro_record::Row;
 use suiro_record::table::{Column, Kind};
 use suiro_record::tables::{
     AccessRow, FrameRow, LinkRow, PlayerRow, QualityRow, RateRow, RequestRow, TcpRow,
+    UncompressedRingRow,
 };
 
 /// Every column of every table.
@@ -27,6 +28,7 @@ fn records() -> String {
     table::<RateRow>(&mut text);
     table::<QualityRow>(&mut text);
     table::<AccessRow>(&mut text);
+    table::<UncompressedRingRow>(&mut text);
     text
 }
 

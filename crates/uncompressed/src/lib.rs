@@ -4,6 +4,7 @@ pub mod checksum;
 pub mod geometry;
 pub mod packet;
 pub mod picture;
+pub mod reader;
 pub mod sdp;
 pub mod split;
 pub mod store;

@@ -1,0 +1,249 @@
+//! The thread that keeps a ring full: reads of a slot's pieces, several under way at a time.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode};
+use suiro_units::{Duration, Time};
+
+use super::ring::Shared;
+use super::{Error, Options, READ_BYTES, Shaper, Source, clock};
+use crate::store::Store;
+
+/// The reader of one ring.
+pub(super) struct Engine {
+    store: Store,
+    file: std::fs::File,
+    uring: IoUring,
+    shared: Arc<Shared>,
+    shaper: Option<Shaper>,
+    requests: Vec<Request>,
+    /// Requests that are not in use, by their place.
+    idle: Vec<usize>,
+    /// Requests that the kernel has.
+    under_way: usize,
+    /// The slot that is next to be read, counted on and on, and how much of it has been asked for.
+    next: (u64, usize),
+    /// Pieces still missing of each slot of the ring.
+    missing: Vec<usize>,
+    /// Slots whose pieces are all there.
+    filled: u64,
+}
+
+/// A read of a piece of a slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Request {
+    slot: u64,
+    bytes: usize,
+    /// When the emulated storage answers it; `None` where none is emulated.
+    due: Option<Time>,
+    /// The kernel has answered it, but the emulated storage has not.
+    held: bool,
+}
+
+impl Engine {
+    /// A reader that has not begun.
+    pub fn new(store: Store, shared: Arc<Shared>, options: &Options) -> Result<Self, Error> {
+        let mut open = OpenOptions::new();
+        open.read(true);
+        if options.source == Source::Direct {
+            open.custom_flags(libc::O_DIRECT);
+        }
+        let path = store.path().display().to_string();
+        let file = open.open(store.path()).map_err(|source| Error::Direct { path, source })?;
+        let depth = options.depth as usize;
+        Ok(Self {
+            uring: IoUring::new(options.depth).map_err(Error::Uring)?,
+            missing: vec![0; shared.arena.slots()],
+            requests: vec![Request::default(); depth],
+            idle: (0..depth).collect(),
+            shaper: options.shape.map(Shaper::new),
+            under_way: 0,
+            next: (0, 0),
+            filled: 0,
+            store,
+            file,
+            shared,
+        })
+    }
+
+    /// Reads until the ring ends, its sender is gone, or a read fails.
+    pub fn run(mut self) {
+        let outcome = self.keep_full();
+        // The kernel writes into the ring as long as it has requests, whatever happened.
+        while self.under_way > 0 && self.uring.submit_and_wait(1).is_ok() {
+            self.under_way -= self.uring.completion().count();
+        }
+        if self.under_way > 0 {
+            // It cannot be told when the kernel is done: the memory must stay.
+            std::mem::forget(Arc::clone(&self.shared));
+        }
+        if let Err(error) = outcome {
+            self.shared.fail(error);
+        }
+    }
+
+    fn keep_full(&mut self) -> Result<(), Error> {
+        while !self.shared.stop.load(Ordering::Acquire) {
+            self.ask()?;
+            if self.idle.len() < self.requests.len() {
+                self.wait()?;
+                self.collect()?;
+                self.deliver()?;
+            } else if self.shared.total == Some(self.filled) {
+                return Ok(());
+            } else {
+                // The ring is full: the sender wakes us when it has done with a frame.
+                std::thread::park();
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for as many pieces as may be under way.
+    fn ask(&mut self) -> Result<(), Error> {
+        while !self.idle.is_empty() && self.has_room() {
+            let slot_bytes = self.shared.arena.slot_bytes();
+            let (slot, begin) = self.next;
+            if begin == 0 {
+                let pieces = slot_bytes.div_ceil(READ_BYTES);
+                let place = self.place(slot);
+                self.missing[place] = pieces;
+                self.shared.counters.begun.store(slot + 1, Ordering::Relaxed);
+            }
+            let bytes = READ_BYTES.min(slot_bytes - begin);
+            self.read(slot, begin, bytes)?;
+            let end = begin + bytes;
+            self.next = if end == slot_bytes { (slot + 1, 0) } else { (slot, end) };
+        }
+        Ok(())
+    }
+
+    /// True if the next slot may be written: the sender has done with what was in it.
+    fn has_room(&self) -> bool {
+        let (slot, _) = self.next;
+        let released = self.shared.counters.released.load(Ordering::Acquire);
+        let exists = self.shared.total.is_none_or(|total| slot < total);
+        exists && slot < released + self.shared.arena.slots() as u64
+    }
+
+    fn read(&mut self, slot: u64, begin: usize, bytes: usize) -> Result<(), Error> {
+        let request = self.idle.pop().expect("asked only while a request is idle");
+        let due = self.shaper.as_mut().map(|shaper| shaper.due(clock::now(), bytes as u64));
+        self.requests[request] = Request { slot, bytes, due, held: false };
+        let at = self.store.header().slot_offset(self.index(slot)) + begin as u64;
+        // SAFETY: `begin` lies within the slot.
+        let to = unsafe { self.shared.arena.slot(slot).cast::<u8>().add(begin) };
+        let read = opcode::Read::new(Fd(self.file.as_raw_fd()), to.as_ptr(), bytes as u32)
+            .offset(at)
+            .build()
+            .user_data(request as u64);
+        // SAFETY: the piece is ours until it is published, the arena lives until `run` has seen all
+        // requests end, and so does the file.
+        let pushed = unsafe { self.uring.submission().push(&read) };
+        pushed.expect("there are as many entries as requests");
+        self.under_way += 1;
+        Ok(())
+    }
+
+    /// Waits until a request ends, in the kernel or in the emulated storage.
+    fn wait(&mut self) -> Result<(), Error> {
+        let due = self.requests.iter().filter(|request| request.held).filter_map(|r| r.due).min();
+        let Some(due) = due else {
+            let waited = self.uring.submit_and_wait(usize::from(self.under_way > 0));
+            return interrupted(waited);
+        };
+        let left = due.saturating_since(clock::now());
+        if self.under_way == 0 {
+            std::thread::park_timeout(left.into());
+            return Ok(());
+        }
+        let timeout = timespec(left);
+        let arguments = SubmitArgs::new().timespec(&timeout);
+        interrupted(self.uring.submitter().submit_with_args(1, &arguments))
+    }
+
+    /// Takes the kernel's answers.
+    fn collect(&mut self) -> Result<(), Error> {
+        let answers: Vec<_> =
+            self.uring.completion().map(|c| (c.user_data() as usize, c.result())).collect();
+        self.under_way -= answers.len();
+        for (request, result) in answers {
+            let Request { slot, bytes, .. } = self.requests[request];
+            let failed = |because: String| self.failed(slot, because);
+            match usize::try_from(result) {
+                Ok(read) if read == bytes => {}
+                Ok(_) => return Err(failed("the file ends before it should".to_owned())),
+                Err(_) => {
+                    return Err(failed(io::Error::from_raw_os_error(-result).to_string()));
+                }
+            }
+            self.requests[request].held = true;
+        }
+        Ok(())
+    }
+
+    /// Delivers what the storage has answered, and publishes the slots that are whole, in their
+    /// order.
+    fn deliver(&mut self) -> Result<(), Error> {
+        let now = self.shaper.is_some().then(clock::now);
+        for place in 0..self.requests.len() {
+            let Request { slot, bytes, due, held } = self.requests[place];
+            if !held || due > now {
+                continue;
+            }
+            self.requests[place].held = false;
+            self.idle.push(place);
+            let read = &self.shared.counters.read_bytes;
+            read.store(read.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
+            let slot = self.place(slot);
+            self.missing[slot] -= 1;
+        }
+        while self.filled < self.next.0 && self.missing[self.place(self.filled)] == 0 {
+            self.publish()?;
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), Error> {
+        // SAFETY: all its pieces were read, and only this thread touches it before it is published.
+        let slot = unsafe { self.shared.arena.slot(self.filled).as_ref() };
+        self.store.trailer(self.index(self.filled), slot)?;
+        self.filled += 1;
+        self.shared.publish(self.filled);
+        Ok(())
+    }
+
+    /// Where a slot is in the ring.
+    fn place(&self, slot: u64) -> usize {
+        (slot % self.missing.len() as u64) as usize
+    }
+
+    /// Where a slot's frame is in the store.
+    fn index(&self, slot: u64) -> u64 {
+        slot % self.store.header().frames
+    }
+
+    fn failed(&self, slot: u64, because: String) -> Error {
+        let path = self.store.path().display().to_string();
+        Error::Read { path, index: self.index(slot), because }
+    }
+}
+
+/// A wait that ended early is no error: what is there is looked at, and the rest waited for again.
+fn interrupted(waited: io::Result<usize>) -> Result<(), Error> {
+    match waited.map_err(|error| (error.raw_os_error(), error)) {
+        Ok(_) | Err((Some(libc::ETIME | libc::EINTR), _)) => Ok(()),
+        Err((_, error)) => Err(Error::Uring(error)),
+    }
+}
+
+fn timespec(span: Duration) -> Timespec {
+    let ns = span.as_nanos();
+    Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32)
+}

@@ -1,0 +1,319 @@
+//! The ring, as its reader shares it and its sender sees it.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use super::arena::Arena;
+use super::engine::Engine;
+use super::meter::{Counters, Meter};
+use super::{DEPTH_MAX, Error, FRAMES_MIN, Options, Source};
+use crate::checksum;
+use crate::geometry::Geometry;
+use crate::store::{Header, Store, Trailer};
+use crate::synth;
+
+/// How many frames a ring has, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    /// Frames of the ring.
+    pub frames: u32,
+    /// Frames that were asked for.
+    pub asked: u32,
+    /// Its memory in bytes.
+    pub bytes: u64,
+}
+
+/// What happened to the sender's frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advance {
+    /// It is the next one.
+    New,
+    /// The next one was not there: it is the last one again.
+    Repeated,
+    /// There is none after the last one, which stays.
+    Ended,
+}
+
+/// One frame, in the ring's memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Its number in its sequence.
+    pub number: u64,
+    /// Its [`crate::checksum`].
+    pub checksum: u64,
+    /// True if it has been sent before, because the next one was not there.
+    pub repeated: bool,
+}
+
+/// A ring of frames, as its sender sees it.
+#[derive(Debug)]
+pub struct Ring {
+    shared: Arc<Shared>,
+    reader: Option<JoinHandle<()>>,
+    header: Header,
+    bound: Bound,
+    /// Frames of a ring that is all memory and is sent again and again.
+    cycle: Option<u64>,
+    /// The frame that the sender has, counted on and on.
+    current: u64,
+    repeated: bool,
+}
+
+/// What the reader and the sender of a ring share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub arena: Arena,
+    pub counters: Arc<Counters>,
+    /// Frames that there will ever be; `None` without end.
+    pub total: Option<u64>,
+    /// The sender is gone: the reader is to end.
+    pub stop: AtomicBool,
+    /// Why the reader ended; `None` while it runs.
+    failure: Mutex<Option<Error>>,
+    changed: Condvar,
+}
+
+impl Shared {
+    /// Says that a frame was filled, to whom it may concern.
+    pub fn publish(&self, filled: u64) {
+        let _guard = self.failure();
+        self.counters.filled.store(filled, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// Says why the reader ended.
+    pub fn fail(&self, error: Error) {
+        *self.failure() = Some(error);
+        self.changed.notify_all();
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Error>> {
+        // What is behind the lock is one value, whole at any time.
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `frames` are filled in all, or the reader has ended.
+    fn wait_for(&self, frames: u64) -> Result<(), Error> {
+        let mut failure = self.failure();
+        while self.counters.filled.load(Ordering::Acquire) < frames {
+            if let Some(error) = failure.take() {
+                *failure = Some(Error::Ended(error.to_string()));
+                return Err(error);
+            }
+            failure = self.changed.wait(failure).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+}
+
+impl Ring {
+    /// Opens the store at `path`, whose pictures must be `wanted` if that is told, and fills the ring.
+    /// Returns when it is full, or has all frames.
+    pub fn open(path: &Path, wanted: Option<&Geometry>, options: &Options) -> Result<Self, Error> {
+        let store = Store::open(path)?.with_frames()?;
+        let store = match wanted {
+            Some(wanted) => store.of(wanted)?,
+            None => store,
+        };
+        let header = *store.header();
+        let asked = match options.source {
+            Source::Memory => options.frames.min(u32::try_from(header.frames).unwrap_or(u32::MAX)),
+            Source::Direct | Source::Cached => options.frames,
+        };
+        let bound = Bound::of(&header, asked, options)?;
+        if options.source == Source::Memory {
+            return Self::load(&store, bound, options.repeat);
+        }
+        let total = (!options.repeat).then_some(header.frames);
+        let shared = Shared::new(&header, bound, total)?;
+        let mut ring = Self::of(shared, header, bound, None);
+        let engine = Engine::new(store, Arc::clone(&ring.shared), options)?;
+        let reader = std::thread::Builder::new().name("reader".to_owned());
+        ring.reader = Some(reader.spawn(move || engine.run()).map_err(Error::Thread)?);
+        let full = u64::from(bound.frames).min(total.unwrap_or(u64::MAX));
+        ring.shared.wait_for(full)?;
+        Ok(ring)
+    }
+
+    /// A ring of `frames` synthetic frames ([`synth`]) in memory, sent again and again.
+    ///
+    /// # Panics
+    /// If the geometry has no room for the stamp ([`synth::fits`]).
+    pub fn synthetic(header: &Header, frames: u32, options: &Options) -> Result<Self, Error> {
+        let bound = Bound::of(header, frames, options)?;
+        let part = u16::try_from(header.part).unwrap_or(u16::MAX);
+        let header = Header { frames: bound.frames.into(), ..*header };
+        let bytes = header.geometry.frame_bytes();
+        let fill = |index: u64, slot: &mut [u8]| {
+            let number = header.first + index;
+            synth::draw(&header.geometry, number, part, &mut slot[..bytes]);
+            Trailer { number, checksum: checksum::of_frame(&slot[..bytes]) }.write(slot);
+            Ok(())
+        };
+        Self::filled(header, bound, options.repeat, fill)
+    }
+
+    fn load(store: &Store, bound: Bound, repeat: bool) -> Result<Self, Error> {
+        let fill = |index: u64, slot: &mut [u8]| Ok(store.read(index, slot).map(drop)?);
+        Self::filled(*store.header(), bound, repeat, fill)
+    }
+
+    /// A ring that is all memory.
+    fn filled(
+        header: Header,
+        bound: Bound,
+        repeat: bool,
+        fill: impl Fn(u64, &mut [u8]) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let frames = u64::from(bound.frames);
+        let shared = Shared::new(&header, bound, Some(frames))?;
+        for index in 0..frames {
+            // SAFETY: nobody else has the arena yet, and each slot is taken once at a time.
+            fill(index, unsafe { shared.arena.slot(index).as_mut() })?;
+            shared.counters.begun.store(index + 1, Ordering::Relaxed);
+            shared.publish(index + 1);
+        }
+        Ok(Self::of(shared, header, bound, repeat.then_some(frames)))
+    }
+
+    fn of(shared: Shared, header: Header, bound: Bound, cycle: Option<u64>) -> Self {
+        let shared = Arc::new(shared);
+        Self { shared, reader: None, header, bound, cycle, current: 0, repeated: false }
+    }
+
+    /// What the frames are; of a ring that reads a store, what the store says.
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// How many frames the ring has.
+    pub const fn bound(&self) -> Bound {
+        self.bound
+    }
+
+    /// A meter of this ring.
+    pub fn meter(&self) -> Meter {
+        let frame_bytes = self.header.geometry.frame_bytes() as u64;
+        let in_memory = self.reader.is_none();
+        let counters = Arc::clone(&self.shared.counters);
+        Meter::new(counters, self.bound.frames.into(), frame_bytes, in_memory)
+    }
+
+    /// Goes on to the next frame, never waiting.
+    pub fn advance(&mut self) -> Advance {
+        let counters = &self.shared.counters;
+        let handed = counters.handed.load(Ordering::Relaxed);
+        let next = if handed == 0 { 0 } else { self.current + 1 };
+        if let Some(cycle) = self.cycle {
+            counters.handed.store(handed + 1, Ordering::Relaxed);
+            self.current = next % cycle;
+            return Advance::New;
+        }
+        if next < counters.filled.load(Ordering::Acquire) {
+            counters.handed.store(handed + 1, Ordering::Relaxed);
+            self.take(next);
+            return Advance::New;
+        }
+        if self.shared.total == Some(next) {
+            return Advance::Ended;
+        }
+        counters.handed.store(handed + 1, Ordering::Relaxed);
+        counters.repeats.store(counters.repeats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.repeated = true;
+        Advance::Repeated
+    }
+
+    fn take(&mut self, next: u64) {
+        self.current = next;
+        self.repeated = false;
+        // What was read from the slot before is read before it is written anew.
+        self.shared.counters.released.store(next, Ordering::Release);
+        if let Some(reader) = &self.reader {
+            reader.thread().unpark();
+        }
+    }
+
+    /// The frame that the last [`Self::advance`] left; before, the first one.
+    pub fn current(&self) -> Frame<'_> {
+        // SAFETY: the slot was filled before it was published, as `open` and `filled` waited for the
+        // first and `advance` saw the others. It is not released before the next `advance`, which
+        // needs `&mut self`, so that nobody writes to it while the frame is borrowed.
+        let slot = unsafe { self.shared.arena.slot(self.current).as_ref() };
+        let trailer = Trailer::read(slot).expect("a slot is published with its trailer");
+        Frame {
+            bytes: &slot[..self.header.geometry.frame_bytes()],
+            number: trailer.number,
+            checksum: trailer.checksum,
+            repeated: self.repeated,
+        }
+    }
+
+    /// Goes on to the next frame and gives it; the last one again, marked, where there is no next
+    /// one yet, and `None` after the end.
+    pub fn next_frame(&mut self) -> Option<Frame<'_>> {
+        (self.advance() != Advance::Ended).then(|| self.current())
+    }
+
+    /// Waits until the next frame is there, for those who read as fast as they can. An error if the
+    /// reader has ended.
+    pub fn wait(&self) -> Result<(), Error> {
+        let handed = self.shared.counters.handed.load(Ordering::Relaxed);
+        let next = if handed == 0 { 0 } else { self.current + 1 };
+        if self.cycle.is_some() || self.shared.total.is_some_and(|total| next >= total) {
+            return Ok(());
+        }
+        self.shared.wait_for(next + 1)
+    }
+
+    /// Why the reader ended before its time; `None` while all is well. The sender then repeats the
+    /// last frame until it is told to stop.
+    pub fn failure(&self) -> Option<String> {
+        self.shared.failure().as_ref().map(ToString::to_string)
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        if let Some(reader) = self.reader.take() {
+            reader.thread().unpark();
+            // It has told its failure, if it had one; a panic was a bug that printed itself.
+            let _ = reader.join();
+        }
+    }
+}
+
+impl Bound {
+    fn of(header: &Header, asked: u32, options: &Options) -> Result<Self, Error> {
+        assert!((1..=DEPTH_MAX).contains(&options.depth), "a depth within its bounds");
+        let (slot, memory) = (header.slot_bytes(), options.memory.get());
+        let frames = u64::from(asked).min(memory / slot as u64);
+        let least = if options.source == Source::Memory { 1 } else { FRAMES_MIN };
+        let frames = u32::try_from(frames).expect("not above what was asked for");
+        if frames < least {
+            return Err(Error::Small { frames: frames.into(), slot, memory });
+        }
+        Ok(Self { frames, asked, bytes: u64::from(frames) * slot as u64 })
+    }
+}
+
+impl Shared {
+    fn new(header: &Header, bound: Bound, total: Option<u64>) -> Result<Self, Error> {
+        let slot_bytes = header.slot_bytes();
+        let arena = Arena::new(slot_bytes, bound.frames as usize).map_err(|source| {
+            Error::Memory { bytes: slot_bytes * bound.frames as usize, source }
+        })?;
+        Ok(Self {
+            arena,
+            counters: Arc::default(),
+            total,
+            stop: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            changed: Condvar::new(),
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! A storage with a rate and a latency, as emulated. Pure.
+
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+/// What a storage can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Bits per second that it delivers, of all reads together.
+    pub rate: BitRate,
+    /// Time from a request to the first of its bytes, if nothing else is under way.
+    pub latency: Duration,
+}
+
+/// Says when reads come back from a storage of a [`Shape`]: requests reach it in their order, half a
+/// latency later; it sends the bytes of one after the other at its rate; they need half a latency back.
+#[derive(Debug, Clone)]
+pub struct Shaper {
+    shape: Shape,
+    busy_until: Time,
+}
+
+impl Shaper {
+    /// An idle storage.
+    pub const fn new(shape: Shape) -> Self {
+        Self { shape, busy_until: Time::ZERO }
+    }
+
+    /// When a read of `bytes`, asked for at `now`, has come back whole.
+    pub fn due(&mut self, now: Time, bytes: u64) -> Time {
+        let out = Duration::from_nanos(self.shape.latency.as_nanos() / 2);
+        let back = self.shape.latency.saturating_sub(out);
+        let begins = self.busy_until.max(now + out);
+        self.busy_until = begins + Bytes::new(bytes) / self.shape.rate;
+        self.busy_until + back
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shaper(latency_ms: u64) -> Shaper {
+        let rate = "8 Gbit/s".parse().unwrap();
+        Shaper::new(Shape { rate, latency: Duration::from_millis(latency_ms) })
+    }
+
+    #[test]
+    fn an_idle_storage_answers_after_latency_and_transfer() {
+        // A gigabyte per second: a megabyte in a millisecond.
+        assert_eq!(shaper(4).due(Time::from_millis(10), 1_000_000), Time::from_millis(15));
+    }
+
+    #[test]
+    fn reads_side_by_side_share_the_rate_and_hide_the_latency() {
+        let mut shaper = shaper(4);
+        let due = [0; 5].map(|at| shaper.due(Time::from_millis(at), 1_000_000));
+        assert_eq!(due, [5, 6, 7, 8, 9].map(Time::from_millis));
+        // One after the other, each waits for its own latency.
+        assert_eq!(shaper.due(Time::from_millis(20), 1_000_000), Time::from_millis(25));
+    }
+}
