@@ -13,6 +13,7 @@ pub mod clock;
 mod event;
 mod flow;
 pub mod matching;
+pub mod pcapng;
 pub mod report;
 pub mod verdict;
 

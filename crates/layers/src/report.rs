@@ -52,6 +52,11 @@ impl Host {
     }
 }
 
+/// Joins two recordings by the best of what they know of their clocks.
+pub fn joined(first: &Recording, second: &Recording) -> Report {
+    report(first, second, &Alignment::best(first, second))
+}
+
 /// Joins two recordings. Flows that only one of them saw have an account of that host alone.
 pub fn report(first: &Recording, second: &Recording, clock: &Alignment) -> Report {
     let recordings = [first, second];

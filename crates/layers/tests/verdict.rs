@@ -221,3 +221,35 @@ fn seconds_add_up_to_the_whole() {
         assert_eq!(sum(&|second| second.bytes[sap.point as usize]), sap.bytes, "{}", sap.point);
     }
 }
+
+#[test]
+fn clocks_of_two_hosts_are_compared_by_the_packets_themselves() {
+    // Both ways between A and B; B's clock is 3 s ahead, its kernel another.
+    let there = call(5 * MS, &[Way::through(); 1_000]);
+    let back = call(5 * MS, &[Way::through().slow(Point::SendDriver, 12 * MS); 1_000]);
+    let (mut a, mut b) = there;
+    for (recording, other) in [(&mut a, &back.1), (&mut b, &back.0)] {
+        let (local, remote) = (recording.flows[0].local, recording.flows[0].remote);
+        recording.flows.push(suiro_layers::Flow { local, remote, ..other.flows[0] });
+        recording.events.extend(
+            other.events.iter().map(|event| suiro_layers::Event { direction_flow: 1, ..*event }),
+        );
+    }
+    b.boot_id = "another kernel".into();
+    for moment in [&mut b.start, &mut b.end] {
+        moment.monotonic_ns += 3 * SECOND;
+    }
+    for event in &mut b.events {
+        event.t_ns += 3 * SECOND;
+    }
+    let report = suiro_layers::report::joined(&a, &b);
+    assert_eq!((report.clock.how, report.clock.error_ns), (How::Exchange, Some(7 * MS)));
+    // 2 ms there and 12 ms back look like 7 ms each: within the error, so nobody is blamed.
+    assert_eq!(report.verdicts, []);
+    assert_eq!(report.accounts.len(), 2);
+    for account in &report.accounts {
+        assert_eq!((account.sent, account.delivered), (1_000, 1_000), "{}", account.flow);
+        let link = account.hops.iter().find(|hop| hop.from == Point::SendDriver).unwrap();
+        assert_eq!(link.delay.unwrap().error_ns, Some(7 * MS));
+    }
+}

@@ -14,8 +14,8 @@ pub use datagrams::Datagrams;
 pub use passage::{Drop, Matched, POINTS, Passage, Points, Side, Sighting, Tally, side, way};
 pub use stream::Stream;
 
-use crate::clock::Alignment;
-use crate::event::{Event, Flow, Point, Protocol, Recording};
+use crate::clock::{Alignment, Pair};
+use crate::event::{Event, Flow, Key, Point, Protocol, Recording};
 
 /// One direction of one flow, through a host that sends and one that receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +63,19 @@ pub fn watched(direction: &Direction, recordings: [&Recording; 2]) -> Points {
 
 /// Matches every direction of two recordings; the second's times are brought to the first's clock.
 pub fn matched(recordings: [&Recording; 2], alignment: &Alignment) -> Vec<(Direction, Matched)> {
+    let all = sightings(recordings, alignment);
+    all.map(|(direction, places)| {
+        let matched = match_one(&direction, &places, recordings);
+        (direction, matched)
+    })
+    .collect()
+}
+
+/// Where the events of each direction are, in the order of their times on the first's clock.
+fn sightings(
+    recordings: [&Recording; 2],
+    alignment: &Alignment,
+) -> impl Iterator<Item = (Direction, Vec<Place>)> {
     let directions = directions(recordings[0], recordings[1]);
     let mut sightings: Vec<Vec<Place>> = vec![Vec::new(); directions.len()];
     for (number, recording) in recordings.into_iter().enumerate() {
@@ -80,12 +93,48 @@ pub fn matched(recordings: [&Recording; 2], alignment: &Alignment) -> Vec<(Direc
             });
         }
     }
-    let all = directions.into_iter().zip(sightings);
-    all.map(|(direction, places)| {
-        let matched = match_one(&direction, places, recordings);
-        (direction, matched)
-    })
-    .collect()
+    for places in &mut sightings {
+        places.sort_unstable();
+    }
+    directions.into_iter().zip(sightings)
+}
+
+/// Packets that both hosts saw where they are nearest to each other, each by its own clock: what
+/// clocks can be compared by. `rough` need only be right within half a round of the packets' keys.
+pub fn crossings(recordings: [&Recording; 2], rough: &Alignment) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (direction, places) in sightings(recordings, rough) {
+        let points = watched(&direction, recordings);
+        let sending = points.iter().rfind(|&point| side(point) == Side::Sender);
+        let receiving = points.iter().find(|&point| side(point) == Side::Receiver);
+        let (Some(sending), Some(receiving)) = (sending, receiving) else { continue };
+        let outward = direction.sender.is_some_and(|(number, _)| number == 0);
+        let mut matcher = Datagrams::new([sending, receiving].into_iter().collect());
+        for place in places.iter().filter(|place| [sending, receiving].contains(&place.point)) {
+            let event = &recordings[usize::from(place.second)].events[place.index as usize];
+            // The matcher keeps each host's own time; only the order is that of the rough clock.
+            let own =
+                Sighting { key: whole(event), ..sighting(event, to_i64(event.t_ns), Side::Sender) };
+            matcher.push(&own);
+        }
+        pairs.extend(matcher.finish().passages.iter().filter_map(|passage| {
+            let (sent, received) = (passage.at(sending)?, passage.at(receiving)?);
+            let (first_ns, second_ns) = if outward { (sent, received) } else { (received, sent) };
+            Some(Pair { first_ns, second_ns, outward })
+        }));
+    }
+    pairs
+}
+
+/// A key of a whole packet: of TCP only the same packet again has it, an acknowledgement too.
+fn whole(event: &Event) -> Key {
+    match event.key {
+        Key::Bytes { start } => {
+            let size = u64::from(event.payload_bytes & 0xffff);
+            Key::Hash(u64::from(start) << 32 | size << 16 | u64::from(event.ip_id))
+        }
+        key => key,
+    }
 }
 
 /// Where an event is, small, for sorting.
@@ -110,12 +159,7 @@ fn owners(directions: &[Direction], number: usize, flows: usize) -> Vec<Option<u
     owners
 }
 
-fn match_one(
-    direction: &Direction,
-    mut places: Vec<Place>,
-    recordings: [&Recording; 2],
-) -> Matched {
-    places.sort_unstable();
+fn match_one(direction: &Direction, places: &[Place], recordings: [&Recording; 2]) -> Matched {
     let points = watched(direction, recordings);
     let sightings = places.iter().map(|place| {
         let event = &recordings[usize::from(place.second)].events[place.index as usize];

@@ -1,9 +1,13 @@
 //! What two hosts' clocks have to do with each other.
 
+mod exchange;
+
 use serde::Serialize;
 
+pub use exchange::{Pair, estimate};
+
 use crate::event::Recording;
-use crate::matching::to_i64;
+use crate::matching::{crossings, to_i64};
 
 /// How the second host's clock was brought to the first's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -51,8 +55,23 @@ impl Alignment {
         to_i64(t_ns).saturating_add(self.offset_ns).saturating_add(drift)
     }
 
-    /// From what two recordings say of their clocks, if no exchange was made.
-    pub fn of(first: &Recording, second: &Recording) -> Self {
+    /// The best that two recordings allow: one kernel has one clock; else the surer of what
+    /// disciplines the clocks and what the packets of both directions show.
+    pub fn best(first: &Recording, second: &Recording) -> Self {
+        let told = Self::told(first, second);
+        if told.how == How::SameHost {
+            return told;
+        }
+        let seen = estimate(&crossings([first, second], &told));
+        match (told.error_ns, seen) {
+            (Some(error), Some(seen)) if seen.error_ns.is_some_and(|seen| seen < error) => seen,
+            (None, Some(seen)) => seen,
+            _ => told,
+        }
+    }
+
+    /// What two recordings say of their clocks.
+    pub fn told(first: &Recording, second: &Recording) -> Self {
         if first.boot_id == second.boot_id {
             return Self::SAME;
         }

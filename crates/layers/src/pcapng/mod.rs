@@ -1,0 +1,122 @@
+//! Captures of others' tools as recordings of the link layer: pcapng (IETF draft-ietf-opsawg-pcapng) and
+//! pcap (draft-ietf-opsawg-pcap), written by any machine.
+
+mod next_generation;
+mod old;
+mod packet;
+mod recording;
+
+pub use packet::{Seen, Transport};
+pub use recording::{Ends, recordings};
+
+/// A block or packet longer than this is no packet (Wireshark's bound on a block).
+const BLOCK_BYTES: usize = 16 << 20;
+/// Packets that are kept of one file.
+const PACKETS: usize = 100_000_000;
+
+/// What is wrong with a capture.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CaptureError {
+    /// Neither of the two formats.
+    #[error(
+        "not a capture: it begins with {0:02x?}\n\
+         hint: pcapng and pcap are read; `editcap -F pcapng` converts others, decompress .gz first"
+    )]
+    NotACapture(Vec<u8>),
+    /// Broken at this byte.
+    #[error("at byte {at}: {what}")]
+    Broken {
+        /// Offset in the file.
+        at: usize,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// Two captures that have no packet in common.
+    #[error(
+        "no UDP or TCP packet is in both captures\n\
+         hint: capture on both hosts at the same time; headers and 12 bytes of payload suffice"
+    )]
+    NothingInCommon,
+    /// Packets are in both, but which host sent them cannot be told.
+    #[error(
+        "which host is which cannot be told\nhint: name the first file's host: --first-address {0}"
+    )]
+    WhichHost(std::net::IpAddr),
+}
+
+/// One captured packet, without what could not be read of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Frame<'a> {
+    /// Nanoseconds since 1970.
+    t_ns: u64,
+    /// The link type of the interface (the registry of draft-ietf-opsawg-pcaplinktype).
+    link: u16,
+    data: &'a [u8],
+    /// True if the capture says that the host sent it, false if that it received it.
+    sent: Option<bool>,
+}
+
+/// All that was read of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Capture {
+    /// UDP and TCP packets, in the order of the file.
+    pub packets: Vec<Seen>,
+    /// Fragments of datagrams, other than the first.
+    pub fragments: u64,
+    /// Packets that are neither UDP nor TCP over IP, or that no time is known of.
+    pub others: u64,
+    /// Packets that were captured too short to be known, or are malformed.
+    pub short: u64,
+    /// Packets that the capturing tool says it lost.
+    pub lost: u64,
+    /// Whether the file ends in the middle of a packet, as after a crash: what came before is here.
+    pub cut: bool,
+}
+
+impl Capture {
+    /// Reads a file's content.
+    ///
+    /// # Errors
+    /// If it is no capture, or is broken before its end.
+    pub fn read(file: &[u8]) -> Result<Self, CaptureError> {
+        let mut capture = Self::default();
+        match file {
+            [0x0a, 0x0d, 0x0d, 0x0a, ..] => next_generation::read(file, &mut capture)?,
+            _ => old::read(file, &mut capture)?,
+        }
+        Ok(capture)
+    }
+
+    fn take(&mut self, frame: &Frame) {
+        match packet::seen(frame) {
+            Ok(seen) if self.packets.len() < PACKETS => self.packets.push(seen),
+            Ok(_) | Err(packet::Unknown::Other) => self.others += 1,
+            Err(packet::Unknown::Fragment) => self.fragments += 1,
+            Err(packet::Unknown::Short) => self.short += 1,
+        }
+    }
+}
+
+/// Numbers of the byte order of the machine that wrote the file.
+#[derive(Debug, Clone, Copy)]
+struct Order {
+    little: bool,
+}
+
+impl Order {
+    fn u16(self, data: &[u8], at: usize) -> Option<u16> {
+        let bytes = data.get(at..at.checked_add(2)?)?.try_into().ok()?;
+        Some(if self.little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) })
+    }
+    fn u32(self, data: &[u8], at: usize) -> Option<u32> {
+        let bytes = data.get(at..at.checked_add(4)?)?.try_into().ok()?;
+        Some(if self.little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+    }
+    fn u64(self, data: &[u8], at: usize) -> Option<u64> {
+        let bytes = data.get(at..at.checked_add(8)?)?.try_into().ok()?;
+        Some(if self.little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+    }
+    fn size(self, data: &[u8], at: usize) -> Option<usize> {
+        self.u32(data, at)?.try_into().ok()
+    }
+}

@@ -1,0 +1,166 @@
+//! pcapng: sections of blocks (draft-ietf-opsawg-pcapng §3.1, §4).
+
+use super::{BLOCK_BYTES, Capture, CaptureError, Frame, Order};
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const SIMPLE_PACKET: u32 = 3;
+const INTERFACE_STATISTICS: u32 = 5;
+const ENHANCED_PACKET: u32 = 6;
+/// Interfaces of one section.
+const INTERFACES: usize = 65_536;
+/// A block's type and length, before and its length, after.
+const FRAME: usize = 12;
+
+/// What a packet's block refers to (§4.2).
+#[derive(Debug, Clone, Copy)]
+struct Interface {
+    link: u16,
+    /// Ticks of a time stamp in a second.
+    ticks: u64,
+    /// Added to time stamps.
+    offset_s: i64,
+    lost: u64,
+}
+
+pub(super) fn read(file: &[u8], capture: &mut Capture) -> Result<(), CaptureError> {
+    let mut order = Order { little: true };
+    let mut interfaces: Vec<Interface> = Vec::new();
+    let mut at = 0;
+    while at < file.len() {
+        if let Some(found) = section(file, at)? {
+            capture.lost += lost(&interfaces);
+            order = found;
+            interfaces.clear();
+        }
+        let Some(size) = order.size(file, at + 4) else {
+            capture.cut = true;
+            break;
+        };
+        if size < FRAME || size % 4 != 0 || size > BLOCK_BYTES {
+            return Err(CaptureError::Broken {
+                at: at + 4,
+                what: "a block of an impossible length",
+            });
+        }
+        let Some(block) = file.get(at..at + size) else {
+            capture.cut = true;
+            break;
+        };
+        if order.size(block, size - 4) != Some(size) {
+            let what = "a block that tells two lengths of itself";
+            return Err(CaptureError::Broken { at: at + size - 4, what });
+        }
+        one(order, block, at, &mut interfaces, capture)?;
+        at += size;
+    }
+    capture.lost += lost(&interfaces);
+    Ok(())
+}
+
+fn lost(interfaces: &[Interface]) -> u64 {
+    interfaces.iter().fold(0, |sum, interface| sum.saturating_add(interface.lost))
+}
+
+/// The byte order, if a section begins here (§4.1).
+fn section(file: &[u8], at: usize) -> Result<Option<Order>, CaptureError> {
+    let little = Order { little: true };
+    // This type reads the same in both orders.
+    if little.u32(file, at) != Some(SECTION_HEADER) {
+        return Ok(None);
+    }
+    match little.u32(file, at + 8) {
+        Some(0x1a2b_3c4d) => Ok(Some(little)),
+        Some(0x4d3c_2b1a) => Ok(Some(Order { little: false })),
+        _ => Err(CaptureError::Broken { at: at + 8, what: "a section without a byte-order magic" }),
+    }
+}
+
+fn one(
+    order: Order,
+    block: &[u8],
+    at: usize,
+    interfaces: &mut Vec<Interface>,
+    capture: &mut Capture,
+) -> Result<(), CaptureError> {
+    let broken = |what| CaptureError::Broken { at, what };
+    let body = &block[8..block.len() - 4];
+    match order.u32(block, 0) {
+        Some(INTERFACE_DESCRIPTION) => {
+            let interface =
+                interface(order, body).ok_or_else(|| broken("an interface cut short"))?;
+            if interfaces.len() >= INTERFACES {
+                return Err(broken("more than 65,536 interfaces"));
+            }
+            interfaces.push(interface);
+        }
+        Some(ENHANCED_PACKET) => {
+            let frame = enhanced(order, body, interfaces);
+            capture.take(&frame.ok_or_else(|| broken("a packet cut short, or of no interface"))?);
+        }
+        // It has no time.
+        Some(SIMPLE_PACKET) => capture.others += 1,
+        Some(INTERFACE_STATISTICS) => {
+            let number = order.size(body, 0).and_then(|number| interfaces.get_mut(number));
+            let interface = number.ok_or_else(|| broken("statistics of no interface"))?;
+            interface.lost = dropped(order, body);
+        }
+        // Others may be passed over (§3.1).
+        _ => {}
+    }
+    Ok(())
+}
+
+/// §4.2, with the options if_tsresol (9) and if_tsoffset (14).
+fn interface(order: Order, body: &[u8]) -> Option<Interface> {
+    let link = order.u16(body, 0)?;
+    let mut interface = Interface { link, ticks: 1_000_000, offset_s: 0, lost: 0 };
+    for (code, value) in options(order, body.get(8..)?) {
+        match (code, value) {
+            (9, [resolution, ..]) => {
+                let base: u64 = if resolution & 0x80 == 0 { 10 } else { 2 };
+                let power = u32::from(resolution & 0x7f);
+                interface.ticks = base.checked_pow(power).filter(|&ticks| ticks > 0)?;
+            }
+            (14, value) => interface.offset_s = order.u64(value, 0)? as i64,
+            _ => {}
+        }
+    }
+    Some(interface)
+}
+
+/// §4.3, with the option epb_flags (2), whose last two bits tell the direction.
+fn enhanced<'a>(order: Order, body: &'a [u8], interfaces: &[Interface]) -> Option<Frame<'a>> {
+    let interface = interfaces.get(order.size(body, 0)?)?;
+    let ticks = u64::from(order.u32(body, 4)?) << 32 | u64::from(order.u32(body, 8)?);
+    let size = order.size(body, 12)?;
+    let data = body.get(20..20usize.checked_add(size)?)?;
+    let rest = body.get(20 + size.next_multiple_of(4)..).unwrap_or_default();
+    let flags = options(order, rest).find(|(code, _)| *code == 2);
+    let sent = match flags.and_then(|(_, value)| order.u32(value, 0)).map(|flags| flags & 3) {
+        Some(1) => Some(false),
+        Some(2) => Some(true),
+        _ => None,
+    };
+    let since = u128::from(ticks) * 1_000_000_000 / u128::from(interface.ticks);
+    let t_ns = i128::try_from(since).ok()? + i128::from(interface.offset_s) * 1_000_000_000;
+    Some(Frame { t_ns: u64::try_from(t_ns).ok()?, link: interface.link, data, sent })
+}
+
+/// §4.6: isb_ifdrop (5) and isb_osdrop (7).
+fn dropped(order: Order, body: &[u8]) -> u64 {
+    let counts = options(order, body.get(12..).unwrap_or_default());
+    let drops = counts.filter(|(code, _)| matches!(code, 5 | 7));
+    drops.filter_map(|(_, value)| order.u64(value, 0)).fold(0, u64::saturating_add)
+}
+
+/// Code and value of each option (§3.5), until their end or whatever is cut short.
+fn options(order: Order, mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let code = order.u16(rest, 0).filter(|&code| code != 0)?;
+        let size = usize::from(order.u16(rest, 2)?);
+        let value = rest.get(4..4 + size)?;
+        rest = rest.get(4 + size.next_multiple_of(4)..).unwrap_or_default();
+        Some((code, value))
+    })
+}
