@@ -6,6 +6,8 @@
 use suiro_http::Url;
 use suiro_http::presentation::{Playlist, Segments, Source, from_mpd, from_playlist};
 use suiro_layers::FlowFilter;
+use suiro_layers::pcapng::{Capture, Ends, recordings};
+use suiro_layers::report::joined;
 use suiro_link::{parse_csv, parse_mahimahi};
 use suiro_media::ts::{Packets, Shift};
 use suiro_scenario::{NoFiles, Overrides};
@@ -21,6 +23,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    ("capture", capture),
     ("flow", flow),
     ("frame_store", frame_store),
     ("mp4", mp4),
@@ -195,6 +198,19 @@ pub fn uncompressed_sdp(data: &[u8]) {
             let again = description.to_string().parse::<Description>();
             let again = again.expect("what is written can be read");
             assert_eq!(again.geometry, description.geometry);
+        }
+        Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
+    }
+}
+
+/// A capture of any tool, joined with itself.
+pub fn capture(data: &[u8]) {
+    let Ok(capture) = Capture::read(data) else { return };
+    let ends = Ends { first_address: None, same_clock: capture.cut };
+    match recordings([&capture, &capture], ["a", "b"], ends) {
+        Ok([first, second]) => {
+            let report = joined(&first, &second);
+            assert!(report.accounts.iter().all(|account| account.is_conserved()), "it adds up");
         }
         Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
     }
