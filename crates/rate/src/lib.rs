@@ -5,15 +5,20 @@
 //! neither RTP nor video. [`RateSpec`] is what a user writes; [`RateSpec::build`] makes a controller
 //! of it.
 //!
-//! Controllers, each in a module of its own, with its source: [`fixed`].
+//! Controllers, each in a module of its own, with its source: [`fixed`], [`tfrcp`],
+//! [`tfrc`]; what a TCP would send: [`equation`].
 //!
 //! Rates and sizes count IP packets, headers included, as links and records do. Where a
 //! specification counts the payload alone, the ratio to a TCP whose packets are as large is the
 //! same.
 
+pub mod equation;
 mod feedback;
 pub mod fixed;
+mod rtt;
 mod spec;
+pub mod tfrc;
+pub mod tfrcp;
 
 pub use feedback::{Feedback, PacketReport};
 pub use spec::{FASTEST, RateKind, RateSpec, SLOWEST, SpecError};

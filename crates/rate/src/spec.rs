@@ -3,17 +3,36 @@
 //! A plain struct of options, without serde's tagged enums: so an error of `toml` keeps its line and
 //! column. Which keys belong to which controller is checked by [`RateSpec::check`].
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use suiro_units::{BitRate, Time};
+use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use crate::Controller;
+use crate::equation::Bounds;
 use crate::fixed::Fixed;
+use crate::tfrc;
+use crate::tfrcp::{self, Decrease, Increase};
 
 /// Slowest rate that may be asked for.
 pub const SLOWEST: BitRate = BitRate::from_kbps(1);
 /// Fastest rate that may be asked for.
 pub const FASTEST: BitRate = BitRate::from_mbps(100_000);
+
+const RATES: RangeInclusive<BitRate> = SLOWEST..=FASTEST;
+const INTERVALS: RangeInclusive<u32> = 1..=1000;
+const GOPS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60);
+const PACKETS: RangeInclusive<Bytes> = Bytes::new(100)..=Bytes::new(65_535);
+
+/// The study's: 32 round-trip times.
+const INTERVAL: u32 = 32;
+/// The study's: 30 pictures at 30000/1001 per second.
+const GOP: Duration = Duration::from_millis(1001);
+const PACKET: Bytes = Bytes::new(1500);
+const INITIAL: BitRate = BitRate::from_mbps(1);
+const MIN: BitRate = BitRate::from_kbps(64);
+const MAX: BitRate = BitRate::from_mbps(1000);
 
 /// How a sender finds its rate: a controller by name, with the keys that belong to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +43,34 @@ pub struct RateSpec {
     /// `fixed`: the rate, 1 kbit/s to 100 Gbit/s. Required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
+    /// `tfrcp`: what follows an interval without loss. Default: additive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub increase: Option<Increase>,
+    /// `tfrcp`: what follows an interval with loss. Default: halve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decrease: Option<Decrease>,
+    /// `tfrcp`: the control interval in round-trip times, 1 to 1000, rounded to whole GoP times.
+    /// Default: 32.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<u32>,
+    /// `tfrcp`: the time of a group of pictures, 10 ms to 60 s. Default: that of the video; where
+    /// there is none, 1.001 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gop: Option<Duration>,
+    /// `tfrcp`, `tfrc`: size of a full IP packet, for which TCP's throughput is computed, 100 B to
+    /// 65535 B. Default: 1500 B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet: Option<Bytes>,
+    /// `tfrcp`, `tfrc`: the first target. Default: 1 Mbit/s (tfrcp); a packet per second until the
+    /// first report, then RFC 3390's initial window per round-trip time (tfrc).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial: Option<BitRate>,
+    /// `tfrcp`, `tfrc`: the least target. Default: 64 kbit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<BitRate>,
+    /// `tfrcp`, `tfrc`: the greatest target. Default: 1 Gbit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<BitRate>,
 }
 
 /// Names of the controllers.
@@ -32,18 +79,35 @@ pub struct RateSpec {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum RateKind {
-    /// One rate, whatever happens ([`crate::fixed`]).
+    /// One rate, whatever happens.
     Fixed,
+    /// MPEG-TFRCP, as the study has it.
+    Tfrcp,
+    /// TFRC, RFC 5348.
+    Tfrc,
 }
 
 impl RateKind {
     /// Every controller there is.
-    pub const ALL: [Self; 1] = [Self::Fixed];
+    pub const ALL: [Self; 3] = [Self::Fixed, Self::Tfrcp, Self::Tfrc];
 
     /// Its name in a scenario.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
+            Self::Tfrcp => "tfrcp",
+            Self::Tfrc => "tfrc",
+        }
+    }
+
+    /// The keys that belong to it.
+    const fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Fixed => &["rate"],
+            Self::Tfrcp => {
+                &["increase", "decrease", "interval", "gop", "packet", "initial", "min", "max"]
+            }
+            Self::Tfrc => &["packet", "initial", "min", "max"],
         }
     }
 }
@@ -64,31 +128,176 @@ pub struct SpecError {
     pub message: String,
 }
 
+impl SpecError {
+    fn new(key: &'static str, message: impl Into<String>) -> Self {
+        Self { key, message: message.into() }
+    }
+}
+
 impl RateSpec {
+    /// A controller with all its defaults.
+    pub const fn new(kind: RateKind) -> Self {
+        Self {
+            kind,
+            rate: None,
+            increase: None,
+            decrease: None,
+            interval: None,
+            gop: None,
+            packet: None,
+            initial: None,
+            min: None,
+            max: None,
+        }
+    }
+
     /// A rate that nothing changes.
     pub const fn fixed(rate: BitRate) -> Self {
-        Self { kind: RateKind::Fixed, rate: Some(rate) }
+        let mut spec = Self::new(RateKind::Fixed);
+        spec.rate = Some(rate);
+        spec
     }
 
     /// Whether keys belong to the controller and values are in range.
     pub fn check(&self) -> Result<(), SpecError> {
-        self.build(Time::ZERO).map(drop)
+        self.check_keys()?;
+        match self.kind {
+            RateKind::Fixed => self.fixed_rate().map(drop),
+            RateKind::Tfrcp => self.tfrcp().map(drop),
+            RateKind::Tfrc => self.tfrc().map(drop),
+        }
     }
 
     /// The controller of a sender that begins at `start`.
-    pub fn build(&self, _start: Time) -> Result<Box<dyn Controller>, SpecError> {
-        match self.kind {
-            RateKind::Fixed => Ok(Box::new(Fixed::new(required_rate("rate", self.rate)?))),
+    pub fn build(&self, start: Time) -> Result<Box<dyn Controller>, SpecError> {
+        self.check_keys()?;
+        Ok(match self.kind {
+            RateKind::Fixed => Box::new(Fixed::new(self.fixed_rate()?)),
+            RateKind::Tfrcp => Box::new(tfrcp::Tfrcp::new(self.tfrcp()?, start)),
+            RateKind::Tfrc => Box::new(tfrc::Sender::new(self.tfrc()?, start)),
+        })
+    }
+
+    fn check_keys(&self) -> Result<(), SpecError> {
+        let keys = [
+            ("rate", self.rate.is_some()),
+            ("increase", self.increase.is_some()),
+            ("decrease", self.decrease.is_some()),
+            ("interval", self.interval.is_some()),
+            ("gop", self.gop.is_some()),
+            ("packet", self.packet.is_some()),
+            ("initial", self.initial.is_some()),
+            ("min", self.min.is_some()),
+            ("max", self.max.is_some()),
+        ];
+        let own = self.kind.keys();
+        let strange = keys.into_iter().find(|(key, given)| *given && !own.contains(key));
+        strange.map_or(Ok(()), |(key, _)| {
+            let message =
+                format!("does not belong to {}, which has: {}", self.kind, own.join(", "));
+            Err(SpecError::new(key, message))
+        })
+    }
+
+    fn fixed_rate(&self) -> Result<BitRate, SpecError> {
+        let missing = || SpecError::new("rate", "missing: a fixed rate is needed");
+        within("rate", self.rate.ok_or_else(missing)?, &RATES)
+    }
+
+    fn tfrcp(&self) -> Result<tfrcp::Config, SpecError> {
+        let bounds = self.bounds()?;
+        Ok(tfrcp::Config {
+            increase: self.increase.unwrap_or_default(),
+            decrease: self.decrease.unwrap_or_default(),
+            interval_rtts: within("interval", self.interval.unwrap_or(INTERVAL), &INTERVALS)?,
+            gop: within("gop", self.gop.unwrap_or(GOP), &GOPS)?,
+            packet: self.packet_size()?,
+            initial: self.initial(bounds)?.unwrap_or(INITIAL.clamp(bounds.min, bounds.max)),
+            bounds,
+        })
+    }
+
+    fn tfrc(&self) -> Result<tfrc::Config, SpecError> {
+        let bounds = self.bounds()?;
+        Ok(tfrc::Config { packet: self.packet_size()?, initial: self.initial(bounds)?, bounds })
+    }
+
+    fn packet_size(&self) -> Result<Bytes, SpecError> {
+        within("packet", self.packet.unwrap_or(PACKET), &PACKETS)
+    }
+
+    fn bounds(&self) -> Result<Bounds, SpecError> {
+        let max = within("max", self.max.unwrap_or(MAX), &RATES)?;
+        let min = within("min", self.min.unwrap_or(MIN), &RATES)?;
+        if min > max {
+            return Err(SpecError::new("max", format!("{max} is below min, {min}")));
         }
+        Ok(Bounds { min, max })
+    }
+
+    fn initial(&self, bounds: Bounds) -> Result<Option<BitRate>, SpecError> {
+        let range = bounds.min..=bounds.max;
+        self.initial.map(|rate| within("initial", rate, &range)).transpose()
     }
 }
 
-fn required_rate(key: &'static str, value: Option<BitRate>) -> Result<BitRate, SpecError> {
-    let rate =
-        value.ok_or_else(|| SpecError { key, message: "missing: say how fast to send".into() })?;
-    if !(SLOWEST..=FASTEST).contains(&rate) {
-        let message = format!("{rate} is out of range: {SLOWEST} to {FASTEST}");
-        return Err(SpecError { key, message });
+fn within<T>(key: &'static str, value: T, range: &RangeInclusive<T>) -> Result<T, SpecError>
+where
+    T: PartialOrd + std::fmt::Display,
+{
+    if range.contains(&value) {
+        return Ok(value);
     }
-    Ok(rate)
+    let message = format!("{value} is out of range: {} to {}", range.start(), range.end());
+    Err(SpecError::new(key, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(toml: &str) -> RateSpec {
+        toml::from_str(toml).unwrap_or_else(|error| panic!("{toml}: {error}"))
+    }
+
+    fn refusal(toml: &str) -> String {
+        let refusal = read(toml).check().unwrap_err();
+        assert_eq!(read(toml).build(Time::ZERO).unwrap_err(), refusal);
+        refusal.to_string()
+    }
+
+    #[test]
+    fn every_kind_builds() {
+        for kind in RateKind::ALL {
+            let mut spec = RateSpec::new(kind);
+            spec.rate = (kind == RateKind::Fixed).then_some(BitRate::from_mbps(5));
+            spec.check().unwrap();
+            let target = spec.build(Time::ZERO).unwrap().target();
+            assert!(!target.is_zero(), "{kind}");
+            let text = toml::to_string(&spec).unwrap();
+            assert_eq!(read(&text), spec, "{text}");
+            assert!(text.contains(&format!("kind = \"{kind}\"")), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_are_of_their_kind_and_values_in_range() {
+        let say = refusal("kind = 'tfrc'\ninterval = 16");
+        assert_eq!(say, "interval: does not belong to tfrc, which has: packet, initial, min, max");
+        assert_eq!(refusal("kind = 'fixed'"), "rate: missing: a fixed rate is needed");
+        let say = refusal("kind = 'tfrcp'\ninterval = 0");
+        assert_eq!(say, "interval: 0 is out of range: 1 to 1000");
+        let say = refusal("kind = 'tfrc'\nmin = '2 Mbit/s'\nmax = '1 Mbit/s'");
+        assert_eq!(say, "max: 1 Mbit/s is below min, 2 Mbit/s");
+        let say = refusal("kind = 'tfrcp'\ninitial = '2 Gbit/s'");
+        assert_eq!(say, "initial: 2 Gbit/s is out of range: 64 kbit/s to 1 Gbit/s");
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused_with_its_place() {
+        let say = toml::from_str::<RateSpec>("kind = 'tfrcp'\nincreese = 'double'").unwrap_err();
+        assert!(say.to_string().contains("line 2"), "{say}");
+        let say = toml::from_str::<RateSpec>("kind = 'bbr'").unwrap_err().to_string();
+        assert!(say.contains("line 1") && say.contains("`tfrcp`"), "{say}");
+    }
 }

@@ -1,0 +1,387 @@
+//! The sender's side of TFRC (RFC 5348 §4).
+
+use std::collections::VecDeque;
+
+use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
+
+use super::receiver::{Receiver, Report};
+use crate::equation::{self, Bounds};
+use crate::rtt::bounded;
+use crate::{Controller, Estimate, Feedback};
+
+/// Gain of the round-trip time (RFC 5348 §4.3: q = 0.9) and of its square root (§4.5: q2 = 0.9).
+const Q: f64 = 0.9;
+/// The longest time between two packets (RFC 5348 §4.3: t_mbi).
+const MAX_BACKOFF: Duration = Duration::from_secs(64);
+/// How long to wait for the first report (RFC 5348 §4.2).
+const FIRST_REPORT: Duration = Duration::from_secs(2);
+/// Reports further apart than this count as this far.
+const REPORT_GAP_MAX: Duration = Duration::from_secs(5);
+/// Receive rates that are remembered at most. The RFC needs three; more come where reports are
+/// more frequent than the round-trip time.
+const RECEIVE_RATES: usize = 64;
+/// Sizes and times of packets beyond count as this: no sum of two overflows.
+const SIZE_MAX: Bytes = Bytes::new(65_575);
+const TIME_MAX: Time = Time::from_nanos(u64::MAX / 4);
+
+/// Parameters of TFRC.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Size of a typical packet: the *s* of the throughput equation.
+    pub packet: Bytes,
+    /// The target until the first report, and the least during slow start; `None`: as the RFC has
+    /// it, a packet per second, and then the initial window of RFC 3390 per round-trip time.
+    pub initial: Option<BitRate>,
+    /// The least and the most that the target may be.
+    pub bounds: Bounds,
+}
+
+/// A sender that follows RFC 5348.
+///
+/// The no-feedback timer waits four round-trip times, or four times the mean gap between reports
+/// where they come less often than the RFC wants, as with RTCP.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    config: Config,
+    /// The allowed rate X in bit/s.
+    allowed: f64,
+    /// When X was last doubled in slow start.
+    doubled: Time,
+    path: Option<Path>,
+    loss_event_rate: f64,
+    receive_rates: ReceiveRates,
+    reports: Reports,
+    no_feedback: Time,
+    /// Whether something was sent since the timer was set.
+    sent: bool,
+    limits: DataLimits,
+    /// Makes reports of packets and of counts into what the RFC wants.
+    receiver: Receiver,
+    /// Whether packets were ever reported; then counts are not used beside them.
+    per_packet: bool,
+}
+
+/// The round-trip time.
+#[derive(Debug, Clone, Copy)]
+struct Path {
+    smoothed: f64,
+    /// Its latest sample, and the mean of its square root (RFC 5348 §4.5).
+    latest: f64,
+    root: f64,
+}
+
+/// When reports come.
+#[derive(Debug, Clone, Copy)]
+struct Reports {
+    latest: Time,
+    /// The mean gap in seconds; `None` before the second report.
+    gap: Option<f64>,
+}
+
+impl Sender {
+    /// A sender that begins at `start`.
+    pub fn new(config: Config, start: Time) -> Self {
+        let first = config.initial.map_or(config.packet.bits() as f64, |rate| rate.as_bps() as f64);
+        let mut sender = Self {
+            config,
+            allowed: 0.0,
+            doubled: start,
+            path: None,
+            loss_event_rate: 0.0,
+            receive_rates: ReceiveRates::new(start),
+            reports: Reports { latest: start, gap: None },
+            no_feedback: start + FIRST_REPORT,
+            sent: false,
+            limits: DataLimits::new(start),
+            receiver: Receiver::new(config.packet),
+            per_packet: false,
+        };
+        sender.allow(first);
+        sender
+    }
+
+    /// Sets X, but not below a packet per [`MAX_BACKOFF`], nor out of bounds.
+    fn allow(&mut self, bps: f64) {
+        let least = self.config.packet.bits() as f64 / MAX_BACKOFF.as_secs_f64();
+        let Bounds { min, max } = self.config.bounds;
+        self.allowed = bps.max(least).clamp(min.as_bps() as f64, max.as_bps() as f64);
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        self.path.map(|path| bounded(Duration::from_secs_f64(path.smoothed)))
+    }
+
+    /// The time in which a report is to be expected: the round-trip time, or the gap between
+    /// reports.
+    fn report_time(&self, rtt: Duration) -> Duration {
+        rtt.max(self.reports.gap.map_or(Duration::ZERO, Duration::from_secs_f64))
+    }
+
+    /// The rate of RFC 3390's initial window, min(4 s, max(2 s, 4380 B)) per round-trip time
+    /// (RFC 5348 §4.2).
+    fn initial_rate(&self, rtt: Duration) -> f64 {
+        let packet = self.config.packet.get();
+        let window = (4 * packet).min((2 * packet).max(4380));
+        let asked = self.config.initial.map_or(0.0, |rate| rate.as_bps() as f64);
+        (window as f64 * 8.0 / rtt.as_secs_f64()).max(asked)
+    }
+
+    /// What the throughput equation gives now.
+    fn equation(&self, rtt: Duration) -> f64 {
+        equation::rfc5348(self.config.packet, rtt, self.loss_event_rate)
+    }
+
+    /// Smooths the round-trip time (RFC 5348 §4.3 step 2, §4.5).
+    fn sample(&mut self, sample: Duration) {
+        let latest = bounded(sample).as_secs_f64();
+        let smooth = |mean: f64, value: f64| Q * mean + (1.0 - Q) * value;
+        self.path = Some(match self.path {
+            None => Path { smoothed: latest, latest, root: latest.sqrt() },
+            Some(path) => Path {
+                smoothed: smooth(path.smoothed, latest),
+                latest,
+                root: smooth(path.root, latest.sqrt()),
+            },
+        });
+    }
+
+    /// The receiver's view, from what it reported. `None`: nothing was received.
+    fn measured(&mut self, now: Time, feedback: &Feedback, rtt: Duration) -> Option<Report> {
+        let mut own = None;
+        if !feedback.packets.is_empty() {
+            self.per_packet = true;
+            let mut latest = None;
+            for packet in &feedback.packets {
+                let Some(arrived) = packet.arrived.map(|at| at.min(TIME_MAX)) else { continue };
+                let size = packet.size.min(SIZE_MAX);
+                self.receiver.on_packet(arrived, packet.sequence, size, Some(rtt));
+                latest = latest.max(Some(arrived));
+            }
+            own = latest.map(|at| self.receiver.current(at));
+        } else if !self.per_packet && feedback.expected > 0 {
+            let counts = (feedback.expected, feedback.lost());
+            self.receiver.on_counts(self.reports.latest, now, counts, rtt);
+            own = Some(self.receiver.current(now));
+        }
+        Some(Report {
+            receive_rate: feedback.receive_rate.or(own.map(|own| own.receive_rate))?,
+            loss_event_rate: feedback.loss_event_rate.or(own.map(|own| own.loss_event_rate))?,
+        })
+    }
+
+    /// Sets X after a report (RFC 5348 §4.3 step 4).
+    fn recompute(&mut self, now: Time, rtt: Duration, limit: f64) {
+        if self.loss_event_rate > 0.0 {
+            self.allow(self.equation(rtt).min(limit));
+        } else if now.saturating_since(self.doubled) >= rtt {
+            self.allow((2.0 * self.allowed).min(limit).max(self.initial_rate(rtt)));
+            self.doubled = now;
+        }
+    }
+
+    /// The limit that the receive rate sets (RFC 5348 §4.3 step 4).
+    fn receive_limit(&mut self, now: Time, rtt: Duration, report: Report) -> f64 {
+        let received = report.receive_rate.as_bps() as f64;
+        let data_limited = self.limits.interval_was_limited(now, rtt);
+        let worse = report.loss_event_rate.get() > self.loss_event_rate;
+        if data_limited && worse {
+            self.receive_rates.halve();
+            self.receive_rates.maximise(now, 0.85 * received)
+        } else if data_limited {
+            2.0 * self.receive_rates.maximise(now, received)
+        } else {
+            2.0 * self.receive_rates.update(now, received, self.report_time(rtt) * 2)
+        }
+    }
+
+    fn set_timer(&mut self, now: Time) {
+        let packets =
+            Duration::from_secs_f64(2.0 * self.config.packet.bits() as f64 / self.allowed);
+        let wait = self.rtt().map_or(FIRST_REPORT, |rtt| self.report_time(rtt) * 4);
+        self.no_feedback = now + wait.max(packets);
+        self.sent = false;
+    }
+
+    /// Nothing was heard (RFC 5348 §4.4).
+    fn back_off(&mut self, now: Time) {
+        let idle = !self.sent;
+        let received = self.receive_rates.max();
+        let Some(rtt) = self.rtt() else {
+            if !idle {
+                self.allow(self.allowed / 2.0);
+            }
+            return;
+        };
+        let recover = self.initial_rate(rtt);
+        let lossless = self.loss_event_rate == 0.0;
+        let slow = if lossless { self.allowed < 2.0 * recover } else { received < recover };
+        if idle && slow {
+            return;
+        }
+        if lossless {
+            self.allow(self.allowed / 2.0);
+            return;
+        }
+        let equation = self.equation(rtt);
+        let limit = if equation > 2.0 * received { received } else { equation / 2.0 };
+        let least = self.config.packet.bits() as f64 / MAX_BACKOFF.as_secs_f64();
+        let limit = limit.max(least);
+        self.receive_rates.replace(now, limit / 2.0);
+        self.recompute(now, rtt, limit);
+    }
+}
+
+impl Controller for Sender {
+    fn on_sent(&mut self, now: Time, size: Bytes) {
+        self.sent = true;
+        let rate = self.pacing();
+        let credit = self.rtt().unwrap_or_default();
+        self.limits.on_sent(now, size.min(SIZE_MAX) / rate, credit);
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
+        self.on_timer(now);
+        let first = self.path.is_none();
+        if let Some(sample) = feedback.rtt {
+            self.sample(sample);
+        }
+        let Some(rtt) = self.rtt() else { return };
+        let Some(report) = self.measured(now, feedback, rtt) else { return };
+        self.reports.update(now, first);
+        if first {
+            self.allow(self.initial_rate(rtt));
+            self.doubled = now;
+        }
+        let limit = self.receive_limit(now, rtt, report);
+        self.loss_event_rate = report.loss_event_rate.get();
+        self.recompute(now, rtt, limit);
+        self.set_timer(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        Some(self.no_feedback)
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if now >= self.no_feedback {
+            self.back_off(now);
+            self.set_timer(now);
+        }
+    }
+
+    fn target(&self) -> BitRate {
+        self.config.bounds.clamp(self.allowed)
+    }
+
+    /// RFC 5348 §4.5: slower while the latest round-trip time is longer than usual.
+    fn pacing(&self) -> BitRate {
+        let factor = self.path.map_or(1.0, |path| path.root / path.latest.sqrt());
+        self.config.bounds.clamp(self.allowed * factor)
+    }
+
+    fn estimate(&self) -> Estimate {
+        let loss = self.path.and_then(|_| Ratio::new(self.loss_event_rate));
+        Estimate { rtt: self.rtt(), loss }
+    }
+}
+
+impl Reports {
+    fn update(&mut self, now: Time, first: bool) {
+        let gap = now.saturating_since(self.latest).min(REPORT_GAP_MAX).as_secs_f64();
+        self.latest = self.latest.max(now);
+        if !first {
+            self.gap = Some(self.gap.map_or(gap, |mean| Q * mean + (1.0 - Q) * gap));
+        }
+    }
+}
+
+/// The receive rates of the last two round-trip times, of which only the greatest counts: those
+/// that a later and greater one outlives are forgotten (RFC 5348 §4.3, X_recv_set).
+#[derive(Debug, Clone)]
+struct ReceiveRates {
+    /// In order of time, and falling.
+    rates: VecDeque<(Time, f64)>,
+}
+
+impl ReceiveRates {
+    /// RFC 5348 §4.2: infinite, until there is something to go by.
+    fn new(start: Time) -> Self {
+        Self { rates: [(start, f64::INFINITY)].into() }
+    }
+
+    fn max(&self) -> f64 {
+        self.rates.front().map_or(f64::INFINITY, |&(_, rate)| rate)
+    }
+
+    /// Adds a rate and forgets those older than `age`: the greatest left.
+    fn update(&mut self, now: Time, rate: f64, age: Duration) -> f64 {
+        while self.rates.pop_back_if(|(_, older)| *older <= rate).is_some() {}
+        self.rates.push_back((now, rate));
+        let recent = |(at, _): &(Time, f64)| now.saturating_since(*at) <= age;
+        while self.rates.len() > RECEIVE_RATES || !self.rates.front().is_some_and(recent) {
+            self.rates.pop_front();
+        }
+        self.max()
+    }
+
+    /// Adds a rate and keeps the greatest alone, as of now; the first, infinite one does not count.
+    fn maximise(&mut self, now: Time, rate: f64) -> f64 {
+        let rates = self.rates.iter().map(|&(_, rate)| rate).filter(|rate| rate.is_finite());
+        let greatest = rates.fold(rate, f64::max);
+        self.replace(now, greatest);
+        greatest
+    }
+
+    fn halve(&mut self) {
+        self.rates.iter_mut().for_each(|(_, rate)| *rate /= 2.0);
+    }
+
+    fn replace(&mut self, now: Time, rate: f64) {
+        self.rates = [(now, rate)].into();
+    }
+}
+
+/// Whether the application sent less than it was allowed to (RFC 5348 §8.2.1).
+#[derive(Debug, Clone, Copy)]
+struct DataLimits {
+    /// When the next packet may be sent, if all that is allowed is sent.
+    next: Time,
+    /// Times at which all that was allowed was sent: the first in this interval, and the first
+    /// in the next.
+    unlimited: [Option<Time>; 2],
+    /// The interval that the next report covers begins here, and the one after it here.
+    intervals: [Time; 2],
+}
+
+impl DataLimits {
+    const fn new(start: Time) -> Self {
+        Self { next: start, unlimited: [None; 2], intervals: [start; 2] }
+    }
+
+    /// A packet that takes `time` at the allowed rate was sent. Up to `credit` may be made up for
+    /// (RFC 5348 §4.6); a quarter of it is the slack of timers.
+    fn on_sent(&mut self, now: Time, time: Duration, credit: Duration) {
+        self.next = self.next.max(now.saturating_sub(credit)) + time;
+        if self.next + credit / 4 < now {
+            return;
+        }
+        if self.unlimited[0].is_none_or(|at| at <= self.intervals[0]) {
+            self.unlimited[0] = Some(now);
+        } else if self.unlimited[1].is_none_or(|at| at <= self.intervals[1]) {
+            self.unlimited[1] = Some(now);
+        }
+    }
+
+    /// Whether the interval that a report covers was limited by data throughout. The report tells
+    /// of packets up to one that was sent a round-trip time ago.
+    fn interval_was_limited(&mut self, now: Time, rtt: Duration) -> bool {
+        let told = now.saturating_sub(rtt);
+        let within = |at: &Option<Time>| at.is_some_and(|at| self.intervals[0] < at && at <= told);
+        let limited = !self.unlimited.iter().any(within);
+        self.intervals = [told, now];
+        if self.unlimited[0].is_none_or(|at| at <= told) {
+            self.unlimited[0] = self.unlimited[1].filter(|&at| at > told);
+        }
+        limited
+    }
+}

@@ -1,0 +1,182 @@
+//! A flow with a controller.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use suiro_rate::equation::rfc5348;
+use suiro_rate::{Controller, Feedback, PacketReport, RateSpec, tfrc};
+use suiro_units::{Duration, Time};
+
+use super::{Flow, SIZE};
+
+/// How the receiver reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reports {
+    /// As RFC 5348 wants it: loss event rate and receive rate, once per round-trip time.
+    Tfrc,
+    /// Expected and received packets at even distances, as RTCP.
+    Counts(Duration),
+    /// Each packet's arrival at even distances, as RFC 8888.
+    Packets(Duration),
+}
+
+/// A sender that always has something to send, paced as its controller says.
+pub struct Controlled {
+    pub controller: Box<dyn Controller>,
+    /// The target whenever it changed.
+    pub targets: Vec<(Time, f64)>,
+    /// The loss event rate that the sender knew, whenever a report had arrived.
+    pub losses: Vec<(Time, f64)>,
+    /// Reports that arrive within are lost.
+    pub deaf: Range<Time>,
+    reports: Reports,
+    /// Of the way back.
+    delay: Duration,
+    next_send: Time,
+    latest_send: Time,
+    /// When each packet was sent.
+    pub sent: Vec<Time>,
+    receiver: tfrc::Receiver,
+    next_report: Option<Time>,
+    arrived: Vec<Option<Time>>,
+    expected: u64,
+    received: u64,
+    /// On the way back.
+    under_way: VecDeque<(Time, Feedback)>,
+}
+
+impl Controlled {
+    pub fn new(spec: &RateSpec, reports: Reports, delay: Duration, start: Time) -> Self {
+        Self {
+            controller: spec.build(start).unwrap_or_else(|error| panic!("{error}")),
+            targets: Vec::new(),
+            losses: Vec::new(),
+            deaf: Time::ZERO..Time::ZERO,
+            reports,
+            delay,
+            next_send: start,
+            latest_send: start,
+            sent: Vec::new(),
+            receiver: tfrc::Receiver::new(SIZE),
+            next_report: None,
+            arrived: Vec::new(),
+            expected: 0,
+            received: 0,
+            under_way: VecDeque::new(),
+        }
+    }
+
+    /// The mean over time of what the equation gave for the loss event rate known, from the first
+    /// loss on.
+    pub fn equation_mean(&self, rtt: Duration) -> f64 {
+        let (mut bits, mut seconds) = (0.0, 0.0);
+        for known in self.losses.windows(2).filter(|known| known[0].1 > 0.0) {
+            let span = (known[1].0 - known[0].0).as_secs_f64();
+            bits += rfc5348(SIZE, rtt, known[0].1) * span;
+            seconds += span;
+        }
+        bits / seconds
+    }
+
+    fn report(&mut self, now: Time) {
+        let mut feedback = match self.reports {
+            Reports::Tfrc => {
+                let Some(report) = self.receiver.report(now) else { return };
+                Feedback {
+                    receive_rate: Some(report.receive_rate),
+                    loss_event_rate: Some(report.loss_event_rate),
+                    ..Feedback::default()
+                }
+            }
+            Reports::Counts(every) | Reports::Packets(every) => {
+                if self.next_report.is_none_or(|at| now < at) {
+                    return;
+                }
+                self.next_report = Some(now + every);
+                self.told()
+            }
+        };
+        // The number of the highest packet comes with each, and how long ago it came.
+        if let Some((highest, at)) = self.receiver.highest() {
+            let held = now - at;
+            let back = now + self.delay;
+            feedback.rtt = Some(back - self.sent[highest as usize] - held);
+            if !self.deaf.contains(&back) {
+                self.under_way.push_back((back, feedback));
+            }
+        }
+    }
+
+    /// What arrived since the last report.
+    fn told(&mut self) -> Feedback {
+        let (highest, _) = self.receiver.highest().expect("reports begin with the first packet");
+        let numbers = self.expected..highest + 1;
+        let arrived = numbers.clone().filter(|&n| self.arrived[n as usize].is_some()).count();
+        let mut feedback = Feedback::counts(numbers.end - numbers.start, arrived as u64);
+        if matches!(self.reports, Reports::Packets(_)) {
+            let packet = |sequence: u64| PacketReport {
+                sequence,
+                size: SIZE,
+                sent: self.sent[sequence as usize],
+                arrived: self.arrived[sequence as usize],
+                ecn_ce: false,
+            };
+            feedback.packets = numbers.clone().map(packet).collect();
+        }
+        self.expected = numbers.end;
+        feedback
+    }
+
+    fn pace(&mut self, now: Time) {
+        self.next_send = self.latest_send + SIZE / self.controller.pacing();
+        let target = self.controller.target().as_bps() as f64;
+        if self.targets.last().is_none_or(|&(_, last)| last != target) {
+            self.targets.push((now, target));
+        }
+    }
+}
+
+impl Flow for Controlled {
+    fn next(&self) -> Option<Time> {
+        let report = match self.reports {
+            Reports::Tfrc => self.receiver.next_report(),
+            _ => self.next_report,
+        };
+        let heard = self.under_way.front().map(|(at, _)| *at);
+        [Some(self.next_send), self.controller.next_timer(), report, heard]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn act(&mut self, now: Time, send: &mut dyn FnMut(u64)) {
+        while let Some((_, feedback)) = self.under_way.pop_front_if(|(at, _)| *at <= now) {
+            self.controller.on_feedback(now, &feedback);
+            let loss = self.controller.estimate().loss;
+            self.losses.extend(loss.map(|loss| (now, loss.get())));
+            self.pace(now);
+        }
+        if self.controller.next_timer().is_some_and(|at| at <= now) {
+            self.controller.on_timer(now);
+            self.pace(now);
+        }
+        self.report(now);
+        if self.next_send <= now {
+            send(self.sent.len() as u64);
+            self.sent.push(now);
+            self.arrived.push(None);
+            self.controller.on_sent(now, SIZE);
+            self.latest_send = now;
+            self.pace(now);
+        }
+    }
+
+    fn deliver(&mut self, now: Time, number: u64) {
+        self.received += 1;
+        self.arrived[number as usize] = Some(now);
+        self.receiver.on_packet(now, number, SIZE, self.controller.estimate().rtt);
+        if let Reports::Counts(every) | Reports::Packets(every) = self.reports {
+            self.next_report.get_or_insert(now + every);
+        }
+    }
+}
