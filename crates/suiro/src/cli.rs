@@ -81,6 +81,8 @@ pub enum Command {
     Play(crate::endpoint::PlayArgs),
     /// TCP congestion control.
     Tcp(TcpArgs),
+    /// Which layer of which host lost or delayed a packet.
+    Layers(crate::layers::LayersArgs),
     /// One endpoint of a trial; `lab` starts it.
     #[command(hide = true)]
     Endpoint {
