@@ -13,12 +13,8 @@ pub mod clock;
 mod event;
 mod flow;
 pub mod matching;
-mod namespace;
 pub mod pcapng;
-mod probe;
-mod record;
 pub mod report;
-mod time;
 pub mod verdict;
 
 pub use event::{
@@ -26,6 +22,3 @@ pub use event::{
     Second,
 };
 pub use flow::{Endpoint, FlowError, FlowFilter};
-pub use namespace::{Namespace, NamespaceError};
-pub use probe::ProbeError;
-pub use record::{FileError, Recorded, Recorder, RecorderError, RecorderSpec};

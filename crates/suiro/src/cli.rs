@@ -81,8 +81,13 @@ pub enum Command {
     Play(crate::endpoint::PlayArgs),
     /// TCP congestion control.
     Tcp(TcpArgs),
-    /// Which layer of which host lost or delayed a packet.
-    Layers(crate::layers::LayersArgs),
+    /// The uncompressed 8K stream server.
+    #[command(after_help = crate::uncompressed::EXAMPLES)]
+    Uncompressed {
+        /// What to do.
+        #[command(subcommand)]
+        command: crate::uncompressed::UncompressedCommand,
+    },
     /// One endpoint of a trial; `lab` starts it.
     #[command(hide = true)]
     Endpoint {

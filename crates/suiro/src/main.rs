@@ -7,7 +7,6 @@ mod docs;
 mod doctor;
 mod endpoint;
 mod interrupt;
-mod layers;
 mod link;
 mod media;
 mod progress;
@@ -16,6 +15,7 @@ mod run;
 mod scenarios;
 mod screens;
 mod tcp;
+mod uncompressed;
 
 use std::process::ExitCode;
 
@@ -90,7 +90,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Serve(args) => endpoint::serve(&args),
         Command::Play(args) => endpoint::play(&args),
         Command::Tcp(args) => tcp::run(&args.command),
-        Command::Layers(args) => layers::run(args.command),
+        Command::Uncompressed { command } => uncompressed::run(&command),
         Command::Endpoint { job } => endpoint::run_job(&job),
         Command::Trial { order } => run::trial(&order),
     }

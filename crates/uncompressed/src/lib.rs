@@ -3,6 +3,7 @@
 pub mod checksum;
 pub mod geometry;
 pub mod packet;
+pub mod parts;
 pub mod picture;
 pub mod reader;
 pub mod sdp;

@@ -1,0 +1,279 @@
+//! The frame stores of a whole picture sequence: one for each stream, side by side in a folder.
+
+use std::path::{Path, PathBuf};
+
+use crate::geometry::{self, Geometry};
+use crate::picture::Raster;
+use crate::split::{self, PARTS, Split, Splitter};
+use crate::store::{self, Content, Header, Recorded, Recorder, Store};
+
+/// The store of part `part`, from 0, in a folder: `node-1.frames` is that of part 0.
+pub fn file(folder: &Path, part: usize) -> PathBuf {
+    folder.join(format!("node-{}.frames", part + 1))
+}
+
+/// Why parts cannot be written or joined.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The picture cannot be split.
+    #[error(transparent)]
+    Split(#[from] split::Error),
+    /// A geometry is out of bounds.
+    #[error(transparent)]
+    Geometry(#[from] geometry::Error),
+    /// No SDI raster is known for the parts.
+    #[error("no raster is known for pictures of {0}\nhint: it is for {hd}", hd = Geometry::HD)]
+    Raster(Geometry),
+    /// A store is not of this sequence, or not of this part.
+    #[error("{}: {because}", path.display())]
+    Foreign {
+        /// The store.
+        path: PathBuf,
+        /// What is wrong.
+        because: &'static str,
+    },
+}
+
+/// Splits a sequence, frame by frame.
+#[derive(Debug)]
+pub struct Writer {
+    splitter: Splitter,
+    raster: Option<Raster>,
+    recorders: Vec<Recorder>,
+    picture: Vec<u8>,
+    framed: Vec<u8>,
+}
+
+impl Writer {
+    /// Makes the stores in `folder`, which must exist; those of the same names are replaced.
+    pub fn create(folder: &Path, splitter: Splitter, content: Content) -> Result<Self, Error> {
+        let part = *splitter.part();
+        let raster = match content {
+            Content::Picture => None,
+            Content::Raster => Some(Raster::around(&part).ok_or(Error::Raster(part))?),
+        };
+        let geometry = raster.map_or(part, |raster| raster.total);
+        let header = Header {
+            split: Some(splitter.split()),
+            parts: PARTS as u32,
+            ..Header::new(geometry, content)
+        };
+        let create = |part: usize| {
+            Recorder::create(&file(folder, part), Header { part: part as u32, ..header })
+        };
+        Ok(Self {
+            splitter,
+            raster,
+            recorders: (0..PARTS).map(create).collect::<Result<_, _>>()?,
+            picture: vec![0; part.frame_bytes()],
+            framed: vec![0; geometry.frame_bytes()],
+        })
+    }
+
+    /// Writes the parts of the next raw frame.
+    ///
+    /// # Panics
+    /// If `raw` has not [`Splitter::raw_bytes`].
+    pub fn write(&mut self, raw: &[u8]) -> Result<(), Error> {
+        for (part, recorder) in self.recorders.iter_mut().enumerate() {
+            self.splitter.take(raw, part, &mut self.picture);
+            let frame = match self.raster {
+                None => &self.picture,
+                Some(raster) => {
+                    raster.embed(&self.picture, &mut self.framed);
+                    &self.framed
+                }
+            };
+            recorder.write(frame)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the stores and says what is in them.
+    pub fn finish(self) -> Result<Vec<Recorded>, Error> {
+        let recorded: Result<Vec<_>, _> =
+            self.recorders.into_iter().map(Recorder::finish).collect();
+        Ok(recorded?)
+    }
+}
+
+/// Joins the parts of a sequence.
+#[derive(Debug)]
+pub struct Reader {
+    splitter: Splitter,
+    raster: Option<Raster>,
+    stores: Vec<Store>,
+    frames: u64,
+    picture: Vec<u8>,
+    slot: Vec<u8>,
+}
+
+impl Reader {
+    /// Opens the stores of all parts, in the order of the parts. Those that were recorded by
+    /// receivers know nothing of a split: then `split` says how it was, and their order which is
+    /// which.
+    pub fn open(paths: &[PathBuf], split: Option<Split>) -> Result<Self, Error> {
+        let foreign = |path: &Path, because| Error::Foreign { path: path.to_owned(), because };
+        let stores = paths.iter().map(|path| Store::open(path)?.with_frames());
+        let stores = stores.collect::<Result<Vec<_>, _>>()?;
+        if stores.len() != PARTS {
+            let path = paths.first().map_or(Path::new("."), |path| path);
+            return Err(foreign(path, "eight stores make a picture"));
+        }
+        let first = *stores[0].header();
+        for (part, store) in stores.iter().enumerate() {
+            if let Some(because) = contradiction(&first, store.header(), part) {
+                return Err(foreign(store.path(), because));
+            }
+        }
+        let split = first.split.or(split);
+        let split =
+            split.ok_or_else(|| foreign(stores[0].path(), "it does not say how it was split"))?;
+        let geometry = first.geometry;
+        let raster = match first.content {
+            Content::Picture => None,
+            Content::Raster => Some(Raster::of_total(&geometry).ok_or(Error::Raster(geometry))?),
+        };
+        let part = raster.map_or(geometry, |raster| raster.active);
+        Ok(Self {
+            splitter: Splitter::of_parts(split, &part)?,
+            raster,
+            frames: stores.iter().map(|store| store.header().frames).min().unwrap_or(0),
+            picture: vec![0; part.frame_bytes()],
+            slot: vec![0; first.slot_bytes()],
+            stores,
+        })
+    }
+
+    /// How they are joined.
+    pub const fn splitter(&self) -> &Splitter {
+        &self.splitter
+    }
+
+    /// Frames that all parts have.
+    pub const fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Joins frame `index` into `raw`; each part's checksum is verified.
+    ///
+    /// # Panics
+    /// If `raw` has not [`Splitter::raw_bytes`].
+    pub fn read(&mut self, index: u64, raw: &mut [u8]) -> Result<(), Error> {
+        let bytes = self.stores[0].header().geometry.frame_bytes();
+        for (part, store) in self.stores.iter().enumerate() {
+            store.read_verified(index, &mut self.slot)?;
+            let frame = &self.slot[..bytes];
+            let picture = match self.raster {
+                None => frame,
+                Some(raster) => {
+                    raster.extract(frame, &mut self.picture);
+                    &self.picture
+                }
+            };
+            self.splitter.put(picture, part, raw);
+        }
+        Ok(())
+    }
+}
+
+/// Why `header` is not of the sequence of which `first` is the first part.
+fn contradiction(first: &Header, header: &Header, part: usize) -> Option<&'static str> {
+    let same = (header.geometry, header.content, header.split);
+    if same != (first.geometry, first.content, first.split) {
+        return Some("its pictures are others than those of the first part");
+    }
+    if header.first != first.first {
+        return Some("it begins with another frame than the first part");
+    }
+    let known = header.split.is_some();
+    let wrong = header.part as usize != part || header.parts as usize != PARTS;
+    (known && wrong).then_some("it is another part of the picture than its place says")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::{Depth, FrameRate, Sampling};
+    use crate::split::sample_bytes;
+
+    fn splitter(split: Split, size: (u32, u32)) -> Splitter {
+        let whole = Geometry::new(size, Sampling::Rgb, Depth::Ten, FrameRate::P59_94).unwrap();
+        Splitter::new(split, &whole).unwrap()
+    }
+
+    fn raw(splitter: &Splitter, number: usize) -> Vec<u8> {
+        let samples = splitter.raw_bytes() / sample_bytes(Depth::Ten);
+        let value = |i: usize| (((i + number) * 40_503) >> 5) as u16 & 0x3ff;
+        (0..samples).flat_map(|i| value(i).to_le_bytes()).collect()
+    }
+
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        (0..PARTS).map(|part| file(folder, part)).collect()
+    }
+
+    /// Writes `frames` frames in eight stores, and reads them back.
+    fn round_trip(splitter: Splitter, content: Content, frames: usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(folder.path(), splitter, content).unwrap();
+        for number in 0..frames {
+            writer.write(&raw(&splitter, number)).unwrap();
+        }
+        assert!(writer.finish().unwrap().iter().all(|part| part.frames == frames as u64));
+        let mut reader = Reader::open(&files(folder.path()), None).unwrap();
+        assert_eq!(reader.frames(), frames as u64);
+        let mut back = vec![0; reader.splitter().raw_bytes()];
+        for number in 0..frames {
+            reader.read(number as u64, &mut back).unwrap();
+            assert!(back == raw(&splitter, number), "{content:?} frame {number}");
+        }
+    }
+
+    #[test]
+    fn a_sequence_comes_back_from_its_parts() {
+        round_trip(splitter(Split::Tiles, (64, 16)), Content::Picture, 3);
+        round_trip(splitter(Split::Dg, (64, 16)), Content::Picture, 3);
+    }
+
+    #[test]
+    fn an_8k_picture_comes_back_from_eight_rasters() {
+        round_trip(splitter(Split::Dg, (7680, 4320)), Content::Raster, 1);
+    }
+
+    #[test]
+    fn a_raster_is_known_for_hd_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let splitter = splitter(Split::Dg, (64, 16));
+        let error = Writer::create(folder.path(), splitter, Content::Raster).unwrap_err();
+        assert!(error.to_string().contains("no raster is known for pictures of 16x4"), "{error}");
+    }
+
+    #[test]
+    fn stores_that_do_not_belong_together_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let splitter = splitter(Split::Dg, (64, 16));
+        let mut writer = Writer::create(folder.path(), splitter, Content::Picture).unwrap();
+        writer.write(&raw(&splitter, 0)).unwrap();
+        writer.finish().unwrap();
+        let mut paths = files(folder.path());
+        paths.swap(2, 3);
+        let error = Reader::open(&paths, None).unwrap_err().to_string();
+        assert!(
+            error.ends_with("node-4.frames: it is another part of the picture than its place says"),
+            "{error}"
+        );
+        let error = Reader::open(&paths[..7], None).unwrap_err().to_string();
+        assert!(error.contains("eight stores make a picture"), "{error}");
+        // A recording by a receiver: no split is told, and it may begin later.
+        paths.swap(2, 3);
+        let header = Header { first: 5, ..Header::new(*splitter.part(), Content::Picture) };
+        let mut recorder = Recorder::create(&paths[7], header).unwrap();
+        recorder.write(&vec![0; splitter.part().frame_bytes()]).unwrap();
+        recorder.finish().unwrap();
+        let error = Reader::open(&paths, None).unwrap_err().to_string();
+        assert!(error.ends_with("its pictures are others than those of the first part"), "{error}");
+    }
+}
