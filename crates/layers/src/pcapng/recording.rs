@@ -143,6 +143,8 @@ fn recording(
         causes: Vec::new(),
         points: way().map(|point| status(point, capture, flows.iter(), &events)).collect(),
         fragments: capture.fragments,
+        unjoined: 0,
+        unplaced: 0,
         scheduling: Vec::new(),
         clock: None,
         flows,
