@@ -84,7 +84,12 @@ proptest! {
             match step {
                 Step::Sent(size) => controller.on_sent(now, Bytes::new(size)),
                 Step::Report(report) => controller.on_feedback(now, &report),
-                Step::Timer => controller.on_timer(now),
+                Step::Timer => {
+                    let early = controller.next_timer().is_some_and(|at| now < at);
+                    let before = controller.target();
+                    controller.on_timer(now);
+                    prop_assert!(!early || controller.target() == before);
+                }
             }
             for rate in [controller.target(), controller.pacing()] {
                 prop_assert!(MIN <= rate && rate <= MAX, "{rate}");

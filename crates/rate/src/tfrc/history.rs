@@ -8,8 +8,9 @@ use suiro_units::{Duration, Ratio, Time};
 const INTERVALS: usize = 8;
 /// Weights of the intervals, the latest first (RFC 5348 §5.4).
 const WEIGHTS: [f64; INTERVALS] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
-/// Older intervals are never discounted below this (RFC 5348 §5.5: THRESHOLD).
-const LEAST_DISCOUNT: f64 = 0.25;
+/// One discount of older intervals is no stronger than this (RFC 5348 §5.5: THRESHOLD); the value
+/// is ns-2's.
+const LEAST_DISCOUNT: f64 = 0.5;
 /// A packet is lost when so many with higher numbers have arrived (RFC 5348 §5.1: NDUPACK).
 const LATER: u32 = 3;
 /// At most so many loss events come of one hole, more than are remembered: a bound for holes of

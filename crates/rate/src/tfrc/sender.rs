@@ -346,10 +346,10 @@ impl ReceiveRates {
 struct DataLimits {
     /// When the next packet may be sent, if all that is allowed is sent.
     next: Time,
-    /// Times at which all that was allowed was sent: the first in this interval, and the first
-    /// in the next.
+    /// Times at which all that was allowed was sent: the first in the interval of the next report,
+    /// and the first in that of the one after it.
     unlimited: [Option<Time>; 2],
-    /// The interval that the next report covers begins here, and the one after it here.
+    /// Where these intervals begin.
     intervals: [Time; 2],
 }
 
@@ -372,16 +372,153 @@ impl DataLimits {
         }
     }
 
-    /// Whether the interval that a report covers was limited by data throughout. The report tells
-    /// of packets up to one that was sent a round-trip time ago.
+    /// Whether the interval that a report covers was limited by data throughout: the round-trip
+    /// time before the latest packet that it tells of, which was sent a round-trip time ago.
     fn interval_was_limited(&mut self, now: Time, rtt: Duration) -> bool {
         let told = now.saturating_sub(rtt);
-        let within = |at: &Option<Time>| at.is_some_and(|at| self.intervals[0] < at && at <= told);
-        let limited = !self.unlimited.iter().any(within);
+        let covered = told.saturating_sub(rtt);
+        let limited = !self.unlimited.iter().flatten().any(|&at| covered < at && at <= told);
         self.intervals = [told, now];
-        if self.unlimited[0].is_none_or(|at| at <= told) {
-            self.unlimited[0] = self.unlimited[1].filter(|&at| at > told);
+        let [first, second] = self.unlimited;
+        if first.is_none_or(|at| at <= told) && second.is_some_and(|at| at > told) {
+            self.unlimited[0] = second;
         }
         limited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Bytes = Bytes::new(1500);
+    const RTT: Duration = Duration::from_millis(100);
+    /// 4380 bytes per 100 ms.
+    const INITIAL: u64 = 350_400;
+
+    fn sender() -> Sender {
+        let bounds = Bounds { min: BitRate::from_kbps(1), max: BitRate::from_mbps(100) };
+        Sender::new(Config { packet: SIZE, initial: None, bounds }, Time::ZERO)
+    }
+
+    fn report(receive_bps: u64, loss_event_rate: f64) -> Feedback {
+        Feedback {
+            receive_rate: Some(BitRate::from_bps(receive_bps)),
+            loss_event_rate: Ratio::new(loss_event_rate),
+            ..Feedback::default().with_rtt(RTT)
+        }
+    }
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// Sends all that is allowed, or more, until then.
+    fn busy(sender: &mut Sender, from: u64, until: u64) {
+        (from..until).for_each(|at| sender.on_sent(ms(at), Bytes::new(15_000)));
+    }
+
+    #[test]
+    fn it_begins_with_a_packet_per_second_and_the_initial_window() {
+        let mut sender = sender();
+        assert_eq!(sender.target(), BitRate::from_bps(12_000));
+        sender.on_feedback(ms(100), &report(12_000, 0.0));
+        assert_eq!(sender.target(), BitRate::from_bps(INITIAL));
+        assert_eq!(sender.estimate().rtt, Some(RTT));
+    }
+
+    #[test]
+    fn slow_start_doubles_each_round_trip_time_up_to_twice_what_is_received() {
+        let mut sender = sender();
+        sender.on_feedback(ms(100), &report(12_000, 0.0));
+        sender.on_feedback(ms(150), &report(INITIAL, 0.0));
+        assert_eq!(sender.target().as_bps(), INITIAL, "half a round-trip time has passed");
+        sender.on_feedback(ms(200), &report(INITIAL, 0.0));
+        assert_eq!(sender.target().as_bps(), 2 * INITIAL);
+        for at in [300, 400, 500, 600, 700] {
+            busy(&mut sender, at - 100, at);
+            sender.on_feedback(ms(at), &report(500_000, 0.0));
+        }
+        assert_eq!(sender.target().as_bps(), 1_000_000);
+    }
+
+    #[test]
+    fn after_a_loss_the_equation_rules() {
+        let mut sender = sender();
+        busy(&mut sender, 0, 1000);
+        sender.on_feedback(ms(100), &report(5_000_000, 0.01));
+        let expected = equation::rfc5348(SIZE, RTT, 0.01);
+        assert_eq!(sender.target().as_bps(), expected as u64);
+        assert_eq!(sender.estimate().loss, Ratio::new(0.01));
+        // Never above twice the greatest receive rate of two round-trip times.
+        let received = [400_000, 400_000, 400_000, 200_000, 200_000, 200_000];
+        let targets = (2..).zip(received).map(|(n, received)| {
+            busy(&mut sender, 100 * (n - 1), 100 * n);
+            sender.on_feedback(ms(100 * n), &report(received, 0.01));
+            sender.target().as_bps()
+        });
+        let equation = expected as u64;
+        let targets: Vec<u64> = targets.collect();
+        assert_eq!(targets, [equation, equation, 800_000, 800_000, 800_000, 400_000]);
+    }
+
+    #[test]
+    fn without_data_to_send_a_loss_limits_it_to_what_is_received() {
+        let mut sender = sender();
+        sender.on_feedback(ms(100), &report(12_000, 0.0));
+        // 0.1 Mbit/s, where three times as much is allowed.
+        for at in (0..60).map(|n| 120 * n) {
+            sender.on_sent(ms(at), SIZE);
+        }
+        sender.on_feedback(ms(7000), &report(100_000, 0.0));
+        assert_eq!(sender.target().as_bps(), INITIAL, "it does not fall below");
+        sender.on_feedback(ms(7100), &report(100_000, 0.001));
+        assert_eq!(sender.target().as_bps(), 85_000);
+    }
+
+    #[test]
+    fn silence_halves_the_rate_every_four_round_trip_times() {
+        let mut sender = sender();
+        assert_eq!(sender.next_timer(), Some(ms(2000)), "for the first report");
+        busy(&mut sender, 0, 1);
+        sender.on_feedback(ms(100), &report(2_000_000, 0.01));
+        let expected = equation::rfc5348(SIZE, RTT, 0.01);
+        for halvings in 1..=4 {
+            assert_eq!(sender.next_timer(), Some(ms(100 + 400 * halvings)));
+            busy(&mut sender, 200, 201);
+            sender.on_timer(ms(100 + 400 * halvings));
+            let halved = (expected / 2f64.powi(halvings as i32)) as u64;
+            assert!(sender.target().as_bps().abs_diff(halved) <= 1, "{}", sender.target());
+        }
+    }
+
+    #[test]
+    fn who_sends_nothing_keeps_a_modest_rate() {
+        let mut sender = sender();
+        sender.on_feedback(ms(100), &report(12_000, 0.0));
+        (1..100).for_each(|n| sender.on_timer(ms(1000 * n)));
+        assert_eq!(sender.target().as_bps(), INITIAL);
+    }
+
+    #[test]
+    fn packets_follow_more_slowly_while_the_queue_grows() {
+        let mut sender = sender();
+        sender.on_feedback(ms(100), &report(2_000_000, 0.01));
+        assert_eq!(sender.pacing(), sender.target());
+        sender.on_feedback(ms(200), &report(2_000_000, 0.01).with_rtt(RTT * 4));
+        // √R: 0.9·√0.1 + 0.1·√0.4 of √0.4.
+        let factor = 0.9 * 0.5 + 0.1;
+        let ratio = sender.pacing().as_bps() as f64 / sender.target().as_bps() as f64;
+        assert!((ratio - factor).abs() < 1e-4, "{ratio}");
+    }
+
+    #[test]
+    fn rare_reports_are_waited_for() {
+        let mut sender = sender();
+        for at in [0, 1000, 2000, 3000] {
+            sender.on_feedback(ms(at), &report(2_000_000, 0.01));
+        }
+        let wait = sender.next_timer().unwrap() - ms(3000);
+        assert_eq!(wait, Duration::from_secs(4), "four times the gap between reports");
     }
 }
