@@ -27,6 +27,8 @@ fn recording(protocol: Protocol, sent: bool) -> Recording {
         causes: Vec::new(),
         points: way().map(status).collect(),
         fragments: 0,
+        unjoined: 0,
+        unplaced: 0,
         scheduling: Vec::new(),
         clock: None,
         events: events(protocol, sent),

@@ -223,6 +223,11 @@ pub struct Recording {
     /// Fragments of datagrams other than the first, of the chosen addresses: they bear no port, and
     /// the first stands for all.
     pub fragments: u64,
+    /// Receiving system calls of UDP whose datagram is not known: it waited before the recorder came,
+    /// or the recorder lost events.
+    pub unjoined: u64,
+    /// Passages of flows beyond the first 32,768, which are not recorded.
+    pub unplaced: u64,
     /// Second by second from [`Self::start`], the last one cut short.
     pub scheduling: Vec<Second>,
     /// What disciplines the host's clock; `None` if nothing is known.

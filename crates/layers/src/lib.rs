@@ -13,8 +13,12 @@ pub mod clock;
 mod event;
 mod flow;
 pub mod matching;
+mod namespace;
 pub mod pcapng;
+mod probe;
+mod record;
 pub mod report;
+mod time;
 pub mod verdict;
 
 pub use event::{
@@ -22,3 +26,6 @@ pub use event::{
     Second,
 };
 pub use flow::{Endpoint, FlowError, FlowFilter};
+pub use namespace::{Namespace, NamespaceError};
+pub use probe::ProbeError;
+pub use record::{FileError, Recorded, Recorder, RecorderError, RecorderSpec};

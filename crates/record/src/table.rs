@@ -380,19 +380,27 @@ impl Reader {
 
     /// All rows of one file.
     pub fn read_file<R: Row>(path: &Path) -> Result<Vec<R>, RecordError> {
+        let mut rows = Vec::new();
+        Self::each(path, |row| rows.push(row))?;
+        Ok(rows)
+    }
+
+    /// Hands over the rows of one file in their order, without holding more than a row group of them.
+    pub fn each<R: Row>(path: &Path, take: impl FnMut(R)) -> Result<(), RecordError> {
         // The Parquet reader panics on some damaged pages ("decoder for dict should have been
-        // set"); a file is input, and input is refused. Nothing outlives the closure.
-        std::panic::catch_unwind(|| Self::read_rows(path))
+        // set"); a file is input, and input is refused. Whoever takes rows is told that there is an
+        // error, and has those before it.
+        let read = std::panic::AssertUnwindSafe(|| Self::read_rows(path, take));
+        std::panic::catch_unwind(read)
             .unwrap_or_else(|_| Err(RecordError::Damaged { path: path.into() }))
     }
 
-    fn read_rows<R: Row>(path: &Path) -> Result<Vec<R>, RecordError> {
+    fn read_rows<R: Row>(path: &Path, mut take: impl FnMut(R)) -> Result<(), RecordError> {
         let file =
             File::open(path).map_err(|source| RecordError::Io { path: path.into(), source })?;
         let parquet = |source| RecordError::Parquet { path: path.into(), source };
         let reader = SerializedFileReader::new(file).map_err(parquet)?;
         check_schema::<R>(path, &reader)?;
-        let mut rows = Vec::new();
         for index in 0..reader.num_row_groups() {
             let group = reader.get_row_group(index).map_err(parquet)?;
             let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
@@ -406,9 +414,9 @@ impl Reader {
                 let problem = format!("column {name} has fewer rows than the table");
                 return Err(RecordError::Schema { path: path.into(), problem });
             }
-            rows.extend((0..count).map(|row| R::at(&columns, row)));
+            (0..count).for_each(|row| take(R::at(&columns, row)));
         }
-        Ok(rows)
+        Ok(())
     }
 }
 

@@ -90,6 +90,38 @@ table! {
 }
 
 table! {
+    /// One packet of a chosen flow at one service access point of one host, as BPF programs saw it.
+    LayerRow = "layers" {
+        /// When; of `send_call` the beginning of the system call, of `receive_call` its end.
+        t_ns: i64,
+        /// The host.
+        host: Text,
+        /// On the way out `send_call`, `send_ip`, `send_link`, `send_qdisc`, `send_driver`; on the way
+        /// in `receive_device`, `receive_ip`, `receive_local`, `receive_socket`, `receive_call`; or
+        /// `dropped`.
+        point: Text,
+        /// `sent` or `received`, as this host sees it.
+        direction: Text,
+        /// `PROTOCOL SOURCE:PORT>DESTINATION:PORT`, the same on both hosts.
+        flow: Text,
+        /// What makes it the same packet elsewhere: `rtp` (SSRC × 65536 + sequence number), `ip_id` (IPv4
+        /// identification), `hash` (of the payload) or `bytes` (TCP sequence number of the first byte).
+        key_kind: Text,
+        /// The key's value: 64 bits, as a signed number.
+        key: i64,
+        /// IPv4 identification; null where there is none.
+        ip_id: Option<i64>,
+        /// Bytes of TCP or UDP payload; of a fragmented datagram, of the whole.
+        payload_bytes: i64,
+        /// Packets that it stands for: more than 1 for a TCP super-packet of segmentation or receive
+        /// offload, 0 at the system calls of TCP.
+        segments: i64,
+        /// The kernel's name of why it was dropped; null elsewhere.
+        cause: Option<Text>,
+    }
+}
+
+table! {
     /// One HTTP request of a player.
     RequestRow = "requests" {
         /// When the request was sent.

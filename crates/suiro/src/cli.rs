@@ -88,6 +88,8 @@ pub enum Command {
         #[command(subcommand)]
         command: crate::uncompressed::UncompressedCommand,
     },
+    /// Which layer of which host lost or delayed a packet.
+    Layers(crate::layers::LayersArgs),
     /// One endpoint of a trial; `lab` starts it.
     #[command(hide = true)]
     Endpoint {

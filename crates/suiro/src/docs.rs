@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use suiro_record::Row;
 use suiro_record::table::{Column, Kind};
 use suiro_record::tables::{
-    AccessRow, FrameRow, LinkRow, PlayerRow, QualityRow, RateRow, RequestRow, TcpRow,
+    AccessRow, FrameRow, LayerRow, LinkRow, PlayerRow, QualityRow, RateRow, RequestRow, TcpRow,
     UncompressedRingRow,
 };
 
@@ -22,6 +22,7 @@ fn records() -> String {
     );
     table::<LinkRow>(&mut text);
     table::<TcpRow>(&mut text);
+    table::<LayerRow>(&mut text);
     table::<RequestRow>(&mut text);
     table::<PlayerRow>(&mut text);
     table::<FrameRow>(&mut text);

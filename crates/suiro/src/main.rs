@@ -7,6 +7,7 @@ mod docs;
 mod doctor;
 mod endpoint;
 mod interrupt;
+mod layers;
 mod link;
 mod media;
 mod progress;
@@ -91,6 +92,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Play(args) => endpoint::play(&args),
         Command::Tcp(args) => tcp::run(&args.command),
         Command::Uncompressed { command } => uncompressed::run(&command),
+        Command::Layers(args) => layers::run(args.command),
         Command::Endpoint { job } => endpoint::run_job(&job),
         Command::Trial { order } => run::trial(&order),
     }

@@ -36,6 +36,8 @@ pub fn recording(host: &str, protocol: Protocol, sent: bool) -> Recording {
             .map(|point| PointStatus { point, missing: None, events: 0, lost: 0 })
             .collect(),
         fragments: 0,
+        unjoined: 0,
+        unplaced: 0,
         scheduling: (0..10).map(scheduling).collect(),
         clock: None,
         events: Vec::new(),

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+//
+// What all probes share: which flows are meant, the event, and the buffer that carries it.
+
+// A second of 50,000 packets/s at seven points; the loader may change it.
+#define RING_BYTES (32 << 20)
+#define FILTERS_MAX 8
+
+enum point {
+	SEND_CALL,
+	SEND_IP,
+	SEND_LINK,
+	SEND_QDISC,
+	SEND_DRIVER,
+	RECEIVE_DEVICE,
+	RECEIVE_IP,
+	RECEIVE_LOCAL,
+	RECEIVE_SOCKET,
+	RECEIVE_CALL,
+	DROPPED,
+	POINTS,
+};
+
+enum key_kind { RTP, IP_ID, HASH, BYTES };
+
+// Bits of `event.flags`.
+#define IPV6 1
+#define TCP 2
+#define SENT 4
+// Only this host's end is of a chosen flow. Such datagrams stand in the same socket's queue.
+#define OTHER 8
+
+// raw.rs reads it by offset.
+struct event {
+	u64 time_ns; // CLOCK_MONOTONIC
+	u64 key;
+	u64 extra; // SEND_IP: when the system call began, or 0; RECEIVE_SOCKET,
+		   // RECEIVE_CALL, DROPPED: the receiving socket, or 0
+	u64 source[2];
+	u64 destination[2];
+	u16 source_port; // in the network's byte order, as the addresses
+	u16 destination_port;
+	u32 payload_bytes;
+	u16 ip_id;
+	u16 segments;
+	u16 detail; // DROPPED: why; others: which of the segments, from 0
+	u8 point;
+	u8 flags;
+	u32 queued; // RECEIVE_SOCKET: datagrams that wait in the socket's queue
+	u8 key_kind;
+	u8 unused[3];
+};
+
+struct end {
+	u64 address[2];
+	u16 port; // in the network's byte order
+	u8 any_address;
+	u8 any_port;
+	u32 unused;
+};
+
+struct filter {
+	struct end ends[2];
+	u8 protocol;
+	u8 families; // IPv4: 1, IPv6: 2
+	u8 unused[6];
+};
+
+struct {
+	int (*type)[BPF_MAP_TYPE_RINGBUF];
+	int (*max_entries)[RING_BYTES];
+} events SEC(".maps");
+
+// Local ports of the chosen process: protocol << 16 | port in the machine's byte order.
+struct {
+	int (*type)[BPF_MAP_TYPE_HASH];
+	int (*max_entries)[4096];
+	u32 *key;
+	u8 *value;
+} ports SEC(".maps");
+
+struct settings {
+	u32 namespace_inode; // whose sockets and devices are meant
+	u32 filter_count;
+	u32 process; // only sockets in `ports`, and the threads of this process; 0 for all
+	u32 drops_name_socket; // kfree_skb has a fourth argument
+	u32 send_calls[8]; // numbers of system calls that send
+	struct filter filters[FILTERS_MAX];
+};
+
+// Set before the program is loaded: what it does not ask for costs nothing.
+const volatile struct settings settings = {};
+
+struct counters {
+	u64 lost[POINTS]; // events for which there was no room
+	u64 fragments;    // later fragments of chosen addresses
+};
+
+struct counters counters = {};
+
+// The tuple of a packet, or of a socket as its peer's packets bear it.
+struct tuple {
+	u64 source[2];
+	u64 destination[2];
+	u16 source_port;
+	u16 destination_port;
+	u8 protocol;
+	u8 v6;
+};
+
+enum match { NOT, LOCAL_END, WHOLE };
+
+INLINE bool is_end(const volatile struct end *end, const u64 *address, u16 port)
+{
+	if (!end->any_port && end->port != port)
+		return 0;
+	return end->any_address || (end->address[0] == address[0] && end->address[1] == address[1]);
+}
+
+INLINE bool is_of_process(const struct tuple *tuple, bool sent)
+{
+	u16 port = sent ? tuple->source_port : tuple->destination_port;
+	u32 key = (u32)tuple->protocol << 16 | __builtin_bswap16(port);
+
+	return !settings.process || bpf_map_lookup_elem(&ports, &key);
+}
+
+INLINE enum match match(const struct tuple *tuple, bool sent)
+{
+	enum match best = NOT;
+
+	for (u32 i = 0; i < FILTERS_MAX && i < settings.filter_count; i++) {
+		const volatile struct filter *filter = &settings.filters[i];
+
+		if (filter->protocol != tuple->protocol || !(filter->families & (1 << tuple->v6)))
+			continue;
+		for (u32 side = 0; side < 2; side++) {
+			const volatile struct end *to = &filter->ends[side];
+			const volatile struct end *from = &filter->ends[1 - side];
+
+			if (!is_end(to, tuple->destination, tuple->destination_port))
+				continue;
+			if (is_end(from, tuple->source, tuple->source_port))
+				return is_of_process(tuple, sent) ? WHOLE : NOT;
+			if (!sent)
+				best = LOCAL_END;
+		}
+	}
+	return best;
+}
+
+// Of a datagram socket: whether its end is of a chosen flow, whatever the other end is.
+INLINE bool is_local_end(const struct tuple *tuple, bool sent)
+{
+	u16 port = sent ? tuple->source_port : tuple->destination_port;
+	const u64 *address = sent ? tuple->source : tuple->destination;
+	bool bound = address[0] || address[1];
+
+	for (u32 i = 0; i < FILTERS_MAX && i < settings.filter_count; i++) {
+		const volatile struct filter *filter = &settings.filters[i];
+
+		for (u32 side = 0; side < 2; side++) {
+			const volatile struct end *end = &filter->ends[side];
+			bool is_port = end->any_port || end->port == port;
+			// A socket of IPv6 that is not bound to an address takes IPv4 too.
+			bool is_address = !bound || end->any_address ||
+					  (end->address[0] == address[0] && end->address[1] == address[1]);
+
+			if (filter->protocol == tuple->protocol && is_port && is_address)
+				return is_of_process(tuple, sent);
+		}
+	}
+	return 0;
+}
+
+INLINE struct event *event(enum point point)
+{
+	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event)
+		__sync_fetch_and_add(&counters.lost[point], 1);
+	return event;
+}
+
+INLINE void name(struct event *event, const struct tuple *tuple, bool sent)
+{
+	event->source[0] = tuple->source[0];
+	event->source[1] = tuple->source[1];
+	event->destination[0] = tuple->destination[0];
+	event->destination[1] = tuple->destination[1];
+	event->source_port = tuple->source_port;
+	event->destination_port = tuple->destination_port;
+	event->flags = (tuple->v6 ? IPV6 : 0) | (tuple->protocol == IPPROTO_TCP ? TCP : 0) |
+		       (sent ? SENT : 0);
+}
+
+// What is known of a thread.
+struct thread {
+	u64 call_began_ns; // its latest system call that sends
+};
+
+struct {
+	int (*type)[BPF_MAP_TYPE_TASK_STORAGE];
+	int (*map_flags)[BPF_F_NO_PREALLOC];
+	int *key;
+	struct thread *value;
+} threads SEC(".maps");
+
+INLINE u64 call_began_ns(void)
+{
+	struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+
+	return thread ? thread->call_began_ns : 0;
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+//
+// What these programs use of the kernel: members that libbpf finds in the running one (CO-RE), and
+// helpers by their numbers of linux/bpf.h.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long long u64;
+typedef _Bool bool;
+
+#define SEC(name) __attribute__((section(name), used))
+#define KERNEL __attribute__((preserve_access_index))
+#define INLINE static inline __attribute__((always_inline))
+
+#define PASS 1 // NF_ACCEPT, and "let it pass" of cgroup_skb
+
+struct in6_addr {
+	u8 bytes[16];
+};
+
+struct ns_common {
+	u32 inum;
+} KERNEL;
+
+struct net {
+	struct ns_common ns;
+} KERNEL;
+
+typedef struct {
+	struct net *net;
+} KERNEL possible_net_t;
+
+struct net_device {
+	possible_net_t nd_net;
+} KERNEL;
+
+struct sock_common {
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+} KERNEL;
+
+struct sk_buff_head {
+	u32 qlen;
+} KERNEL;
+
+struct sock {
+	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
+	u16 sk_protocol;
+	u8 sk_shutdown;
+} KERNEL;
+
+struct udp_sock {
+	struct sk_buff_head reader_queue;
+} KERNEL;
+
+struct tcp_sock {
+	u32 copied_seq;
+	u32 rcv_nxt;
+	u32 write_seq;
+} KERNEL;
+
+struct skb_shared_info {
+	u16 gso_size;
+	u16 gso_segs;
+} KERNEL;
+
+struct sk_buff {
+	struct net_device *dev;
+	struct sock *sk;
+	u32 len;
+	u32 data_len;
+	int skb_iif;
+	u16 network_header;
+	u16 protocol;
+	u32 end;
+	u8 *head;
+	u8 *data;
+} KERNEL;
+
+struct nf_hook_state {
+	u8 hook;
+} KERNEL;
+
+struct bpf_nf_ctx {
+	const struct nf_hook_state *state;
+	struct sk_buff *skb;
+} KERNEL;
+
+struct task_struct {
+	int pid;
+	int tgid;
+} KERNEL;
+
+static void *(*const bpf_map_lookup_elem)(void *, const void *) = (void *)1;
+static long (*const bpf_map_update_elem)(void *, const void *, const void *, u64) = (void *)2;
+static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static long (*const bpf_probe_read_kernel)(void *, u32, const void *) = (void *)113;
+static void *(*const bpf_ringbuf_reserve)(void *, u64, u64) = (void *)131;
+static void (*const bpf_ringbuf_submit)(void *, u64) = (void *)132;
+static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *) = (void *)137;
+static void *(*const bpf_task_storage_get)(void *, struct task_struct *, void *, u64) = (void *)156;
+static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
+
+extern void *bpf_cast_to_kern_ctx(void *) __attribute__((section(".ksyms")));
+
+#define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_RINGBUF 27
+#define BPF_MAP_TYPE_TASK_STORAGE 29
+#define BPF_F_NO_PREALLOC 1
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+// The reader comes by itself: waking it would cost more than the event.
+#define BPF_RB_NO_WAKEUP 1
+
+#define AF_INET 2
+#define AF_INET6 10
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+#define IPPROTO_FRAGMENT 44

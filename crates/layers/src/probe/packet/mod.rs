@@ -1,0 +1,104 @@
+//! Attaching the programs that see packets: netfilter, by network namespace and family, and the
+//! control groups' root, for all sockets of the machine.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use libbpf_rs::{Link, NetfilterOpts, ProgramMut};
+use libbpf_rs::{
+    NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT, NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFPROTO_IPV4,
+    NFPROTO_IPV6,
+};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+/// The program at the netfilter hooks.
+pub const NETFILTER: &str = "netfilter_hook";
+/// The program of the control groups.
+pub const CGROUP: &str = "cgroup_ingress";
+
+// The kernel keeps the very first and the very last place for itself.
+const BEFORE_ALL_RULES: i32 = i32::MIN + 1;
+const AFTER_ALL_RULES: i32 = i32::MAX - 1;
+
+/// Where IP begins all rules are still to come, where it ends they have been: a firewall is of IP.
+const HOOKS: [(i32, i32); 4] = [
+    (NF_INET_LOCAL_OUT, BEFORE_ALL_RULES),
+    (NF_INET_POST_ROUTING, AFTER_ALL_RULES),
+    (NF_INET_PRE_ROUTING, BEFORE_ALL_RULES),
+    (NF_INET_LOCAL_IN, AFTER_ALL_RULES),
+];
+
+/// Attaches to the four hooks of both families, in the calling thread's network namespace.
+///
+/// # Errors
+/// If the kernel refuses one of them.
+pub fn attach_netfilter(program: &ProgramMut<'_>) -> libbpf_rs::Result<Vec<Link>> {
+    let mut links = Vec::new();
+    for protocol_family in [NFPROTO_IPV4, NFPROTO_IPV6] {
+        for (hooknum, priority) in HOOKS {
+            let options =
+                NetfilterOpts { protocol_family, hooknum, priority, ..Default::default() };
+            links.push(program.attach_netfilter_with_opts(options)?);
+        }
+    }
+    Ok(links)
+}
+
+/// Why there is no root of control groups to attach to.
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// The root is not to be had.
+    #[error("opening the root of control groups: {0}")]
+    Root(#[source] std::io::Error),
+    /// The kernel refused.
+    #[error("attaching to the root of control groups: {0}")]
+    Attach(#[from] libbpf_rs::Error),
+}
+
+/// Attaches to the root of the control groups (version 2).
+///
+/// # Errors
+/// If there is none, or the kernel refuses.
+pub fn attach_cgroup(program: &ProgramMut<'_>) -> Result<Vec<Link>, CgroupError> {
+    let root = cgroup_root().map_err(CgroupError::Root)?;
+    Ok(vec![program.attach_cgroup(root.as_raw_fd())?])
+}
+
+/// Where it is mounted, or else mounted where nobody sees it.
+fn cgroup_root() -> std::io::Result<OwnedFd> {
+    let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo")?;
+    if let Some(path) = mounts.lines().find_map(cgroup2_at) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        return Ok(openat(CWD, path, flags, Mode::empty())?);
+    }
+    let context = fsopen("cgroup2", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
+}
+
+/// proc(5): `… ROOT MOUNTPOINT OPTIONS [TAGS] - TYPE …`, fields 4 and 5; the whole tree has ROOT `/`.
+fn cgroup2_at(line: &str) -> Option<PathBuf> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut fields = left.split(' ').skip(3);
+    let (root, path) = (fields.next()?, fields.next()?);
+    let is_whole = right.starts_with("cgroup2 ") && root == "/";
+    // A path with blanks is written with escapes: it is passed over.
+    (is_whole && !path.contains('\\')).then(|| path.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_of_control_groups_is_found_among_mounts() {
+        let line = "42 32 0:28 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw";
+        assert_eq!(cgroup2_at(line), Some("/sys/fs/cgroup/unified".into()));
+        let line = "42 32 0:28 /part /cg rw - cgroup2 cgroup2 rw";
+        assert_eq!(cgroup2_at(line), None);
+        let line = "33 32 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu";
+        assert_eq!(cgroup2_at(line), None);
+        assert_eq!(cgroup2_at("nonsense"), None);
+    }
+}

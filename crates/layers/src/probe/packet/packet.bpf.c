@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+//
+// Packets on their way through the host: an event at each point.
+
+#define NF_PRE_ROUTING 0
+#define NF_LOCAL_IN 1
+#define NF_LOCAL_OUT 3
+#define NF_POST_ROUTING 4
+
+#define IPV4_OFFSET 0x1fff // fragment offset
+#define IPV6_OFFSET 0xfff8
+#define FRAGMENT_HEADER 8
+#define UDP_HEADER 8
+#define HASHED 64
+#define SEGMENTS_MAX 128 // UDP_MAX_SEGMENTS of linux/udp.h
+
+struct packet {
+	struct tuple tuple;
+	u32 at;            // of the payload, from the network header
+	u32 payload_bytes; // of all segments
+	u32 linear;        // bytes from the network header that lie in the packet's first piece
+	u32 sequence;      // TCP
+	u32 segment_bytes; // of each datagram but the last in a super-packet of UDP; else 0
+	u16 segments;
+	u16 ip_id;
+	u8 *network;
+};
+
+// Headers, in the network's byte order.
+struct ipv4_header {
+	u8 version_length;
+	u8 traffic_class;
+	u16 total;
+	u16 id;
+	u16 fragment;
+	u8 hops;
+	u8 protocol;
+	u16 checksum;
+	u32 source;
+	u32 destination;
+};
+
+struct ipv6_header {
+	u32 version;
+	u16 length;
+	u8 next;
+	u8 hops;
+	u64 source[2];
+	u64 destination[2];
+	// A fragment header, if `next` says so.
+	u8 fragment_next;
+	u8 unused;
+	u16 fragment;
+	u32 fragment_id;
+};
+
+struct transport_header {
+	u16 source;
+	u16 destination;
+	union {
+		struct {
+			u16 length;
+			u16 checksum;
+		} udp;
+		u32 sequence;
+	};
+	u32 acknowledgment;
+	u8 length; // of the header of TCP: words of 32 bits in the upper half
+	u8 flags;
+	u16 window;
+};
+
+#define TCP_SYN 2
+
+#define from_network16 __builtin_bswap16
+#define from_network32 __builtin_bswap32
+
+enum parsed { NOT_MEANT, FIRST, LATER };
+
+// The transport header begins at `at`; there are `rest` bytes from there on.
+INLINE enum parsed transport(struct packet *packet, u32 at, u32 rest)
+{
+	struct transport_header head;
+
+	if (bpf_probe_read_kernel(&head, sizeof(head), packet->network + at))
+		return NOT_MEANT;
+	packet->tuple.source_port = head.source;
+	packet->tuple.destination_port = head.destination;
+	if (packet->tuple.protocol == IPPROTO_UDP) {
+		u32 length = from_network16(head.udp.length);
+
+		packet->at = at + UDP_HEADER;
+		// A jumbogram or super-packet over 64 KiB has length 0.
+		length = length ? length : rest;
+		packet->payload_bytes = length < UDP_HEADER ? 0 : length - UDP_HEADER;
+		return FIRST;
+	}
+	u32 header = (head.length >> 4) * 4;
+
+	if (header < 20 || rest <= header)
+		return NOT_MEANT; // a segment without data is in no byte range
+	packet->at = at + header;
+	packet->payload_bytes = rest - header;
+	packet->sequence = from_network32(head.sequence) + (head.flags & TCP_SYN ? 1 : 0);
+	return FIRST;
+}
+
+INLINE enum parsed ipv4(struct packet *packet, u32 length)
+{
+	struct ipv4_header head;
+
+	if (bpf_probe_read_kernel(&head, sizeof(head), packet->network))
+		return NOT_MEANT;
+	u32 header = (head.version_length & 15) * 4;
+	// Padding of short frames counts into `length`; super-packets over 64 KiB have total 0.
+	u32 total = head.total ? from_network16(head.total) : length;
+
+	packet->tuple.protocol = head.protocol;
+	packet->tuple.source[0] = head.source;
+	packet->tuple.destination[0] = head.destination;
+	packet->ip_id = from_network16(head.id);
+	if (header < 20 || total < header)
+		return NOT_MEANT;
+	if (from_network16(head.fragment) & IPV4_OFFSET)
+		return LATER;
+	return transport(packet, header, total - header);
+}
+
+INLINE enum parsed ipv6(struct packet *packet, u32 length)
+{
+	struct ipv6_header head;
+	u32 at = 40;
+
+	if (bpf_probe_read_kernel(&head, sizeof(head), packet->network))
+		return NOT_MEANT;
+	u32 total = head.length ? from_network16(head.length) + 40 : length;
+
+	packet->tuple.v6 = 1;
+	packet->tuple.protocol = head.next;
+	packet->tuple.source[0] = head.source[0];
+	packet->tuple.source[1] = head.source[1];
+	packet->tuple.destination[0] = head.destination[0];
+	packet->tuple.destination[1] = head.destination[1];
+	if (head.next == IPPROTO_FRAGMENT) {
+		packet->tuple.protocol = head.fragment_next;
+		if (from_network16(head.fragment) & IPV6_OFFSET)
+			return LATER;
+		at += FRAGMENT_HEADER;
+	}
+	return total < at ? NOT_MEANT : transport(packet, at, total - at);
+}
+
+INLINE enum parsed parse(struct packet *packet, struct sk_buff *skb, u8 *network)
+{
+	u32 offset = network - skb->data; // behind the data, or before it on the way out
+	u8 version = 0;
+
+	packet->network = network;
+	packet->linear = skb->len - skb->data_len - offset;
+	bpf_probe_read_kernel(&version, 1, network);
+	enum parsed parsed = NOT_MEANT;
+
+	if (version >> 4 == 4)
+		parsed = ipv4(packet, skb->len - offset);
+	else if (version >> 4 == 6)
+		parsed = ipv6(packet, skb->len - offset);
+	u8 protocol = packet->tuple.protocol;
+
+	return protocol == IPPROTO_UDP || protocol == IPPROTO_TCP ? parsed : NOT_MEANT;
+}
+
+INLINE u64 mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+	return hash ^ hash >> 32;
+}
+
+// The key of the segment of `bytes` bytes that begins `at` bytes from the network header.
+INLINE u64 udp_key(const struct packet *packet, u32 at, u32 bytes, u32 segment, u8 *kind)
+{
+	union {
+		u8 bytes[HASHED];
+		u64 words[HASHED / 8];
+		struct {
+			u8 version;
+			u8 type;
+			u16 sequence;
+			u32 time;
+			u32 source;
+		} rtp;
+	} payload = {};
+	u32 there = packet->linear > at ? packet->linear - at : 0;
+	u32 take = bytes < there ? bytes : there;
+	u16 id = packet->ip_id + segment;
+
+	if (take > HASHED)
+		take = HASHED;
+	if (take >= 12 || !packet->ip_id)
+		bpf_probe_read_kernel(payload.bytes, take, packet->network + at);
+	// RFC 7983 §7: RTP or RTCP; RFC 5761 §4: not RTCP.
+	if (take >= 12 && payload.rtp.version >> 6 == 2 &&
+	    (payload.rtp.type < 192 || payload.rtp.type > 223)) {
+		*kind = RTP;
+		return (u64)from_network32(payload.rtp.source) << 16 |
+		       from_network16(payload.rtp.sequence);
+	}
+	if (packet->ip_id) {
+		*kind = IP_ID;
+		return id;
+	}
+	u64 hash = mix(0, bytes);
+
+	for (u32 i = 0; i < HASHED / 8; i++)
+		hash = mix(hash, payload.words[i]);
+	*kind = HASH;
+	return hash;
+}
+
+struct passage {
+	u64 time_ns;
+	u64 extra;
+	u32 queued;
+	u16 cause;
+	u8 point;
+	u8 sent;
+	u8 matched;
+};
+
+// A function by itself, so that the verifier looks at it once and not for each segment.
+__attribute__((noinline)) int one_event(const struct passage *passage, const struct packet *packet,
+					u32 segment)
+{
+	struct event *e;
+
+	if (!passage || !packet || passage->point >= POINTS)
+		return 0;
+	e = event(passage->point);
+	if (!e)
+		return 0;
+	u32 offset = segment * packet->segment_bytes;
+	u32 bytes = packet->payload_bytes - offset;
+
+	if (packet->segment_bytes && bytes > packet->segment_bytes)
+		bytes = packet->segment_bytes;
+	e->time_ns = passage->time_ns;
+	e->extra = passage->extra;
+	e->queued = passage->queued;
+	e->point = passage->point;
+	name(e, &packet->tuple, passage->sent);
+	if (passage->matched == LOCAL_END)
+		e->flags |= OTHER;
+	e->detail = passage->point == DROPPED ? passage->cause : segment;
+	e->segments = packet->segments;
+	e->payload_bytes = bytes;
+	e->ip_id = packet->ip_id ? packet->ip_id + segment : 0;
+	if (packet->tuple.protocol == IPPROTO_TCP) {
+		e->key = packet->sequence;
+		e->key_kind = BYTES;
+	} else {
+		e->key = udp_key(packet, packet->at + offset, bytes, segment, &e->key_kind);
+	}
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+// A super-packet of UDP is an event for each datagram, one of TCP is one for all.
+INLINE void all_events(const struct passage *passage, struct packet *packet, struct sk_buff *skb)
+{
+	struct skb_shared_info *shared = (void *)(skb->head + skb->end);
+	u16 size = 0, segments = 0;
+	u32 count = 1;
+
+	bpf_probe_read_kernel(&size, 2, &shared->gso_size);
+	if (size)
+		bpf_probe_read_kernel(&segments, 2, &shared->gso_segs);
+	packet->segments = segments ? segments : 1;
+	if (size && packet->tuple.protocol == IPPROTO_UDP && packet->payload_bytes > size) {
+		packet->segment_bytes = size;
+		count = (packet->payload_bytes + size - 1) / size;
+		packet->segments = count;
+	}
+	for (u32 i = 0; i < SEGMENTS_MAX && i < count; i++)
+		one_event(passage, packet, i);
+}
+
+INLINE bool is_here(struct net_device *dev)
+{
+	return dev && dev->nd_net.net->ns.inum == settings.namespace_inode;
+}
+
+INLINE bool owns(struct sock *sk)
+{
+	return sk && sk->__sk_common.skc_net.net->ns.inum == settings.namespace_inode;
+}
+
+INLINE void passes(struct passage *passage, struct sk_buff *skb, u8 *network)
+{
+	struct packet packet = {};
+	enum parsed parsed = parse(&packet, skb, network);
+
+	if (parsed == NOT_MEANT)
+		return;
+	if (parsed == LATER) {
+		if (passage->point == SEND_DRIVER || passage->point == RECEIVE_DEVICE)
+			__sync_fetch_and_add(&counters.fragments, 1);
+		return;
+	}
+	passage->matched = match(&packet.tuple, passage->sent);
+	// Of other datagrams only their place in the socket's queue is of interest.
+	if (passage->matched == WHOLE ||
+	    (passage->matched == LOCAL_END && packet.tuple.protocol == IPPROTO_UDP &&
+	     (passage->point == RECEIVE_SOCKET || passage->point == DROPPED)))
+		all_events(passage, &packet, skb);
+}
+
+INLINE u8 *network_of(struct sk_buff *skb)
+{
+	return skb->head + skb->network_header;
+}
+
+SEC("netfilter") int netfilter_hook(struct bpf_nf_ctx *ctx)
+{
+	struct passage passage = { .time_ns = bpf_ktime_get_ns() };
+
+	switch (ctx->state->hook) {
+	case NF_LOCAL_OUT:
+		passage.point = SEND_IP;
+		passage.extra = call_began_ns();
+		break;
+	case NF_POST_ROUTING:
+		passage.point = SEND_LINK;
+		break;
+	case NF_PRE_ROUTING:
+		passage.point = RECEIVE_IP;
+		break;
+	case NF_LOCAL_IN:
+		passage.point = RECEIVE_LOCAL;
+		break;
+	default:
+		return PASS;
+	}
+	passage.sent = passage.point < RECEIVE_DEVICE;
+	passes(&passage, ctx->skb, network_of(ctx->skb));
+	return PASS;
+}
+
+SEC("tp_btf/net_dev_queue") int net_dev_queue(u64 *ctx)
+{
+	struct passage passage = { .time_ns = bpf_ktime_get_ns(), .point = SEND_QDISC, .sent = 1 };
+	struct sk_buff *skb = (void *)ctx[0];
+
+	if (is_here(skb->dev))
+		passes(&passage, skb, network_of(skb));
+	return 0;
+}
+
+SEC("tp_btf/net_dev_start_xmit") int net_dev_start_xmit(u64 *ctx)
+{
+	struct passage passage = { .time_ns = bpf_ktime_get_ns(), .point = SEND_DRIVER, .sent = 1 };
+	struct sk_buff *skb = (void *)ctx[0];
+
+	if (is_here((void *)ctx[1]))
+		passes(&passage, skb, network_of(skb));
+	return 0;
+}
+
+SEC("tp_btf/netif_receive_skb") int netif_receive_skb(u64 *ctx)
+{
+	struct passage passage = { .time_ns = bpf_ktime_get_ns(), .point = RECEIVE_DEVICE };
+	struct sk_buff *skb = (void *)ctx[0];
+
+	// The network header is set after this; the link's header is already taken off.
+	if (is_here(skb->dev))
+		passes(&passage, skb, skb->data);
+	return 0;
+}
+
+// A reader takes all that waits to a queue of its own, and then one after the other from there.
+INLINE u32 queued(struct sock *sk)
+{
+	u32 taken = 0;
+
+	if (sk->sk_protocol == IPPROTO_UDP)
+		bpf_probe_read_kernel(&taken, 4, &((struct udp_sock *)sk)->reader_queue.qlen);
+	return sk->sk_receive_queue.qlen + taken;
+}
+
+SEC("cgroup_skb/ingress") int cgroup_ingress(void *ctx)
+{
+	struct passage passage = { .time_ns = bpf_ktime_get_ns(), .point = RECEIVE_SOCKET };
+	struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
+
+	struct sock *sk = skb->sk;
+
+	if (!sk || !owns(sk))
+		return PASS;
+	passage.extra = (u64)sk;
+	passage.queued = queued(sk);
+	passes(&passage, skb, network_of(skb));
+	return PASS;
+}
+
+SEC("tp_btf/kfree_skb") int kfree_skb(u64 *ctx)
+{
+	struct passage passage = { .time_ns = bpf_ktime_get_ns(), .point = DROPPED };
+	struct sk_buff *skb = (void *)ctx[0];
+	bool to_socket = settings.drops_name_socket && owns((void *)ctx[3]);
+	bool from_socket = owns(skb->sk);
+
+	if (!to_socket && !from_socket && !is_here(skb->dev))
+		return 0;
+	// Reasons of subsystems have numbers above 65535.
+	passage.cause = (u32)ctx[2] < 0xffff ? ctx[2] : 0xffff;
+	// What came in bears the interface's number. Before that it has no socket of this host.
+	passage.sent = from_socket && !to_socket && !skb->skb_iif;
+	passage.extra = to_socket ? ctx[3] : 0;
+	if (skb->network_header)
+		passes(&passage, skb, network_of(skb));
+	return 0;
+}

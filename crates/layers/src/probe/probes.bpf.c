@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+//
+// All probes in one object: they share the buffer and what is known of threads.
+
+#include "kernel.h"
+#include "common.h"
+#include "schedule/schedule.bpf.c"
+#include "packet/packet.bpf.c"
+#include "call/call.bpf.c"
+
+char _license[] SEC("license") = "GPL";

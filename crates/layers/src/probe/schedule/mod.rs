@@ -1,0 +1,102 @@
+//! Reading what the scheduler and the softirqs did: two maps, summed over threads and processors.
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+
+use super::Probes;
+
+const WAITING: u64 = 1;
+const RUNNING: u64 = 2;
+
+/// Sums since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Threads of the application were ready and waited for a processor.
+    pub waiting_ns: Option<u64>,
+    /// They ran.
+    pub running_ns: Option<u64>,
+    /// The network's receive softirq was raised and had not begun.
+    pub softirq_late_ns: Option<u64>,
+}
+
+/// The maps of the schedule's programs.
+pub struct Schedule {
+    followed: Option<MapHandle>,
+    softirqs: Option<MapHandle>,
+}
+
+impl Schedule {
+    /// Of programs at work; what is not at work is not read.
+    ///
+    /// # Errors
+    /// If the kernel does not give the maps.
+    pub fn of(probes: &Probes) -> libbpf_rs::Result<Self> {
+        let lacks = |names: [&str; 2]| names.iter().any(|n| probes.missing().contains_key(n));
+        let map = |names, map| (!lacks(names)).then(|| probes.map(map)).transpose();
+        Ok(Self {
+            followed: map(["sched_switch", "sched_wakeup"], "followed")?,
+            softirqs: map(["softirq_raise", super::SOFTIRQ_BEGINS], "softirqs")?,
+        })
+    }
+
+    /// What was counted up to `now_ns` (CLOCK_MONOTONIC), what is still going on included.
+    ///
+    /// # Errors
+    /// If the kernel does not give the values.
+    pub fn sums(&self, now_ns: u64) -> libbpf_rs::Result<Sums> {
+        let mut sums = Sums::default();
+        if let Some(followed) = &self.followed {
+            let (mut waiting_ns, mut running_ns) = (0, 0);
+            for id in followed.keys() {
+                // A thread may end between the two.
+                let Some(bytes) = followed.lookup(&id, MapFlags::ANY)? else { continue };
+                let thread = thread_sums(&bytes, now_ns);
+                waiting_ns += thread.0;
+                running_ns += thread.1;
+            }
+            sums.waiting_ns = Some(waiting_ns);
+            sums.running_ns = Some(running_ns);
+        }
+        if let Some(softirqs) = &self.softirqs {
+            let cpus = softirqs.lookup_percpu(&[0; 4], MapFlags::ANY)?.unwrap_or_default();
+            sums.softirq_late_ns = Some(cpus.iter().map(|bytes| softirq_late(bytes, now_ns)).sum());
+        }
+        Ok(sums)
+    }
+}
+
+fn word(bytes: &[u8], index: usize) -> u64 {
+    bytes.get(8 * index..).and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_ne_bytes(*word))
+}
+
+/// `struct schedule`: since when, waited, ran, state.
+fn thread_sums(bytes: &[u8], now_ns: u64) -> (u64, u64) {
+    let going_on = now_ns.saturating_sub(word(bytes, 0));
+    let of = |state, sum| sum + if word(bytes, 3) == state { going_on } else { 0 };
+    (of(WAITING, word(bytes, 1)), of(RUNNING, word(bytes, 2)))
+}
+
+/// `struct softirq`: since when it is raised, or 0; how late in all.
+fn softirq_late(bytes: &[u8], now_ns: u64) -> u64 {
+    let raised = Some(word(bytes, 0)).filter(|&raised| raised != 0);
+    word(bytes, 1) + raised.map_or(0, |raised| now_ns.saturating_sub(raised))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes<const N: usize>(words: [u64; N]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn what_is_going_on_counts() {
+        assert_eq!(thread_sums(&bytes([100, 5, 7, 0]), 130), (5, 7));
+        assert_eq!(thread_sums(&bytes([100, 5, 7, WAITING]), 130), (35, 7));
+        assert_eq!(thread_sums(&bytes([100, 5, 7, RUNNING]), 130), (5, 37));
+        assert_eq!(softirq_late(&bytes([0, 9]), 130), 9);
+        assert_eq!(softirq_late(&bytes([100, 9]), 130), 39);
+        // The look was taken before the change.
+        assert_eq!(thread_sums(&bytes([140, 5, 7, RUNNING]), 130), (5, 7));
+    }
+}

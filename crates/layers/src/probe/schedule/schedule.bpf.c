@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+//
+// Whether the application's threads get a processor when they want one, and the network's receive
+// softirq when it is raised.
+
+#define NET_RX_SOFTIRQ 3
+#define FOLLOWED_MAX 4096
+#define TASK_RUNNING 0
+
+enum state { ASLEEP, WAITING, RUNNING };
+
+// schedule/mod.rs reads it by offset.
+struct schedule {
+	u64 since_ns; // when it came into this state
+	u64 waiting_ns;
+	u64 running_ns;
+	u64 state;
+};
+
+// By thread id; threads that used a socket of a chosen flow, or are of the chosen process.
+struct {
+	int (*type)[BPF_MAP_TYPE_HASH];
+	int (*max_entries)[FOLLOWED_MAX];
+	u32 *key;
+	struct schedule *value;
+} followed SEC(".maps");
+
+struct softirq {
+	u64 raised_ns; // and not yet begun; else 0
+	u64 late_ns;
+};
+
+struct {
+	int (*type)[BPF_MAP_TYPE_PERCPU_ARRAY];
+	int (*max_entries)[1];
+	u32 *key;
+	struct softirq *value;
+} softirqs SEC(".maps");
+
+INLINE void follow(u32 id, enum state state)
+{
+	struct schedule fresh = { .since_ns = bpf_ktime_get_ns(), .state = state };
+
+	bpf_map_update_elem(&followed, &id, &fresh, 1 /* BPF_NOEXIST */);
+}
+
+// Called from a system call on a chosen socket.
+INLINE void follow_thread(void)
+{
+	u32 id = bpf_get_current_pid_tgid();
+
+	if (!bpf_map_lookup_elem(&followed, &id))
+		follow(id, RUNNING);
+}
+
+INLINE struct schedule *schedule_of(struct task_struct *task)
+{
+	u32 id = task->pid;
+	struct schedule *schedule = bpf_map_lookup_elem(&followed, &id);
+
+	if (!schedule && settings.process && task->tgid == (int)settings.process) {
+		follow(id, ASLEEP);
+		schedule = bpf_map_lookup_elem(&followed, &id);
+	}
+	return schedule;
+}
+
+INLINE void becomes(struct schedule *schedule, enum state state, u64 now)
+{
+	u64 passed = now - schedule->since_ns;
+
+	if (schedule->state == WAITING)
+		schedule->waiting_ns += passed;
+	else if (schedule->state == RUNNING)
+		schedule->running_ns += passed;
+	schedule->since_ns = now;
+	schedule->state = state;
+}
+
+SEC("tp_btf/sched_wakeup") int sched_wakeup(u64 *ctx)
+{
+	struct schedule *schedule = schedule_of((void *)ctx[0]);
+
+	// One that is woken before it has gone to sleep still runs.
+	if (schedule && schedule->state == ASLEEP)
+		becomes(schedule, WAITING, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/sched_switch") int sched_switch(u64 *ctx)
+{
+	struct schedule *leaves = schedule_of((void *)ctx[1]);
+	struct schedule *comes = schedule_of((void *)ctx[2]);
+	u64 now = bpf_ktime_get_ns();
+	bool preempted = ctx[0] || ctx[3] == TASK_RUNNING;
+
+	if (leaves)
+		becomes(leaves, preempted ? WAITING : ASLEEP, now);
+	if (comes)
+		becomes(comes, RUNNING, now);
+	return 0;
+}
+
+SEC("tp_btf/softirq_raise") int softirq_raise(u64 *ctx)
+{
+	struct softirq *softirq;
+	u32 zero = 0;
+
+	if ((u32)ctx[0] != NET_RX_SOFTIRQ)
+		return 0;
+	softirq = bpf_map_lookup_elem(&softirqs, &zero);
+	if (softirq && !softirq->raised_ns)
+		softirq->raised_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry") int softirq_entry(u64 *ctx)
+{
+	struct softirq *softirq;
+	u32 zero = 0;
+
+	if ((u32)ctx[0] != NET_RX_SOFTIRQ)
+		return 0;
+	softirq = bpf_map_lookup_elem(&softirqs, &zero);
+	if (softirq && softirq->raised_ns) {
+		softirq->late_ns += bpf_ktime_get_ns() - softirq->raised_ns;
+		softirq->raised_ns = 0;
+	}
+	return 0;
+}

@@ -1,0 +1,433 @@
+//! A recording on disk: `layers.json` says what was recorded and how, `layers.parquet` holds the
+//! passages. In a folder of several hosts the files are `layers.HOST.json` and `layers.HOST.parquet`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use suiro_record::tables::LayerRow;
+use suiro_record::{Reader, RecordError, Row, Text, Writer};
+
+use crate::event::{
+    ClockStatus, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Recording, Second,
+};
+
+/// The format of `layers.json`.
+const FORMAT: u32 = 1;
+/// A document holds names and counts; this is much more than they need.
+const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
+
+/// Why a recording could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The document is not one of this version's.
+    #[error("{path}: {problem}")]
+    Document {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The table is damaged, or cut short.
+    #[error(
+        "{0}\nhint: a recorder that was killed leaves a table without an end; stop it with Ctrl-C"
+    )]
+    Table(#[from] RecordError),
+    /// A row says what cannot be.
+    #[error("{path}: row {row}: {problem}")]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// Its number, from 0.
+        row: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Nothing was recorded there.
+    #[error(
+        "{0}: no recording: layers.json is missing\nhint: `suiro layers record --out DIR` makes one"
+    )]
+    Missing(PathBuf),
+}
+
+/// `layers.json`: a [`Recording`] without its events.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    format: u32,
+    host: String,
+    boot_id: String,
+    kernel: String,
+    /// What `t_ns` of the table counts from, on CLOCK_MONOTONIC.
+    epoch_monotonic_ns: u64,
+    start: Moment,
+    end: Moment,
+    asked: Vec<String>,
+    flows: Vec<Flow>,
+    points: Vec<PointStatus>,
+    fragments: u64,
+    unjoined: u64,
+    unplaced: u64,
+    scheduling: Vec<Second>,
+    clock: Option<ClockStatus>,
+}
+
+fn path(dir: &Path, name: Option<&str>, end: &str) -> PathBuf {
+    dir.join(match name {
+        None => format!("{}.{end}", LayerRow::TABLE),
+        Some(name) => format!("{}.{name}.{end}", LayerRow::TABLE),
+    })
+}
+
+/// Writes the passages of one recording as they come.
+pub(crate) struct EventWriter {
+    rows: Writer<LayerRow>,
+    epoch_monotonic_ns: u64,
+    host: Text,
+    points: [Text; Point::ALL.len()],
+    directions: [Text; 2],
+    kinds: BTreeMap<&'static str, Text>,
+    flows: Vec<(Text, bool)>,
+    causes: BTreeMap<u16, Text>,
+}
+
+impl EventWriter {
+    /// Makes the table's file; `causes` are the kernel's names by number.
+    pub fn create(
+        dir: &Path,
+        name: Option<&str>,
+        (host, epoch_monotonic_ns): (&str, u64),
+        causes: BTreeMap<u16, Text>,
+    ) -> Result<Self, RecordError> {
+        let file =
+            name.map_or(LayerRow::TABLE.into(), |name| format!("{}.{name}", LayerRow::TABLE));
+        let kinds = ["rtp", "ip_id", "hash", "bytes"].map(|kind| (kind, Text::from(kind)));
+        Ok(Self {
+            rows: Writer::create_named(dir, &file)?,
+            epoch_monotonic_ns,
+            host: host.into(),
+            points: Point::ALL.map(|point| point.name().into()),
+            directions: ["received".into(), "sent".into()],
+            kinds: kinds.into(),
+            flows: Vec::new(),
+            causes,
+        })
+    }
+
+    /// Appends one; `flows` are those known by now.
+    pub fn push(&mut self, event: &Event, flows: &[Flow]) -> Result<(), RecordError> {
+        let new = flows.iter().skip(self.flows.len());
+        self.flows.extend(new.map(|flow| (Text::from(flow.to_string()), flow.sent)));
+        let (flow, sent) = &self.flows[usize::from(event.direction_flow)];
+        let (kind, key) = event.key.parts();
+        let cause = event.cause.map(|DropCause(number)| match self.causes.get(&number) {
+            Some(name) => Arc::clone(name),
+            None => format!("REASON_{number}").into(),
+        });
+        self.rows.push(LayerRow {
+            t_ns: event.t_ns.wrapping_sub(self.epoch_monotonic_ns).cast_signed(),
+            host: Arc::clone(&self.host),
+            point: Arc::clone(&self.points[event.point as usize]),
+            direction: Arc::clone(&self.directions[usize::from(*sent)]),
+            flow: Arc::clone(flow),
+            key_kind: Arc::clone(&self.kinds[kind]),
+            key: key.cast_signed(),
+            ip_id: (event.ip_id != 0).then(|| event.ip_id.into()),
+            payload_bytes: event.payload_bytes.into(),
+            segments: event.segments.into(),
+            cause,
+        })
+    }
+
+    /// Makes the table whole.
+    pub fn close(self) -> Result<(), RecordError> {
+        self.rows.close()
+    }
+}
+
+/// Writes `layers.json`.
+pub(crate) fn write_document(
+    dir: &Path,
+    name: Option<&str>,
+    epoch_monotonic_ns: u64,
+    recording: &Recording,
+) -> Result<(), FileError> {
+    let Recording { host, boot_id, kernel, start, end, asked, flows, points, .. } =
+        recording.clone();
+    let document = Document {
+        format: FORMAT,
+        host,
+        boot_id,
+        kernel,
+        epoch_monotonic_ns,
+        start,
+        end,
+        asked,
+        flows,
+        points,
+        fragments: recording.fragments,
+        unjoined: recording.unjoined,
+        unplaced: recording.unplaced,
+        scheduling: recording.scheduling.clone(),
+        clock: recording.clock.clone(),
+    };
+    let path = path(dir, name, "json");
+    let text = serde_json::to_string_pretty(&document).expect("names and numbers are JSON");
+    std::fs::write(&path, text + "\n").map_err(|source| FileError::Io { path, source })
+}
+
+impl Recording {
+    /// The recording in a folder that `suiro layers record` made.
+    ///
+    /// # Errors
+    /// None there, or it is damaged, cut short, or of another version.
+    pub fn read(dir: &Path) -> Result<Self, FileError> {
+        if !path(dir, None, "json").exists() {
+            return Err(FileError::Missing(dir.into()));
+        }
+        read(dir, None)
+    }
+
+    /// All recordings in a folder, of a trial for example, in the order of their names.
+    ///
+    /// # Errors
+    /// As [`Recording::read`]; a folder without any is an empty list.
+    pub fn read_all(dir: &Path) -> Result<Vec<Self>, FileError> {
+        let io = |source| FileError::Io { path: dir.into(), source };
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir).map_err(io)? {
+            let file = entry.map_err(io)?.file_name();
+            let name = file.to_str().and_then(|file| file.strip_prefix(LayerRow::TABLE));
+            if let Some(name) = name.and_then(|name| name.strip_suffix(".json")) {
+                match name.strip_prefix('.') {
+                    Some(name) => names.push(Some(name.to_owned())),
+                    None if name.is_empty() => names.push(None),
+                    None => {}
+                }
+            }
+        }
+        names.sort();
+        names.iter().map(|name| read(dir, name.as_deref())).collect()
+    }
+}
+
+fn read(dir: &Path, name: Option<&str>) -> Result<Recording, FileError> {
+    let document = read_document(&path(dir, name, "json"))?;
+    let mut recording = Recording {
+        host: document.host,
+        boot_id: document.boot_id,
+        kernel: document.kernel,
+        start: document.start,
+        end: document.end,
+        asked: document.asked,
+        flows: document.flows,
+        causes: Vec::new(),
+        points: document.points,
+        fragments: document.fragments,
+        unjoined: document.unjoined,
+        unplaced: document.unplaced,
+        scheduling: document.scheduling,
+        clock: document.clock,
+        events: Vec::new(),
+    };
+    let table = path(dir, name, "parquet");
+    let mut names = Names::new(&recording.flows, document.epoch_monotonic_ns);
+    let (mut events, mut problem) = (Vec::new(), None);
+    let mut row = 0;
+    Reader::each::<LayerRow>(&table, |passage| {
+        match names.event(&passage) {
+            Ok(event) => events.push(event),
+            Err(found) => drop(problem.get_or_insert((row, found))),
+        }
+        row += 1;
+    })?;
+    if let Some((row, problem)) = problem {
+        return Err(FileError::Row { path: table, row, problem });
+    }
+    recording.causes = names.causes;
+    recording.events = events;
+    Ok(recording)
+}
+
+fn read_document(path: &Path) -> Result<Document, FileError> {
+    let io = |source| FileError::Io { path: path.into(), source };
+    let problem = |problem: String| FileError::Document { path: path.into(), problem };
+    if std::fs::metadata(path).map_err(io)?.len() > DOCUMENT_BYTES_MAX {
+        return Err(problem(format!("larger than {DOCUMENT_BYTES_MAX} bytes")));
+    }
+    let text = std::fs::read_to_string(path).map_err(io)?;
+    let document: Document =
+        serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
+    match document.format {
+        FORMAT => Ok(document),
+        other => Err(problem(format!("format {other}, where {FORMAT} was expected"))),
+    }
+}
+
+/// What rows say in words, as numbers.
+struct Names {
+    epoch_monotonic_ns: u64,
+    flows: BTreeMap<(String, bool), u16>,
+    causes: Vec<Text>,
+    /// The latest row's flow: most are of the same.
+    latest: Option<(Text, bool, u16)>,
+}
+
+impl Names {
+    fn new(flows: &[Flow], epoch_monotonic_ns: u64) -> Self {
+        let flows = (0..=u16::MAX).zip(flows).map(|(at, flow)| ((flow.to_string(), flow.sent), at));
+        Self { epoch_monotonic_ns, flows: flows.collect(), causes: Vec::new(), latest: None }
+    }
+
+    fn event(&mut self, row: &LayerRow) -> Result<Event, String> {
+        let t_ns = self.epoch_monotonic_ns.wrapping_add(row.t_ns.cast_unsigned());
+        let point = Point::named(&row.point).ok_or_else(|| format!("no point `{}`", row.point))?;
+        let key = Key::from_parts(&row.key_kind, row.key.cast_unsigned())
+            .ok_or_else(|| format!("no key `{}` {}", row.key_kind, row.key))?;
+        Ok(Event {
+            t_ns,
+            point,
+            direction_flow: self.flow(row)?,
+            key,
+            ip_id: number("ip_id", row.ip_id.unwrap_or(0))?,
+            payload_bytes: number("payload_bytes", row.payload_bytes)?,
+            segments: number("segments", row.segments)?,
+            cause: row.cause.as_ref().map(|cause| self.cause(cause)).transpose()?,
+        })
+    }
+
+    fn flow(&mut self, row: &LayerRow) -> Result<u16, String> {
+        let sent = &*row.direction == "sent";
+        if let Some((flow, direction, number)) = &self.latest
+            && Arc::ptr_eq(flow, &row.flow)
+            && *direction == sent
+        {
+            return Ok(*number);
+        }
+        let number = self.flows.get(&(row.flow.to_string(), sent));
+        let number = *number.ok_or_else(|| format!("flow `{}` is not in layers.json", row.flow))?;
+        self.latest = Some((Arc::clone(&row.flow), sent, number));
+        Ok(number)
+    }
+
+    fn cause(&mut self, cause: &Text) -> Result<DropCause, String> {
+        let at = self.causes.iter().position(|known| known == cause).unwrap_or(self.causes.len());
+        if at == self.causes.len() {
+            self.causes.push(Arc::clone(cause));
+        }
+        u16::try_from(at).map(DropCause).map_err(|_| "more than 65,535 causes".into())
+    }
+}
+
+fn number<T: TryFrom<i64>>(column: &str, value: i64) -> Result<T, String> {
+    T::try_from(value).map_err(|_| format!("{column} {value} is out of range"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Protocol;
+
+    fn recording() -> Recording {
+        let [local, remote] = ["10.0.0.1:5000", "10.0.0.2:5004"].map(|text| text.parse().unwrap());
+        let flow = Flow { protocol: Protocol::Udp, local, remote, sent: true };
+        let event = Event {
+            t_ns: 1_000_000_100,
+            point: Point::SendQdisc,
+            direction_flow: 0,
+            key: Key::Rtp { ssrc: u32::MAX, sequence: 7 },
+            ip_id: 0,
+            payload_bytes: 1200,
+            segments: 1,
+            cause: None,
+        };
+        let dropped = Event { t_ns: 999_999_999, point: Point::Dropped, ip_id: 9, ..event };
+        let dropped = Event { direction_flow: 1, cause: Some(DropCause(0)), ..dropped };
+        Recording {
+            host: "a".into(),
+            boot_id: "b".into(),
+            kernel: "6.18".into(),
+            start: Moment { monotonic_ns: 1_000_000_000, realtime_ns: 1 },
+            end: Moment { monotonic_ns: 2_000_000_000, realtime_ns: 2 },
+            asked: vec!["udp:*:*-*:*".into()],
+            flows: vec![flow, Flow { sent: false, ..flow }],
+            causes: vec!["SOCKET_RCVBUFF".into()],
+            points: vec![PointStatus {
+                point: Point::SendCall,
+                missing: Some("system calls are not traced".into()),
+                events: 0,
+                lost: 3,
+            }],
+            fragments: 1,
+            unjoined: 2,
+            unplaced: 3,
+            scheduling: vec![Second {
+                second: 0,
+                waiting_ns: Some(5),
+                running_ns: None,
+                softirq_late_ns: Some(6),
+            }],
+            clock: None,
+            events: vec![event, dropped],
+        }
+    }
+
+    fn write(dir: &Path, name: Option<&str>) -> Recording {
+        let mut recording = recording();
+        let causes = BTreeMap::from([(6, Text::from("SOCKET_RCVBUFF"))]);
+        let mut writer = EventWriter::create(dir, name, ("a", 1_000_000_000), causes).unwrap();
+        for event in &recording.events {
+            // The kernel's number.
+            let event = Event { cause: event.cause.map(|_| DropCause(6)), ..*event };
+            writer.push(&event, &recording.flows).unwrap();
+        }
+        writer.close().unwrap();
+        recording.host = name.unwrap_or("a").into();
+        write_document(dir, name, 1_000_000_000, &recording).unwrap();
+        recording
+    }
+
+    #[test]
+    fn a_recording_survives_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let written = write(dir.path(), None);
+        assert_eq!(Recording::read(dir.path()).unwrap(), written);
+        let dir = tempfile::tempdir().unwrap();
+        let [b, a] = ["b", "a"].map(|name| write(dir.path(), Some(name)));
+        assert_eq!(Recording::read_all(dir.path()).unwrap(), [a, b]);
+    }
+
+    #[test]
+    fn what_is_damaged_is_told_with_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Recording::read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("no recording") && error.contains("hint: "), "{error}");
+        write(dir.path(), None);
+        let table = dir.path().join("layers.parquet");
+        let whole = std::fs::read(&table).unwrap();
+        std::fs::write(&table, &whole[..whole.len() / 2]).unwrap();
+        let error = Recording::read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("layers.parquet") && error.contains("killed"), "{error}");
+        std::fs::write(&table, whole).unwrap();
+        let document = dir.path().join("layers.json");
+        let text = std::fs::read_to_string(&document).unwrap();
+        for (from, to, said) in [
+            ("\"format\": 1", "\"format\": 2", "format 2, where 1 was expected"),
+            ("10.0.0.2:5004", "10.0.0.2:5005", "layers.parquet: row 0: flow `udp 10.0.0.1:5000>"),
+            ("\"host\"", "\"name\"", "unknown field `name`"),
+        ] {
+            std::fs::write(&document, text.replace(from, to)).unwrap();
+            let error = Recording::read(dir.path()).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! The recorder: a thread in the namespace that is meant, which attaches the probes, empties their
+//! buffer a hundred times a second, and writes down what it finds.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration as StdDuration;
+
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
+use suiro_record::RecordError;
+use suiro_units::Duration;
+
+use crate::event::{Event, Moment, Point, PointStatus, Protocol, Recording, Second};
+use crate::flow::FlowFilter;
+use crate::namespace::{Namespace, NamespaceError, ports_of};
+use crate::probe::raw::{RAW_BYTES, Raw};
+use crate::probe::schedule::{Schedule, Sums};
+use crate::probe::settings::{FILTERS_MAX, Settings};
+use crate::probe::{Kernel, ProbeError, Probes, why_missing};
+use crate::time;
+
+use file::EventWriter;
+use intake::Intake;
+
+mod file;
+mod intake;
+mod queues;
+
+pub use file::FileError;
+
+/// Between two looks at the buffer, which holds a second of 50,000 packets/s.
+const PERIOD: StdDuration = StdDuration::from_millis(10);
+/// Raw events that are taken before they are written.
+const BATCH: usize = 1 << 16;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Most passages of one recording; further ones count as lost.
+const EVENTS_MAX: u64 = 1_000_000_000;
+
+/// What to record, and where to.
+#[derive(Debug)]
+pub struct RecorderSpec {
+    /// The host's name in the records.
+    pub host: String,
+    /// The flows; 1 to 8.
+    pub flows: Vec<FlowFilter>,
+    /// Only sockets of this process, and its threads.
+    pub process: Option<u32>,
+    /// The network namespace; of the calling thread by default.
+    pub namespace: Option<Namespace>,
+    /// Trace system calls, which costs every system call of the machine a little: without, nothing is
+    /// known of [`Point::SendCall`].
+    pub system_calls: bool,
+    /// What `t_ns` of the table counts from (CLOCK_MONOTONIC); by default the recording's start.
+    pub epoch_monotonic_ns: Option<u64>,
+    /// The folder, which exists.
+    pub dir: PathBuf,
+    /// Between `layers` and the ending of the files' names; none by default.
+    pub name: Option<String>,
+}
+
+/// Why nothing is recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecorderError {
+    /// No flow, or too many.
+    #[error("{0} flows asked for\nhint: a recorder takes 1 to 8; wildcards make one of many")]
+    Flows(usize),
+    /// The namespace or the process.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The kernel.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// The files.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// What describes the machine.
+    #[error("{path}: {source}")]
+    System {
+        /// The file.
+        path: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// No thread.
+    #[error("starting the recorder's thread: {0}")]
+    Thread(#[source] std::io::Error),
+}
+
+impl From<libbpf_rs::Error> for RecorderError {
+    fn from(error: libbpf_rs::Error) -> Self {
+        Self::Probe(error.into())
+    }
+}
+
+impl From<RecordError> for RecorderError {
+    fn from(error: RecordError) -> Self {
+        Self::File(error.into())
+    }
+}
+
+/// What came of a recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Without its events, which are on the disk.
+    pub recording: Recording,
+    /// Passages written.
+    pub events: u64,
+    /// Processor time that the recorder's thread used, attaching the probes excluded.
+    pub cpu: Duration,
+}
+
+/// A recording in progress.
+#[derive(Debug)]
+pub struct Recorder {
+    stop: Sender<()>,
+    points: Vec<PointStatus>,
+    thread: JoinHandle<Result<Recorded, RecorderError>>,
+}
+
+impl Recorder {
+    /// Starts. When this returns, the probes are attached.
+    ///
+    /// # Errors
+    /// Wrong flows, no such process or namespace, no permission, a kernel that cannot, or files that
+    /// cannot be written.
+    pub fn start(spec: RecorderSpec) -> Result<Self, RecorderError> {
+        if spec.flows.is_empty() || spec.flows.len() > FILTERS_MAX {
+            return Err(RecorderError::Flows(spec.flows.len()));
+        }
+        let namespace = match (&spec.namespace, spec.process) {
+            (None, Some(process)) => Namespace::of_process(process)?,
+            (None, None) => Namespace::current()?,
+            (Some(_), _) => spec.namespace.expect("it is there"),
+        };
+        let spec = RecorderSpec { namespace: None, ..spec };
+        let (stop, stopped) = channel();
+        let (ready, is_ready) = channel();
+        let run = move || {
+            let work = match Work::start(spec, &namespace) {
+                Ok(work) => work,
+                Err(error) => return Err(drop_and(ready, error)),
+            };
+            // Whoever asked waits below.
+            let _ = ready.send(work.points());
+            work.run(&stopped)
+        };
+        let thread = std::thread::Builder::new().name("layers".into()).spawn(run);
+        let thread = thread.map_err(RecorderError::Thread)?;
+        match is_ready.recv() {
+            Ok(points) => Ok(Self { stop, points, thread }),
+            Err(_) => match thread.join() {
+                Ok(Err(error)) => Err(error),
+                Ok(Ok(_)) => unreachable!("it says that it is ready before it ends"),
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+        }
+    }
+
+    /// What is watched, and why the rest is not.
+    pub fn points(&self) -> &[PointStatus] {
+        &self.points
+    }
+
+    /// True if it has ended by itself, with an error that [`Recorder::stop`] returns.
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Ends it; when this returns, the files are whole.
+    ///
+    /// # Errors
+    /// What went wrong while it recorded.
+    pub fn stop(self) -> Result<Recorded, RecorderError> {
+        // One that has ended does not hear it.
+        let _ = self.stop.send(());
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// The sender is dropped first, so that who waits for it looks at the error.
+fn drop_and<T>(ready: Sender<T>, error: RecorderError) -> RecorderError {
+    drop(ready);
+    error
+}
+
+/// What the thread holds.
+struct Work {
+    spec: RecorderSpec,
+    probes: Probes,
+    ring: RingBuffer<'static>,
+    raw: Rc<RefCell<Vec<Raw>>>,
+    intake: Intake,
+    writer: EventWriter,
+    schedule: Schedule,
+    sums: Sums,
+    scheduling: Vec<Second>,
+    counts: [u64; Point::ALL.len()],
+    beyond: [u64; Point::ALL.len()],
+    /// Events lost that the queues hang on, when last looked at.
+    lost: u64,
+    start: Moment,
+    epoch_monotonic_ns: u64,
+    cpu_start_ns: u64,
+}
+
+impl Work {
+    fn start(spec: RecorderSpec, namespace: &Namespace) -> Result<Self, RecorderError> {
+        namespace.enter()?;
+        let kernel = Kernel::read().map_err(ProbeError::from)?;
+        let settings = Settings {
+            namespace_inode: namespace.inode(),
+            process: spec.process,
+            drops_name_socket: kernel.drops_name_socket(),
+            flows: &spec.flows,
+        };
+        let probes = Probes::attach(&kernel, &settings, spec.system_calls)?;
+        let raw = Rc::new(RefCell::new(Vec::with_capacity(BATCH)));
+        let taken = Rc::clone(&raw);
+        let events = probes.map("events")?;
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&events, move |bytes| {
+            let event: &[u8; RAW_BYTES] = bytes.first_chunk().expect("events have one length");
+            taken.borrow_mut().extend(Raw::parse(event));
+            0
+        })?;
+        let ring = builder.build()?;
+        let schedule = Schedule::of(&probes)?;
+        let start = time::moment();
+        let epoch_monotonic_ns = spec.epoch_monotonic_ns.unwrap_or(start.monotonic_ns);
+        let named = (&*spec.host, epoch_monotonic_ns);
+        let writer =
+            EventWriter::create(&spec.dir, spec.name.as_deref(), named, kernel.drop_reasons())?;
+        let work = Self {
+            probes,
+            ring,
+            raw,
+            intake: Intake::default(),
+            writer,
+            sums: schedule.sums(start.monotonic_ns)?,
+            schedule,
+            scheduling: Vec::new(),
+            counts: Default::default(),
+            beyond: Default::default(),
+            lost: 0,
+            start,
+            epoch_monotonic_ns,
+            cpu_start_ns: time::thread_cpu_ns(),
+            spec,
+        };
+        work.open_ports()?;
+        Ok(work)
+    }
+
+    fn run(mut self, stopped: &Receiver<()>) -> Result<Recorded, RecorderError> {
+        loop {
+            let goes_on = stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout);
+            if !goes_on {
+                self.probes.detach();
+            }
+            while self.take()? == BATCH {}
+            let now_ns = time::monotonic_ns();
+            if now_ns >= self.next_second_ns() || !goes_on {
+                self.second_ends(now_ns)?;
+            }
+            if !goes_on {
+                return self.finish();
+            }
+        }
+    }
+
+    /// Takes what the buffer holds, a batch at most. Returns how many.
+    fn take(&mut self) -> Result<usize, RecorderError> {
+        let taken = self.ring.consume_raw_n(BATCH);
+        if taken < 0 {
+            return Err(libbpf_rs::Error::from_raw_os_error(-taken).into());
+        }
+        let mut raw = self.raw.take();
+        for raw in raw.drain(..) {
+            let mut told = Told::default();
+            self.intake.take(&raw, |event| told.push(event));
+            told.events().try_for_each(|event| self.write(event))?;
+        }
+        self.raw.replace(raw);
+        self.check_lost()?;
+        Ok(taken.unsigned_abs() as usize)
+    }
+
+    fn write(&mut self, event: &Event) -> Result<(), RecorderError> {
+        let at = event.point as usize;
+        if self.counts.iter().sum::<u64>() >= EVENTS_MAX {
+            self.beyond[at] += 1;
+            return Ok(());
+        }
+        self.counts[at] += 1;
+        Ok(self.writer.push(event, &self.intake.flows)?)
+    }
+
+    fn check_lost(&mut self) -> Result<(), RecorderError> {
+        let counters = self.probes.counters()?;
+        let points = [Point::ReceiveSocket, Point::ReceiveCall, Point::Dropped];
+        let lost = points.into_iter().map(|point| counters.lost(point)).sum();
+        if lost != self.lost {
+            self.lost = lost;
+            self.intake.queues.forget();
+        }
+        Ok(())
+    }
+
+    fn next_second_ns(&self) -> u64 {
+        self.start.monotonic_ns + (self.scheduling.len() as u64 + 1) * SECOND_NS
+    }
+
+    /// A recorder that came late gives the first of the seconds what is of all.
+    fn second_ends(&mut self, now_ns: u64) -> Result<(), RecorderError> {
+        let sums = self.schedule.sums(now_ns)?;
+        let of = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        self.scheduling.push(Second {
+            second: self.scheduling.len() as u32,
+            waiting_ns: of(sums.waiting_ns, self.sums.waiting_ns),
+            running_ns: of(sums.running_ns, self.sums.running_ns),
+            softirq_late_ns: of(sums.softirq_late_ns, self.sums.softirq_late_ns),
+        });
+        self.sums = sums;
+        self.open_ports()
+    }
+
+    /// Tells the programs which ports the process has open by now.
+    fn open_ports(&self) -> Result<(), RecorderError> {
+        let Some(process) = self.spec.process else { return Ok(()) };
+        // A process that has ended opens no more.
+        let ports = match ports_of(process) {
+            Ok(ports) => ports,
+            Err(_) if !self.scheduling.is_empty() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        self.probes.allow_ports(ports.into_iter().map(|(protocol, port)| {
+            let number = match protocol {
+                Protocol::Udp => libc::IPPROTO_UDP,
+                Protocol::Tcp => libc::IPPROTO_TCP,
+            };
+            (number as u32) << 16 | u32::from(port)
+        }))?;
+        Ok(())
+    }
+
+    fn points(&self) -> Vec<PointStatus> {
+        let missing = |point| why_missing(point, self.probes.missing());
+        let status = |point| PointStatus { point, missing: missing(point), events: 0, lost: 0 };
+        Point::ALL.map(status).into()
+    }
+
+    fn finish(self) -> Result<Recorded, RecorderError> {
+        let counters = self.probes.counters()?;
+        let mut points = self.points();
+        for status in &mut points {
+            let at = status.point as usize;
+            status.events = self.counts[at];
+            status.lost = counters.lost(status.point) + self.beyond[at];
+            // Of UDP, this is told in the event of the next point.
+            if status.point == Point::SendCall {
+                status.lost += counters.lost(Point::SendIp);
+            }
+        }
+        let recording = Recording {
+            host: self.spec.host,
+            boot_id: system("/proc/sys/kernel/random/boot_id")?,
+            kernel: system("/proc/sys/kernel/osrelease")?,
+            start: self.start,
+            end: time::moment(),
+            asked: self.spec.flows.iter().map(FlowFilter::to_string).collect(),
+            flows: self.intake.flows,
+            causes: Vec::new(),
+            points,
+            fragments: counters.fragments(),
+            unjoined: self.intake.queues.unjoined,
+            unplaced: self.intake.unplaced,
+            scheduling: self.scheduling,
+            clock: None,
+            events: Vec::new(),
+        };
+        self.writer.close()?;
+        let name = self.spec.name.as_deref();
+        file::write_document(&self.spec.dir, name, self.epoch_monotonic_ns, &recording)?;
+        let cpu = Duration::from_nanos(time::thread_cpu_ns() - self.cpu_start_ns);
+        Ok(Recorded { recording, events: self.counts.iter().sum(), cpu })
+    }
+}
+
+/// A raw event mostly tells one or two.
+#[derive(Default)]
+struct Told {
+    first: Option<Event>,
+    more: Vec<Event>,
+}
+
+impl Told {
+    fn push(&mut self, event: Event) {
+        match self.first {
+            None => self.first = Some(event),
+            Some(_) => self.more.push(event),
+        }
+    }
+
+    fn events(&self) -> impl Iterator<Item = &Event> {
+        self.first.iter().chain(&self.more)
+    }
+}
+
+fn system(path: &'static str) -> Result<String, RecorderError> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|source| RecorderError::System { path, source })?;
+    Ok(text.trim().to_owned())
+}

@@ -1,0 +1,354 @@
+//! The probes on a real kernel, against sockets of this program in two hosts: every packet at every
+//! point, to the packet and to the byte. Needs root and BPF; where they are refused it says so and
+//! passes. It has a `main` of its own because a sandbox starts this very program again.
+#![expect(clippy::print_stdout, reason = "a test tells how it went")]
+#![expect(clippy::disallowed_methods, reason = "the test is the application that is watched")]
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::ExitCode;
+
+use rustix::net::sockopt::{set_ipv6_v6only, set_socket_recv_buffer_size};
+use suiro_hosts::{
+    CableKind, CableSpec, Host, Network, NetworkSpec, Privilege, Sandbox, ipv4, ipv6,
+};
+use suiro_layers::{Event, Key, Point, Recorded, Recorder, RecorderError, RecorderSpec, Recording};
+
+const PACKETS: usize = 3000;
+const STREAM_BYTES: usize = 5_000_000;
+/// The way of a packet through both hosts.
+const OUT: [Point; 5] =
+    [Point::SendCall, Point::SendIp, Point::SendLink, Point::SendQdisc, Point::SendDriver];
+const IN: [Point; 5] = [
+    Point::ReceiveDevice,
+    Point::ReceiveIp,
+    Point::ReceiveLocal,
+    Point::ReceiveSocket,
+    Point::ReceiveCall,
+];
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("inside") {
+        return inside();
+    }
+    if Privilege::of_this_process() != Privilege::Root {
+        println!("skipped: only root may probe the kernel");
+        return ExitCode::SUCCESS;
+    }
+    let mut worker = Sandbox::new(["inside"]).spawn().unwrap();
+    if worker.wait().unwrap().success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn inside() -> ExitCode {
+    let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
+    let spec = NetworkSpec { hosts: vec!["a".into(), "b".into()], cables: vec![cable] };
+    let network = Network::build(&spec).unwrap();
+    let [a, b] = [0, 1].map(|host| &network.hosts()[host]);
+    let dir = tempfile::tempdir().unwrap();
+    match a.enter(|| start("a", "udp:*-*:9", dir.path())).unwrap() {
+        Ok(recorder) => drop(recorder.stop().unwrap()),
+        Err(RecorderError::Probe(error)) => {
+            println!("skipped: {error}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => panic!("{error}"),
+    }
+    for (name, test) in TESTS {
+        test(a, b);
+        println!("{name} ... ok");
+    }
+    ExitCode::SUCCESS
+}
+
+type Test = fn(&Host, &Host);
+
+const TESTS: &[(&str, Test)] = &[
+    ("each datagram is seen at each point", each_datagram_is_seen),
+    ("so it is over IPv6", each_datagram_is_seen_over_ipv6),
+    ("so are those of an IPv6 socket over IPv4", an_ipv6_socket_carries_ipv4),
+    ("RTP is known by its numbers", rtp_is_known_by_its_numbers),
+    ("what a full socket drops is told", a_full_socket_is_told),
+    ("a socket that other flows use too", other_flows_keep_their_place),
+    ("each byte of a stream is seen at each point", each_byte_is_seen),
+    ("so it is over IPv6", each_byte_is_seen_over_ipv6),
+    ("without system calls", without_system_calls),
+];
+
+fn start(name: &str, flow: &str, dir: &std::path::Path) -> Result<Recorder, RecorderError> {
+    start_with(name, flow, dir, true)
+}
+
+fn start_with(
+    name: &str,
+    flow: &str,
+    dir: &std::path::Path,
+    system_calls: bool,
+) -> Result<Recorder, RecorderError> {
+    Recorder::start(RecorderSpec {
+        host: name.into(),
+        flows: vec![flow.parse().unwrap()],
+        process: None,
+        namespace: None,
+        system_calls,
+        epoch_monotonic_ns: None,
+        dir: dir.into(),
+        name: Some(name.into()),
+    })
+}
+
+/// Records on both hosts while `application` runs.
+fn record(a: &Host, b: &Host, flow: &str, application: impl FnOnce()) -> [Recording; 2] {
+    let dir = tempfile::tempdir().unwrap();
+    let start = |host: &Host| host.enter(|| start(host.name(), flow, dir.path())).unwrap().unwrap();
+    let recorders = [start(a), start(b)];
+    for recorder in &recorders {
+        let missing: Vec<_> = recorder.points().iter().filter(|p| p.missing.is_some()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+    application();
+    for recorder in recorders {
+        let Recorded { recording, events, cpu } = recorder.stop().unwrap();
+        assert!(recording.points.iter().all(|point| point.lost == 0), "{recording:?}");
+        println!("  {}: {events} events, {} of processor time", recording.host, cpu);
+    }
+    Recording::read_all(dir.path()).unwrap().try_into().unwrap()
+}
+
+fn bind(host: &Host, address: IpAddr) -> UdpSocket {
+    host.enter(|| UdpSocket::bind((address, 0))).unwrap().unwrap()
+}
+
+/// One datagram at a time, so that none is lost. No RTP: the first byte is below 128.
+fn exchange(from: &UdpSocket, to: &UdpSocket) {
+    let mut buffer = [0; 2000];
+    for number in 0..PACKETS {
+        let mut payload = vec![7; 20 + number % 1200];
+        payload[..4].copy_from_slice(&(number as u32).to_be_bytes());
+        from.send(&payload).unwrap();
+        assert_eq!(to.recv(&mut buffer).unwrap(), payload.len());
+    }
+}
+
+fn at(recording: &Recording, point: Point, sent: bool) -> Vec<&Event> {
+    let flows = &recording.flows;
+    let is = |event: &&Event| {
+        event.point == point && flows[usize::from(event.direction_flow)].sent == sent
+    };
+    recording.events.iter().filter(is).collect()
+}
+
+fn keys(recording: &Recording, point: Point) -> Vec<Key> {
+    at(recording, point, OUT.contains(&point)).iter().map(|event| event.key).collect()
+}
+
+/// The same packets in the same order everywhere, at times that rise along the way.
+fn check_way(recordings: &[Recording; 2], count: usize) -> Vec<Key> {
+    let [a, b] = recordings;
+    let expected = keys(a, Point::SendIp);
+    assert_eq!(expected.len(), count);
+    assert_eq!(expected.iter().collect::<BTreeSet<_>>().len(), count, "no two are the same");
+    let mut before: Option<Vec<u64>> = None;
+    for (recording, point) in OUT.map(|point| (a, point)).into_iter().chain(IN.map(|p| (b, p))) {
+        assert_eq!(keys(recording, point), expected, "{point}");
+        let events = at(recording, point, OUT.contains(&point));
+        let times: Vec<u64> = events.iter().map(|event| event.t_ns).collect();
+        if let Some(before) = before {
+            let rise = before.iter().zip(&times).all(|(before, after)| before < after);
+            assert!(rise, "{point} is before what comes before it");
+        }
+        before = Some(times);
+    }
+    let drops = [a, b].map(|recording| at(recording, Point::Dropped, true).len());
+    assert_eq!((drops, b.unjoined), ([0, 0], 0));
+    expected
+}
+
+fn each_datagram_is_seen(a: &Host, b: &Host) {
+    let (from, to) = (bind(a, ipv4(0).into()), bind(b, ipv4(1).into()));
+    from.connect(to.local_addr().unwrap()).unwrap();
+    let flow = format!("udp:{}-{}", from.local_addr().unwrap(), to.local_addr().unwrap());
+    let recordings = record(a, b, &flow, || exchange(&from, &to));
+    let keys = check_way(&recordings, PACKETS);
+    assert!(keys.iter().all(|key| matches!(key, Key::IpId(_))), "{:?}", keys[0]);
+    let [a, b] = &recordings;
+    let sizes = |recording| -> Vec<u32> {
+        at(recording, Point::ReceiveCall, false).iter().map(|event| event.payload_bytes).collect()
+    };
+    assert!(sizes(b).iter().zip(0..).all(|(&bytes, number)| bytes == 20 + number % 1200));
+    let flow = format!("udp {}>{}", from.local_addr().unwrap(), to.local_addr().unwrap());
+    assert_eq!([&a.flows, &b.flows].map(|flows| flows[0].to_string()), [flow.clone(), flow]);
+    for recording in [a, b] {
+        let second = recording.scheduling[0];
+        assert!(second.running_ns.is_some_and(|ns| ns > 0), "{second:?}");
+        assert!(second.waiting_ns.is_some() && second.softirq_late_ns.is_some(), "{second:?}");
+    }
+}
+
+fn each_datagram_is_seen_over_ipv6(a: &Host, b: &Host) {
+    let (from, to) = (bind(a, ipv6(0).into()), bind(b, ipv6(1).into()));
+    from.connect(to.local_addr().unwrap()).unwrap();
+    let flow = format!("udp:*-{}", to.local_addr().unwrap());
+    let recordings = record(a, b, &flow, || exchange(&from, &to));
+    let keys = check_way(&recordings, PACKETS);
+    assert!(keys.iter().all(|key| matches!(key, Key::Hash(_))), "{:?}", keys[0]);
+}
+
+fn an_ipv6_socket_carries_ipv4(a: &Host, b: &Host) {
+    let from = bind(a, ipv4(0).into());
+    let to = bind(b, IpAddr::V6(0.into()));
+    set_ipv6_v6only(&to, false).expect_err("it is bound, so it is what the system's default says");
+    let port = to.local_addr().unwrap().port();
+    from.connect((ipv4(1), port)).unwrap();
+    let recordings = record(a, b, &format!("udp:*-*:{port}"), || exchange(&from, &to));
+    check_way(&recordings, PACKETS);
+}
+
+fn rtp_is_known_by_its_numbers(a: &Host, b: &Host) {
+    let (from, to) = (bind(a, ipv4(0).into()), bind(b, ipv4(1).into()));
+    from.connect(to.local_addr().unwrap()).unwrap();
+    let send = || {
+        for sequence in 0..100u16 {
+            let mut packet = [0x80, 96, 0, 0, 0, 0, 0, 0, 0xde, 0xad, 0xbe, 0xef, 1, 2, 3];
+            packet[2..4].copy_from_slice(&sequence.to_be_bytes());
+            from.send(&packet).unwrap();
+            assert_eq!(to.recv(&mut [0; 100]).unwrap(), packet.len());
+        }
+    };
+    let recordings = record(a, b, &format!("udp:*-{}", to.local_addr().unwrap()), send);
+    let expected = (0..100).map(|sequence| Key::Rtp { ssrc: 0xdead_beef, sequence });
+    assert_eq!(check_way(&recordings, 100), expected.collect::<Vec<_>>());
+}
+
+fn a_full_socket_is_told(a: &Host, b: &Host) {
+    let (from, to) = (bind(a, ipv4(0).into()), bind(b, ipv4(1).into()));
+    from.connect(to.local_addr().unwrap()).unwrap();
+    set_socket_recv_buffer_size(&to, 20_000).unwrap();
+    to.set_nonblocking(true).unwrap();
+    let mut read = Vec::new();
+    let overflow = || {
+        for number in 0..1000u32 {
+            from.send(&[&number.to_be_bytes()[..], &[0; 500]].concat()).unwrap();
+            // Some room every now and then.
+            if number % 100 == 99 {
+                let mut buffer = [0; 600];
+                while read.len() as u32 % 20 != 19 && to.recv(&mut buffer).is_ok() {
+                    read.push(u32::from_be_bytes(*buffer.first_chunk().unwrap()));
+                }
+                if to.recv(&mut buffer).is_ok() {
+                    read.push(u32::from_be_bytes(*buffer.first_chunk().unwrap()));
+                }
+            }
+        }
+        let mut buffer = [0; 600];
+        while to.recv(&mut buffer).is_ok() {
+            read.push(u32::from_be_bytes(*buffer.first_chunk().unwrap()));
+        }
+    };
+    let [a, b] = record(a, b, &format!("udp:*-{}", to.local_addr().unwrap()), overflow);
+    let sent = keys(&a, Point::SendCall);
+    assert_eq!(sent.len(), 1000);
+    assert_eq!(keys(&b, Point::ReceiveSocket), sent);
+    let expected: Vec<Key> = read.iter().map(|&number| sent[number as usize]).collect();
+    assert_eq!(keys(&b, Point::ReceiveCall), expected, "the very datagrams that were read");
+    let drops = at(&b, Point::Dropped, false);
+    assert_eq!(drops.len() + read.len(), 1000, "and the others were dropped");
+    let cause = |event: &&Event| b.causes[usize::from(event.cause.unwrap().0)].to_string();
+    assert!(drops.iter().all(|drop| cause(drop) == "SOCKET_RCVBUFF"), "{:?}", b.causes);
+}
+
+fn other_flows_keep_their_place(a: &Host, b: &Host) {
+    let [from, other] = [(), ()].map(|()| bind(a, ipv4(0).into()));
+    let to = bind(b, ipv4(1).into());
+    let address = to.local_addr().unwrap();
+    from.connect(address).unwrap();
+    let mixed = || {
+        for number in 0..100u32 {
+            other.send_to(&number.to_be_bytes(), address).unwrap();
+            from.send(&number.to_be_bytes()).unwrap();
+        }
+        (0..200).for_each(|_| assert_eq!(to.recv(&mut [0; 100]).unwrap(), 4));
+    };
+    let flow = format!("udp:{}-{address}", from.local_addr().unwrap());
+    let recordings = record(a, b, &flow, mixed);
+    check_way(&recordings, 100);
+    assert_eq!(recordings.each_ref().map(|recording| recording.flows.len()), [1, 1]);
+}
+
+fn connect(a: &Host, b: &Host, address: IpAddr) -> (TcpStream, TcpStream) {
+    let listener = b.enter(|| TcpListener::bind((address, 0))).unwrap().unwrap();
+    let address = listener.local_addr().unwrap();
+    let from = a.enter(|| TcpStream::connect(address)).unwrap().unwrap();
+    (from, listener.accept().unwrap().0)
+}
+
+fn stream(mut from: TcpStream, mut to: TcpStream) {
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for piece in vec![7; STREAM_BYTES].chunks(70_001) {
+                from.write_all(piece).unwrap();
+            }
+        });
+        let (mut read, mut buffer) = (0, vec![0; 33_333]);
+        while let count @ 1.. = to.read(&mut buffer).unwrap() {
+            read += count;
+        }
+        assert_eq!(read, STREAM_BYTES);
+    });
+}
+
+/// All byte ranges of a point, put together from the first byte of the stream: pieces without a hole.
+fn covered(recording: &Recording, point: Point, first: u32) -> u64 {
+    let events = at(recording, point, OUT.contains(&point));
+    let mut ranges: Vec<(u32, u32)> = events
+        .iter()
+        .map(|event| {
+            let Key::Bytes { start } = event.key else { panic!("{event:?}") };
+            (start.wrapping_sub(first), event.payload_bytes)
+        })
+        .collect();
+    ranges.sort_unstable();
+    ranges.iter().fold(0, |end: u64, &(start, bytes)| {
+        assert!(u64::from(start) <= end, "{point}: a hole before {start}");
+        end.max(u64::from(start) + u64::from(bytes))
+    })
+}
+
+fn check_stream(a: &Host, b: &Host, address: IpAddr) {
+    let (from, to) = connect(a, b, address);
+    let ends: [SocketAddr; 2] = [from.local_addr().unwrap(), to.local_addr().unwrap()];
+    let [a, b] = record(a, b, &format!("tcp:{}-{}", ends[0], ends[1]), || stream(from, to));
+    let calls = at(&a, Point::SendCall, true);
+    let Key::Bytes { start: first } = calls[0].key else { panic!("{:?}", calls[0]) };
+    for (recording, point) in OUT.map(|point| (&a, point)).into_iter().chain(IN.map(|p| (&b, p))) {
+        assert_eq!(covered(recording, point, first), STREAM_BYTES as u64, "{point}");
+    }
+    for (recording, point) in [(&a, Point::SendCall), (&b, Point::ReceiveCall)] {
+        let events = at(recording, point, point == Point::SendCall);
+        let bytes: u64 = events.iter().map(|event| u64::from(event.payload_bytes)).sum();
+        assert_eq!(bytes, STREAM_BYTES as u64, "{point}: each byte once");
+    }
+}
+
+fn each_byte_is_seen(a: &Host, b: &Host) {
+    check_stream(a, b, ipv4(1).into());
+}
+
+fn each_byte_is_seen_over_ipv6(a: &Host, b: &Host) {
+    check_stream(a, b, ipv6(1).into());
+}
+
+fn without_system_calls(a: &Host, b: &Host) {
+    let (from, to) = (bind(a, ipv4(0).into()), bind(b, ipv4(1).into()));
+    from.connect(to.local_addr().unwrap()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let flow = format!("udp:*-{}", to.local_addr().unwrap());
+    let recorder = a.enter(|| start_with("a", &flow, dir.path(), false)).unwrap().unwrap();
+    exchange(&from, &to);
+    let recording = recorder.stop().unwrap().recording;
+    for status in &recording.points {
+        let expected = if OUT[1..].contains(&status.point) { PACKETS as u64 } else { 0 };
+        assert_eq!(status.events, expected, "{status:?}");
+        assert_eq!(status.missing.is_some(), status.point == Point::SendCall, "{status:?}");
+    }
+}

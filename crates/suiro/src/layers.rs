@@ -1,0 +1,164 @@
+//! `suiro layers`: which layer of which host lost or delayed a packet.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration as StdDuration;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use suiro_layers::{
+    FlowFilter, Namespace, PointStatus, Protocol, Recorded, Recorder, RecorderSpec, Recording,
+};
+use suiro_units::Duration;
+
+use crate::{Outcome, Usage, interrupt};
+
+const RECORD_EXAMPLES: &str = "Examples:
+  suiro layers record --flow udp:10.0.0.1:5000-10.0.0.2:5004     the same on both hosts
+  suiro layers record --flow 'udp:*-*:5004' --flow 'tcp:*:443-*' --duration \"30 s\"
+  suiro layers record --pid 4711 --out call                      all that a process sends and receives
+  suiro layers record --flow 'udp:[fd00::1]:*-*' --netns blue --no-syscalls";
+
+/// How often the recorder is looked at, while nothing is to be done.
+const LOOK: StdDuration = StdDuration::from_millis(200);
+
+/// Arguments of `layers`.
+#[derive(Debug, Args)]
+pub struct LayersArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LayersCommand,
+}
+
+/// The commands of `layers`.
+#[derive(Debug, Subcommand)]
+pub enum LayersCommand {
+    /// Record each packet of chosen flows at each layer of this host, while the application runs
+    /// untouched, until Ctrl-C. Needs root, or the capabilities that it names.
+    #[command(after_help = RECORD_EXAMPLES)]
+    Record(RecordArgs),
+}
+
+/// Arguments of `layers record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Flows between two ends, in both directions: PROTOCOL:ADDRESS:PORT-ADDRESS:PORT, with `*` for
+    /// any; IPv6 in brackets. Up to 8.
+    #[arg(long, value_name = "FLOW", required_unless_present = "pid")]
+    pub flow: Vec<FlowFilter>,
+    /// Only sockets of this process, and its threads; its network namespace.
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// The network namespace: a name of `ip netns`, or a path [default: this one].
+    #[arg(long, value_name = "NAME|PATH")]
+    pub netns: Option<String>,
+    /// How long to record [default: until Ctrl-C].
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Duration>,
+    /// The folder [default: layers-HOST].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The host's name in the records [default: the host's].
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Do not trace system calls, which costs every system call of the machine a little: when
+    /// sending calls began is then not known.
+    #[arg(long)]
+    pub no_syscalls: bool,
+}
+
+/// What was typed after `suiro layers`.
+pub fn run(command: LayersCommand) -> Result<Outcome> {
+    match command {
+        LayersCommand::Record(args) => record(args),
+    }
+}
+
+fn record(args: RecordArgs) -> Result<Outcome> {
+    let host = args.host.unwrap_or_else(own_name);
+    let dir = args.out.unwrap_or_else(|| format!("layers-{host}").into());
+    if dir.join("layers.json").exists() {
+        let taken = format!("{} holds a recording\nhint: choose another --out", dir.display());
+        return Err(Usage(taken).into());
+    }
+    std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+    let all = || [Protocol::Udp, Protocol::Tcp].map(FlowFilter::all).to_vec();
+    let recorder = Recorder::start(RecorderSpec {
+        host,
+        flows: if args.flow.is_empty() { all() } else { args.flow },
+        process: args.pid,
+        namespace: args.netns.as_deref().map(Namespace::named).transpose()?,
+        system_calls: !args.no_syscalls,
+        epoch_monotonic_ns: None,
+        dir: dir.clone(),
+        name: None,
+    })?;
+    for PointStatus { point, missing, .. } in recorder.points() {
+        if let Some(reason) = missing {
+            eprintln!("{point}: not recorded: {reason}");
+        }
+    }
+    wait(&recorder, args.duration)?;
+    let recorded = recorder.stop()?;
+    let mut out = std::io::stdout().lock();
+    tell(&recorded, &mut out)?;
+    writeln!(out, "{}", dir.display())?;
+    Ok(Outcome::Done)
+}
+
+/// Until the time is over, Ctrl-C, or the recorder has ended by itself.
+fn wait(recorder: &Recorder, duration: Option<Duration>) -> Result<()> {
+    let (events, interrupted) = channel();
+    interrupt::forward_to(events)?;
+    match duration {
+        Some(duration) => eprintln!("recording for {duration}, or until Ctrl-C"),
+        None => eprintln!("recording until Ctrl-C"),
+    }
+    let mut rest = duration.map(StdDuration::from);
+    while !recorder.has_ended() && rest != Some(StdDuration::ZERO) {
+        let look = rest.map_or(LOOK, |rest| rest.min(LOOK));
+        if !matches!(interrupted.recv_timeout(look), Err(RecvTimeoutError::Timeout)) {
+            break;
+        }
+        rest = rest.map(|rest| rest - look);
+    }
+    Ok(())
+}
+
+fn tell(recorded: &Recorded, out: &mut impl Write) -> Result<()> {
+    let Recording { flows, points, fragments, unjoined, unplaced, .. } = &recorded.recording;
+    writeln!(out, "{:16} {:>12} {:>8}", "point", "events", "lost")?;
+    for PointStatus { point, missing, events, lost } in points {
+        match missing {
+            None => writeln!(out, "{point:16} {events:>12} {lost:>8}")?,
+            Some(_) => writeln!(out, "{point:16} {:>12} {:>8}", "-", "-")?,
+        }
+    }
+    for flow in flows.iter().take(20) {
+        writeln!(out, "{} {flow}", if flow.sent { "sent    " } else { "received" })?;
+    }
+    match flows.len() {
+        0 => writeln!(out, "no packet of the chosen flows was seen")?,
+        count @ 21.. => writeln!(out, "and {} flows more", count - 20)?,
+        _ => {}
+    }
+    for (count, what) in [
+        (fragments, "later fragments, which bear no port"),
+        (unjoined, "receiving calls whose datagram is not known"),
+        (unplaced, "packets of flows beyond the bound"),
+    ] {
+        if *count > 0 {
+            writeln!(out, "{count} {what}")?;
+        }
+    }
+    Ok(())
+}
+
+fn own_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let is_usual = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    Some(name)
+        .filter(|name| !name.is_empty() && name.chars().all(is_usual))
+        .unwrap_or("host".into())
+}
