@@ -1,5 +1,8 @@
 //! `suiro layers`: which layer of which host lost or delayed a packet.
 
+mod analyze;
+mod report;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -38,6 +41,13 @@ pub enum LayersCommand {
     /// untouched, until Ctrl-C. Needs root, or the capabilities that it names.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArgs),
+    /// Join the recordings of two hosts, and say which layer of which host is to blame.
+    #[command(after_help = report::EXAMPLES)]
+    Report(report::ReportArgs),
+    /// Join the captures of two hosts, pcapng or pcap, and say what the way between them lost and
+    /// delayed.
+    #[command(after_help = analyze::EXAMPLES)]
+    Analyze(analyze::AnalyzeArgs),
 }
 
 /// Arguments of `layers record`.
@@ -72,6 +82,8 @@ pub struct RecordArgs {
 pub fn run(command: LayersCommand) -> Result<Outcome> {
     match command {
         LayersCommand::Record(args) => record(args),
+        LayersCommand::Report(args) => report::run(&args),
+        LayersCommand::Analyze(args) => analyze::run(&args),
     }
 }
 

@@ -1,11 +1,15 @@
 //! All that two recordings say together.
 
+mod text;
+
 use serde::Serialize;
+
+pub use text::text;
 
 use crate::account::{Account, account};
 use crate::clock::Alignment;
 use crate::event::{PointStatus, Recording, Second};
-use crate::matching::{Side, matched};
+use crate::matching::matched;
 use crate::verdict::{Evidence, Verdict, verdicts};
 
 /// The joint report of two hosts. Its JSON form is what `suiro layers report --json` prints.
@@ -71,15 +75,4 @@ pub fn report(first: &Recording, second: &Recording, clock: &Alignment) -> Repor
     }
     let hosts = recordings.map(Host::of).into();
     Report { hosts, clock: *clock, accounts, verdicts: found }
-}
-
-impl Report {
-    /// The host of an account's side.
-    pub fn host<'a>(&'a self, account: &Account, side: Side) -> Option<&'a Host> {
-        let name = match side {
-            Side::Sender => account.sender.as_ref(),
-            Side::Receiver => account.receiver.as_ref(),
-        };
-        self.hosts.iter().find(|host| Some(&host.name) == name)
-    }
 }

@@ -1,0 +1,231 @@
+//! The report as text for a terminal.
+
+use std::fmt::Write;
+
+use super::{Host, Report};
+use crate::account::{Account, Delay, Hop, LayerAccount, Sap};
+use crate::clock::{Alignment, How};
+use crate::event::Protocol;
+use crate::verdict::place;
+
+/// Seconds that are told apart at most; longer recordings are told in longer steps.
+const STEPS: usize = 20;
+
+/// The whole report, at most about 110 columns wide.
+pub fn text(report: &Report) -> String {
+    let mut out = String::new();
+    let mut put = |line: &str| writeln!(out, "{line}").expect("a string takes all");
+    report.hosts.iter().for_each(|host| put(&of_host(host)));
+    put(&of_clock(&report.clock));
+    for account in &report.accounts {
+        put("");
+        put(&headline(account));
+        put(&table(LAYER_HEAD, account.layers.iter().map(of_layer)));
+        put(&table(HOP_HEAD, account.hops.iter().map(of_hop)));
+        put(&table(SAP_HEAD, account.saps.iter().map(of_sap)));
+        put(&table(STEP_HEAD, steps(account)));
+        let verdicts: Vec<_> =
+            report.verdicts.iter().filter(|verdict| verdict.flow == account.flow).collect();
+        if verdicts.is_empty() {
+            put("  nobody is to blame: less than 0.1 % lost, and no part of the way is slow");
+        }
+        verdicts.iter().for_each(|verdict| put(&format!("  ► {}", verdict.sentence)));
+    }
+    if report.accounts.is_empty() {
+        put("\nno flow was recorded\nhint: is the filter right, and did the application run?");
+    }
+    out
+}
+
+fn of_host(host: &Host) -> String {
+    let seconds = host.recorded_ns as f64 / 1e9;
+    let mut text = format!("host {}: {seconds:.1} s, kernel {}", host.name, host.kernel);
+    let lost: u64 = host.points.iter().map(|status| status.lost).sum();
+    match lost {
+        0 => text.push_str("; the recorder lost nothing"),
+        lost => text.push_str(&format!("; THE RECORDER LOST {lost} EVENTS of its own")),
+    }
+    if host.fragments > 0 {
+        text.push_str(&format!("; {} fragments", host.fragments));
+    }
+    for status in &host.points {
+        if let Some(why) = &status.missing {
+            text.push_str(&format!("\n  {} is not watched: {why}", status.point));
+        }
+    }
+    text
+}
+
+fn of_clock(clock: &Alignment) -> String {
+    let how = match clock.how {
+        How::SameHost => return "clock: one for both".into(),
+        How::Disciplined => "disciplined on both hosts",
+        How::Exchange => "compared by the packets of both directions",
+        How::Unknown => "of each host as it stood",
+    };
+    match clock.error_ns {
+        Some(error) => format!(
+            "clock: {how}; one-way delays between the hosts are right within ±{} ms, drift {:.3} ppm",
+            ms(error as f64),
+            clock.drift_ppb / 1e3
+        ),
+        None => format!(
+            "clock: {how}; how wrong one-way delays between the hosts are, nobody knows: none is blamed\n\
+             hint: run chrony or ptp4l on both, or record a flow that goes both ways"
+        ),
+    }
+}
+
+fn headline(account: &Account) -> String {
+    let unit = if account.protocol == Protocol::Udp { "packets" } else { "bytes" };
+    let name = |host: &Option<String>| host.clone().unwrap_or_else(|| "not recorded".into());
+    let mut text = format!(
+        "{}   {} → {}: {} {unit} sent, {} delivered",
+        account.flow,
+        name(&account.sender),
+        name(&account.receiver),
+        account.sent,
+        account.delivered
+    );
+    let counts = [
+        (account.repeated, "sent again"),
+        (account.unsettled, "on the way at the end, or before the beginning"),
+        (account.appeared.saturating_sub(account.repeated), "first seen on the way"),
+        (account.hops.iter().map(|hop| hop.unplaced).sum(), "lost or missed by the recorder"),
+    ];
+    for (count, what) in counts {
+        if count > 0 && (account.protocol == Protocol::Udp || what != "first seen on the way") {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    text
+}
+
+const LAYER_HEAD: &[&str] = &[
+    "layer",
+    "own loss",
+    "between SAPs",
+    "own delay ms",
+    "p95",
+    "max",
+    "jitter",
+    "between SAPs ms",
+];
+
+fn of_layer(account: &LayerAccount) -> Vec<String> {
+    let mut row = vec![
+        account.layer.name().to_string(),
+        percent(account.own_loss),
+        percent(account.loss_between),
+    ];
+    row.extend(delay(account.own_delay.as_ref()));
+    row.push(account.delay_between.map_or("-".into(), |delay| ms(delay.mean_ns)));
+    row
+}
+
+const HOP_HEAD: &[&str] =
+    &["part of the way", "came", "lost", "share", "delay ms", "p95", "max", "jitter", "reasons"];
+
+fn of_hop(hop: &Hop) -> Vec<String> {
+    let share = (hop.entered > 0).then(|| hop.lost as f64 / hop.entered as f64);
+    let mut row = vec![
+        format!("{} → {}", place(hop.from), place(hop.to)),
+        hop.entered.to_string(),
+        hop.lost.to_string(),
+        percent(share),
+    ];
+    row.extend(delay(hop.delay.as_ref()));
+    let reasons = hop.causes.iter().map(|(reason, count)| format!("{reason} {count}"));
+    row.push(reasons.collect::<Vec<_>>().join(", "));
+    row
+}
+
+const SAP_HEAD: &[&str] =
+    &["point", "passed", "kbit/s", "doubled", "reordered", "unseen", "lost by recorder"];
+
+fn of_sap(sap: &Sap) -> Vec<String> {
+    let rate = sap.throughput_bps.map_or("-".into(), |bps| format!("{:.1}", bps / 1e3));
+    let counts = [sap.duplicates, sap.reordered, sap.unseen, sap.recorder_lost];
+    let name = sap.point.name().replace('_', " ");
+    [name, sap.passed.to_string(), rate].into_iter().chain(counts.map(|c| c.to_string())).collect()
+}
+
+const STEP_HEAD: &[&str] = &[
+    "from s",
+    "sent",
+    "lost %: call",
+    "transport",
+    "IP",
+    "link",
+    "delay ms: call",
+    "transport",
+    "IP",
+    "link",
+];
+
+/// Loss and delay between the service access points of each layer, over time.
+fn steps(account: &Account) -> impl Iterator<Item = Vec<String>> {
+    let step = account.seconds.len().div_ceil(STEPS).max(1);
+    account.seconds.chunks(step).enumerate().filter_map(move |(number, seconds)| {
+        let sent: u64 = seconds.iter().map(|second| second.sent).sum();
+        if sent == 0 {
+            return None;
+        }
+        let lost = (0..4).map(|layer| {
+            let lost: u64 = seconds.iter().map(|second| second.lost_between[layer]).sum();
+            format!("{:.1}", lost as f64 * 100.0 / sent as f64)
+        });
+        let delays = (0..4).map(|layer| {
+            let known = seconds.iter().filter_map(|second| second.delay_between_ns[layer]);
+            let known: Vec<f64> = known.collect();
+            match known.len() {
+                0 => "-".into(),
+                count => ms(known.iter().sum::<f64>() / count as f64),
+            }
+        });
+        Some(
+            [(number * step).to_string(), sent.to_string()]
+                .into_iter()
+                .chain(lost)
+                .chain(delays)
+                .collect(),
+        )
+    })
+}
+
+/// Mean, 95th percentile, greatest, jitter.
+fn delay(delay: Option<&Delay>) -> [String; 4] {
+    match delay {
+        None => ["-", "-", "-", "-"].map(String::from),
+        Some(delay) => {
+            [delay.mean_ns, delay.p95_ns as f64, delay.max_ns as f64, delay.jitter_ns].map(ms)
+        }
+    }
+}
+
+fn percent(share: Option<f64>) -> String {
+    // Adding nothing makes -0 a plain 0.
+    share.map_or("-".into(), |share| format!("{:.2} %", (share * 1e4).round() / 1e2 + 0.0))
+}
+
+fn ms(ns: f64) -> String {
+    format!("{:.3}", (ns / 1e3).round() / 1e3 + 0.0)
+}
+
+/// Aligned columns: the first and last to the left, numbers to the right.
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let head = head.iter().map(ToString::to_string).collect();
+    let rows: Vec<Vec<String>> = [head].into_iter().chain(rows).collect();
+    let columns = rows[0].len();
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            let is_text = column == 0 || rows[0][column] == "reasons";
+            if is_text { format!("{cell:width$}") } else { format!("{cell:>width$}") }
+        });
+        format!("  {}", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
+}

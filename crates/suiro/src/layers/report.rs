@@ -1,0 +1,70 @@
+//! `suiro layers report`: two recordings joined.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use suiro_layers::Recording;
+use suiro_layers::report::{Report, joined, text};
+
+use crate::{Outcome, Usage};
+
+pub(super) const EXAMPLES: &str = "Examples:
+  suiro layers report layers-a layers-b                 folders that `suiro layers record` made
+  suiro layers report results/call/trials/load/1        a trial whose scenario has `layers = true`
+  suiro layers report layers-a layers-b --json";
+
+/// Arguments of `layers report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// A recording's folder, or one that holds the recordings of two hosts.
+    first: PathBuf,
+    /// The other host's.
+    second: Option<PathBuf>,
+    /// For programs.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &ReportArgs) -> Result<Outcome> {
+    let [first, second] = match &args.second {
+        Some(second) => [Recording::read(&args.first)?, Recording::read(second)?],
+        None => both(&args.first)?,
+    };
+    if first.host == second.host {
+        let told = format!(
+            "both recordings are of a host named {}\nhint: `suiro layers record --host NAME`",
+            first.host
+        );
+        return Err(Usage(told).into());
+    }
+    print(&joined(&first, &second), args.json)
+}
+
+/// The recordings of a folder, which must be two.
+fn both(dir: &Path) -> Result<[Recording; 2]> {
+    let recordings = Recording::read_all(dir)?;
+    recordings.try_into().map_err(|found: Vec<Recording>| {
+        let hosts: Vec<String> = found.into_iter().map(|recording| recording.host).collect();
+        let found = if hosts.is_empty() { "no recording".into() } else { hosts.join(", ") };
+        let told = format!(
+            "{}: holds {found}, where two hosts are needed\n\
+             hint: name two folders of `suiro layers record`",
+            dir.display()
+        );
+        Usage(told).into()
+    })
+}
+
+/// Prints a report for people, or for programs.
+pub(super) fn print(report: &Report, json: bool) -> Result<Outcome> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, report)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{}", text(report))?;
+    }
+    Ok(Outcome::Done)
+}
