@@ -38,7 +38,7 @@ pub struct Sap {
     pub reordered: u64,
     /// Events of this point that the recorder lost, of all flows.
     pub recorder_lost: u64,
-    /// Mean rate of payload over the time that both recordings share; `None` if they share none.
+    /// Mean rate of payload over the time that its host was recorded; `None` of no time.
     pub throughput_bps: Option<f64>,
 }
 
@@ -199,13 +199,9 @@ impl Of<'_> {
         to_i64(self.recordings[0].start.monotonic_ns)
     }
 
-    /// The time that all recordings of this direction share.
-    fn shared_ns(&self) -> Option<i64> {
-        let bounds = [Side::Sender, Side::Receiver].map(|side| self.bounds(side));
-        let known = || bounds.iter().flatten();
-        let begin = known().map(|bounds| bounds.0).max()?;
-        let end = known().map(|bounds| bounds.1).min()?;
-        end.checked_sub(begin).filter(|&span| span > 0)
+    fn recorded_ns(&self, side: Side) -> Option<i64> {
+        let (start, end) = self.bounds(side)?;
+        end.checked_sub(start).filter(|&span| span > 0)
     }
 
     /// Clocks add to what lies between the hosts only.
@@ -257,7 +253,7 @@ impl Of<'_> {
             duplicates: tally.duplicates,
             reordered: tally.reordered,
             recorder_lost: self.recorder_lost(point),
-            throughput_bps: self.shared_ns().map(rate),
+            throughput_bps: self.recorded_ns(side(point)).map(rate),
         }
     }
 

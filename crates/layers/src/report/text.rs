@@ -1,9 +1,10 @@
 //! The report as text for a terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{Host, Report};
-use crate::account::{Account, Delay, Hop, LayerAccount, Sap};
+use crate::account::{Account, Delay, Hop, Layer, LayerAccount, Sap, Second};
 use crate::clock::{Alignment, How};
 use crate::event::Protocol;
 use crate::verdict::place;
@@ -20,10 +21,18 @@ pub fn text(report: &Report) -> String {
     for account in &report.accounts {
         put("");
         put(&headline(account));
-        put(&table(LAYER_HEAD, account.layers.iter().map(of_layer)));
+        if account.saps.iter().all(|sap| sap.passed == 0) {
+            continue;
+        }
+        let watched: Vec<_> =
+            account.layers.iter().filter(|layer| layer.loss_between.is_some()).collect();
+        if !watched.is_empty() {
+            put(&table(LAYER_HEAD, watched.iter().map(|layer| of_layer(layer))));
+        }
         put(&table(HOP_HEAD, account.hops.iter().map(of_hop)));
         put(&table(SAP_HEAD, account.saps.iter().map(of_sap)));
-        put(&table(STEP_HEAD, steps(account)));
+        let watched: Vec<Layer> = watched.iter().map(|layer| layer.layer).collect();
+        put(&table(&step_head(&watched), steps(account, &watched)));
         let verdicts: Vec<_> =
             report.verdicts.iter().filter(|verdict| verdict.flow == account.flow).collect();
         if verdicts.is_empty() {
@@ -48,10 +57,14 @@ fn of_host(host: &Host) -> String {
     if host.fragments > 0 {
         text.push_str(&format!("; {} fragments", host.fragments));
     }
+    let mut unwatched: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for status in &host.points {
         if let Some(why) = &status.missing {
-            text.push_str(&format!("\n  {} is not watched: {why}", status.point));
+            unwatched.entry(why).or_default().push(status.point.name());
         }
+    }
+    for (why, points) in unwatched {
+        text.push_str(&format!("\n  not watched: {}: {why}", points.join(", ")));
     }
     text
 }
@@ -65,9 +78,9 @@ fn of_clock(clock: &Alignment) -> String {
     };
     match clock.error_ns {
         Some(error) => format!(
-            "clock: {how}; one-way delays between the hosts are right within ±{} ms, drift {:.3} ppm",
-            ms(error as f64),
-            clock.drift_ppb / 1e3
+            "clock: {how}; one-way delays between the hosts are right within ±{:.1} µs, drift {:.3} ppm",
+            error as f64 / 1e3,
+            clock.drift_ppb / 1e3 + 0.0
         ),
         None => format!(
             "clock: {how}; how wrong one-way delays between the hosts are, nobody knows: none is blamed\n\
@@ -150,46 +163,44 @@ fn of_sap(sap: &Sap) -> Vec<String> {
     [name, sap.passed.to_string(), rate].into_iter().chain(counts.map(|c| c.to_string())).collect()
 }
 
-const STEP_HEAD: &[&str] = &[
-    "from s",
-    "sent",
-    "lost %: call",
-    "transport",
-    "IP",
-    "link",
-    "delay ms: call",
-    "transport",
-    "IP",
-    "link",
-];
+fn step_head(watched: &[Layer]) -> Vec<&'static str> {
+    let losses = watched.iter().map(|layer| match layer {
+        Layer::SystemCall => "call",
+        Layer::Transport => "transport",
+        Layer::Network => "IP",
+        Layer::Link => "link",
+    });
+    let delays = watched.iter().map(|layer| match layer {
+        Layer::SystemCall => "ms: call",
+        Layer::Transport => "ms: transport",
+        Layer::Network => "ms: IP",
+        Layer::Link => "ms: link",
+    });
+    ["from s", "sent", "lost %"].into_iter().chain(losses).chain(delays).collect()
+}
 
 /// Loss and delay between the service access points of each layer, over time.
-fn steps(account: &Account) -> impl Iterator<Item = Vec<String>> {
+fn steps(account: &Account, watched: &[Layer]) -> impl Iterator<Item = Vec<String>> {
     let step = account.seconds.len().div_ceil(STEPS).max(1);
     account.seconds.chunks(step).enumerate().filter_map(move |(number, seconds)| {
-        let sent: u64 = seconds.iter().map(|second| second.sent).sum();
+        let sum = |of: &dyn Fn(&Second) -> u64| seconds.iter().map(of).sum::<u64>();
+        let sent = sum(&|second| second.sent);
         if sent == 0 {
             return None;
         }
-        let lost = (0..4).map(|layer| {
-            let lost: u64 = seconds.iter().map(|second| second.lost_between[layer]).sum();
-            format!("{:.1}", lost as f64 * 100.0 / sent as f64)
-        });
-        let delays = (0..4).map(|layer| {
-            let known = seconds.iter().filter_map(|second| second.delay_between_ns[layer]);
+        let share = |lost: u64| format!("{:.1}", lost as f64 * 100.0 / sent as f64);
+        let all = share(sum(&|second| second.lost_after.iter().sum()));
+        let lost = watched.iter().map(|&layer| share(sum(&|s| s.lost_between[layer as usize])));
+        let delays = watched.iter().map(|&layer| {
+            let known = seconds.iter().filter_map(|second| second.delay_between_ns[layer as usize]);
             let known: Vec<f64> = known.collect();
             match known.len() {
                 0 => "-".into(),
                 count => ms(known.iter().sum::<f64>() / count as f64),
             }
         });
-        Some(
-            [(number * step).to_string(), sent.to_string()]
-                .into_iter()
-                .chain(lost)
-                .chain(delays)
-                .collect(),
-        )
+        let begin = [(number * step).to_string(), sent.to_string(), all];
+        Some(begin.into_iter().chain(lost).chain(delays).collect())
     })
 }
 
