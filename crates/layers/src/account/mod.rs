@@ -36,7 +36,7 @@ pub struct Sap {
     pub duplicates: u64,
     /// Overtaken by what was sent later (RFC 4737 §3.3).
     pub reordered: u64,
-    /// Events of this point that the recorder lost, of all flows.
+    /// Events of this point that the recorder lost, of all flows, or could not join to a datagram.
     pub recorder_lost: u64,
     /// Mean rate of payload over the time that its host was recorded; `None` of no time.
     pub throughput_bps: Option<f64>,
@@ -260,7 +260,12 @@ impl Of<'_> {
     fn recorder_lost(&self, point: Point) -> u64 {
         let statuses = self.host(side(point)).map(|recording| recording.points.as_slice());
         let status = statuses.unwrap_or_default().iter().find(|status| status.point == point);
-        status.map_or(0, |status| status.lost)
+        let lost = status.map_or(0, |status| status.lost);
+        match point {
+            // A call that is not joined to its datagram is a passage not seen, too.
+            Point::ReceiveCall => lost + self.host(Side::Receiver).map_or(0, |host| host.unjoined),
+            _ => lost,
+        }
     }
 
     fn hops(&self, settled: &[&Passage]) -> Vec<Hop> {
