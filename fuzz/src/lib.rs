@@ -6,6 +6,7 @@
 use suiro_http::Url;
 use suiro_http::presentation::{Playlist, Segments, Source, from_mpd, from_playlist};
 use suiro_layers::FlowFilter;
+use suiro_layers::agent::message::{Answer, Request};
 use suiro_layers::pcapng::{Capture, Ends, recordings};
 use suiro_layers::report::joined;
 use suiro_link::{parse_csv, parse_mahimahi};
@@ -23,6 +24,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    ("agent", agent),
     ("capture", capture),
     ("flow", flow),
     ("frame_store", frame_store),
@@ -38,6 +40,16 @@ pub const TARGETS: &[Target] = &[
     ("uncompressed_sdp", uncompressed_sdp),
     ("url", url),
 ];
+
+/// What comes to an agent or from one, before anything else is known of it.
+pub fn agent(data: &[u8]) {
+    if let Ok(request) = Request::parse(data) {
+        assert_eq!(Request::parse(&request.to_bytes()), Ok(request));
+    }
+    if let Ok(answer) = Answer::parse(data) {
+        assert_eq!(Answer::parse(&answer.to_bytes()), Ok(answer));
+    }
+}
 
 /// A user's scenario, up to its plan; an error must be printable too.
 pub fn scenario(data: &[u8]) {

@@ -9,6 +9,7 @@
 //! who is to blame.
 
 pub mod account;
+pub mod agent;
 pub mod clock;
 mod event;
 mod flow;

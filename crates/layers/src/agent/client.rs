@@ -1,0 +1,240 @@
+//! The watcher's end: fetches what an agent records, and bears with links that break.
+
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+
+use super::AgentError;
+use super::connection::{self, Call, lost, receive, send};
+use super::message::{ANSWER_BYTES_MAX, Answer, Batch, Head, Request};
+use crate::{DropCause, Event, Moment, Recording};
+
+/// Most events that are kept of one agent: some 1 GB.
+const EVENTS_MAX: usize = 20_000_000;
+/// Exchanges of time that are kept.
+const SAMPLES_MAX: usize = 100_000;
+
+/// One exchange of time, there and back: times of the watcher and of the agent, CLOCK_MONOTONIC of
+/// each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeSample {
+    /// The watcher asked.
+    pub asked_ns: u64,
+    /// The question reached the agent.
+    pub received_ns: u64,
+    /// The agent answered.
+    pub sent_ns: u64,
+    /// The answer came.
+    pub answered_ns: u64,
+}
+
+/// Something that is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gap {
+    /// So many events the agent no longer had: nobody fetched them in time, or another watcher did.
+    Missed(u64),
+    /// The agent began anew; in between, in its CLOCK_MONOTONIC, nothing was recorded.
+    Restarted {
+        /// The last that is known before.
+        from_ns: u64,
+        /// When it began again.
+        to_ns: u64,
+    },
+    /// The watcher has no room for more.
+    Full,
+}
+
+/// An agent and what it recorded so far.
+pub struct Watched {
+    peer: String,
+    config: Arc<ClientConfig>,
+    now: fn() -> Moment,
+    call: Option<Call>,
+    session: Option<u64>,
+    /// The event wanted next.
+    next: u64,
+    head: Option<Head>,
+    events: Vec<Event>,
+    samples: Vec<TimeSample>,
+    /// Events that the agent no longer had.
+    missed: u64,
+    gaps: Vec<Gap>,
+}
+
+impl Watched {
+    /// Will watch the agent of that `HOST[:PORT]`; nothing is sent yet.
+    pub fn new(peer: &str, config: Arc<ClientConfig>, now: fn() -> Moment) -> Self {
+        Self {
+            peer: peer.into(),
+            config,
+            now,
+            call: None,
+            session: None,
+            next: 0,
+            head: None,
+            events: Vec::new(),
+            samples: Vec::new(),
+            missed: 0,
+            gaps: Vec::new(),
+        }
+    }
+
+    /// Who is watched.
+    pub fn peer(&self) -> &str {
+        &self.peer
+    }
+
+    /// Calls the agent if need be and fetches all that it has. After an error that
+    /// [may pass](AgentError::may_pass), the next call goes on where this one ended.
+    ///
+    /// # Errors
+    /// [`AgentError`].
+    pub fn update(&mut self) -> Result<(), AgentError> {
+        let updated = self.fetch_all();
+        if updated.is_err() {
+            self.call = None;
+        }
+        updated
+    }
+
+    /// Fetches what is left and ends the recording.
+    ///
+    /// # Errors
+    /// [`AgentError`].
+    pub fn end(&mut self) -> Result<(), AgentError> {
+        self.update()?;
+        if let Some(session) = self.session.take() {
+            self.ask(Request::End { session })?;
+        }
+        self.call = None;
+        Ok(())
+    }
+
+    /// Breaks the connection, as a network does; the recording goes on.
+    pub fn hang_up(&mut self) {
+        self.call = None;
+    }
+
+    /// What was recorded so far; `None` before the first [`Self::update`].
+    pub fn recording(&self) -> Option<Recording> {
+        Some(self.head.clone()?.with(self.events.clone()))
+    }
+
+    /// The exchanges of time so far.
+    pub fn samples(&self) -> &[TimeSample] {
+        &self.samples
+    }
+
+    /// What is missing.
+    pub fn gaps(&self) -> Vec<Gap> {
+        let missed = (self.missed > 0).then_some(Gap::Missed(self.missed));
+        self.gaps.iter().cloned().chain(missed).collect()
+    }
+
+    fn fetch_all(&mut self) -> Result<(), AgentError> {
+        if self.call.is_none() {
+            self.call = Some(connection::call(&self.peer, &self.config)?);
+            self.begin()?;
+        }
+        self.exchange_time()?;
+        loop {
+            let session = self.session.expect("begun with the call");
+            let answer = self.ask(Request::Fetch { session, from: self.next })?;
+            let Answer::Batch(batch) = answer else { return Err(self.unexpected()) };
+            let more = batch.more;
+            self.take(*batch);
+            if !more || self.events.len() >= EVENTS_MAX {
+                return Ok(());
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), AgentError> {
+        let Answer::Begun { session } = self.ask(Request::Begin)? else {
+            return Err(self.unexpected());
+        };
+        if let Some(before) = self.session.replace(session).filter(|before| *before != session) {
+            let from_ns = self.head.as_ref().map_or(before, |head| head.end.monotonic_ns);
+            self.gaps.push(Gap::Restarted { from_ns, to_ns: session });
+            self.next = 0;
+        }
+        Ok(())
+    }
+
+    fn exchange_time(&mut self) -> Result<(), AgentError> {
+        let asked_ns = (self.now)().monotonic_ns;
+        let Answer::Time { received, sent } = self.ask(Request::Time)? else {
+            return Err(self.unexpected());
+        };
+        let answered_ns = (self.now)().monotonic_ns;
+        if self.samples.len() < SAMPLES_MAX {
+            let (received_ns, sent_ns) = (received.monotonic_ns, sent.monotonic_ns);
+            self.samples.push(TimeSample { asked_ns, received_ns, sent_ns, answered_ns });
+        }
+        Ok(())
+    }
+
+    /// Adds a batch to what is there. After a restart, flows and causes may have other numbers.
+    fn take(&mut self, batch: Batch) {
+        self.missed += batch.first.saturating_sub(self.next);
+        self.next = batch.first.saturating_add(batch.events.len() as u64);
+        let Batch { mut head, events, .. } = batch;
+        let before = self.head.take();
+        let flows = number(&mut head.flows, before.as_ref().map(|head| &head.flows));
+        let causes = number(&mut head.causes, before.as_ref().map(|head| &head.causes));
+        if let Some(before) = before {
+            head.start = before.start;
+        }
+        self.head = Some(head);
+        let room = EVENTS_MAX.saturating_sub(self.events.len());
+        if events.len() > room {
+            self.gaps.push(Gap::Full);
+        }
+        self.events.extend(events.into_iter().take(room).map(|event| Event {
+            direction_flow: flows[usize::from(event.direction_flow)],
+            cause: event.cause.map(|DropCause(cause)| DropCause(causes[usize::from(cause)])),
+            ..event
+        }));
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Answer, AgentError> {
+        let peer = &self.peer;
+        let call = self.call.as_mut().expect("called before anything is asked");
+        let closed = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+        let answered = send(call, &request.to_bytes())
+            .and_then(|()| receive(call, ANSWER_BYTES_MAX))
+            .and_then(|answer| answer.ok_or_else(closed))
+            .map_err(|error| lost(peer, error))?;
+        let answer = answered.and_then(|bytes| Answer::parse(&bytes));
+        match answer {
+            Ok(Answer::Refused { because }) => {
+                Err(AgentError::Refused { peer: peer.clone(), because })
+            }
+            Ok(answer) => Ok(answer),
+            Err(source) => Err(AgentError::Message { peer: peer.clone(), source }),
+        }
+    }
+
+    fn unexpected(&self) -> AgentError {
+        let because = "its answer is not to what was asked".into();
+        AgentError::Refused { peer: self.peer.clone(), because }
+    }
+}
+
+/// Puts what was known before ahead of what is new, each once, and returns the place of each that
+/// `list` had.
+fn number<T: Clone + PartialEq>(list: &mut Vec<T>, before: Option<&Vec<T>>) -> Vec<u16> {
+    let mut all = before.cloned().unwrap_or_default();
+    let place = |item: &T| {
+        let found = all.iter().position(|other| other == item);
+        let place = found.unwrap_or_else(|| {
+            all.push(item.clone());
+            all.len() - 1
+        });
+        // No agent names as many: its own numbers have 16 bits, and a restart renames few.
+        u16::try_from(place).unwrap_or(u16::MAX - 1)
+    };
+    let places = list.iter().map(place).collect();
+    *list = all;
+    places
+}

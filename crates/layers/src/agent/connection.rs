@@ -1,0 +1,214 @@
+//! Messages over TLS over TCP: the one place of this crate that opens sockets of its own.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use super::keys::KeysError;
+use super::message::{self, BadMessage};
+use super::tls;
+
+/// How long the other end may take to answer a call.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long it may be silent before it counts as gone.
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
+
+/// Why an agent or a watcher cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The credentials.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    /// Nothing can listen there.
+    #[error("listening at {address}: {source}")]
+    Listen {
+        /// Where.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No name or address of a host.
+    #[error("`{0}` is no host\nhint: HOST or HOST:PORT, an IPv6 address in brackets")]
+    Host(String),
+    /// The agent cannot be reached.
+    #[error("calling {peer}: {source}\nhint: is suiro layers agent running there?")]
+    Connect {
+        /// Who was called.
+        peer: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error("{peer}: {source}")]
+    Lost {
+        /// The other end.
+        peer: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No trust.
+    #[error("{peer}: {told}")]
+    Tls {
+        /// The other end.
+        peer: String,
+        /// What it means.
+        told: String,
+    },
+    /// What came is no message.
+    #[error("{peer}: {source}")]
+    Message {
+        /// The other end.
+        peer: String,
+        /// What is wrong with it.
+        source: BadMessage,
+    },
+    /// The agent refuses.
+    #[error("{peer}: {because}")]
+    Refused {
+        /// The agent.
+        peer: String,
+        /// Why.
+        because: String,
+    },
+}
+
+impl AgentError {
+    /// Whether it may be over by itself: the agent is to be called again.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Connect { .. } | Self::Lost { .. } | Self::Refused { .. })
+    }
+}
+
+/// Listens.
+///
+/// # Errors
+/// [`AgentError::Listen`].
+#[expect(clippy::disallowed_methods, reason = "the one place that opens sockets")]
+pub fn listen(address: SocketAddr) -> Result<TcpListener, AgentError> {
+    let failed = |source| AgentError::Listen { address: address.to_string(), source };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// A watcher's end.
+pub(super) type Call = StreamOwned<ClientConnection, TcpStream>;
+
+/// Calls an agent, which must have a certificate for this name.
+pub(super) fn call(peer: &str, config: &Arc<ClientConfig>) -> Result<Call, AgentError> {
+    let (host, port) = host_and_port(peer)?;
+    let no_host = || AgentError::Host(peer.into());
+    let name = ServerName::try_from(host.clone()).map_err(|_| no_host())?;
+    let failed = |source| AgentError::Connect { peer: peer.into(), source };
+    let mut addresses = (host.as_str(), port).to_socket_addrs().map_err(failed)?;
+    let address = addresses.next().ok_or_else(no_host)?;
+    let stream = TcpStream::connect_timeout(&address, CONNECT).map_err(failed)?;
+    prepare(&stream).map_err(failed)?;
+    let tls = ClientConnection::new(Arc::clone(config), name);
+    let tls = tls.map_err(|error| lost(peer, io::Error::other(error)))?;
+    Ok(StreamOwned::new(tls, stream))
+}
+
+/// Bounds the silence of a connection.
+pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(SILENCE))?;
+    stream.set_write_timeout(Some(SILENCE))
+}
+
+/// `HOST`, `HOST:PORT`, `[IPv6]:PORT` or an IPv6 address.
+fn host_and_port(peer: &str) -> Result<(String, u16), AgentError> {
+    let wrong = || AgentError::Host(peer.into());
+    let number = |text: &str| text.parse().map_err(|_| wrong());
+    if let Some(rest) = peer.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']').ok_or_else(wrong)?;
+        let port = match rest.strip_prefix(':') {
+            Some(port) => number(port)?,
+            None if rest.is_empty() => super::PORT,
+            None => return Err(wrong()),
+        };
+        return Ok((host.to_owned(), port));
+    }
+    if peer.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Ok((peer.to_owned(), super::PORT));
+    }
+    match peer.split_once(':') {
+        Some((host, port)) if !host.is_empty() => Ok((host.to_owned(), number(port)?)),
+        Some(_) => Err(wrong()),
+        None if peer.is_empty() => Err(wrong()),
+        None => Ok((peer.to_owned(), super::PORT)),
+    }
+}
+
+/// Sends a message.
+pub(super) fn send(to: &mut impl Write, message: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(message.len()).map_err(io::Error::other)?;
+    // One write: one TLS record where it fits.
+    let mut bytes = length.to_be_bytes().to_vec();
+    bytes.extend_from_slice(message);
+    to.write_all(&bytes)?;
+    to.flush()
+}
+
+/// Receives a message of at most so many bytes; `None` if the other end closed instead.
+pub(super) fn receive(
+    from: &mut impl Read,
+    most: usize,
+) -> io::Result<Option<Result<Vec<u8>, BadMessage>>> {
+    let mut length = [0; 4];
+    match from.read_exact(&mut length) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    let bytes = u32::from_be_bytes(length) as usize;
+    if let Err(bad) = message::check_length(bytes, most) {
+        return Ok(Some(Err(bad)));
+    }
+    let mut message = vec![0; bytes];
+    from.read_exact(&mut message)?;
+    Ok(Some(Ok(message)))
+}
+
+/// What a failure on a connection means.
+pub(super) fn lost(peer: &str, source: io::Error) -> AgentError {
+    let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(error) => AgentError::Tls { peer: peer.into(), told: tls::told(error) },
+        None => AgentError::Lost { peer: peer.into(), source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read() {
+        let read = |peer| host_and_port(peer).ok();
+        let host = |name: &str, port| Some((name.to_owned(), port));
+        assert_eq!(read("studio"), host("studio", super::super::PORT));
+        assert_eq!(read("10.0.0.1:80"), host("10.0.0.1", 80));
+        assert_eq!(read("fd00::1"), host("fd00::1", super::super::PORT));
+        assert_eq!(read("[fd00::1]:80"), host("fd00::1", 80));
+        for wrong in ["", ":80", "studio:", "studio:port", "[fd00::1", "[fd00::1]x", "a:99999"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn messages_survive_a_stream_and_none_is_longer_than_allowed() {
+        let mut stream = Vec::new();
+        send(&mut stream, b"hello").unwrap();
+        let mut from = stream.as_slice();
+        assert_eq!(receive(&mut from, 5).unwrap(), Some(Ok(b"hello".to_vec())));
+        assert_eq!(receive(&mut from, 5).unwrap(), None);
+        let bad = receive(&mut stream.as_slice(), 4).unwrap().unwrap();
+        assert_eq!(bad, Err(BadMessage::TooLong { bytes: 5, most: 4 }));
+        assert!(receive(&mut &stream[..7], 5).is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! Credentials: an authority of one's own, and a certificate for each host and each watcher.
+//!
+//! `suiro layers keys FOLDER NAME…` makes them. `FOLDER/NAME` is all that the host or the watcher of
+//! that name needs: its certificate, its key and the authority's certificate. The authority's key
+//! stays in `FOLDER`, for names that come later.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+
+/// The authority's certificate, in the folder of all and in each one's own.
+pub const AUTHORITY: &str = "authority.pem";
+/// The authority's key.
+const AUTHORITY_KEY: &str = "authority.key";
+/// The certificate of the folder's name.
+pub const CERTIFICATE: &str = "certificate.pem";
+/// Its key.
+pub const KEY: &str = "key.pem";
+
+/// Most bytes of one of these files.
+pub(super) const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// How long certificates of the authority are valid: ten years.
+const AUTHORITY_DAYS: u32 = 3652;
+
+/// Why there are no credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    /// A file or folder cannot be read or written.
+    #[error("{doing} {}: {source}{}", file.display(), hint(source))]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To what.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No host can have this name.
+    #[error(
+        "`{name}` is no name of a host: {message}\nhint: a host name or an IP address, as watchers will call it"
+    )]
+    Name {
+        /// What was given.
+        name: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A file is not what it should be.
+    #[error("{}: {message}\nhint: make it again with suiro layers keys", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// There is no certificate without a day on which it is valid.
+    #[error("a validity of {0} days\nhint: 1 to {AUTHORITY_DAYS}")]
+    Days(u32),
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound => "\nhint: suiro layers keys FOLDER NAME… makes credentials",
+        _ => "",
+    }
+}
+
+impl KeysError {
+    pub(super) fn io(doing: &'static str, file: &Path) -> impl FnOnce(io::Error) -> Self {
+        let file = file.to_owned();
+        move |source| Self::Io { doing, file, source }
+    }
+
+    pub(super) fn damaged(file: &Path, message: impl std::fmt::Display) -> Self {
+        Self::Damaged { file: file.to_owned(), message: message.to_string() }
+    }
+}
+
+/// Makes a certificate and a key for each name, valid from `now` for `days`, and the authority if
+/// `folder` has none yet. Returns each one's folder. A name that has one gets a new one: so an
+/// expired certificate is renewed.
+///
+/// # Errors
+/// [`KeysError`]: a name that no host can have, days out of range, the file system.
+pub fn make(
+    folder: &Path,
+    names: &[String],
+    days: u32,
+    now: SystemTime,
+) -> Result<Vec<PathBuf>, KeysError> {
+    if !(1..=AUTHORITY_DAYS).contains(&days) {
+        return Err(KeysError::Days(days));
+    }
+    // All names first: a wrong one at the end leaves nothing half made.
+    let params: Vec<_> =
+        names.iter().map(|name| of_host(name, days, now)).collect::<Result<_, _>>()?;
+    private_folder(folder)?;
+    let authority = authority(folder, now)?;
+    let certificate = read(&folder.join(AUTHORITY))?;
+    let mut made = Vec::new();
+    for (name, params) in names.iter().zip(params) {
+        let own = folder.join(name);
+        let failed = |error: rcgen::Error| KeysError::damaged(&folder.join(AUTHORITY), error);
+        let key = KeyPair::generate().map_err(failed)?;
+        let signed = params.signed_by(&key, &authority).map_err(failed)?;
+        private_folder(&own)?;
+        write(&own.join(AUTHORITY), &certificate)?;
+        write(&own.join(KEY), &key.serialize_pem())?;
+        write(&own.join(CERTIFICATE), &signed.pem())?;
+        made.push(own);
+    }
+    Ok(made)
+}
+
+/// What a certificate for this name says.
+fn of_host(name: &str, days: u32, now: SystemTime) -> Result<CertificateParams, KeysError> {
+    let wrong = |message: &str| KeysError::Name { name: name.into(), message: message.into() };
+    // It also names a folder.
+    let is_sound = |c: char| c.is_ascii_alphanumeric() || ".:-_".contains(c);
+    if name.is_empty() || name.len() > 253 || name.starts_with('.') || !name.chars().all(is_sound) {
+        return Err(wrong("letters, digits, dots, hyphens, colons"));
+    }
+    let params = CertificateParams::new([name.to_owned()]);
+    let mut params = params.map_err(|error| wrong(&error.to_string()))?;
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages.push(KeyUsagePurpose::DigitalSignature);
+    // A host is asked, a watcher asks; whether a name does one or the other is not for the
+    // authority to say.
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    valid(&mut params, days, now);
+    Ok(params)
+}
+
+fn valid(params: &mut CertificateParams, days: u32, now: SystemTime) {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = rcgen::date_time_ymd(1970, 1, 1) + since_1970;
+    // Hosts whose clocks are a little behind must not refuse a new one.
+    params.not_before = now - DAY / 24;
+    params.not_after = now + DAY * days;
+}
+
+/// The authority of a folder: the one that is there, or a new one.
+fn authority(folder: &Path, now: SystemTime) -> Result<Issuer<'static, KeyPair>, KeysError> {
+    let (certificate, key) = (folder.join(AUTHORITY), folder.join(AUTHORITY_KEY));
+    // What it signs names it and its key; how long it is valid stands in its certificate alone.
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.distinguished_name.push(DnType::CommonName, "suiro layers");
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    if certificate.exists() || key.exists() {
+        let failed = |error: rcgen::Error| KeysError::damaged(&key, error);
+        let pair = KeyPair::from_pem(&read(&key)?).map_err(failed)?;
+        return Ok(Issuer::new(params, pair));
+    }
+    let failed = |error: rcgen::Error| KeysError::damaged(&certificate, error);
+    valid(&mut params, AUTHORITY_DAYS, now);
+    let pair = KeyPair::generate().map_err(failed)?;
+    let signed = params.self_signed(&pair).map_err(failed)?;
+    write(&key, &pair.serialize_pem())?;
+    write(&certificate, &signed.pem())?;
+    Ok(Issuer::new(params, pair))
+}
+
+fn private_folder(folder: &Path) -> Result<(), KeysError> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(KeysError::io("making the folder", folder))
+}
+
+/// Writes a file that its owner alone may read, whole or not at all.
+fn write(file: &Path, text: &str) -> Result<(), KeysError> {
+    let new = file.with_extension("new");
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let written = options.open(&new).and_then(|mut to| to.write_all(text.as_bytes()));
+    written.and_then(|()| fs::rename(&new, file)).map_err(KeysError::io("writing", file))
+}
+
+pub(super) fn read(file: &Path) -> Result<String, KeysError> {
+    let size = fs::metadata(file).map_err(KeysError::io("reading", file))?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(KeysError::damaged(file, format!("{size} bytes are no certificate or key")));
+    }
+    fs::read_to_string(file).map_err(KeysError::io("reading", file))
+}

@@ -1,0 +1,257 @@
+//! The agent: records, and answers those whom it trusts.
+
+use std::collections::BTreeMap;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::connection::{lost, prepare, receive, send};
+use super::message::{Answer, BATCH_EVENTS_MAX, Batch, Head, REQUEST_BYTES_MAX, Request};
+use super::spool::Spool;
+use super::{AgentError, Fetched};
+use crate::{Event, Moment};
+
+/// Watchers served at one time.
+const CONNECTIONS_MAX: usize = 8;
+/// How often the accepting thread looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What an agent takes events from.
+pub trait Tap {
+    /// Waits a tenth of a second at most, adds what was seen to `events`, and tells the recording so
+    /// far.
+    ///
+    /// # Errors
+    /// Why it can see no more, in words.
+    fn poll(&mut self, events: &mut Vec<Event>) -> Result<Head, String>;
+}
+
+/// What an agent keeps to.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Events that wait to be fetched.
+    pub events: usize,
+    /// How long it goes on recording though nobody asks, in nanoseconds.
+    pub unheard_ns: u64,
+}
+
+impl Default for Limits {
+    /// Four million events (some 200 MB) and ten minutes.
+    fn default() -> Self {
+        Self { events: 4_000_000, unheard_ns: 600_000_000_000 }
+    }
+}
+
+/// An agent. One recording at a time: of two watchers, each has what it fetched first.
+pub struct Agent {
+    config: Arc<ServerConfig>,
+    limits: Limits,
+    now: fn() -> Moment,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    session: Option<Session>,
+    head: Option<Head>,
+    /// Why it sees no more.
+    failed: Option<String>,
+    /// Connections by number, to close them from here.
+    open: BTreeMap<u64, TcpStream>,
+    /// The number of the next one.
+    next: u64,
+}
+
+struct Session {
+    start: Moment,
+    spool: Spool,
+    /// When it was asked for last.
+    heard: Moment,
+}
+
+impl Agent {
+    /// An agent with that side of the credentials, and the clocks of its host.
+    pub fn new(config: Arc<ServerConfig>, limits: Limits, now: fn() -> Moment) -> Self {
+        Self { config, limits, now, state: Mutex::default() }
+    }
+
+    /// Serves until `stopped`. What goes wrong with one watcher is handed to `tell`, and the next is
+    /// served.
+    ///
+    /// # Errors
+    /// [`AgentError::Listen`]: the listener broke.
+    pub fn run(
+        &self,
+        listener: &TcpListener,
+        mut tap: impl Tap,
+        stopped: &AtomicBool,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<(), AgentError> {
+        // Whoever asks finds a head.
+        self.record(&mut tap);
+        std::thread::scope(|scope| {
+            let serve = move |number, stream, peer: String| {
+                scope.spawn(move || {
+                    if let Err(error) = self.serve(stream, &peer) {
+                        tell(&error.to_string());
+                    }
+                    self.close(number);
+                });
+            };
+            let accepting = scope.spawn(move || {
+                let accepted = self.accept(listener, stopped, serve);
+                stopped.store(true, Ordering::Relaxed);
+                accepted
+            });
+            // Probes stay on the thread that attached them: this one.
+            while !stopped.load(Ordering::Relaxed) {
+                if !self.record(&mut tap) {
+                    break;
+                }
+            }
+            let accepted = accepting.join().expect("accepting does not panic");
+            let open: Vec<u64> = self.state().open.keys().copied().collect();
+            open.into_iter().for_each(|number| self.close(number));
+            accepted
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder panics: input never does")
+    }
+
+    fn close(&self, number: u64) {
+        if let Some(stream) = self.state().open.remove(&number) {
+            // One that the other end closed needs no closing.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Takes what the tap has; `false` if it has no more to give.
+    fn record(&self, tap: &mut impl Tap) -> bool {
+        let mut events = Vec::new();
+        let polled = tap.poll(&mut events);
+        let now = (self.now)();
+        let mut state = self.state();
+        match polled {
+            Ok(head) => state.head = Some(head),
+            Err(because) => state.failed = Some(because),
+        }
+        if let Some(session) = &mut state.session {
+            let start = session.start.monotonic_ns;
+            session.spool.extend(events.into_iter().filter(|event| event.t_ns >= start));
+            let unheard = now.monotonic_ns.saturating_sub(session.heard.monotonic_ns);
+            if unheard > self.limits.unheard_ns {
+                state.session = None;
+            }
+        }
+        state.failed.is_none()
+    }
+
+    fn accept(
+        &self,
+        listener: &TcpListener,
+        stopped: &AtomicBool,
+        serve: impl Fn(u64, TcpStream, String),
+    ) -> Result<(), AgentError> {
+        let failed = |source: std::io::Error| {
+            let address = listener.local_addr().map(|a| a.to_string()).unwrap_or_default();
+            AgentError::Listen { address, source }
+        };
+        let look = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+        while !stopped.load(Ordering::Relaxed) {
+            let waited = poll(&mut [PollFd::new(&listener.as_fd(), PollFlags::IN)], Some(&look));
+            match waited {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(failed(error.into())),
+            }
+            // Whoever hung up before being accepted is no concern of others.
+            let Ok((stream, peer)) = listener.accept() else { continue };
+            let mut state = self.state();
+            let (number, kept) = (state.next, stream.try_clone());
+            let Ok(kept) = kept else { continue };
+            if state.open.len() >= CONNECTIONS_MAX || prepare(&stream).is_err() {
+                continue;
+            }
+            state.next += 1;
+            state.open.insert(number, kept);
+            drop(state);
+            serve(number, stream, peer.to_string());
+        }
+        Ok(())
+    }
+
+    /// Answers one watcher until it leaves.
+    fn serve(&self, stream: TcpStream, peer: &str) -> Result<(), AgentError> {
+        let tls = ServerConnection::new(Arc::clone(&self.config));
+        let tls = tls.map_err(|error| lost(peer, std::io::Error::other(error)))?;
+        let mut stream = StreamOwned::new(tls, stream);
+        loop {
+            let request = receive(&mut stream, REQUEST_BYTES_MAX);
+            let Some(request) = request.map_err(|error| lost(peer, error))? else { return Ok(()) };
+            let received = (self.now)();
+            let parsed = request.and_then(|bytes| Request::parse(&bytes));
+            let answer = match &parsed {
+                Ok(request) => self.answer(*request, received),
+                Err(bad) => Answer::Refused { because: bad.to_string() },
+            };
+            send(&mut stream, &answer.to_bytes()).map_err(|error| lost(peer, error))?;
+            if let Err(source) = parsed {
+                return Err(AgentError::Message { peer: peer.into(), source });
+            }
+        }
+    }
+
+    fn answer(&self, request: Request, received: Moment) -> Answer {
+        let mut state = self.state();
+        match request {
+            Request::Time => Answer::Time { received, sent: (self.now)() },
+            Request::Begin => {
+                let session = state.session.get_or_insert_with(|| Session {
+                    start: received,
+                    spool: Spool::new(self.limits.events),
+                    heard: received,
+                });
+                session.heard = received;
+                Answer::Begun { session: session.start.monotonic_ns }
+            }
+            Request::Fetch { session, from } => state.fetch(session, from, received),
+            Request::End { session } => {
+                if state.session.as_ref().is_some_and(|own| own.id() == session) {
+                    state.session = None;
+                }
+                Answer::Ended
+            }
+        }
+    }
+}
+
+impl Session {
+    fn id(&self) -> u64 {
+        self.start.monotonic_ns
+    }
+}
+
+impl State {
+    fn fetch(&mut self, id: u64, from: u64, now: Moment) -> Answer {
+        let refused = |because: &str| Answer::Refused { because: because.into() };
+        if let Some(because) = &self.failed {
+            return refused(because);
+        }
+        let Some(session) = self.session.as_mut().filter(|session| session.id() == id) else {
+            return refused(
+                "it does not record that session: it began anew or nobody asked for long",
+            );
+        };
+        session.heard = now;
+        let Some(head) = &self.head else { return refused("it has seen nothing yet") };
+        let Fetched { first, events, more } = session.spool.fetch(from, BATCH_EVENTS_MAX);
+        let head = Head { start: session.start, end: now, ..head.clone() };
+        Answer::Batch(Box::new(Batch { head, first, more, events }))
+    }
+}

@@ -1,0 +1,107 @@
+//! Events that wait to be fetched.
+
+use std::collections::VecDeque;
+
+use crate::Event;
+
+/// Events in the order of their recording, numbered from 0, of which the last so many are kept until
+/// they were fetched. Pure.
+#[derive(Debug)]
+pub struct Spool {
+    kept: VecDeque<Event>,
+    /// Number of the first one that is kept.
+    first: u64,
+    most: usize,
+}
+
+/// What was fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// Number of the first event.
+    pub first: u64,
+    /// The events, in order.
+    pub events: Vec<Event>,
+    /// Whether there were more at once.
+    pub more: bool,
+}
+
+impl Spool {
+    /// Keeps up to `most` events.
+    pub fn new(most: usize) -> Self {
+        Self { kept: VecDeque::new(), first: 0, most: most.max(1) }
+    }
+
+    /// Adds events; the oldest make room.
+    pub fn extend(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            if self.kept.len() >= self.most {
+                self.kept.pop_front();
+                self.first += 1;
+            }
+            self.kept.push_back(event);
+        }
+    }
+
+    /// Up to `most` events from number `from` on, or from the first that is kept. Those before it
+    /// are let go: who asks for it has them. What was fetched stays until the next call, so that
+    /// nothing is lost with an answer.
+    pub fn fetch(&mut self, from: u64, most: usize) -> Fetched {
+        while self.first < from && self.kept.pop_front().is_some() {
+            self.first += 1;
+        }
+        let events: Vec<Event> = self.kept.iter().take(most).copied().collect();
+        Fetched { first: self.first, more: events.len() < self.kept.len(), events }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Key, Point};
+
+    fn event(t_ns: u64) -> Event {
+        Event {
+            t_ns,
+            point: Point::SendIp,
+            direction_flow: 0,
+            key: Key::IpId(1),
+            ip_id: 1,
+            payload_bytes: 100,
+            segments: 1,
+            cause: None,
+        }
+    }
+
+    fn times(fetched: &Fetched) -> Vec<u64> {
+        fetched.events.iter().map(|event| event.t_ns).collect()
+    }
+
+    #[test]
+    fn what_was_fetched_is_kept_until_the_next_fetch() {
+        let mut spool = Spool::new(10);
+        spool.extend((0..5).map(event));
+        let first = spool.fetch(0, 3);
+        assert_eq!((first.first, times(&first), first.more), (0, vec![0, 1, 2], true));
+        assert_eq!(spool.fetch(0, 3), first, "the answer was lost: the same again");
+        let rest = spool.fetch(3, 9);
+        assert_eq!((rest.first, times(&rest), rest.more), (3, vec![3, 4], false));
+        assert_eq!(spool.fetch(5, 9), Fetched { first: 5, events: vec![], more: false });
+    }
+
+    #[test]
+    fn a_watcher_that_stays_away_loses_the_oldest() {
+        let mut spool = Spool::new(4);
+        spool.extend((0..10).map(event));
+        let fetched = spool.fetch(2, 9);
+        assert_eq!((fetched.first, times(&fetched)), (6, vec![6, 7, 8, 9]));
+    }
+
+    #[test]
+    fn a_number_that_is_yet_to_come_lets_go_of_no_more_than_there_is() {
+        let mut spool = Spool::new(4);
+        spool.extend((0..2).map(event));
+        assert_eq!(spool.fetch(u64::MAX, 9).first, 2);
+        spool.extend([event(7)]);
+        assert_eq!(times(&spool.fetch(2, 9)), [7]);
+    }
+}

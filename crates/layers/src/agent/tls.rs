@@ -1,0 +1,136 @@
+//! Mutual TLS: both ends show a certificate of the same authority, or nothing is said.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
+
+use super::keys::{self, AUTHORITY, CERTIFICATE, KEY, KeysError};
+
+/// The only protocol spoken (RFC 7301): others are refused in the handshake.
+const PROTOCOL: &[u8] = b"suiro-layers/1";
+
+/// A certificate, its key, and the authority that the other end must have one of.
+pub struct Identity {
+    roots: Arc<RootCertStore>,
+    certificate: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    /// What to name when something is wrong with them.
+    folder: std::path::PathBuf,
+}
+
+impl Identity {
+    /// Reads a folder made by [`super::keys::make`].
+    ///
+    /// # Errors
+    /// [`KeysError`], naming the file that is missing or damaged.
+    pub fn read(folder: &Path) -> Result<Self, KeysError> {
+        let (authority, own) = (folder.join(AUTHORITY), folder.join(CERTIFICATE));
+        let mut roots = RootCertStore::empty();
+        for root in certificates(&authority)? {
+            roots.add(root).map_err(|error| KeysError::damaged(&authority, error))?;
+        }
+        let key_file = folder.join(KEY);
+        let key = PrivateKeyDer::from_pem_slice(keys::read(&key_file)?.as_bytes())
+            .map_err(|error| KeysError::damaged(&key_file, error))?;
+        let certificate = certificates(&own)?;
+        Ok(Self { roots: Arc::new(roots), certificate, key, folder: folder.to_owned() })
+    }
+
+    /// For the end that listens.
+    ///
+    /// # Errors
+    /// [`KeysError`]: key and certificate do not belong together.
+    pub fn server(self) -> Result<Arc<ServerConfig>, KeysError> {
+        let damaged = |error: &dyn std::fmt::Display| KeysError::damaged(&self.folder, error);
+        let verifier = WebPkiClientVerifier::builder_with_provider(self.roots, provider());
+        let verifier = verifier.build().map_err(|error| damaged(&error))?;
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|error| damaged(&error))?;
+        let config = builder
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(self.certificate, self.key);
+        let mut config = config.map_err(|error| damaged(&error))?;
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        // Each connection shows its certificate: no tickets by which an expired one lives on.
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+
+    /// For the end that calls.
+    ///
+    /// # Errors
+    /// [`KeysError`]: key and certificate do not belong together.
+    pub fn client(self) -> Result<Arc<ClientConfig>, KeysError> {
+        let damaged = |error: &dyn std::fmt::Display| KeysError::damaged(&self.folder, error);
+        let verifier = WebPkiServerVerifier::builder_with_provider(self.roots, provider());
+        let verifier = verifier.build().map_err(|error| damaged(&error))?;
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(|error| damaged(&error))?;
+        let config = builder
+            .with_webpki_verifier(verifier)
+            .with_client_auth_cert(self.certificate, self.key);
+        let mut config = config.map_err(|error| damaged(&error))?;
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, KeysError> {
+    let text = keys::read(file)?;
+    let read = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let certificates = read.map_err(|error| KeysError::damaged(file, error))?;
+    if certificates.is_empty() {
+        return Err(KeysError::damaged(file, "no certificate in it"));
+    }
+    Ok(certificates)
+}
+
+/// What a failed handshake means, and what mends it.
+pub(super) fn told(error: &rustls::Error) -> String {
+    use CertificateError as C;
+    use rustls::AlertDescription as A;
+    use rustls::Error as E;
+    const RENEW: &str = "hint: suiro layers keys FOLDER NAME renews it; then copy its folder there";
+    const SAME: &str = "hint: both ends need credentials of the same suiro layers keys FOLDER";
+    match error {
+        E::InvalidCertificate(C::Expired | C::ExpiredContext { .. }) => {
+            format!("the other end's certificate has expired\n{RENEW}")
+        }
+        E::InvalidCertificate(C::NotValidYet | C::NotValidYetContext { .. }) => {
+            "the other end's certificate is not valid yet\nhint: compare the clocks of both".into()
+        }
+        E::InvalidCertificate(C::UnknownIssuer | C::BadSignature) => {
+            format!("the other end's certificate is of another authority\n{SAME}")
+        }
+        E::InvalidCertificate(C::NotValidForName | C::NotValidForNameContext { .. }) => {
+            "the other end's certificate is for another name\nhint: call it by the name that \
+             suiro layers keys was given, or make one for this name"
+                .into()
+        }
+        E::NoCertificatesPresented => {
+            format!("the other end shows no certificate\n{SAME}")
+        }
+        E::AlertReceived(A::CertificateExpired) => {
+            format!("the other end says that our certificate has expired\n{RENEW}")
+        }
+        E::AlertReceived(A::UnknownCA | A::DecryptError | A::BadCertificate) => {
+            format!("the other end does not know our certificate's authority\n{SAME}")
+        }
+        E::AlertReceived(A::CertificateRequired) => {
+            format!("the other end wants a certificate\n{SAME}")
+        }
+        other => format!("TLS: {other}"),
+    }
+}

@@ -1,0 +1,297 @@
+//! Agents and watchers over loopback, with the real TLS. What the agent records is told by the test:
+//! no probe is loaded here.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use suiro_layers::agent::message::Head;
+use suiro_layers::agent::{Agent, AgentError, Gap, Identity, Limits, Tap, Watched, keys, listen};
+use suiro_layers::{Event, Flow, Key, Moment, Point, Protocol};
+
+#[expect(clippy::disallowed_methods, reason = "certificates are checked against the real time")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// A clock that goes on by a microsecond each time it is read.
+fn clock() -> Moment {
+    static NOW: AtomicU64 = AtomicU64::new(1);
+    let monotonic_ns = NOW.fetch_add(1, Ordering::Relaxed) * 1000;
+    Moment { monotonic_ns, realtime_ns: monotonic_ns }
+}
+
+/// Sees what the test sends it.
+struct Told {
+    events: Receiver<Vec<Event>>,
+    /// Where it says that the agent has what came before.
+    taken: Sender<()>,
+    gave: bool,
+}
+
+impl Tap for Told {
+    fn poll(&mut self, events: &mut Vec<Event>) -> Result<Head, String> {
+        if std::mem::take(&mut self.gave) {
+            // The test may have ended.
+            let _ = self.taken.send(());
+        }
+        if let Ok(new) = self.events.recv_timeout(Duration::from_millis(20)) {
+            events.extend(new);
+            self.gave = true;
+        }
+        let moment = Moment { monotonic_ns: 0, realtime_ns: 0 };
+        let flow = Flow {
+            protocol: Protocol::Udp,
+            local: "10.0.0.1:5000".parse().unwrap(),
+            remote: "10.0.0.2:5004".parse().unwrap(),
+            sent: true,
+        };
+        Ok(Head {
+            host: "studio".into(),
+            boot_id: "boot".into(),
+            kernel: "kernel".into(),
+            start: moment,
+            end: moment,
+            asked: Vec::new(),
+            flows: vec![flow],
+            causes: Vec::new(),
+            points: Vec::new(),
+            fragments: 0,
+            unjoined: 0,
+            unplaced: 0,
+            scheduling: Vec::new(),
+            clock: None,
+        })
+    }
+}
+
+fn events(numbers: std::ops::Range<u64>) -> Vec<Event> {
+    let event = |number: u64| Event {
+        t_ns: u64::MAX / 2 + number,
+        point: Point::SendIp,
+        direction_flow: 0,
+        key: Key::IpId(number as u16),
+        ip_id: number as u16,
+        payload_bytes: 100,
+        segments: 1,
+        cause: None,
+    };
+    numbers.map(event).collect()
+}
+
+/// What a test does with an agent.
+struct Scene<'s> {
+    address: SocketAddr,
+    folder: &'s Path,
+    tap: Sender<Vec<Event>>,
+    taken: Receiver<()>,
+    complaints: &'s Mutex<Vec<String>>,
+}
+
+impl Scene<'_> {
+    /// The agent sees these events, and has them when this returns.
+    fn sees(&self, numbers: std::ops::Range<u64>) {
+        self.tap.send(events(numbers)).unwrap();
+        self.taken.recv().unwrap();
+    }
+
+    fn watcher(&self, identity: &str) -> Watched {
+        let config = Identity::read(&self.folder.join(identity)).unwrap().client().unwrap();
+        Watched::new(&self.address.to_string(), config, clock)
+    }
+}
+
+/// Credentials of `127.0.0.1` and `watcher`, an agent, and the test.
+fn with_agent(limits: Limits, test: impl FnOnce(&Scene)) {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), &["127.0.0.1", "watcher"], now());
+    let server = Identity::read(&folder.path().join("127.0.0.1")).unwrap().server().unwrap();
+    let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let ((tap, told), (taking, taken)) = (channel(), channel());
+    let agent = Agent::new(server, limits, clock);
+    let (stopped, complaints) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let tell = |what: &str| complaints.lock().unwrap().push(what.to_owned());
+    std::thread::scope(|scope| {
+        let told = Told { events: told, taken: taking, gave: false };
+        scope.spawn(|| agent.run(&listener, told, &stopped, &tell).unwrap());
+        // Whatever the test finds, the agent ends.
+        let scene = Scene { address, folder: folder.path(), tap, taken, complaints: &complaints };
+        let end = Ends(&stopped);
+        test(&scene);
+        drop(end);
+    });
+}
+
+struct Ends<'s>(&'s AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn make(folder: &Path, names: &[&str], now: SystemTime) {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    keys::make(folder, &names, 30, now).unwrap();
+}
+
+fn ids(watched: &Watched) -> Vec<u16> {
+    watched.recording().unwrap().events.iter().map(|event| event.ip_id).collect()
+}
+
+#[test]
+fn a_watcher_gets_every_event_once_also_over_a_link_that_breaks() {
+    with_agent(Limits::default(), |scene| {
+        let mut watched = scene.watcher("watcher");
+        watched.update().unwrap();
+        scene.sees(0..100);
+        watched.update().unwrap();
+        assert_eq!(ids(&watched), (0..100).collect::<Vec<_>>());
+        // The connection breaks; the agent goes on.
+        watched.hang_up();
+        scene.sees(100..150);
+        scene.sees(150..200);
+        watched.update().unwrap();
+        assert_eq!(ids(&watched), (0..200).collect::<Vec<_>>());
+        assert_eq!(watched.gaps(), []);
+        assert!(watched.samples().iter().all(|s| {
+            s.asked_ns < s.received_ns && s.received_ns < s.sent_ns && s.sent_ns < s.answered_ns
+        }));
+        watched.end().unwrap();
+        assert_eq!(ids(&watched).len(), 200);
+    });
+}
+
+#[test]
+fn what_an_agent_had_no_room_for_is_told() {
+    with_agent(Limits { events: 40, ..Limits::default() }, |scene| {
+        let mut watched = scene.watcher("watcher");
+        watched.update().unwrap();
+        scene.sees(0..100);
+        watched.update().unwrap();
+        assert_eq!(ids(&watched), (60..100).collect::<Vec<_>>());
+        assert_eq!(watched.gaps(), [Gap::Missed(60)]);
+    });
+}
+
+#[test]
+fn what_another_watcher_fetched_is_told_as_missing() {
+    with_agent(Limits::default(), |scene| {
+        let (mut first, mut second) = (scene.watcher("watcher"), scene.watcher("watcher"));
+        first.update().unwrap();
+        second.update().unwrap();
+        scene.sees(0..10);
+        first.update().unwrap();
+        scene.sees(10..20);
+        first.update().unwrap();
+        second.update().unwrap();
+        assert_eq!(ids(&second), (10..20).collect::<Vec<_>>());
+        assert_eq!((first.gaps(), second.gaps()), (vec![], vec![Gap::Missed(10)]));
+    });
+}
+
+#[test]
+fn a_recording_that_was_ended_begins_anew_and_the_gap_is_told() {
+    with_agent(Limits::default(), |scene| {
+        let mut watched = scene.watcher("watcher");
+        watched.update().unwrap();
+        scene.sees(0..10);
+        watched.update().unwrap();
+        let mut other = scene.watcher("watcher");
+        other.end().unwrap();
+        scene.sees(10..20);
+        assert!(matches!(watched.update(), Err(AgentError::Refused { .. })));
+        watched.update().unwrap();
+        scene.sees(20..30);
+        watched.update().unwrap();
+        assert_eq!(ids(&watched), (0..10).chain(20..30).collect::<Vec<_>>());
+        assert!(
+            matches!(watched.gaps()[..], [Gap::Restarted { from_ns, to_ns }] if from_ns < to_ns)
+        );
+    });
+}
+
+/// What the watcher is told when it shows these credentials.
+fn refused(scene: &Scene, identity: &str) -> String {
+    let error = scene.watcher(identity).update().unwrap_err();
+    assert!(!error.may_pass(), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn nobody_is_served_without_credentials_of_the_same_authority() {
+    with_agent(Limits::default(), |scene| {
+        let other = scene.folder.join("other");
+        make(&other, &["127.0.0.1", "watcher"], now());
+        let stranger = refused(scene, "other/watcher");
+        assert!(stranger.contains("of another authority\nhint: "), "{stranger}");
+        // It trusts the agent's authority, but has a certificate of another.
+        let half = scene.folder.join("half");
+        fs::create_dir(&half).unwrap();
+        fs::copy(scene.folder.join("authority.pem"), half.join("authority.pem")).unwrap();
+        for file in ["certificate.pem", "key.pem"] {
+            fs::copy(other.join("watcher").join(file), half.join(file)).unwrap();
+        }
+        let forged = refused(scene, "half");
+        assert!(forged.contains("does not know our certificate's authority"), "{forged}");
+
+        let long_ago = now() - Duration::from_secs(40 * 86_400);
+        make(scene.folder, &["late"], long_ago);
+        let late = refused(scene, "late");
+        assert!(late.contains("says that our certificate has expired\nhint: "), "{late}");
+        assert!(scene.watcher("watcher").update().is_ok(), "others are served as before");
+    });
+}
+
+#[test]
+fn an_agent_that_is_not_who_was_called_is_not_believed() {
+    with_agent(Limits::default(), |scene| {
+        let config = Identity::read(&scene.folder.join("watcher")).unwrap().client().unwrap();
+        let peer = format!("localhost:{}", scene.address.port());
+        let error = Watched::new(&peer, Arc::clone(&config), clock).update().unwrap_err();
+        assert!(error.to_string().contains("is for another name\nhint: "), "{error}");
+    });
+}
+
+#[test]
+fn credentials_that_are_missing_or_damaged_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = Identity::read(&folder.path().join("studio")).err().unwrap().to_string();
+    assert!(missing.contains("authority.pem") && missing.contains("hint: suiro layers keys"));
+    make(folder.path(), &["studio"], now());
+    let own = folder.path().join("studio");
+    fs::write(own.join("certificate.pem"), "no certificate").unwrap();
+    let damaged = Identity::read(&own).err().unwrap().to_string();
+    assert!(damaged.contains("certificate.pem: no certificate in it\nhint: "), "{damaged}");
+    let names = |name: &str| keys::make(folder.path(), &[name.into()], 30, now());
+    for wrong in ["", "../studio", ".hidden", "a b", "a/b"] {
+        assert!(names(wrong).unwrap_err().to_string().contains("is no name of a host"), "{wrong}");
+    }
+}
+
+#[test]
+fn hostile_bytes_get_no_answer_and_harm_nobody() {
+    with_agent(Limits::default(), |scene| {
+        let noise: Vec<u8> =
+            (0..5000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for bytes in [&noise[..], b"GET / HTTP/1.1\r\n\r\n", &[0x16, 3, 1, 0xff, 0xff]] {
+            #[expect(clippy::disallowed_methods, reason = "a stranger's socket")]
+            let mut stranger = TcpStream::connect(scene.address).unwrap();
+            stranger.write_all(bytes).unwrap();
+            stranger.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut answer = Vec::new();
+            // It may reset the connection instead of closing it.
+            let _ = stranger.read_to_end(&mut answer);
+            // At most a TLS alert.
+            assert!(answer.len() <= 7, "{answer:?}");
+        }
+        scene.watcher("watcher").update().unwrap();
+        assert!(!scene.complaints.lock().unwrap().is_empty());
+    });
+}
