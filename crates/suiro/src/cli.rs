@@ -204,6 +204,22 @@ pub struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// Look at what sending and receiving uncompressed video needs: socket memory, interfaces,
+    /// processors.
+    #[arg(long)]
+    pub uncompressed: bool,
+    /// Change what can be changed, until --undo or a restart. Needs root.
+    #[arg(long, requires = "uncompressed", conflicts_with = "json")]
+    pub apply: bool,
+    /// Take back what --apply changed.
+    #[arg(long, requires = "uncompressed", conflicts_with_all = ["json", "apply"])]
+    pub undo: bool,
+    /// An interface to look at; may be repeated [default: those with a device that are up].
+    #[arg(long, value_name = "NAME", requires = "uncompressed")]
+    pub interface: Vec<String>,
+    /// The file that remembers what --apply changed.
+    #[arg(long, value_name = "FILE", requires = "uncompressed", default_value = crate::doctor::tuning::STATE)]
+    pub state: PathBuf,
 }
 
 /// Arguments of `tcp`.

@@ -10,10 +10,13 @@ mod media;
 mod players;
 mod programs;
 mod table;
+pub mod tuning;
 
 use std::io::Write;
 
 use serde::Serialize;
+
+use crate::cli::DoctorArgs;
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -105,8 +108,26 @@ impl Report {
     }
 }
 
+/// What was typed after `suiro doctor`. True if all is well.
+pub fn run(args: &DoctorArgs) -> anyhow::Result<bool> {
+    if !args.uncompressed {
+        return examine(args.json);
+    }
+    let task = match (args.apply, args.undo) {
+        (true, _) => tuning::Task::Apply,
+        (_, true) => tuning::Task::Undo,
+        _ => tuning::Task::Check,
+    };
+    tuning::run(&tuning::Request {
+        task,
+        interfaces: args.interface.clone(),
+        state: args.state.clone(),
+        json: args.json,
+    })
+}
+
 /// Examines this host and prints the report on standard output. True if `suiro run` can work here.
-pub fn run(json: bool) -> anyhow::Result<bool> {
+fn examine(json: bool) -> anyhow::Result<bool> {
     if inside::is_asked_for() {
         inside::answer()?;
         return Ok(true);

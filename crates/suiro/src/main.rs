@@ -84,7 +84,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Check(args) => scenarios::check(&args),
         Command::Schema => scenarios::schema(),
         Command::Doctor(args) => {
-            doctor::run(args.json).map(|well| if well { Outcome::Done } else { Outcome::Failed })
+            doctor::run(&args).map(|well| if well { Outcome::Done } else { Outcome::Failed })
         }
         Command::Link(args) => link::run(&args),
         Command::LinkInside { order } => link::inside(order),

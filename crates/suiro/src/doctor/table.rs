@@ -36,10 +36,18 @@ impl Style {
 
 /// Draws the whole report.
 pub fn draw(report: &Report, style: &Style) -> String {
-    let names = report.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
+    let mut text = draw_checks(&report.checks, style);
+    text.push('\n');
+    text.push_str(&verdict(report, *style));
+    text
+}
+
+/// Draws checks, group by group.
+pub fn draw_checks(checks: &[Check], style: &Style) -> String {
+    let names = checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     let mut group = "";
-    for check in &report.checks {
+    for check in checks {
         if check.group != group {
             group = check.group;
             if !text.is_empty() {
@@ -50,8 +58,6 @@ pub fn draw(report: &Report, style: &Style) -> String {
         }
         draw_check(&mut text, check, names, *style);
     }
-    text.push('\n');
-    text.push_str(&verdict(report, *style));
     text
 }
 
