@@ -4,7 +4,7 @@ mod common;
 
 use common::flow::{Controlled, Reports};
 use common::reno::Reno;
-use common::{Flow, Outcome, SIZE, jain, link, run, spec};
+use common::{Flow, Outcome, SIZE, jain, link, over_starts, run, spec};
 use suiro_rate::equation::rfc5348;
 use suiro_units::{Duration, Time};
 
@@ -89,42 +89,65 @@ fn other_reports_lead_to_the_same_rate() {
 fn two_flows_share_a_droptail_link() {
     for queue in ["20 ms", "50 ms", "200 ms"] {
         let toml = format!("rate = '10 Mbit/s'\ndelay = '25 ms'\nqueue.limit = '{queue}'");
-        let mut link = link(&toml, 3);
-        let spec = spec("kind = 'tfrc'");
-        let mut first = Controlled::new(&spec, Reports::Tfrc, ONE_WAY, Time::ZERO);
-        let mut second = Controlled::new(&spec, Reports::Tfrc, ONE_WAY, Time::from_secs(10));
-        let outcome = run(&mut link, &mut [&mut first, &mut second], 180);
-        let rates = [0, 1].map(|flow| outcome.rate(flow, 30));
-        eprintln!("queue {queue}: {rates:?}, Jain's index {:.3}", jain(&rates));
-        assert!(jain(&rates) >= 0.9, "{rates:?}, queue {queue}, seed 3");
-        assert!(rates.iter().sum::<f64>() > 9e6, "the link is used: {rates:?}");
+        let index = over_starts(6, |offset| {
+            let mut link = link(&toml, 3);
+            let spec = spec("kind = 'tfrc'");
+            let second = Time::from_secs(10) + offset;
+            let mut first = Controlled::new(&spec, Reports::Tfrc, ONE_WAY, Time::ZERO);
+            let mut second = Controlled::new(&spec, Reports::Tfrc, ONE_WAY, second);
+            let outcome = run(&mut link, &mut [&mut first, &mut second], 180);
+            let rates = [0, 1].map(|flow| outcome.rate(flow, 30));
+            assert!(rates.iter().sum::<f64>() > 9e6, "the link is used: {rates:?}");
+            jain(&rates)
+        });
+        eprintln!("queue {queue}: Jain's index {index:.3?}");
+        assert!(index.min >= 0.9, "{index:.3?}, queue {queue}");
+    }
+}
+
+/// So many flows and as many TCPs: the ratio of their mean rates, and of their variations.
+fn beside_tcp(toml: &str, count: u64, offset: Duration) -> (f64, f64) {
+    let mut link = link(toml, 3);
+    let spec = spec("kind = 'tfrc'");
+    let start = |n: u64| Time::from_millis(700 * n);
+    let video = |n| Controlled::new(&spec, Reports::Tfrc, ONE_WAY, start(n));
+    let mut videos: Vec<_> = (0..count).map(video).collect();
+    let mut tcps: Vec<_> =
+        (0..count).map(|n| Reno::new(ONE_WAY, start(n + count) + offset)).collect();
+    let videos = videos.iter_mut().map(|flow| flow as &mut dyn Flow);
+    let mut flows: Vec<_> = videos.chain(tcps.iter_mut().map(|flow| flow as _)).collect();
+    let outcome = run(&mut link, &mut flows, 300);
+    let mean = |flows: std::ops::Range<u64>| -> f64 {
+        flows.map(|flow| outcome.rate(flow as usize, 60)).sum::<f64>()
+    };
+    let variation = |flow: u64| outcome.variation(flow as usize, 60, 1);
+    (mean(0..count) / mean(count..2 * count), variation(0) / variation(count))
+}
+
+/// The median is friendly everywhere. One flow beside one TCP is not in every run: with two
+/// flows in a droptail queue, which of them meets the losses is a matter of phase.
+#[test]
+fn a_flow_and_a_tcp_share_a_droptail_link() {
+    for (count, runs, run_bounds) in [(1, 6, 0.4..2.5), (4, 3, 0.5..2.0)] {
+        for queue in ["20 ms", "50 ms", "100 ms", "200 ms"] {
+            let rate = format!("rate = '{} Mbit/s'", 10 * count);
+            let toml = format!("{rate}\ndelay = '25 ms'\nqueue.limit = '{queue}'");
+            let ratio = over_starts(runs, |offset| beside_tcp(&toml, count, offset).0);
+            eprintln!("{count} beside {count}, queue {queue}: ratio {ratio:.2?}");
+            assert!((0.5..2.0).contains(&ratio.median), "{ratio:.2?}, queue {queue}");
+            assert!(
+                run_bounds.contains(&ratio.min) && run_bounds.contains(&ratio.max),
+                "{ratio:.2?}"
+            );
+        }
     }
 }
 
 #[test]
-fn a_flow_and_a_tcp_share_a_droptail_link() {
-    for (queue, count) in [("50 ms", 1), ("100 ms", 1), ("50 ms", 4), ("100 ms", 4), ("200 ms", 4)]
-    {
-        let toml =
-            format!("rate = '{} Mbit/s'\ndelay = '25 ms'\nqueue.limit = '{queue}'", 10 * count);
-        let mut link = link(&toml, 3);
-        let spec = spec("kind = 'tfrc'");
-        let start = |n: u64| Time::from_millis(700 * n);
-        let mut videos: Vec<_> =
-            (0..count).map(|n| Controlled::new(&spec, Reports::Tfrc, ONE_WAY, start(n))).collect();
-        let mut tcps: Vec<_> = (0..count).map(|n| Reno::new(ONE_WAY, start(n + count))).collect();
-        let videos = videos.iter_mut().map(|flow| flow as &mut dyn Flow);
-        let mut flows: Vec<_> = videos.chain(tcps.iter_mut().map(|flow| flow as _)).collect();
-        let outcome = run(&mut link, &mut flows, 300);
-        let mean = |flows: std::ops::Range<u64>| -> f64 {
-            flows.map(|flow| outcome.rate(flow as usize, 60)).sum::<f64>() / count as f64
-        };
-        let ratio = mean(0..count) / mean(count..2 * count);
-        let smooth = outcome.variation(0, 60, 1) / outcome.variation(count as usize, 60, 1);
-        eprintln!("{count} and {count}, queue {queue}: ratio {ratio:.2}, variation {smooth:.2}");
-        assert!((0.5..2.0).contains(&ratio), "{ratio:.2}, {count} flows, queue {queue}, seed 3");
-        assert!(smooth < 1.0, "TFRC varies less than TCP: {smooth:.2}");
-    }
+fn a_flow_varies_less_than_a_tcp() {
+    let toml = "rate = '10 Mbit/s'\ndelay = '25 ms'\nqueue.limit = '50 ms'";
+    let ratio = over_starts(6, |offset| beside_tcp(toml, 1, offset).1);
+    assert!(ratio.max < 1.0, "{ratio:.2?}");
 }
 
 #[test]

@@ -100,3 +100,20 @@ pub fn jain(rates: &[f64]) -> f64 {
         (rates.iter().sum::<f64>(), rates.iter().map(|rate| rate * rate).sum::<f64>());
     sum * sum / (rates.len() as f64 * squares)
 }
+
+/// Least, median and greatest of the results of several runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Spread {
+    pub min: f64,
+    pub median: f64,
+    pub max: f64,
+}
+
+/// Runs with several offsets between the flows' starts, of 137 ms each. Over a queue alone nothing
+/// is left to chance, and one run would be one case: the offsets show how much hangs on it.
+pub fn over_starts(runs: u64, run: impl Fn(Duration) -> f64) -> Spread {
+    let mut results: Vec<f64> = (0..runs).map(|n| run(Duration::from_millis(137 * n))).collect();
+    results.sort_by(f64::total_cmp);
+    let (min, max) = (results[0], results[results.len() - 1]);
+    Spread { min, median: results[results.len() / 2], max }
+}
