@@ -315,6 +315,10 @@ mod tests {
         // 10 to 400 ms are missing: events at 10, 120, 230 and 340 ms.
         let lost: Vec<u64> = (1..=40).collect();
         assert_eq!(intervals(&history(50, &lost)), [11.0, 11.0, 11.0]);
+        // 100 s are missing: sixteen events, evenly, and not all of them at the beginning.
+        let lost: Vec<u64> = (3..10_003).collect();
+        let even = intervals(&history(10_010, &lost));
+        assert!(even.len() == 8 && even.iter().all(|n| (624.0..=627.0).contains(n)), "{even:?}");
         // Hours are missing: as many events as are remembered, and no more work.
         let mut history = LossHistory::default();
         for n in [0, 1, 2, 1 << 60, (1 << 60) + 1, (1 << 60) + 2] {
@@ -351,6 +355,11 @@ mod tests {
         // Eight intervals of 20 and an open one of 200: mean 50, factor 2·50/200 = 0.5.
         let lost: Vec<u64> = (0..9).map(|n| 10 + 20 * n).collect();
         let history = history(170 + 200, &lost);
+        let expected = (200.0 + 0.5 * 20.0 * 5.0) / (1.0 + 0.5 * 5.0);
+        assert!((rate(&history) - 1.0 / expected).abs() < 1e-12, "{}", 1.0 / rate(&history));
+        // It closes, and they remain discounted; the oldest is gone.
+        let lost: Vec<u64> = lost.into_iter().chain([170 + 200]).collect();
+        let history = self::history(170 + 204, &lost);
         let expected = (200.0 + 0.5 * 20.0 * 5.0) / (1.0 + 0.5 * 5.0);
         assert!((rate(&history) - 1.0 / expected).abs() < 1e-12, "{}", 1.0 / rate(&history));
     }
