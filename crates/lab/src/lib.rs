@@ -4,12 +4,14 @@
 //! runner (in `suiro run`) ──a sandbox per trial──► trial ─┬─ hosts::Network
 //!                                                         ├─ wires: self-check, carriers
 //!                                                         ├─ tcp::Sampler per host
+//!                                                         ├─ layers::Recorder per host
 //!                                                         └─ cast: endpoint processes
 //! ```
 
 pub mod cast;
 pub mod clock;
 pub mod lacking;
+mod layers;
 pub mod listening;
 pub mod machine;
 pub mod process;

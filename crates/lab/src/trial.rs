@@ -11,6 +11,7 @@ use suiro_units::Duration;
 
 use crate::cast::{Cast, Ending, Played, Stage};
 use crate::clock::{Epoch, realtime_ns, rfc3339};
+use crate::layers::Layers;
 use crate::process::Event;
 use crate::runner::{Order, Phase};
 use crate::sockets::Sockets;
@@ -41,6 +42,7 @@ pub fn run(
         Wires::start(&network, &setup.topology, order.trial.seed, epoch, record)?
     };
     let sockets = Sockets::start(&network, &setup.record, epoch, &order.dir)?;
+    let layers = Layers::start(&network, &setup.record, epoch, &order.dir)?;
     let cast = Cast::new(Stage {
         setup,
         network: &network,
@@ -54,6 +56,7 @@ pub fn run(
 
     tell(&Phase::Finishing);
     let (tcp, mut faults) = sockets.stop();
+    faults.extend(layers.stop());
     let (links, wire_faults) = wires.stop()?;
     faults.extend(wire_faults);
     let because = invalid_because(&self_checks, &played, faults);

@@ -61,6 +61,9 @@ pub struct RecordOptions {
     pub tcp_interval: Duration,
     /// What the `tcp` table has beside these samples. Default: `auto`.
     pub tcp_trace: TcpTrace,
+    /// The `layers` table: each packet at each layer of every host, and `layers.HOST.json`, which says
+    /// what the kernel let see. Needs root. Default: false.
+    pub layers: bool,
     /// After all trials have ended, the screen of each viewer is made again as a video, and its
     /// quality is measured. All media is stamped for it (`stamp = true`). It takes about as long as
     /// the trials themselves, on two cores. Default: false.
@@ -87,6 +90,7 @@ impl Default for RecordOptions {
             tcp: true,
             tcp_interval: Duration::from_millis(10),
             tcp_trace: TcpTrace::Auto,
+            layers: false,
             quality: false,
         }
     }

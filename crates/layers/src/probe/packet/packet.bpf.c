@@ -406,8 +406,11 @@ SEC("tp_btf/kfree_skb") int kfree_skb(u64 *ctx)
 	struct sk_buff *skb = (void *)ctx[0];
 	bool to_socket = settings.drops_name_socket && owns((void *)ctx[3]);
 	bool from_socket = owns(skb->sk);
+	struct net_device *dev = skb->dev;
 
-	if (!to_socket && !from_socket && !is_here(skb->dev))
+	// A packet bears its sender's socket as far as the next host's IP: where it is, the device tells.
+	// In a socket's queue there is none, and a small number in its place.
+	if (!to_socket && ((long)dev < 0 ? !is_here(dev) : !from_socket))
 		return 0;
 	// Reasons of subsystems have numbers above 65535.
 	passage.cause = (u32)ctx[2] < 0xffff ? ctx[2] : 0xffff;
