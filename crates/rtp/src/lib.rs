@@ -2,4 +2,7 @@
 
 pub mod packet;
 pub mod payload;
+pub mod receiver;
+pub mod rtcp;
+pub mod sender;
 pub mod sequence;

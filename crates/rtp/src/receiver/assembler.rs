@@ -1,0 +1,274 @@
+//! Packets into frames. A frame is handed over as soon as it is whole, whatever is missing before it;
+//! one that is not, when what is missing will not come any more.
+
+use std::collections::BTreeMap;
+
+use suiro_units::{Duration, Time};
+
+use crate::packet::{FrameMark, Packet};
+use crate::payload::{Assembled, Codec};
+use crate::sequence::Timestamps;
+
+/// Most frames that are in the making; of more, the first is given up.
+const FRAMES_MAX: usize = 256;
+/// Most packets of one frame: of more, the rest is not kept, and the frame is not whole.
+const PACKETS_MAX: usize = 8192;
+/// Frames that are remembered after they were handed over, to know what comes late.
+const DONE_MAX: usize = 1024;
+
+/// A frame that was handed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// Its RTP timestamp, extended.
+    pub timestamp: u64,
+    /// The number of its first packet that came, extended.
+    pub first: u64,
+    /// The number of its last packet that came, extended.
+    pub last: u64,
+    /// What its sender says of it, if it is of our kind and the packet with it came.
+    pub mark: Option<FrameMark>,
+    /// Its bytes, as far as they came.
+    pub content: Assembled,
+    /// When the last packet came that it has.
+    pub at: Time,
+}
+
+/// Frames in the making.
+#[derive(Debug)]
+pub struct Assembler {
+    codec: Codec,
+    timestamps: Timestamps,
+    frames: BTreeMap<u64, Partial>,
+    /// Timestamps of frames that were handed over.
+    done: BTreeMap<u64, ()>,
+    /// Whether the sender marks frames: then only a mark shows where one begins.
+    marks: bool,
+}
+
+#[derive(Debug, Default)]
+struct Partial {
+    packets: BTreeMap<u64, Vec<u8>>,
+    mark: Option<FrameMark>,
+    /// The packet that it begins with.
+    first: Option<u64>,
+    /// The packet with the marker.
+    last: Option<u64>,
+    at: Time,
+    /// When it is given up; `None` while nothing later has come.
+    until: Option<Time>,
+    overflow: bool,
+}
+
+impl Partial {
+    fn is_whole(&self) -> bool {
+        let (Some(first), Some(last)) = (self.first, self.last) else { return false };
+        let count = (last + 1).saturating_sub(first) as usize;
+        !self.overflow && self.packets.range(first..=last).count() == count
+    }
+
+    fn finish(self, codec: Codec, timestamp: u64) -> Option<Received> {
+        let (&first, &last) = (self.packets.keys().next()?, self.packets.keys().next_back()?);
+        let whole = self.is_whole();
+        // The first follows on nothing; it does if the frame begins with it.
+        let mut next = self.first;
+        let payloads = self.packets.iter().map(|(&sequence, payload)| {
+            let follows = next == Some(sequence);
+            next = Some(sequence + 1);
+            (follows, payload.as_slice())
+        });
+        let mut content = codec.assemble(payloads);
+        content.whole &= whole;
+        Some(Received { timestamp, first, last, mark: self.mark, content, at: self.at })
+    }
+}
+
+impl Assembler {
+    /// Of a stream of that codec.
+    pub fn new(codec: Codec) -> Self {
+        Self {
+            codec,
+            timestamps: Timestamps::default(),
+            frames: BTreeMap::new(),
+            done: BTreeMap::new(),
+            marks: false,
+        }
+    }
+
+    /// A packet has come; its number is extended. It may make a frame whole. `grace` is how long
+    /// after a later frame has begun one that is not whole is waited for. False: its frame was
+    /// handed over before.
+    pub fn on_packet(&mut self, now: Time, sequence: u64, packet: Packet, grace: Duration) -> bool {
+        let timestamp = self.timestamps.take(packet.timestamp);
+        if self.done.contains_key(&timestamp) {
+            return false;
+        }
+        self.marks |= packet.mark.is_some();
+        let begins = match self.marks {
+            true => packet.mark.is_some(),
+            false => self.codec.begins_frame(&packet.payload),
+        };
+        let partial = self.frames.entry(timestamp).or_default();
+        if begins {
+            partial.first = Some(partial.first.map_or(sequence, |first| first.min(sequence)));
+        }
+        if packet.marker {
+            partial.last = Some(sequence);
+        }
+        partial.mark = packet.mark.or(partial.mark);
+        partial.at = now;
+        if partial.packets.len() < PACKETS_MAX {
+            partial.packets.insert(sequence, packet.payload);
+        } else {
+            partial.overflow = true;
+        }
+        self.mark_earlier(now, sequence, grace);
+        if self.frames.len() > FRAMES_MAX
+            && let Some((_, first)) = self.frames.iter_mut().next()
+        {
+            first.until = Some(now);
+        }
+        true
+    }
+
+    /// What has only packets before this one has seen its last, but for what is late.
+    fn mark_earlier(&mut self, now: Time, sequence: u64, grace: Duration) {
+        for partial in self.frames.values_mut() {
+            let ended = partial.packets.keys().next_back().is_some_and(|last| *last < sequence);
+            if ended && partial.until.is_none() {
+                partial.until = Some(now + grace);
+            }
+        }
+    }
+
+    /// When something is given up; `None`: nothing is.
+    pub fn next_event(&self) -> Option<Time> {
+        self.frames.values().filter_map(|partial| partial.until).min()
+    }
+
+    /// The next frame that is whole or given up; call until `None`.
+    pub fn poll(&mut self, now: Time) -> Option<Received> {
+        let ready = |partial: &Partial| {
+            partial.is_whole() || partial.until.is_some_and(|until| until <= now)
+        };
+        let timestamp = *self.frames.iter().find(|(_, partial)| ready(partial))?.0;
+        let partial = self.frames.remove(&timestamp)?;
+        self.done.insert(timestamp, ());
+        if self.done.len() > DONE_MAX {
+            self.done.pop_first();
+        }
+        partial.finish(self.codec, timestamp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRACE: Duration = Duration::from_millis(20);
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// A frame of three packets at 90 kHz time `timestamp`; the first number is `first`.
+    fn frame(first: u16, timestamp: u32, mark: bool) -> Vec<Packet> {
+        let mut data = vec![0, 0, 1, 0x41, 0x9a];
+        data.extend([7; 200]);
+        let payloads = Codec::H264.packetise(&data, 80, 80).unwrap();
+        let mark = mark.then_some(FrameMark { number: 5, references: 1, rate_kbps: 9 });
+        let packets = payloads.into_iter().enumerate().map(|(n, payload)| Packet {
+            ssrc: 9,
+            payload_type: 96,
+            sequence: first + n as u16,
+            timestamp,
+            marker: n == 2,
+            mark: mark.filter(|_| n == 0),
+            payload,
+        });
+        packets.collect()
+    }
+
+    struct Case {
+        assembler: Assembler,
+    }
+
+    impl Case {
+        fn new() -> Self {
+            Self { assembler: Assembler::new(Codec::H264) }
+        }
+
+        fn take(&mut self, at: u64, packet: &Packet) -> bool {
+            self.assembler.on_packet(ms(at), packet.sequence.into(), packet.clone(), GRACE)
+        }
+
+        fn poll(&mut self, at: u64) -> Option<(u64, bool)> {
+            self.assembler.poll(ms(at)).map(|frame| (frame.first, frame.content.whole))
+        }
+    }
+
+    #[test]
+    fn a_frame_is_handed_over_when_it_is_whole_in_any_order() {
+        for mark in [false, true] {
+            let mut case = Case::new();
+            let packets = frame(10, 1000, mark);
+            for n in [2, 0] {
+                assert!(case.take(0, &packets[n]));
+                assert_eq!(case.poll(0), None);
+            }
+            case.take(1, &packets[1]);
+            assert_eq!(case.poll(1), Some((10, true)));
+            assert!(!case.take(2, &packets[1]), "late");
+        }
+    }
+
+    #[test]
+    fn later_frames_do_not_wait_for_earlier_ones() {
+        let mut case = Case::new();
+        let (one, two) = (frame(10, 1000, true), frame(13, 4000, true));
+        case.take(0, &one[0]);
+        case.take(1, &one[2]);
+        two.iter().for_each(|packet| assert!(case.take(5, packet)));
+        assert_eq!(case.poll(5), Some((13, true)));
+        assert_eq!(case.assembler.next_event(), Some(ms(25)));
+        assert_eq!(case.poll(24), None);
+        assert_eq!(case.poll(25), Some((10, false)));
+    }
+
+    #[test]
+    fn what_is_sent_again_in_time_makes_it_whole() {
+        let mut case = Case::new();
+        let (one, two) = (frame(10, 1000, true), frame(13, 4000, true));
+        case.take(0, &one[0]);
+        case.take(0, &one[2]);
+        two.iter().for_each(|packet| assert!(case.take(5, packet)));
+        assert_eq!(case.poll(5), Some((13, true)));
+        case.take(20, &one[1]);
+        assert_eq!(case.poll(20), Some((10, true)));
+    }
+
+    #[test]
+    fn without_its_first_or_last_packet_it_is_not_whole() {
+        for (mark, lost) in [(true, 0), (false, 0), (true, 2)] {
+            let mut case = Case::new();
+            let one = frame(10, 1000, mark);
+            // That the sender marks its frames is known from the one before.
+            frame(7, 500, mark).iter().for_each(|packet| assert!(case.take(0, packet)));
+            assert_eq!(case.poll(0), Some((7, true)));
+            let left = one.iter().enumerate().filter(|(n, _)| *n != lost);
+            left.for_each(|(_, packet)| assert!(case.take(0, packet)));
+            assert_eq!(case.poll(100), None, "nothing later has come");
+            case.take(100, &frame(13, 4000, mark)[0]);
+            assert!(matches!(case.poll(120), Some((_, false))));
+        }
+    }
+
+    #[test]
+    fn frames_in_the_making_are_bounded() {
+        let mut case = Case::new();
+        for n in 0..1000u16 {
+            case.take(0, &frame(10 + 3 * n, 3000 * u32::from(n), true)[1]);
+            while case.poll(0).is_some() {}
+        }
+        assert_eq!(case.assembler.frames.len(), FRAMES_MAX);
+    }
+}

@@ -1,0 +1,463 @@
+//! The receiver, as a state machine: packets in, frames, their fate and RTCP out. It is handed the
+//! time, and has no sockets.
+
+mod assembler;
+mod counters;
+mod numbering;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use suiro_units::{BitRate, Duration, Random, Time};
+use suiro_viewer::{Frame, Outcome, Playout, Policy};
+
+pub use assembler::{Assembler, Received};
+pub use counters::Counters;
+pub use numbering::Numbering;
+
+use crate::packet::{HEADER_BYTES, IP_UDP_BYTES, Packet};
+use crate::payload::Codec;
+use crate::rtcp::congestion::Arrivals;
+use crate::rtcp::interval::Interval;
+use crate::rtcp::nack::Nacks;
+use crate::rtcp::reception::{Arrived, Reception};
+use crate::rtcp::{self, Message, Outgoing, Sent};
+
+/// How long what is only reordered may take, where nothing is sent again.
+const REORDER: Duration = Duration::from_millis(20);
+/// A key frame is not asked for more often than this.
+const PICTURE_LOSSES: Duration = Duration::from_millis(500);
+/// Frames of which more is known than the playout keeps, until their fate is.
+const KNOWN_MAX: usize = 8192;
+/// Bandwidth of the session before any packet came, for RTCP's share.
+const SESSION_FIRST: BitRate = BitRate::from_mbps(1);
+
+/// How a receiver receives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The codec, and so the payload format.
+    pub codec: Codec,
+    /// The payload type of the stream.
+    pub payload_type: u8,
+    /// The payload type of retransmissions (RFC 4588); `None`: nothing is asked for again.
+    pub again_type: Option<u8>,
+    /// The canonical name (RFC 3550 §6.5.1).
+    pub cname: String,
+    /// Whether each sender report is answered at once, as the study does, beside regular reports.
+    pub answer: bool,
+    /// How often congestion control feedback (RFC 8888) is sent; `None`: never.
+    pub feedback: Option<Duration>,
+    /// How the video is played.
+    pub policy: Policy,
+    /// The wall clock at [`Time::ZERO`], in nanoseconds since 1970.
+    pub epoch_unix_ns: u64,
+}
+
+/// What became of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its fate. Its times are those of the receiver, and its number that of the source; but the
+    /// capture time counts from anywhere.
+    pub outcome: Outcome,
+    /// When it was captured, in nanoseconds since 1970 by the sender's wall clock; `None` before the
+    /// sender's first report.
+    pub captured_unix_ns: Option<u64>,
+    /// The bit rate of its version or encoder; `None` if its sender does not tell.
+    pub rate: Option<BitRate>,
+    /// Its bytes, as far as they came; `None` if nothing of it came.
+    pub data: Option<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    captured_unix_ns: Option<u64>,
+    rate: Option<BitRate>,
+    data: Vec<u8>,
+}
+
+/// A receiver of one stream.
+#[derive(Debug)]
+pub struct Receiver {
+    config: Config,
+    ssrc: u32,
+    random: Random,
+    /// The stream, once two packets in a row have come of it; and before that, who sent the first.
+    reception: Option<Reception>,
+    probation: Option<(Time, u8, Packet)>,
+    again_ssrc: Option<u32>,
+    assembler: Assembler,
+    numbering: Numbering,
+    playout: Playout,
+    known: BTreeMap<u64, Known>,
+    seen: VecDeque<Seen>,
+    nacks: Nacks,
+    arrivals: Arrivals,
+    feedback_at: Option<Time>,
+    interval: Interval,
+    answer_due: bool,
+    /// The sender's last report, and when it came.
+    sent: Option<(Sent, Time)>,
+    asked: Option<Time>,
+    /// Bytes since the last regular report, which tell the session's bandwidth.
+    bytes: u64,
+    since: Time,
+    counters: Counters,
+    ended: bool,
+}
+
+impl Receiver {
+    /// A receiver that begins now. Its identifier comes from `random`.
+    pub fn new(now: Time, config: Config, mut random: Random) -> Self {
+        let interval = Interval::new(now, SESSION_FIRST, !config.answer, random.uniform());
+        Self {
+            ssrc: random.next_u64() as u32,
+            reception: None,
+            probation: None,
+            again_ssrc: None,
+            assembler: Assembler::new(config.codec),
+            numbering: Numbering::default(),
+            playout: Playout::new(config.policy),
+            known: BTreeMap::new(),
+            seen: VecDeque::new(),
+            nacks: Nacks::default(),
+            arrivals: Arrivals::default(),
+            feedback_at: None,
+            interval,
+            answer_due: false,
+            sent: None,
+            asked: None,
+            bytes: 0,
+            since: now,
+            counters: Counters::default(),
+            ended: false,
+            config,
+            random,
+        }
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How the stream is received; `None` before it is known.
+    pub fn reception(&self) -> Option<&Reception> {
+        self.reception.as_ref()
+    }
+
+    /// True when the sender has said good-bye.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// A packet has come at the RTP port, with these bits of ECN. True if it is of the stream.
+    pub fn on_rtp(&mut self, now: Time, bytes: &[u8], ecn: u8) -> bool {
+        let Ok(packet) = Packet::parse(bytes) else {
+            self.counters.malformed += 1;
+            return false;
+        };
+        if Some(packet.payload_type) == self.config.again_type {
+            return self.on_again(now, &packet);
+        }
+        if packet.payload_type != self.config.payload_type {
+            self.counters.foreign += 1;
+            return false;
+        }
+        match &self.reception {
+            Some(reception) if reception.ssrc() == packet.ssrc => self.on_media(now, ecn, packet),
+            Some(_) => {
+                self.counters.foreign += 1;
+                return false;
+            }
+            None => return self.on_stranger(now, ecn, packet),
+        }
+        true
+    }
+
+    /// RFC 3550 A.1: a stream is one of which two packets in a row have come; it then stays the only
+    /// one. The first is kept until the second shows that it was meant.
+    fn on_stranger(&mut self, now: Time, ecn: u8, packet: Packet) -> bool {
+        let follows = |first: &Packet| {
+            first.ssrc == packet.ssrc && first.sequence.wrapping_add(1) == packet.sequence
+        };
+        match self.probation.take() {
+            Some((at, first_ecn, first)) if follows(&first) => {
+                let mut reception = Reception::new(first.ssrc, first.sequence);
+                match self.sent {
+                    Some((sent, at)) if sent.ssrc == first.ssrc => reception.on_report(at, &sent),
+                    _ => self.sent = None,
+                }
+                self.reception = Some(reception);
+                self.on_media(at, first_ecn, first);
+                self.on_media(now, ecn, packet);
+                true
+            }
+            other => {
+                self.counters.foreign += u64::from(other.is_some());
+                self.probation = Some((now, ecn, packet));
+                false
+            }
+        }
+    }
+
+    fn on_media(&mut self, now: Time, ecn: u8, packet: Packet) {
+        let Some(reception) = &mut self.reception else { return };
+        let bytes = HEADER_BYTES + packet.payload.len();
+        self.bytes += bytes as u64 + IP_UDP_BYTES;
+        let before = reception.highest();
+        let arrived = reception.on_packet(now, packet.sequence, packet.timestamp);
+        let sequence = match arrived {
+            Arrived::New(sequence) | Arrived::Restarted(sequence) => sequence,
+            Arrived::Repeated => {
+                self.counters.repeated += 1;
+                return;
+            }
+            Arrived::Jump => {
+                self.counters.jumps += 1;
+                return;
+            }
+        };
+        self.counters.packets += 1;
+        if self.config.feedback.is_some() {
+            self.arrivals.on_packet(now, sequence, ecn);
+        }
+        if let Arrived::New(_) = arrived {
+            self.ask_for(now, before + 1..sequence);
+        }
+        self.nacks.found(now, sequence);
+        self.take(now, sequence, packet);
+    }
+
+    /// A packet that was sent again (RFC 4588 §4): its original's number comes before its payload.
+    fn on_again(&mut self, now: Time, packet: &Packet) -> bool {
+        let Some(reception) = &mut self.reception else { return false };
+        let Some((&number, payload)) = packet.payload.split_first_chunk::<2>() else {
+            self.counters.malformed += 1;
+            return false;
+        };
+        if *self.again_ssrc.get_or_insert(packet.ssrc) != packet.ssrc {
+            self.counters.foreign += 1;
+            return false;
+        }
+        let sequence = u16::from_be_bytes(number);
+        let highest = reception.highest();
+        let behind = (highest as u16).wrapping_sub(sequence);
+        let extended = highest.checked_sub(behind.into());
+        let Some(extended) = extended.filter(|extended| self.nacks.found(now, *extended)) else {
+            self.counters.not_asked += 1;
+            return false;
+        };
+        self.counters.recovered += 1;
+        let original = Packet { sequence, payload: payload.to_vec(), ..*packet };
+        self.take(now, extended, original);
+        true
+    }
+
+    fn ask_for(&mut self, now: Time, missing: std::ops::Range<u64>) {
+        self.counters.missing += missing.end.saturating_sub(missing.start);
+        if self.config.again_type.is_some() {
+            let until = now + self.grace();
+            missing.for_each(|sequence| self.nacks.miss(now, sequence, until));
+        }
+    }
+
+    /// How long what is missing is of use: until the frame is due, and as long as the viewer waits
+    /// for it then.
+    fn grace(&self) -> Duration {
+        if self.config.again_type.is_none() {
+            return REORDER;
+        }
+        let buffer = self.playout.buffer().unwrap_or(Duration::ZERO);
+        (buffer + self.config.policy.wait).max(REORDER)
+    }
+
+    fn take(&mut self, now: Time, sequence: u64, packet: Packet) {
+        let grace = self.grace();
+        if !self.assembler.on_packet(now, sequence, packet, grace) {
+            self.counters.late += 1;
+        }
+        self.advance(now);
+    }
+
+    /// Hands frames that are whole or given up to the playout, and asks it what became of them.
+    fn advance(&mut self, now: Time) {
+        while let Some(received) = self.assembler.poll(now) {
+            self.on_frame(now, received);
+        }
+        while let Some(outcome) = self.playout.poll(now) {
+            self.see(outcome);
+        }
+    }
+
+    fn on_frame(&mut self, now: Time, received: Received) {
+        let number = self.numbering.number(received.timestamp, received.mark);
+        let references = match received.mark {
+            Some(mark) if mark.references == 0 => None,
+            Some(mark) => number.checked_sub(mark.references.into()),
+            None if received.content.key => None,
+            None => number.checked_sub(1),
+        };
+        // Of 90 kHz; it starts anywhere.
+        let captured = Time::from_nanos(received.timestamp.saturating_mul(100_000) / 9);
+        let complete = received.content.whole;
+        let frame = Frame { number, captured, references, complete };
+        if self.playout.on_frame(now, frame).is_err() {
+            self.counters.refused += 1;
+            return;
+        }
+        let known = Known {
+            captured_unix_ns: self.captured(received.timestamp),
+            rate: received.mark.map(|mark| BitRate::from_kbps(mark.rate_kbps.into())),
+            data: received.content.bytes,
+        };
+        self.known.insert(number, known);
+        if self.known.len() > KNOWN_MAX {
+            self.known.pop_first();
+        }
+    }
+
+    /// The sender's wall clock at a timestamp, by its last report.
+    fn captured(&self, timestamp: u64) -> Option<u64> {
+        let (sent, _) = self.sent?;
+        let reported = rtcp::unix_ns(sent.ntp)?;
+        let ticks = i64::from((timestamp as u32).wrapping_sub(sent.timestamp).cast_signed());
+        reported.checked_add_signed(ticks * 100_000 / 9)
+    }
+
+    fn see(&mut self, outcome: Outcome) {
+        let known = self.known.remove(&outcome.frame);
+        let (captured_unix_ns, rate, data) = match known {
+            Some(known) => (known.captured_unix_ns, known.rate, Some(known.data)),
+            None => (None, None, None),
+        };
+        self.seen.push_back(Seen { outcome, captured_unix_ns, rate, data });
+    }
+
+    /// What became of the next frame.
+    pub fn take_seen(&mut self) -> Option<Seen> {
+        self.seen.pop_front()
+    }
+
+    /// A packet has come at the RTCP port.
+    pub fn on_rtcp(&mut self, now: Time, bytes: &[u8]) {
+        let Ok(messages) = rtcp::parse(bytes) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        self.interval.on_packet(bytes.len() as u64 + IP_UDP_BYTES);
+        for message in messages {
+            let known = self.reception.as_ref().map(Reception::ssrc);
+            match message {
+                Message::Sent(sent) if known.is_none_or(|ssrc| ssrc == sent.ssrc) => {
+                    self.sent = Some((sent, now));
+                    if let Some(reception) = &mut self.reception {
+                        reception.on_report(now, &sent);
+                        self.answer_due |= self.config.answer;
+                    }
+                }
+                Message::Bye { ssrc } if known == Some(ssrc) => self.ended = true,
+                Message::Sent(_) | Message::Bye { .. } => self.counters.foreign += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// When to poll next.
+    pub fn next_event(&self) -> Option<Time> {
+        if self.answer_due {
+            return Some(Time::ZERO);
+        }
+        let feedback = self.feedback_at.filter(|_| !self.arrivals.is_empty());
+        let regular = self.reception.is_some().then(|| self.interval.next());
+        let picture = self.picture_loss_at();
+        let playout = self.playout.next_event();
+        let assembly = self.assembler.next_event();
+        [feedback, regular, picture, playout, assembly, self.nacks.next()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// When a key frame is asked for; `None`: none is needed.
+    fn picture_loss_at(&self) -> Option<Time> {
+        let since = self.playout.broken_since()?;
+        Some(self.asked.map_or(since, |asked| asked + PICTURE_LOSSES))
+    }
+
+    /// The next RTCP packet that leaves now; call until `None`.
+    pub fn poll(&mut self, now: Time) -> Option<Vec<u8>> {
+        self.advance(now);
+        let missing = self.nacks.poll(now);
+        let picture_loss = self.picture_loss_at().is_some_and(|at| at <= now);
+        let congestion = self.congestion(now);
+        let reception = self.reception.as_mut()?;
+        let report = self.answer_due || self.interval.next() <= now;
+        if !report && missing.is_empty() && !picture_loss && congestion.is_none() {
+            return None;
+        }
+        self.counters.asked += missing.len() as u64;
+        if picture_loss {
+            self.asked = Some(now);
+            self.counters.picture_losses += 1;
+        }
+        // A report that is not regular says nothing of an interval: RFC 3550 §6.4.1 counts from one
+        // report to the next, so every packet has one.
+        let received = Some(reception.report(now, self.ssrc));
+        let media = reception.ssrc();
+        self.answer_due = false;
+        let outgoing = Outgoing {
+            ssrc: self.ssrc,
+            cname: self.config.cname.clone(),
+            received,
+            media,
+            missing,
+            picture_loss,
+            congestion,
+            ..Outgoing::default()
+        };
+        let bytes = outgoing.write();
+        self.interval.on_packet(bytes.len() as u64 + IP_UDP_BYTES);
+        if report {
+            self.on_regular(now);
+        }
+        self.counters.reports += 1;
+        Some(bytes)
+    }
+
+    fn on_regular(&mut self, now: Time) {
+        let span = now.saturating_since(self.since);
+        if self.bytes > 0 && !span.is_zero() {
+            let session = suiro_units::Bytes::new(self.bytes) / span;
+            self.interval.set_session(session, self.random.uniform());
+        }
+        (self.bytes, self.since) = (0, now);
+        self.interval.on_report(now, self.random.uniform());
+    }
+
+    fn congestion(&mut self, now: Time) -> Option<rtcp::Congestion> {
+        let every = self.config.feedback?;
+        let due = *self.feedback_at.get_or_insert(now);
+        let media = self.reception.as_ref()?.ssrc();
+        if due > now || self.arrivals.is_empty() {
+            return None;
+        }
+        self.feedback_at = Some((due + every).max(now));
+        let unix_ns = self.config.epoch_unix_ns.saturating_add(now.as_nanos());
+        self.arrivals.report(now, unix_ns, media)
+    }
+
+    /// Ends the viewing: everything still held has its fate. A last report says good-bye.
+    pub fn finish(&mut self, now: Time) -> Vec<u8> {
+        self.advance(now);
+        self.playout.finish(now);
+        while let Some(outcome) = self.playout.poll(now) {
+            self.see(outcome);
+        }
+        let received = self.reception.as_mut().map(|reception| reception.report(now, self.ssrc));
+        let cname = self.config.cname.clone();
+        Outgoing { ssrc: self.ssrc, cname, received, bye: true, ..Outgoing::default() }.write()
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

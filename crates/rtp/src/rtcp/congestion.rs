@@ -1,0 +1,231 @@
+//! Congestion control feedback: RFC 8888.
+
+use std::collections::BTreeMap;
+
+use rtcp_types::prelude::{FciBuilder, FciParser, RtcpPacketWriter};
+use rtcp_types::{FciFeedbackPacketType, RtcpParseError, RtcpWriteError};
+use suiro_units::{Duration, Time};
+
+use super::{middle, ntp};
+
+/// Most packets that one report of ours is about. RFC 8888 §3.1 allows 16384.
+pub const REPORTED_MAX: usize = 512;
+
+/// Most that are heeded of a report received.
+const HEEDED_MAX: usize = 16_384;
+
+/// §3.1: offsets of 8189/1024 s and less are told; more, or later than the report, are not.
+const OFFSET_MAX: u64 = 0x1ffd;
+const TOO_OLD: u16 = 0x1ffe;
+const UNKNOWN: u16 = 0x1fff;
+
+/// A report about one stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Congestion {
+    /// The stream.
+    pub media: u32,
+    /// The number of the first packet that it is about.
+    pub first: u16,
+    /// What became of each from there on; `None`: it did not come.
+    pub arrivals: Vec<Option<Arrival>>,
+    /// When the report was made: the middle of the receiver's NTP time.
+    pub at: u32,
+}
+
+/// A packet that arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// The two bits of Explicit Congestion Notification (RFC 3168 §5).
+    pub ecn: u8,
+    /// How long before the report, to 1/1024 s; `None` if that was too long or not known.
+    pub ago: Option<Duration>,
+}
+
+impl Arrival {
+    fn write(arrival: Option<Self>) -> u16 {
+        let Some(Self { ecn, ago }) = arrival else { return 0 };
+        let offset = match ago.map(|ago| ago.as_nanos().saturating_mul(1024) / 1_000_000_000) {
+            Some(units) if units <= OFFSET_MAX => units as u16,
+            Some(_) => TOO_OLD,
+            None => UNKNOWN,
+        };
+        1 << 15 | u16::from(ecn & 3) << 13 | offset
+    }
+
+    fn read(block: u16) -> Option<Self> {
+        let offset = block & 0x1fff;
+        let span = Duration::from_nanos((u64::from(offset) * 1_000_000_000).div_ceil(1024));
+        let ago = (u64::from(offset) <= OFFSET_MAX).then_some(span);
+        (block >> 15 == 1).then_some(Self { ecn: (block >> 13) as u8 & 3, ago })
+    }
+}
+
+/// The feedback of a packet, as read: of several streams, the first of which the packet's own header
+/// names.
+#[derive(Debug)]
+pub(super) struct Streams<'a> {
+    data: &'a [u8],
+}
+
+impl<'a> FciParser<'a> for Streams<'a> {
+    const PACKET_TYPE: FciFeedbackPacketType = FciFeedbackPacketType::TRANSPORT;
+    const FCI_FORMAT: u8 = 11;
+
+    fn parse(data: &'a [u8]) -> Result<Self, RtcpParseError> {
+        // At least a first and a count, and the time.
+        match data.len() {
+            8.. => Ok(Self { data }),
+            actual => Err(RtcpParseError::Truncated { expected: 8, actual }),
+        }
+    }
+}
+
+impl Streams<'_> {
+    /// What is said of each stream, the first being `media`; what is cut short, is left out.
+    pub fn of(&self, media: u32) -> impl Iterator<Item = Congestion> + '_ {
+        let (body, at) = self.data.split_last_chunk::<4>().expect("parse has seen to that");
+        let at = u32::from_be_bytes(*at);
+        let mut rest = body;
+        let mut media = Some(media);
+        std::iter::from_fn(move || {
+            let media = media.take().or_else(|| {
+                let (ssrc, after) = rest.split_first_chunk::<4>()?;
+                rest = after;
+                Some(u32::from_be_bytes(*ssrc))
+            })?;
+            let (&[a, b, c, d], after) = rest.split_first_chunk::<4>()?;
+            let (first, count) =
+                (u16::from_be_bytes([a, b]), usize::from(u16::from_be_bytes([c, d])));
+            let (blocks, after) = after.split_at_checked((count * 2).next_multiple_of(4))?;
+            rest = after;
+            let blocks = blocks.chunks_exact(2).take(count.min(HEEDED_MAX));
+            let arrivals = blocks.map(|b| Arrival::read(u16::from_be_bytes([b[0], b[1]])));
+            Some(Congestion { media, first, arrivals: arrivals.collect(), at })
+        })
+    }
+}
+
+impl RtcpPacketWriter for Congestion {
+    fn calculate_size(&self) -> Result<usize, RtcpWriteError> {
+        Ok(4 + (self.arrivals.len() * 2).next_multiple_of(4) + 4)
+    }
+
+    fn write_into_unchecked(&self, buf: &mut [u8]) -> usize {
+        let mut bytes = Vec::with_capacity(8 + 2 * self.arrivals.len());
+        bytes.extend(self.first.to_be_bytes());
+        bytes.extend((self.arrivals.len() as u16).to_be_bytes());
+        bytes.extend(self.arrivals.iter().flat_map(|a| Arrival::write(*a).to_be_bytes()));
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes.extend(self.at.to_be_bytes());
+        buf[..bytes.len()].copy_from_slice(&bytes);
+        bytes.len()
+    }
+
+    fn get_padding(&self) -> Option<u8> {
+        None
+    }
+}
+
+impl FciBuilder<'_> for Congestion {
+    fn format(&self) -> u8 {
+        Streams::FCI_FORMAT
+    }
+
+    fn supports_feedback_type(&self) -> FciFeedbackPacketType {
+        FciFeedbackPacketType::TRANSPORT
+    }
+}
+
+/// What a receiver keeps for its reports: when each packet came since the last.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    /// By extended number.
+    arrived: BTreeMap<u64, (Time, u8)>,
+    /// The first that no report was about.
+    next: Option<u64>,
+}
+
+impl Arrivals {
+    /// A packet has come.
+    pub fn on_packet(&mut self, now: Time, sequence: u64, ecn: u8) {
+        self.arrived.insert(sequence, (now, ecn));
+        if self.arrived.len() > 2 * REPORTED_MAX {
+            self.arrived.pop_first();
+        }
+    }
+
+    /// Whether there is anything to report.
+    pub fn is_empty(&self) -> bool {
+        self.arrived.is_empty()
+    }
+
+    /// A report about everything since the last one, up to the highest that came; `None` if nothing
+    /// did. The receiver's wall clock says `unix_ns`.
+    pub fn report(&mut self, now: Time, unix_ns: u64, media: u32) -> Option<Congestion> {
+        let (&last, _) = self.arrived.last_key_value()?;
+        let (&lowest, _) = self.arrived.first_key_value()?;
+        // What comes after a report was about it is told again with what follows (§3.1: reports may
+        // overlap), as far as there is room.
+        let first = self.next.map_or(lowest, |next| next.min(lowest));
+        let first = first.max((last + 1).saturating_sub(REPORTED_MAX as u64));
+        let arrival = |sequence| {
+            let (at, ecn) = self.arrived.get(&sequence)?;
+            Some(Arrival { ecn: *ecn, ago: Some(now.saturating_since(*at)) })
+        };
+        let arrivals = (first..=last).map(arrival).collect();
+        self.arrived.clear();
+        self.next = Some(last + 1);
+        Some(Congestion { media, first: first as u16, arrivals, at: middle(ntp(unix_ns)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    #[test]
+    fn blocks_are_those_of_the_specification() {
+        let arrival = |ecn, ago| Some(Arrival { ecn, ago });
+        // RFC 8888 figure 2: received, ECN, arrival time offset.
+        assert_eq!(Arrival::write(None), 0);
+        assert_eq!(Arrival::write(arrival(3, Some(Duration::from_secs(1)))), 0xe400);
+        assert_eq!(Arrival::write(arrival(0, Some(Duration::from_secs(8)))), 0x8000 | TOO_OLD);
+        assert_eq!(Arrival::write(arrival(1, None)), 0xa000 | UNKNOWN);
+        for block in [0x8000, 0x8400, 0xe001, 0x9ffd, 0xbfff] {
+            assert_eq!(Arrival::write(Arrival::read(block)), block, "{block:x}");
+        }
+    }
+
+    #[test]
+    fn reports_follow_on_one_another() {
+        let mut arrivals = Arrivals::default();
+        assert!(arrivals.report(ms(0), 0, 9).is_none());
+        arrivals.on_packet(ms(10), 65_534, 0);
+        arrivals.on_packet(ms(20), 65_536, 3);
+        let first = arrivals.report(ms(20), 0, 9).unwrap();
+        assert_eq!((first.first, first.arrivals.len()), (65_534, 3));
+        assert_eq!(first.arrivals[1], None);
+        assert_eq!(first.arrivals[2], Some(Arrival { ecn: 3, ago: Some(Duration::ZERO) }));
+        arrivals.on_packet(ms(30), 65_539, 0);
+        let second = arrivals.report(ms(30), 0, 9).unwrap();
+        assert_eq!((second.first, second.arrivals.len()), (1, 3), "what is missing is told");
+        // A late one is told with what follows it.
+        arrivals.on_packet(ms(40), 65_535, 0);
+        let third = arrivals.report(ms(50), 0, 9).unwrap();
+        assert_eq!((third.first, third.arrivals.len()), (65_535, 1));
+    }
+
+    #[test]
+    fn a_report_is_bounded() {
+        let mut arrivals = Arrivals::default();
+        arrivals.on_packet(ms(0), 5, 0);
+        arrivals.on_packet(ms(0), 1 << 20, 0);
+        let report = arrivals.report(ms(0), 0, 9).unwrap();
+        assert_eq!(report.arrivals.len(), REPORTED_MAX);
+        assert!(report.arrivals.last().unwrap().is_some());
+    }
+}

@@ -1,0 +1,361 @@
+//! What the receiver's reports mean, and which are not believed. Whoever can send packets to this
+//! host may have made them up: what cannot be so, given what was sent, is counted and changes nothing.
+
+use std::collections::VecDeque;
+
+use suiro_rate::{Feedback, PacketReport};
+use suiro_units::{Duration, Time};
+
+use super::history::History;
+use crate::rtcp::{Block, Congestion, from_short};
+use crate::sequence::Unwrap;
+
+/// How many of our own reports an echo may be of.
+const REPORTS_MAX: usize = 64;
+
+/// Packets of one stream that a report may be about at most: half a turn.
+const SPAN_MAX: u64 = 1 << 15;
+
+/// Explicit Congestion Notification: congestion experienced (RFC 3168 §5).
+const CONGESTION_EXPERIENCED: u8 = 3;
+
+/// Why a report was not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Disbelieved {
+    /// It is about a stream that is not ours.
+    #[error("about another stream")]
+    Stream,
+    /// It is about packets that were never sent.
+    #[error("about packets that were not sent")]
+    NotSent,
+    /// It says nothing that an earlier one has not said.
+    #[error("old or repeated")]
+    Old,
+    /// It tells of more losses than there were packets.
+    #[error("more lost than sent")]
+    Losses,
+    /// It echoes a report that was never sent, or one from the future.
+    #[error("an echo of what was not sent")]
+    Echo,
+}
+
+/// Follows the reports about one stream.
+#[derive(Debug)]
+pub struct Reports {
+    ssrc: u32,
+    /// Our own reports: the middle of the NTP time, and when each left.
+    sent: VecDeque<(u32, Time)>,
+    /// Of the last report block: the highest number, the losses, the echo, and when it came.
+    last: Option<Told>,
+    /// The first number sent.
+    first: u64,
+    start: Time,
+    /// The first number that no congestion feedback was about; `None` before any came.
+    congestion: Option<u64>,
+    congestion_at: Time,
+    clock: Unwrap<32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    highest: u64,
+    lost: i32,
+    echo: u32,
+    at: Time,
+}
+
+impl Reports {
+    /// Of a stream that begins now with that number.
+    pub fn new(now: Time, ssrc: u32, first: u64) -> Self {
+        let (sent, last, congestion) = (VecDeque::new(), None, None);
+        let clock = Unwrap::default();
+        Self { ssrc, sent, last, first, start: now, congestion, congestion_at: now, clock }
+    }
+
+    /// A report of our own leaves.
+    pub fn on_sent(&mut self, now: Time, middle: u32) {
+        if self.sent.len() == REPORTS_MAX {
+            self.sent.pop_front();
+        }
+        self.sent.push_back((middle, now));
+    }
+
+    /// A report block has come. What it says of losses is `expected` and `received` of the feedback;
+    /// where the receiver also sends congestion feedback, which says more, they are zero.
+    ///
+    /// # Errors
+    /// [`Disbelieved`]: nothing changes.
+    pub fn on_block(
+        &mut self,
+        now: Time,
+        block: &Block,
+        history: &History,
+    ) -> Result<Feedback, Disbelieved> {
+        if block.media != self.ssrc {
+            return Err(Disbelieved::Stream);
+        }
+        let highest = history.extend(block.highest as u16).ok_or(Disbelieved::NotSent)?;
+        let before = self.last.map_or(self.first.saturating_sub(1), |last| last.highest);
+        let newest = history.highest().unwrap_or(0);
+        if highest < before || newest - highest > SPAN_MAX {
+            // Behind what was reported before: old, or beyond what was sent by less than a turn.
+            return Err(if newest - highest > SPAN_MAX {
+                Disbelieved::NotSent
+            } else {
+                Disbelieved::Old
+            });
+        }
+        let echo = block.last_report;
+        if self.last.is_some_and(|last| last.highest == highest && last.echo == echo) {
+            return Err(Disbelieved::Old);
+        }
+        let expected = highest - before;
+        let lost = i64::from(block.cumulative_lost) - i64::from(self.last.map_or(0, |l| l.lost));
+        let lost = u64::try_from(lost).unwrap_or(0); // late ones: fewer than before
+        if lost > expected {
+            return Err(Disbelieved::Losses);
+        }
+        let rtt = self.rtt(now, block)?;
+        let since = self.last.map_or(self.start, |last| last.at);
+        self.last = Some(Told { highest, lost: block.cumulative_lost, echo, at: now });
+        if self.congestion.is_some() {
+            return Ok(Feedback { rtt, ..Feedback::default() });
+        }
+        let received = expected - lost;
+        let receive_rate = (expected > 0 && now > since).then(|| {
+            let bytes = history.bytes(before + 1..=highest);
+            (bytes / now.saturating_since(since)).mul_f64(received as f64 / expected as f64)
+        });
+        Ok(Feedback { expected, received, rtt, receive_rate, ..Feedback::default() })
+    }
+
+    /// RFC 3550 §6.4.1: now, less when the echoed report was sent, less how long the receiver had it.
+    fn rtt(&self, now: Time, block: &Block) -> Result<Option<Duration>, Disbelieved> {
+        if block.last_report == 0 {
+            return Ok(None);
+        }
+        let of = |(middle, _): &&(u32, Time)| *middle == block.last_report;
+        let (_, sent) = self.sent.iter().rev().find(of).ok_or(Disbelieved::Echo)?;
+        let (away, held) = (now.saturating_since(*sent), from_short(block.since_report));
+        // The echo counts in 2^-16 s: it may be 15 µs too long.
+        if held > away + from_short(1) {
+            return Err(Disbelieved::Echo);
+        }
+        Ok(Some(away.saturating_sub(held).max(Duration::from_nanos(1))))
+    }
+
+    /// Congestion control feedback has come.
+    ///
+    /// # Errors
+    /// [`Disbelieved`]: nothing changes.
+    pub fn on_congestion(
+        &mut self,
+        now: Time,
+        told: &Congestion,
+        history: &History,
+    ) -> Result<Feedback, Disbelieved> {
+        if told.media != self.ssrc {
+            return Err(Disbelieved::Stream);
+        }
+        let newest = history.highest().ok_or(Disbelieved::NotSent)?;
+        let first = history.extend(told.first).ok_or(Disbelieved::NotSent)?;
+        let end = first + told.arrivals.len() as u64;
+        if end > newest + 1 || newest - first > SPAN_MAX {
+            return Err(Disbelieved::NotSent);
+        }
+        let before = self.congestion.unwrap_or(self.first);
+        if told.arrivals.is_empty() || end < before {
+            return Err(Disbelieved::Old);
+        }
+        let at = short_time(self.clock.peek(told.at));
+        let mut feedback = Feedback { expected: end - before.min(end), ..Feedback::default() };
+        let mut bytes = 0;
+        for (sequence, arrival) in (first..end).zip(&told.arrivals) {
+            let Some(past) = history.get(sequence) else { continue };
+            if let Some(arrival) = arrival {
+                let ago = arrival.ago.unwrap_or(Duration::ZERO);
+                if past.sent + ago > now + Duration::from_millis(1) {
+                    return Err(Disbelieved::Echo); // it came before it was sent
+                }
+                // The last one that came: what it took, without the time that it lay there.
+                feedback.rtt = arrival.ago.map(|ago| now.saturating_since(past.sent + ago));
+                feedback.received += u64::from(sequence >= before);
+                bytes += past.size.get();
+            }
+            feedback.packets.push(PacketReport {
+                sequence,
+                size: past.size,
+                sent: past.sent,
+                arrived: arrival
+                    .map(|arrival| at.saturating_sub(arrival.ago.unwrap_or(Duration::ZERO))),
+                ecn_ce: arrival.is_some_and(|arrival| arrival.ecn == CONGESTION_EXPERIENCED),
+            });
+        }
+        let span = now.saturating_since(self.congestion_at);
+        feedback.receive_rate = (!span.is_zero()).then(|| suiro_units::Bytes::new(bytes) / span);
+        self.clock.take(told.at);
+        (self.congestion, self.congestion_at) = (Some(end), now);
+        Ok(feedback)
+    }
+}
+
+/// An instant in 2^-16 s.
+fn short_time(units: u64) -> Time {
+    let nanos = (u128::from(units) * 1_000_000_000) >> 16;
+    Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_units::{BitRate, Bytes};
+
+    use super::*;
+    use crate::packet::Packet;
+    use crate::rtcp::{Arrival, short};
+
+    const FIRST: u64 = 65_530;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// A hundred packets of 1000 bytes, one each 10 ms.
+    fn history() -> History {
+        let mut history = History::new(FIRST);
+        for n in 0..100 {
+            let packet = Packet {
+                ssrc: 9,
+                payload_type: 96,
+                sequence: (FIRST + n) as u16,
+                timestamp: 0,
+                marker: false,
+                mark: None,
+                payload: Vec::new(),
+            };
+            history.push(ms(10 * n), Bytes::new(1000), packet);
+        }
+        history
+    }
+
+    fn block(packets: u64, lost: i32) -> Block {
+        let highest = (FIRST + packets - 1) as u32;
+        Block {
+            from: 7,
+            media: 9,
+            fraction_lost: 0,
+            cumulative_lost: lost,
+            highest,
+            jitter: 0,
+            last_report: 0,
+            since_report: 0,
+        }
+    }
+
+    fn reports() -> Reports {
+        Reports::new(ms(0), 9, FIRST)
+    }
+
+    #[test]
+    fn losses_and_rate_are_those_between_two_reports() {
+        let (mut reports, history) = (reports(), history());
+        let first = reports.on_block(ms(500), &block(50, 10), &history).unwrap();
+        assert_eq!((first.expected, first.received), (50, 40));
+        // 50,000 bytes in half a second, of which four fifths came.
+        assert_eq!(first.receive_rate, Some(BitRate::from_kbps(640)));
+        let second = reports.on_block(ms(1000), &block(100, 10), &history).unwrap();
+        assert_eq!((second.expected, second.received), (50, 50));
+        // Late ones came: the count of losses falls.
+        let mut later = block(100, 8);
+        later.last_report = 0;
+        assert_eq!(reports.on_block(ms(1100), &later, &history), Err(Disbelieved::Old));
+    }
+
+    #[test]
+    fn a_lost_report_loses_nothing() {
+        let (mut reports, history) = (reports(), history());
+        reports.on_block(ms(100), &block(10, 1), &history).unwrap();
+        // That about packets 11 to 20 was lost.
+        let third = reports.on_block(ms(300), &block(30, 6), &history).unwrap();
+        assert_eq!((third.expected, third.received), (20, 15));
+    }
+
+    #[test]
+    fn the_echo_tells_the_round_trip() {
+        let (mut reports, history) = (reports(), history());
+        reports.on_sent(ms(100), 0x1234);
+        let mut echo = block(10, 0);
+        (echo.last_report, echo.since_report) = (0x1234, short(Duration::from_millis(30)));
+        let feedback = reports.on_block(ms(170), &echo, &history).unwrap();
+        let rtt = feedback.rtt.unwrap().as_millis_f64();
+        assert!((rtt - 40.0).abs() < 0.02, "{rtt}");
+    }
+
+    #[test]
+    fn what_cannot_be_changes_nothing() {
+        let (mut reports, history) = (reports(), history());
+        reports.on_sent(ms(100), 0x1234);
+        reports.on_block(ms(400), &block(40, 5), &history).unwrap();
+        let mut refuse = |change: fn(&mut Block)| {
+            let mut block = block(50, 5);
+            change(&mut block);
+            reports.on_block(ms(500), &block, &history).unwrap_err()
+        };
+        assert_eq!(refuse(|b| b.media = 8), Disbelieved::Stream);
+        assert_eq!(refuse(|b| b.highest += 51), Disbelieved::NotSent);
+        assert_eq!(refuse(|b| b.highest += 30_000), Disbelieved::NotSent);
+        assert_eq!(refuse(|b| b.highest -= 11), Disbelieved::Old);
+        assert_eq!(refuse(|b| b.cumulative_lost = 16), Disbelieved::Losses);
+        assert_eq!(refuse(|b| b.cumulative_lost = 0x7f_ffff), Disbelieved::Losses);
+        assert_eq!(refuse(|b| b.last_report = 0x4321), Disbelieved::Echo);
+        assert_eq!(
+            refuse(|b| (b.last_report, b.since_report) = (0x1234, u32::MAX)),
+            Disbelieved::Echo
+        );
+        let feedback = reports.on_block(ms(500), &block(50, 5), &history).unwrap();
+        assert_eq!((feedback.expected, feedback.received), (10, 10));
+        assert!(History::new(3).extend(3).is_none());
+    }
+
+    fn congestion(first: u64, arrivals: &[Option<u64>]) -> Congestion {
+        let arrival = |ago: u64| Arrival { ecn: 0, ago: Some(Duration::from_millis(ago)) };
+        let arrivals = arrivals.iter().map(|ago| ago.map(arrival)).collect();
+        Congestion { media: 9, first: first as u16, arrivals, at: 5 << 16 }
+    }
+
+    #[test]
+    fn congestion_feedback_tells_of_each_packet() {
+        let (mut reports, history) = (reports(), history());
+        let told = congestion(FIRST, &[Some(40), None, Some(20)]);
+        let feedback = reports.on_congestion(ms(100), &told, &history).unwrap();
+        assert_eq!((feedback.expected, feedback.received), (3, 2));
+        // The last was sent at 20 ms and lay there for 20 of the 100.
+        assert_eq!(feedback.rtt, Some(Duration::from_millis(60)));
+        assert_eq!(feedback.receive_rate, Some(BitRate::from_kbps(160)));
+        let came: Vec<bool> = feedback.packets.iter().map(|p| p.arrived.is_some()).collect();
+        assert_eq!(came, [true, false, true]);
+        let apart = feedback.packets[2].arrived.unwrap() - feedback.packets[0].arrived.unwrap();
+        assert_eq!(apart, Duration::from_millis(20));
+        // Told again, with one more: only that one counts.
+        let told = congestion(FIRST + 1, &[None, Some(60), Some(10)]);
+        let feedback = reports.on_congestion(ms(150), &told, &history).unwrap();
+        assert_eq!((feedback.expected, feedback.received), (1, 1));
+        assert_eq!(feedback.packets.len(), 3);
+        // And report blocks say only how long the way is.
+        let feedback = reports.on_block(ms(160), &block(50, 10), &history).unwrap();
+        assert_eq!((feedback.expected, feedback.receive_rate), (0, None));
+    }
+
+    #[test]
+    fn congestion_feedback_that_cannot_be_changes_nothing() {
+        let (mut reports, history) = (reports(), history());
+        let mut refuse = |told: &Congestion| reports.on_congestion(ms(400), told, &history);
+        let not_sent = congestion(FIRST + 99, &[Some(1), Some(1)]);
+        assert_eq!(refuse(&not_sent), Err(Disbelieved::NotSent));
+        let early = congestion(FIRST + 30, &[Some(200)]);
+        assert_eq!(refuse(&early), Err(Disbelieved::Echo), "sent at 300, there at 200");
+        assert_eq!(refuse(&congestion(FIRST, &[])), Err(Disbelieved::Old));
+        let other = Congestion { media: 8, ..congestion(FIRST, &[Some(1)]) };
+        assert_eq!(refuse(&other), Err(Disbelieved::Stream));
+        assert!(refuse(&congestion(FIRST, &[Some(1)])).is_ok());
+    }
+}

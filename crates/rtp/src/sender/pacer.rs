@@ -1,0 +1,145 @@
+//! When packets leave: one after the other at the rate that is allowed, in bursts that are bounded.
+
+use std::collections::VecDeque;
+
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+/// How far a burst may run ahead: a timer that is late by so much is made up for.
+const BURST: Duration = Duration::from_millis(5);
+
+/// Slowest pace: a packet of 1500 bytes in 1.2 s.
+const SLOWEST: BitRate = BitRate::from_kbps(10);
+
+/// Longest that may wait, in time at the current pace, before frames are refused.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Largest queue at any pace.
+const QUEUE_MAX: Bytes = Bytes::new(32 << 20);
+
+/// A queue that is drained at a pace.
+#[derive(Debug)]
+pub struct Pacer<T> {
+    queue: VecDeque<(Bytes, T)>,
+    queued: Bytes,
+    rate: BitRate,
+    /// When the next may leave.
+    next: Time,
+}
+
+impl<T> Pacer<T> {
+    /// An empty queue.
+    pub fn new(rate: BitRate) -> Self {
+        let mut pacer =
+            Self { queue: VecDeque::new(), queued: Bytes::ZERO, rate: SLOWEST, next: Time::ZERO };
+        pacer.set_rate(rate);
+        pacer
+    }
+
+    /// The pace from the next packet on.
+    pub fn set_rate(&mut self, rate: BitRate) {
+        self.rate = rate.max(SLOWEST);
+    }
+
+    /// What waits.
+    pub fn queued(&self) -> Bytes {
+        self.queued
+    }
+
+    /// Whether so much waits that no more should be added.
+    pub fn is_full(&self) -> bool {
+        self.queued / self.rate > WAIT_MAX || self.queued > QUEUE_MAX
+    }
+
+    /// Adds one at the end. The size is that of the IP packet.
+    pub fn push(&mut self, size: Bytes, item: T) {
+        self.queued += size;
+        self.queue.push_back((size, item));
+    }
+
+    /// Adds one that goes before all others.
+    pub fn push_first(&mut self, size: Bytes, item: T) {
+        self.queued += size;
+        self.queue.push_front((size, item));
+    }
+
+    /// When the next one leaves; `None` if there is none.
+    pub fn next(&self) -> Option<Time> {
+        (!self.queue.is_empty()).then_some(self.next)
+    }
+
+    /// The next one, if its time has come.
+    pub fn poll(&mut self, now: Time) -> Option<T> {
+        if self.next > now {
+            return None;
+        }
+        let (size, item) = self.queue.pop_front()?;
+        self.queued -= size;
+        self.next = self.next.max(now.saturating_sub(BURST)) + size / self.rate;
+        Some(item)
+    }
+
+    /// Lets everything go that waits.
+    pub fn clear(&mut self) {
+        self.queue.clear();
+        self.queued = Bytes::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// When each of ten packets of 1250 bytes leaves, if looked at whenever one may.
+    fn departures(pacer: &mut Pacer<u32>, from: Time) -> Vec<Time> {
+        (0..10).for_each(|n| pacer.push(Bytes::new(1250), n));
+        let mut now = from;
+        std::iter::from_fn(|| {
+            now = now.max(pacer.next()?);
+            pacer.poll(now).map(|_| now)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn packets_are_spread_at_the_rate() {
+        // 10,000 bits each 5 ms.
+        let mut pacer = Pacer::new(BitRate::from_mbps(2));
+        let times = departures(&mut pacer, ms(100));
+        // After a pause one more may go at once, and no more.
+        let expected: Vec<Time> =
+            [100, 100, 105, 110, 115, 120, 125, 130, 135, 140].map(ms).to_vec();
+        assert_eq!(times, expected);
+    }
+
+    #[test]
+    fn a_late_look_is_made_up_for_within_bounds() {
+        let mut pacer = Pacer::new(BitRate::from_mbps(10)); // 1 ms each
+        (0..100).for_each(|n| pacer.push(Bytes::new(1250), n));
+        let mut burst = |at| std::iter::from_fn(|| pacer.poll(ms(at))).count();
+        assert_eq!([burst(100), burst(103), burst(200)], [6, 3, 6]);
+    }
+
+    #[test]
+    fn what_waits_is_bounded_in_time() {
+        let mut pacer = Pacer::new(BitRate::from_mbps(1));
+        (0..100).for_each(|n| pacer.push(Bytes::new(1250), n));
+        assert!(!pacer.is_full(), "one second");
+        pacer.push(Bytes::new(1), 0);
+        assert!(pacer.is_full());
+        pacer.set_rate(BitRate::from_mbps(2));
+        assert!(!pacer.is_full());
+    }
+
+    #[test]
+    fn no_rate_is_the_slowest() {
+        let mut pacer = Pacer::new(BitRate::from_bps(0));
+        pacer.push(Bytes::new(1250), 1);
+        pacer.push(Bytes::new(1250), 2);
+        assert_eq!(pacer.poll(ms(0)), Some(1));
+        assert_eq!(pacer.next(), Some(ms(1000)));
+    }
+}
