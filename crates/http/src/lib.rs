@@ -6,9 +6,8 @@
 //!
 //! The parts that decide are pure and are handed the time: [`presentation`] (manifests to one
 //! model), [`origin::timeline`] (which segments there are when), [`player::session`] (what to
-//! fetch next). `clock` reads the clock, `net` opens sockets; nothing else does.
+//! fetch next). [`Clock`] reads the clock, `net` opens sockets; nothing else does.
 
-pub mod clock;
 mod iso8601;
 pub mod net;
 pub mod origin;
@@ -16,5 +15,5 @@ pub mod player;
 pub mod presentation;
 pub mod url;
 
-pub use clock::Clock;
+pub use suiro_clock::Clock;
 pub use url::Url;

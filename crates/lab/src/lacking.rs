@@ -18,7 +18,7 @@ pub fn lacking(setup: &Setup) -> Option<String> {
     setup.endpoints.iter().find_map(|endpoint| {
         let because = match &endpoint.spec {
             EndpointSpec::Origin(origin) => controls.lacking(origin.tcp.as_deref()?)?,
-            EndpointSpec::Player(_) | EndpointSpec::Command(_) => return None,
+            _ => return None,
         };
         Some(format!("endpoint {}: {because}", endpoint.name))
     })

@@ -13,6 +13,9 @@ use crate::endpoint::{
 };
 use crate::error::Issue;
 
+#[path = "check_rtp.rs"]
+mod rtp;
+
 /// Sizes of a socket buffer that make sense, in bytes.
 const RECEIVE_BUFFER: std::ops::RangeInclusive<u64> = 4_000..=64_000_000;
 
@@ -68,6 +71,8 @@ impl Check<'_, '_> {
             match &placed.endpoint.spec {
                 EndpointSpec::Origin(origin) => self.origin(placed, origin, issues),
                 EndpointSpec::Player(player) => self.player(placed, player, issues),
+                EndpointSpec::RtpSender(sender) => self.rtp_sender(placed, sender, issues),
+                EndpointSpec::RtpReceiver(receiver) => self.rtp_receiver(placed, receiver, issues),
                 EndpointSpec::Command(command) => self.command(placed, command, issues),
             }
         }

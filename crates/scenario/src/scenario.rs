@@ -16,6 +16,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("players", include_str!("../../../scenarios/players.toml")),
     ("chain", include_str!("../../../scenarios/chain.toml")),
     ("dash-hls-wireless", include_str!("../../../scenarios/dash-hls-wireless.toml")),
+    ("rtp", include_str!("../../../scenarios/rtp.toml")),
     ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
 ];
 

@@ -7,7 +7,7 @@ use suiro_link::LinkSpec;
 use suiro_media::MediaSpec;
 use suiro_units::Duration;
 
-use crate::endpoint::{Command, Common, Origin, Player};
+use crate::endpoint::{Command, Common, Origin, Player, RtpReceiver, RtpSender};
 use crate::header::Header;
 use crate::setup::RecordOptions;
 use crate::topology::{Chain, Dumbbell, Explicit};
@@ -87,6 +87,8 @@ fn endpoints(generator: &mut SchemaGenerator) -> Value {
     let kinds = [
         ("origin", inline::<Origin>(generator)),
         ("player", inline::<Player>(generator)),
+        ("rtp-sender", inline::<RtpSender>(generator)),
+        ("rtp-receiver", inline::<RtpReceiver>(generator)),
         ("command", inline::<Command>(generator)),
     ];
     let kinds = kinds.map(|(kind, own)| tagged("kind", kind, joined(common.clone(), own)));

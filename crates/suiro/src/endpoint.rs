@@ -13,6 +13,8 @@ use suiro_http::player::{self, PlayerJob, Summary};
 use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
 use suiro_players::PlayJob;
+use suiro_rtp::receive::{self, ReceiverJob};
+use suiro_rtp::send::{self, SenderJob};
 use suiro_scenario::{Download, EndpointSpec, HlsRungs, Job, Mode, Program, Protocol};
 use suiro_units::{Duration, Time};
 use tokio::signal::unix::{SignalKind, signal};
@@ -102,6 +104,19 @@ pub fn run_job(file: &Path) -> Result<Outcome> {
                 let work = PlayJob::from_job(&job).context("a player's job names its origin")?;
                 let summary = suiro_players::run(&work, clock, ready, stopped(None)?).await?;
                 eprintln!("{summary:?}");
+            }
+            EndpointSpec::RtpSender(_) => {
+                let work =
+                    SenderJob::from_job(&job).context("a sender's job names its receiver")?;
+                let ready = || ready(&BTreeMap::new());
+                let counters = send::run(&work, clock, ready, stopped(None)?).await?;
+                eprintln!("{counters:?}");
+            }
+            EndpointSpec::RtpReceiver(_) => {
+                let work = ReceiverJob::from_job(&job).context("it is a receiver's job")?;
+                let ready = || ready(&BTreeMap::new());
+                let counters = receive::run(&work, clock, ready, stopped(None)?).await?;
+                eprintln!("{counters:?}");
             }
             EndpointSpec::Command(_) => bail!("a command is no endpoint of ours"),
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use suiro_media::live::{Footage, FootageSpec};
 use suiro_media::{Ffmpeg, MediaSpec, cache};
 
 use crate::progress::Work;
@@ -25,4 +26,17 @@ pub fn prepare(
         });
     work.finish();
     Ok(package.with_context(doing)?.folder)
+}
+
+/// Puts what a camera sees into the cache, where the endpoint finds it.
+pub fn prepare_footage(spec: &FootageSpec, versions: &mut BTreeMap<String, String>) -> Result<()> {
+    let doing = || format!("preparing what a camera sees, {}", spec.source);
+    let ffmpeg = Ffmpeg::locate().with_context(doing)?;
+    versions.insert("ffmpeg".to_owned(), ffmpeg.version().to_owned());
+    let mut work = Work::new(&format!("camera {}", spec.source));
+    let footage = Footage::prepare(&ffmpeg, spec, &cache::folder(), &mut |fraction, what| {
+        work.update(fraction, what);
+    });
+    work.finish();
+    footage.map(drop).with_context(doing)
 }

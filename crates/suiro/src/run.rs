@@ -11,6 +11,7 @@ use suiro_lab::lacking::lacking;
 use suiro_lab::runner::{self, Order};
 use suiro_lab::{clock, machine, trial as lab_trial};
 use suiro_media::MediaSpec;
+use suiro_media::live::FootageSpec;
 use suiro_record::{Folder, Manifest, PlannedTrial, Trial};
 use suiro_scenario::{Overrides, Plan, Scenario};
 
@@ -257,6 +258,14 @@ fn prepare_media(trials: &[&Planned], manifest: &mut Manifest) -> Result<Package
         }
         let path = media::prepare(name, spec, &mut manifest.versions)?;
         packages.0.push((spec.clone(), path));
+    }
+    let endpoints = trials.iter().flat_map(|trial| &trial.setup.endpoints);
+    let cameras: BTreeMap<String, &FootageSpec> = endpoints
+        .filter_map(|endpoint| endpoint.spec.camera())
+        .map(|camera| (format!("{camera:?}"), camera))
+        .collect();
+    for camera in cameras.values() {
+        media::prepare_footage(camera, &mut manifest.versions)?;
     }
     Ok(packages)
 }

@@ -45,7 +45,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::clock::Clock;
+use crate::Clock;
 use crate::net::ListenError;
 use access::AccessLog;
 use catalogue::Catalogue;

@@ -20,7 +20,7 @@ use super::catalogue::{Catalogue, Container};
 use super::range::{Part, part};
 use super::timeline::{Availability, Schedule};
 use super::{MPD_PATH, MULTIVARIANT_PATH, Media, TIME_PATH, hls, mpd};
-use crate::clock::Clock;
+use crate::Clock;
 use crate::iso8601::format_date_time;
 use crate::presentation::TrackKind;
 

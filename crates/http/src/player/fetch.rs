@@ -15,7 +15,7 @@ use suiro_units::{Duration, Time};
 use tokio::time::timeout;
 
 use super::session::Fetch;
-use crate::clock::Clock;
+use crate::Clock;
 use crate::url::{Url, UrlError};
 
 /// How long a connection may take to be made.

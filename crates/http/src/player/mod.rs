@@ -24,7 +24,7 @@ use suiro_abr::playout::Totals;
 use suiro_scenario::{Download, EndpointSpec, Job, Protocol};
 use suiro_units::{Bytes, Duration, Time};
 
-use crate::clock::Clock;
+use crate::Clock;
 use crate::url::Url;
 use fetch::{Client, Fetched, Transport};
 use record::Recorder;

@@ -21,6 +21,8 @@ pub struct Counters {
     pub jumps: u64,
     /// Packets and reports of other streams.
     pub foreign: u64,
+    /// Packets from addresses that are not the sender's.
+    pub strangers: u64,
     /// Packets, RTP or RTCP, that could not be read.
     pub malformed: u64,
     /// Frames that the playout did not take: too late, or far from the others.

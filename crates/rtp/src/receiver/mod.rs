@@ -149,6 +149,11 @@ impl Receiver {
         self.ended
     }
 
+    /// A packet has come from an address that is not the sender's.
+    pub fn on_stranger_address(&mut self) {
+        self.counters.strangers += 1;
+    }
+
     /// A packet has come at the RTP port, with these bits of ECN. True if it is of the stream.
     pub fn on_rtp(&mut self, now: Time, bytes: &[u8], ecn: u8) -> bool {
         let Ok(packet) = Packet::parse(bytes) else {

@@ -23,6 +23,8 @@ pub struct Counters {
     pub reports: u64,
     /// Key frames that were asked for.
     pub picture_losses: u64,
+    /// Packets from addresses that are not the receiver's.
+    pub strangers: u64,
     /// RTCP packets that could not be read.
     pub malformed: u64,
     /// Reports that said nothing new: sent with something else that was due, or replayed.

@@ -173,6 +173,11 @@ impl Sender {
         self.controller.target()
     }
 
+    /// What waits for its turn.
+    pub fn queued(&self) -> Bytes {
+        self.pacer.queued()
+    }
+
     /// What was counted so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -269,6 +274,11 @@ impl Sender {
         }
     }
 
+    /// A packet has come from an address that is not the receiver's.
+    pub fn on_stranger(&mut self) {
+        self.counters.strangers += 1;
+    }
+
     /// An RTCP packet has come from the receiver, or from somebody who says so.
     pub fn on_rtcp(&mut self, now: Time, bytes: &[u8]) {
         let Ok(messages) = rtcp::parse(bytes) else {
@@ -308,7 +318,9 @@ impl Sender {
         self.counters.reports += 1;
         self.controller.on_feedback(now, feedback);
         self.account.on_feedback(feedback);
-        self.end_period(now);
+        if feedback.expected > 0 || !feedback.packets.is_empty() {
+            self.end_period(now);
+        }
     }
 
     fn end_period(&mut self, now: Time) {

@@ -6,14 +6,17 @@
 mod command;
 mod origin;
 mod player;
+mod rtp;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use suiro_media::live::FootageSpec;
 use suiro_units::Duration;
 
 pub use command::{Command, Exit, Ready, StopSignal};
 pub use origin::{HlsRungs, Mode, Origin};
 pub use player::{Download, Player, Program, Protocol};
+pub use rtp::{RtcpTimes, RtpCodec, RtpReceiver, RtpSender};
 
 use crate::document::{self, Node};
 use crate::error::Issue;
@@ -40,6 +43,10 @@ pub enum EndpointSpec {
     Origin(Origin),
     /// Plays media from an origin, without a screen.
     Player(Player),
+    /// Sends video over RTP.
+    RtpSender(RtpSender),
+    /// Receives video over RTP, without a screen.
+    RtpReceiver(RtpReceiver),
     /// Any program.
     Command(Command),
 }
@@ -64,7 +71,8 @@ impl Common {
 
 impl EndpointSpec {
     /// The values of `kind`.
-    pub(crate) const KINDS: [&str; 3] = ["origin", "player", "command"];
+    pub(crate) const KINDS: [&str; 5] =
+        ["origin", "player", "rtp-sender", "rtp-receiver", "command"];
 
     /// Reads the keys of one kind, one of [`Self::KINDS`]. `what` names the section in messages.
     pub(crate) fn read(kind: &str, node: Node<'_>, what: &str) -> Result<Self, Issue> {
@@ -72,6 +80,8 @@ impl EndpointSpec {
         match kind {
             "origin" => document::read(node, what, also).map(Self::Origin),
             "player" => document::read(node, what, also).map(Self::Player),
+            "rtp-sender" => document::read(node, what, also).map(Self::RtpSender),
+            "rtp-receiver" => document::read(node, what, also).map(Self::RtpReceiver),
             _ => document::read(node, what, also).map(Self::Command),
         }
     }
@@ -81,6 +91,8 @@ impl EndpointSpec {
         match self {
             Self::Origin(_) => "origin",
             Self::Player(_) => "player",
+            Self::RtpSender(_) => "rtp-sender",
+            Self::RtpReceiver(_) => "rtp-receiver",
             Self::Command(_) => "command",
         }
     }
@@ -89,14 +101,14 @@ impl EndpointSpec {
     pub const fn command(&self) -> Option<&Command> {
         match self {
             Self::Command(command) => Some(command),
-            Self::Origin(_) | Self::Player(_) => None,
+            Self::Origin(_) | Self::Player(_) | Self::RtpSender(_) | Self::RtpReceiver(_) => None,
         }
     }
 
     /// What it means that it exits before the trial ends. A player may have played all there is.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Origin(_) => Exit::Fails,
+            Self::Origin(_) | Self::RtpSender(_) | Self::RtpReceiver(_) => Exit::Fails,
             Self::Player(_) => Exit::Allowed,
             Self::Command(command) => command.exit,
         }
@@ -106,6 +118,8 @@ impl EndpointSpec {
     pub const fn port(&self) -> Option<u16> {
         match self {
             Self::Origin(origin) => Some(origin.port),
+            Self::RtpSender(sender) => Some(sender.port),
+            Self::RtpReceiver(receiver) => Some(receiver.port),
             Self::Player(_) => None,
             Self::Command(command) => match command.ready {
                 Ready::Port(port) => Some(port),
@@ -114,11 +128,20 @@ impl EndpointSpec {
         }
     }
 
+    /// What its camera sees, if it has one.
+    pub const fn camera(&self) -> Option<&FootageSpec> {
+        match self {
+            Self::RtpSender(sender) => sender.camera.as_ref(),
+            Self::Origin(_) | Self::Player(_) | Self::RtpReceiver(_) | Self::Command(_) => None,
+        }
+    }
+
     /// The name of the media that it needs a package of.
     pub fn media(&self) -> Option<&str> {
         match self {
             Self::Origin(origin) => Some(&origin.media),
-            Self::Player(_) | Self::Command(_) => None,
+            Self::RtpSender(sender) => sender.media.as_deref(),
+            Self::Player(_) | Self::RtpReceiver(_) | Self::Command(_) => None,
         }
     }
 }

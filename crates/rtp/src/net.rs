@@ -1,0 +1,126 @@
+//! Where the endpoints open sockets: a pair of them, RTP at an even port and RTCP at the next
+//! (RFC 3550 §11).
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use suiro_units::Bytes;
+use tokio::net::UdpSocket;
+
+/// What the kernel keeps for a socket that is not read at once: 64 ms at 500 Mbit/s.
+const BUFFER: Bytes = Bytes::new(4_000_000);
+
+/// Why an endpoint has no sockets.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// The port is not to be had.
+    #[error("binding UDP port {port}: {source}\nhint: another program has it; choose another port")]
+    Bind {
+        /// The port.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The name is no address.
+    #[error("finding the address of {host}: {source}")]
+    Name {
+        /// The name.
+        host: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The socket failed.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The two sockets of a session.
+#[derive(Debug)]
+pub struct Pair {
+    /// RTP.
+    pub rtp: UdpSocket,
+    /// RTCP.
+    pub rtcp: UdpSocket,
+}
+
+impl Pair {
+    /// Sockets at `port`, which is even, and the next, of every IPv4 address of this host.
+    ///
+    /// # Errors
+    /// [`NetError::Bind`].
+    pub async fn bind(port: u16) -> Result<Self, NetError> {
+        let rtp = bind(port).await?;
+        let rtcp = bind(port.saturating_add(1)).await?;
+        Ok(Self { rtp, rtcp })
+    }
+}
+
+async fn bind(port: u16) -> Result<UdpSocket, NetError> {
+    let failed = |source| NetError::Bind { port, source };
+    let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    let socket = UdpSocket::bind(address).await.map_err(failed)?;
+    // What the system grants of it is enough for most; more needs privilege.
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER.get() as usize)
+        .or_else(|_| {
+            rustix::net::sockopt::set_socket_recv_buffer_size(&socket, BUFFER.get() as usize)
+        });
+    Ok(socket)
+}
+
+/// The IPv4 address of a host.
+///
+/// # Errors
+/// [`NetError::Name`].
+pub async fn address(host: &str) -> Result<IpAddr, NetError> {
+    let failed = |source| NetError::Name { host: host.to_owned(), source };
+    let mut found = tokio::net::lookup_host((host, 0)).await.map_err(failed)?;
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "the name has no IPv4 address");
+    let found = found.find(SocketAddr::is_ipv4).ok_or_else(|| failed(missing()))?;
+    Ok(found.ip())
+}
+
+/// Sends; that nobody is there (yet) is no error, nor that the kernel has no room: a network loses
+/// packets too.
+///
+/// # Errors
+/// [`NetError::Io`].
+pub async fn send(socket: &UdpSocket, bytes: &[u8], to: SocketAddr) -> Result<(), NetError> {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    match socket.send_to(bytes, to).await {
+        Ok(_) => Ok(()),
+        Err(error)
+            if matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
+                || error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) =>
+        {
+            Ok(())
+        }
+        Err(source) => Err(NetError::Io { doing: "sending", source }),
+    }
+}
+
+/// Receives; an error that an earlier packet caused, which nobody took, counts as nothing.
+///
+/// # Errors
+/// [`NetError::Io`].
+pub async fn receive(
+    socket: &UdpSocket,
+    buffer: &mut [u8],
+) -> Result<(usize, SocketAddr), NetError> {
+    loop {
+        match socket.recv_from(buffer).await {
+            Ok(received) => return Ok(received),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(source) => return Err(NetError::Io { doing: "receiving", source }),
+        }
+    }
+}
+
+/// What is there already; `None` if nothing is.
+pub fn receive_now(socket: &UdpSocket, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+    socket.try_recv_from(buffer).ok()
+}

@@ -1,0 +1,248 @@
+//! The endpoint that receives: the loop between sockets and [`Receiver`], and the table `frames`.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use suiro_clock::Clock;
+use suiro_record::tables::FrameRow;
+use suiro_record::{Text, Writer};
+use suiro_scenario::{EndpointSpec, Job, RtcpTimes, RtpCodec};
+use suiro_units::{Duration, Seed, Time};
+use suiro_viewer::Policy;
+
+use crate::EndpointError;
+use crate::net::{self, Pair};
+use crate::payload::{Codec, mpeg2};
+use crate::receiver::{Config, Counters, Receiver, Seen};
+use crate::send::{AGAIN_TYPE, H264_TYPE, rtcp_of, sleep};
+
+/// Packets that are taken in before anything else is looked at.
+const BATCH: usize = 64;
+
+/// What a receiver needs to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceiverJob {
+    /// Its name, for records.
+    pub name: String,
+    /// The RTP port that it receives at.
+    pub port: u16,
+    /// How the video is coded.
+    pub codec: Codec,
+    /// Its payload type.
+    pub payload_type: u8,
+    /// Whether each sender report is answered at once.
+    pub answer: bool,
+    /// How often congestion control feedback is sent.
+    pub feedback: Option<Duration>,
+    /// Whether packets are asked for again.
+    pub retransmission: bool,
+    /// How it plays.
+    pub viewer: Policy,
+    /// Whether what could be decoded is kept, as `received.NAME.h264` or `.m2v`.
+    pub save: bool,
+    /// Folder for records.
+    pub dir: PathBuf,
+    /// Where its chance starts from.
+    pub seed: Seed,
+}
+
+impl ReceiverJob {
+    /// What a trial's job file asks for; `None` if the endpoint is no RTP receiver.
+    pub fn from_job(job: &Job) -> Option<Self> {
+        let EndpointSpec::RtpReceiver(spec) = &job.endpoint.spec else { return None };
+        let (codec, payload_type) = match spec.codec {
+            RtpCodec::H264 => (Codec::H264, H264_TYPE),
+            RtpCodec::Mpeg2 => (Codec::Mpeg2, mpeg2::PAYLOAD_TYPE),
+        };
+        Some(Self {
+            name: job.endpoint.name.clone(),
+            port: spec.port,
+            codec,
+            payload_type,
+            answer: spec.rtcp == RtcpTimes::Study,
+            feedback: spec.feedback,
+            retransmission: spec.retransmission,
+            viewer: spec.viewer,
+            save: spec.save,
+            dir: job.dir.clone(),
+            seed: job.seed,
+        })
+    }
+
+    fn config(&self, clock: Clock) -> Config {
+        Config {
+            codec: self.codec,
+            payload_type: self.payload_type,
+            again_type: self.retransmission.then_some(AGAIN_TYPE),
+            cname: format!("{}@suiro", self.name),
+            answer: self.answer,
+            feedback: self.feedback,
+            policy: self.viewer,
+            epoch_unix_ns: clock.epoch_unix_ns(),
+        }
+    }
+}
+
+/// Receives until `stop` is ready. `ready` is called once, when packets can come.
+///
+/// # Errors
+/// [`EndpointError`].
+pub async fn run(
+    job: &ReceiverJob,
+    clock: Clock,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> Result<Counters, EndpointError> {
+    let pair = Pair::bind(job.port).await?;
+    let receiver = Receiver::new(clock.now(), job.config(clock), job.seed.random());
+    let log = Log::new(job, clock)?;
+    let mut endpoint = Endpoint { clock, pair, receiver, log, sender: None };
+    ready();
+    let mut stop = std::pin::pin!(stop);
+    let (mut rtp, mut rtcp) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    loop {
+        endpoint.work().await?;
+        let due = endpoint.receiver.next_event();
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            received = net::receive(&endpoint.pair.rtp, &mut rtp) => {
+                let (length, from) = received?;
+                endpoint.on_rtp(&mut rtp, length, from);
+            }
+            received = net::receive(&endpoint.pair.rtcp, &mut rtcp) => {
+                let (length, from) = received?;
+                endpoint.on_rtcp(&rtcp[..length], from);
+            }
+            () = sleep(clock, due) => {}
+        }
+    }
+    endpoint.finish().await
+}
+
+struct Endpoint {
+    clock: Clock,
+    pair: Pair,
+    receiver: Receiver,
+    log: Log,
+    /// The RTP address of the sender, once its stream is known.
+    sender: Option<SocketAddr>,
+}
+
+impl Endpoint {
+    /// Everything that is there, so that no packet waits for a timer.
+    fn on_rtp(&mut self, buffer: &mut [u8], length: usize, from: SocketAddr) {
+        let mut received = Some((length, from));
+        for _ in 0..BATCH {
+            let Some((length, from)) = received else { return };
+            let now = self.clock.now();
+            match self.sender {
+                Some(sender) if sender != from => self.receiver.on_stranger_address(),
+                _ => {
+                    // Our senders' packets are Not-ECT (RFC 3168 §5).
+                    if self.receiver.on_rtp(now, &buffer[..length], 0) {
+                        self.sender = Some(from);
+                    }
+                }
+            }
+            received = net::receive_now(&self.pair.rtp, buffer);
+        }
+    }
+
+    /// Before the stream is known anybody's report is kept: the first one is sent ahead of it.
+    fn on_rtcp(&mut self, bytes: &[u8], from: SocketAddr) {
+        match self.sender {
+            Some(sender) if rtcp_of(sender) != from => self.receiver.on_stranger_address(),
+            _ => self.receiver.on_rtcp(self.clock.now(), bytes),
+        }
+    }
+
+    async fn work(&mut self) -> Result<(), EndpointError> {
+        while let Some(bytes) = self.receiver.poll(self.clock.now()) {
+            if let Some(sender) = self.sender {
+                net::send(&self.pair.rtcp, &bytes, rtcp_of(sender)).await?;
+            }
+        }
+        while let Some(seen) = self.receiver.take_seen() {
+            self.log.seen(&seen)?;
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<Counters, EndpointError> {
+        let bye = self.receiver.finish(self.clock.now());
+        if let Some(sender) = self.sender {
+            net::send(&self.pair.rtcp, &bye, rtcp_of(sender)).await?;
+        }
+        while let Some(seen) = self.receiver.take_seen() {
+            self.log.seen(&seen)?;
+        }
+        self.log.close()?;
+        Ok(self.receiver.counters().clone())
+    }
+}
+
+/// What is written down.
+struct Log {
+    endpoint: Text,
+    clock: Clock,
+    frames: Writer<FrameRow>,
+    saved: Option<(PathBuf, std::io::BufWriter<std::fs::File>)>,
+}
+
+impl Log {
+    fn new(job: &ReceiverJob, clock: Clock) -> Result<Self, EndpointError> {
+        let extension = match job.codec {
+            Codec::H264 => "h264",
+            Codec::Mpeg2 => "m2v",
+        };
+        let path = job.dir.join(format!("received.{}.{extension}", job.name));
+        let saved = match job.save {
+            false => None,
+            true => {
+                let file = std::fs::File::create(&path).map_err(EndpointError::save(&path))?;
+                Some((path, std::io::BufWriter::new(file)))
+            }
+        };
+        let frames = Writer::create_named(&job.dir, &format!("frames.{}", job.name))?;
+        Ok(Self { endpoint: job.name.as_str().into(), clock, frames, saved })
+    }
+
+    fn seen(&mut self, seen: &Seen) -> Result<(), EndpointError> {
+        let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let nanos = |time: Time| integer(time.as_nanos());
+        let outcome = seen.outcome;
+        let captured = seen.captured_unix_ns.and_then(|at| {
+            i64::try_from(i128::from(at) - i128::from(self.clock.epoch_unix_ns())).ok()
+        });
+        if outcome.decodable()
+            && let (Some((path, file)), Some(data)) = (&mut self.saved, &seen.data)
+        {
+            file.write_all(data).map_err(EndpointError::save(path))?;
+        }
+        let received = outcome.received;
+        let bytes = seen.data.as_ref().map(|data| integer(data.len() as u64));
+        self.frames.push(FrameRow {
+            t_ns: nanos(outcome.displayed().or(received).unwrap_or(outcome.at)),
+            endpoint: self.endpoint.clone(),
+            frame: integer(outcome.frame),
+            captured_ns: captured,
+            rung_bps: seen.rate.map(|rate| integer(rate.as_bps())),
+            encoded_bytes: bytes.filter(|_| received.is_some()),
+            sent_ns: None,
+            received_ns: received.map(nanos),
+            decodable: outcome.decodable(),
+            displayed_ns: outcome.displayed().map(nanos),
+        })?;
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), EndpointError> {
+        self.frames.close()?;
+        if let Some((path, mut file)) = self.saved {
+            file.flush().map_err(EndpointError::save(&path))?;
+        }
+        Ok(())
+    }
+}

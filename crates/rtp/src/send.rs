@@ -1,0 +1,277 @@
+//! The endpoint that sends: the loop between source, [`Sender`] and sockets, and the table `rate`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use suiro_clock::Clock;
+use suiro_media::live::{Captured, Effort, EncoderConfig, Footage, FootageSpec, LiveSource};
+use suiro_media::{Ffmpeg, cache};
+use suiro_rate::RateSpec;
+use suiro_record::tables::RateRow;
+use suiro_record::{Text, Writer};
+use suiro_scenario::{EndpointSpec, Job, RtcpTimes, RtpCodec, RtpSender};
+use suiro_units::{Bytes, Seed, Time};
+
+use crate::EndpointError;
+use crate::net::{self, Pair};
+use crate::payload::Codec;
+use crate::sender::{Config, Counters, Period, ReportTimes, Sender, SourceFrame, Transmit};
+use crate::source::Live;
+
+/// Payload types of our streams: dynamic ones (RFC 3551 §3), and MPEG video's own.
+pub const H264_TYPE: u8 = 96;
+/// That of retransmissions.
+pub const AGAIN_TYPE: u8 = 97;
+
+/// What a sender needs to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SenderJob {
+    /// Its name, for records.
+    pub name: String,
+    /// Host and RTP port of the receiver.
+    pub to: (String, u16),
+    /// The RTP port that it sends from.
+    pub port: u16,
+    /// What is sent.
+    pub source: Source,
+    /// How it finds its rate.
+    pub control: RateSpec,
+    /// Largest IP packet.
+    pub packet: Bytes,
+    /// When it reports.
+    pub reports: ReportTimes,
+    /// Folder for records.
+    pub dir: PathBuf,
+    /// When to begin.
+    pub start: Time,
+    /// Where its chance starts from.
+    pub seed: Seed,
+}
+
+/// What is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// What a camera sees, coded as H.264.
+    Camera(FootageSpec),
+}
+
+impl SenderJob {
+    /// What a trial's job file asks for; `None` if the endpoint is no RTP sender, or its receiver is not
+    /// among the peers.
+    pub fn from_job(job: &Job) -> Option<Self> {
+        let EndpointSpec::RtpSender(spec) = &job.endpoint.spec else { return None };
+        let peer = job.peers.get(&spec.to)?;
+        Some(Self {
+            name: job.endpoint.name.clone(),
+            to: (peer.host.clone(), peer.port?),
+            port: spec.port,
+            source: source(spec)?,
+            control: spec.control.clone(),
+            packet: spec.packet,
+            reports: match spec.rtcp {
+                RtcpTimes::Study => ReportTimes::Pictures(spec.report_pictures),
+                RtcpTimes::Standard => ReportTimes::Standard,
+            },
+            dir: job.dir.clone(),
+            start: Time::ZERO + job.endpoint.start,
+            seed: job.seed,
+        })
+    }
+
+    fn config(&self, clock: Clock) -> Config {
+        let (codec, payload_type) = match self.source {
+            Source::Camera(_) => (Codec::H264, H264_TYPE),
+        };
+        Config {
+            codec,
+            payload_type,
+            again_type: Some(AGAIN_TYPE),
+            packet_max: self.packet,
+            cname: format!("{}@suiro", self.name),
+            reports: self.reports,
+            epoch_unix_ns: clock.epoch_unix_ns(),
+        }
+    }
+}
+
+fn source(spec: &RtpSender) -> Option<Source> {
+    match spec.codec {
+        RtpCodec::H264 => spec.camera.clone().map(Source::Camera),
+        RtpCodec::Mpeg2 => None,
+    }
+}
+
+/// What woke the loop.
+enum Woken {
+    Frame(Option<Captured>),
+    Rtcp(usize, SocketAddr),
+    Due,
+    Stopped,
+}
+
+/// Sends until `stop` is ready. `ready` is called once, when all is at hand and the stream is about to
+/// begin.
+///
+/// # Errors
+/// [`EndpointError`].
+pub async fn run(
+    job: &SenderJob,
+    clock: Clock,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> Result<Counters, EndpointError> {
+    let Source::Camera(camera) = &job.source;
+    let footage = Footage::prepare(&Ffmpeg::locate()?, camera, &cache::folder(), &mut |_, _| {})?;
+    let pair = Pair::bind(job.port).await?;
+    let to = SocketAddr::from((net::address(&job.to.0).await?, job.to.1));
+    let rates = Writer::create_named(&job.dir, &format!("rate.{}", job.name))?;
+    ready();
+    let mut stop = std::pin::pin!(stop);
+    tokio::select! {
+        () = clock.sleep_until(job.start) => {}
+        () = &mut stop => {}
+    }
+    let now = clock.now();
+    let controller = job.control.build(now)?;
+    let rate = Live::rate_for(controller.target(), Bytes::ZERO);
+    let config = EncoderConfig {
+        width: camera.width,
+        height: camera.height,
+        fps: camera.fps,
+        bitrate: rate,
+        effort: Effort::Medium,
+        may_skip: true,
+    };
+    let source = LiveSource::new(footage, config, now, clock.epoch_unix_ns() / 1_000_000)?;
+    let live = Live::start(source, rate, clock).map_err(EndpointError::Thread)?;
+    let sender = Sender::new(now, job.config(clock), controller, job.seed.random());
+    let name = job.name.as_str().into();
+    Endpoint { clock, pair, to, live, sender, rates, name }.run(stop).await
+}
+
+struct Endpoint {
+    clock: Clock,
+    pair: Pair,
+    to: SocketAddr,
+    live: Live,
+    sender: Sender,
+    rates: Writer<RateRow>,
+    name: Text,
+}
+
+impl Endpoint {
+    async fn run(
+        mut self,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Counters, EndpointError> {
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            self.work().await?;
+            let woken = tokio::select! {
+                biased;
+                () = &mut stop => Woken::Stopped,
+                received = net::receive(&self.pair.rtcp, &mut buffer) => {
+                    let (length, from) = received?;
+                    Woken::Rtcp(length, from)
+                }
+                frame = self.live.next() => Woken::Frame(frame),
+                () = sleep(self.clock, self.sender.next_event()) => Woken::Due,
+            };
+            match woken {
+                Woken::Rtcp(length, from) => self.on_rtcp(&buffer[..length], from),
+                Woken::Frame(Some(captured)) => self.on_frame(&captured)?,
+                Woken::Due => {}
+                Woken::Frame(None) | Woken::Stopped => return self.finish().await,
+            }
+        }
+    }
+
+    /// Sends what is due, and follows the rate control.
+    async fn work(&mut self) -> Result<(), EndpointError> {
+        while let Some(transmit) = self.sender.poll(self.clock.now()) {
+            match transmit {
+                Transmit::Rtp(bytes) => net::send(&self.pair.rtp, &bytes, self.to).await?,
+                Transmit::Rtcp(bytes) => {
+                    net::send(&self.pair.rtcp, &bytes, rtcp_of(self.to)).await?;
+                }
+            }
+        }
+        self.live.set_target(self.sender.target(), self.sender.queued());
+        if self.sender.take_key_frame_request() {
+            self.live.request_key_frame();
+        }
+        while let Some(period) = self.sender.take_period() {
+            self.rates.push(row(&self.name, &period))?;
+        }
+        Ok(())
+    }
+
+    /// Only the receiver's host is listened to, at the port that it has.
+    fn on_rtcp(&mut self, bytes: &[u8], from: SocketAddr) {
+        let now = self.clock.now();
+        if from == rtcp_of(self.to) {
+            self.sender.on_rtcp(now, bytes);
+        } else {
+            self.sender.on_stranger();
+        }
+    }
+
+    fn on_frame(&mut self, captured: &Captured) -> Result<(), EndpointError> {
+        let now = self.clock.now();
+        let Some(encoded) = &captured.encoded else { return Ok(()) };
+        self.sender.on_frame(
+            now,
+            &SourceFrame {
+                number: captured.number,
+                captured: captured.captured,
+                references: captured.references,
+                data: &encoded.bytes,
+                rate: self.live.rate(),
+                quantiser: None,
+                begins_group: encoded.key,
+                budget: None,
+            },
+        )?;
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<Counters, EndpointError> {
+        self.sender.finish(self.clock.now());
+        self.work().await?;
+        self.live.stop()?;
+        self.rates.close()?;
+        Ok(self.sender.counters().clone())
+    }
+}
+
+/// Waits until then; for ever, if there is no such time.
+pub(crate) async fn sleep(clock: Clock, until: Option<Time>) {
+    match until {
+        Some(until) => clock.sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Where the RTCP of that RTP address is.
+pub(crate) fn rtcp_of(rtp: SocketAddr) -> SocketAddr {
+    SocketAddr::new(rtp.ip(), rtp.port().saturating_add(1))
+}
+
+fn row(endpoint: &Text, period: &Period) -> RateRow {
+    let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    RateRow {
+        t_ns: integer(period.end.as_nanos()),
+        endpoint: endpoint.clone(),
+        period_ns: integer(period.length.as_nanos()),
+        target_bps: integer(period.target.as_bps()),
+        send_bps: integer(period.sent.as_bps()),
+        media_bps: integer(period.media.as_bps()),
+        loss_ratio: period.loss.map(|loss| loss.get()),
+        rtt_ns: period.rtt.map(|rtt| integer(rtt.as_nanos())),
+        recv_bps: period.received.map(|rate| integer(rate.as_bps())),
+        quantiser: period.quantiser,
+        encoder_bps: period.encoder.map(|rate| integer(rate.as_bps())),
+        queue_bytes: integer(period.queued.get()),
+    }
+}
