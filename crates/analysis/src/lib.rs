@@ -30,6 +30,7 @@ mod summary;
 mod tcp;
 mod ticks;
 mod timeline;
+mod uncompressed;
 mod viewing;
 
 pub use catalogue::{Better, CATALOGUE, Metric, describe, documentation};
@@ -41,7 +42,10 @@ pub use timeline::{Panel, Series, Style, Timeline, timeline};
 pub use viewing::{Moment, Viewing, viewing};
 
 use suiro_record::Trial;
-use suiro_record::tables::{FrameRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow};
+use suiro_record::tables::{
+    FrameRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow, UncompressedFrameRow,
+    UncompressedRingRow,
+};
 
 /// The rows of one trial, in any order.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +62,10 @@ pub struct Records {
     pub frames: Vec<FrameRow>,
     /// Scores of what was on their screens.
     pub quality: Vec<QualityRow>,
+    /// Rings of frames before senders of uncompressed video.
+    pub rings: Vec<UncompressedRingRow>,
+    /// Frames that receivers of uncompressed video had.
+    pub uncompressed: Vec<UncompressedFrameRow>,
 }
 
 /// A trial's duration in nanoseconds; 0 if it is not a positive finite number.

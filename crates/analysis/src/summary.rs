@@ -9,6 +9,7 @@ use crate::catalogue::{CATALOGUE, Of};
 use crate::link::directions;
 use crate::player::{Player, players};
 use crate::tcp::{media_sockets, senders};
+use crate::uncompressed::{Rings, Streams};
 
 /// Every metric of the [`CATALOGUE`] that applies to what took part, by name; `None` where it could
 /// not be measured. What did not take part at all (no player, no TCP) has no entries.
@@ -17,6 +18,8 @@ pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f6
     let sockets = media_sockets(trial, records);
     let senders = senders(trial, &sockets);
     let players = players(trial, records);
+    let rings = Rings::of(trial, records);
+    let streams = Streams::of(trial, records);
     let mut metrics = BTreeMap::new();
     let mut put = |name: String, value: Option<f64>| {
         // An empty sum is −0; adding 0 makes it 0.
@@ -34,6 +37,16 @@ pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f6
             Of::Senders(value) => {
                 for group in &senders {
                     put(format!("{}.{field}", group.prefix), value(group));
+                }
+            }
+            Of::Rings(value) => {
+                if let Some(rings) = &rings {
+                    put(format!("{family}.{field}"), value(rings));
+                }
+            }
+            Of::Streams(value) => {
+                if let Some(streams) = &streams {
+                    put(format!("{family}.{field}"), value(streams));
                 }
             }
             Of::Player(value) => {

@@ -335,3 +335,48 @@ table! {
         repeated_frames: i64,
     }
 }
+
+table! {
+    /// One frame time of one stream of uncompressed video, as its receiver had it. A row for every
+    /// frame time from the first of which a packet came to the last.
+    UncompressedFrameRow = "uncompressed_frames" {
+        /// When its first packet came; of a frame of which none came, when it was due.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the stream, from 0, the same at all receivers: several streams of one frame
+        /// are compared.
+        stream: i64,
+        /// Frame times since the SMPTE epoch, 1970-01-01 00:00:00 TAI.
+        frame: i64,
+        /// Length of a frame time.
+        period_ns: i64,
+        /// When its sender should have begun with it, by the epoch; null if sender and receiver have no
+        /// common clock.
+        due_ns: Option<i64>,
+        /// When its last packet came; null if none did.
+        last_ns: Option<i64>,
+        /// Number of the content; null if packets do not tell it.
+        content: Option<i64>,
+        /// Packets of it that came, each counted once.
+        packets: i64,
+        /// Packets of it that did not come.
+        lost_packets: i64,
+        /// Packets that came again.
+        duplicate_packets: i64,
+        /// Packets that came after one with a later sequence number.
+        reordered_packets: i64,
+        /// Bytes of the frame that came.
+        bytes: i64,
+        /// True if its checksum is right; null if it has none, or is not whole.
+        sound: Option<bool>,
+        /// Greatest number of packets in a bucket that drains at a constant rate, in the style of ST
+        /// 2110-21's network compatibility model (Cinst); null if arrivals were not stamped.
+        burst_packets: Option<f64>,
+        /// Packets that met that bucket with more than a wide sender's limit (Cmax).
+        over_packets: Option<i64>,
+        /// Buffer in packets that reading the frame at a constant rate would have needed at the best
+        /// constant delay, in the style of ST 2110-21's virtual receiver buffer.
+        buffer_packets: Option<f64>,
+    }
+}

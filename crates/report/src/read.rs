@@ -114,6 +114,8 @@ fn records(dir: &Path) -> (Records, Vec<String>) {
         player: table(dir, &mut problems),
         frames: table(dir, &mut problems),
         quality: table(dir, &mut problems),
+        rings: table(dir, &mut problems),
+        uncompressed: table(dir, &mut problems),
     };
     (records, problems)
 }

@@ -21,7 +21,10 @@ use formula::Truth;
 use unit::Unit;
 
 /// The studies that come with suiro: id and text.
-const BUILT_IN: &[(&str, &str)] = &[("S0", include_str!("../../../studies/s0.toml"))];
+const BUILT_IN: &[(&str, &str)] = &[
+    ("S0", include_str!("../../../studies/s0.toml")),
+    ("S3", include_str!("../../../studies/s3.toml")),
+];
 
 /// A published study.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,7 @@ use suiro_record::Row;
 use suiro_record::table::{Column, Kind};
 use suiro_record::tables::{
     AccessRow, FrameRow, LayerRow, LinkRow, PlayerRow, QualityRow, RateRow, RequestRow, TcpRow,
-    UncompressedRingRow,
+    UncompressedFrameRow, UncompressedRingRow,
 };
 
 /// Every column of every table.
@@ -30,6 +30,7 @@ fn records() -> String {
     table::<QualityRow>(&mut text);
     table::<AccessRow>(&mut text);
     table::<UncompressedRingRow>(&mut text);
+    table::<UncompressedFrameRow>(&mut text);
     text
 }
 

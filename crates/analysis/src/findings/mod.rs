@@ -100,3 +100,6 @@ fn because(means: &Judged, alone: &[(u32, Option<bool>)]) -> String {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod s3_tests;

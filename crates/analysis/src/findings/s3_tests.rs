@@ -1,0 +1,75 @@
+//! Study S3 over results made by hand.
+
+use suiro_record::TrialSummary;
+use suiro_units::Seed;
+
+use super::judge;
+
+/// A run as it should be: eight streams from memory, storage just fast enough and too slow.
+fn as_it_should_be() -> Vec<TrialSummary> {
+    let cells: [(&str, &[(&str, f64)]); 4] = [
+        ("read", &[("ring.read_slowest_bps", 4e9)]),
+        (
+            "send",
+            &[
+                ("stream.streams", 8.0),
+                ("stream.rate_mean_bps", 23.73e9),
+                ("stream.lost_packets", 0.0),
+                ("stream.late_frames", 0.0),
+                ("stream.skew_p99_ms", 0.2),
+                ("ring.repeats", 0.0),
+                ("ring.fill_min_ratio", 1.0),
+                ("ring.send_mean_bps", 23.73e9),
+            ],
+        ),
+        ("both", &[("ring.fill_min_ratio", 0.6)]),
+        (
+            "slow",
+            &[
+                ("ring.fill_min_ratio", 0.1),
+                ("ring.repeats", 90.0),
+                ("ring.send_mean_bps", 23.72e9),
+            ],
+        ),
+    ];
+    let trial = |(work, metrics): (&str, &[(&str, f64)])| TrialSummary {
+        cell: [("work".to_owned(), work.into())].into_iter().collect(),
+        repetition: 1,
+        seed: Seed(1),
+        valid: true,
+        skipped: false,
+        invalid_because: None,
+        metrics: metrics.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect(),
+    };
+    cells.into_iter().map(trial).collect()
+}
+
+fn verdicts(trials: &[TrialSummary]) -> Vec<Option<bool>> {
+    let study = suiro_study::find("S3").unwrap();
+    judge(&study, trials).findings.into_iter().map(|finding| finding.holds).collect()
+}
+
+#[test]
+fn three_findings_are_judged_and_two_wait_for_their_scenario() {
+    let yes = Some(true);
+    assert_eq!(verdicts(&as_it_should_be()), [yes, yes, yes, None, None]);
+}
+
+#[test]
+fn each_finding_fails_by_what_it_is_about() {
+    let changed = |cell: usize, metric: &str, value: f64| {
+        let mut trials = as_it_should_be();
+        let old = trials[cell].metrics.insert(metric.to_owned(), Some(value));
+        assert!(old.is_some(), "{metric} is not of cell {cell}");
+        verdicts(&trials)[..3].to_vec()
+    };
+    let (yes, no) = (Some(true), Some(false));
+    assert_eq!(changed(1, "stream.lost_packets", 1.0), [no, no, yes]);
+    assert_eq!(changed(1, "stream.late_frames", 1.0), [no, yes, yes]);
+    assert_eq!(changed(1, "stream.rate_mean_bps", 23.6e9), [no, yes, yes]);
+    assert_eq!(changed(1, "stream.skew_p99_ms", 1.7), [yes, yes, no]);
+    assert_eq!(changed(1, "stream.streams", 7.0), [no, yes, no]);
+    assert_eq!(changed(0, "ring.read_slowest_bps", 2.9e9), [yes, no, yes]);
+    assert_eq!(changed(3, "ring.repeats", 0.0), [yes, no, yes]);
+    assert_eq!(changed(2, "ring.fill_min_ratio", 1.0), [yes, no, yes]);
+}

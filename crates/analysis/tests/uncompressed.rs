@@ -1,0 +1,126 @@
+//! Streams of uncompressed video and their rings, computed by hand.
+
+mod common;
+
+use common::trial;
+use suiro_analysis::{Records, summarise};
+use suiro_record::tables::{UncompressedFrameRow, UncompressedRingRow};
+
+const MS: i64 = 1_000_000;
+
+/// Frame `frame` of a stream, 10 ms each, begun `late_ms` after it was due, of ten packets.
+fn frame(stream: i64, frame: i64, late_ms: f64) -> UncompressedFrameRow {
+    let due = frame * 10 * MS;
+    let t_ns = due + (late_ms * 1e6) as i64;
+    UncompressedFrameRow {
+        t_ns,
+        endpoint: "receiver".into(),
+        stream,
+        frame,
+        period_ns: 10 * MS,
+        due_ns: Some(due),
+        last_ns: Some(t_ns + 9 * MS),
+        content: Some(frame),
+        packets: 10,
+        lost_packets: 0,
+        duplicate_packets: 0,
+        reordered_packets: 0,
+        bytes: 1000,
+        sound: Some(true),
+        burst_packets: Some(4.0),
+        over_packets: Some(0),
+        buffer_packets: Some(7.5),
+    }
+}
+
+fn second(stream: i64, s: i64, free: i64, read_bps: Option<f64>) -> UncompressedRingRow {
+    UncompressedRingRow {
+        t_ns: s * 1000 * MS,
+        endpoint: "node".into(),
+        stream,
+        slots: 10,
+        free,
+        reading: 1,
+        waiting: 8 - free,
+        read_bps,
+        send_bps: Some(5.0),
+        repeats: free / 4,
+        sent_frames: 100 * s,
+        repeated_frames: 0,
+    }
+}
+
+fn metric(records: &Records, name: &str) -> Option<f64> {
+    *summarise(&trial(30.0), records).get(name).unwrap_or_else(|| panic!("{name} is missing"))
+}
+
+#[test]
+fn streams_in_step_are_neither_late_nor_lost() {
+    let rows = (0..100).flat_map(|n| [frame(0, n, 0.1), frame(1, n, 0.3)]);
+    let records = Records { uncompressed: rows.collect(), ..Records::default() };
+    let seconds = trial(30.0).duration_s;
+    assert_eq!(metric(&records, "stream.streams"), Some(2.0));
+    assert_eq!(metric(&records, "stream.lost_packets"), Some(0.0));
+    assert_eq!(metric(&records, "stream.late_frames"), Some(0.0));
+    assert_eq!(metric(&records, "stream.damaged_frames"), Some(0.0));
+    assert_eq!(metric(&records, "stream.over_ratio"), Some(0.0));
+    assert_eq!(metric(&records, "stream.burst_max_packets"), Some(4.0));
+    assert_eq!(metric(&records, "stream.buffer_max_packets"), Some(7.5));
+    assert_eq!(metric(&records, "stream.skew_p99_ms"), Some(0.2));
+    assert_eq!(metric(&records, "stream.lateness_max_ms"), Some(0.3));
+    let rate = metric(&records, "stream.rate_mean_bps").unwrap();
+    assert!((rate - 200.0 * 1000.0 * 8.0 / seconds).abs() < 1e-6, "{rate}");
+}
+
+#[test]
+fn what_is_lost_late_damaged_or_bursty_counts() {
+    let mut rows: Vec<_> = (0..10).flat_map(|n| [frame(0, n, 0.0), frame(1, n, 0.0)]).collect();
+    // Late by more than a frame time; not at all there; damaged; above the limit.
+    rows[2] = frame(0, 1, 10.5);
+    rows[4] = UncompressedFrameRow {
+        packets: 0,
+        lost_packets: 10,
+        bytes: 0,
+        last_ns: None,
+        sound: None,
+        over_packets: None,
+        ..frame(0, 2, 0.0)
+    };
+    rows[7].sound = Some(false);
+    rows[9].over_packets = Some(5);
+    let records = Records { uncompressed: rows, ..Records::default() };
+    assert_eq!(metric(&records, "stream.lost_packets"), Some(10.0));
+    assert_eq!(metric(&records, "stream.lost_frames"), Some(1.0));
+    assert_eq!(metric(&records, "stream.late_frames"), Some(2.0));
+    assert_eq!(metric(&records, "stream.damaged_frames"), Some(1.0));
+    assert_eq!(metric(&records, "stream.over_ratio"), Some(5.0 / 190.0));
+    assert_eq!(metric(&records, "stream.skew_max_ms"), Some(10.5));
+}
+
+#[test]
+fn without_a_common_clock_lateness_is_unknown() {
+    let row = UncompressedFrameRow { due_ns: None, sound: None, ..frame(0, 3, 0.0) };
+    let records = Records { uncompressed: vec![row], ..Records::default() };
+    for name in ["late_frames", "lateness_p99_ms", "damaged_frames", "skew_p99_ms"] {
+        assert_eq!(metric(&records, &format!("stream.{name}")), None, "{name}");
+    }
+    assert!(!summarise(&trial(30.0), &Records::default()).contains_key("stream.streams"));
+}
+
+#[test]
+fn a_ring_tells_its_least_fill_its_rates_and_its_repeats() {
+    let rings = vec![
+        second(0, 1, 0, None),
+        second(0, 2, 4, Some(30.0)),
+        second(0, 3, 0, Some(10.0)),
+        second(1, 1, 1, Some(15.0)),
+    ];
+    let records = Records { rings, ..Records::default() };
+    assert_eq!(metric(&records, "ring.repeats"), Some(1.0));
+    assert_eq!(metric(&records, "ring.fill_min_ratio"), Some(0.5));
+    assert_eq!(metric(&records, "ring.read_mean_bps"), Some(35.0));
+    assert_eq!(metric(&records, "ring.read_slowest_bps"), Some(15.0));
+    assert_eq!(metric(&records, "ring.send_mean_bps"), Some(10.0));
+    let memory = Records { rings: vec![second(0, 1, 0, None)], ..Records::default() };
+    assert_eq!(metric(&memory, "ring.read_slowest_bps"), None);
+}
