@@ -133,20 +133,23 @@ struct Endpoint {
 impl Endpoint {
     /// Everything that is there, so that no packet waits for a timer.
     fn on_rtp(&mut self, buffer: &mut [u8], length: usize, from: SocketAddr) {
-        let mut received = Some((length, from));
-        for _ in 0..BATCH {
-            let Some((length, from)) = received else { return };
-            let now = self.clock.now();
-            match self.sender {
-                Some(sender) if sender != from => self.receiver.on_stranger_address(),
-                _ => {
-                    // Our senders' packets are Not-ECT (RFC 3168 §5).
-                    if self.receiver.on_rtp(now, &buffer[..length], 0) {
-                        self.sender = Some(from);
-                    }
-                }
+        let (mut length, mut from) = (length, from);
+        for taken in 1.. {
+            self.take(&buffer[..length], from);
+            if taken == BATCH {
+                return;
             }
-            received = net::receive_now(&self.pair.rtp, buffer);
+            let Some(next) = net::receive_now(&self.pair.rtp, buffer) else { return };
+            (length, from) = next;
+        }
+    }
+
+    fn take(&mut self, packet: &[u8], from: SocketAddr) {
+        match self.sender {
+            Some(sender) if sender != from => self.receiver.on_stranger_address(),
+            // Our senders' packets are Not-ECT (RFC 3168 §5).
+            _ if self.receiver.on_rtp(self.clock.now(), packet, 0) => self.sender = Some(from),
+            _ => {}
         }
     }
 
@@ -171,6 +174,11 @@ impl Endpoint {
     }
 
     async fn finish(mut self) -> Result<Counters, EndpointError> {
+        // What has come is looked at.
+        let mut buffer = vec![0; 64 << 10];
+        while let Some((length, from)) = net::receive_now(&self.pair.rtp, &mut buffer) {
+            self.on_rtp(&mut buffer, length, from);
+        }
         let bye = self.receiver.finish(self.clock.now());
         if let Some(sender) = self.sender {
             net::send(&self.pair.rtcp, &bye, rtcp_of(sender)).await?;

@@ -222,6 +222,27 @@ pub(super) fn begins_frame(payload: &[u8]) -> bool {
     }
 }
 
+/// A slice, or its last fragment; of an aggregate, any.
+pub(super) fn ends_slice(payload: &[u8]) -> bool {
+    let slice = |head: u8| (1..=IDR).contains(&(head & TYPE));
+    match payload {
+        [head, header, ..] if head & TYPE == FU_A => header & FU_END != 0 && slice(*header),
+        [head, rest @ ..] if head & TYPE == STAP_A => aggregated(rest).any(|unit| slice(unit[0])),
+        [head, ..] => slice(*head),
+        [] => false,
+    }
+}
+
+/// The units of an aggregate that are there and not empty.
+fn aggregated(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (size, after) = rest.split_first_chunk::<2>()?;
+        let (unit, after) = after.split_at_checked(u16::from_be_bytes(*size).into())?;
+        rest = after;
+        (!unit.is_empty()).then_some(unit)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -86,6 +86,14 @@ impl Codec {
             Self::Mpeg2 => mpeg2::begins_frame(payload),
         }
     }
+
+    /// Whether a payload may be the last of a frame: whether a slice ends with it.
+    pub fn ends_slice(self, payload: &[u8]) -> bool {
+        match self {
+            Self::H264 => h264::ends_slice(payload),
+            Self::Mpeg2 => mpeg2::ends_slice(payload),
+        }
+    }
 }
 
 /// Places of start codes (`00 00 01`) in a byte stream, each with the byte after it; one at the very

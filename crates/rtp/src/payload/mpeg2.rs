@@ -80,7 +80,8 @@ fn pieces(frame: &[u8]) -> Result<Vec<Piece<'_>>, PayloadError> {
         start_codes(frame).filter(|(_, code)| *code != SEQUENCE_END).collect();
     match codes.first() {
         None => return Err(PayloadError::Empty("start code")),
-        Some((0, SEQUENCE | GROUP | PICTURE)) => {}
+        // Zeros before a start code are stuffing (ISO/IEC 13818-2 §5.2.3), and are left out.
+        Some((at, SEQUENCE | GROUP | PICTURE)) if frame[..*at].iter().all(|&byte| byte == 0) => {}
         Some(_) => return Err(malformed(0, "no header of a sequence, group or picture")),
     }
     let ends = codes.iter().skip(1).map(|(at, _)| *at).chain([frame.len()]);
@@ -225,6 +226,14 @@ pub(super) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> 
             damaged = true;
             continue;
         };
+        if flags & P == 0 {
+            // No picture type: the header says nothing, as GStreamer writes it. What is whole is
+            // known from the caller alone.
+            damaged |= !follows;
+            ended = true;
+            bytes.extend_from_slice(rest);
+            continue;
+        }
         let begins = flags & B != 0 || starts_with_header(rest);
         if !follows || begins == open.is_some() {
             damaged = true;
@@ -248,7 +257,14 @@ pub(super) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> 
     if let Some(start) = open {
         bytes.truncate(start);
     }
-    Assembled { whole: !damaged && ended && !bytes.is_empty(), key: kind == INTRA, bytes }
+    let key = kind == INTRA || kind == 0 && kind_of(&bytes) == Some(INTRA);
+    Assembled { whole: !damaged && ended && !bytes.is_empty(), key, bytes }
+}
+
+/// The type of the first picture in a stream.
+fn kind_of(stream: &[u8]) -> Option<u8> {
+    let (at, _) = start_codes(stream).find(|(_, code)| *code == PICTURE)?;
+    Picture::parse(&stream[at + 4..]).map(|picture| picture.kind)
 }
 
 fn starts_with_header(stream: &[u8]) -> bool {
@@ -259,6 +275,11 @@ fn starts_with_header(stream: &[u8]) -> bool {
 /// two pictures has one too.)
 pub(super) fn begins_frame(payload: &[u8]) -> bool {
     split(payload).is_some_and(|(_, rest)| starts_with_header(rest))
+}
+
+/// Whether it ends with the end of a slice, or does not tell.
+pub(super) fn ends_slice(payload: &[u8]) -> bool {
+    split(payload).is_some_and(|(flags, _)| flags & E != 0 || flags & P == 0)
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use crate::sequence::Timestamps;
 const FRAMES_MAX: usize = 256;
 /// Most packets of one frame: of more, the rest is not kept, and the frame is not whole.
 const PACKETS_MAX: usize = 8192;
+/// Packets of which it is remembered which frame they are of.
+const OWNERS_MAX: usize = 4096;
 /// Frames that are remembered after they were handed over, to know what comes late.
 const DONE_MAX: usize = 1024;
 
@@ -41,8 +43,12 @@ pub struct Assembler {
     frames: BTreeMap<u64, Partial>,
     /// Timestamps of frames that were handed over.
     done: BTreeMap<u64, ()>,
-    /// Whether the sender marks frames: then only a mark shows where one begins.
+    /// Whether the sender marks frames. Then a mark shows where one begins, and the marker where it
+    /// ends. Of others the marker is a hint (RFC 6184 §5.1): what shows is that the timestamp changes
+    /// from one packet to the next, and what is in them.
     marks: bool,
+    /// The timestamps of recent packets, by number.
+    owners: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +97,7 @@ impl Assembler {
             frames: BTreeMap::new(),
             done: BTreeMap::new(),
             marks: false,
+            owners: BTreeMap::new(),
         }
     }
 
@@ -103,16 +110,14 @@ impl Assembler {
             return false;
         }
         self.marks |= packet.mark.is_some();
-        let begins = match self.marks {
-            true => packet.mark.is_some(),
-            false => self.codec.begins_frame(&packet.payload),
-        };
+        self.own(sequence, timestamp);
+        let (begins, ends) = self.bounds(sequence, timestamp, &packet);
         let partial = self.frames.entry(timestamp).or_default();
         if begins {
             partial.first = Some(partial.first.map_or(sequence, |first| first.min(sequence)));
         }
-        if packet.marker {
-            partial.last = Some(sequence);
+        if ends {
+            partial.last = Some(partial.last.map_or(sequence, |last| last.max(sequence)));
         }
         partial.mark = packet.mark.or(partial.mark);
         partial.at = now;
@@ -121,6 +126,7 @@ impl Assembler {
         } else {
             partial.overflow = true;
         }
+        self.end_the_one_before(sequence, timestamp);
         self.mark_earlier(now, sequence, grace);
         if self.frames.len() > FRAMES_MAX
             && let Some((_, first)) = self.frames.iter_mut().next()
@@ -128,6 +134,37 @@ impl Assembler {
             first.until = Some(now);
         }
         true
+    }
+
+    fn own(&mut self, sequence: u64, timestamp: u64) {
+        self.owners.insert(sequence, timestamp);
+        if self.owners.len() > OWNERS_MAX {
+            self.owners.pop_first();
+        }
+    }
+
+    /// Whether a frame begins, and whether it ends with that packet.
+    fn bounds(&self, sequence: u64, timestamp: u64, packet: &Packet) -> (bool, bool) {
+        if self.marks {
+            return (packet.mark.is_some(), packet.marker);
+        }
+        let other = |owner: Option<&u64>| owner.is_some_and(|owner| *owner != timestamp);
+        let before = sequence.checked_sub(1).and_then(|before| self.owners.get(&before));
+        let begins = other(before) || before.is_none() && self.codec.begins_frame(&packet.payload);
+        let after = self.owners.get(&(sequence + 1));
+        let ends = other(after) || packet.marker && self.codec.ends_slice(&packet.payload);
+        (begins, ends)
+    }
+
+    /// Of an unmarked stream: where a frame begins, the one before has ended.
+    fn end_the_one_before(&mut self, sequence: u64, timestamp: u64) {
+        let Some(before) = sequence.checked_sub(1).filter(|_| !self.marks) else { return };
+        let Some(owner) = self.owners.get(&before).filter(|owner| **owner != timestamp) else {
+            return;
+        };
+        if let Some(partial) = self.frames.get_mut(owner) {
+            partial.last = Some(before);
+        }
     }
 
     /// What has only packets before this one has seen its last, but for what is late.

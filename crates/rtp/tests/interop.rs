@@ -1,0 +1,424 @@
+//! Our RTP and that of ffmpeg and GStreamer, each received by the other: every picture comes out of the
+//! decoder as it went in. Over loopback. Where a program is missing, these say so and pass.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use suiro_clock::Clock;
+use suiro_media::Ffmpeg;
+use suiro_rate::RateSpec;
+use suiro_rtp::net::{self, Pair};
+use suiro_rtp::payload::Codec;
+use suiro_rtp::receive::{self, ReceiverJob};
+use suiro_rtp::sender::{Config, Counters, ReportTimes, Sender, SourceFrame, Transmit};
+use suiro_units::{BitRate, Bytes, Duration, Seed};
+use suiro_viewer::Policy;
+
+const FPS: u64 = 25;
+const FRAMES: usize = 50;
+
+/// Longest that another program may take for two seconds of video.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
+fn ffmpeg() -> Option<Ffmpeg> {
+    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()
+}
+
+fn gstreamer() -> bool {
+    let there = Command::new("gst-launch-1.0").arg("--version").output().is_ok();
+    if !there {
+        eprintln!("skipped: no gst-launch-1.0");
+    }
+    there
+}
+
+/// Two seconds of video, whole and picture by picture.
+struct Film {
+    codec: Codec,
+    /// With times, for programs that want them.
+    mkv: PathBuf,
+    /// The elementary stream.
+    file: PathBuf,
+    pictures: Vec<Vec<u8>>,
+    /// What a decoder makes of each picture.
+    decoded: Vec<String>,
+}
+
+impl Film {
+    fn new(ffmpeg: &Ffmpeg, codec: Codec, dir: &Path) -> Self {
+        let (encoder, name) = match codec {
+            Codec::H264 => {
+                (&["-c:v", "libx264", "-x264-params", "aud=1:keyint=25:bframes=0"][..], "film.h264")
+            }
+            Codec::Mpeg2 => {
+                (&["-c:v", "mpeg2video", "-g", "25", "-bf", "0", "-q:v", "3"][..], "film.m2v")
+            }
+        };
+        let (mkv, file) = (dir.join("film.mkv"), dir.join(name));
+        let made = Command::new(ffmpeg.path())
+            .args(["-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25"])
+            .args(["-frames:v", &FRAMES.to_string(), "-pix_fmt", "yuv420p"])
+            .args(encoder)
+            .arg(&mkv)
+            .status();
+        assert!(made.unwrap().success());
+        let copied = Command::new(ffmpeg.path())
+            .args(["-v", "error", "-i"])
+            .arg(&mkv)
+            .args(["-c", "copy"])
+            .arg(&file)
+            .status();
+        assert!(copied.unwrap().success());
+        let pictures = split(codec, &std::fs::read(&file).unwrap());
+        assert_eq!(pictures.len(), FRAMES);
+        let decoded = decode(ffmpeg, &file);
+        assert_eq!(decoded.len(), FRAMES);
+        Self { codec, mkv, file, pictures, decoded }
+    }
+
+    fn payload_type(&self) -> u8 {
+        match self.codec {
+            Codec::H264 => 96,
+            Codec::Mpeg2 => 32,
+        }
+    }
+}
+
+/// Cuts a stream before each access unit delimiter, or before the headers of each picture.
+fn split(codec: Codec, stream: &[u8]) -> Vec<Vec<u8>> {
+    let begins = |code: u8, after_slice: bool| match codec {
+        Codec::H264 => code & 0x1f == 9,
+        Codec::Mpeg2 => after_slice && matches!(code, 0x00 | 0xb3 | 0xb8),
+    };
+    let (mut cuts, mut after_slice) = (Vec::new(), true);
+    for at in 0..stream.len().saturating_sub(3) {
+        if stream[at..at + 3] == [0, 0, 1] {
+            let code = stream[at + 3];
+            if begins(code, after_slice) {
+                // H.264: with the first byte of a long start code; MPEG: what is before, is stuffing.
+                let long = codec == Codec::H264 && at > 0 && stream[at - 1] == 0;
+                cuts.push(at - usize::from(long));
+                after_slice = false;
+            }
+            after_slice |= (1..=0xaf).contains(&code);
+        }
+    }
+    let ends = cuts.iter().skip(1).copied().chain([stream.len()]);
+    cuts.iter().zip(ends).map(|(&from, to)| stream[from..to].to_vec()).collect()
+}
+
+/// The checksum of every picture that a decoder makes of a file; no error is passed over.
+fn decode(ffmpeg: &Ffmpeg, file: &Path) -> Vec<String> {
+    let out = Command::new(ffmpeg.path())
+        .args(["-v", "error", "-xerror", "-i"])
+        .arg(file)
+        .args(["-fps_mode", "passthrough", "-f", "framemd5", "-"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success() && errors.is_empty(), "{}: {errors}", file.display());
+    checksums(&String::from_utf8_lossy(&out.stdout))
+}
+
+/// The last column of ffmpeg's `framemd5`.
+fn checksums(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.rsplit(", ").next()).map(str::to_owned).collect()
+}
+
+/// An even port that is free, and the next one too; another one each time.
+async fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    for _ in 0..5000 {
+        // Each test process begins elsewhere, so that they seldom meet.
+        let step = NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id() as u16 % 500 * 10;
+        let port = 40_000 + step % 5000 * 2;
+        if Pair::bind(port).await.is_ok() {
+            return port;
+        }
+    }
+    panic!("no free ports");
+}
+
+/// Waits until a program has bound a UDP port, by what the kernel says.
+async fn until_bound(port: u16) {
+    let wanted = format!(":{port:04X} ");
+    let bound = async {
+        let mut tick = tokio::time::interval(std::time::Duration::from_millis(5));
+        while !std::fs::read_to_string("/proc/net/udp").unwrap().contains(&wanted) {
+            tick.tick().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, bound).await.expect("the other program binds its port");
+}
+
+/// Sends the film once, in real time, to a port of this machine.
+async fn send(film: &Film, to: u16) -> Counters {
+    let clock = Clock::from_now();
+    let pair = Pair::bind(free_port().await).await.unwrap();
+    let config = Config {
+        codec: film.codec,
+        payload_type: film.payload_type(),
+        again_type: None,
+        packet_max: Bytes::new(1500),
+        cname: "suiro@test".into(),
+        reports: ReportTimes::Pictures(5),
+        epoch_unix_ns: clock.epoch_unix_ns(),
+    };
+    let start = clock.now();
+    let control = RateSpec::fixed(BitRate::from_mbps(50)).build(start).unwrap();
+    let mut sender = Sender::new(start, config, control, Seed(7).random());
+    let rtp: SocketAddr = ([127, 0, 0, 1], to).into();
+    let rtcp: SocketAddr = ([127, 0, 0, 1], to + 1).into();
+    let mut buffer = vec![0; 2000];
+    for (number, data) in film.pictures.iter().enumerate() {
+        let captured = start + Duration::from_millis(1000 / FPS) * number as u64;
+        while clock.now() < captured {
+            tokio::select! {
+                () = clock.sleep_until(captured) => {}
+                Ok((length, _)) = net::receive(&pair.rtcp, &mut buffer) =>
+                    sender.on_rtcp(clock.now(), &buffer[..length]),
+            }
+        }
+        let frame = SourceFrame {
+            number: number as u64,
+            captured,
+            references: (!number.is_multiple_of(25)).then(|| number as u64 - 1),
+            data,
+            rate: BitRate::from_mbps(2),
+            quantiser: None,
+            begins_group: number.is_multiple_of(25),
+            budget: None,
+        };
+        sender.on_frame(clock.now(), &frame).unwrap();
+        drain(&mut sender, clock, &pair, (rtp, rtcp)).await;
+    }
+    sender.counters().clone()
+}
+
+/// Sends all that waits, at its pace.
+async fn drain(
+    sender: &mut Sender,
+    clock: Clock,
+    pair: &Pair,
+    (rtp, rtcp): (SocketAddr, SocketAddr),
+) {
+    while sender.queued() > Bytes::ZERO {
+        match sender.poll(clock.now()) {
+            Some(Transmit::Rtp(bytes)) => net::send(&pair.rtp, &bytes, rtp).await.unwrap(),
+            Some(Transmit::Rtcp(bytes)) => net::send(&pair.rtcp, &bytes, rtcp).await.unwrap(),
+            None => clock.sleep_until(sender.next_event().unwrap()).await,
+        }
+    }
+}
+
+/// Waits for a program; it is killed if that takes too long.
+async fn end(child: Child) -> std::process::Output {
+    let pid = rustix::process::Pid::from_child(&child);
+    let waiting = tokio::task::spawn_blocking(move || child.wait_with_output());
+    tokio::pin!(waiting);
+    tokio::select! {
+        done = &mut waiting => return done.unwrap().unwrap(),
+        () = tokio::time::sleep(PATIENCE) => {}
+    }
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    panic!("it did not end: {:?}", waiting.await.unwrap().unwrap());
+}
+
+fn sdp(film: &Film, port: u16, dir: &Path) -> PathBuf {
+    let kind = film.payload_type();
+    let map = match film.codec {
+        Codec::H264 => "a=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1\r\n",
+        Codec::Mpeg2 => "a=rtpmap:32 MPV/90000\r\n",
+    };
+    let text = format!(
+        "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=suiro\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
+         m=video {port} RTP/AVP {kind}\r\n{map}"
+    );
+    let file = dir.join("stream.sdp");
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+async fn ffmpeg_takes(codec: Codec) {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let film = Film::new(&ffmpeg, codec, dir.path());
+    let port = free_port().await;
+    // The last one ends with the next, which does not come.
+    let wanted = FRAMES - 2;
+    let child = Command::new(ffmpeg.path())
+        .args(["-v", "error", "-threads", "1", "-protocol_whitelist", "file,udp,rtp", "-i"])
+        .arg(sdp(&film, port, dir.path()))
+        .args(["-fps_mode", "passthrough", "-frames:v", &wanted.to_string(), "-f", "framemd5", "-"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until_bound(port + 1).await;
+    let counters = send(&film, port).await;
+    let out = end(child).await;
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success() && errors.is_empty(), "{errors}");
+    assert_eq!(checksums(&String::from_utf8_lossy(&out.stdout)), film.decoded[..wanted]);
+    assert_eq!(counters.frames_left_out, 0);
+    assert!(counters.disbelieved.is_empty(), "what ffmpeg reports is believed: {counters:?}");
+}
+
+#[tokio::test]
+async fn ffmpeg_takes_our_h264() {
+    ffmpeg_takes(Codec::H264).await;
+}
+
+#[tokio::test]
+async fn ffmpeg_takes_our_mpeg2() {
+    ffmpeg_takes(Codec::Mpeg2).await;
+}
+
+async fn gstreamer_takes(codec: Codec) {
+    let Some(ffmpeg) = ffmpeg().filter(|_| gstreamer()) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let film = Film::new(&ffmpeg, codec, dir.path());
+    let port = free_port().await;
+    let (name, elements, extension) = match codec {
+        Codec::H264 => {
+            ("H264", "rtph264depay ! h264parse ! video/x-h264,stream-format=byte-stream", "h264")
+        }
+        Codec::Mpeg2 => ("MPV", "rtpmpvdepay", "m2v"),
+    };
+    let file = dir.path().join(format!("taken.{extension}"));
+    let pipeline = format!(
+        "udpsrc port={port} buffer-size=4000000 caps=application/x-rtp,media=video,clock-rate=90000,\
+         encoding-name={name},payload={} ! {elements} ! filesink location={}",
+        film.payload_type(),
+        file.display()
+    );
+    let child = Command::new("gst-launch-1.0")
+        .args(["-q", "-e"])
+        .args(pipeline.split(' '))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until_bound(port).await;
+    send(&film, port).await;
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let out = end(child).await;
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let decoded = decode(&ffmpeg, &file);
+    // What was on its way inside when it was told to end may be missing.
+    assert!(decoded.len() + 2 >= FRAMES, "{} pictures", decoded.len());
+    assert_eq!(decoded, film.decoded[..decoded.len()]);
+}
+
+#[tokio::test]
+async fn gstreamer_takes_our_h264() {
+    gstreamer_takes(Codec::H264).await;
+}
+
+#[tokio::test]
+async fn gstreamer_takes_our_mpeg2() {
+    gstreamer_takes(Codec::Mpeg2).await;
+}
+
+/// Our receiver takes what `program` sends to its port; all pictures come out as they went in.
+async fn we_take(ffmpeg: &Ffmpeg, film: &Film, dir: &Path, program: impl Fn(u16) -> Command) {
+    let port = free_port().await;
+    let job = ReceiverJob {
+        name: "viewer".into(),
+        port,
+        codec: film.codec,
+        payload_type: film.payload_type(),
+        answer: true,
+        feedback: None,
+        retransmission: false,
+        viewer: Policy::default(),
+        save: true,
+        dir: dir.to_owned(),
+        seed: Seed(3),
+    };
+    let (ready, begun) = tokio::sync::oneshot::channel();
+    let ended = async {
+        begun.await.unwrap();
+        let child = program(port)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = end(child).await;
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    };
+    let begin = || ready.send(()).unwrap();
+    let counters = receive::run(&job, Clock::from_now(), begin, ended).await.unwrap();
+    assert_eq!((counters.missing, counters.refused, counters.malformed), (0, 0, 0), "{counters:?}");
+    let extension = film.file.extension().unwrap().to_str().unwrap();
+    let decoded = decode(ffmpeg, &dir.join(format!("received.viewer.{extension}")));
+    assert_eq!(decoded, film.decoded, "{counters:?}");
+}
+
+async fn we_take_from_ffmpeg(codec: Codec) {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let film = Film::new(&ffmpeg, codec, dir.path());
+    let program = |port: u16| {
+        let mut command = Command::new(ffmpeg.path());
+        command.args(["-v", "error", "-re", "-i"]).arg(&film.mkv);
+        if codec == Codec::H264 {
+            // Parameter sets in the stream, for who reads no SDP.
+            command.args(["-bsf:v", "h264_mp4toannexb"]);
+        }
+        command.args(["-c", "copy", "-payload_type", &film.payload_type().to_string()]);
+        command.args(["-f", "rtp", &format!("rtp://127.0.0.1:{port}?pkt_size=1400")]);
+        command
+    };
+    we_take(&ffmpeg, &film, dir.path(), program).await;
+}
+
+#[tokio::test]
+async fn we_take_h264_of_ffmpeg() {
+    we_take_from_ffmpeg(Codec::H264).await;
+}
+
+#[tokio::test]
+async fn we_take_mpeg2_of_ffmpeg() {
+    we_take_from_ffmpeg(Codec::Mpeg2).await;
+}
+
+async fn we_take_from_gstreamer(codec: Codec) {
+    let Some(ffmpeg) = ffmpeg().filter(|_| gstreamer()) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let film = Film::new(&ffmpeg, codec, dir.path());
+    let elements = match codec {
+        // STAP-A for the parameter sets.
+        Codec::H264 => {
+            "h264parse ! rtph264pay pt=96 mtu=1400 config-interval=-1 aggregate-mode=zero-latency"
+        }
+        Codec::Mpeg2 => "mpegvideoparse ! rtpmpvpay pt=32 mtu=1400",
+    };
+    let program = |port: u16| {
+        let file = film.mkv.display();
+        let pipeline = format!(
+            "filesrc location={file} ! matroskademux ! {elements} ! udpsink host=127.0.0.1 port={port} sync=true"
+        );
+        let mut command = Command::new("gst-launch-1.0");
+        command.arg("-q").args(pipeline.split(' '));
+        command
+    };
+    we_take(&ffmpeg, &film, dir.path(), program).await;
+}
+
+#[tokio::test]
+async fn we_take_h264_of_gstreamer() {
+    we_take_from_gstreamer(Codec::H264).await;
+}
+
+#[tokio::test]
+async fn we_take_mpeg2_of_gstreamer() {
+    we_take_from_gstreamer(Codec::Mpeg2).await;
+}
