@@ -109,6 +109,8 @@ const TITLES: Record<PageSeries["panel"], string> = {
   rung: "Rung shown",
   latency: "Latency to the picture",
   quality: "Quality of the picture",
+  ring: "Frames between storage and sender",
+  storage: "Reading and sending",
 };
 
 /** Story order: what the link carried, what the viewer had, then why. */
@@ -123,6 +125,8 @@ const ORDER: PageSeries["panel"][] = [
   "queue",
   "queue_delay",
   "losses",
+  "ring",
+  "storage",
   "throughput_up",
 ];
 

@@ -46,6 +46,10 @@ pub enum Panel {
     Latency,
     /// How good the picture looks.
     Quality,
+    /// Frames of uncompressed video between storage and sender.
+    Ring,
+    /// Rates of reading and sending uncompressed video.
+    Storage,
 }
 
 /// How a series is drawn.
@@ -72,7 +76,7 @@ pub struct Series {
     pub panel: Panel,
     /// A few words for a legend.
     pub label: String,
-    /// `bit/s`, `B`, `ms`, `s` or `packets`.
+    /// `bit/s`, `B`, `ms`, `s`, `packets` or `frames`.
     pub unit: &'static str,
     /// How it is drawn.
     pub style: Style,
@@ -99,6 +103,7 @@ pub fn timeline(trial: &Trial, records: &Records, bins_max: usize) -> Timeline {
         series.extend(of_player(player, players.len() > 1, &bins));
         series.extend(of_screen(player, players.len() > 1, &bins));
     }
+    series.extend(crate::uncompressed::series(records, &bins));
     for value in series.iter_mut().flat_map(|s| &mut s.values) {
         *value = value.filter(|value| value.is_finite());
     }

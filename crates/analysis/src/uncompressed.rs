@@ -5,8 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use suiro_record::Trial;
 use suiro_record::tables::{UncompressedFrameRow, UncompressedRingRow};
 
+use crate::bins::Bins;
+use crate::held::Stretch;
 use crate::stats::Distribution;
+use crate::timeline::{Panel, Series, Style};
 use crate::{Records, duration_ns};
+
+/// Rings that are drawn each by itself; of more only what is over all.
+const DRAWN_MAX: usize = 16;
 
 /// All streams of all receivers, within the trial.
 pub(crate) struct Streams<'a> {
@@ -131,4 +137,93 @@ impl<'a> Rings<'a> {
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
         (!rings.is_empty()).then(|| rings.into_values().map(mean).collect())
     }
+}
+
+/// A ring's seconds in order, by endpoint and stream.
+type ByRing<'a> = BTreeMap<(&'a str, i64), Vec<&'a UncompressedRingRow>>;
+
+/// What is taken of the row at a second's beginning and of that at its end.
+type OfSecond = fn(&UncompressedRingRow, &UncompressedRingRow) -> Option<f64>;
+
+/// The rings of a trial over time.
+pub(crate) fn series(records: &Records, bins: &Bins) -> Vec<Series> {
+    let mut rings = ByRing::new();
+    for row in &records.rings {
+        rings.entry((&row.endpoint, row.stream)).or_default().push(row);
+    }
+    for rows in rings.values_mut() {
+        rows.sort_by_key(|row| row.t_ns);
+    }
+    let waiting: OfSecond = |from, _| Some(from.waiting as f64);
+    let read: OfSecond = |_, to| to.read_bps;
+    let send: OfSecond = |_, to| to.send_bps;
+    let mut all = vec![
+        new(
+            Panel::Ring,
+            "waiting",
+            "least waiting",
+            "fewest frames that waited in any ring",
+            over(&rings, bins, waiting, f64::min),
+        ),
+        new(
+            Panel::Storage,
+            "read_bps",
+            "read",
+            "rate of reading from storage, all rings",
+            over(&rings, bins, read, |a, b| a + b),
+        ),
+        new(
+            Panel::Storage,
+            "send_bps",
+            "sent",
+            "frames handed to senders, all rings",
+            over(&rings, bins, send, |a, b| a + b),
+        ),
+    ];
+    if (2..=DRAWN_MAX).contains(&rings.len()) {
+        for ((endpoint, stream), rows) in &rings {
+            let each = [
+                (Panel::Ring, "waiting", "frames that waited in this ring", waiting),
+                (Panel::Storage, "read_bps", "rate of reading into this ring", read),
+            ];
+            for (panel, field, doc, of) in each {
+                let field = format!("{endpoint}.{stream}.{field}");
+                let label = format!("{endpoint}, stream {stream}");
+                let drawn = new(panel, &field, &label, doc, binned(rows, bins, of));
+                all.push(Series { style: Style::Context, ..drawn });
+            }
+        }
+    }
+    all
+}
+
+fn new(
+    panel: Panel,
+    field: &str,
+    label: &str,
+    doc: &'static str,
+    values: Vec<Option<f64>>,
+) -> Series {
+    let unit = if panel == Panel::Ring { "frames" } else { "bit/s" };
+    let (name, label) = (format!("ring.{field}"), label.to_owned());
+    Series { name, panel, label, unit, style: Style::Line, doc, values }
+}
+
+/// One ring, from each of its rows to the next.
+fn binned(rows: &[&UncompressedRingRow], bins: &Bins, of: OfSecond) -> Vec<Option<f64>> {
+    bins.held_mean(rows.windows(2).filter_map(|pair| {
+        let (from_ns, to_ns) = (pair[0].t_ns.max(0), pair[1].t_ns);
+        let value = of(pair[0], pair[1])?;
+        (from_ns < to_ns).then_some(Stretch { from_ns, to_ns, value })
+    }))
+}
+
+/// All rings together.
+fn over(rings: &ByRing, bins: &Bins, of: OfSecond, join: fn(f64, f64) -> f64) -> Vec<Option<f64>> {
+    let each = rings.values().map(|rows| binned(rows, bins, of));
+    let join = |all: Vec<Option<f64>>, ring: Vec<Option<f64>>| {
+        let pairs = all.into_iter().zip(ring);
+        pairs.map(|(a, b)| a.zip(b).map(|(a, b)| join(a, b)).or(a).or(b)).collect()
+    };
+    each.reduce(join).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::trial;
-use suiro_analysis::{Records, summarise};
+use suiro_analysis::{Records, summarise, timeline};
 use suiro_record::tables::{UncompressedFrameRow, UncompressedRingRow};
 
 const MS: i64 = 1_000_000;
@@ -123,4 +123,23 @@ fn a_ring_tells_its_least_fill_its_rates_and_its_repeats() {
     assert_eq!(metric(&records, "ring.send_mean_bps"), Some(10.0));
     let memory = Records { rings: vec![second(0, 1, 0, None)], ..Records::default() };
     assert_eq!(metric(&memory, "ring.read_slowest_bps"), None);
+}
+
+#[test]
+fn rings_are_drawn_together_and_each_by_itself() {
+    let rings = (0..3).flat_map(|s| [second(0, s, 2, Some(30.0)), second(1, s, s, Some(10.0))]);
+    let records = Records { rings: rings.collect(), ..Records::default() };
+    let timeline = timeline(&trial(30.0), &records, 30);
+    assert_eq!(timeline.bin_s, 1.0);
+    let values = |name: &str| {
+        let series = timeline.series.iter().find(|series| series.name == name);
+        series.unwrap_or_else(|| panic!("{name} is missing")).values[..3].to_vec()
+    };
+    // From each second's row to the next: what waited at its beginning, what was read in it.
+    assert_eq!(values("ring.node.0.waiting"), [Some(6.0), Some(6.0), None]);
+    assert_eq!(values("ring.node.1.waiting"), [Some(8.0), Some(7.0), None]);
+    assert_eq!(values("ring.waiting"), [Some(6.0), Some(6.0), None]);
+    assert_eq!(values("ring.read_bps"), [Some(40.0), Some(40.0), None]);
+    assert_eq!(values("ring.send_bps"), [Some(10.0), Some(10.0), None]);
+    assert_eq!(values("ring.node.1.read_bps"), [Some(10.0), Some(10.0), None]);
 }

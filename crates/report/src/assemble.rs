@@ -197,6 +197,8 @@ fn panel(panel: Panel) -> PagePanel {
         Panel::Rung => PagePanel::Rung,
         Panel::Latency => PagePanel::Latency,
         Panel::Quality => PagePanel::Quality,
+        Panel::Ring => PagePanel::Ring,
+        Panel::Storage => PagePanel::Storage,
     }
 }
 

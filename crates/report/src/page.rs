@@ -200,6 +200,10 @@ pub enum PagePanel {
     Latency,
     /// How good the picture looks.
     Quality,
+    /// Frames of uncompressed video between storage and sender.
+    Ring,
+    /// Rates of reading and sending uncompressed video.
+    Storage,
 }
 
 /// How a series is drawn.
