@@ -49,13 +49,7 @@ struct Request {
 impl Engine {
     /// A reader that has not begun.
     pub fn new(store: Store, shared: Arc<Shared>, options: &Options) -> Result<Self, Error> {
-        let mut open = OpenOptions::new();
-        open.read(true);
-        if options.source == Source::Direct {
-            open.custom_flags(libc::O_DIRECT);
-        }
-        let path = store.path().display().to_string();
-        let file = open.open(store.path()).map_err(|source| Error::Direct { path, source })?;
+        let file = open(&store, options.source)?;
         let depth = options.depth as usize;
         Ok(Self {
             uring: IoUring::new(options.depth).map_err(Error::Uring)?,
@@ -233,6 +227,21 @@ impl Engine {
         let path = self.store.path().display().to_string();
         Error::Read { path, index: self.index(slot), because }
     }
+}
+
+/// Opens a store's file once more, to be read as `source` says.
+fn open(store: &Store, source: Source) -> Result<std::fs::File, Error> {
+    let mut open = OpenOptions::new();
+    open.read(true);
+    if source == Source::Direct {
+        open.custom_flags(libc::O_DIRECT);
+    }
+    open.open(store.path()).map_err(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) if source == Source::Direct => {
+            Error::Direct { path: store.path().display().to_string(), source: error }
+        }
+        _ => store.failed("cannot open")(error).into(),
+    })
 }
 
 /// A wait that ended early is no error: what is there is looked at, and the rest waited for again.

@@ -81,6 +81,9 @@ pub enum Error {
         /// Bytes allowed.
         memory: u64,
     },
+    /// The emulated storage has no rate.
+    #[error("a storage of 0 bit/s never answers")]
+    Shape,
     /// The memory cannot be had.
     #[error("cannot reserve {bytes} bytes for the ring: {source}\nhint: a ring of fewer frames")]
     Memory {

@@ -113,7 +113,13 @@ impl Shared {
 impl Ring {
     /// Opens the store at `path`, whose pictures must be `wanted` if that is told, and fills the ring.
     /// Returns when it is full, or has all frames.
+    ///
+    /// # Panics
+    /// If the depth is out of its bounds.
     pub fn open(path: &Path, wanted: Option<&Geometry>, options: &Options) -> Result<Self, Error> {
+        if options.shape.is_some_and(|shape| shape.rate.is_zero()) {
+            return Err(Error::Shape);
+        }
         let store = Store::open(path)?.with_frames()?;
         let store = match wanted {
             Some(wanted) => store.of(wanted)?,

@@ -5,7 +5,7 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 /// What a storage can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Bits per second that it delivers, of all reads together.
+    /// Bits per second that it delivers, of all reads together; above 0.
     pub rate: BitRate,
     /// Time from a request to the first of its bytes, if nothing else is under way.
     pub latency: Duration,

@@ -170,6 +170,14 @@ fn a_store_of_other_pictures_is_refused() {
 }
 
 #[test]
+fn a_storage_without_a_rate_is_refused() {
+    let shape = Shape { rate: "0 bit/s".parse().unwrap(), latency: Duration::ZERO };
+    let options = Options { shape: Some(shape), ..options(Source::Cached) };
+    let error = Ring::open("nowhere".as_ref(), None, &options).unwrap_err();
+    assert_eq!(error.to_string(), "a storage of 0 bit/s never answers");
+}
+
+#[test]
 fn synthetic_frames_need_no_store() {
     let header = Header { part: 2, parts: 8, ..Header::new(geometry(), Content::Picture) };
     let mut ring = Ring::synthetic(&header, 3, &options(Source::Memory)).unwrap();

@@ -75,9 +75,9 @@ impl Store {
         &self.header
     }
 
-    /// The open file, for readers of their own.
-    pub const fn file(&self) -> &File {
-        &self.file
+    /// Makes an error of what the system says while `doing` something to the file.
+    pub(crate) fn failed(&self, doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+        Error::io(&self.path, doing)
     }
 
     /// Reads slot `index` whole into `slot`.
