@@ -7,13 +7,17 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::process::ExitCode;
+use std::os::fd::AsRawFd;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_recv_buffer_size};
 use suiro_hosts::{
     CableKind, CableSpec, Host, Network, NetworkSpec, Privilege, Sandbox, ipv4, ipv6,
 };
-use suiro_layers::{Event, Key, Point, Recorded, Recorder, RecorderError, RecorderSpec, Recording};
+use suiro_layers::{
+    Event, Key, Point, Recorded, Recorder, RecorderError, RecorderSpec, Recording, Second,
+};
 
 const PACKETS: usize = 3000;
 const STREAM_BYTES: usize = 5_000_000;
@@ -70,6 +74,10 @@ const TESTS: &[(&str, Test)] = &[
     ("RTP is known by its numbers", rtp_is_known_by_its_numbers),
     ("what a full socket drops is told", a_full_socket_is_told),
     ("a socket that other flows use too", other_flows_keep_their_place),
+    ("a super-packet is its datagrams", a_super_packet_is_its_datagrams),
+    ("a fragmented datagram is one", a_fragmented_datagram_is_one),
+    ("what a queue discipline drops is told", a_queue_discipline_is_told),
+    ("a process is known by its ports", a_process_is_known_by_its_ports),
     ("each byte of a stream is seen at each point", each_byte_is_seen),
     ("so it is over IPv6", each_byte_is_seen_over_ipv6),
     ("without system calls", without_system_calls),
@@ -149,7 +157,7 @@ fn check_way(recordings: &[Recording; 2], count: usize) -> Vec<Key> {
     assert_eq!(expected.len(), count);
     assert_eq!(expected.iter().collect::<BTreeSet<_>>().len(), count, "no two are the same");
     let mut before: Option<Vec<u64>> = None;
-    for (recording, point) in OUT.map(|point| (a, point)).into_iter().chain(IN.map(|p| (b, p))) {
+    for (recording, point) in way(a, b) {
         assert_eq!(keys(recording, point), expected, "{point}");
         let events = at(recording, point, OUT.contains(&point));
         let times: Vec<u64> = events.iter().map(|event| event.t_ns).collect();
@@ -178,10 +186,12 @@ fn each_datagram_is_seen(a: &Host, b: &Host) {
     assert!(sizes(b).iter().zip(0..).all(|(&bytes, number)| bytes == 20 + number % 1200));
     let flow = format!("udp {}>{}", from.local_addr().unwrap(), to.local_addr().unwrap());
     assert_eq!([&a.flows, &b.flows].map(|flows| flows[0].to_string()), [flow.clone(), flow]);
-    for recording in [a, b] {
-        let second = recording.scheduling[0];
-        assert!(second.running_ns.is_some_and(|ns| ns > 0), "{second:?}");
-        assert!(second.waiting_ns.is_some() && second.softirq_late_ns.is_some(), "{second:?}");
+    for Recording { scheduling, .. } in [a, b] {
+        let sum =
+            |of: fn(&Second) -> Option<u64>| -> Option<u64> { scheduling.iter().map(of).sum() };
+        assert!(sum(|second| second.running_ns).unwrap() > 0, "{scheduling:?}");
+        assert!(sum(|second| second.waiting_ns).is_some(), "{scheduling:?}");
+        assert!(sum(|second| second.softirq_late_ns).unwrap() > 0, "{scheduling:?}");
     }
 }
 
@@ -275,6 +285,149 @@ fn other_flows_keep_their_place(a: &Host, b: &Host) {
     assert_eq!(recordings.each_ref().map(|recording| recording.flows.len()), [1, 1]);
 }
 
+/// UDP_SEGMENT: one call, one packet down to the driver, many on the other side.
+fn a_super_packet_is_its_datagrams(a: &Host, b: &Host) {
+    // Of the larger, most lies in pages outside of the packet's first piece.
+    for (bytes, addresses) in
+        [(4_700, [ipv4(0).into(), ipv4(1).into()]), (30_200, [ipv6(0), ipv6(1)].map(IpAddr::from))]
+    {
+        let (from, to) = (bind(a, addresses[0]), bind(b, addresses[1]));
+        from.connect(to.local_addr().unwrap()).unwrap();
+        segment(&from, 500);
+        let segments = bytes / 500 + 1;
+        let send = || {
+            for number in 0..20u8 {
+                let payload: Vec<u8> = (0..bytes).map(|at| (at / 500) as u8 ^ number).collect();
+                assert_eq!(from.send(&payload).unwrap(), bytes);
+                for at in 1..=segments {
+                    let part = if at == segments { 200 } else { 500 };
+                    assert_eq!(to.recv(&mut [0; 2000]).unwrap(), part);
+                }
+            }
+        };
+        let [at_a, at_b] = record(a, b, &format!("udp:*-{}", to.local_addr().unwrap()), send);
+        // The kernel numbers super-packets one by one, and in each the datagrams from its number on.
+        let expected = keys(&at_a, Point::SendIp);
+        assert_eq!(expected.len(), 20 * segments);
+        let events = at(&at_a, Point::SendIp, true);
+        let sum: usize = events.iter().map(|event| event.payload_bytes as usize).sum();
+        assert_eq!(sum, 20 * bytes);
+        for (recording, point) in way(&at_a, &at_b) {
+            assert_eq!(keys(recording, point), expected, "{point}");
+        }
+    }
+}
+
+fn segment(socket: &UdpSocket, bytes: libc::c_int) {
+    // SAFETY: the option is an int, of which address and size are given.
+    let set = unsafe {
+        let value = std::ptr::from_ref(&bytes).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, value, 4)
+    };
+    assert_eq!(set, 0);
+}
+
+/// The points in the order of the way, each with the host that it is of.
+fn way<'r>(a: &'r Recording, b: &'r Recording) -> impl Iterator<Item = (&'r Recording, Point)> {
+    OUT.into_iter().map(move |point| (a, point)).chain(IN.into_iter().map(move |point| (b, point)))
+}
+
+/// The first fragment stands for the datagram, the others are counted.
+fn a_fragmented_datagram_is_one(a: &Host, b: &Host) {
+    for addresses in [[ipv4(0).into(), ipv4(1).into()], [ipv6(0), ipv6(1)].map(IpAddr::from)] {
+        let (from, to) = (bind(a, addresses[0]), bind(b, addresses[1]));
+        from.connect(to.local_addr().unwrap()).unwrap();
+        let mut buffer = [0; 9000];
+        let send = || {
+            for number in 0..100u8 {
+                assert_eq!(from.send(&[number; 4000]).unwrap(), 4000);
+                assert_eq!(to.recv(&mut buffer).unwrap(), 4000);
+            }
+        };
+        let [at_a, at_b] = record(a, b, &format!("udp:*-{}", to.local_addr().unwrap()), send);
+        let expected = keys(&at_a, Point::SendIp);
+        for (recording, point) in way(&at_a, &at_b) {
+            assert_eq!(keys(recording, point), expected, "{point}");
+            let events = at(recording, point, OUT.contains(&point));
+            assert!(events.iter().all(|event| event.payload_bytes == 4000), "{point}");
+        }
+        assert_eq!((expected.len(), at_a.fragments, at_b.fragments), (100, 200, 200));
+    }
+}
+
+fn a_queue_discipline_is_told(a: &Host, b: &Host) {
+    let tc = |line: &str| {
+        let mut command = Command::new("tc");
+        let status = a.command(command.args(line.split(' '))).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let interface = a.enter(interface).unwrap();
+    if !tc(&format!("qdisc add dev {interface} root tbf rate 1mbit burst 2kb limit 5000")) {
+        return println!("  skipped: no tc, or no tbf");
+    }
+    let (from, to) = (bind(a, ipv4(0).into()), bind(b, ipv4(1).into()));
+    from.connect(to.local_addr().unwrap()).unwrap();
+    to.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let mut received = 0;
+    let burst = || {
+        (0..200).for_each(|number| drop(from.send(&[number; 1000])));
+        while to.recv(&mut [0; 2000]).is_ok() {
+            received += 1;
+        }
+    };
+    let [at_a, at_b] = record(a, b, &format!("udp:*-{}", to.local_addr().unwrap()), burst);
+    assert!(tc(&format!("qdisc del dev {interface} root")));
+    let count = |recording: &Recording, point| at(recording, point, OUT.contains(&point)).len();
+    assert_eq!(OUT[..4].iter().map(|&point| count(&at_a, point)).collect::<Vec<_>>(), [200; 4]);
+    assert_eq!(count(&at_a, Point::SendDriver), received);
+    assert_eq!(IN.map(|point| count(&at_b, point)), [received; 5]);
+    let drops = at(&at_a, Point::Dropped, true);
+    let dropped: BTreeSet<Key> = drops.iter().map(|event| event.key).collect();
+    let passed: BTreeSet<Key> = keys(&at_a, Point::SendDriver).into_iter().collect();
+    assert!(received < 200 && dropped.is_disjoint(&passed));
+    assert_eq!((drops.len(), dropped.len()), (200 - received, 200 - received));
+    let cause = |event: &&Event| at_a.causes[usize::from(event.cause.unwrap().0)].to_string();
+    assert!(drops.iter().all(|drop| cause(drop).starts_with("QDISC_")), "{:?}", at_a.causes);
+}
+
+/// The interface that is not the loopback.
+fn interface() -> String {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
+    names.into_iter().find(|name| name != "lo").unwrap()
+}
+
+/// In the namespace of this process, which is that of `a` and `b`'s maker.
+fn a_process_is_known_by_its_ports(_: &Host, _: &Host) {
+    let here = Host::current("here").unwrap();
+    here.ip(&["link set lo up".into()]).unwrap();
+    let (from, to) = (bind(&here, [127, 0, 0, 1].into()), bind(&here, [127, 0, 0, 1].into()));
+    from.connect(to.local_addr().unwrap()).unwrap();
+    let mut other = Command::new("sleep").arg("100").spawn().unwrap();
+    for (process, flows) in [(std::process::id(), 2), (other.id(), 0)] {
+        let dir = tempfile::tempdir().unwrap();
+        let recorder = Recorder::start(RecorderSpec {
+            host: "here".into(),
+            flows: vec!["udp:*-*".parse().unwrap()],
+            process: Some(process),
+            namespace: None,
+            system_calls: true,
+            epoch_monotonic_ns: None,
+            dir: dir.path().into(),
+            name: None,
+        });
+        let recorder = recorder.unwrap();
+        exchange(&from, &to);
+        let recording = recorder.stop().unwrap().recording;
+        assert_eq!(recording.flows.len(), flows, "{:?}", recording.flows);
+        for status in recording.points.iter().filter(|status| status.point != Point::Dropped) {
+            assert_eq!(status.events, if flows == 0 { 0 } else { PACKETS as u64 }, "{status:?}");
+        }
+    }
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
 fn connect(a: &Host, b: &Host, address: IpAddr) -> (TcpStream, TcpStream) {
     let listener = b.enter(|| TcpListener::bind((address, 0))).unwrap().unwrap();
     let address = listener.local_addr().unwrap();
@@ -320,7 +473,7 @@ fn check_stream(a: &Host, b: &Host, address: IpAddr) {
     let [a, b] = record(a, b, &format!("tcp:{}-{}", ends[0], ends[1]), || stream(from, to));
     let calls = at(&a, Point::SendCall, true);
     let Key::Bytes { start: first } = calls[0].key else { panic!("{:?}", calls[0]) };
-    for (recording, point) in OUT.map(|point| (&a, point)).into_iter().chain(IN.map(|p| (&b, p))) {
+    for (recording, point) in way(&a, &b) {
         assert_eq!(covered(recording, point, first), STREAM_BYTES as u64, "{point}");
     }
     for (recording, point) in [(&a, Point::SendCall), (&b, Point::ReceiveCall)] {

@@ -84,6 +84,8 @@ struct settings {
 	u32 filter_count;
 	u32 process; // only sockets in `ports`, and the threads of this process; 0 for all
 	u32 drops_name_socket; // kfree_skb has a fourth argument
+	u32 reads_pages; // programs may read what lies outside of a packet's first piece
+	u32 unused;
 	u32 send_calls[8]; // numbers of system calls that send
 	struct filter filters[FILTERS_MAX];
 };

@@ -111,6 +111,19 @@ static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *) = (void *)137;
 static void *(*const bpf_task_storage_get)(void *, struct task_struct *, void *, u64) = (void *)156;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 
+static long (*const bpf_dynptr_read)(void *, u32, const void *, u32, u64) = (void *)201;
+
+struct bpf_dynptr {
+	u64 __opaque[2];
+} __attribute__((aligned(8)));
+
+// What libbpf compares of a signature are kinds of types: a declaration alone is another kind.
+struct __sk_buff {
+	u32 len;
+};
+
+extern int bpf_dynptr_from_skb(struct __sk_buff *, u64, struct bpf_dynptr *)
+	__attribute__((section(".ksyms"), weak));
 extern void *bpf_cast_to_kern_ctx(void *) __attribute__((section(".ksyms")));
 
 #define BPF_MAP_TYPE_HASH 1

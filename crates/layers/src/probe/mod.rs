@@ -98,9 +98,14 @@ impl Probes {
         if !system_calls {
             missing.insert(SYSTEM_CALLS, "system calls are not traced (--no-syscalls)".into());
         }
-        let object = match load(settings, &|name| !missing.contains_key(name)) {
+        // Before Linux 6.12, tracing programs may not read pages.
+        let no_pages = Settings { reads_pages: false, ..*settings };
+        let wanted = |name: &str| !missing.contains_key(name);
+        let loaded = load(settings, &wanted).or_else(|_| load(&no_pages, &wanted));
+        let object = match loaded {
             Ok(object) => object,
             Err(_) => {
+                let settings = &no_pages;
                 missing.extend(refused(settings, &missing)?);
                 load(settings, &|name| !missing.contains_key(name))?
             }

@@ -8,7 +8,7 @@ use crate::flow::{Endpoint, FlowFilter};
 /// Most filters of one recorder.
 pub const FILTERS_MAX: usize = 8;
 
-const FILTERS_AT: usize = 48;
+const FILTERS_AT: usize = 56;
 const FILTER_BYTES: usize = 56;
 const END_BYTES: usize = 24;
 /// Bytes of the settings.
@@ -35,6 +35,8 @@ pub struct Settings<'f> {
     pub process: Option<u32>,
     /// The kernel's `kfree_skb` says for which socket a packet was.
     pub drops_name_socket: bool,
+    /// The kernel lets tracing programs read payload outside of a packet's first piece.
+    pub reads_pages: bool,
     /// [`FILTERS_MAX`] at most.
     pub flows: &'f [FlowFilter],
 }
@@ -45,7 +47,8 @@ impl Settings<'_> {
         let mut bytes = [0; SETTINGS_BYTES];
         let count = self.flows.len().min(FILTERS_MAX) as u32;
         let process = self.process.unwrap_or(0);
-        let head = [self.namespace_inode, count, process, self.drops_name_socket.into()];
+        let pages = self.reads_pages.into();
+        let head = [self.namespace_inode, count, process, self.drops_name_socket.into(), pages, 0];
         let calls = SEND_CALLS.map(|call| call as u32);
         for (index, word) in head.into_iter().chain(calls).enumerate() {
             bytes[4 * index..][..4].copy_from_slice(&word.to_ne_bytes());
@@ -85,8 +88,13 @@ mod tests {
     #[test]
     fn filters_are_written_by_offset() {
         let flows = ["udp:10.0.0.1:5000-*:5004", "tcp:[fd00::1]:*-*"].map(|f| f.parse().unwrap());
-        let settings =
-            Settings { namespace_inode: 3, process: None, drops_name_socket: true, flows: &flows };
+        let settings = Settings {
+            namespace_inode: 3,
+            process: None,
+            drops_name_socket: true,
+            reads_pages: false,
+            flows: &flows,
+        };
         let bytes = settings.to_bytes();
         assert_eq!((bytes[0], bytes[4], bytes[8], bytes[12]), (3, 2, 0, 1));
         let udp = &bytes[FILTERS_AT..][..FILTER_BYTES];

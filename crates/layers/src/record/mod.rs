@@ -213,6 +213,7 @@ impl Work {
             namespace_inode: namespace.inode(),
             process: spec.process,
             drops_name_socket: kernel.drops_name_socket(),
+            reads_pages: true,
             flows: &spec.flows,
         };
         let probes = Probes::attach(&kernel, &settings, spec.system_calls)?;

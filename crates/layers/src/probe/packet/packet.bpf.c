@@ -14,6 +14,18 @@
 #define HASHED 64
 #define SEGMENTS_MAX 128 // UDP_MAX_SEGMENTS of linux/udp.h
 
+union payload {
+	u8 bytes[HASHED];
+	u64 words[HASHED / 8];
+	struct {
+		u8 version;
+		u8 type;
+		u16 sequence;
+		u32 time;
+		u32 source;
+	} rtp;
+};
+
 struct packet {
 	struct tuple tuple;
 	u32 at;            // of the payload, from the network header
@@ -24,6 +36,8 @@ struct packet {
 	u16 segments;
 	u16 ip_id;
 	u8 *network;
+	union payload payload; // of this segment, as far as it was read
+	u32 payload_read;
 };
 
 // Headers, in the network's byte order.
@@ -175,43 +189,25 @@ INLINE u64 mix(u64 hash, u64 word)
 	return hash ^ hash >> 32;
 }
 
-// The key of the segment of `bytes` bytes that begins `at` bytes from the network header.
-INLINE u64 udp_key(const struct packet *packet, u32 at, u32 bytes, u32 segment, u8 *kind)
+INLINE u64 udp_key(const struct packet *packet, u32 bytes, u32 segment, u8 *kind)
 {
-	union {
-		u8 bytes[HASHED];
-		u64 words[HASHED / 8];
-		struct {
-			u8 version;
-			u8 type;
-			u16 sequence;
-			u32 time;
-			u32 source;
-		} rtp;
-	} payload = {};
-	u32 there = packet->linear > at ? packet->linear - at : 0;
-	u32 take = bytes < there ? bytes : there;
-	u16 id = packet->ip_id + segment;
+	const union payload *payload = &packet->payload;
 
-	if (take > HASHED)
-		take = HASHED;
-	if (take >= 12 || !packet->ip_id)
-		bpf_probe_read_kernel(payload.bytes, take, packet->network + at);
 	// RFC 7983 §7: RTP or RTCP; RFC 5761 §4: not RTCP.
-	if (take >= 12 && payload.rtp.version >> 6 == 2 &&
-	    (payload.rtp.type < 192 || payload.rtp.type > 223)) {
+	if (packet->payload_read >= 12 && payload->rtp.version >> 6 == 2 &&
+	    (payload->rtp.type < 192 || payload->rtp.type > 223)) {
 		*kind = RTP;
-		return (u64)from_network32(payload.rtp.source) << 16 |
-		       from_network16(payload.rtp.sequence);
+		return (u64)from_network32(payload->rtp.source) << 16 |
+		       from_network16(payload->rtp.sequence);
 	}
 	if (packet->ip_id) {
 		*kind = IP_ID;
-		return id;
+		return (u16)(packet->ip_id + segment);
 	}
 	u64 hash = mix(0, bytes);
 
 	for (u32 i = 0; i < HASHED / 8; i++)
-		hash = mix(hash, payload.words[i]);
+		hash = mix(hash, payload->words[i]);
 	*kind = HASH;
 	return hash;
 }
@@ -257,16 +253,43 @@ __attribute__((noinline)) int one_event(const struct passage *passage, const str
 		e->key = packet->sequence;
 		e->key_kind = BYTES;
 	} else {
-		e->key = udp_key(packet, packet->at + offset, bytes, segment, &e->key_kind);
+		e->key = udp_key(packet, bytes, segment, &e->key_kind);
 	}
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
-// A super-packet of UDP is an event for each datagram, one of TCP is one for all.
-INLINE void all_events(const struct passage *passage, struct packet *packet, struct sk_buff *skb)
+// Reads the beginning of a segment's payload: 12 bytes tell RTP, all of them are hashed.
+INLINE void read_payload(struct packet *packet, u32 segment, struct bpf_dynptr *pages, u32 before)
+{
+	u32 offset = segment * packet->segment_bytes;
+	u32 rest = packet->payload_bytes - offset;
+	u32 at = packet->at + offset;
+	u32 want = packet->ip_id ? 12 : HASHED;
+
+	if (packet->segment_bytes && rest > packet->segment_bytes)
+		rest = packet->segment_bytes;
+	if (want > rest)
+		want = rest;
+	if (want > HASHED)
+		return;
+	__builtin_memset(&packet->payload, 0, sizeof(packet->payload));
+	packet->payload_read = 0;
+	if (at + want <= packet->linear)
+		bpf_probe_read_kernel(packet->payload.bytes, want, packet->network + at);
+	else if (!pages || bpf_dynptr_read(packet->payload.bytes, want, pages, at + before, 0))
+		return;
+	packet->payload_read = want;
+}
+
+// A super-packet of UDP is an event for each datagram, one of TCP is one for all. `source` is what the
+// kernel lets the program read payload from: the packet, or the program's context.
+INLINE void all_events(const struct passage *passage, struct packet *packet, struct sk_buff *skb,
+		       void *source)
 {
 	struct skb_shared_info *shared = (void *)(skb->head + skb->end);
+	u32 before = packet->network - skb->data;
+	struct bpf_dynptr dynptr, *pages = 0;
 	u16 size = 0, segments = 0;
 	u32 count = 1;
 
@@ -274,13 +297,21 @@ INLINE void all_events(const struct passage *passage, struct packet *packet, str
 	if (size)
 		bpf_probe_read_kernel(&segments, 2, &shared->gso_segs);
 	packet->segments = segments ? segments : 1;
-	if (size && packet->tuple.protocol == IPPROTO_UDP && packet->payload_bytes > size) {
+	if (packet->tuple.protocol == IPPROTO_TCP) {
+		one_event(passage, packet, 0);
+		return;
+	}
+	if (size && packet->payload_bytes > size) {
 		packet->segment_bytes = size;
 		count = (packet->payload_bytes + size - 1) / size;
 		packet->segments = count;
 	}
-	for (u32 i = 0; i < SEGMENTS_MAX && i < count; i++)
+	if (settings.reads_pages && !bpf_dynptr_from_skb(source, 0, &dynptr))
+		pages = &dynptr;
+	for (u32 i = 0; i < SEGMENTS_MAX && i < count; i++) {
+		read_payload(packet, i, pages, before);
 		one_event(passage, packet, i);
+	}
 }
 
 INLINE bool is_here(struct net_device *dev)
@@ -293,7 +324,7 @@ INLINE bool owns(struct sock *sk)
 	return sk && sk->__sk_common.skc_net.net->ns.inum == settings.namespace_inode;
 }
 
-INLINE void passes(struct passage *passage, struct sk_buff *skb, u8 *network)
+INLINE void passes(struct passage *passage, struct sk_buff *skb, u8 *network, void *source)
 {
 	struct packet packet = {};
 	enum parsed parsed = parse(&packet, skb, network);
@@ -310,7 +341,7 @@ INLINE void passes(struct passage *passage, struct sk_buff *skb, u8 *network)
 	if (passage->matched == WHOLE ||
 	    (passage->matched == LOCAL_END && packet.tuple.protocol == IPPROTO_UDP &&
 	     (passage->point == RECEIVE_SOCKET || passage->point == DROPPED)))
-		all_events(passage, &packet, skb);
+		all_events(passage, &packet, skb, source);
 }
 
 INLINE u8 *network_of(struct sk_buff *skb)
@@ -340,7 +371,7 @@ SEC("netfilter") int netfilter_hook(struct bpf_nf_ctx *ctx)
 		return PASS;
 	}
 	passage.sent = passage.point < RECEIVE_DEVICE;
-	passes(&passage, ctx->skb, network_of(ctx->skb));
+	passes(&passage, ctx->skb, network_of(ctx->skb), ctx->skb);
 	return PASS;
 }
 
@@ -350,7 +381,7 @@ SEC("tp_btf/net_dev_queue") int net_dev_queue(u64 *ctx)
 	struct sk_buff *skb = (void *)ctx[0];
 
 	if (is_here(skb->dev))
-		passes(&passage, skb, network_of(skb));
+		passes(&passage, skb, network_of(skb), skb);
 	return 0;
 }
 
@@ -360,7 +391,7 @@ SEC("tp_btf/net_dev_start_xmit") int net_dev_start_xmit(u64 *ctx)
 	struct sk_buff *skb = (void *)ctx[0];
 
 	if (is_here((void *)ctx[1]))
-		passes(&passage, skb, network_of(skb));
+		passes(&passage, skb, network_of(skb), skb);
 	return 0;
 }
 
@@ -371,7 +402,7 @@ SEC("tp_btf/netif_receive_skb") int netif_receive_skb(u64 *ctx)
 
 	// The network header is set after this; the link's header is already taken off.
 	if (is_here(skb->dev))
-		passes(&passage, skb, skb->data);
+		passes(&passage, skb, skb->data, skb);
 	return 0;
 }
 
@@ -396,7 +427,7 @@ SEC("cgroup_skb/ingress") int cgroup_ingress(void *ctx)
 		return PASS;
 	passage.extra = (u64)sk;
 	passage.queued = queued(sk);
-	passes(&passage, skb, network_of(skb));
+	passes(&passage, skb, network_of(skb), ctx);
 	return PASS;
 }
 
@@ -418,6 +449,6 @@ SEC("tp_btf/kfree_skb") int kfree_skb(u64 *ctx)
 	passage.sent = from_socket && !to_socket && !skb->skb_iif;
 	passage.extra = to_socket ? ctx[3] : 0;
 	if (skb->network_header)
-		passes(&passage, skb, network_of(skb));
+		passes(&passage, skb, network_of(skb), skb);
 	return 0;
 }

@@ -1,0 +1,180 @@
+//! What recording costs: RTP at a fixed rate between two hosts on one machine, unwatched, with all
+//! points, without system calls; and, where it is installed, bpftrace counting the same packets. Needs
+//! root. It starts this very program again in a sandbox. While it runs the kernel times all BPF programs
+//! (`kernel.bpf_stats_enabled`), which itself adds to what it times.
+//!
+//! `cargo bench -p suiro-layers --bench probes [-- RATE SECONDS]`
+#![expect(clippy::disallowed_methods, reason = "the bench is the application that is watched")]
+#![expect(clippy::print_stdout, reason = "its figures are its result")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration as StdDuration, Instant};
+
+use libbpf_rs::query::ProgInfoIter;
+use suiro_hosts::{CableKind, CableSpec, Host, Network, NetworkSpec, Sandbox, ipv4};
+use suiro_layers::{Point, Recorded, Recorder, RecorderSpec};
+
+const RATE: u64 = 50_000;
+const SECONDS: u64 = 5;
+/// G.711 of 20 ms.
+const PAYLOAD_BYTES: usize = 172;
+const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
+/// The same counts at the hooks that bpftrace has: no netfilter, no control group.
+const BPFTRACE: &str = "tracepoint:raw_syscalls:sys_enter { @enter = count(); }
+    tracepoint:net:net_dev_queue { @queue = count(); }
+    tracepoint:net:net_dev_start_xmit { @driver = count(); }
+    tracepoint:net:netif_receive_skb { @device = count(); }
+    tracepoint:skb:kfree_skb { @drop = count(); }";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watch {
+    Nobody,
+    AllPoints,
+    NoSystemCalls,
+    Bpftrace,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |at: usize, usual| arguments.get(at).and_then(|n| n.parse().ok()).unwrap_or(usual);
+    if arguments.get(1).is_none_or(|first| first != "inside") {
+        let (rate, seconds) = (number(1, RATE).to_string(), number(2, SECONDS).to_string());
+        let sandbox = Sandbox::new(["inside".to_owned(), rate, seconds]);
+        assert!(sandbox.spawn().expect("root makes sandboxes").wait().expect("it ran").success());
+        return;
+    }
+    let usual = fs::read_to_string(STATS).expect("the kernel has BPF");
+    fs::write(STATS, "1").expect("root may time BPF programs");
+    for watch in [Watch::Nobody, Watch::AllPoints, Watch::NoSystemCalls, Watch::Bpftrace] {
+        measure(watch, number(2, RATE), number(3, SECONDS));
+    }
+    fs::write(STATS, usual).expect("it was written before");
+}
+
+fn measure(watch: Watch, rate: u64, seconds: u64) {
+    let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
+    let spec = NetworkSpec { hosts: vec!["a".into(), "b".into()], cables: vec![cable] };
+    let network = Network::build(&spec).expect("root makes hosts");
+    let dir = tempfile::tempdir().expect("there is a folder for temporary files");
+    let recorders: Vec<Recorder> = match watch {
+        Watch::Nobody | Watch::Bpftrace => Vec::new(),
+        _ => network.hosts().iter().map(|host| start(host, dir.path(), watch)).collect(),
+    };
+    let bpftrace = match watch {
+        Watch::Bpftrace => match start_bpftrace() {
+            Some(child) => Some(child),
+            None => return println!("bpftrace: not installed, or refused"),
+        },
+        _ => None,
+    };
+    let (cpu, programs) = (cpu_ns(), program_ns());
+    let (sent, received) = exchange(&network, rate, seconds);
+    let (cpu, programs) = (cpu_ns() - cpu, program_ns() - programs);
+    println!(
+        "{watch:?}: {sent} sent, {received} received; BPF programs {:.0} ns a packet and host; \
+         all of the machine {:.0} ns a packet",
+        programs as f64 / sent as f64 / 2.0,
+        cpu as f64 / sent as f64,
+    );
+    if let Some(mut child) = bpftrace {
+        child.kill().expect("it runs");
+        child.wait().expect("it was killed");
+    }
+    for recorder in recorders {
+        tell(&recorder.stop().expect("it ran"), sent);
+    }
+}
+
+fn start(host: &Host, dir: &Path, watch: Watch) -> Recorder {
+    let spec = RecorderSpec {
+        host: host.name().into(),
+        flows: vec!["udp:*-*:5004".parse().expect("it is a flow")],
+        process: None,
+        namespace: None,
+        system_calls: watch == Watch::AllPoints,
+        epoch_monotonic_ns: None,
+        dir: dir.into(),
+        name: Some(host.name().into()),
+    };
+    host.enter(|| Recorder::start(spec)).expect("it is there").expect("root may probe")
+}
+
+fn tell(recorded: &Recorded, sent: u64) {
+    let counts = |of: fn(Point) -> bool| -> Vec<u64> {
+        let points = recorded.recording.points.iter().filter(|status| of(status.point));
+        points.filter(|status| status.missing.is_none()).map(|status| status.events).collect()
+    };
+    let lost: u64 = recorded.recording.points.iter().map(|status| status.lost).sum();
+    println!(
+        "  {}: out {:?}, in {:?}, dropped {:?}, lost {lost}, unjoined {}; recorder {:.0} ns a packet",
+        recorded.recording.host,
+        counts(|point| point < Point::ReceiveDevice),
+        counts(|point| (Point::ReceiveDevice..Point::Dropped).contains(&point)),
+        counts(|point| point == Point::Dropped),
+        recorded.recording.unjoined,
+        recorded.cpu.as_nanos() as f64 / sent as f64,
+    );
+}
+
+/// Time in all BPF programs of the machine.
+fn program_ns() -> u64 {
+    ProgInfoIter::default().map(|program| program.run_time_ns).sum()
+}
+
+/// Busy time of all cores: user, nice, system, irq, softirq of /proc/stat, in hundredths of a second.
+fn cpu_ns() -> u64 {
+    let text = fs::read_to_string("/proc/stat").expect("procfs is mounted");
+    let words: Vec<u64> =
+        text.lines().next().unwrap_or("").split_whitespace().skip(1).flat_map(str::parse).collect();
+    (words[0] + words[1] + words[2] + words[5] + words[6]) * 10_000_000
+}
+
+fn start_bpftrace() -> Option<Child> {
+    let mut command = Command::new("bpftrace");
+    command.args(["-e", BPFTRACE]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let mut said = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    // "Attaching 5 probes..." comes before it has; the next exchange runs long enough beside it.
+    match said.next() {
+        Some(Ok(line)) if line.starts_with("Attaching") => Some(child),
+        _ => None,
+    }
+}
+
+/// Sends at the rate, in a burst a millisecond; returns what was sent and received.
+fn exchange(network: &Network, rate: u64, seconds: u64) -> (u64, u64) {
+    let bind = |host: usize, port| {
+        let bind = || UdpSocket::bind((ipv4(host), port));
+        network.hosts()[host].enter(bind).expect("it is there").expect("the port is free")
+    };
+    let (from, to) = (bind(0, 0), bind(1, 5004));
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&to, 64 << 20).expect("root may");
+    from.connect((ipv4(1), 5004)).expect("it is an address");
+    to.set_read_timeout(Some(StdDuration::from_secs(1))).expect("it is a socket");
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(move || {
+            let (began, mut sent) = (Instant::now(), 0);
+            let mut packet = [0x80; PAYLOAD_BYTES];
+            packet[1] = 0; // G.711
+            while sent < rate * seconds {
+                let due = began.elapsed().as_micros() as u64 * rate / 1_000_000;
+                while sent < due.min(rate * seconds) {
+                    packet[2..4].copy_from_slice(&(sent as u16).to_be_bytes());
+                    from.send(&packet).expect("the cable is up");
+                    sent += 1;
+                }
+                std::thread::sleep(StdDuration::from_millis(1));
+            }
+            sent
+        });
+        let mut received = 0;
+        while received < rate * seconds && to.recv(&mut [0; 2000]).is_ok() {
+            received += 1;
+        }
+        (sender.join().expect("it sends"), received)
+    })
+}
