@@ -111,6 +111,8 @@ const TITLES: Record<PageSeries["panel"], string> = {
   quality: "Quality of the picture",
   ring: "Frames between storage and sender",
   storage: "Reading and sending",
+  layer_loss: "Lost between layers' access points, a share of what was sent",
+  layer_delay: "Delay between layers' access points",
 };
 
 /** Story order: what the link carried, what the viewer had, then why. */
@@ -120,6 +122,8 @@ const ORDER: PageSeries["panel"][] = [
   "buffer",
   "latency",
   "quality",
+  "layer_loss",
+  "layer_delay",
   "window",
   "rtt",
   "queue",

@@ -1,5 +1,6 @@
 //! Every metric: its name, unit, meaning and how it is computed, in one table.
 
+use crate::layers;
 use crate::link::Direction;
 use crate::player::Player;
 use crate::stats::Distribution;
@@ -20,7 +21,8 @@ pub enum Better {
 /// One metric of the catalogue.
 #[derive(Clone, Copy)]
 pub struct Metric {
-    /// What it belongs to: `flow`, `tcp`, `player`, `video`, `media`, `requests`, `stream`, `ring` or `link`.
+    /// What it belongs to: `flow`, `tcp`, `player`, `video`, `media`, `requests`, `stream`, `ring`, `link` or
+    /// `layers`.
     pub family: &'static str,
     /// Its name within the family; ends in its unit.
     pub field: &'static str,
@@ -45,6 +47,7 @@ pub(crate) enum Of {
     /// All directions of all links.
     Links(fn(&[Direction]) -> Option<f64>),
     Direction(fn(&Direction) -> Option<f64>),
+    Layers(fn(&layers::Direction) -> Option<f64>),
     Senders(fn(&Senders) -> Option<f64>),
     Player(fn(&Player) -> Option<f64>),
     /// All rings of all senders of uncompressed video.
@@ -352,6 +355,63 @@ pub static CATALOGUE: &[Metric] = catalogue! {
     link.emulator_cores ["cores", Lower, 3] "Emulator's CPU",
         "Share of one core that the emulator took for the whole link, both directions.",
         Direction(|d| d.totals?.cpu_cores);
+
+    #[main] layers.system_call_loss_ratio ["ratio", Lower, 3] "System call: loss",
+        "Lost by system calls, sockets and their queues, as a share of what was sent: between the layer's access points in both hosts, \
+         less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
+         most.",
+        Layers(|d| d.whole("system_call", |row| row.own_loss_ratio));
+    #[main] layers.system_call_delay_mean_ms ["ms", Lower, 3] "System call: delay",
+        "Delay of system calls, sockets and their queues, mean over packets that came through: as with loss, less the layer below.",
+        Layers(|d| d.whole("system_call", |row| row.own_delay_mean_ms));
+    layers.system_call_delay_max_ms ["ms", Lower, 3] "System call: delay, greatest",
+        "Delay of system calls, sockets and their queues, greatest.",
+        Layers(|d| d.whole("system_call", |row| row.own_delay_max_ms));
+    layers.system_call_jitter_ms ["ms", Lower, 3] "System call: jitter",
+        "Mean amount by which the delays of successive packets in system calls, sockets and their queues differ.",
+        Layers(|d| d.whole("system_call", |row| row.own_jitter_ms));
+    layers.transport_loss_ratio ["ratio", Lower, 3] "UDP or TCP: loss",
+        "Lost by UDP or TCP, as a share of what was sent: between the layer's access points in both hosts, \
+         less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
+         most.",
+        Layers(|d| d.whole("transport", |row| row.own_loss_ratio));
+    layers.transport_delay_mean_ms ["ms", Lower, 3] "UDP or TCP: delay",
+        "Delay of UDP or TCP, mean over packets that came through: as with loss, less the layer below.",
+        Layers(|d| d.whole("transport", |row| row.own_delay_mean_ms));
+    layers.transport_delay_max_ms ["ms", Lower, 3] "UDP or TCP: delay, greatest",
+        "Delay of UDP or TCP, greatest.",
+        Layers(|d| d.whole("transport", |row| row.own_delay_max_ms));
+    layers.transport_jitter_ms ["ms", Lower, 3] "UDP or TCP: jitter",
+        "Mean amount by which the delays of successive packets in UDP or TCP differ.",
+        Layers(|d| d.whole("transport", |row| row.own_jitter_ms));
+    layers.network_loss_ratio ["ratio", Lower, 3] "IP: loss",
+        "Lost by IP, as a share of what was sent: between the layer's access points in both hosts, \
+         less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
+         most.",
+        Layers(|d| d.whole("network", |row| row.own_loss_ratio));
+    layers.network_delay_mean_ms ["ms", Lower, 3] "IP: delay",
+        "Delay of IP, mean over packets that came through: as with loss, less the layer below.",
+        Layers(|d| d.whole("network", |row| row.own_delay_mean_ms));
+    layers.network_delay_max_ms ["ms", Lower, 3] "IP: delay, greatest",
+        "Delay of IP, greatest.",
+        Layers(|d| d.whole("network", |row| row.own_delay_max_ms));
+    layers.network_jitter_ms ["ms", Lower, 3] "IP: jitter",
+        "Mean amount by which the delays of successive packets in IP differ.",
+        Layers(|d| d.whole("network", |row| row.own_jitter_ms));
+    #[main] layers.link_loss_ratio ["ratio", Lower, 3] "Data link: loss",
+        "Lost by all that is below IP, as a share of what was sent: between the layer's access points in both hosts, \
+         less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
+         most.",
+        Layers(|d| d.whole("link", |row| row.own_loss_ratio));
+    #[main] layers.link_delay_mean_ms ["ms", Lower, 3] "Data link: delay",
+        "Delay of all that is below IP, mean over packets that came through: as with loss, less the layer below.",
+        Layers(|d| d.whole("link", |row| row.own_delay_mean_ms));
+    layers.link_delay_max_ms ["ms", Lower, 3] "Data link: delay, greatest",
+        "Delay of all that is below IP, greatest.",
+        Layers(|d| d.whole("link", |row| row.own_delay_max_ms));
+    layers.link_jitter_ms ["ms", Lower, 3] "Data link: jitter",
+        "Mean amount by which the delays of successive packets in all that is below IP differ.",
+        Layers(|d| d.whole("link", |row| row.own_jitter_ms));
 };
 
 fn goodput(links: &[Direction]) -> Option<f64> {
@@ -400,11 +460,12 @@ pub fn documentation() -> String {
          packets; null means that it could not be measured. With several links a name is\n\
          `link.NAME.DIRECTION.…`; with several players `player.…`, `video.…`, `media.…` and\n\
          `requests.…` are means over them and `player.NAME.…` each one's; with several sending\n\
-         hosts `tcp.…` is over all and `tcp.HOST.…` over each one's sockets.\n\n\
+         hosts `tcp.…` is over all and `tcp.HOST.…` over each one's sockets. A direction of\n\
+         `layers` is `SENDER_to_RECEIVER`, of hosts.\n\n\
          | metric | unit | better | meaning |\n|---|---|---|---|\n",
     );
     for metric in CATALOGUE {
-        let place = if metric.family == "link" { ".DIRECTION" } else { "" };
+        let place = if ["link", "layers"].contains(&metric.family) { ".DIRECTION" } else { "" };
         let Metric { family, field, unit, doc, .. } = metric;
         let better = match metric.better {
             Better::Higher => "higher",

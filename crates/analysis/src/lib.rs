@@ -22,6 +22,7 @@ mod catalogue;
 mod compare;
 pub mod findings;
 mod held;
+mod layers;
 mod link;
 mod player;
 mod screen;
@@ -43,8 +44,8 @@ pub use viewing::{Moment, Viewing, viewing};
 
 use suiro_record::Trial;
 use suiro_record::tables::{
-    FrameRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow, UncompressedFrameRow,
-    UncompressedRingRow,
+    FrameRow, LayerAccountRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow,
+    UncompressedFrameRow, UncompressedRingRow,
 };
 
 /// The rows of one trial, in any order.
@@ -58,6 +59,8 @@ pub struct Records {
     pub requests: Vec<RequestRow>,
     /// States of players.
     pub player: Vec<PlayerRow>,
+    /// What each protocol layer lost and delayed.
+    pub layer_accounts: Vec<LayerAccountRow>,
     /// Frames that viewers were to see.
     pub frames: Vec<FrameRow>,
     /// Scores of what was on their screens.

@@ -6,6 +6,7 @@ use suiro_record::Trial;
 
 use crate::Records;
 use crate::catalogue::{CATALOGUE, Of};
+use crate::layers;
 use crate::link::directions;
 use crate::player::{Player, players};
 use crate::tcp::{media_sockets, senders};
@@ -20,6 +21,7 @@ pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f6
     let players = players(trial, records);
     let rings = Rings::of(trial, records);
     let streams = Streams::of(trial, records);
+    let layers = layers::directions(records);
     let mut metrics = BTreeMap::new();
     let mut put = |name: String, value: Option<f64>| {
         // An empty sum is −0; adding 0 makes it 0.
@@ -32,6 +34,11 @@ pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f6
             Of::Direction(value) => {
                 for link in &links {
                     put(format!("{}.{field}", link.prefix), value(link));
+                }
+            }
+            Of::Layers(value) => {
+                for direction in &layers {
+                    put(format!("{}.{field}", direction.prefix), value(direction));
                 }
             }
             Of::Senders(value) => {

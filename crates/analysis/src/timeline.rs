@@ -5,6 +5,7 @@ use suiro_record::tables::QualityRow;
 
 use crate::bins::Bins;
 use crate::held::Stretch;
+use crate::layers::{self, LAYERS};
 use crate::link::{Direction, directions, since};
 use crate::player::{Player, players};
 use crate::tcp::{Senders, media_sockets, senders, srtt_ms};
@@ -50,6 +51,10 @@ pub enum Panel {
     Ring,
     /// Rates of reading and sending uncompressed video.
     Storage,
+    /// Lost between service access points.
+    LayerLoss,
+    /// Delayed between service access points.
+    LayerDelay,
 }
 
 /// How a series is drawn.
@@ -97,6 +102,9 @@ pub fn timeline(trial: &Trial, records: &Records, bins_max: usize) -> Timeline {
     let sockets = media_sockets(trial, records);
     for group in &senders(trial, &sockets) {
         series.extend(of_tcp(group, &bins));
+    }
+    for direction in &layers::directions(records) {
+        series.extend(of_layers(direction, &bins));
     }
     let players = players(trial, records);
     for player in &players {
@@ -228,6 +236,48 @@ fn of_tcp(group: &Senders, bins: &Bins) -> Vec<Series> {
             bins.held_mean(group.stretches(srtt_ms)),
         ),
     ]
+}
+
+/// Loss and delay between the access points of each layer: second by second, each bin the value of its
+/// second.
+fn of_layers(direction: &layers::Direction, bins: &Bins) -> Vec<Series> {
+    let stretches = |values: Vec<(i64, f64)>| {
+        let stretch = |(from_ns, value)| Stretch { from_ns, to_ns: from_ns + 1_000_000_000, value };
+        values.into_iter().map(stretch).collect::<Vec<_>>()
+    };
+    let new = |panel, field: String, label: String, unit, doc, values| Series {
+        name: format!("{}.{field}", direction.prefix),
+        panel,
+        label: format!("{label}{}", suffix(&direction.prefix, "layers").replace('_', " ")),
+        unit,
+        style: Style::Line,
+        doc,
+        values,
+    };
+    let of_layer = |layer: &&str| {
+        let label = layer.replace('_', " ");
+        let losses = direction.seconds(layer, |row| row.between_loss_ratio);
+        let delays = direction.seconds(layer, |row| row.between_delay_mean_ms);
+        [
+            new(
+                Panel::LayerLoss,
+                format!("{layer}_lost_ratio"),
+                label.clone(),
+                "",
+                "share of what was sent in each second, lost between the layer's access points",
+                bins.held_mean(stretches(losses.collect())),
+            ),
+            new(
+                Panel::LayerDelay,
+                format!("{layer}_between_ms"),
+                label,
+                "ms",
+                "one-way delay between the layer's access points, mean over each second",
+                bins.held_mean(stretches(delays.collect())),
+            ),
+        ]
+    };
+    LAYERS.iter().flat_map(of_layer).collect()
 }
 
 /// Makes a series of this player, whose name it bears if there are several.

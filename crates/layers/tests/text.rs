@@ -4,7 +4,7 @@ mod common;
 
 use common::{MS, Way, call};
 use suiro_layers::Point;
-use suiro_layers::report::{joined, text};
+use suiro_layers::report::{joined, rows, text};
 
 #[test]
 fn a_call_that_loses() {
@@ -25,4 +25,26 @@ fn nothing_was_recorded() {
     (a.flows, b.flows) = (Vec::new(), Vec::new());
     b.boot_id = "another".into();
     insta::assert_snapshot!(text(&joined(&a, &b)));
+}
+
+#[test]
+fn rows_hold_the_whole_and_each_second() {
+    let lost = Way::lost_after(Point::ReceiveSocket, Some(1));
+    let ways: Vec<Way> =
+        (0..1_000).map(|number| if number % 5 == 4 { lost } else { Way::through() }).collect();
+    let (a, b) = call(5 * MS, &ways);
+    let rows = rows(&joined(&a, &b), 500);
+    assert_eq!(rows.len(), 4 * 7, "four layers, the whole and six seconds");
+    let call: Vec<_> = rows.iter().filter(|row| &*row.layer == "system_call").collect();
+    assert!(
+        call.iter().all(|row| row.own_loss_ratio.is_some_and(|loss| (loss - 0.2).abs() < 1e-9))
+    );
+    assert_eq!(
+        call.iter().map(|row| row.sent).collect::<Vec<_>>(),
+        [1000, 100, 200, 200, 200, 200, 100]
+    );
+    assert_eq!((call[0].t_ns, call[2].t_ns), (None, Some(1_000_000_500)));
+    let link = rows.iter().filter(|row| &*row.layer == "link");
+    assert!(link.clone().all(|row| row.own_loss_ratio == Some(0.0)));
+    assert!(link.clone().all(|row| row.own_delay_mean_ms == row.between_delay_mean_ms));
 }

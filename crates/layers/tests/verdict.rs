@@ -155,6 +155,19 @@ fn a_sender_that_is_held_back() {
     let Deed::Delayed { delay, share } = verdict.deed else { panic!("{}", verdict.sentence) };
     assert_eq!((delay.mean_ns, delay.jitter_ns), (80e6, 0.0));
     assert!(share > 0.9);
+
+    // The same, but it waits for a processor, in the middle of its call.
+    let (mut a, b) = call(5 * MS, &[held; 1_000]);
+    for second in &mut a.scheduling {
+        (second.waiting_ns, second.running_ns) = (Some(900 * MS), Some(100 * MS));
+    }
+    let starved = joined(&(a, b));
+    let [verdict] = &starved.verdicts[..] else { panic!("{:#?}", starved.verdicts) };
+    assert_eq!(
+        verdict.sentence,
+        "host A, send, system call → IP: 80.0 ms of delay on average, 80.0 ms at most: \
+         the application waited for CPU 90 % of the time that it could have run"
+    );
 }
 
 #[test]

@@ -122,6 +122,41 @@ table! {
 }
 
 table! {
+    /// What one protocol layer did to one direction of one flow, in one second or over the whole
+    /// recording: the tables `layers` of two hosts joined. Loss and delay *between* are from the
+    /// layer's service access point in the sender to that in the receiver; its *own* are those, less the
+    /// same of the layer below.
+    LayerAccountRow = "layer_accounts" {
+        /// When the second begins; null for the whole.
+        t_ns: Option<i64>,
+        /// `PROTOCOL SOURCE:PORT>DESTINATION:PORT`.
+        flow: Text,
+        /// The host that sends.
+        sender: Text,
+        /// The host that receives.
+        receiver: Text,
+        /// `system_call`, `transport`, `network` or `link`.
+        layer: Text,
+        /// What the flow sent: packets of UDP, bytes of TCP.
+        sent: i64,
+        /// Share lost between; null if it was not watched on both sides, or nothing was sent.
+        between_loss_ratio: Option<f64>,
+        /// Share that the layer itself lost; negative of TCP, which sends again what lower layers lost.
+        own_loss_ratio: Option<f64>,
+        /// Delay between, mean; null if nothing came through.
+        between_delay_mean_ms: Option<f64>,
+        /// Delay between, greatest; null for a second.
+        between_delay_max_ms: Option<f64>,
+        /// Delay of the layer itself, mean; null if nothing came through.
+        own_delay_mean_ms: Option<f64>,
+        /// Delay of the layer itself, greatest; null for a second.
+        own_delay_max_ms: Option<f64>,
+        /// Mean amount by which the layer's own delays of successive packets differ; null for a second.
+        own_jitter_ms: Option<f64>,
+    }
+}
+
+table! {
     /// One HTTP request of a player.
     RequestRow = "requests" {
         /// When the request was sent.

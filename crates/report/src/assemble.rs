@@ -199,6 +199,8 @@ fn panel(panel: Panel) -> PagePanel {
         Panel::Quality => PagePanel::Quality,
         Panel::Ring => PagePanel::Ring,
         Panel::Storage => PagePanel::Storage,
+        Panel::LayerLoss => PagePanel::LayerLoss,
+        Panel::LayerDelay => PagePanel::LayerDelay,
     }
 }
 

@@ -204,6 +204,10 @@ pub enum PagePanel {
     Ring,
     /// Rates of reading and sending uncompressed video.
     Storage,
+    /// Lost between service access points.
+    LayerLoss,
+    /// Delayed between service access points.
+    LayerDelay,
 }
 
 /// How a series is drawn.

@@ -112,6 +112,7 @@ fn records(dir: &Path) -> (Records, Vec<String>) {
         tcp: table(dir, &mut problems),
         requests: table(dir, &mut problems),
         player: table(dir, &mut problems),
+        layer_accounts: table(dir, &mut problems),
         frames: table(dir, &mut problems),
         quality: table(dir, &mut problems),
         rings: table(dir, &mut problems),

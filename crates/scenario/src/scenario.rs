@@ -18,6 +18,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("dash-hls-wireless", include_str!("../../../scenarios/dash-hls-wireless.toml")),
     ("rtp", include_str!("../../../scenarios/rtp.toml")),
     ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
+    ("layered-qos", include_str!("../../../scenarios/layered-qos.toml")),
 ];
 
 /// A scenario whose text is TOML; what it says is checked by [`Scenario::plan`].

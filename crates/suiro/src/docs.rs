@@ -7,8 +7,8 @@ use clap::CommandFactory;
 use suiro_record::Row;
 use suiro_record::table::{Column, Kind};
 use suiro_record::tables::{
-    AccessRow, FrameRow, LayerRow, LinkRow, PlayerRow, QualityRow, RateRow, RequestRow, TcpRow,
-    UncompressedFrameRow, UncompressedRingRow,
+    AccessRow, FrameRow, LayerAccountRow, LayerRow, LinkRow, PlayerRow, QualityRow, RateRow,
+    RequestRow, TcpRow, UncompressedFrameRow, UncompressedRingRow,
 };
 
 /// Every column of every table.
@@ -23,6 +23,7 @@ fn records() -> String {
     table::<LinkRow>(&mut text);
     table::<TcpRow>(&mut text);
     table::<LayerRow>(&mut text);
+    table::<LayerAccountRow>(&mut text);
     table::<RequestRow>(&mut text);
     table::<PlayerRow>(&mut text);
     table::<FrameRow>(&mut text);

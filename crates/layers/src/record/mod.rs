@@ -2,7 +2,6 @@
 //! buffer a hundred times a second, and writes down what it finds.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,10 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
-use suiro_record::{RecordError, Text};
+use suiro_record::RecordError;
 use suiro_units::Duration;
 
-use crate::event::{Event, Flow, Moment, Point, PointStatus, Protocol, Recording, Second};
+use crate::event::{Event, Moment, Point, PointStatus, Protocol, Recording, Second};
 use crate::flow::FlowFilter;
 use crate::namespace::{Namespace, NamespaceError, ports_of};
 use crate::probe::raw::{RAW_BYTES, Raw};
@@ -27,11 +26,9 @@ use intake::Intake;
 
 mod file;
 mod intake;
-mod live;
 mod queues;
 
 pub use file::FileError;
-pub use live::LiveTap;
 
 /// Between two looks at the buffer, which holds a second of 50,000 packets/s.
 const PERIOD: StdDuration = StdDuration::from_millis(10);
@@ -137,20 +134,17 @@ impl Recorder {
             (None, None) => Namespace::current()?,
             (Some(_), _) => spec.namespace.expect("it is there"),
         };
-        let RecorderSpec { host, flows, process, system_calls, .. } = spec;
-        let target = Target { host, flows, process, system_calls };
-        let RecorderSpec { dir, name, epoch_monotonic_ns, .. } = spec;
-        let files = Files { dir, name, epoch_monotonic_ns };
+        let spec = RecorderSpec { namespace: None, ..spec };
         let (stop, stopped) = channel();
         let (ready, is_ready) = channel();
         let run = move || {
-            let work = match Work::into_files(target, &namespace, &files) {
+            let work = match Work::start(spec, &namespace) {
                 Ok(work) => work,
                 Err(error) => return Err(drop_and(ready, error)),
             };
             // Whoever asked waits below.
             let _ = ready.send(work.points());
-            work.run(&stopped, &files)
+            work.run(&stopped)
         };
         let thread = std::thread::Builder::new().name("layers".into()).spawn(run);
         let thread = thread.map_err(RecorderError::Thread)?;
@@ -191,42 +185,14 @@ fn drop_and<T>(ready: Sender<T>, error: RecorderError) -> RecorderError {
     error
 }
 
-/// Where passages go.
-trait Sink {
-    /// Takes one; `flows` are those known by now.
-    fn push(&mut self, event: &Event, flows: &[Flow]) -> Result<(), RecorderError>;
-}
-
-impl Sink for EventWriter {
-    fn push(&mut self, event: &Event, flows: &[Flow]) -> Result<(), RecorderError> {
-        Ok(EventWriter::push(self, event, flows)?)
-    }
-}
-
-impl Sink for Vec<Event> {
-    fn push(&mut self, event: &Event, _: &[Flow]) -> Result<(), RecorderError> {
-        self.push(*event);
-        Ok(())
-    }
-}
-
-/// What is looked at.
-#[derive(Debug)]
-struct Target {
-    host: String,
-    flows: Vec<FlowFilter>,
-    process: Option<u32>,
-    system_calls: bool,
-}
-
 /// What the thread holds.
-struct Work<S> {
-    target: Target,
+struct Work {
+    spec: RecorderSpec,
     probes: Probes,
     ring: RingBuffer<'static>,
     raw: Rc<RefCell<Vec<Raw>>>,
     intake: Intake,
-    sink: S,
+    writer: EventWriter,
     schedule: Schedule,
     sums: Sums,
     scheduling: Vec<Second>,
@@ -235,27 +201,22 @@ struct Work<S> {
     /// Events lost that the queues hang on, when last looked at.
     lost: u64,
     start: Moment,
+    epoch_monotonic_ns: u64,
     cpu_start_ns: u64,
 }
 
-impl<S: Sink> Work<S> {
-    /// Attaches the probes. `sink` is made when recording starts, with the kernel's names of reasons
-    /// for drops.
-    fn start(
-        target: Target,
-        namespace: &Namespace,
-        sink: impl FnOnce(Moment, BTreeMap<u16, Text>) -> Result<S, RecorderError>,
-    ) -> Result<Self, RecorderError> {
+impl Work {
+    fn start(spec: RecorderSpec, namespace: &Namespace) -> Result<Self, RecorderError> {
         namespace.enter()?;
         let kernel = Kernel::read().map_err(ProbeError::from)?;
         let settings = Settings {
             namespace_inode: namespace.inode(),
-            process: target.process,
+            process: spec.process,
             drops_name_socket: kernel.drops_name_socket(),
             reads_pages: true,
-            flows: &target.flows,
+            flows: &spec.flows,
         };
-        let probes = Probes::attach(&kernel, &settings, target.system_calls)?;
+        let probes = Probes::attach(&kernel, &settings, spec.system_calls)?;
         let raw = Rc::new(RefCell::new(Vec::with_capacity(BATCH)));
         let taken = Rc::clone(&raw);
         let events = probes.map("events")?;
@@ -267,13 +228,17 @@ impl<S: Sink> Work<S> {
         })?;
         let ring = builder.build()?;
         let schedule = Schedule::of(&probes)?;
-        let start = Moment::now();
+        let start = time::moment();
+        let epoch_monotonic_ns = spec.epoch_monotonic_ns.unwrap_or(start.monotonic_ns);
+        let named = (&*spec.host, epoch_monotonic_ns);
+        let writer =
+            EventWriter::create(&spec.dir, spec.name.as_deref(), named, kernel.drop_reasons())?;
         let work = Self {
             probes,
             ring,
             raw,
             intake: Intake::default(),
-            sink: sink(start, kernel.drop_reasons())?,
+            writer,
             sums: schedule.sums(start.monotonic_ns)?,
             schedule,
             scheduling: Vec::new(),
@@ -281,11 +246,29 @@ impl<S: Sink> Work<S> {
             beyond: Default::default(),
             lost: 0,
             start,
+            epoch_monotonic_ns,
             cpu_start_ns: time::thread_cpu_ns(),
-            target,
+            spec,
         };
         work.open_ports()?;
         Ok(work)
+    }
+
+    fn run(mut self, stopped: &Receiver<()>) -> Result<Recorded, RecorderError> {
+        loop {
+            let goes_on = stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout);
+            if !goes_on {
+                self.probes.detach();
+            }
+            while self.take()? == BATCH {}
+            let now_ns = time::monotonic_ns();
+            if now_ns >= self.next_second_ns() || !goes_on {
+                self.second_ends(now_ns)?;
+            }
+            if !goes_on {
+                return self.finish();
+            }
+        }
     }
 
     /// Takes what the buffer holds, a batch at most. Returns how many.
@@ -312,7 +295,7 @@ impl<S: Sink> Work<S> {
             return Ok(());
         }
         self.counts[at] += 1;
-        self.sink.push(event, &self.intake.flows)
+        Ok(self.writer.push(event, &self.intake.flows)?)
     }
 
     fn check_lost(&mut self) -> Result<(), RecorderError> {
@@ -346,7 +329,7 @@ impl<S: Sink> Work<S> {
 
     /// Tells the programs which ports the process has open by now.
     fn open_ports(&self) -> Result<(), RecorderError> {
-        let Some(process) = self.target.process else { return Ok(()) };
+        let Some(process) = self.spec.process else { return Ok(()) };
         // A process that has ended opens no more.
         let ports = match ports_of(process) {
             Ok(ports) => ports,
@@ -369,8 +352,7 @@ impl<S: Sink> Work<S> {
         Point::ALL.map(status).into()
     }
 
-    /// The recording so far, without its events.
-    fn recording(&self) -> Result<Recording, RecorderError> {
+    fn finish(self) -> Result<Recorded, RecorderError> {
         let counters = self.probes.counters()?;
         let mut points = self.points();
         for status in &mut points {
@@ -382,76 +364,26 @@ impl<S: Sink> Work<S> {
                 status.lost += counters.lost(Point::SendIp);
             }
         }
-        Ok(Recording {
-            host: self.target.host.clone(),
+        let recording = Recording {
+            host: self.spec.host,
             boot_id: system("/proc/sys/kernel/random/boot_id")?,
             kernel: system("/proc/sys/kernel/osrelease")?,
             start: self.start,
-            end: Moment::now(),
-            asked: self.target.flows.iter().map(FlowFilter::to_string).collect(),
-            flows: self.intake.flows.clone(),
+            end: time::moment(),
+            asked: self.spec.flows.iter().map(FlowFilter::to_string).collect(),
+            flows: self.intake.flows,
             causes: Vec::new(),
             points,
             fragments: counters.fragments(),
             unjoined: self.intake.queues.unjoined,
             unplaced: self.intake.unplaced,
-            scheduling: self.scheduling.clone(),
+            scheduling: self.scheduling,
             clock: None,
             events: Vec::new(),
-        })
-    }
-}
-
-/// The files of a recording.
-struct Files {
-    dir: PathBuf,
-    name: Option<String>,
-    epoch_monotonic_ns: Option<u64>,
-}
-
-impl Files {
-    /// What `t_ns` counts from.
-    fn epoch_ns(&self, start: Moment) -> u64 {
-        self.epoch_monotonic_ns.unwrap_or(start.monotonic_ns)
-    }
-}
-
-impl Work<EventWriter> {
-    /// Starts to record into files.
-    fn into_files(
-        target: Target,
-        namespace: &Namespace,
-        files: &Files,
-    ) -> Result<Self, RecorderError> {
-        let host = target.host.clone();
-        Self::start(target, namespace, |start, causes| {
-            let named = (&*host, files.epoch_ns(start));
-            Ok(EventWriter::create(&files.dir, files.name.as_deref(), named, causes)?)
-        })
-    }
-
-    fn run(mut self, stopped: &Receiver<()>, files: &Files) -> Result<Recorded, RecorderError> {
-        loop {
-            let goes_on = stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout);
-            if !goes_on {
-                self.probes.detach();
-            }
-            while self.take()? == BATCH {}
-            let now_ns = time::monotonic_ns();
-            if now_ns >= self.next_second_ns() || !goes_on {
-                self.second_ends(now_ns)?;
-            }
-            if !goes_on {
-                return self.finish(files);
-            }
-        }
-    }
-
-    fn finish(self, files: &Files) -> Result<Recorded, RecorderError> {
-        let recording = self.recording()?;
-        self.sink.close()?;
-        let epoch_ns = files.epoch_ns(self.start);
-        file::write_document(&files.dir, files.name.as_deref(), epoch_ns, &recording)?;
+        };
+        self.writer.close()?;
+        let name = self.spec.name.as_deref();
+        file::write_document(&self.spec.dir, name, self.epoch_monotonic_ns, &recording)?;
         let cpu = Duration::from_nanos(time::thread_cpu_ns() - self.cpu_start_ns);
         Ok(Recorded { recording, events: self.counts.iter().sum(), cpu })
     }

@@ -1,9 +1,11 @@
 //! All that two recordings say together.
 
+mod table;
 mod text;
 
 use serde::Serialize;
 
+pub use table::{rows, write};
 pub use text::text;
 
 use crate::account::{Account, account};

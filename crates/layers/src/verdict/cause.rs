@@ -187,7 +187,10 @@ pub(super) fn of_loss(evidence: &Evidence, hop: &Hop) -> Cause {
 /// Why a part of the way took long.
 pub(super) fn of_delay(evidence: &Evidence, hop: &Hop) -> Cause {
     match hop.from {
-        Point::SendCall => Cause::BackPressure,
+        Point::SendCall => match evidence.sender.and_then(waited) {
+            Some(waited) if waited >= WAITED => Cause::NotScheduled { reason: None, waited },
+            _ => Cause::BackPressure,
+        },
         Point::SendQdisc => Cause::QueueDiscipline { reason: None },
         Point::ReceiveLocal | Point::ReceiveSocket => of_reader(evidence, hop, None),
         from if side(from) != side(hop.to) => {

@@ -1,0 +1,53 @@
+//! What each protocol layer lost and delayed, between two hosts.
+
+use std::collections::BTreeMap;
+
+use suiro_record::tables::LayerAccountRow;
+
+use crate::Records;
+
+/// The layers from the top, as table `layer_accounts` names them.
+pub(crate) const LAYERS: [&str; 4] = ["system_call", "transport", "network", "link"];
+
+/// The main flow from one host to another: that which sent most packets.
+pub(crate) struct Direction<'a> {
+    /// `layers.SENDER_to_RECEIVER`.
+    pub prefix: String,
+    rows: Vec<&'a LayerAccountRow>,
+}
+
+/// Every direction in which hosts sent UDP or, where there is none, TCP.
+pub(crate) fn directions(records: &Records) -> Vec<Direction<'_>> {
+    let mut flows: BTreeMap<(&str, &str), BTreeMap<&str, Vec<&LayerAccountRow>>> = BTreeMap::new();
+    for row in &records.layer_accounts {
+        let pair = (&*row.sender, &*row.receiver);
+        flows.entry(pair).or_default().entry(&*row.flow).or_default().push(row);
+    }
+    let main = flows.into_iter().filter_map(|((sender, receiver), flows)| {
+        let size = |rows: &[&LayerAccountRow]| {
+            rows.iter().filter(|row| row.t_ns.is_none()).map(|row| row.sent).max()
+        };
+        let (_, rows) =
+            flows.into_iter().max_by_key(|(flow, rows)| (flow.starts_with("udp"), size(rows)))?;
+        Some(Direction { prefix: format!("layers.{sender}_to_{receiver}"), rows })
+    });
+    main.collect()
+}
+
+impl<'a> Direction<'a> {
+    /// Over the whole recording, of one layer.
+    pub fn whole(&self, layer: &str, of: fn(&LayerAccountRow) -> Option<f64>) -> Option<f64> {
+        let whole = self.rows.iter().find(|row| row.t_ns.is_none() && &*row.layer == layer);
+        whole.and_then(|row| of(row))
+    }
+
+    /// Second by second, of one layer.
+    pub fn seconds(
+        &self,
+        layer: &str,
+        of: fn(&LayerAccountRow) -> Option<f64>,
+    ) -> impl Iterator<Item = (i64, f64)> {
+        let rows = self.rows.iter().filter(move |row| &*row.layer == layer);
+        rows.filter_map(move |row| Some((row.t_ns?, of(row)?)))
+    }
+}
