@@ -324,16 +324,27 @@ fn write_group(
                 column.typed::<BoolType>().write_batch(&dense(v, buffer), levels, None)?;
             }
             Values::Text(v) => {
-                let texts: Vec<ByteArray> = dense(v, buffer)
-                    .iter()
-                    .map(|text| ByteArray::from(text.as_bytes().to_vec()))
-                    .collect();
+                let texts = shared_bytes(dense(v, buffer));
                 column.typed::<ByteArrayType>().write_batch(&texts, levels, None)?;
             }
         }
         column.close()?;
     }
     group.close().map(drop)
+}
+
+/// Texts that follow each other are mostly one: they share their bytes.
+fn shared_bytes(texts: Vec<Text>) -> Vec<ByteArray> {
+    let mut latest: Option<(Text, ByteArray)> = None;
+    let share = |text: Text| match &latest {
+        Some((known, bytes)) if Arc::ptr_eq(known, &text) => bytes.clone(),
+        _ => {
+            let bytes = ByteArray::from(text.as_bytes().to_vec());
+            latest = Some((text, bytes.clone()));
+            bytes
+        }
+    };
+    texts.into_iter().map(share).collect()
 }
 
 /// The values of the rows that are not null, as Parquet stores them.

@@ -196,6 +196,7 @@ struct Work {
     schedule: Schedule,
     sums: Sums,
     scheduling: Vec<Second>,
+    written: u64,
     counts: [u64; Point::ALL.len()],
     beyond: [u64; Point::ALL.len()],
     /// Events lost that the queues hang on, when last looked at.
@@ -242,6 +243,7 @@ impl Work {
             sums: schedule.sums(start.monotonic_ns)?,
             schedule,
             scheduling: Vec::new(),
+            written: 0,
             counts: Default::default(),
             beyond: Default::default(),
             lost: 0,
@@ -290,11 +292,12 @@ impl Work {
 
     fn write(&mut self, event: &Event) -> Result<(), RecorderError> {
         let at = event.point as usize;
-        if self.counts.iter().sum::<u64>() >= EVENTS_MAX {
+        if self.written >= EVENTS_MAX {
             self.beyond[at] += 1;
             return Ok(());
         }
         self.counts[at] += 1;
+        self.written += 1;
         Ok(self.writer.push(event, &self.intake.flows)?)
     }
 
@@ -385,7 +388,7 @@ impl Work {
         let name = self.spec.name.as_deref();
         file::write_document(&self.spec.dir, name, self.epoch_monotonic_ns, &recording)?;
         let cpu = Duration::from_nanos(time::thread_cpu_ns() - self.cpu_start_ns);
-        Ok(Recorded { recording, events: self.counts.iter().sum(), cpu })
+        Ok(Recorded { recording, events: self.written, cpu })
     }
 }
 

@@ -273,12 +273,16 @@ INLINE void read_payload(struct packet *packet, u32 segment, struct bpf_dynptr *
 		want = rest;
 	if (want > HASHED)
 		return;
-	__builtin_memset(&packet->payload, 0, sizeof(packet->payload));
+	if (want < HASHED)
+		__builtin_memset(&packet->payload, 0, sizeof(packet->payload));
 	packet->payload_read = 0;
-	if (at + want <= packet->linear)
+	if (at + want <= packet->linear) {
 		bpf_probe_read_kernel(packet->payload.bytes, want, packet->network + at);
-	else if (!pages || bpf_dynptr_read(packet->payload.bytes, want, pages, at + before, 0))
+	} else if (!pages ||
+		   bpf_dynptr_read(packet->payload.bytes, want, pages, at + before, 0)) {
+		__builtin_memset(&packet->payload, 0, sizeof(packet->payload));
 		return;
+	}
 	packet->payload_read = want;
 }
 
@@ -306,7 +310,11 @@ INLINE void all_events(const struct passage *passage, struct packet *packet, str
 		count = (packet->payload_bytes + size - 1) / size;
 		packet->segments = count;
 	}
-	if (settings.reads_pages && !bpf_dynptr_from_skb(source, 0, &dynptr))
+	// What is hashed of the last segment lies furthest.
+	bool in_pages = packet->at + packet->payload_bytes > packet->linear &&
+			(count > 1 || packet->at + HASHED > packet->linear);
+
+	if (settings.reads_pages && in_pages && !bpf_dynptr_from_skb(source, 0, &dynptr))
 		pages = &dynptr;
 	for (u32 i = 0; i < SEGMENTS_MAX && i < count; i++) {
 		read_payload(packet, i, pages, before);
