@@ -188,6 +188,13 @@ pub static CATALOGUE: &[Metric] = catalogue! {
          Limits: clips of 10 s on a television of 1080 lines at three times its height; it knows \
          neither freezes nor delay nor sound.",
         Player(|p| p.screen.mos());
+    video.p1203_mos ["", Higher, 3] "MOS, P.1203",
+        "Overall opinion of picture, sound, start-up and stalls by ITU-T P.1203 in mode 0 (`O.46`), 1 \
+         (bad) to 5 (excellent), on a computer's screen of 1920×1080; null unless `[record] quality` \
+         is on and the machine has the program `p1203-standalone`, which is not part of suiro. The \
+         Recommendation is valid for 1 to 5 minutes of H.264 of at most 1920×1080 over a reliable \
+         transport; a shorter or longer trial gets a number that it does not vouch for.",
+        Player(|p| p.p1203_mos);
     requests.failed ["", Lower, 3] "Failed requests",
         "HTTP requests that failed or were answered with a status of 400 or more.",
         Player(|p| p.failed_requests());

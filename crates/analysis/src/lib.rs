@@ -42,11 +42,11 @@ pub use ticks::{Tick, ticks};
 pub use timeline::{Panel, Series, Style, Timeline, timeline};
 pub use viewing::{Moment, Viewing, viewing};
 
-use suiro_record::Trial;
 use suiro_record::tables::{
     FrameRow, LayerAccountRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow,
     UncompressedFrameRow, UncompressedRingRow,
 };
+use suiro_record::{ScreenOutcome, Trial};
 
 /// The rows of one trial, in any order.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +69,8 @@ pub struct Records {
     pub rings: Vec<UncompressedRingRow>,
     /// Frames that receivers of uncompressed video had.
     pub uncompressed: Vec<UncompressedFrameRow>,
+    /// What was made of their screens afterwards.
+    pub screens: Vec<ScreenOutcome>,
 }
 
 /// A trial's duration in nanoseconds; 0 if it is not a positive finite number.

@@ -25,6 +25,8 @@ pub(crate) struct Player<'a> {
     pub requests: Vec<&'a RequestRow>,
     /// What it showed.
     pub screen: Screen<'a>,
+    /// The overall opinion of ITU-T P.1203, if its program was asked.
+    pub p1203_mos: Option<f64>,
 }
 
 /// Every player, by name.
@@ -59,7 +61,9 @@ pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>
         let quality = quality.remove(name).unwrap_or_default();
         let ended = rows.iter().find(|row| is(row, "ended")).map_or(end_ns, |row| row.t_ns);
         let screen = Screen::new(&frames, quality, ended.min(end_ns));
-        Player { name, states, rows, requests, screen }
+        let made = records.screens.iter().find(|made| made.endpoint == name);
+        let p1203_mos = made.and_then(|made| Some(made.p1203.as_ref()?.o46));
+        Player { name, states, rows, requests, screen, p1203_mos }
     });
     players.collect()
 }

@@ -5,8 +5,8 @@ mod common;
 use common::trial;
 use proptest::prelude::*;
 use suiro_analysis::{Records, summarise, ticks, timeline, viewing};
-use suiro_record::Trial;
 use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
+use suiro_record::{P1203, ScreenOutcome, Trial};
 
 const MS: i64 = 1_000_000;
 
@@ -194,6 +194,24 @@ fn scores_of_pictures_and_of_the_experience_are_kept_apart() {
     let of = |name: &str| timeline.series.iter().find(|s| s.name == name).expect("a series");
     assert_eq!(of("player.experience_vmaf").values[8], Some(8.0));
     assert_eq!(of("player.picture_vmaf").values[8], None);
+}
+
+#[test]
+fn the_opinion_of_p1203_is_that_of_the_viewer_it_was_given_for() {
+    let said = |endpoint: &str, o46: Option<f64>| ScreenOutcome {
+        endpoint: endpoint.into(),
+        p1203: o46.map(|o46| P1203 { o46, ..P1203::default() }),
+        ..ScreenOutcome::default()
+    };
+    let quality = vec![tick(0, Some(80.0), 0.0)];
+    for (screens, want) in [
+        (Vec::new(), None),
+        (vec![said("viewer", None)], None),
+        (vec![said("another", Some(2.0)), said("viewer", Some(3.5))], Some(3.5)),
+    ] {
+        let records = Records { quality: quality.clone(), screens, ..Records::default() };
+        assert_metrics(&trial(1.0), &records, &[("video.p1203_mos", want)]);
+    }
 }
 
 #[test]

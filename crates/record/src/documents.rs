@@ -282,11 +282,29 @@ pub struct ScreenOutcome {
     pub stamps_differ: u64,
     /// Pictures whose stamp cannot be read.
     pub stamps_unread: u64,
+    /// What ITU-T P.1203 says; null without the program `p1203-standalone` or if it failed.
+    #[serde(default)]
+    pub p1203: Option<P1203>,
     /// Programs and models that scored it, with their versions; empty if it has no scores.
     pub scored_by: BTreeMap<String, String>,
     /// Why there is no video, or there are no scores, or what is wrong with them; null if all is
     /// well.
     pub problem: Option<String>,
+}
+
+/// What ITU-T P.1203 says of one viewing; all scores are from 1 (bad) to 5 (excellent).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct P1203 {
+    /// The overall opinion, `O.46`.
+    pub o46: f64,
+    /// That of picture and sound without stalls, `O.35`; null if the program does not tell.
+    pub o35: Option<f64>,
+    /// That of start-up and stalls alone, `O.23`; null if the program does not tell.
+    pub o23: Option<f64>,
+    /// Mode of the Recommendation: 0, bit rates, sizes and frame rates alone.
+    pub mode: u8,
+    /// Media shown, in seconds. The Recommendation is valid for 60 to 300.
+    pub media_s: f64,
 }
 
 /// `summary.json`: the flat metrics of every trial.

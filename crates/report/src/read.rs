@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use suiro_analysis::{Records, Timeline, summarise, timeline};
 use suiro_record::table::Row;
-use suiro_record::{Folder, PlannedTrial, Reader, RecordError, ScreenOutcome, Trial};
+use suiro_record::{Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome, Trial};
 
 use crate::page::PageState;
 
@@ -91,13 +91,10 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize) -> Read {
         return read;
     }
     let dir = folder.trial(planned);
-    let (records, mut problems) = records(&dir);
-    match suiro_record::folder::screens(&dir) {
-        Ok(screens) => read.screens = screens.unwrap_or_default().screens,
-        Err(error) => problems.push(error.to_string()),
-    }
+    let (records, problems) = records(&dir);
     read.metrics = summarise(&outcome, &records);
     read.timeline = timeline(&outcome, &records, bins);
+    read.screens = records.screens;
     read.outcome = Some(outcome);
     read.state = if problems.is_empty() { PageState::Complete } else { PageState::Damaged };
     read.problem = (!problems.is_empty()).then(|| problems.join("; "));
@@ -117,8 +114,15 @@ fn records(dir: &Path) -> (Records, Vec<String>) {
         quality: table(dir, &mut problems),
         rings: table(dir, &mut problems),
         uncompressed: table(dir, &mut problems),
+        screens: screens(dir, &mut problems),
     };
     (records, problems)
+}
+
+fn screens(dir: &Path, problems: &mut Vec<String>) -> Vec<ScreenOutcome> {
+    let failed = |error: FolderError| problems.push(error.to_string());
+    let read = suiro_record::folder::screens(dir).map_err(failed);
+    read.ok().flatten().unwrap_or_default().screens
 }
 
 fn table<R: Row>(dir: &Path, problems: &mut Vec<String>) -> Vec<R> {

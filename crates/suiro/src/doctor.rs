@@ -8,7 +8,7 @@ mod kernel;
 mod machine;
 mod media;
 mod players;
-mod programs;
+pub mod programs;
 mod table;
 pub mod tuning;
 

@@ -10,6 +10,7 @@ mod interrupt;
 mod layers;
 mod link;
 mod media;
+mod p1203;
 mod progress;
 mod report;
 mod run;

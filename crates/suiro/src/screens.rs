@@ -13,12 +13,14 @@ use suiro_media::screen::{Received, Screen, Shown};
 use suiro_media::stamp::Stamp;
 use suiro_media::{Container, Ffmpeg, Package, Progress, cache};
 use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
-use suiro_record::{Folder, PlannedTrial, Reader, ScreenOutcome, Screens, Text, Trial, Writer};
+use suiro_record::{
+    Folder, P1203, PlannedTrial, Reader, ScreenOutcome, Screens, Text, Trial, Writer,
+};
 use suiro_scenario::EndpointSpec;
 use suiro_units::BitRate;
 
-use crate::interrupt;
 use crate::progress::{self, Work};
+use crate::{interrupt, p1203};
 
 /// Makes the screens of all trials that ask for them and have none yet.
 pub fn make(folder: &Folder, plan: &[PlannedTrial]) -> Result<()> {
@@ -28,13 +30,15 @@ pub fn make(folder: &Folder, plan: &[PlannedTrial]) -> Result<()> {
         return Ok(());
     }
     let ffmpeg = Ffmpeg::locate().context("making screens")?;
+    let p1203 = p1203::Program::locate().and_then(scorer).map_err(|error| crate::told(&error));
     let mut work = Work::new("screens");
     for (index, (order, trial)) in wanted.iter().enumerate() {
         let name = progress::label(&order.trial);
         let mut progress = |done: f64, doing: &str| {
             work.update((index as f64 + done) / wanted.len() as f64, &format!("{name}: {doing}"));
         };
-        let screens = of_trial(&ffmpeg, order, trial, &mut progress);
+        let mut screens = of_trial(&ffmpeg, order, trial, &mut progress);
+        opinions(&p1203, order, trial, &mut screens);
         if interrupt::happened() {
             break;
         }
@@ -73,6 +77,56 @@ fn of_trial(ffmpeg: &Ffmpeg, order: &Order, trial: &Trial, progress: Progress) -
         outcome
     });
     Screens { screens: screens.collect() }
+}
+
+/// A program that scores, with its version.
+type Scorer = (p1203::Program, String);
+
+fn scorer(program: Option<p1203::Program>) -> Result<Option<Scorer>> {
+    let Some(program) = program else { return Ok(None) };
+    let version = program.version()?;
+    Ok(Some((program, version)))
+}
+
+/// Adds what P.1203 says, where its program is; what goes wrong takes nothing from the rest.
+fn opinions(
+    p1203: &Result<Option<Scorer>, String>,
+    order: &Order,
+    trial: &Trial,
+    screens: &mut Screens,
+) {
+    for screen in &mut screens.screens {
+        let scored = match p1203 {
+            Ok(None) => return,
+            _ if interrupt::happened() => return,
+            Ok(Some((program, version))) => {
+                opinion(program, order, trial, &screen.endpoint).map(|said| (said, version))
+            }
+            Err(problem) => Err(anyhow::anyhow!("{problem}")),
+        };
+        match scored {
+            Ok((said, version)) => {
+                screen.p1203 = Some(said);
+                screen.scored_by.insert("p1203-standalone".to_owned(), version.clone());
+            }
+            Err(error) => {
+                let own = format!("P.1203: null because {}", crate::told(&error));
+                let others = screen.problem.take().map(|other| format!("{other}; {own}"));
+                screen.problem = Some(others.unwrap_or(own));
+            }
+        }
+    }
+}
+
+fn opinion(program: &p1203::Program, order: &Order, trial: &Trial, name: &str) -> Result<P1203> {
+    let viewers = order.setup.endpoints.iter().filter(|endpoint| endpoint.name == name);
+    let mut origins = viewers.filter_map(|endpoint| match &endpoint.spec {
+        EndpointSpec::Player(player) => Some(player.origin.as_str()),
+        _ => None,
+    });
+    let package = package(order, origins.next().context("it is no player")?)?;
+    let records = records(&order.dir)?;
+    program.score(&order.dir, &p1203::Viewer { name, package: &package, trial, records: &records })
 }
 
 fn of_viewer(
@@ -193,7 +247,7 @@ fn shown(package: &Package, ticks: &[Tick]) -> Result<Vec<Option<Shown>>> {
 }
 
 /// The rung whose bit rate a manifest tells: that of its largest segment, over HLS with the sound's.
-fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
+pub fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
     let Some(rate) = rate else { bail!("the table `frames` does not tell the rung") };
     let largest = |track: &Track, container| Some(track.rendition(container)?.bitrate_max);
     let sound = package.audio.as_ref().and_then(|audio| largest(audio, Container::Fmp4));

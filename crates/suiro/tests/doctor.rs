@@ -30,7 +30,9 @@ fn json_tells_each_check_once_with_what_a_program_needs() {
         }
         assert!(check["state"] != "ok" || check["mend"].is_null(), "{check}");
     }
-    for name in ["namespaces", "packet sockets", "tp_btf", "ffmpeg", "clock source"] {
+    for name in
+        ["namespaces", "packet sockets", "tp_btf", "ffmpeg", "p1203-standalone", "clock source"]
+    {
         assert!(names.contains(name), "{name} is not among {names:?}");
     }
 }
@@ -50,4 +52,14 @@ fn without_ffmpeg_nothing_can_run_and_the_remedy_is_told() {
     assert!(text.contains("MISSING ffmpeg"), "{text}");
     assert!(text.contains("`suiro run` cannot work here; it lacks: "), "{text}");
     assert!(!text.contains('\x1b'), "no colours in a pipe: {text}");
+}
+
+#[test]
+fn a_program_for_p1203_that_is_named_and_not_there_is_told_and_nothing_more() {
+    let output = doctor(&["--json"], &[("SUIRO_P1203", "/nonexistent/p1203")]);
+    let checks = checks(&output);
+    let found = checks.iter().find(|check| check["name"] == "p1203-standalone").unwrap();
+    assert_eq!((&found["state"], &found["need"]), (&"missing".into(), &"optional".into()));
+    assert!(found["found"].as_str().unwrap().contains("/nonexistent/p1203"), "{found}");
+    assert!(found["purpose"].as_str().unwrap().contains("nothing else"), "{found}");
 }

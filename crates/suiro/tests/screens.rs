@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use common::{Done, Room, can_run};
@@ -70,7 +71,23 @@ fn suiro(room: &Room, ffmpeg: &Ffmpeg, arguments: &[&str]) -> Done {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let mut command = room.suiro(arguments);
     command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
+    command.env("SUIRO_P1203", p1203(room));
     Done::of(&mut command)
+}
+
+/// Stands in the place of `p1203-standalone`, which may not be shipped: it wants H.264 and gives a
+/// number. This tests our side, not the model.
+fn p1203(room: &Room) -> std::path::PathBuf {
+    let path = room.path("work").join("p1203");
+    std::fs::write(
+        &path,
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo 1.9.6 && exit\n\
+         grep -q '\"codec\": \"h264\"' \"$3\" || exit 9\n\
+         echo '{\"f\": {\"O46\": 3.25, \"O35\": 4, \"O23\": 4.5, \"mode\": 0}}'\n",
+    )
+    .expect("ours");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    path
 }
 
 fn metric(trial: &TrialSummary, name: &str) -> f64 {
@@ -85,6 +102,10 @@ fn check_stamps(dir: &Path) {
     assert_eq!((screen.stamps_differ, screen.stamps_unread, &screen.problem), (0, 0, &None));
     assert!(screen.stamps_agree > 100 && screen.ticks <= 8 * 24, "{screen:?}");
     assert!(screen.scored_by["model"].contains("vmaf"), "{screen:?}");
+    assert_eq!(screen.scored_by["p1203-standalone"], "1.9.6");
+    let p1203 = screen.p1203.as_ref().expect("the program answered");
+    assert_eq!((p1203.o46, p1203.o35, p1203.o23), (3.25, Some(4.0), Some(4.5)));
+    assert!(p1203.media_s > 2.0 && p1203.media_s <= 8.0, "{p1203:?}");
     assert!(dir.join("screen.player.mp4").metadata().expect("a video").len() > 10_000);
 }
 
@@ -102,6 +123,7 @@ fn check_quiet(trial: &TrialSummary) {
         (metric(trial, "video.vmaf_mean"), metric(trial, "video.experience_vmaf_mean"));
     assert!(picture >= 99.0 && experience >= 99.0, "{picture} {experience}");
     assert_eq!(metric(trial, "video.freezes"), 0.0);
+    assert_eq!(metric(trial, "video.p1203_mos"), 3.25);
     assert!((metric(trial, "video.mos_estimate") - picture / 20.0).abs() < 1e-9);
 }
 

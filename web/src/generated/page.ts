@@ -291,6 +291,8 @@ export interface ScreenOutcome {
   stamps_differ: number;
   /** Pictures whose stamp cannot be read. */
   stamps_unread: number;
+  /** What ITU-T P.1203 says; null without the program `p1203-standalone` or if it failed. */
+  p1203?: P1203 | null;
   /** Programs and models that scored it, with their versions; empty if it has no scores. */
   scored_by: Record<string, string>;
   /**
@@ -298,6 +300,20 @@ export interface ScreenOutcome {
    * well.
    */
   problem: string | null;
+}
+
+/** What ITU-T P.1203 says of one viewing; all scores are from 1 (bad) to 5 (excellent). */
+export interface P1203 {
+  /** The overall opinion, `O.46`. */
+  o46: number;
+  /** That of picture and sound without stalls, `O.35`; null if the program does not tell. */
+  o35: number | null;
+  /** That of start-up and stalls alone, `O.23`; null if the program does not tell. */
+  o23: number | null;
+  /** Mode of the Recommendation: 0, bit rates, sizes and frame rates alone. */
+  mode: number;
+  /** Media shown, in seconds. The Recommendation is valid for 60 to 300. */
+  media_s: number;
 }
 
 /** A value per bin, to four significant digits; null where nothing was measured. */

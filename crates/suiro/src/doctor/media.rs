@@ -3,12 +3,37 @@
 use suiro_media::ffmpeg::{Feature, Ffmpeg};
 
 use super::{Check, State};
+use crate::p1203::Program;
 
 const GROUP: &str = "media";
 const MEND: &str = "make setup (installs an ffmpeg with all of it), or set SUIRO_FFMPEG";
 
 /// All checks of this module.
 pub fn checks() -> Vec<Check> {
+    let mut checks = ffmpeg_checks();
+    checks.push(p1203_check());
+    checks
+}
+
+/// The model of ITU-T P.1203, which the user may install and we may not ship.
+fn p1203_check() -> Check {
+    let check = |found: &str| {
+        let purpose = "adds the metric `video.p1203_mos` (ITU-T P.1203), nothing else";
+        Check::ok(GROUP, "p1203-standalone", purpose, found)
+    };
+    let mend = "pip install itu-p1203, if its licence allows your use; or set SUIRO_P1203";
+    let program = match Program::locate() {
+        Ok(Some(program)) => program,
+        Ok(None) => return check("not found").but(State::Missing, mend),
+        Err(error) => return check(&crate::told(&error)).but(State::Missing, mend),
+    };
+    match program.version() {
+        Ok(version) => check(&format!("{version}, {}", program.path().display())),
+        Err(error) => check(&crate::told(&error)).but(State::Limited, mend),
+    }
+}
+
+fn ffmpeg_checks() -> Vec<Check> {
     let check = |found: &str| {
         Check::ok(GROUP, "ffmpeg", "encodes, packages and decodes all media", found).required()
     };

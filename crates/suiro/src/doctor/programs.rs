@@ -111,7 +111,7 @@ impl Program {
 
 /// Where a command is: in PATH, or where the system's own programs are, which an ordinary user's
 /// PATH often lacks.
-fn find(command: &OsStr) -> Option<PathBuf> {
+pub fn find(command: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     folders.map(|folder| folder.join(command)).find(|file| is_executable(file))
