@@ -9,10 +9,17 @@ pub(crate) fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// Both clocks at one moment.
-pub(crate) fn moment() -> Moment {
-    let monotonic_ns = monotonic_ns();
-    Moment { monotonic_ns, realtime_ns: nanoseconds(ClockId::Realtime) }
+impl Moment {
+    /// Both clocks now.
+    pub fn now() -> Self {
+        let monotonic_ns = monotonic_ns();
+        Self { monotonic_ns, realtime_ns: nanoseconds(ClockId::Realtime) }
+    }
+
+    /// Nanoseconds since an earlier moment, by CLOCK_MONOTONIC.
+    pub fn since(self, earlier: Self) -> u64 {
+        self.monotonic_ns.saturating_sub(earlier.monotonic_ns)
+    }
 }
 
 /// Processor time that the calling thread has used, in nanoseconds.

@@ -1,7 +1,10 @@
 //! `suiro layers`: which layer of which host lost or delayed a packet.
 
+mod agent;
 mod analyze;
+mod keys;
 mod report;
+mod watch;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -48,6 +51,16 @@ pub enum LayersCommand {
     /// delayed.
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(analyze::AnalyzeArgs),
+    /// Let watchers elsewhere record chosen flows of this host, over mutual TLS. Needs the rights of
+    /// `record` until it listens.
+    #[command(after_help = agent::EXAMPLES)]
+    Agent(agent::AgentArgs),
+    /// Watch the agents of two hosts, live, and report in the end.
+    #[command(after_help = watch::EXAMPLES)]
+    Watch(watch::WatchArgs),
+    /// Make credentials for agents and watchers.
+    #[command(after_help = keys::EXAMPLES)]
+    Keys(keys::KeysArgs),
 }
 
 /// Arguments of `layers record`.
@@ -84,6 +97,9 @@ pub fn run(command: LayersCommand) -> Result<Outcome> {
         LayersCommand::Record(args) => record(args),
         LayersCommand::Report(args) => report::run(&args),
         LayersCommand::Analyze(args) => analyze::run(&args),
+        LayersCommand::Agent(args) => agent::run(args),
+        LayersCommand::Watch(args) => watch::run(&args),
+        LayersCommand::Keys(args) => keys::run(&args),
     }
 }
 

@@ -7,6 +7,8 @@ use rustls::ClientConfig;
 use super::AgentError;
 use super::connection::{self, Call, lost, receive, send};
 use super::message::{ANSWER_BYTES_MAX, Answer, Batch, Head, Request};
+use crate::clock::{Alignment, Pair, estimate};
+use crate::matching::to_i64;
 use crate::{DropCause, Event, Moment, Recording};
 
 /// Most events that are kept of one agent: some 1 GB.
@@ -123,6 +125,19 @@ impl Watched {
     /// The exchanges of time so far.
     pub fn samples(&self) -> &[TimeSample] {
         &self.samples
+    }
+
+    /// The agent's clock on the watcher's, by these exchanges.
+    pub fn alignment(&self) -> Option<Alignment> {
+        let pair = |first_ns, second_ns, outward| {
+            let [first_ns, second_ns] = [first_ns, second_ns].map(to_i64);
+            Pair { first_ns, second_ns, outward }
+        };
+        let pairs = self.samples.iter().flat_map(|sample| {
+            let there = pair(sample.asked_ns, sample.received_ns, true);
+            [there, pair(sample.answered_ns, sample.sent_ns, false)]
+        });
+        estimate(&pairs.collect::<Vec<_>>())
     }
 
     /// What is missing.

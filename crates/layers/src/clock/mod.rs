@@ -70,6 +70,23 @@ impl Alignment {
         }
     }
 
+    /// The second host's clock on the first's, when both are known on the clock of a third: `first` is
+    /// the first host's on it, `second` the second's.
+    pub fn through(first: &Self, second: &Self) -> Self {
+        let third_ns = second.to_first(second.reference_ns);
+        // The first's reading at that moment, near enough for its drift.
+        let reading = third_ns.saturating_sub(first.offset_ns);
+        let drifted = first.to_first(u64::try_from(reading).unwrap_or(0)).saturating_sub(third_ns);
+        let first_ns = reading.saturating_sub(drifted);
+        Self {
+            how: How::Exchange,
+            offset_ns: first_ns.saturating_sub(to_i64(second.reference_ns)),
+            reference_ns: second.reference_ns,
+            drift_ppb: second.drift_ppb - first.drift_ppb,
+            error_ns: first.error_ns.zip(second.error_ns).map(|(a, b)| a.saturating_add(b)),
+        }
+    }
+
     /// What two recordings say of their clocks.
     pub fn told(first: &Recording, second: &Recording) -> Self {
         if first.boot_id == second.boot_id {

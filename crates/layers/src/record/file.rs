@@ -186,6 +186,21 @@ pub(crate) fn write_document(
 }
 
 impl Recording {
+    /// Writes it into a folder, as `suiro layers record` does.
+    ///
+    /// # Errors
+    /// Files that cannot be written.
+    pub fn write(&self, dir: &Path) -> Result<(), FileError> {
+        let epoch_ns = self.start.monotonic_ns;
+        let numbered = self.causes.iter().enumerate();
+        let causes = numbered
+            .filter_map(|(number, name)| Some((u16::try_from(number).ok()?, Text::clone(name))));
+        let mut rows = EventWriter::create(dir, None, (&self.host, epoch_ns), causes.collect())?;
+        self.events.iter().try_for_each(|event| rows.push(event, &self.flows))?;
+        rows.close()?;
+        write_document(dir, None, epoch_ns, self)
+    }
+
     /// The recording in a folder that `suiro layers record` made.
     ///
     /// # Errors

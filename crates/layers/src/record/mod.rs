@@ -2,6 +2,7 @@
 //! buffer a hundred times a second, and writes down what it finds.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,10 +10,10 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
-use suiro_record::RecordError;
+use suiro_record::{RecordError, Text};
 use suiro_units::Duration;
 
-use crate::event::{Event, Moment, Point, PointStatus, Protocol, Recording, Second};
+use crate::event::{Event, Flow, Moment, Point, PointStatus, Protocol, Recording, Second};
 use crate::flow::FlowFilter;
 use crate::namespace::{Namespace, NamespaceError, ports_of};
 use crate::probe::raw::{RAW_BYTES, Raw};
@@ -26,9 +27,11 @@ use intake::Intake;
 
 mod file;
 mod intake;
+mod live;
 mod queues;
 
 pub use file::FileError;
+pub use live::LiveTap;
 
 /// Between two looks at the buffer, which holds a second of 50,000 packets/s.
 const PERIOD: StdDuration = StdDuration::from_millis(10);
@@ -134,17 +137,20 @@ impl Recorder {
             (None, None) => Namespace::current()?,
             (Some(_), _) => spec.namespace.expect("it is there"),
         };
-        let spec = RecorderSpec { namespace: None, ..spec };
+        let RecorderSpec { host, flows, process, system_calls, .. } = spec;
+        let target = Target { host, flows, process, system_calls };
+        let RecorderSpec { dir, name, epoch_monotonic_ns, .. } = spec;
+        let files = Files { dir, name, epoch_monotonic_ns };
         let (stop, stopped) = channel();
         let (ready, is_ready) = channel();
         let run = move || {
-            let work = match Work::start(spec, &namespace) {
+            let work = match Work::into_files(target, &namespace, &files) {
                 Ok(work) => work,
                 Err(error) => return Err(drop_and(ready, error)),
             };
             // Whoever asked waits below.
             let _ = ready.send(work.points());
-            work.run(&stopped)
+            work.run(&stopped, &files)
         };
         let thread = std::thread::Builder::new().name("layers".into()).spawn(run);
         let thread = thread.map_err(RecorderError::Thread)?;
@@ -185,14 +191,42 @@ fn drop_and<T>(ready: Sender<T>, error: RecorderError) -> RecorderError {
     error
 }
 
+/// Where passages go.
+trait Sink {
+    /// Takes one; `flows` are those known by now.
+    fn push(&mut self, event: &Event, flows: &[Flow]) -> Result<(), RecorderError>;
+}
+
+impl Sink for EventWriter {
+    fn push(&mut self, event: &Event, flows: &[Flow]) -> Result<(), RecorderError> {
+        Ok(EventWriter::push(self, event, flows)?)
+    }
+}
+
+impl Sink for Vec<Event> {
+    fn push(&mut self, event: &Event, _: &[Flow]) -> Result<(), RecorderError> {
+        self.push(*event);
+        Ok(())
+    }
+}
+
+/// What is looked at.
+#[derive(Debug)]
+struct Target {
+    host: String,
+    flows: Vec<FlowFilter>,
+    process: Option<u32>,
+    system_calls: bool,
+}
+
 /// What the thread holds.
-struct Work {
-    spec: RecorderSpec,
+struct Work<S> {
+    target: Target,
     probes: Probes,
     ring: RingBuffer<'static>,
     raw: Rc<RefCell<Vec<Raw>>>,
     intake: Intake,
-    writer: EventWriter,
+    sink: S,
     schedule: Schedule,
     sums: Sums,
     scheduling: Vec<Second>,
@@ -202,22 +236,27 @@ struct Work {
     /// Events lost that the queues hang on, when last looked at.
     lost: u64,
     start: Moment,
-    epoch_monotonic_ns: u64,
     cpu_start_ns: u64,
 }
 
-impl Work {
-    fn start(spec: RecorderSpec, namespace: &Namespace) -> Result<Self, RecorderError> {
+impl<S: Sink> Work<S> {
+    /// Attaches the probes. `sink` is made when recording starts, with the kernel's names of reasons
+    /// for drops.
+    fn start(
+        target: Target,
+        namespace: &Namespace,
+        sink: impl FnOnce(Moment, BTreeMap<u16, Text>) -> Result<S, RecorderError>,
+    ) -> Result<Self, RecorderError> {
         namespace.enter()?;
         let kernel = Kernel::read().map_err(ProbeError::from)?;
         let settings = Settings {
             namespace_inode: namespace.inode(),
-            process: spec.process,
+            process: target.process,
             drops_name_socket: kernel.drops_name_socket(),
             reads_pages: true,
-            flows: &spec.flows,
+            flows: &target.flows,
         };
-        let probes = Probes::attach(&kernel, &settings, spec.system_calls)?;
+        let probes = Probes::attach(&kernel, &settings, target.system_calls)?;
         let raw = Rc::new(RefCell::new(Vec::with_capacity(BATCH)));
         let taken = Rc::clone(&raw);
         let events = probes.map("events")?;
@@ -229,17 +268,13 @@ impl Work {
         })?;
         let ring = builder.build()?;
         let schedule = Schedule::of(&probes)?;
-        let start = time::moment();
-        let epoch_monotonic_ns = spec.epoch_monotonic_ns.unwrap_or(start.monotonic_ns);
-        let named = (&*spec.host, epoch_monotonic_ns);
-        let writer =
-            EventWriter::create(&spec.dir, spec.name.as_deref(), named, kernel.drop_reasons())?;
+        let start = Moment::now();
         let work = Self {
             probes,
             ring,
             raw,
             intake: Intake::default(),
-            writer,
+            sink: sink(start, kernel.drop_reasons())?,
             sums: schedule.sums(start.monotonic_ns)?,
             schedule,
             scheduling: Vec::new(),
@@ -248,29 +283,11 @@ impl Work {
             beyond: Default::default(),
             lost: 0,
             start,
-            epoch_monotonic_ns,
             cpu_start_ns: time::thread_cpu_ns(),
-            spec,
+            target,
         };
         work.open_ports()?;
         Ok(work)
-    }
-
-    fn run(mut self, stopped: &Receiver<()>) -> Result<Recorded, RecorderError> {
-        loop {
-            let goes_on = stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout);
-            if !goes_on {
-                self.probes.detach();
-            }
-            while self.take()? == BATCH {}
-            let now_ns = time::monotonic_ns();
-            if now_ns >= self.next_second_ns() || !goes_on {
-                self.second_ends(now_ns)?;
-            }
-            if !goes_on {
-                return self.finish();
-            }
-        }
     }
 
     /// Takes what the buffer holds, a batch at most. Returns how many.
@@ -298,7 +315,7 @@ impl Work {
         }
         self.counts[at] += 1;
         self.written += 1;
-        Ok(self.writer.push(event, &self.intake.flows)?)
+        self.sink.push(event, &self.intake.flows)
     }
 
     fn check_lost(&mut self) -> Result<(), RecorderError> {
@@ -332,7 +349,7 @@ impl Work {
 
     /// Tells the programs which ports the process has open by now.
     fn open_ports(&self) -> Result<(), RecorderError> {
-        let Some(process) = self.spec.process else { return Ok(()) };
+        let Some(process) = self.target.process else { return Ok(()) };
         // A process that has ended opens no more.
         let ports = match ports_of(process) {
             Ok(ports) => ports,
@@ -355,7 +372,8 @@ impl Work {
         Point::ALL.map(status).into()
     }
 
-    fn finish(self) -> Result<Recorded, RecorderError> {
+    /// The recording so far, without its events.
+    fn recording(&self) -> Result<Recording, RecorderError> {
         let counters = self.probes.counters()?;
         let mut points = self.points();
         for status in &mut points {
@@ -367,26 +385,76 @@ impl Work {
                 status.lost += counters.lost(Point::SendIp);
             }
         }
-        let recording = Recording {
-            host: self.spec.host,
+        Ok(Recording {
+            host: self.target.host.clone(),
             boot_id: system("/proc/sys/kernel/random/boot_id")?,
             kernel: system("/proc/sys/kernel/osrelease")?,
             start: self.start,
-            end: time::moment(),
-            asked: self.spec.flows.iter().map(FlowFilter::to_string).collect(),
-            flows: self.intake.flows,
+            end: Moment::now(),
+            asked: self.target.flows.iter().map(FlowFilter::to_string).collect(),
+            flows: self.intake.flows.clone(),
             causes: Vec::new(),
             points,
             fragments: counters.fragments(),
             unjoined: self.intake.queues.unjoined,
             unplaced: self.intake.unplaced,
-            scheduling: self.scheduling,
+            scheduling: self.scheduling.clone(),
             clock: None,
             events: Vec::new(),
-        };
-        self.writer.close()?;
-        let name = self.spec.name.as_deref();
-        file::write_document(&self.spec.dir, name, self.epoch_monotonic_ns, &recording)?;
+        })
+    }
+}
+
+/// The files of a recording.
+struct Files {
+    dir: PathBuf,
+    name: Option<String>,
+    epoch_monotonic_ns: Option<u64>,
+}
+
+impl Files {
+    /// What `t_ns` counts from.
+    fn epoch_ns(&self, start: Moment) -> u64 {
+        self.epoch_monotonic_ns.unwrap_or(start.monotonic_ns)
+    }
+}
+
+impl Work<EventWriter> {
+    /// Starts to record into files.
+    fn into_files(
+        target: Target,
+        namespace: &Namespace,
+        files: &Files,
+    ) -> Result<Self, RecorderError> {
+        let host = target.host.clone();
+        Self::start(target, namespace, |start, causes| {
+            let named = (&*host, files.epoch_ns(start));
+            Ok(EventWriter::create(&files.dir, files.name.as_deref(), named, causes)?)
+        })
+    }
+
+    fn run(mut self, stopped: &Receiver<()>, files: &Files) -> Result<Recorded, RecorderError> {
+        loop {
+            let goes_on = stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout);
+            if !goes_on {
+                self.probes.detach();
+            }
+            while self.take()? == BATCH {}
+            let now_ns = time::monotonic_ns();
+            if now_ns >= self.next_second_ns() || !goes_on {
+                self.second_ends(now_ns)?;
+            }
+            if !goes_on {
+                return self.finish(files);
+            }
+        }
+    }
+
+    fn finish(self, files: &Files) -> Result<Recorded, RecorderError> {
+        let recording = self.recording()?;
+        self.sink.close()?;
+        let epoch_ns = files.epoch_ns(self.start);
+        file::write_document(&files.dir, files.name.as_deref(), epoch_ns, &recording)?;
         let cpu = Duration::from_nanos(time::thread_cpu_ns() - self.cpu_start_ns);
         Ok(Recorded { recording, events: self.written, cpu })
     }

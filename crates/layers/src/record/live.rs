@@ -1,0 +1,89 @@
+//! A recorder that keeps nothing: what it sees is taken at once.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use suiro_record::Text;
+
+use super::{BATCH, PERIOD, RecorderError, Target, Work};
+use crate::agent::Tap;
+use crate::agent::message::Head;
+use crate::event::{DropCause, Event};
+use crate::flow::FlowFilter;
+use crate::namespace::Namespace;
+use crate::probe::settings::FILTERS_MAX;
+use crate::time;
+
+/// Probes at work, for an agent. Once they are attached, no privilege is needed any more.
+pub struct LiveTap {
+    work: Work<Vec<Event>>,
+    /// The kernel's names of reasons for drops, by its numbers.
+    names: BTreeMap<u16, Text>,
+    /// Those that were met, in the order of their first drop: their places are the numbers that are
+    /// told.
+    causes: Vec<u16>,
+    pause: (Sender<()>, Receiver<()>),
+}
+
+impl LiveTap {
+    /// Attaches the probes in the calling thread's network namespace, for these flows, 1 to 8. It stays
+    /// on this thread.
+    ///
+    /// # Errors
+    /// [`RecorderError`]: no flow or too many, no permission, a kernel that cannot.
+    pub fn attach(
+        host: String,
+        flows: Vec<FlowFilter>,
+        system_calls: bool,
+    ) -> Result<Self, RecorderError> {
+        if flows.is_empty() || flows.len() > FILTERS_MAX {
+            return Err(RecorderError::Flows(flows.len()));
+        }
+        let target = Target { host, flows, process: None, system_calls };
+        let mut names = BTreeMap::new();
+        let work = Work::start(target, &Namespace::current()?, |_, causes| {
+            names = causes;
+            Ok(Vec::new())
+        })?;
+        Ok(Self { work, names, causes: Vec::new(), pause: channel() })
+    }
+
+    fn take(&mut self, events: &mut Vec<Event>) -> Result<Head, RecorderError> {
+        // Nobody sends anything: this only passes the time.
+        let _ = self.pause.1.recv_timeout(PERIOD);
+        while self.work.take()? == BATCH {}
+        let now_ns = time::monotonic_ns();
+        if now_ns >= self.work.next_second_ns() {
+            self.work.second_ends(now_ns)?;
+        }
+        let taken = std::mem::take(&mut self.work.sink);
+        events.extend(
+            taken
+                .into_iter()
+                .map(|event| Event { cause: event.cause.map(|cause| self.number(cause)), ..event }),
+        );
+        let names = self.causes.iter().map(|cause| match self.names.get(cause) {
+            Some(name) => Text::clone(name),
+            None => format!("REASON_{cause}").into(),
+        });
+        let mut recording = self.work.recording()?;
+        recording.causes = names.collect();
+        Ok(Head::of(&recording))
+    }
+
+    /// A cause by the number that is told of it.
+    fn number(&mut self, DropCause(cause): DropCause) -> DropCause {
+        let known = self.causes.iter().position(|other| *other == cause);
+        let place = known.unwrap_or_else(|| {
+            self.causes.push(cause);
+            self.causes.len() - 1
+        });
+        DropCause(u16::try_from(place).expect("the kernel's own numbers have 16 bits"))
+    }
+}
+
+impl Tap for LiveTap {
+    fn poll(&mut self, events: &mut Vec<Event>) -> Result<Head, String> {
+        self.take(events).map_err(|error| error.to_string())
+    }
+}

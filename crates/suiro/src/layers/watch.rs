@@ -1,0 +1,176 @@
+//! `suiro layers watch`: two hosts' agents, joined while they record.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration as StdDuration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use suiro_lab::process::Event;
+use suiro_layers::agent::{Gap, Identity, Watched};
+use suiro_layers::clock::Alignment;
+use suiro_layers::report::{Report, report, text};
+use suiro_layers::{Moment, Recording};
+use suiro_units::Duration;
+
+use super::report::print;
+use crate::{Outcome, Usage, interrupt};
+
+pub(super) const EXAMPLES: &str = "Examples:
+  suiro layers watch studio.example 192.0.2.7 --identity trust/laptop
+  suiro layers watch a b:7471 --identity trust/laptop --duration \"60 s\" --out call";
+
+/// Between two views, at least.
+const PERIOD: StdDuration = StdDuration::from_secs(1);
+
+/// Arguments of `layers watch`.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// One host with an agent: HOST or HOST:PORT.
+    first: String,
+    /// The other.
+    second: String,
+    /// The folder that `suiro layers keys` made for this watcher.
+    #[arg(long, value_name = "DIR")]
+    identity: PathBuf,
+    /// How long to watch [default: until Ctrl-C].
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Duration>,
+    /// Where both recordings go at the end; `suiro layers report` reads them.
+    #[arg(long, value_name = "DIR", default_value = "layers-watch")]
+    out: PathBuf,
+    /// The report at the end for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &WatchArgs) -> Result<Outcome> {
+    if args.out.exists() {
+        let told = format!("{} is there already\nhint: choose another --out", args.out.display());
+        return Err(Usage(told).into());
+    }
+    let config = Identity::read(&args.identity)?.client()?;
+    let watch = |peer: &String| Watched::new(peer, config.clone(), Moment::now);
+    let mut agents = [watch(&args.first), watch(&args.second)];
+    let (events, interrupted) = channel();
+    interrupt::forward_to(events)?;
+    let started = Moment::now();
+    loop {
+        let problems = update(&mut agents)?;
+        let looked = Moment::now();
+        view(&agents, &problems, looked.since(started));
+        // Joining what two busy hosts recorded takes a while: it may take a fifth of the time.
+        let pause = PERIOD.max(StdDuration::from_nanos(4 * Moment::now().since(looked)));
+        let rest = args.duration.map(StdDuration::from);
+        let spent = StdDuration::from_nanos(Moment::now().since(started));
+        let rest = rest.map(|rest| rest.saturating_sub(spent));
+        if !goes_on(&interrupted, rest.map_or(pause, |rest| rest.min(pause)))
+            || rest.is_some_and(|rest| rest <= pause)
+        {
+            break;
+        }
+    }
+    finish(&mut agents, args)
+}
+
+fn goes_on(interrupted: &Receiver<Event>, pause: StdDuration) -> bool {
+    matches!(interrupted.recv_timeout(pause), Err(RecvTimeoutError::Timeout))
+}
+
+/// Fetches from both. What may pass is told and tried again; what will not, ends the watch.
+fn update(agents: &mut [Watched; 2]) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for agent in agents {
+        match agent.update() {
+            Ok(()) => {}
+            Err(error) if error.may_pass() => problems.push(format!("{error}; trying again")),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(problems)
+}
+
+/// What is known so far, on the terminal: the whole report, or a line where it cannot be drawn over.
+fn view(agents: &[Watched; 2], problems: &[String], elapsed_ns: u64) {
+    let mut out = std::io::stderr().lock();
+    let terminal = out.is_terminal();
+    let mut shown = format!("watching for {} s, until Ctrl-C", elapsed_ns / 1_000_000_000);
+    match join(agents) {
+        Some((_, report)) if terminal => shown = format!("{shown}\n\n{}", text(&report)),
+        Some((recordings, report)) => {
+            for recording in &recordings {
+                shown += &format!("; {} {} events", recording.host, recording.events.len());
+            }
+            for verdict in &report.verdicts {
+                shown += &format!("; {}", verdict.sentence);
+            }
+        }
+        None => {}
+    }
+    let lines: Vec<String> = problems.iter().cloned().chain(missing(agents)).collect();
+    let clear = if terminal { "\x1b[H\x1b[2J" } else { "" };
+    // Nobody is left to tell that the terminal has gone.
+    let _ = writeln!(out, "{clear}{shown}");
+    lines.iter().for_each(|line| drop(writeln!(out, "{line}")));
+}
+
+/// What is missing from the recordings, in words.
+fn missing(agents: &[Watched; 2]) -> Vec<String> {
+    let told = |agent: &Watched, gap: &Gap| {
+        let peer = agent.peer();
+        match gap {
+            Gap::Missed(events) => {
+                format!("{peer}: {events} events were gone before they were fetched")
+            }
+            Gap::Restarted { from_ns, to_ns } => {
+                let seconds = to_ns.saturating_sub(*from_ns) as f64 / 1e9;
+                format!("{peer}: its recording began anew; {seconds:.1} s are missing")
+            }
+            Gap::Full => format!("{peer}: no room for more events here"),
+        }
+    };
+    agents
+        .iter()
+        .flat_map(|agent| agent.gaps().into_iter().map(|gap| told(agent, &gap)).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Both recordings joined, by the surer of their clocks' own words and the watcher's exchanges with
+/// both; `None` until both have been heard.
+fn join(agents: &[Watched; 2]) -> Option<([Recording; 2], Report)> {
+    let [first, second] = agents;
+    let recordings = [first.recording()?, second.recording()?];
+    let best = Alignment::best(&recordings[0], &recordings[1]);
+    let here = |agent: &Watched| agent.alignment();
+    let through = here(first).zip(here(second)).map(|(a, b)| Alignment::through(&a, &b));
+    let error = |clock: &Alignment| clock.error_ns.unwrap_or(u64::MAX);
+    let clock = through.filter(|through| error(through) < error(&best)).unwrap_or(best);
+    let report = report(&recordings[0], &recordings[1], &clock);
+    Some((recordings, report))
+}
+
+/// Ends both recordings, writes them, and says what they say together.
+fn finish(agents: &mut [Watched; 2], args: &WatchArgs) -> Result<Outcome> {
+    for agent in agents.iter_mut() {
+        if let Err(error) = agent.end() {
+            eprintln!("{error}: its last moments are missing");
+        }
+    }
+    missing(agents).iter().for_each(|line| eprintln!("{line}"));
+    let Some((recordings, report)) = join(agents) else {
+        let silent = agents.iter().filter(|agent| agent.recording().is_none());
+        let names: Vec<&str> = silent.map(Watched::peer).collect();
+        anyhow::bail!("nothing was ever heard of {}", names.join(" and "));
+    };
+    for (recording, name) in recordings.iter().zip(["first", "second"]) {
+        write(recording, &args.out.join(name))?;
+    }
+    eprintln!("recordings: {}/first and {0}/second", args.out.display());
+    print(&report, args.json)
+}
+
+fn write(recording: &Recording, dir: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    Ok(recording.write(dir)?)
+}
