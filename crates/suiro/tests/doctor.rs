@@ -63,3 +63,32 @@ fn a_program_for_p1203_that_is_named_and_not_there_is_told_and_nothing_more() {
     assert!(found["found"].as_str().unwrap().contains("/nonexistent/p1203"), "{found}");
     assert!(found["purpose"].as_str().unwrap().contains("nothing else"), "{found}");
 }
+
+#[test]
+fn what_uncompressed_video_needs_is_told_for_programs_too() {
+    let output = doctor(&["--uncompressed", "--interface", "lo", "--json"], &[]);
+    assert_eq!(output.status.code(), Some(0));
+    let checks: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let names: BTreeSet<_> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), checks.len(), "a name twice: {names:?}");
+    for name in ["receive buffers", "huge pages", "NUMA", "governor", "steal", "lo MTU"] {
+        assert!(names.contains(name), "{name} is not among {names:?}");
+    }
+    assert!(checks.iter().all(|check| check["state"] != "ok" || check["mend"].is_null()));
+
+    let output = doctor(&["--uncompressed", "--interface", "nowhere0"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("missing nowhere0"), "{text}");
+    assert!(text.contains("→ ip -brief link"), "{text}");
+}
+
+#[test]
+fn without_anything_applied_there_is_nothing_to_undo() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("tuning.json");
+    let output = doctor(&["--uncompressed", "--undo", "--state", state.to_str().unwrap()], &[]);
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "nothing to change\n");
+    assert_eq!(doctor(&["--undo"], &[]).status.code(), Some(2), "of what?");
+}
