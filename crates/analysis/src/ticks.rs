@@ -22,23 +22,24 @@ pub struct Tick {
     pub repeated: bool,
 }
 
-/// The ticks of one viewer's screen at `fps` ticks a second, from the trial's start to the end of
+/// The ticks of one viewer's screen at `rate` ticks a second, a fraction such as 30000/1001, from the trial's start to the end of
 /// the viewing; empty if nothing was shown.
 ///
 /// Ticks lie half a frame after the moments at which a stream that is played evenly changes its
 /// picture: so each of its frames is on one tick, even if it comes almost half a frame early or late.
-pub fn ticks(trial: &Trial, records: &Records, endpoint: &str, fps: u32) -> Vec<Tick> {
+pub fn ticks(trial: &Trial, records: &Records, endpoint: &str, rate: (u32, u32)) -> Vec<Tick> {
     let players = players(trial, records);
     let Some(player) = players.iter().find(|player| player.name == endpoint) else {
         return Vec::new();
     };
     let (shown, end_ns) = (player.screen.shown(), player.screen.end_ns().min(duration_ns(trial)));
-    if shown.is_empty() || fps == 0 {
+    let (pictures, seconds) = (i128::from(rate.0), i128::from(rate.1));
+    // A tick lasts a nanosecond at least.
+    if shown.is_empty() || pictures == 0 || pictures > seconds * 1_000_000_000 {
         return Vec::new();
     }
-    let fps = i64::from(fps);
     let time = |tick: i64| {
-        let ns = i128::from(tick) * 1_000_000_000 / i128::from(fps);
+        let ns = i128::from(tick) * 1_000_000_000 * seconds / pictures;
         i64::try_from(ns).unwrap_or(i64::MAX)
     };
     // What is left of a display time when its frame's own time is taken away is the delay.

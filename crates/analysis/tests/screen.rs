@@ -114,7 +114,7 @@ fn a_freeze_may_last_to_the_end_unless_all_was_played() {
 
 /// What is on the screen at each tick of 25 a second.
 fn on_screen(records: &Records, duration_s: f64) -> Vec<Option<u64>> {
-    let ticks = ticks(&trial(duration_s), records, "viewer", 25);
+    let ticks = ticks(&trial(duration_s), records, "viewer", (25, 1));
     let times = ticks.windows(2).map(|pair| pair[1].t_ns - pair[0].t_ns);
     assert!(times.into_iter().all(|ns| ns == 40 * MS), "ticks are even");
     ticks.iter().map(|tick| tick.shown.map(|(frame, _)| frame)).collect()
@@ -165,8 +165,8 @@ fn nothing_shown_has_no_ticks() {
     assert_eq!(on_screen(&Records::default(), 5.0), []);
     let records = Records { frames: vec![frame(0, None)], ..Records::default() };
     assert_eq!(on_screen(&records, 5.0), []);
-    assert_eq!(ticks(&trial(5.0), &frozen(), "viewer", 0), []);
-    assert_eq!(ticks(&trial(5.0), &frozen(), "nobody", 25), []);
+    assert_eq!(ticks(&trial(5.0), &frozen(), "viewer", (0, 1)), []);
+    assert_eq!(ticks(&trial(5.0), &frozen(), "nobody", (25, 1)), []);
 }
 
 #[test]
@@ -244,6 +244,6 @@ proptest! {
             prop_assert!(value.is_finite());
         }
         timeline(&trial(duration_s), &records, 600);
-        ticks(&trial(duration_s.min(100.0)), &records, "viewer", 25);
+        ticks(&trial(duration_s.min(100.0)), &records, "viewer", (25, 1));
     }
 }

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (ffmpeg, cache) = (Ffmpeg::locate()?, Path::new(cache));
     let package = prepare(&spec, cache, &mut |_, _| {})?;
     let (received, rung) = (Received::Package(&package), package.video.len() - 1);
-    let fps = u64::from(Screen { ffmpeg: &ffmpeg, received, ticks: &[] }.fps());
+    let fps = u64::from(received.rate().0);
     let frames = package.loop_duration.as_nanos() * fps / 1_000_000_000;
     let frozen = frames / 2..(frames / 2 + 2 * fps).min(frames);
     let frame = |tick| if frozen.contains(&tick) { frozen.start } else { tick };

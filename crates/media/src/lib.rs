@@ -22,6 +22,7 @@ pub mod mp4;
 pub mod package;
 mod prepare;
 pub mod quality;
+pub mod quantised;
 mod raw;
 pub mod screen;
 mod source;

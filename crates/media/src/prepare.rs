@@ -12,7 +12,7 @@ use crate::cut::{self, Cut};
 use crate::package::{INDEX_FILE, INDEX_VERSION, Package};
 use crate::raw::{Encoder, SourcePictures};
 use crate::source::{Input, Kind, hex};
-use crate::spec::{Audio, MediaSpec};
+use crate::spec::{Audio, Codec, MediaSpec, SpecError};
 use crate::{Ffmpeg, MediaError, encode, stamp};
 
 /// Told how far long work is: the part done, 0 to 1, and what is being done.
@@ -28,7 +28,7 @@ const ENCODING: f64 = 0.97;
 /// the same package meanwhile, waits for it. A package that was damaged is made anew.
 ///
 /// # Errors
-/// [`MediaError`]: the specification cannot be met, the source cannot be had, ffmpeg is missing or
+/// [`MediaError`]: the specification cannot be met or is of `mpeg2` ([`crate::quantised`]), the source cannot be had, ffmpeg is missing or
 /// fails, or the cache cannot be written.
 pub fn prepare(spec: &MediaSpec, cache: &Path, progress: Progress) -> Result<Package, MediaError> {
     spec.validate()?;
@@ -46,6 +46,14 @@ pub fn prepare_with(
     progress: Progress,
 ) -> Result<Package, MediaError> {
     spec.validate()?;
+    if spec.codec == Codec::Mpeg2 {
+        return Err(SpecError {
+            key: vec!["codec".into()],
+            message: "`mpeg2` is prepared in versions, not in segments".into(),
+            hint: "take it for an rtp-sender, or codec = \"h264\"".into(),
+        }
+        .into());
+    }
     let input = Input::get(spec, cache, progress)?;
     let sound = sound(ffmpeg, spec, &input);
     let work = Work { ffmpeg, spec, input: &input, sound };

@@ -271,7 +271,7 @@ pub struct ScreenOutcome {
     /// Its pixels across and down; null without a video.
     pub size: Option<(u32, u32)>,
     /// Pictures per second: those of the source.
-    pub fps: u32,
+    pub fps: f64,
     /// When its first picture was on the screen, in nanoseconds since the trial began.
     pub from_ns: i64,
     /// Its pictures.

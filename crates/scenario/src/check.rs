@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_media::MediaSpec;
-use suiro_media::spec::Format;
+use suiro_media::spec::{Codec, Format};
 use suiro_units::Duration;
 
 use crate::document::{self, Node};
@@ -119,6 +119,11 @@ impl Check<'_, '_> {
             let add = || format!("add a section [media.{}]", origin.media);
             issue.hint = issue.hint.or_else(|| Some(add()));
             issues.push(issue);
+        }
+        if let Some(Some(MediaSpec { codec: Codec::Mpeg2, .. })) = self.media.get(&origin.media) {
+            let message = format!("`{}` is no ladder to be served by HTTP", origin.media);
+            let hint = "send codec = \"mpeg2\" by an rtp-sender, or take codec = \"h264\"";
+            issues.push(self.issue(placed, "media", message).hint(hint));
         }
         if let Some(tcp) = &origin.tcp {
             let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use suiro_media::live::{Footage, FootageSpec};
-use suiro_media::{Ffmpeg, MediaSpec, cache};
+use suiro_media::spec::Codec;
+use suiro_media::{Ffmpeg, MediaSpec, cache, quantised};
 
 use crate::progress::Work;
 
@@ -20,12 +21,17 @@ pub fn prepare(
     let ffmpeg = Ffmpeg::locate().with_context(doing)?;
     versions.insert("ffmpeg".to_owned(), ffmpeg.version().to_owned());
     let mut work = Work::new(&format!("media {name}"));
-    let package =
-        suiro_media::prepare_with(&ffmpeg, spec, &cache::folder(), &mut |fraction, what| {
-            work.update(fraction, what);
-        });
+    let mut progress = |fraction: f64, what: &str| work.update(fraction, what);
+    let cache = cache::folder();
+    let folder = match spec.codec {
+        Codec::H264 => suiro_media::prepare_with(&ffmpeg, spec, &cache, &mut progress)
+            .map(|package| package.folder),
+        Codec::Mpeg2 => {
+            quantised::prepare_with(&ffmpeg, spec, &cache, &mut progress).map(|set| set.folder)
+        }
+    };
     work.finish();
-    Ok(package.with_context(doing)?.folder)
+    folder.with_context(doing)
 }
 
 /// Puts what a camera sees into the cache, where the endpoint finds it.

@@ -9,7 +9,9 @@ use suiro_analysis::{Records, Tick, ticks};
 use suiro_lab::runner::Order;
 use suiro_media::package::Track;
 use suiro_media::quality::{self, Quality};
+use suiro_media::quantised::{self, Set};
 use suiro_media::screen::{Received, Screen, Shown};
+use suiro_media::spec::Codec;
 use suiro_media::stamp::Stamp;
 use suiro_media::{Container, Ffmpeg, Package, Progress, cache};
 use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
@@ -65,8 +67,12 @@ fn wanted(folder: &Folder, planned: &PlannedTrial) -> Option<(Order, Trial)> {
 
 fn of_trial(ffmpeg: &Ffmpeg, order: &Order, trial: &Trial, progress: Progress) -> Screens {
     let viewers = order.setup.endpoints.iter().filter_map(|endpoint| {
-        let EndpointSpec::Player(player) = &endpoint.spec else { return None };
-        Some((endpoint.name.as_str(), player.origin.as_str()))
+        let from = match &endpoint.spec {
+            EndpointSpec::Player(player) => Some(player.origin.as_str()),
+            EndpointSpec::RtpReceiver(_) => sender(order, &endpoint.name),
+            _ => None,
+        };
+        Some((endpoint.name.as_str(), from?))
     });
     let screens = viewers.map(|(name, origin)| {
         let mut outcome = ScreenOutcome { endpoint: name.to_owned(), ..ScreenOutcome::default() };
@@ -95,7 +101,12 @@ fn opinions(
     trial: &Trial,
     screens: &mut Screens,
 ) {
-    for screen in &mut screens.screens {
+    // P.1203 is of segmented media.
+    let is_player = |name: &str| {
+        let mut endpoints = order.setup.endpoints.iter();
+        endpoints.any(|e| e.name == name && matches!(e.spec, EndpointSpec::Player(_)))
+    };
+    for screen in screens.screens.iter_mut().filter(|screen| is_player(&screen.endpoint)) {
         let scored = match p1203 {
             Ok(None) => return,
             _ if interrupt::happened() => return,
@@ -124,9 +135,19 @@ fn opinion(program: &p1203::Program, order: &Order, trial: &Trial, name: &str) -
         EndpointSpec::Player(player) => Some(player.origin.as_str()),
         _ => None,
     });
-    let package = package(order, origins.next().context("it is no player")?)?;
+    let served = Served::load(order, origins.next().context("it is no player")?)?;
+    let Served::Package(package) = served else { bail!("its media is not in segments") };
     let records = records(&order.dir)?;
     program.score(&order.dir, &p1203::Viewer { name, package: &package, trial, records: &records })
+}
+
+/// Who sends video that was prepared to a receiver.
+fn sender<'o>(order: &'o Order, receiver: &str) -> Option<&'o str> {
+    let sends = order.setup.endpoints.iter().find(|endpoint| {
+        matches!(&endpoint.spec, EndpointSpec::RtpSender(sender)
+            if sender.to == receiver && sender.media.is_some())
+    });
+    sends.map(|endpoint| endpoint.name.as_str())
 }
 
 fn of_viewer(
@@ -136,21 +157,22 @@ fn of_viewer(
     (origin, progress): (&str, Progress),
     outcome: &mut ScreenOutcome,
 ) -> Result<()> {
-    let package = package(order, origin)?;
+    let served = Served::load(order, origin)?;
     let records = records(&order.dir)?;
-    let received = Received::Package(&package);
-    outcome.fps = Screen { ffmpeg, received, ticks: &[] }.fps();
-    let seen = ticks(trial, &records, &outcome.endpoint, outcome.fps);
+    let received = served.received();
+    let rate = Screen { ffmpeg, received, ticks: &[] }.rate();
+    outcome.fps = f64::from(rate.0) / f64::from(rate.1);
+    let seen = ticks(trial, &records, &outcome.endpoint, rate);
     ensure!(!seen.is_empty(), "the table `frames` tells of no picture that it showed");
-    let shown = shown(&package, &seen)?;
+    let shown = shown(&served, &seen)?;
     let screen = Screen { ffmpeg, received, ticks: &shown };
     progress(0.0, "the screen's video");
     let file = format!("screen.{}.mp4", outcome.endpoint);
     let stamps = screen.write(&order.dir.join(&file)).context("the screen's video")?;
     outcome.video = Some(file);
-    outcome.size = package.picture_size();
+    outcome.size = served.picture_size();
     (outcome.from_ns, outcome.ticks) = (seen[0].t_ns, seen.len() as u64);
-    check(&package, &seen, &stamps, outcome);
+    check(served.frames(), &seen, &stamps, outcome);
     // Start-up is a measure of its own: quality begins with the first picture.
     let first = shown.iter().position(Option::is_some).unwrap_or(0);
     let watched = Screen { ticks: &shown[first..], ..screen };
@@ -214,13 +236,64 @@ fn scored_by(ffmpeg: &Ffmpeg, quality: &Quality) -> BTreeMap<String, String> {
     parts.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
-/// What an origin serves.
-fn package(order: &Order, origin: &str) -> Result<Package> {
-    let served = order.setup.endpoints.iter().find(|endpoint| endpoint.name == origin);
-    let media = served.and_then(|endpoint| endpoint.spec.media());
-    let folder = media.and_then(|media| order.packages.get(media));
-    let folder = folder.with_context(|| format!("the origin {origin} serves no media of ours"))?;
-    Package::load(folder).context("the media that was served; it may have left the cache")
+/// The prepared media that an endpoint serves or sends.
+enum Served {
+    Package(Package),
+    Set(Set),
+}
+
+impl Served {
+    fn load(order: &Order, from: &str) -> Result<Self> {
+        let served = order.setup.endpoints.iter().find(|endpoint| endpoint.name == from);
+        let media = served.and_then(|endpoint| endpoint.spec.media());
+        let found = media.and_then(|media| {
+            Some((order.packages.get(media)?, order.setup.media.get(media)?.codec))
+        });
+        let (folder, codec) =
+            found.with_context(|| format!("{from} serves no prepared media of ours"))?;
+        let loaded = match codec {
+            Codec::H264 => Package::load(folder).map(Self::Package),
+            Codec::Mpeg2 => Set::load(folder).map(Self::Set),
+        };
+        loaded.context("the media that was served; it may have left the cache")
+    }
+
+    fn received(&self) -> Received<'_> {
+        match self {
+            Self::Package(package) => Received::Package(package),
+            Self::Set(set) => Received::Set(set),
+        }
+    }
+
+    fn picture_size(&self) -> Option<(u32, u32)> {
+        match self {
+            Self::Package(package) => package.picture_size(),
+            Self::Set(_) => Some(quantised::SIZE),
+        }
+    }
+
+    /// Frames of a loop.
+    fn frames(&self) -> u64 {
+        match self {
+            Self::Package(package) => {
+                let received = Received::Package(package);
+                let fps = received.rate().0;
+                package.loop_duration.as_nanos() * u64::from(fps) / 1_000_000_000
+            }
+            Self::Set(set) => set.frames(),
+        }
+    }
+
+    /// The rung, or version, of a rate in the table `frames`.
+    fn rung(&self, rate: Option<u64>) -> Result<usize> {
+        let set = match self {
+            Self::Package(package) => return rung(package, rate),
+            Self::Set(set) => set,
+        };
+        let rate = rate.context("the table `frames` does not tell the version")?;
+        let found = set.of_rate(BitRate::from_bps(rate));
+        found.with_context(|| format!("the media has no version of {rate} bit/s"))
+    }
 }
 
 /// The tables that tell what was on the screen.
@@ -232,14 +305,14 @@ fn records(dir: &Path) -> Result<Records> {
     })
 }
 
-/// Frames and rungs of the package, tick by tick.
-fn shown(package: &Package, ticks: &[Tick]) -> Result<Vec<Option<Shown>>> {
+/// Frames and rungs, tick by tick.
+fn shown(served: &Served, ticks: &[Tick]) -> Result<Vec<Option<Shown>>> {
     let mut rungs: BTreeMap<Option<u64>, usize> = BTreeMap::new();
     let shown = ticks.iter().map(|tick| {
         let Some((frame, rate)) = tick.shown else { return Ok(None) };
         let rung = match rungs.get(&rate) {
             Some(rung) => *rung,
-            None => *rungs.entry(rate).or_insert(rung(package, rate)?),
+            None => *rungs.entry(rate).or_insert(served.rung(rate)?),
         };
         Ok(Some(Shown { frame, rung }))
     });
@@ -262,10 +335,9 @@ pub fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
     found.with_context(|| format!("the media has no rung of {rate} bit/s"))
 }
 
-/// Compares what pictures say of themselves with what the records say of them.
-fn check(package: &Package, ticks: &[Tick], stamps: &[Option<Stamp>], outcome: &mut ScreenOutcome) {
-    // A stamp counts from the start of the loop.
-    let frames = package.loop_duration.as_nanos() * u64::from(outcome.fps) / 1_000_000_000;
+/// Compares what pictures say of themselves, counting from the start of a loop of `frames`, with what
+/// the records say of them.
+fn check(frames: u64, ticks: &[Tick], stamps: &[Option<Stamp>], outcome: &mut ScreenOutcome) {
     let mut first = None;
     for (tick, stamp) in ticks.iter().zip(stamps) {
         let Some((frame, _)) = tick.shown else { continue };

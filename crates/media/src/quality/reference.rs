@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use crate::live::{Footage, LiveError, Picture};
-use crate::package::Package;
+use crate::package::Origin;
 use crate::raw::{Header, SourcePictures};
 use crate::screen::{Received, Screen, Stream};
 use crate::source::Input;
-use crate::{Ffmpeg, MediaError, Progress, encode};
+use crate::{Ffmpeg, MediaError, MediaSpec, Progress, encode};
 
 /// Most bytes of pictures that are kept to go back to.
 const KEPT_BYTES: usize = 96 << 20;
 
 /// The source of what was received.
 pub(super) enum Reference<'a> {
-    /// That of a package.
+    /// That of a package or a set.
     Decoded(Box<Decoded<'a>>),
     /// What a camera saw.
     Footage(Footage, Picture),
@@ -26,7 +26,16 @@ impl<'a> Reference<'a> {
     pub fn open(screen: &Screen<'a>, cache: &Path, progress: Progress) -> Result<Self, MediaError> {
         match screen.received {
             Received::Package(package) => {
-                let decoded = Decoded::open(screen.ffmpeg, package, cache, progress)?;
+                let fps = encode::source_fps(&package.spec);
+                let frames = encode::frames(package.loop_duration, fps).max(1);
+                let made = Made { spec: &package.spec, origin: &package.source, frames };
+                let decoded = Decoded::open(screen.ffmpeg, made, cache, progress)?;
+                Ok(Self::Decoded(Box::new(decoded)))
+            }
+            Received::Set(set) => {
+                let frames = set.frames().max(1);
+                let made = Made { spec: &set.spec, origin: &set.source, frames };
+                let decoded = Decoded::open(screen.ffmpeg, made, cache, progress)?;
                 Ok(Self::Decoded(Box::new(decoded)))
             }
             Received::Stream(stream) => {
@@ -81,14 +90,21 @@ fn failed(stream: &Stream, error: &LiveError) -> MediaError {
     }
 }
 
+/// What was made of a source.
+#[derive(Clone, Copy)]
+pub(super) struct Made<'a> {
+    spec: &'a MediaSpec,
+    origin: &'a Origin,
+    /// Frames of a loop.
+    frames: u64,
+}
+
 /// Decodes the source from its start, over and over. The last pictures are kept; a step back beyond
 /// them starts the loop again.
 pub(super) struct Decoded<'a> {
     ffmpeg: &'a Ffmpeg,
-    package: &'a Package,
+    made: Made<'a>,
     input: Input,
-    /// Frames of a loop.
-    frames: u64,
     pictures: SourcePictures,
     /// The frame of the endless stream that is decoded next.
     next: u64,
@@ -97,16 +113,16 @@ pub(super) struct Decoded<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// Finds the source of a package.
+    /// Finds the source.
     fn open(
         ffmpeg: &'a Ffmpeg,
-        package: &'a Package,
+        made: Made<'a>,
         cache: &Path,
         progress: Progress,
     ) -> Result<Self, MediaError> {
-        let spec = &package.spec;
+        let spec = made.spec;
         let input = Input::get(spec, cache, progress)?;
-        if input.origin.sha256 != package.source.sha256 {
+        if input.origin.sha256 != made.origin.sha256 {
             return Err(MediaError::Source {
                 source_name: spec.source.to_string(),
                 message: "not the file that the package was made of".into(),
@@ -114,9 +130,8 @@ impl<'a> Decoded<'a> {
             });
         }
         let pictures = SourcePictures::open(ffmpeg, spec, &input.kind)?;
-        let frames = encode::frames(package.loop_duration, encode::source_fps(spec)).max(1);
         let kept = VecDeque::new();
-        Ok(Self { ffmpeg, package, input, frames, pictures, next: 0, kept })
+        Ok(Self { ffmpeg, made, input, pictures, next: 0, kept })
     }
 
     /// The pictures have the size of those that they are compared with.
@@ -132,14 +147,14 @@ impl<'a> Decoded<'a> {
 
     /// The picture of a frame of the endless stream.
     fn picture(&mut self, wanted: u64) -> Result<&[u8], MediaError> {
-        let begins = wanted / self.frames * self.frames;
+        let begins = wanted / self.made.frames * self.made.frames;
         if wanted + (self.kept.len() as u64) < self.next || begins > self.next {
             self.kept.clear();
             self.next = begins;
             self.open_again()?;
         }
         while self.next <= wanted {
-            if self.next > 0 && self.next.is_multiple_of(self.frames) {
+            if self.next > 0 && self.next.is_multiple_of(self.made.frames) {
                 self.open_again()?;
             }
             let mut picture = Vec::new();
@@ -147,7 +162,7 @@ impl<'a> Decoded<'a> {
                 picture = self.kept.pop_front().unwrap_or_default();
             }
             let Some((_, read)) = self.pictures.next()? else {
-                return Err(self.failed(format!("no frame {}", self.next % self.frames)));
+                return Err(self.failed(format!("no frame {}", self.next % self.made.frames)));
             };
             picture.clear();
             picture.extend_from_slice(read);
@@ -159,14 +174,14 @@ impl<'a> Decoded<'a> {
     }
 
     fn open_again(&mut self) -> Result<(), MediaError> {
-        let (spec, kind) = (&self.package.spec, &self.input.kind);
+        let (spec, kind) = (self.made.spec, &self.input.kind);
         self.pictures = SourcePictures::open(self.ffmpeg, spec, kind)?;
         Ok(())
     }
 
     fn failed(&self, message: String) -> MediaError {
         MediaError::Source {
-            source_name: self.package.spec.source.to_string(),
+            source_name: self.made.spec.source.to_string(),
             message,
             hint: "remove the package's folder; the next run prepares it again".into(),
         }

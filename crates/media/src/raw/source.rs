@@ -2,15 +2,14 @@
 
 use crate::raw::{Decoder, Header};
 use crate::source::Kind;
-use crate::spec::MediaSpec;
+use crate::spec::{Codec, MediaSpec};
 use crate::stamp::{self, Stamp};
-use crate::{Ffmpeg, MediaError, encode};
+use crate::{Ffmpeg, MediaError, encode, quantised};
 
 /// The pictures of one pass over the source, stamped if the specification says so.
 pub(crate) struct SourcePictures {
     decoder: Decoder,
     stamped: bool,
-    fps: u32,
     number: u32,
     picture: Vec<u8>,
 }
@@ -18,14 +17,17 @@ pub(crate) struct SourcePictures {
 impl SourcePictures {
     /// Begins with the first.
     pub fn open(ffmpeg: &Ffmpeg, spec: &MediaSpec, kind: &Kind) -> Result<Self, MediaError> {
-        let decoder = Decoder::start(ffmpeg, &encode::pictures(spec, kind), None)?;
+        let arguments = match spec.codec {
+            Codec::H264 => encode::pictures(spec, kind),
+            Codec::Mpeg2 => quantised::pictures(spec, kind),
+        };
+        let decoder = Decoder::start(ffmpeg, &arguments, None)?;
         let decoder = decoder.ok_or_else(|| MediaError::Source {
             source_name: spec.source.to_string(),
             message: "not a picture in it".into(),
             hint: "take a file that ffmpeg shows".into(),
         })?;
-        let (fps, picture) = (encode::source_fps(spec), Vec::new());
-        Ok(Self { decoder, stamped: spec.stamp, fps, number: 0, picture })
+        Ok(Self { decoder, stamped: spec.stamp, number: 0, picture: Vec::new() })
     }
 
     /// Size and rate.
@@ -41,8 +43,9 @@ impl SourcePictures {
         let number = self.number;
         self.number += 1;
         if self.stamped {
-            let captured_ms = u64::from(number) * 1000 / u64::from(self.fps.max(1));
-            let Header { width, height, .. } = self.decoder.header;
+            let Header { width, height, rate: (pictures, seconds) } = self.decoder.header;
+            let captured_ms =
+                u64::from(number) * 1000 * u64::from(seconds) / u64::from(pictures.max(1));
             let stamp = Stamp { frame: number, captured_ms };
             stamp::write_420(&mut self.picture, width, height, stamp)?;
         }

@@ -8,6 +8,7 @@
 
 mod packaged;
 mod playback;
+mod quantised;
 mod stream;
 
 use std::ffi::OsString;
@@ -18,6 +19,7 @@ pub(crate) use playback::Playback;
 pub use stream::{Codec, Stream};
 
 use crate::package::Package;
+use crate::quantised::{RATE, SIZE, Set};
 use crate::raw::{Encoder, Header};
 use crate::stamp::{self, Layout, Stamp};
 use crate::{Ffmpeg, MediaError, encode};
@@ -34,7 +36,8 @@ const CRF: &str = "19";
 pub struct Shown {
     /// Its number among the source's frames, from 0; looped footage counts on.
     pub frame: u64,
-    /// The rung it was decoded from: its place in [`Package::video`]; 0 of a stream.
+    /// The rung it was decoded from: its place in [`Package::video`] or [`Set::versions`]; 0
+    /// of a stream.
     pub rung: usize,
 }
 
@@ -43,6 +46,9 @@ pub struct Shown {
 pub enum Received<'a> {
     /// The package itself: what comes over a reliable transport is what was sent.
     Package(&'a Package),
+    /// What a sender chose from: what a viewer shows who shows only pictures that came whole, as all
+    /// did that they refer to.
+    Set(&'a Set),
     /// What a viewer of real-time video kept.
     Stream(&'a Stream),
 }
@@ -55,7 +61,29 @@ impl Received<'_> {
                 let (width, height) = package.picture_size().ok_or(MediaError::NothingShown)?;
                 Ok(Header { width, height, rate: (encode::source_fps(&package.spec), 1) })
             }
+            Self::Set(_) => {
+                let (width, height) = SIZE;
+                Ok(Header { width, height, rate: RATE })
+            }
             Self::Stream(stream) => Ok(stream.header()),
+        }
+    }
+
+    /// Frames per second of the source, as a fraction.
+    pub fn rate(&self) -> (u32, u32) {
+        match self {
+            Self::Package(package) => (encode::source_fps(&package.spec), 1),
+            Self::Set(_) => RATE,
+            Self::Stream(stream) => (stream.source.fps, 1),
+        }
+    }
+
+    /// Rungs or versions; `None` of a stream, which has but itself.
+    fn rungs(&self) -> Option<usize> {
+        match self {
+            Self::Package(package) => Some(package.video.len()),
+            Self::Set(set) => Some(set.versions.len()),
+            Self::Stream(_) => None,
         }
     }
 
@@ -63,6 +91,7 @@ impl Received<'_> {
     pub(crate) fn stamped(&self) -> bool {
         match self {
             Self::Package(package) => package.spec.stamp,
+            Self::Set(set) => set.spec.stamp,
             Self::Stream(_) => true,
         }
     }
@@ -80,12 +109,9 @@ pub struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    /// Frames per second, and ticks per second.
-    pub fn fps(&self) -> u32 {
-        match self.received {
-            Received::Package(package) => encode::source_fps(&package.spec),
-            Received::Stream(stream) => stream.source.fps,
-        }
+    /// Frames and ticks per second, as a fraction.
+    pub fn rate(&self) -> (u32, u32) {
+        self.received.rate()
     }
 
     /// Writes the video (H.264, 4:2:0, in an MP4 whose index comes first, in the size of the
@@ -135,7 +161,8 @@ impl Screen<'_> {
 
     fn encoder(&self, header: &Header, part: &Path) -> Result<Encoder, MediaError> {
         // A key frame each second, so that who looks can jump.
-        let group = self.fps().to_string();
+        let (pictures, seconds) = self.rate();
+        let group = pictures.div_ceil(seconds.max(1)).to_string();
         let mut arguments: Vec<OsString> =
             ["-map", "0:v:0", "-c:v", "libx264"].map(Into::into).into();
         arguments.extend(["-preset", "veryfast", "-crf", CRF, "-g", &group].map(Into::into));
@@ -161,15 +188,13 @@ impl Screen<'_> {
         if shown.peek().is_none() {
             return Err(MediaError::NothingShown);
         }
-        match self.received {
-            Received::Stream(stream) => stream.check(shown.map(|shown| shown.frame)),
-            Received::Package(package) => {
-                let rungs = package.video.len();
-                let lacking = shown.find(|shown| shown.rung >= rungs);
-                lacking.map_or(Ok(()), |Shown { frame, rung }| {
-                    Err(MediaError::NoRung { frame: *frame, rung: *rung, rungs })
-                })
-            }
+        if let Received::Stream(stream) = self.received {
+            return stream.check(shown.map(|shown| shown.frame));
         }
+        let rungs = self.received.rungs().unwrap_or(1);
+        let lacking = shown.find(|shown| shown.rung >= rungs);
+        lacking.map_or(Ok(()), |Shown { frame, rung }| {
+            Err(MediaError::NoRung { frame: *frame, rung: *rung, rungs })
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! Decodes the frames that were shown, one after the other.
 
-use super::{Received, Shown, packaged, stream};
+use super::{Received, Shown, packaged, quantised, stream};
 use crate::raw::Header;
 use crate::{Ffmpeg, MediaError};
 
@@ -16,6 +16,7 @@ pub(crate) struct Playback {
 
 enum From {
     Package(packaged::Playback),
+    Set(quantised::Playback),
     Stream(stream::Playback),
 }
 
@@ -25,6 +26,7 @@ impl Playback {
             Received::Package(package) => {
                 From::Package(packaged::Playback::new(ffmpeg, package, header.clone()))
             }
+            Received::Set(set) => From::Set(quantised::Playback::new(ffmpeg, set)),
             Received::Stream(stream) => From::Stream(stream::Playback::new(ffmpeg, stream)),
         };
         let luma = header.width as usize * header.height as usize;
@@ -43,6 +45,7 @@ impl Playback {
         let Some(shown) = shown else { return Ok(&self.black) };
         match &mut self.from {
             From::Package(package) => package.picture(shown),
+            From::Set(set) => set.picture(shown),
             From::Stream(stream) => stream.picture(shown.frame),
         }
     }

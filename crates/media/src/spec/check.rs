@@ -1,12 +1,13 @@
 //! What no encoder or player could make of a specification.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use suiro_units::{BitRate, Duration};
 
-use crate::stamp;
+use crate::{quantised, stamp};
 
-use super::{Audio, MediaSpec, Rung, Source};
+use super::{Audio, Codec, MediaSpec, Rung, Source};
 
 /// Most rungs of a ladder.
 pub const RUNGS_MAX: usize = 16;
@@ -20,6 +21,7 @@ const AUDIO_RATE: RangeInclusive<BitRate> = BitRate::from_kbps(32)..=BitRate::fr
 const WIDTH: RangeInclusive<u32> = 64..=8192;
 const HEIGHT: RangeInclusive<u32> = 64..=4320;
 const FPS: RangeInclusive<u32> = 1..=120;
+const SCALES: RangeInclusive<u8> = 1..=31;
 const B_FRAMES_MAX: u8 = 4;
 const NAME_MAX: usize = 40;
 
@@ -50,6 +52,14 @@ impl MediaSpec {
         if matches!(&self.source, Source::File(path) if path.as_os_str().is_empty()) {
             faults.add(&["source"], "no source", "write \"bbb\", \"synthetic\" or a path");
         }
+        if self.codec == Codec::Mpeg2 {
+            self.check_mpeg2(&mut faults);
+            return faults.0;
+        }
+        if self.quantisers.is_some() {
+            let hint = "write codec = \"mpeg2\", or remove it";
+            faults.add(&["quantisers"], "`h264` has a ladder, no quantisers", hint);
+        }
         self.check_ladder(&mut faults);
         self.check_times(&mut faults);
         if self.b_frames > B_FRAMES_MAX {
@@ -60,6 +70,35 @@ impl MediaSpec {
             faults.within(&["audio"], &rate, &AUDIO_RATE);
         }
         faults.0
+    }
+
+    fn check_mpeg2(&self, faults: &mut Faults) {
+        let plain = Self::new(self.source.clone());
+        let same = [
+            ("ladder", self.ladder == plain.ladder),
+            ("segment", self.segment == plain.segment),
+            ("gop", self.gop == plain.gop),
+            ("fps", self.fps == plain.fps),
+            ("preset", self.preset == plain.preset),
+            ("b_frames", self.b_frames == plain.b_frames),
+            ("audio", matches!(self.audio, Audio::Off) || self.audio == plain.audio),
+            ("format", self.format == plain.format),
+        ];
+        for (key, _) in same.iter().filter(|(_, same)| !same) {
+            let hint = "remove it: `mpeg2` is 720×480 at 29.97 per second, in groups of 30";
+            faults.add(&[key], "not for `mpeg2`", hint);
+        }
+        faults.within(&["length"], &self.length, &(quantised::GROUP_DURATION..=LENGTH_MAX));
+        let scales = self.scales();
+        let distinct: BTreeSet<&u8> = scales.iter().collect();
+        if distinct.len() != scales.len() || !scales.iter().all(|scale| SCALES.contains(scale)) {
+            let hint = "quantiser scales from 1 to 31, each once";
+            faults.add(&["quantisers"], format!("{scales:?}"), hint);
+        }
+        if !(1..=RUNGS_MAX).contains(&scales.len()) {
+            let message = format!("{} quantisers", scales.len());
+            faults.add(&["quantisers"], message, format!("1 to {RUNGS_MAX}"));
+        }
     }
 
     fn check_ladder(&self, faults: &mut Faults) {
@@ -206,6 +245,16 @@ mod tests {
             ("length", Box::new(move |s| s.length = ms(1_999))),
             ("length", Box::new(move |s| s.length = Duration::from_secs(3601))),
             ("b_frames", Box::new(|s| s.b_frames = 5)),
+            ("quantisers", Box::new(|s| s.quantisers = Some(vec![2]))),
+            ("fps", Box::new(|s| (s.codec, s.fps) = (Codec::Mpeg2, Some(30)))),
+            ("ladder", Box::new(|s| (s.codec, _) = (Codec::Mpeg2, s.ladder.pop()))),
+            ("length", Box::new(move |s| (s.codec, s.length) = (Codec::Mpeg2, ms(1_000)))),
+            ("quantisers", Box::new(|s| (s.codec, s.quantisers) = (Codec::Mpeg2, Some(vec![])))),
+            ("quantisers", Box::new(|s| (s.codec, s.quantisers) = (Codec::Mpeg2, Some(vec![0])))),
+            (
+                "quantisers",
+                Box::new(|s| (s.codec, s.quantisers) = (Codec::Mpeg2, Some(vec![2, 2]))),
+            ),
             ("audio", Box::new(|s| s.audio = Audio::On(BitRate::from_kbps(8)))),
         ];
         for (key, change) in cases {

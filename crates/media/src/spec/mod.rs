@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Duration};
 
+use crate::quantised;
+
 pub use check::{LENGTH_MAX, RUNGS_MAX, SpecError};
 pub use values::{Audio, Codec, Format, Preset, Source};
 
@@ -37,9 +39,14 @@ pub struct MediaSpec {
     /// of what the source has. Default: 30 s.
     #[serde(default = "length")]
     pub length: Duration,
-    /// How the picture is encoded. Default: `h264`.
+    /// How the picture is encoded. Default: `h264`. With `mpeg2` there is no ladder: 720×480 pixels,
+    /// 29.97 per second, in closed groups of 30, once for each of `quantisers`; `source`, `length`
+    /// and `stamp` are the only other keys.
     #[serde(default)]
     pub codec: Codec,
+    /// `mpeg2`: the quantiser scales, each a version, 1 (finest) to 31. Default: 1 to 11.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantisers: Option<Vec<u8>>,
     /// How much work the encoder spends on quality. Default: `veryfast`.
     #[serde(default)]
     pub preset: Preset,
@@ -94,6 +101,7 @@ impl MediaSpec {
             fps: None,
             length: length(),
             codec: Codec::default(),
+            quantisers: None,
             preset: Preset::default(),
             b_frames: 0,
             audio: Audio::default(),
@@ -108,6 +116,11 @@ impl MediaSpec {
             Source::Bbb => 24,
             Source::Synthetic | Source::File(_) => 30,
         })
+    }
+
+    /// The quantiser scales of `mpeg2`.
+    pub fn scales(&self) -> &[u8] {
+        self.quantisers.as_deref().unwrap_or(&quantised::SCALES)
     }
 
     /// Time between key frames.

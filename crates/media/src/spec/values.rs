@@ -71,6 +71,9 @@ pub enum Codec {
     /// H.264 (ITU-T H.264, ISO/IEC 14496-10), High profile, by libx264.
     #[default]
     H264,
+    /// MPEG-2 video (ITU-T H.262, ISO/IEC 13818-2), Main profile, by ffmpeg, in versions of one
+    /// quantiser scale each: for a sender of real-time video that chooses among them.
+    Mpeg2,
 }
 
 /// libx264's presets: each is about half as fast as the one before and saves some bits.

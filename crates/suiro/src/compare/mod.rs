@@ -97,7 +97,9 @@ fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Resu
 fn make(title: &str, shown: &[Shown], (output, poster): (&Path, &Path)) -> Result<()> {
     let ffmpeg = Ffmpeg::locate()?;
     let (width, height) = shown.first().context("there is nothing to compare")?.size;
-    let fps = shown.iter().map(|shown| shown.screen.fps).max().unwrap_or(1).max(1);
+    let fps = shown.iter().map(|shown| shown.screen.fps).fold(1.0, f64::max);
+    // 29.97 make a comparison of 30.
+    let fps = fps.round().min(f64::from(u16::MAX)) as u32;
     let duration_ns = shown.iter().map(|shown| shown.tile.viewing.end_ns).max().unwrap_or(0);
     let layout = Layout::new(shown.len() as u32, f64::from(width) / f64::from(height.max(1)));
     let tiles = shown.iter().zip(&layout.tiles).map(|(shown, areas)| tile(shown, areas));
