@@ -11,13 +11,17 @@ use suiro_layers::pcapng::{Capture, Ends, recordings};
 use suiro_layers::report::joined;
 use suiro_link::{parse_csv, parse_mahimahi};
 use suiro_media::ts::{Packets, Shift};
+use suiro_rate::RateSpec;
+use suiro_rtp::payload::Codec;
+use suiro_rtp::receiver::{self, Receiver};
+use suiro_rtp::sender::{self, ReportTimes, Sender, SourceFrame};
 use suiro_scenario::{NoFiles, Overrides};
 use suiro_tcp::diag;
 use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, STUDY_PACKET_BYTES};
 use suiro_uncompressed::sdp::Description;
 use suiro_uncompressed::store::{Content, Header};
 use suiro_uncompressed::{Geometry, synth};
-use suiro_units::{Duration, Time};
+use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 
 /// A target: its name, which is that of its program and of its folder in `seeds/`, and itself.
 pub type Target = (&'static str, fn(&[u8]));
@@ -31,6 +35,8 @@ pub const TARGETS: &[Target] = &[
     ("mp4", mp4),
     ("mpd", mpd),
     ("playlist", playlist),
+    ("rtcp", rtcp),
+    ("rtp", rtp),
     ("scenario", scenario),
     ("sock_diag", sock_diag),
     ("study", study),
@@ -230,4 +236,81 @@ pub fn capture(data: &[u8]) {
 
 fn origin() -> Url {
     Url::parse("http://server:8080/live/manifest").expect("it is a URL")
+}
+
+/// Packets one after the other, each after its length in two bytes, whose first bit says that it is for
+/// the RTCP port; a millisecond apart.
+fn packets(mut data: &[u8]) -> impl Iterator<Item = (Time, bool, &[u8])> {
+    (0..1000).map_while(move |n| {
+        let (length, rest) = data.split_first_chunk::<2>()?;
+        let length = u16::from_be_bytes(*length);
+        let (packet, rest) = rest.split_at(rest.len().min(usize::from(length & 0x7fff)));
+        data = rest;
+        Some((Time::from_millis(n), length >> 15 == 1, packet))
+    })
+}
+
+/// Anything at the ports of a receiver, of either codec.
+pub fn rtp(data: &[u8]) {
+    for (codec, payload_type) in [(Codec::H264, 96), (Codec::Mpeg2, 32)] {
+        let config = receiver::Config {
+            codec,
+            payload_type,
+            again_type: Some(97),
+            cname: "fuzz".into(),
+            answer: true,
+            feedback: Some(Duration::from_millis(5)),
+            policy: suiro_viewer::Policy::default(),
+            epoch_unix_ns: 1,
+        };
+        let mut receiver = Receiver::new(Time::ZERO, config, Seed(1).random());
+        for (now, rtcp, packet) in packets(data) {
+            if rtcp {
+                receiver.on_rtcp(now, packet);
+            } else {
+                receiver.on_rtp(now, packet, 0);
+            }
+            // What is due, and no more: an endless answer would be found here.
+            let sent = std::iter::from_fn(|| receiver.poll(now)).take(100).count();
+            assert!(sent < 100, "it does not stop sending");
+            while receiver.take_seen().is_some() {}
+        }
+        let end = receiver.next_event().unwrap_or(Time::ZERO).max(Time::from_secs(2));
+        receiver.finish(end);
+    }
+}
+
+/// Anything at the RTCP port of a sender, in the middle of its stream.
+pub fn rtcp(data: &[u8]) {
+    let config = sender::Config {
+        codec: Codec::H264,
+        payload_type: 96,
+        again_type: Some(97),
+        packet_max: Bytes::new(1500),
+        cname: "fuzz".into(),
+        reports: ReportTimes::Pictures(1),
+        epoch_unix_ns: 1,
+    };
+    let control = RateSpec::fixed(BitRate::from_mbps(100)).build(Time::ZERO);
+    let control = control.expect("a rate within bounds");
+    let mut sender = Sender::new(Time::ZERO, config, control, Seed(1).random());
+    let mut picture = vec![0, 0, 1, 0x65, 0x88];
+    picture.resize(20_000, 7);
+    let frame = SourceFrame {
+        number: 0,
+        captured: Time::ZERO,
+        references: None,
+        data: &picture,
+        rate: BitRate::from_mbps(1),
+        quantiser: None,
+        begins_group: true,
+        budget: None,
+    };
+    sender.on_frame(Time::ZERO, &frame).expect("it is a picture");
+    for (now, _, packet) in packets(data) {
+        while sender.poll(now).is_some() {}
+        sender.on_rtcp(now, packet);
+        while sender.take_period().is_some() {}
+    }
+    assert!(sender.target() == BitRate::from_mbps(100), "what is said changes no fixed rate");
 }

@@ -48,25 +48,25 @@ pub struct FrameMark {
     pub number: u32,
     /// How many frames before it the one is that it needs; 0 of a key frame, 255 of one farther away.
     pub references: u8,
-    /// The bit rate of the version that it comes from or of its encoder, in kbit/s.
-    pub rate_kbps: u32,
+    /// The bit rate of the version that it comes from or of its encoder; the most that fits if it is
+    /// more.
+    pub rate_bps: u32,
 }
 
 impl FrameMark {
-    const BYTES: usize = 8;
-    const RATE_MAX: u32 = (1 << 24) - 1;
+    const BYTES: usize = 9;
 
     /// As an extension's data: number, distance, rate.
     fn write(self) -> [u8; Self::BYTES] {
         let [a, b, c, d] = self.number.to_be_bytes();
-        let [_, x, y, z] = self.rate_kbps.min(Self::RATE_MAX).to_be_bytes();
-        [a, b, c, d, self.references, x, y, z]
+        let [w, x, y, z] = self.rate_bps.to_be_bytes();
+        [a, b, c, d, self.references, w, x, y, z]
     }
 
     fn read(data: &[u8]) -> Option<Self> {
-        let &[a, b, c, d, references, x, y, z] = data else { return None };
-        let rate_kbps = u32::from_be_bytes([0, x, y, z]);
-        Some(Self { number: u32::from_be_bytes([a, b, c, d]), references, rate_kbps })
+        let &[a, b, c, d, references, w, x, y, z] = data else { return None };
+        let number = u32::from_be_bytes([a, b, c, d]);
+        Some(Self { number, references, rate_bps: u32::from_be_bytes([w, x, y, z]) })
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let mark = FrameMark { number: 70_000, references: 3, rate_kbps: 27_260 };
+        let mark = FrameMark { number: 70_000, references: 3, rate_bps: 27_260 };
         for packet in [packet(None), packet(Some(mark))] {
             let bytes = packet.write();
             let marked = if packet.mark.is_some() { Packet::MARK_BYTES } else { 0 };
@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn other_extensions_are_passed_over() {
-        let ours = FrameMark { number: 1, references: 0, rate_kbps: 5 };
+        let ours = FrameMark { number: 1, references: 0, rate_bps: 5 };
         let mut data = vec![0, 0x21, 7, 7, 0]; // padding, one of two bytes, padding
-        data.push(FRAME_MARK_ID << 4 | 7);
+        data.push(FRAME_MARK_ID << 4 | 8);
         data.extend(ours.write());
         assert_eq!(mark(ONE_BYTE, &data), Some(ours));
         assert_eq!(mark(0x1000, &data), None, "extensions of two bytes");

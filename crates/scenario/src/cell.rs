@@ -174,22 +174,11 @@ impl Reader<'_, '_> {
             let issue = self.fault("media", name, &fault.key, &fault.message);
             self.issues.push(issue.hint(&fault.hint));
         }
-        if let Source::File(path) = &spec.source
-            && faults.is_empty()
-        {
-            match self.files.locate(path) {
-                Ok(found) => spec.source = Source::File(found),
-                Err(error) => {
-                    let place = document::place(self.body, &["media", name, "source"]);
-                    let message = format!("no video at `{}`: {error}", path.display());
-                    let hint =
-                        "write \"bbb\", \"synthetic\" or a path, seen from the scenario's folder";
-                    self.issues.push(Issue::new(place, message).hint(hint));
-                    return None;
-                }
-            }
+        if !faults.is_empty() {
+            return None;
         }
-        faults.is_empty().then_some(spec)
+        spec.source = self.source(&["media", name, "source"], spec.source.clone())?;
+        Some(spec)
     }
 
     /// What another crate found wrong with the value at `path` of `[section.name]`.
@@ -213,6 +202,8 @@ impl Reader<'_, '_> {
                 let hosts = self.keep(hosts_of(key, &common.host, wiring, self.body))?;
                 Some((common.start, spec, hosts))
             });
+            let read =
+                read.and_then(|(start, spec, hosts)| Some((start, self.camera(key, spec)?, hosts)));
             let Some((start, spec, hosts)) = read else {
                 unread.push(key.to_owned());
                 continue;
@@ -225,6 +216,30 @@ impl Reader<'_, '_> {
         // Stable: at the same time, the order of the file.
         endpoints.sort_by_key(|placed: &Placed| placed.endpoint.start);
         (endpoints, unread)
+    }
+
+    /// The file of a camera found, if it shows one.
+    fn camera(&mut self, name: &str, mut spec: EndpointSpec) -> Option<EndpointSpec> {
+        if let EndpointSpec::RtpSender(sender) = &mut spec
+            && let Some(camera) = &mut sender.camera
+        {
+            let path = ["endpoints", name, "camera", "source"];
+            camera.source = self.source(&path, camera.source.clone())?;
+        }
+        Some(spec)
+    }
+
+    /// A source, its file found if it is one.
+    fn source(&mut self, at: &[&str], source: Source) -> Option<Source> {
+        let Source::File(path) = source else { return Some(source) };
+        let error = match self.files.locate(&path) {
+            Ok(found) => return Some(Source::File(found)),
+            Err(error) => error,
+        };
+        let message = format!("no video at `{}`: {error}", path.display());
+        let hint = "write \"bbb\", \"synthetic\" or a path, seen from the scenario's folder";
+        self.issues.push(Issue::new(document::place(self.body, at), message).hint(hint));
+        None
     }
 
     fn record(&mut self) -> Option<RecordOptions> {

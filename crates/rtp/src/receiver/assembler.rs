@@ -68,8 +68,9 @@ struct Partial {
 impl Partial {
     fn is_whole(&self) -> bool {
         let (Some(first), Some(last)) = (self.first, self.last) else { return false };
-        let count = (last + 1).saturating_sub(first) as usize;
-        !self.overflow && self.packets.range(first..=last).count() == count
+        // A sender in error, or another one, may end a frame before it begins.
+        let Some(more) = last.checked_sub(first) else { return false };
+        !self.overflow && self.packets.range(first..=last).count() as u64 == more + 1
     }
 
     fn finish(self, codec: Codec, timestamp: u64) -> Option<Received> {
@@ -212,7 +213,7 @@ mod tests {
         let mut data = vec![0, 0, 1, 0x41, 0x9a];
         data.extend([7; 200]);
         let payloads = Codec::H264.packetise(&data, 80, 80).unwrap();
-        let mark = mark.then_some(FrameMark { number: 5, references: 1, rate_kbps: 9 });
+        let mark = mark.then_some(FrameMark { number: 5, references: 1, rate_bps: 9 });
         let packets = payloads.into_iter().enumerate().map(|(n, payload)| Packet {
             ssrc: 9,
             payload_type: 96,
@@ -297,6 +298,17 @@ mod tests {
             case.take(100, &frame(13, 4000, mark)[0]);
             assert!(matches!(case.poll(120), Some((_, false))));
         }
+    }
+
+    #[test]
+    fn a_frame_that_ends_before_it_begins_is_not_whole() {
+        let mut case = Case::new();
+        let packets = frame(10, 1000, true);
+        case.take(0, &Packet { marker: true, mark: None, ..packets[0].clone() });
+        case.take(0, &Packet { marker: false, mark: packets[0].mark, ..packets[2].clone() });
+        assert_eq!(case.poll(0), None);
+        case.take(0, &frame(13, 4000, true)[0]);
+        assert!(matches!(case.poll(20), Some((10, false))));
     }
 
     #[test]

@@ -311,7 +311,7 @@ impl Receiver {
         }
         let known = Known {
             captured_unix_ns: self.captured(received.timestamp),
-            rate: received.mark.map(|mark| BitRate::from_kbps(mark.rate_kbps.into())),
+            rate: received.mark.map(|mark| BitRate::from_bps(mark.rate_bps.into())),
             data: received.content.bytes,
         };
         self.known.insert(number, known);

@@ -2,6 +2,9 @@ use suiro_rate::RateSpec;
 use suiro_units::{Bytes, Seed};
 use suiro_viewer::Fate;
 
+#[path = "tshark_tests.rs"]
+mod tshark;
+
 use super::*;
 use crate::sender::{self, ReportTimes, Sender, SourceFrame, Transmit};
 
@@ -19,26 +22,22 @@ struct World {
     /// What is on its way: when it arrives, and where.
     on_the_way: BTreeMap<(Time, u64), (bool, Transmit)>,
     sent: u64,
+    codec: Codec,
     /// Which RTP packets of the sender, counted from 0, are lost.
     lost: fn(u64) -> bool,
     rtp: u64,
     frames: u64,
     seen: Vec<Seen>,
+    /// Everything that arrived, and whether at the receiver.
+    arrived: Vec<(Time, bool, Transmit)>,
+    /// The most that the receiver's jitter was.
+    jitter_max: f64,
 }
 
 impl World {
     fn new(change: fn(&mut Config), lost: fn(u64) -> bool) -> Self {
         let epoch_unix_ns = 1_800_000_000_000_000_000;
         let controller = RateSpec::fixed(BitRate::from_mbps(4)).build(Time::ZERO).unwrap();
-        let sending = sender::Config {
-            codec: Codec::H264,
-            payload_type: 96,
-            again_type: Some(97),
-            packet_max: Bytes::new(1500),
-            cname: "suiro@server".into(),
-            reports: ReportTimes::Pictures(5),
-            epoch_unix_ns,
-        };
         let mut config = Config {
             codec: Codec::H264,
             payload_type: 96,
@@ -50,15 +49,28 @@ impl World {
             epoch_unix_ns,
         };
         change(&mut config);
+        let sending = sender::Config {
+            codec: config.codec,
+            payload_type: config.payload_type,
+            again_type: Some(97),
+            packet_max: Bytes::new(1500),
+            cname: "suiro@server".into(),
+            reports: ReportTimes::Pictures(5),
+            epoch_unix_ns,
+        };
+        let codec = config.codec;
         Self {
             sender: Sender::new(Time::ZERO, sending, controller, Seed(1).random()),
             receiver: Receiver::new(Time::ZERO, config, Seed(2).random()),
             on_the_way: BTreeMap::new(),
             sent: 0,
+            codec,
             lost,
             rtp: 0,
             frames: 0,
             seen: Vec::new(),
+            arrived: Vec::new(),
+            jitter_max: 0.0,
         }
     }
 
@@ -76,7 +88,14 @@ impl World {
     /// The next frame: a key frame first and every 25, of 4 kB, else 2 kB.
     fn capture(&mut self, now: Time) {
         let key = self.frames.is_multiple_of(25);
-        let mut data = vec![0, 0, 1, if key { 0x65 } else { 0x41 }, 0x9a];
+        let mut data = match self.codec {
+            Codec::H264 => vec![0, 0, 1, if key { 0x65 } else { 0x41 }, 0x9a],
+            // A picture header and its first slice.
+            Codec::Mpeg2 => {
+                let kind = if key { 0x0f } else { 0x17 };
+                vec![0, 0, 1, 0, 0, kind, 0xff, 0xfb, 0x80, 0, 0, 1, 1, 0x12]
+            }
+        };
         data.resize(if key { 4000 } else { 2000 }, 7);
         let frame = SourceFrame {
             number: self.frames,
@@ -120,8 +139,14 @@ impl World {
             self.capture(now);
         }
         while let Some(entry) = self.on_the_way.first_entry().filter(|entry| entry.key().0 <= now) {
-            match entry.remove() {
-                (true, Transmit::Rtp(bytes)) => drop(self.receiver.on_rtp(now, &bytes, 0)),
+            let (to_receiver, transmit) = entry.remove();
+            self.arrived.push((now, to_receiver, transmit.clone()));
+            match (to_receiver, transmit) {
+                (true, Transmit::Rtp(bytes)) => {
+                    self.receiver.on_rtp(now, &bytes, 0);
+                    let jitter = self.receiver.reception().map_or(0.0, Reception::jitter);
+                    self.jitter_max = self.jitter_max.max(jitter);
+                }
                 (true, Transmit::Rtcp(bytes)) => self.receiver.on_rtcp(now, &bytes),
                 (false, Transmit::Rtcp(bytes)) => self.sender.on_rtcp(now, &bytes),
                 (false, Transmit::Rtp(_)) => panic!("a receiver sends no RTP"),

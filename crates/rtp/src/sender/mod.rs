@@ -215,7 +215,7 @@ impl Sender {
         let mark = FrameMark {
             number: frame.number as u32,
             references: distance.map_or(0, |distance| distance.clamp(1, 255) as u8),
-            rate_kbps: u32::try_from(frame.rate.as_bps() / 1000).unwrap_or(u32::MAX),
+            rate_bps: u32::try_from(frame.rate.as_bps()).unwrap_or(u32::MAX),
         };
         let timestamp = self.timestamp(frame.captured);
         let last = payloads.len() - 1;
