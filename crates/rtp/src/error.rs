@@ -10,6 +10,7 @@ use suiro_record::RecordError;
 
 use crate::net::NetError;
 use crate::payload::PayloadError;
+use crate::versions::VersionsError;
 
 /// Why an RTP endpoint does not run.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,9 @@ pub enum EndpointError {
     /// The rate control.
     #[error("control.{0}")]
     Rate(#[from] SpecError),
+    /// The prepared versions.
+    #[error("the prepared media: {0}")]
+    Versions(#[from] VersionsError),
     /// A record could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),

@@ -5,19 +5,20 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 use suiro_clock::Clock;
-use suiro_media::live::{Captured, Effort, EncoderConfig, Footage, FootageSpec, LiveSource};
+use suiro_media::live::{Effort, EncoderConfig, Footage, FootageSpec, LiveSource};
+use suiro_media::quantised::Set;
 use suiro_media::{Ffmpeg, cache};
 use suiro_rate::RateSpec;
 use suiro_record::tables::RateRow;
 use suiro_record::{Text, Writer};
 use suiro_scenario::{EndpointSpec, Job, RtcpTimes, RtpCodec, RtpSender};
-use suiro_units::{Bytes, Seed, Time};
+use suiro_units::{BitRate, Bytes, Seed, Time};
 
 use crate::EndpointError;
 use crate::net::{self, Pair};
-use crate::payload::Codec;
-use crate::sender::{Config, Counters, Period, ReportTimes, Sender, SourceFrame, Transmit};
-use crate::source::Live;
+use crate::payload::{Codec, mpeg2};
+use crate::sender::{Config, Counters, Period, ReportTimes, Sender, Transmit};
+use crate::source::{Feed, Frame, Live, Prepared};
 
 /// Payload types of our streams: dynamic ones (RFC 3551 §3), and MPEG video's own.
 pub const H264_TYPE: u8 = 96;
@@ -54,6 +55,8 @@ pub struct SenderJob {
 pub enum Source {
     /// What a camera sees, coded as H.264.
     Camera(FootageSpec),
+    /// MPEG-2 video, prepared in several versions: the folder of the set.
+    Prepared(PathBuf),
 }
 
 impl SenderJob {
@@ -66,7 +69,7 @@ impl SenderJob {
             name: job.endpoint.name.clone(),
             to: (peer.host.clone(), peer.port?),
             port: spec.port,
-            source: source(spec)?,
+            source: source(job, spec)?,
             control: spec.control.clone(),
             packet: spec.packet,
             reports: match spec.rtcp {
@@ -82,6 +85,7 @@ impl SenderJob {
     fn config(&self, clock: Clock) -> Config {
         let (codec, payload_type) = match self.source {
             Source::Camera(_) => (Codec::H264, H264_TYPE),
+            Source::Prepared(_) => (Codec::Mpeg2, mpeg2::PAYLOAD_TYPE),
         };
         Config {
             codec,
@@ -95,16 +99,61 @@ impl SenderJob {
     }
 }
 
-fn source(spec: &RtpSender) -> Option<Source> {
+fn source(job: &Job, spec: &RtpSender) -> Option<Source> {
     match spec.codec {
         RtpCodec::H264 => spec.camera.clone().map(Source::Camera),
-        RtpCodec::Mpeg2 => None,
+        RtpCodec::Mpeg2 => job.media.clone().map(Source::Prepared),
+    }
+}
+
+/// What can be had before the stream begins.
+enum AtHand {
+    Footage(Footage, FootageSpec),
+    Set(Box<Set>),
+}
+
+impl AtHand {
+    fn get(source: &Source) -> Result<Self, EndpointError> {
+        match source {
+            Source::Camera(spec) => {
+                let ffmpeg = Ffmpeg::locate()?;
+                let footage = Footage::prepare(&ffmpeg, spec, &cache::folder(), &mut |_, _| {})?;
+                Ok(Self::Footage(footage, spec.clone()))
+            }
+            Source::Prepared(folder) => Ok(Self::Set(Box::new(Set::load(folder)?))),
+        }
+    }
+
+    /// The source, whose first frame is due now.
+    fn start(
+        self,
+        now: Time,
+        clock: Clock,
+        (target, packet): (BitRate, Bytes),
+    ) -> Result<Feed, EndpointError> {
+        let (footage, spec) = match self {
+            Self::Footage(footage, spec) => (footage, spec),
+            Self::Set(set) => {
+                return Ok(Feed::Prepared(Box::new(Prepared::new(*set, now, packet)?)));
+            }
+        };
+        let rate = Live::rate_for(target, Bytes::ZERO);
+        let config = EncoderConfig {
+            width: spec.width,
+            height: spec.height,
+            fps: spec.fps,
+            bitrate: rate,
+            effort: Effort::Medium,
+            may_skip: true,
+        };
+        let source = LiveSource::new(footage, config, now, clock.epoch_unix_ns() / 1_000_000)?;
+        Ok(Feed::Live(Live::start(source, rate, clock).map_err(EndpointError::Thread)?))
     }
 }
 
 /// What woke the loop.
 enum Woken {
-    Frame(Option<Captured>),
+    Frame(Option<Frame>),
     Rtcp(usize, SocketAddr),
     Due,
     Stopped,
@@ -121,8 +170,7 @@ pub async fn run(
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<Counters, EndpointError> {
-    let Source::Camera(camera) = &job.source;
-    let footage = Footage::prepare(&Ffmpeg::locate()?, camera, &cache::folder(), &mut |_, _| {})?;
+    let source = AtHand::get(&job.source)?;
     let pair = Pair::bind(job.port).await?;
     let to = SocketAddr::from((net::address(&job.to.0).await?, job.to.1));
     let rates = Writer::create_named(&job.dir, &format!("rate.{}", job.name))?;
@@ -134,27 +182,17 @@ pub async fn run(
     }
     let now = clock.now();
     let controller = job.control.build(now)?;
-    let rate = Live::rate_for(controller.target(), Bytes::ZERO);
-    let config = EncoderConfig {
-        width: camera.width,
-        height: camera.height,
-        fps: camera.fps,
-        bitrate: rate,
-        effort: Effort::Medium,
-        may_skip: true,
-    };
-    let source = LiveSource::new(footage, config, now, clock.epoch_unix_ns() / 1_000_000)?;
-    let live = Live::start(source, rate, clock).map_err(EndpointError::Thread)?;
+    let feed = source.start(now, clock, (controller.target(), job.packet))?;
     let sender = Sender::new(now, job.config(clock), controller, job.seed.random());
     let name = job.name.as_str().into();
-    Endpoint { clock, pair, to, live, sender, rates, name }.run(stop).await
+    Endpoint { clock, pair, to, feed, sender, rates, name }.run(stop).await
 }
 
 struct Endpoint {
     clock: Clock,
     pair: Pair,
     to: SocketAddr,
-    live: Live,
+    feed: Feed,
     sender: Sender,
     rates: Writer<RateRow>,
     name: Text,
@@ -168,6 +206,7 @@ impl Endpoint {
         let mut buffer = vec![0; 64 << 10];
         loop {
             self.work().await?;
+            let target = self.sender.target();
             let woken = tokio::select! {
                 biased;
                 () = &mut stop => Woken::Stopped,
@@ -175,12 +214,14 @@ impl Endpoint {
                     let (length, from) = received?;
                     Woken::Rtcp(length, from)
                 }
-                frame = self.live.next() => Woken::Frame(frame),
+                frame = self.feed.next(self.clock, target) => Woken::Frame(frame?),
                 () = sleep(self.clock, self.sender.next_event()) => Woken::Due,
             };
             match woken {
                 Woken::Rtcp(length, from) => self.on_rtcp(&buffer[..length], from),
-                Woken::Frame(Some(captured)) => self.on_frame(&captured)?,
+                Woken::Frame(Some(frame)) => {
+                    self.sender.on_frame(self.clock.now(), &frame.as_source())?;
+                }
                 Woken::Due => {}
                 Woken::Frame(None) | Woken::Stopped => return self.finish().await,
             }
@@ -197,9 +238,9 @@ impl Endpoint {
                 }
             }
         }
-        self.live.set_target(self.sender.target(), self.sender.queued());
+        self.feed.set_target(self.sender.target(), self.sender.queued());
         if self.sender.take_key_frame_request() {
-            self.live.request_key_frame();
+            self.feed.request_key_frame();
         }
         while let Some(period) = self.sender.take_period() {
             self.rates.push(row(&self.name, &period))?;
@@ -217,29 +258,10 @@ impl Endpoint {
         }
     }
 
-    fn on_frame(&mut self, captured: &Captured) -> Result<(), EndpointError> {
-        let now = self.clock.now();
-        let Some(encoded) = &captured.encoded else { return Ok(()) };
-        self.sender.on_frame(
-            now,
-            &SourceFrame {
-                number: captured.number,
-                captured: captured.captured,
-                references: captured.references,
-                data: &encoded.bytes,
-                rate: self.live.rate(),
-                quantiser: None,
-                begins_group: encoded.key,
-                budget: None,
-            },
-        )?;
-        Ok(())
-    }
-
     async fn finish(mut self) -> Result<Counters, EndpointError> {
         self.sender.finish(self.clock.now());
         self.work().await?;
-        self.live.stop()?;
+        self.feed.stop()?;
         self.rates.close()?;
         Ok(self.sender.counters().clone())
     }
