@@ -100,6 +100,9 @@ export interface Panel {
 const TITLES: Record<PageSeries["panel"], string> = {
   throughput_down: "Throughput down",
   throughput_up: "Throughput up",
+  rivals: "Video and TCP, a flow each",
+  target: "Target of the rate control, and the video sent",
+  loss: "Loss seen by the video's sender",
   window: "Congestion window",
   rtt: "Round-trip time",
   queue: "Queue",
@@ -118,6 +121,9 @@ const TITLES: Record<PageSeries["panel"], string> = {
 /** Story order: what the link carried, what the viewer had, then why. */
 const ORDER: PageSeries["panel"][] = [
   "throughput_down",
+  "rivals",
+  "target",
+  "loss",
   "rung",
   "buffer",
   "latency",

@@ -154,7 +154,7 @@ class Figures {
         lane++;
       }
     }
-    const tall = ["throughput_down", "window", "rtt", "buffer", "latency", "quality"].includes(
+    const tall = ["throughput_down", "rivals", "target", "window", "rtt", "buffer", "latency", "quality"].includes(
       panel.id,
     );
     return {

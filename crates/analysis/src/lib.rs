@@ -25,6 +25,7 @@ mod held;
 mod layers;
 mod link;
 mod player;
+mod rivals;
 mod screen;
 mod stats;
 mod summary;
@@ -43,7 +44,7 @@ pub use timeline::{Panel, Series, Style, Timeline, timeline};
 pub use viewing::{Moment, Viewing, viewing};
 
 use suiro_record::tables::{
-    FrameRow, LayerAccountRow, LinkRow, PlayerRow, QualityRow, RequestRow, TcpRow,
+    FrameRow, LayerAccountRow, LinkRow, PlayerRow, QualityRow, RateRow, RequestRow, TcpRow,
     UncompressedFrameRow, UncompressedRingRow,
 };
 use suiro_record::{ScreenOutcome, Trial};
@@ -65,6 +66,8 @@ pub struct Records {
     pub frames: Vec<FrameRow>,
     /// Scores of what was on their screens.
     pub quality: Vec<QualityRow>,
+    /// Control periods of senders of real-time video.
+    pub rate: Vec<RateRow>,
     /// Rings of frames before senders of uncompressed video.
     pub rings: Vec<UncompressedRingRow>,
     /// Frames that receivers of uncompressed video had.

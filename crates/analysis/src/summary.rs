@@ -9,6 +9,7 @@ use crate::catalogue::{CATALOGUE, Of};
 use crate::layers;
 use crate::link::directions;
 use crate::player::{Player, players};
+use crate::rivals::Rivals;
 use crate::tcp::{media_sockets, senders};
 use crate::uncompressed::{Rings, Streams};
 
@@ -19,6 +20,7 @@ pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f6
     let sockets = media_sockets(trial, records);
     let senders = senders(trial, &sockets);
     let players = players(trial, records);
+    let rivals = Rivals::of(trial, records);
     let rings = Rings::of(trial, records);
     let streams = Streams::of(trial, records);
     let layers = layers::directions(records);
@@ -44,6 +46,11 @@ pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f6
             Of::Senders(value) => {
                 for group in &senders {
                     put(format!("{}.{field}", group.prefix), value(group));
+                }
+            }
+            Of::Rivals(value) => {
+                if let Some(rivals) = &rivals {
+                    put(format!("{family}.{field}"), value(rivals));
                 }
             }
             Of::Rings(value) => {

@@ -1,13 +1,14 @@
 //! Uniform time series of one trial, for figures.
 
 use suiro_record::Trial;
-use suiro_record::tables::QualityRow;
+use suiro_record::tables::{QualityRow, RateRow};
 
 use crate::bins::Bins;
 use crate::held::Stretch;
 use crate::layers::{self, LAYERS};
 use crate::link::{Direction, directions, since};
 use crate::player::{Player, players};
+use crate::rivals::{Kind, Rivals};
 use crate::tcp::{Senders, media_sockets, senders, srtt_ms};
 use crate::{Records, duration_ns};
 
@@ -29,6 +30,12 @@ pub enum Panel {
     ThroughputDown,
     /// Throughput up and the link's rate.
     ThroughputUp,
+    /// Rates of video and of TCP beside each other.
+    Rivals,
+    /// What a rate control allows, and the video that is sent.
+    Target,
+    /// Loss as senders of video see it.
+    Loss,
     /// Congestion window and slow-start threshold.
     Window,
     /// Round-trip time.
@@ -105,6 +112,9 @@ pub fn timeline(trial: &Trial, records: &Records, bins_max: usize) -> Timeline {
     }
     for direction in &layers::directions(records) {
         series.extend(of_layers(direction, &bins));
+    }
+    if let Some(rivals) = &Rivals::of(trial, records) {
+        series.extend(of_rivals(rivals, &bins));
     }
     let players = players(trial, records);
     for player in &players {
@@ -189,6 +199,61 @@ fn of_link(direction: &Direction, bins: &Bins) -> Vec<Series> {
             Style::Bar,
             "packets dropped by the link",
             losses.into_iter().map(Some).collect(),
+        ),
+    ]
+}
+
+fn of_rivals(rivals: &Rivals, bins: &Bins) -> Vec<Series> {
+    let new = |panel, field: &str, label: &str, unit, style, doc, values| {
+        let (name, label) = (format!("fairness.{field}"), label.to_owned());
+        Series { name, panel, label, unit, style, doc, values }
+    };
+    let bps = |of: fn(&RateRow) -> Option<f64>| bins.held_mean(rivals.stretches(of));
+    vec![
+        new(
+            Panel::Rivals,
+            "video_bps",
+            "video",
+            "bit/s",
+            Style::Line,
+            "IP packets delivered of a video flow, mean over the flows",
+            rivals.rate_bins(Kind::Video, bins),
+        ),
+        new(
+            Panel::Rivals,
+            "tcp_bps",
+            "TCP",
+            "bit/s",
+            Style::Context,
+            "IP packets delivered of a TCP flow, mean over the flows",
+            rivals.rate_bins(Kind::Tcp, bins),
+        ),
+        new(
+            Panel::Target,
+            "target_bps",
+            "target rate",
+            "bit/s",
+            Style::Step,
+            "what the rate control allows a video sender, mean over the senders",
+            bps(|row| Some(row.target_bps as f64)),
+        ),
+        new(
+            Panel::Target,
+            "version_bps",
+            "video rate",
+            "bit/s",
+            Style::Context,
+            "mean rate of the version that is sent, or what the encoder is set to, mean over the senders",
+            bps(|row| Some(row.encoder_bps? as f64)),
+        ),
+        new(
+            Panel::Loss,
+            "loss_ratio",
+            "loss",
+            "ratio",
+            Style::Line,
+            "share of packets lost, as receivers report it to the senders of video",
+            bins.mean(rivals.losses()),
         ),
     ]
 }

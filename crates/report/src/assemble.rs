@@ -188,6 +188,9 @@ fn panel(panel: Panel) -> PagePanel {
     match panel {
         Panel::ThroughputDown => PagePanel::ThroughputDown,
         Panel::ThroughputUp => PagePanel::ThroughputUp,
+        Panel::Rivals => PagePanel::Rivals,
+        Panel::Target => PagePanel::Target,
+        Panel::Loss => PagePanel::Loss,
         Panel::Window => PagePanel::Window,
         Panel::Rtt => PagePanel::Rtt,
         Panel::Queue => PagePanel::Queue,

@@ -182,6 +182,12 @@ pub enum PagePanel {
     ThroughputDown,
     /// Throughput up and the link's rate.
     ThroughputUp,
+    /// Rates of video and of TCP beside each other.
+    Rivals,
+    /// What a rate control allows, and the video that is sent.
+    Target,
+    /// Loss as senders of video see it.
+    Loss,
     /// Congestion window.
     Window,
     /// Round-trip time.

@@ -112,6 +112,7 @@ fn records(dir: &Path) -> (Records, Vec<String>) {
         layer_accounts: table(dir, &mut problems),
         frames: table(dir, &mut problems),
         quality: table(dir, &mut problems),
+        rate: table(dir, &mut problems),
         rings: table(dir, &mut problems),
         uncompressed: table(dir, &mut problems),
         screens: screens(dir, &mut problems),

@@ -17,6 +17,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("chain", include_str!("../../../scenarios/chain.toml")),
     ("dash-hls-wireless", include_str!("../../../scenarios/dash-hls-wireless.toml")),
     ("rtp", include_str!("../../../scenarios/rtp.toml")),
+    ("tfrcp", include_str!("../../../scenarios/tfrcp.toml")),
+    ("media-fairness", include_str!("../../../scenarios/media-fairness.toml")),
     ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
     ("layered-qos", include_str!("../../../scenarios/layered-qos.toml")),
 ];

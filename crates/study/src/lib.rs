@@ -25,6 +25,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("S0", include_str!("../../../studies/s0.toml")),
     ("S2", include_str!("../../../studies/s2.toml")),
     ("S3", include_str!("../../../studies/s3.toml")),
+    ("S4", include_str!("../../../studies/s4.toml")),
 ];
 
 /// A published study.

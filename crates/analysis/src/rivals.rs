@@ -1,0 +1,319 @@
+//! Real-time video and TCP that share a path: how the flows divide it between them.
+//!
+//! Rates are those at which IP packets of a flow were delivered by the link that delivered the fewest
+//! of its bytes: the last one, or the narrowest. They are looked at per *GoP time*, 30 pictures at
+//! 29.97 per second, as MPEG-TFRCP's authors did, from the first video packet on.
+
+use std::collections::BTreeMap;
+
+use suiro_record::Trial;
+use suiro_record::tables::{LinkRow, RateRow};
+
+use crate::bins::Bins;
+use crate::held::{Stretch, hold};
+use crate::link::{Direction, directions};
+use crate::stats::Distribution;
+use crate::{Records, duration_ns};
+
+/// 30 pictures at 30000/1001 per second.
+const GOP_NS: i64 = 1_001_000_000;
+
+/// GoP times over which rates are averaged for short-term fairness.
+const SHORT: usize = 5;
+
+/// GoP times in a row that must be fair for flows to have converged.
+const SETTLED: usize = 10;
+
+/// Jain's index from which on rates count as fair.
+const FAIR: f64 = 0.9;
+
+/// A flow of less than this share of the bytes of the busiest of its kind is none that competes.
+const LEAST_SHARE: f64 = 0.01;
+
+/// What a flow carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Video,
+    Tcp,
+}
+
+/// One flow.
+struct Flow {
+    kind: Kind,
+    /// When each packet was delivered, and its bits.
+    delivered: Vec<(i64, f64)>,
+    /// Packets that the link dropped.
+    dropped: usize,
+    /// Bits per second in each whole GoP time.
+    rates: Vec<f64>,
+}
+
+/// All flows in the down direction, and what the senders of video saw.
+pub(crate) struct Rivals<'a> {
+    flows: Vec<Flow>,
+    /// Rows of each sender, sorted.
+    senders: BTreeMap<&'a str, Vec<&'a RateRow>>,
+    duration_ns: i64,
+}
+
+impl<'a> Rivals<'a> {
+    /// `None` if nobody sent video under a rate control.
+    pub fn of(trial: &'a Trial, records: &'a Records) -> Option<Self> {
+        let duration_ns = duration_ns(trial);
+        let mut senders: BTreeMap<&str, Vec<&RateRow>> = BTreeMap::new();
+        for row in records.rate.iter().filter(|row| (0..duration_ns).contains(&row.t_ns)) {
+            senders.entry(&row.endpoint).or_default().push(row);
+        }
+        for rows in senders.values_mut() {
+            rows.sort_by_key(|row| row.t_ns);
+        }
+        let mut flows = flows(&directions(trial, records));
+        let firsts = flows.iter().filter(|flow| flow.kind == Kind::Video);
+        let begin_ns = firsts.filter_map(|flow| Some(flow.delivered.first()?.0)).min();
+        for flow in &mut flows {
+            flow.rates = rates(&flow.delivered, begin_ns.unwrap_or(0), duration_ns);
+        }
+        (!senders.is_empty()).then_some(Self { flows, senders, duration_ns })
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Flow> {
+        self.flows.iter().filter(move |flow| flow.kind == kind)
+    }
+
+    /// How many flows there are.
+    pub fn count(&self, kind: Kind) -> f64 {
+        self.of_kind(kind).count() as f64
+    }
+
+    /// Mean rate of a flow of this kind.
+    pub fn mean_bps(&self, kind: Kind) -> Option<f64> {
+        mean(self.of_kind(kind).filter_map(|flow| mean(flow.rates.iter().copied())))
+    }
+
+    /// Video over TCP.
+    pub fn friendliness(&self) -> Option<f64> {
+        Some(self.mean_bps(Kind::Video)? / self.mean_bps(Kind::Tcp)?)
+    }
+
+    /// Jain's index of the mean rates of all flows.
+    pub fn jain(&self) -> Option<f64> {
+        let means: Option<Vec<f64>> =
+            self.flows.iter().map(|flow| mean(flow.rates.iter().copied())).collect();
+        jain(&means?)
+    }
+
+    /// Jain's index of rates averaged over a few GoP times, at each GoP time from the first such on.
+    fn short_jain(&self) -> Vec<Option<f64>> {
+        let count = self.flows.iter().map(|flow| flow.rates.len()).min().unwrap_or(0);
+        let windows = 0..(count + 1).saturating_sub(SHORT);
+        let index = |from: usize| {
+            let means = self
+                .flows
+                .iter()
+                .filter_map(|flow| mean(flow.rates[from..from + SHORT].iter().copied()));
+            jain(&means.collect::<Vec<_>>())
+        };
+        windows.map(index).collect()
+    }
+
+    /// Mean of the short-term index.
+    pub fn jain_short(&self) -> Option<f64> {
+        mean(self.short_jain().into_iter().flatten())
+    }
+
+    /// Seconds until the flows have become fair and stayed so for a while.
+    pub fn convergence_s(&self) -> Option<f64> {
+        let fair: Vec<bool> = self
+            .short_jain()
+            .iter()
+            .map(|index| index.is_some_and(|index| index >= FAIR))
+            .collect();
+        let begins = fair.windows(SETTLED).position(|fair| fair.iter().all(|fair| *fair))?;
+        Some(begins as f64 * GOP_NS as f64 / 1e9)
+    }
+
+    /// Standard deviation over mean of a flow's rate per GoP time, mean over the flows of this kind.
+    pub fn variation(&self, kind: Kind) -> Option<f64> {
+        mean(self.of_kind(kind).filter_map(|flow| variation(&flow.rates)))
+    }
+
+    /// Share of the video's packets that links dropped.
+    pub fn video_loss(&self) -> Option<f64> {
+        let dropped: usize = self.of_kind(Kind::Video).map(|flow| flow.dropped).sum();
+        let delivered: usize = self.of_kind(Kind::Video).map(|flow| flow.delivered.len()).sum();
+        let all = dropped + delivered;
+        (all > 0).then(|| dropped as f64 / all as f64)
+    }
+
+    /// Round-trip times that the senders of video saw, in milliseconds.
+    pub fn rtt_ms(&self) -> Distribution {
+        let rows = self.senders.values().flatten();
+        Distribution::equal(rows.filter_map(|row| Some(row.rtt_ns? as f64 / 1e6)))
+    }
+
+    /// Mean rate of a flow of this kind in each bin.
+    pub fn rate_bins(&self, kind: Kind, bins: &Bins) -> Vec<Option<f64>> {
+        let count = self.count(kind);
+        let all = self.of_kind(kind).flat_map(|flow| flow.delivered.iter().copied());
+        let per_flow = |bits: f64| (count > 0.0).then(|| bits / bins.width_s() / count);
+        bins.sum(all).into_iter().map(per_flow).collect()
+    }
+
+    /// What `value` makes of the senders' rows, each standing until the next.
+    pub fn stretches(&self, value: impl Fn(&RateRow) -> Option<f64>) -> Vec<Stretch<f64>> {
+        let mut all = Vec::new();
+        for rows in self.senders.values() {
+            let known = rows.iter().filter_map(|row| Some((row.t_ns, value(row)?)));
+            all.extend(hold(known, self.duration_ns, self.duration_ns));
+        }
+        all
+    }
+
+    /// The share of packets lost, as the senders' reports say, and when.
+    pub fn losses(&self) -> impl Iterator<Item = (i64, f64)> {
+        let rows = self.senders.values().flatten();
+        rows.filter_map(|row| Some((row.t_ns, row.loss_ratio?)))
+    }
+}
+
+/// The flows that compete.
+fn flows(links: &[Direction]) -> Vec<Flow> {
+    let mut found: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
+    for link in links.iter().filter(|link| link.direction == "down") {
+        let mut here: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
+        for row in &link.rows {
+            if let Some(key) = key(&row.flow) {
+                let kind = key.0;
+                let new = || Flow { kind, delivered: vec![], dropped: 0, rates: vec![] };
+                add(here.entry(key).or_insert_with(new), row, link.duration_ns);
+            }
+        }
+        for (key, flow) in here {
+            let fewer = found.get(&key).is_none_or(|other| bits(&flow) < bits(other));
+            let dropped = flow.dropped + found.get(&key).map_or(0, |other| other.dropped);
+            if fewer {
+                found.insert(key.clone(), flow);
+            }
+            found.entry(key).and_modify(|flow| flow.dropped = dropped);
+        }
+    }
+    let most = |kind| found.values().filter(|flow| flow.kind == kind).map(bits).fold(0.0, f64::max);
+    let (video, tcp) = (most(Kind::Video), most(Kind::Tcp));
+    let least = |kind| LEAST_SHARE * if kind == Kind::Video { video } else { tcp };
+    let mut flows: Vec<Flow> =
+        found.into_values().filter(|flow| bits(flow) > least(flow.kind)).collect();
+    for flow in &mut flows {
+        flow.delivered.sort_unstable_by_key(|(t_ns, _)| *t_ns);
+    }
+    flows
+}
+
+fn add(flow: &mut Flow, row: &LinkRow, duration_ns: i64) {
+    match (&*row.verdict, row.departed_ns.or(row.scheduled_ns)) {
+        ("delivered", Some(t_ns)) if (0..duration_ns).contains(&t_ns) => {
+            flow.delivered.push((t_ns, row.size_bytes as f64 * 8.0));
+        }
+        ("dropped", _) => flow.dropped += 1,
+        _ => {}
+    }
+}
+
+fn bits(flow: &Flow) -> f64 {
+    flow.delivered.iter().map(|(_, bits)| bits).sum()
+}
+
+/// RTP and its RTCP, on the next port (RFC 3550 §11), are one flow.
+fn key(flow: &str) -> Option<(Kind, String)> {
+    let (protocol, ends) = flow.split_once(' ')?;
+    match protocol {
+        "tcp" => Some((Kind::Tcp, ends.to_owned())),
+        "udp" => {
+            let (from, to) = ends.split_once('>')?;
+            let even = |end: &str| {
+                let (host, port) = end.rsplit_once(':')?;
+                Some(format!("{host}:{}", port.parse::<u16>().ok()? & !1))
+            };
+            Some((Kind::Video, format!("{}>{}", even(from)?, even(to)?)))
+        }
+        _ => None,
+    }
+}
+
+/// Bits per second in each whole GoP time from `begin_ns` on.
+fn rates(delivered: &[(i64, f64)], begin_ns: i64, end_ns: i64) -> Vec<f64> {
+    let count = usize::try_from((end_ns.saturating_sub(begin_ns)) / GOP_NS).unwrap_or(0);
+    let mut rates = vec![0.0; count];
+    for (t_ns, bits) in delivered.iter().filter(|(t_ns, _)| *t_ns >= begin_ns) {
+        let place = usize::try_from(t_ns.saturating_sub(begin_ns) / GOP_NS).ok();
+        if let Some(rate) = place.and_then(|place| rates.get_mut(place)) {
+            *rate += bits * 1e9 / GOP_NS as f64;
+        }
+    }
+    rates
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0u32);
+    for value in values {
+        sum += value;
+        count += 1;
+    }
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// (Σx)² ∕ (n·Σx²): Jain, Chiu and Hawe, "A quantitative measure of fairness", 1984.
+fn jain(rates: &[f64]) -> Option<f64> {
+    let (sum, squares) =
+        rates.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    (squares > 0.0).then(|| sum * sum / (rates.len() as f64 * squares))
+}
+
+fn variation(rates: &[f64]) -> Option<f64> {
+    let mean = mean(rates.iter().copied())?;
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    let degrees = rates.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
+    (mean > 0.0).then(|| (squares / degrees as f64).sqrt() / mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn by_hand() {
+        assert_eq!(jain(&[1.0, 1.0]), Some(1.0));
+        assert_eq!(jain(&[1.0, 0.0]), Some(0.5));
+        assert_eq!(jain(&[3.0, 1.0]), Some(0.8));
+        assert_eq!(jain(&[0.0]), None);
+        // Mean 4, squares 4 + 4 = 8, n − 1 = 1.
+        assert_eq!(variation(&[2.0, 6.0]), Some(8f64.sqrt() / 4.0));
+        assert_eq!(variation(&[2.0]), None);
+    }
+
+    #[test]
+    fn rtp_and_rtcp_are_one_flow() {
+        let rtp = key("udp 10.0.0.1:5004>10.0.0.2:5006");
+        assert_eq!(rtp, Some((Kind::Video, "10.0.0.1:5004>10.0.0.2:5006".into())));
+        assert_eq!(key("udp 10.0.0.1:5005>10.0.0.2:5007"), rtp);
+        assert_ne!(key("udp 10.0.0.1:5006>10.0.0.2:5008"), rtp);
+        assert_eq!(key("icmp 10.0.0.1>10.0.0.2"), None);
+        assert_eq!(key("udp nonsense"), None);
+    }
+
+    #[test]
+    fn only_whole_gop_times_count_from_the_first_video_packet_on() {
+        let at = |gops: f64| (gops * GOP_NS as f64) as i64;
+        let delivered = [(at(0.5), 9.0), (at(1.0), 1001.0), (at(1.9), 1001.0), (at(3.2), 7.0)];
+        assert_eq!(rates(&delivered, at(1.0), at(3.5)), [2000.0, 0.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn jain_lies_between_one_of_n_and_one(rates in prop::collection::vec(0.001..1e9f64, 1..20)) {
+            let index = jain(&rates).unwrap();
+            prop_assert!(index <= 1.0 + 1e-9 && index >= 1.0 / rates.len() as f64 - 1e-9);
+        }
+    }
+}
