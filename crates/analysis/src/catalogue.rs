@@ -244,8 +244,8 @@ pub static CATALOGUE: &[Metric] = catalogue! {
         Senders(|s| Some(s.sockets.len() as f64));
 
     #[main] stream.rate_mean_bps ["bit/s", Higher, 4] "Uncompressed video",
-        "Bytes of frames of uncompressed video that came within the trial, over its duration, all \
-         streams together; headers do not count.",
+        "Bytes of frames of uncompressed video that came, over the time from the first frame to the \
+         end of the last, all streams together; headers do not count.",
         Streams(|s| s.rate_bps());
     stream.streams ["", Higher, 3] "Streams",
         "Streams of uncompressed video of which a packet came.",

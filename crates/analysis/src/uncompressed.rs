@@ -17,7 +17,6 @@ const DRAWN_MAX: usize = 16;
 /// All streams of all receivers, within the trial.
 pub(crate) struct Streams<'a> {
     rows: Vec<&'a UncompressedFrameRow>,
-    duration_ns: i64,
 }
 
 impl<'a> Streams<'a> {
@@ -26,7 +25,7 @@ impl<'a> Streams<'a> {
         let duration_ns = duration_ns(trial);
         let within = |row: &&UncompressedFrameRow| (0..duration_ns).contains(&row.t_ns);
         let rows: Vec<_> = records.uncompressed.iter().filter(within).collect();
-        (!rows.is_empty()).then_some(Self { rows, duration_ns })
+        (!rows.is_empty()).then_some(Self { rows })
     }
 
     pub fn count(&self) -> usize {
@@ -38,8 +37,14 @@ impl<'a> Streams<'a> {
         self.rows.iter().map(|row| of(row) as f64).sum()
     }
 
+    /// From when the first frame of any stream was due to the end of the last one: before, senders make
+    /// ready, and after, they are stopped one by one.
     pub fn rate_bps(&self) -> Option<f64> {
-        (self.duration_ns > 0).then(|| self.sum(|row| row.bytes) * 8e9 / self.duration_ns as f64)
+        let due = |row: &&UncompressedFrameRow| row.due_ns.unwrap_or(row.t_ns);
+        let first = self.rows.iter().map(due).min()?;
+        let last = self.rows.iter().map(|row| due(row).saturating_add(row.period_ns)).max()?;
+        let span_ns = last.saturating_sub(first);
+        (span_ns > 0).then(|| self.sum(|row| row.bytes) * 8e9 / span_ns as f64)
     }
 
     pub fn damaged(&self) -> Option<f64> {

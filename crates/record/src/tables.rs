@@ -415,3 +415,109 @@ table! {
         buffer_packets: Option<f64>,
     }
 }
+
+table! {
+    /// What a sender of uncompressed video did in one second, stream by stream.
+    UncompressedSentRow = "uncompressed_sent" {
+        /// When the second ended.
+        t_ns: i64,
+        /// How long it was.
+        span_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the stream, from 0.
+        stream: i64,
+        /// Where it goes: `ADDRESS:PORT`.
+        destination: Text,
+        /// Who cuts a burst into packets: `kernel` (UDP_SEGMENT; the interface's offloads say whether it
+        /// or the card does) or `none` (one call for each packet).
+        segmentation: Text,
+        /// Packets sent.
+        packets: i64,
+        /// Their bytes as IP packets.
+        bytes: i64,
+        /// Frames sent.
+        frames: i64,
+        /// Frames whose last packet left more than a frame time after it was due.
+        late_frames: i64,
+        /// Of these, because the host of this virtual machine took the processor.
+        late_steal: i64,
+        /// Of these, because another thread had the processor.
+        late_preempted: i64,
+        /// Of these, because sleep ended late.
+        late_waking: i64,
+        /// Of these, because there was no room in a socket or an interface's queue.
+        late_no_room: i64,
+        /// Of these, because the thread could not do it in the time.
+        late_load: i64,
+        /// Most that a frame's last packet left after it was due.
+        behind_max_ns: i64,
+        /// Frames left out because their time was over.
+        skipped_frames: i64,
+        /// Packets that had no way, or nobody to take them.
+        unreachable_packets: i64,
+        /// Times that there was no room for a burst.
+        no_room: i64,
+        /// Processor time of the thread, for all its streams.
+        thread_ns: i64,
+        /// Latest that the thread's sleep ended.
+        woke_late_max_ns: i64,
+        /// Processor time that the host of this virtual machine took, of all processors; null if
+        /// unknown.
+        steal_ns: Option<i64>,
+    }
+}
+
+table! {
+    /// What a receiver of uncompressed video had in one second, stream by stream.
+    UncompressedReceivedRow = "uncompressed_received" {
+        /// When the second ended.
+        t_ns: i64,
+        /// How long it was.
+        span_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the stream, from 0.
+        stream: i64,
+        /// Packets that came, each counted once.
+        packets: i64,
+        /// Their bytes as IP packets.
+        bytes: i64,
+        /// Packets that did not come, those that came late taken off again: it may be negative.
+        lost_packets: i64,
+        /// Of the lost, those that found the socket's buffer full.
+        dropped_packets: i64,
+        /// Packets that came after one with a later sequence number.
+        reordered_packets: i64,
+        /// Packets that came again.
+        duplicate_packets: i64,
+        /// Packets so old that they are a replay.
+        replayed_packets: i64,
+        /// Packets of other senders.
+        foreign_packets: i64,
+        /// Datagrams that are none of the stream's format.
+        malformed_packets: i64,
+        /// Times that the sender was another one, or began anew.
+        restarts: i64,
+        /// Frames that came whole.
+        frames: i64,
+        /// Frames of which something, or all, did not come.
+        incomplete_frames: i64,
+        /// Whole frames with a wrong checksum.
+        damaged_frames: i64,
+        /// Frames whose last packet came more than a frame time after it was due.
+        late_frames: i64,
+        /// Greatest number of packets in a bucket that drains at 1.1 times the mean rate, in the style of
+        /// ST 2110-21's network compatibility model (Cinst).
+        burst_max_packets: f64,
+        /// Packets that met that bucket with more than a wide sender's limit (Cmax).
+        over_wide_packets: i64,
+        /// Packets that met it with more than a narrow sender's limit.
+        over_narrow_packets: i64,
+        /// Buffer in packets that even reading would have needed, most of any frame, in the style of ST
+        /// 2110-21's virtual receiver buffer (VRX).
+        buffer_max_packets: f64,
+        /// Processor time of the thread, for all its streams.
+        thread_ns: i64,
+    }
+}

@@ -15,6 +15,8 @@ use crate::error::Issue;
 
 #[path = "check_rtp.rs"]
 mod rtp;
+#[path = "check_uncompressed.rs"]
+mod uncompressed;
 
 /// Sizes of a socket buffer that make sense, in bytes.
 const RECEIVE_BUFFER: std::ops::RangeInclusive<u64> = 4_000..=64_000_000;
@@ -73,6 +75,12 @@ impl Check<'_, '_> {
                 EndpointSpec::Player(player) => self.player(placed, player, issues),
                 EndpointSpec::RtpSender(sender) => self.rtp_sender(placed, sender, issues),
                 EndpointSpec::RtpReceiver(receiver) => self.rtp_receiver(placed, receiver, issues),
+                EndpointSpec::UncompressedSender(sender) => {
+                    self.uncompressed_sender(placed, sender, issues);
+                }
+                EndpointSpec::UncompressedReceiver(receiver) => {
+                    self.uncompressed_receiver(placed, receiver, issues);
+                }
                 EndpointSpec::Command(command) => self.command(placed, command, issues),
             }
         }

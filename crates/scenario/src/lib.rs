@@ -20,7 +20,7 @@
 //! | `[topology]` | `shape = "dumbbell"` (`servers`, `clients`, `link`), `"chain"` (`links`) or `"explicit"` (`hosts`, `cables`); `mtu`. |
 //! | `[links.NAME]` | What a link does to packets: [`suiro_link::LinkSpec`]. |
 //! | `[media.NAME]` | A video, its ladder and its packaging: [`suiro_media::MediaSpec`]. |
-//! | `[endpoints.NAME]` | A process: `kind`, `host`, `start`, and the keys of its kind: [`Origin`], [`Player`], [`RtpSender`], [`RtpReceiver`], [`Command`]. |
+//! | `[endpoints.NAME]` | A process: `kind`, `host`, `start`, and the keys of its kind: [`Origin`], [`Player`], [`RtpSender`], [`RtpReceiver`], [`UncompressedSender`], [`UncompressedReceiver`], [`Command`]. |
 //! | `[record]` | What is recorded: [`RecordOptions`]. |
 //!
 //! References are replaced in `duration`, `[topology]`, `[links]`, `[media]`, `[endpoints]` and
@@ -59,7 +59,8 @@ mod topology;
 
 pub use endpoint::{
     Command, Download, Endpoint, EndpointSpec, Exit, HlsRungs, Mode, Origin, Player, Program,
-    Protocol, Ready, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal,
+    Protocol, Ready, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal, UncompressedFormat,
+    UncompressedReceiver, UncompressedSender, UncompressedSource,
 };
 pub use files::{Disk, Files, NoFiles};
 pub use job::{Job, Peer};

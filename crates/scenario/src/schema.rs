@@ -7,7 +7,10 @@ use suiro_link::LinkSpec;
 use suiro_media::MediaSpec;
 use suiro_units::Duration;
 
-use crate::endpoint::{Command, Common, Origin, Player, RtpReceiver, RtpSender};
+use crate::endpoint::{
+    Command, Common, Origin, Player, RtpReceiver, RtpSender, UncompressedReceiver,
+    UncompressedSender,
+};
 use crate::header::Header;
 use crate::setup::RecordOptions;
 use crate::topology::{Chain, Dumbbell, Explicit};
@@ -89,6 +92,8 @@ fn endpoints(generator: &mut SchemaGenerator) -> Value {
         ("player", inline::<Player>(generator)),
         ("rtp-sender", inline::<RtpSender>(generator)),
         ("rtp-receiver", inline::<RtpReceiver>(generator)),
+        ("uncompressed-sender", inline::<UncompressedSender>(generator)),
+        ("uncompressed-receiver", inline::<UncompressedReceiver>(generator)),
         ("command", inline::<Command>(generator)),
     ];
     let kinds = kinds.map(|(kind, own)| tagged("kind", kind, joined(common.clone(), own)));

@@ -8,7 +8,8 @@ use suiro_record::Row;
 use suiro_record::table::{Column, Kind};
 use suiro_record::tables::{
     AccessRow, FrameRow, LayerAccountRow, LayerRow, LinkRow, PlayerRow, QualityRow, RateRow,
-    RequestRow, TcpRow, UncompressedFrameRow, UncompressedRingRow,
+    RequestRow, TcpRow, UncompressedFrameRow, UncompressedReceivedRow, UncompressedRingRow,
+    UncompressedSentRow,
 };
 
 /// Every column of every table.
@@ -32,6 +33,8 @@ fn records() -> String {
     table::<AccessRow>(&mut text);
     table::<UncompressedRingRow>(&mut text);
     table::<UncompressedFrameRow>(&mut text);
+    table::<UncompressedSentRow>(&mut text);
+    table::<UncompressedReceivedRow>(&mut text);
     text
 }
 

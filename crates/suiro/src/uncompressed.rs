@@ -1,6 +1,8 @@
 //! `suiro uncompressed`: the 8K stream server by hand.
 
+pub mod job;
 mod stores;
+mod stream;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -12,7 +14,10 @@ pub const EXAMPLES: &str = "Examples:
   suiro uncompressed synth --out nodes --frames 120        eight stores of synthetic pictures
   suiro uncompressed split film.mp4 --out nodes --frames 60
   suiro uncompressed info nodes/*.frames --verify
-  suiro uncompressed join nodes/*.frames --out 8k.raw";
+  suiro uncompressed join nodes/*.frames --out 8k.raw
+  suiro uncompressed receive 192.0.2.7:5004 --format raster --duration \"10 s\"
+  suiro uncompressed send 192.0.2.7:5004 --format raster --store nodes/node-1.frames
+  suiro uncompressed send 239.0.0.1:5004 --source 192.0.2.1 --sdp .";
 
 /// The commands of `uncompressed`.
 #[derive(Debug, Subcommand)]
@@ -25,6 +30,11 @@ pub enum UncompressedCommand {
     Join(stores::JoinArgs),
     /// Tell what frame stores hold.
     Info(stores::InfoArgs),
+    /// Send streams, each packet at its time: frame k of every stream begins k frame times after the
+    /// SMPTE epoch, whatever host it is on.
+    Send(stream::SendArgs),
+    /// Receive streams, and verify every packet and frame.
+    Receive(stream::ReceiveArgs),
 }
 
 /// What was typed after `suiro uncompressed`.
@@ -34,5 +44,7 @@ pub fn run(command: &UncompressedCommand) -> Result<Outcome> {
         UncompressedCommand::Split(args) => stores::split(args),
         UncompressedCommand::Join(args) => stores::join(args),
         UncompressedCommand::Info(args) => stores::info(args),
+        UncompressedCommand::Send(args) => stream::send(args),
+        UncompressedCommand::Receive(args) => stream::receive(args),
     }
 }

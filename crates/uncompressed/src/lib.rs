@@ -1,12 +1,20 @@
 //! The uncompressed 8K stream server: frame stores, paced senders, verifying receivers.
 
 pub mod checksum;
+pub mod clock;
+pub mod epoch;
 pub mod geometry;
+pub mod measure;
+pub mod node;
+pub mod pace;
 pub mod packet;
 pub mod parts;
 pub mod picture;
 pub mod reader;
+pub mod receive;
 pub mod sdp;
+pub mod send;
+pub mod socket;
 pub mod split;
 pub mod store;
 pub mod synth;

@@ -7,6 +7,7 @@ mod command;
 mod origin;
 mod player;
 mod rtp;
+mod uncompressed;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ pub use command::{Command, Exit, Ready, StopSignal};
 pub use origin::{HlsRungs, Mode, Origin};
 pub use player::{Download, Player, Program, Protocol};
 pub use rtp::{RtcpTimes, RtpCodec, RtpReceiver, RtpSender};
+pub use uncompressed::{
+    UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource,
+};
 
 use crate::document::{self, Node};
 use crate::error::Issue;
@@ -47,6 +51,10 @@ pub enum EndpointSpec {
     RtpSender(RtpSender),
     /// Receives video over RTP, without a screen.
     RtpReceiver(RtpReceiver),
+    /// Sends a stream of uncompressed video.
+    UncompressedSender(UncompressedSender),
+    /// Receives streams of uncompressed video.
+    UncompressedReceiver(UncompressedReceiver),
     /// Any program.
     Command(Command),
 }
@@ -71,8 +79,15 @@ impl Common {
 
 impl EndpointSpec {
     /// The values of `kind`.
-    pub(crate) const KINDS: [&str; 5] =
-        ["origin", "player", "rtp-sender", "rtp-receiver", "command"];
+    pub(crate) const KINDS: [&str; 7] = [
+        "origin",
+        "player",
+        "rtp-sender",
+        "rtp-receiver",
+        "uncompressed-sender",
+        "uncompressed-receiver",
+        "command",
+    ];
 
     /// Reads the keys of one kind, one of [`Self::KINDS`]. `what` names the section in messages.
     pub(crate) fn read(kind: &str, node: Node<'_>, what: &str) -> Result<Self, Issue> {
@@ -82,6 +97,10 @@ impl EndpointSpec {
             "player" => document::read(node, what, also).map(Self::Player),
             "rtp-sender" => document::read(node, what, also).map(Self::RtpSender),
             "rtp-receiver" => document::read(node, what, also).map(Self::RtpReceiver),
+            "uncompressed-sender" => document::read(node, what, also).map(Self::UncompressedSender),
+            "uncompressed-receiver" => {
+                document::read(node, what, also).map(Self::UncompressedReceiver)
+            }
             _ => document::read(node, what, also).map(Self::Command),
         }
     }
@@ -93,6 +112,8 @@ impl EndpointSpec {
             Self::Player(_) => "player",
             Self::RtpSender(_) => "rtp-sender",
             Self::RtpReceiver(_) => "rtp-receiver",
+            Self::UncompressedSender(_) => "uncompressed-sender",
+            Self::UncompressedReceiver(_) => "uncompressed-receiver",
             Self::Command(_) => "command",
         }
     }
@@ -101,14 +122,23 @@ impl EndpointSpec {
     pub const fn command(&self) -> Option<&Command> {
         match self {
             Self::Command(command) => Some(command),
-            Self::Origin(_) | Self::Player(_) | Self::RtpSender(_) | Self::RtpReceiver(_) => None,
+            Self::Origin(_)
+            | Self::Player(_)
+            | Self::RtpSender(_)
+            | Self::RtpReceiver(_)
+            | Self::UncompressedSender(_)
+            | Self::UncompressedReceiver(_) => None,
         }
     }
 
     /// What it means that it exits before the trial ends. A player may have played all there is.
     pub const fn exit(&self) -> Exit {
         match self {
-            Self::Origin(_) | Self::RtpSender(_) | Self::RtpReceiver(_) => Exit::Fails,
+            Self::Origin(_)
+            | Self::RtpSender(_)
+            | Self::RtpReceiver(_)
+            | Self::UncompressedSender(_)
+            | Self::UncompressedReceiver(_) => Exit::Fails,
             Self::Player(_) => Exit::Allowed,
             Self::Command(command) => command.exit,
         }
@@ -120,7 +150,7 @@ impl EndpointSpec {
             Self::Origin(origin) => Some(origin.port),
             Self::RtpSender(sender) => Some(sender.port),
             Self::RtpReceiver(receiver) => Some(receiver.port),
-            Self::Player(_) => None,
+            Self::Player(_) | Self::UncompressedSender(_) | Self::UncompressedReceiver(_) => None,
             Self::Command(command) => match command.ready {
                 Ready::Port(port) => Some(port),
                 Ready::AtOnce | Ready::Line(_) => None,
@@ -132,7 +162,7 @@ impl EndpointSpec {
     pub const fn camera(&self) -> Option<&FootageSpec> {
         match self {
             Self::RtpSender(sender) => sender.camera.as_ref(),
-            Self::Origin(_) | Self::Player(_) | Self::RtpReceiver(_) | Self::Command(_) => None,
+            _ => None,
         }
     }
 
@@ -141,7 +171,7 @@ impl EndpointSpec {
         match self {
             Self::Origin(origin) => Some(&origin.media),
             Self::RtpSender(sender) => sender.media.as_deref(),
-            Self::Player(_) | Self::RtpReceiver(_) | Self::Command(_) => None,
+            _ => None,
         }
     }
 }

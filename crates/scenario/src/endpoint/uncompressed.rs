@@ -1,0 +1,126 @@
+//! `uncompressed-sender` and `uncompressed-receiver`: uncompressed video, a stream for each part of the
+//! picture.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_units::{BitRate, Bytes, Duration};
+
+/// Sends one stream of uncompressed video, 1920×1080 at 59.94 frames per second in 4:2:2 of 10 bits:
+/// synthetic pictures, each with its number and a checksum. Frame k begins k frame times after
+/// the SMPTE epoch, whoever sends it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UncompressedSender {
+    /// The endpoint that it sends to, an `uncompressed-receiver`.
+    pub to: String,
+    /// Number of the stream, one of its receiver's `streams`.
+    pub stream: u8,
+    /// How packets are written. Default: `raster`.
+    #[serde(default)]
+    pub format: UncompressedFormat,
+    /// Largest IP packet, 576 B to 9000 B; the path must carry it whole. Default: 8800 B, as in the
+    /// study.
+    #[serde(default = "packet")]
+    pub packet: Bytes,
+    /// Where its frames come from. Default: `{ kind = "memory" }`.
+    #[serde(default)]
+    pub source: UncompressedSource,
+    /// Different frames, 3 to 600, sent again and again; as many are held in memory. A frame of `raster`
+    /// has 6.2 MB. Default: 30.
+    #[serde(default = "frames")]
+    #[schemars(range(min = 3, max = 600))]
+    pub frames: u32,
+    /// Most packets that leave together, 1 to 64. Default: 7.
+    #[serde(default = "burst")]
+    #[schemars(range(min = 1, max = 64))]
+    pub burst: u32,
+    /// When its first frame begins, counted from the trial's start, so that several senders begin with
+    /// the same; later if it is not ready by then. Default: 0 s.
+    #[serde(default)]
+    pub begin: Duration,
+}
+
+/// Receives streams of uncompressed video on one thread, and verifies every packet and frame.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UncompressedReceiver {
+    /// Numbers of its streams, 0 to 63; no other receiver has them.
+    pub streams: Vec<u8>,
+    /// How packets are written, as its senders do. Default: `raster`.
+    #[serde(default)]
+    pub format: UncompressedFormat,
+    /// Whether every frame's checksum is verified. Default: `true`.
+    #[serde(default = "verify")]
+    pub verify: bool,
+    /// Receive buffer of each stream, 1 MB to 256 MB. Default: 64 MiB.
+    #[serde(default = "buffer")]
+    pub buffer: Bytes,
+}
+
+/// Where the frames of uncompressed video come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum UncompressedSource {
+    /// Memory, where all of them are.
+    #[default]
+    Memory,
+    /// A file in the trial's folder, read while it is sent, through the page cache, as from a storage with
+    /// this rate and latency.
+    Storage {
+        /// Bits that it reads per second.
+        rate: BitRate,
+        /// From asking for data to its beginning.
+        latency: Duration,
+    },
+}
+
+/// How the packets of uncompressed video are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UncompressedFormat {
+    /// As in the study: the whole SDI raster, 2.967 Gbit/s, in large packets of suiro's own.
+    #[default]
+    Raster,
+    /// ST 2110-20: the picture, 2.486 Gbit/s.
+    St2110,
+}
+
+impl UncompressedReceiver {
+    /// Most streams of a trial: their numbers are below.
+    pub const STREAMS_MAX: u8 = 64;
+
+    /// The UDP port of a stream.
+    pub const fn port(stream: u8) -> u16 {
+        5004 + 2 * stream as u16
+    }
+}
+
+impl UncompressedFormat {
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Raster => "raster",
+            Self::St2110 => "st2110",
+        }
+    }
+}
+
+const fn packet() -> Bytes {
+    Bytes::new(8800)
+}
+
+const fn frames() -> u32 {
+    30
+}
+
+const fn burst() -> u32 {
+    7
+}
+
+const fn verify() -> bool {
+    true
+}
+
+const fn buffer() -> Bytes {
+    Bytes::new(64 << 20)
+}

@@ -1,0 +1,149 @@
+//! Streams as endpoints of a trial.
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+
+use anyhow::{Context, Result};
+use suiro_scenario::{
+    Job, UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource,
+};
+use suiro_uncompressed::node::{
+    self, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, Source,
+};
+use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
+use suiro_uncompressed::reader::Shape;
+use suiro_uncompressed::socket::{Route, Segmentation};
+use suiro_uncompressed::store::{Content, Header, Recorder};
+use suiro_uncompressed::{Geometry, reader, receive, send, synth};
+use suiro_units::{Bytes, Time};
+
+use super::stream::stop_flag;
+use crate::Outcome;
+
+/// Memory that the frames of one endpoint may have: 600 of a raster have 3.7 GB.
+const MEMORY: Bytes = Bytes::new(4_000_000_000);
+
+/// Runs an `uncompressed-sender` until SIGTERM.
+pub fn send(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Outcome> {
+    let stop = stop_flag()?;
+    let peer = job.peers.get(&spec.to).context("a sender's job names its receiver")?;
+    let (format, geometry) = what(spec.format);
+    let (source, read, shape) = source(job, spec, &geometry)?;
+    let stream = SenderStream {
+        number: spec.stream.into(),
+        source: source.clone(),
+        format,
+        packet_bytes: bytes(spec.packet),
+        stream: Stream { payload_type: PAYLOAD_TYPE, ssrc: u32::from(spec.stream) + 1 },
+        route: Route {
+            destination: resolve(&peer.host, UncompressedReceiver::port(spec.stream))?,
+            source: None,
+            ttl: 16,
+        },
+    };
+    let work = SenderJob {
+        streams: vec![stream],
+        ring: reader::Options {
+            source: read,
+            frames: spec.frames,
+            memory: MEMORY,
+            repeat: true,
+            depth: reader::DEPTH,
+            shape,
+        },
+        burst: spec.burst,
+        segmentation: Segmentation::Kernel,
+        options: send::Options {
+            paced: true,
+            cpu: None,
+            begin: Some(Time::from_nanos(job.epoch_monotonic_ns) + spec.begin),
+            until: None,
+        },
+        duration: None,
+        records: records(job),
+    };
+    let totals = node::send(&work, |_| ready(), &stop);
+    if let Source::Store(path) = source {
+        let _ = std::fs::remove_file(path);
+    }
+    let totals = totals?;
+    eprintln!("{totals:?}");
+    Ok(Outcome::Done)
+}
+
+/// Runs an `uncompressed-receiver` until SIGTERM.
+pub fn receive(job: &Job, spec: &UncompressedReceiver, ready: impl FnOnce()) -> Result<Outcome> {
+    let stop = stop_flag()?;
+    let (format, geometry) = what(spec.format);
+    // Whatever size its packets have: this one is for telling how many are lost.
+    let layout = Layout::new(format, &geometry, 8800)?;
+    let stream = |number: &u8| ReceiverStream {
+        number: (*number).into(),
+        address: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, UncompressedReceiver::port(*number)),
+        joined: None,
+        layout,
+        payload_type: PAYLOAD_TYPE,
+        record: None,
+    };
+    let work = ReceiverJob {
+        streams: spec.streams.iter().map(stream).collect(),
+        buffer_bytes: bytes(spec.buffer),
+        verify: spec.verify,
+        options: receive::Options { cpu: None, until: None },
+        records: records(job),
+    };
+    let received = node::receive(&work, |_| ready(), &stop)?;
+    eprintln!("{received:?}");
+    Ok(Outcome::Done)
+}
+
+/// Where the frames come from: of a storage, the file is written first.
+fn source(
+    job: &Job,
+    spec: &UncompressedSender,
+    geometry: &Geometry,
+) -> Result<(Source, reader::Source, Option<Shape>)> {
+    let UncompressedSource::Storage { rate, latency } = spec.source else {
+        let source = Source::Synthetic { geometry: *geometry, frames: spec.frames };
+        return Ok((source, reader::Source::Memory, None));
+    };
+    let path = job.dir.join(format!("{}.frames", job.endpoint.name));
+    let header = Header::new(*geometry, Content::Picture);
+    let mut recorder = Recorder::create(&path, header)?;
+    let mut frame = vec![0; geometry.frame_bytes()];
+    for number in 0..u64::from(spec.frames) {
+        synth::draw(geometry, number, spec.stream.into(), &mut frame);
+        recorder.write(&frame)?;
+    }
+    recorder.finish()?;
+    Ok((Source::Store(path), reader::Source::Cached, Some(Shape { rate, latency })))
+}
+
+const fn what(format: UncompressedFormat) -> (Format, Geometry) {
+    match format {
+        UncompressedFormat::Raster => (Format::Raster, Geometry::HD_RASTER),
+        UncompressedFormat::St2110 => (Format::St2110, Geometry::HD),
+    }
+}
+
+fn bytes(size: Bytes) -> u32 {
+    u32::try_from(size.get()).expect("the scenario was checked")
+}
+
+fn records(job: &Job) -> Records {
+    Records {
+        endpoint: job.endpoint.name.clone(),
+        dir: Some(job.dir.clone()),
+        epoch: Time::from_nanos(job.epoch_monotonic_ns),
+    }
+}
+
+/// The IPv4 address of a host of the trial, from its private /etc/hosts.
+fn resolve(host: &str, port: u16) -> Result<SocketAddrV4> {
+    let doing = || format!("looking up {host}");
+    let all = (host, port).to_socket_addrs().with_context(doing)?;
+    let mut v4 = all.filter_map(|address| match address {
+        SocketAddr::V4(address) => Some(address),
+        SocketAddr::V6(_) => None,
+    });
+    v4.next().with_context(|| format!("{host} has no IPv4 address"))
+}

@@ -1,0 +1,459 @@
+//! Streams: sent and received by hand.
+
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use suiro_uncompressed::node::{
+    self, Received, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, SentTotal,
+    Source,
+};
+use suiro_uncompressed::packet::{
+    Format, IP_UDP_BYTES, Layout, PAYLOAD_TYPE, STANDARD_PACKET_BYTES, STUDY_PACKET_BYTES, Stream,
+};
+use suiro_uncompressed::reader::{self, Ring};
+use suiro_uncompressed::sdp::{self, Description};
+use suiro_uncompressed::socket::{BUFFER_BYTES, Joined, Route, Segmentation};
+use suiro_uncompressed::store::Store;
+use suiro_uncompressed::{Geometry, clock, receive, send};
+use suiro_units::{Bytes, Duration};
+
+use crate::{Outcome, Usage};
+
+/// Most streams of one process.
+const STREAMS_MAX: usize = 64;
+
+/// How packets are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Layouts {
+    /// SMPTE ST 2110-20 in Ethernet's standard packets: what other tools receive.
+    St2110,
+    /// The study's: any bytes, in packets of 8800 bytes, with number and checksum of each frame.
+    Raster,
+}
+
+impl Layouts {
+    const fn format(self) -> Format {
+        match self {
+            Self::St2110 => Format::St2110,
+            Self::Raster => Format::Raster,
+        }
+    }
+
+    const fn packet_bytes(self) -> u32 {
+        match self {
+            Self::St2110 => STANDARD_PACKET_BYTES,
+            Self::Raster => STUDY_PACKET_BYTES,
+        }
+    }
+}
+
+/// Where frames are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum From {
+    /// The disk, past the page cache (O_DIRECT).
+    Direct,
+    /// The page cache, which reads the disk when it must.
+    Cached,
+    /// Memory: the ring is filled once, and sent again and again.
+    Memory,
+}
+
+/// What `send` and `receive` have in common.
+#[derive(Debug, Args)]
+struct Common {
+    /// How packets are written.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Layouts::St2110)]
+    format: Layouts,
+    /// Largest IP packet in bytes [default: 1500 of st2110, 8800 of raster].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..=65_535))]
+    packet: Option<u32>,
+    /// RTP payload type.
+    #[arg(long, value_name = "N", default_value_t = PAYLOAD_TYPE, value_parser = clap::value_parser!(u8).range(..128))]
+    payload_type: u8,
+    /// The processor to stay on [default: any].
+    #[arg(long, value_name = "N")]
+    cpu: Option<usize>,
+    /// Stop after this long [default: on Ctrl-C].
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Duration>,
+    /// Folder for the records; none are written otherwise.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Common {
+    fn packet_bytes(&self) -> u32 {
+        self.packet.unwrap_or(self.format.packet_bytes())
+    }
+
+    fn records(&self, endpoint: &str) -> Result<Records> {
+        if let Some(dir) = &self.out {
+            std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+        }
+        let endpoint = endpoint.to_owned();
+        Ok(Records { endpoint, dir: self.out.clone(), epoch: clock::monotonic() })
+    }
+}
+
+/// Arguments of `send`.
+#[derive(Debug, Args)]
+pub struct SendArgs {
+    /// Where each stream goes: a host's or a group's ADDRESS:PORT.
+    #[arg(required = true, value_name = "ADDRESS:PORT")]
+    destinations: Vec<SocketAddrV4>,
+    /// The frame store of each stream, in the same order [default: synthetic frames].
+    #[arg(long, value_name = "FILE")]
+    store: Vec<PathBuf>,
+    /// Synthetic frames: the pictures [default: 1920x1080, of raster its SDI raster of 2200x1125].
+    #[arg(long, value_name = "TEXT", conflicts_with = "store")]
+    geometry: Option<Geometry>,
+    /// Where stores are read from.
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t = From::Direct)]
+    from: From,
+    /// Frames of each stream's ring; fewer if --memory is less.
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    ring: u32,
+    /// Memory for all rings together.
+    #[arg(long, value_name = "SIZE", default_value = "4 GB")]
+    memory: Bytes,
+    /// End after the last frame, instead of beginning again.
+    #[arg(long)]
+    once: bool,
+    /// Most packets that leave together.
+    #[arg(long, value_name = "N", default_value_t = send::BURST, value_parser = clap::value_parser!(u32).range(1..=64))]
+    burst: u32,
+    /// Own address: the packets' source, and of multicast the interface they leave by.
+    #[arg(long, value_name = "ADDRESS")]
+    source: Option<Ipv4Addr>,
+    /// Hops that packets may go.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..))]
+    ttl: u8,
+    /// One call for each packet, instead of one for a burst that the kernel cuts (UDP_SEGMENT).
+    #[arg(long)]
+    no_gso: bool,
+    /// As fast as can be, without a schedule.
+    #[arg(long)]
+    unpaced: bool,
+    /// Write a session description of each stream, `stream-N.sdp`, to this folder (st2110 only).
+    #[arg(long, value_name = "DIR")]
+    sdp: Option<PathBuf>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Arguments of `receive`.
+#[derive(Debug, Args)]
+pub struct ReceiveArgs {
+    /// Where each stream comes: an own or a group's ADDRESS:PORT, or a session description (.sdp).
+    #[arg(required = true, value_name = "ADDRESS:PORT|FILE")]
+    streams: Vec<String>,
+    /// The pictures, where no session description tells [default: as `send`].
+    #[arg(long, value_name = "TEXT")]
+    geometry: Option<Geometry>,
+    /// Own address of the interface to receive groups by.
+    #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::UNSPECIFIED)]
+    interface: Ipv4Addr,
+    /// Receive buffer of each stream.
+    #[arg(long, value_name = "SIZE", default_value = "64 MiB")]
+    buffer: Bytes,
+    /// Do not sum up the frames: packets are verified alone.
+    #[arg(long)]
+    no_verify: bool,
+    /// Write whole frames to stores, `stream-N.frames`, in this folder.
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// `suiro uncompressed send`.
+pub fn send(args: &SendArgs) -> Result<Outcome> {
+    let stop = stop_flag()?;
+    let job = sender_job(args)?;
+    if let Some(dir) = &args.sdp {
+        describe(args, &job, dir)?;
+    }
+    let tell = |rings: &[Ring]| {
+        for (stream, ring) in job.streams.iter().zip(rings) {
+            let (bound, to) = (ring.bound(), stream.route.destination);
+            eprintln!(
+                "stream {} to {to}: {}, ring of {} frames",
+                stream.number,
+                ring.header().geometry,
+                bound.frames
+            );
+        }
+        eprintln!("Ctrl-C ends it");
+    };
+    let totals = node::send(&job, tell, &stop)?;
+    tell_sent(&totals, args.common.json)?;
+    let late = totals.iter().any(|total| total.counts.late > 0 || total.repeats > 0);
+    Ok(if late && !args.unpaced { Outcome::Failed } else { Outcome::Done })
+}
+
+fn sender_job(args: &SendArgs) -> Result<SenderJob> {
+    let common = &args.common;
+    let count = args.destinations.len();
+    if count > STREAMS_MAX {
+        bail!(Usage(format!("{count} streams: one process sends {STREAMS_MAX} at most")));
+    }
+    if !args.store.is_empty() && args.store.len() != count {
+        let stores = args.store.len();
+        bail!(Usage(format!("{stores} stores for {count} streams: each stream needs its own")));
+    }
+    let geometry = args.geometry.unwrap_or_else(|| usual(common.format));
+    let stream = |(number, destination): (usize, &SocketAddrV4)| {
+        let source = match args.store.get(number) {
+            Some(path) => Source::Store(path.clone()),
+            None => Source::Synthetic { geometry, frames: args.ring },
+        };
+        let number = number as u32;
+        SenderStream {
+            number,
+            source,
+            format: common.format.format(),
+            packet_bytes: common.packet_bytes(),
+            stream: Stream { payload_type: common.payload_type, ssrc: number + 1 },
+            route: Route { destination: *destination, source: args.source, ttl: args.ttl },
+        }
+    };
+    Ok(SenderJob {
+        streams: args.destinations.iter().enumerate().map(stream).collect(),
+        ring: reader::Options {
+            source: match args.from {
+                From::Direct => reader::Source::Direct,
+                From::Cached => reader::Source::Cached,
+                From::Memory => reader::Source::Memory,
+            },
+            frames: args.ring,
+            memory: Bytes::new(args.memory.get() / count as u64),
+            repeat: !args.once,
+            depth: reader::DEPTH,
+            shape: None,
+        },
+        burst: args.burst,
+        segmentation: if args.no_gso { Segmentation::None } else { Segmentation::Kernel },
+        options: send::Options { paced: !args.unpaced, cpu: common.cpu, begin: None, until: None },
+        duration: common.duration,
+        records: common.records("sender")?,
+    })
+}
+
+/// What is sent unless told otherwise.
+const fn usual(format: Layouts) -> Geometry {
+    match format {
+        Layouts::St2110 => Geometry::HD,
+        Layouts::Raster => Geometry::HD_RASTER,
+    }
+}
+
+fn describe(args: &SendArgs, job: &SenderJob, dir: &Path) -> Result<()> {
+    if args.common.format != Layouts::St2110 {
+        bail!(Usage("--sdp: only streams of st2110 have a session description".to_owned()));
+    }
+    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    for stream in &job.streams {
+        let geometry = match &stream.source {
+            Source::Store(path) => Store::open(path)?.header().geometry,
+            Source::Synthetic { geometry, .. } => *geometry,
+        };
+        let layout = Layout::new(stream.format, &geometry, stream.packet_bytes)?;
+        let route = &stream.route;
+        let description = Description {
+            name: format!("suiro stream {}", stream.number),
+            source: route.source.unwrap_or(Ipv4Addr::LOCALHOST),
+            destination: *route.destination.ip(),
+            port: route.destination.port(),
+            ttl: route.ttl,
+            payload_type: stream.stream.payload_type,
+            geometry,
+            datagram_bytes: layout.datagram_bytes() as u32,
+        };
+        let path = dir.join(format!("stream-{}.sdp", stream.number));
+        std::fs::write(&path, description.to_string())
+            .with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn tell_sent(totals: &[SentTotal], json: bool) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    for SentTotal { stream, span, counts, repeats, thread } in totals {
+        let gbps = rate(counts.bytes, *span);
+        if json {
+            let row = json!({
+                "stream": stream, "seconds": span.as_secs_f64(), "packets": counts.packets,
+                "bytes": counts.bytes, "gbps": gbps, "frames": counts.frames, "late": counts.late,
+                "late_steal": counts.late_steal, "late_preempted": counts.late_preempted,
+                "late_waking": counts.late_waking, "late_no_room": counts.late_no_room,
+                "late_load": counts.late_load, "behind_max_ms": counts.behind_max.as_millis_f64(),
+                "skipped": counts.skipped, "unreachable": counts.unreachable, "repeats": repeats,
+                "thread_seconds": thread.as_secs_f64(),
+            });
+            writeln!(out, "{row}")?;
+            continue;
+        }
+        writeln!(
+            out,
+            "stream {stream}: {gbps:.3} Gbit/s, {} frames, {} late, {} repeated, {} skipped; at most \
+             {:.2} ms behind; thread {:.0} % of a processor",
+            counts.frames,
+            counts.late,
+            repeats,
+            counts.skipped,
+            counts.behind_max.as_millis_f64(),
+            share(*thread, *span),
+        )?;
+    }
+    Ok(())
+}
+
+/// `suiro uncompressed receive`.
+pub fn receive(args: &ReceiveArgs) -> Result<Outcome> {
+    let stop = stop_flag()?;
+    let job = receiver_job(args)?;
+    let tell = |addresses: &[SocketAddrV4]| {
+        for (stream, address) in job.streams.iter().zip(addresses) {
+            eprintln!("stream {} at {address}: {}", stream.number, stream.layout.geometry());
+        }
+        eprintln!("Ctrl-C ends it");
+    };
+    let received = node::receive(&job, tell, &stop)?;
+    tell_received(&received, args.common.json)?;
+    let faulty = received.totals.iter().any(|total| {
+        let counts = &total.counts;
+        counts.frames == 0 || counts.lost != 0 || counts.incomplete > 2 || counts.corrupt > 0
+    });
+    let broken = received.recordings.iter().any(|(_, end)| end.written.is_err());
+    Ok(if faulty || broken { Outcome::Failed } else { Outcome::Done })
+}
+
+fn receiver_job(args: &ReceiveArgs) -> Result<ReceiverJob> {
+    let common = &args.common;
+    if args.streams.len() > STREAMS_MAX {
+        let count = args.streams.len();
+        bail!(Usage(format!("{count} streams: one process receives {STREAMS_MAX} at most")));
+    }
+    if let Some(dir) = &args.record {
+        std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    }
+    let streams: Result<_> =
+        args.streams.iter().enumerate().map(|(at, text)| receiver_stream(args, at, text)).collect();
+    Ok(ReceiverJob {
+        streams: streams?,
+        buffer_bytes: u32::try_from(args.buffer.get()).unwrap_or(BUFFER_BYTES).min(1 << 30),
+        verify: !args.no_verify,
+        options: receive::Options {
+            cpu: common.cpu,
+            until: common.duration.map(|time| clock::monotonic() + time),
+        },
+        records: common.records("receiver")?,
+    })
+}
+
+fn receiver_stream(args: &ReceiveArgs, at: usize, text: &str) -> Result<ReceiverStream> {
+    let common = &args.common;
+    let (address, geometry, packet_bytes, payload_type) = if text.ends_with(".sdp") {
+        let description = read_sdp(Path::new(text))?;
+        let address = SocketAddrV4::new(description.destination, description.port);
+        let packet = description.datagram_bytes.saturating_add(IP_UDP_BYTES);
+        (address, description.geometry, packet, description.payload_type)
+    } else {
+        let address = text.parse().map_err(|_| {
+            Usage(format!("{text:?} is no ADDRESS:PORT and no session description (.sdp)"))
+        })?;
+        let geometry = args.geometry.unwrap_or_else(|| usual(common.format));
+        (address, geometry, common.packet_bytes(), common.payload_type)
+    };
+    let layout = Layout::new(common.format.format(), &geometry, packet_bytes)?;
+    let group = *address.ip();
+    let joined = group.is_multicast().then_some(Joined { group, interface: args.interface });
+    let record = args.record.as_ref().map(|dir| dir.join(format!("stream-{at}.frames")));
+    Ok(ReceiverStream { number: at as u32, address, joined, layout, payload_type, record })
+}
+
+fn read_sdp(path: &Path) -> Result<Description> {
+    let doing = || format!("reading {}", path.display());
+    let length = std::fs::metadata(path).with_context(doing)?.len();
+    if length > sdp::BYTES_MAX as u64 {
+        bail!("{}: {length} bytes are no session description", path.display());
+    }
+    let text = std::fs::read_to_string(path).with_context(doing)?;
+    text.parse().with_context(|| path.display().to_string())
+}
+
+fn tell_received(received: &Received, json: bool) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    for total in &received.totals {
+        let (counts, seen) = (&total.counts, &total.evenness);
+        let gbps = rate(counts.bytes, total.span);
+        if json {
+            let row = json!({
+                "stream": total.stream, "seconds": total.span.as_secs_f64(),
+                "packets": counts.packets, "bytes": counts.bytes, "gbps": gbps, "lost": counts.lost,
+                "dropped": total.dropped, "reordered": counts.reordered,
+                "duplicate": counts.duplicate, "replayed": counts.replayed,
+                "foreign": counts.foreign, "malformed": counts.malformed,
+                "restarts": counts.restarts, "frames": counts.frames,
+                "incomplete": counts.incomplete, "damaged": counts.corrupt, "late": counts.late,
+                "burst_max": seen.burst_max, "over_wide": seen.above_wide,
+                "over_narrow": seen.above_narrow, "buffer_max": seen.buffer_max,
+                "thread_seconds": total.thread.as_secs_f64(),
+            });
+            writeln!(out, "{row}")?;
+            continue;
+        }
+        writeln!(
+            out,
+            "stream {}: {gbps:.3} Gbit/s, {} packets lost, {} frames whole, {} not, {} damaged, {} late; \
+             bursts of at most {:.0} packets, {} above the wide limit; thread {:.0} % of a processor",
+            total.stream,
+            counts.lost,
+            counts.frames,
+            counts.incomplete,
+            counts.corrupt,
+            counts.late,
+            seen.burst_max,
+            seen.above_wide,
+            share(total.thread, total.span),
+        )?;
+    }
+    for (stream, end) in &received.recordings {
+        match &end.written {
+            Ok(done) => eprintln!(
+                "stream {stream}: {} frames in {}, {} left out",
+                done.frames,
+                done.path.display(),
+                end.left_out
+            ),
+            Err(error) => eprintln!("stream {stream}: the recording ended: {error}"),
+        }
+    }
+    Ok(())
+}
+
+fn rate(bytes: u64, span: Duration) -> f64 {
+    if span.is_zero() { 0.0 } else { bytes as f64 * 8.0 / 1e9 / span.as_secs_f64() }
+}
+
+fn share(part: Duration, whole: Duration) -> f64 {
+    if whole.is_zero() { 0.0 } else { 100.0 * (part / whole) }
+}
+
+/// Set by Ctrl-C and SIGTERM.
+pub fn stop_flag() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("handling signals")?;
+    }
+    Ok(stop)
+}

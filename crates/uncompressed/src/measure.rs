@@ -1,0 +1,209 @@
+//! How evenly packets come: burst and buffer measures in the style of ST 2110-21, from the times at
+//! which the kernel took packets in. That standard measures on the wire, with hardware; times of a
+//! kernel are later, by what its own work took, and packets coalesced by it have one time.
+
+use suiro_units::{Duration, Time};
+
+use crate::pace::Bucket;
+
+/// What ST 2110-21 allows a stream: packets in the network's leaky bucket, and in a receiver's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// C_MAX of narrow senders: max(4, N / (43200 · R · T)).
+    pub burst_narrow: u32,
+    /// C_MAX of wide senders: max(16, N / (21600 · T)).
+    pub burst_wide: u32,
+    /// VRX_FULL of narrow receivers: max(8, N / (27000 · T)).
+    pub buffer_narrow: u32,
+    /// VRX_FULL of wide receivers: max(720, N / (300 · T)).
+    pub buffer_wide: u32,
+}
+
+/// Share of the frame time in which a picture of 1080 of 1125 lines is active: R.
+const ACTIVE: f64 = 1080.0 / 1125.0;
+
+impl Limits {
+    /// For frames of `packets` (N) in `period` (T).
+    pub fn of(packets: u32, period: Duration) -> Self {
+        let rate = f64::from(packets) / period.as_secs_f64();
+        let limit = |least: u32, share: f64| least.max((rate / share) as u32);
+        Self {
+            burst_narrow: limit(4, 43_200.0 * ACTIVE),
+            burst_wide: limit(16, 21_600.0),
+            buffer_narrow: limit(8, 27_000.0),
+            buffer_wide: limit(720, 300.0),
+        }
+    }
+}
+
+/// Measures one stream.
+#[derive(Debug, Clone)]
+pub struct Evenness {
+    limits: Limits,
+    bucket: Bucket,
+    packets: u32,
+    period: Duration,
+    /// Of the frame under way: when it began, and what has come of it.
+    frame: Option<(Time, u32)>,
+    ahead: Span,
+    seen: Seen,
+}
+
+/// How far the packets of a frame were ahead of linear reading, least and most.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    least: f64,
+    most: f64,
+}
+
+/// What was measured since the last [`Evenness::take`].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Seen {
+    /// Most packets in the leaky bucket: C_INST.
+    pub burst_max: f64,
+    /// Packets that found it above the wide limit.
+    pub above_wide: u64,
+    /// Packets that found it above the narrow limit.
+    pub above_narrow: u64,
+    /// Buffer in packets that linear reading of a frame at the best constant delay would have needed,
+    /// most of any frame: what VRX counts, without the offset that a receiver is set to.
+    pub buffer_max: f64,
+    /// Frames that needed more than the wide buffer.
+    pub above_buffer: u64,
+}
+
+impl Seen {
+    /// Both together.
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            burst_max: self.burst_max.max(other.burst_max),
+            above_wide: self.above_wide + other.above_wide,
+            above_narrow: self.above_narrow + other.above_narrow,
+            buffer_max: self.buffer_max.max(other.buffer_max),
+            above_buffer: self.above_buffer + other.above_buffer,
+        }
+    }
+}
+
+impl Evenness {
+    /// For frames of `packets` in `period`.
+    pub fn new(packets: u32, period: Duration) -> Self {
+        Self {
+            limits: Limits::of(packets, period),
+            bucket: Bucket::new(packets, period),
+            packets,
+            period,
+            frame: None,
+            ahead: Span::default(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// The limits.
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// `packets` came at `now`; `first` if they are of another frame than those before.
+    pub fn packets(&mut self, now: Time, packets: u32, first: bool) {
+        let level = self.bucket.add(now, packets);
+        self.seen.burst_max = self.seen.burst_max.max(level);
+        // Each one found the bucket one fuller than the one before.
+        let above = |limit: u32| (level - f64::from(limit)).clamp(0.0, f64::from(packets)) as u64;
+        self.seen.above_wide += above(self.limits.burst_wide);
+        self.seen.above_narrow += above(self.limits.burst_narrow);
+        if first {
+            self.end_frame();
+            self.frame = Some((now, 0));
+        }
+        let Some((start, before)) = &mut self.frame else { return };
+        let reading = now.saturating_since(*start) / self.period * f64::from(self.packets);
+        *before += packets;
+        let came = f64::from(*before);
+        self.ahead.most = self.ahead.most.max(came - reading);
+        self.ahead.least = self.ahead.least.min(came - f64::from(packets) - reading);
+    }
+
+    /// What was measured since the last time; the frame under way counts as over.
+    pub fn take(&mut self) -> Seen {
+        self.end_frame();
+        std::mem::take(&mut self.seen)
+    }
+
+    fn end_frame(&mut self) {
+        self.frame = None;
+        let Span { least, most } = std::mem::take(&mut self.ahead);
+        let buffer = most - least;
+        self.seen.buffer_max = self.seen.buffer_max.max(buffer);
+        self.seen.above_buffer += u64::from(buffer > f64::from(self.limits.buffer_wide));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_nanos(16_683_333);
+
+    fn at(share: f64) -> Time {
+        Time::from_secs(5) + PERIOD.mul_f64(share)
+    }
+
+    #[test]
+    fn limits_are_those_of_the_standard() {
+        // 1080p59.94 of 10 bits in packets of 1200 bytes, and the study's streams.
+        let standard = Limits::of(4320, PERIOD);
+        assert_eq!((standard.burst_narrow, standard.burst_wide), (6, 16));
+        assert_eq!((standard.buffer_narrow, standard.buffer_wide), (9, 863));
+        let study = Limits::of(709, PERIOD);
+        assert_eq!((study.burst_narrow, study.burst_wide), (4, 16));
+        assert_eq!((study.buffer_narrow, study.buffer_wide), (8, 720));
+    }
+
+    #[test]
+    fn packets_one_by_one_need_no_buffer() {
+        let mut even = Evenness::new(1000, PERIOD);
+        for frame in 0..3u32 {
+            for packet in 0..1000u32 {
+                even.packets(at(f64::from(frame) + f64::from(packet) / 1000.0), 1, packet == 0);
+            }
+        }
+        let seen = even.take();
+        assert_eq!((seen.above_narrow, seen.above_buffer), (0, 0));
+        assert!(seen.burst_max < 1.01 && seen.buffer_max < 1.01, "{seen:?}");
+    }
+
+    #[test]
+    fn a_burst_is_above_the_limit_by_what_exceeds_it() {
+        let mut even = Evenness::new(1000, PERIOD);
+        even.packets(at(0.0), 20, true);
+        let seen = even.take();
+        assert_eq!((seen.burst_max, seen.above_wide, seen.above_narrow), (20.0, 4, 16));
+        // By now 11 packets have drained.
+        even.packets(at(0.01), 8, false);
+        let seen = even.take();
+        assert!((seen.burst_max - 17.0).abs() < 0.01, "{seen:?}");
+        assert_eq!(seen.above_wide, 1);
+    }
+
+    #[test]
+    fn a_whole_frame_at_once_needs_a_whole_frame_of_buffer() {
+        let mut even = Evenness::new(1000, PERIOD);
+        even.packets(at(0.0), 1000, true);
+        even.packets(at(1.0), 1000, true);
+        let seen = even.take();
+        assert_eq!((seen.buffer_max, seen.above_buffer), (1000.0, 2));
+    }
+
+    #[test]
+    fn a_gap_in_the_middle_costs_what_would_have_come_in_it() {
+        let mut even = Evenness::new(1000, PERIOD);
+        for packet in 0..1000u32 {
+            let delay = if packet < 500 { 0.0 } else { 0.1 };
+            even.packets(at(f64::from(packet) / 1000.0 + delay), 1, packet == 0);
+        }
+        even.packets(at(2.0), 1, true);
+        let seen = even.take();
+        assert!((seen.buffer_max - 101.0).abs() < 0.1, "{seen:?}");
+    }
+}

@@ -1,0 +1,256 @@
+//! A sending node: rings, sockets, the thread that sends, and its records.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+
+use suiro_record::Writer;
+use suiro_record::tables::{UncompressedRingRow, UncompressedSentRow};
+use suiro_units::{Duration, Time};
+
+use super::rows::{self, SentStream};
+use super::{Error, Records, TOLD_MAX};
+use crate::clock;
+use crate::geometry::Geometry;
+use crate::packet::{self, Format, Layout};
+use crate::reader::{self, Meter, Ring};
+use crate::send::{self, Counts, LEAD, Lane, Told};
+use crate::socket::{Outlet, Route, Segmentation};
+use crate::store::{Content, Header};
+
+/// Where a stream's frames come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// A frame store.
+    Store(PathBuf),
+    /// Synthetic frames of this geometry, so many in memory, again and again.
+    Synthetic {
+        /// The pictures.
+        geometry: Geometry,
+        /// How many.
+        frames: u32,
+    },
+}
+
+/// One stream to send.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SenderStream {
+    /// Its number, from 0: the same at its receiver.
+    pub number: u32,
+    /// Where its frames come from.
+    pub source: Source,
+    /// How packets are written.
+    pub format: Format,
+    /// Largest IP packet in bytes.
+    pub packet_bytes: u32,
+    /// RTP payload type and synchronisation source.
+    pub stream: packet::Stream,
+    /// Where it goes.
+    pub route: Route,
+}
+
+/// What a sending node does.
+#[derive(Debug, Clone)]
+pub struct SenderJob {
+    /// The streams, one at least.
+    pub streams: Vec<SenderStream>,
+    /// How rings are filled.
+    pub ring: reader::Options,
+    /// Most packets that leave together.
+    pub burst: u32,
+    /// Who cuts bursts into packets.
+    pub segmentation: Segmentation,
+    /// How the thread sends.
+    pub options: send::Options,
+    /// How long to send, from when the first frame begins; `None` until told to stop.
+    pub duration: Option<Duration>,
+    /// Where records go.
+    pub records: Records,
+}
+
+/// What a stream's sender has counted in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentTotal {
+    /// The stream's number.
+    pub stream: u32,
+    /// From the first frame's start to the last one's end.
+    pub span: Duration,
+    /// What was counted.
+    pub counts: Counts,
+    /// Frames sent again because the next one was not there.
+    pub repeats: u64,
+    /// Processor time of the thread, for all its streams.
+    pub thread: Duration,
+}
+
+/// Sends until the frames end, the time is up, or `stop` is set. `ready` is called before the first frame.
+pub fn send(
+    job: &SenderJob,
+    ready: impl FnOnce(&[Ring]),
+    stop: &AtomicBool,
+) -> Result<Vec<SentTotal>, Error> {
+    let rings =
+        job.streams.iter().map(|stream| ring(job, stream)).collect::<Result<Vec<_>, _>>()?;
+    let layouts: Vec<_> = job
+        .streams
+        .iter()
+        .zip(&rings)
+        .map(|(stream, ring)| layout(stream, &ring.header().geometry))
+        .collect::<Result<_, _>>()?;
+    let outlets = job
+        .streams
+        .iter()
+        .zip(&layouts)
+        .map(|(stream, layout)| outlet(job, stream, layout))
+        .collect::<Result<Vec<_>, _>>()?;
+    ready(&rings);
+    let meters = rings.iter().map(Ring::meter).collect();
+    let epoch = clock::epoch();
+    let soon = clock::monotonic() + LEAD;
+    let begin = job.options.begin.map_or(soon, |begin| begin.max(soon));
+    let mut lanes: Vec<_> = job
+        .streams
+        .iter()
+        .zip(layouts)
+        .zip(outlets.into_iter().zip(rings))
+        .map(|((stream, layout), (outlet, ring))| {
+            let first = epoch.first_from(layout.geometry().rate(), begin);
+            let how = (layout, stream.stream);
+            Lane::new(stream.number, how, outlet, ring, job.burst, (epoch, first))
+        })
+        .collect();
+    let mut log = Log::create(job, meters)?;
+    let (tell, told) = sync_channel(TOLD_MAX);
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("sender".to_owned());
+        let until = job.duration.map(|time| begin + time);
+        let options = send::Options { until: job.options.until.or(until), ..job.options };
+        let lanes = &mut lanes;
+        let sender = thread
+            .spawn_scoped(scope, move || send::run(lanes, &options, stop, &tell))
+            .map_err(|source| Error::Io { doing: "starting the sender", source })?;
+        log.follow(&told)?;
+        let done = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        done.map_err(|source| Error::Io { doing: "sending", source })
+    })?;
+    log.close()
+}
+
+fn ring(job: &SenderJob, stream: &SenderStream) -> Result<Ring, Error> {
+    let ring = match &stream.source {
+        Source::Store(path) => Ring::open(path, None, &job.ring),
+        Source::Synthetic { geometry, frames } => {
+            let header = Header { part: stream.number, ..Header::new(*geometry, Content::Picture) };
+            Ring::synthetic(&header, *frames, &job.ring)
+        }
+    };
+    ring.map_err(|source| Error::Frames { stream: stream.number, source })
+}
+
+fn layout(stream: &SenderStream, geometry: &Geometry) -> Result<Layout, Error> {
+    Layout::new(stream.format, geometry, stream.packet_bytes)
+        .map_err(|source| Error::Layout { stream: stream.number, source })
+}
+
+fn outlet(job: &SenderJob, stream: &SenderStream, layout: &Layout) -> Result<Outlet, Error> {
+    let (header, datagram) = (layout.header_bytes(), layout.datagram_bytes());
+    Ok(Outlet::open(&stream.route, job.segmentation, header, datagram)?)
+}
+
+/// The records of a sending node, and its totals.
+struct Log<'a> {
+    job: &'a SenderJob,
+    begun: Time,
+    streams: Vec<(SentStream, Meter)>,
+    sent: Option<Writer<UncompressedSentRow>>,
+    rings: Option<Writer<UncompressedRingRow>>,
+    thread: Option<send::ThreadSecond>,
+    totals: Vec<SentTotal>,
+}
+
+impl<'a> Log<'a> {
+    fn create(job: &'a SenderJob, meters: Vec<Meter>) -> Result<Self, Error> {
+        let Records { endpoint, dir, .. } = &job.records;
+        let streams = job.streams.iter().zip(meters).map(|(stream, meter)| {
+            let of = SentStream {
+                endpoint: job.records.name(),
+                destination: Arc::from(stream.route.destination.to_string()),
+                segmentation: Arc::from(rows::segmentation(job.segmentation)),
+            };
+            (of, meter)
+        });
+        let total = |stream: &SenderStream| SentTotal {
+            stream: stream.number,
+            span: Duration::ZERO,
+            counts: Counts::default(),
+            repeats: 0,
+            thread: Duration::ZERO,
+        };
+        let name = |table: &str| format!("{table}.{endpoint}");
+        let dir = dir.as_deref();
+        Ok(Self {
+            job,
+            begun: clock::monotonic(),
+            streams: streams.collect(),
+            sent: dir
+                .map(|dir| Writer::create_named(dir, &name("uncompressed_sent")))
+                .transpose()?,
+            rings: dir
+                .map(|dir| Writer::create_named(dir, &name("uncompressed_ring")))
+                .transpose()?,
+            thread: None,
+            totals: job.streams.iter().map(total).collect(),
+        })
+    }
+
+    /// Writes what the thread tells until it has ended, and looks at the rings once a second.
+    fn follow(&mut self, told: &Receiver<Told>) -> Result<(), Error> {
+        let mut next = self.begun;
+        loop {
+            let now = clock::monotonic();
+            if now >= next {
+                self.look(now)?;
+                next += Duration::from_secs(1);
+            }
+            match told.recv_timeout(next.saturating_since(now).into()) {
+                Ok(Told::Thread(second)) => self.thread = Some(second),
+                Ok(Told::Stream(second)) => self.second(&second)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.look(clock::monotonic())
+    }
+
+    fn look(&mut self, now: Time) -> Result<(), Error> {
+        let t_ns = self.job.records.t_ns(now);
+        for ((of, meter), total) in self.streams.iter_mut().zip(&mut self.totals) {
+            let row = meter.row(now, t_ns, &of.endpoint, total.stream);
+            total.repeats = row.repeated_frames.cast_unsigned();
+            if let Some(rings) = &mut self.rings {
+                rings.push(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn second(&mut self, second: &send::Second) -> Result<(), Error> {
+        let streams = self.streams.iter().zip(&mut self.totals);
+        let own = streams.into_iter().find(|(_, total)| total.stream == second.stream);
+        let (Some(((of, _), total)), Some(thread)) = (own, &self.thread) else { return Ok(()) };
+        total.span += second.span;
+        total.thread += thread.running;
+        total.counts = total.counts.and(&second.counts);
+        if let Some(sent) = &mut self.sent {
+            sent.push(rows::sent(&self.job.records, of, second, thread))?;
+        }
+        Ok(())
+    }
+
+    fn close(self) -> Result<Vec<SentTotal>, Error> {
+        self.sent.map(Writer::close).transpose()?;
+        self.rings.map(Writer::close).transpose()?;
+        Ok(self.totals)
+    }
+}

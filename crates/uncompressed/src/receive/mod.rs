@@ -1,0 +1,213 @@
+//! The receiver: one thread, several streams, every packet and frame verified.
+
+mod record;
+mod sequence;
+mod track;
+
+use std::net::SocketAddrV4;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suiro_units::{Duration, Time};
+
+pub use record::{Recording, RecordingEnd};
+pub use track::{Counts, Frame, Track, Wanted};
+
+use crate::clock;
+use crate::measure::Seen;
+use crate::socket::{Datagrams, Inlet};
+
+/// How long a thread rests when it has taken all there was: packets are stamped by the kernel, so that
+/// nothing is measured later for it, and each rest spares as many wake-ups as bursts come meanwhile.
+const REST: Duration = Duration::from_micros(400);
+/// How long a thread without any packet sleeps at most: how soon it hears that it is to stop.
+const IDLE_MS: i64 = 100;
+/// Calls that take one socket's packets in a row, so that the others are not forgotten.
+const TAKES_MAX: usize = 64;
+
+/// One stream.
+#[derive(Debug)]
+pub struct Lane {
+    /// The stream's number in its node.
+    pub number: u32,
+    inlet: Inlet,
+    track: Track,
+    recording: Option<Recording>,
+    /// Packets that found the socket's buffer full, as of now and of the last second.
+    dropped: u32,
+    dropped_before: u32,
+    counts_before: Counts,
+}
+
+/// What was counted of one stream in one second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Second {
+    /// When it ended.
+    pub at: Time,
+    /// How long it was.
+    pub span: Duration,
+    /// The stream's number in its node.
+    pub stream: u32,
+    /// What was counted in this second.
+    pub counts: Counts,
+    /// Packets that found the socket's buffer full, which are among the lost.
+    pub dropped: u32,
+    /// How evenly packets came.
+    pub evenness: Seen,
+    /// Processor time that the thread had, for all its streams.
+    pub running: Duration,
+}
+
+/// What a receiving thread tells.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Told {
+    /// Of a stream, once a second.
+    Second(Second),
+    /// Of a frame that is over.
+    Frame(u32, Frame),
+}
+
+/// How a thread receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// The processor to stay on; `None` for any.
+    pub cpu: Option<usize>,
+    /// When to stop, at the latest.
+    pub until: Option<Time>,
+}
+
+impl Lane {
+    /// A stream that comes by `inlet` and is written to `recording`, if there is one.
+    pub fn new(number: u32, inlet: Inlet, track: Track, recording: Option<Recording>) -> Self {
+        let (dropped, dropped_before, counts_before) = (0, 0, Counts::default());
+        Self { number, inlet, track, recording, dropped, dropped_before, counts_before }
+    }
+
+    /// What was counted so far.
+    pub const fn counts(&self) -> &Counts {
+        self.track.counts()
+    }
+
+    /// Packets that found the socket's buffer full so far.
+    pub const fn dropped(&self) -> u32 {
+        self.dropped
+    }
+
+    /// Where it receives.
+    pub const fn address(&self) -> SocketAddrV4 {
+        self.inlet.address()
+    }
+
+    /// Ends the recording, if there is one, and tells how it ended.
+    pub fn end_recording(&mut self) -> Option<RecordingEnd> {
+        self.recording.take().map(Recording::end)
+    }
+
+    /// Takes what is there; true if there was anything.
+    fn take(
+        &mut self,
+        buffers: &mut Datagrams,
+        lead_ns: i64,
+        told: &SyncSender<Told>,
+    ) -> std::io::Result<bool> {
+        let Self { number, inlet, track, recording, .. } = self;
+        let mut on_frame =
+            |frame: &Frame, picture: &[u8]| over(*number, frame, picture, recording, told);
+        let mut any = false;
+        for _ in 0..TAKES_MAX {
+            let taken = inlet.take(buffers, |datagram| {
+                let stamped =
+                    datagram.realtime_ns.map(|ns| ns.wrapping_sub(lead_ns.cast_unsigned()));
+                let now = stamped.map_or_else(clock::monotonic, Time::from_nanos);
+                for packet in datagram.bytes.chunks(datagram.segment) {
+                    track.datagram(now, datagram.from, packet, &mut on_frame);
+                }
+            })?;
+            self.dropped = taken.dropped.unwrap_or(self.dropped);
+            any |= taken.messages > 0;
+            if taken.messages < Datagrams::MESSAGES {
+                break;
+            }
+        }
+        Ok(any)
+    }
+
+    fn second(&mut self, at: Time, span: Duration, running: Duration) -> Second {
+        let counts = *self.track.counts();
+        let before = std::mem::replace(&mut self.counts_before, counts);
+        let dropped = self.dropped.wrapping_sub(self.dropped_before);
+        self.dropped_before = self.dropped;
+        let evenness = self.track.evenness();
+        let counts = counts.since(&before);
+        Second { at, span, stream: self.number, counts, dropped, evenness, running }
+    }
+}
+
+fn over(
+    number: u32,
+    frame: &Frame,
+    picture: &[u8],
+    recording: &mut Option<Recording>,
+    told: &SyncSender<Told>,
+) {
+    if let Some(recording) = recording {
+        recording.frame(frame, picture);
+    }
+    // Nobody waits for a reader that is slow: what it misses shows as a gap.
+    let _ = told.try_send(Told::Frame(number, *frame));
+}
+
+/// Receives until `stop` is set or the time is up. What it tells goes to `told`; what that has no room
+/// for is left out.
+pub fn run(
+    lanes: &mut [Lane],
+    options: &Options,
+    stop: &AtomicBool,
+    told: &SyncSender<Told>,
+) -> std::io::Result<()> {
+    clock::prepare_thread(options.cpu)?;
+    let mut buffers = Datagrams::new();
+    let mut last = (clock::monotonic(), clock::thread_time());
+    loop {
+        let mut any = false;
+        let lead_ns = clock::realtime_lead_ns();
+        for lane in &mut *lanes {
+            any |= lane.take(&mut buffers, lead_ns, told)?;
+        }
+        let now = clock::monotonic();
+        let over = stop.load(Ordering::Relaxed) || options.until.is_some_and(|until| now >= until);
+        let span = now.saturating_since(last.0);
+        if over || span >= Duration::from_secs(1) {
+            let running = clock::thread_time();
+            for lane in &mut *lanes {
+                let second = lane.second(now, span, running.saturating_sub(last.1));
+                let _ = told.try_send(Told::Second(second));
+            }
+            last = (now, running);
+        }
+        if over {
+            break;
+        }
+        rest(lanes, now, any)?;
+    }
+    for lane in lanes {
+        let Lane { number, track, recording, .. } = lane;
+        track.finish(&mut |frame, picture| over(*number, frame, picture, recording, told));
+    }
+    Ok(())
+}
+
+fn rest(lanes: &[Lane], now: Time, any: bool) -> std::io::Result<()> {
+    if any {
+        clock::wait_until(now + REST);
+        return Ok(());
+    }
+    let mut polled: Vec<_> =
+        lanes.iter().map(|lane| PollFd::new(&lane.inlet, PollFlags::IN)).collect();
+    let time = Timespec { tv_sec: 0, tv_nsec: IDLE_MS * 1_000_000 };
+    match poll(&mut polled, Some(&time)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

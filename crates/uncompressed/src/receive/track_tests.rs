@@ -1,0 +1,170 @@
+use std::net::Ipv4Addr;
+
+use super::*;
+use crate::geometry::{Depth, FrameRate, Geometry, Sampling};
+use crate::packet::{self, Format, HEADER_BYTES_MAX, Stream};
+
+const FROM: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 5004);
+const TYPE: u8 = 96;
+/// Frame 1000 begins here.
+const FIRST: u64 = 1000;
+
+fn layout() -> Layout {
+    let geometry = Geometry::new((64, 40), Sampling::YCbCr422, Depth::Ten, FrameRate::P59_94);
+    Layout::new(Format::Raster, &geometry.unwrap(), 400).unwrap()
+}
+
+fn epoch() -> Epoch {
+    Epoch::measured(Time::ZERO, Time::ZERO)
+}
+
+/// The packets of one frame.
+fn packets(number: u64, ssrc: u32) -> Vec<Vec<u8>> {
+    let layout = layout();
+    let bytes: Vec<u8> = (0..layout.frame_bytes()).map(|at| (at as u64 * number) as u8).collect();
+    let frame = packet::Frame {
+        timestamp: FrameRate::P59_94.rtp_timestamp(number),
+        sequence: (number as u32).wrapping_mul(layout.packets_per_frame()),
+        number: number as u32,
+        checksum: checksum::of_frame(&bytes),
+    };
+    let datagram = |index| {
+        let mut header = [0; HEADER_BYTES_MAX];
+        layout.write_header(Stream { payload_type: TYPE, ssrc }, &frame, index, &mut header);
+        [&header[..layout.header_bytes()], &bytes[layout.piece(index).range()]].concat()
+    };
+    (0..layout.packets_per_frame()).map(datagram).collect()
+}
+
+struct Case {
+    track: Track,
+    frames: Vec<Frame>,
+}
+
+impl Case {
+    fn new() -> Self {
+        let wanted = Wanted { verify: true, pictures: true };
+        Self { track: Track::new(layout(), TYPE, epoch(), wanted), frames: Vec::new() }
+    }
+
+    fn at(&mut self, now: Time, from: SocketAddrV4, datagram: &[u8]) {
+        let frames = &mut self.frames;
+        self.track.datagram(now, from, datagram, &mut |frame, _| frames.push(*frame));
+    }
+
+    /// A frame's packets, evenly through its time.
+    fn frame(&mut self, number: u64, packets: &[Vec<u8>]) {
+        let start = epoch().start(FrameRate::P59_94, number);
+        let step = FrameRate::P59_94.period() / packets.len() as u64;
+        for (at, packet) in packets.iter().enumerate() {
+            self.at(start + step * at as u64, FROM, packet);
+        }
+    }
+
+    fn finish(mut self) -> (Counts, Vec<Frame>) {
+        let frames = &mut self.frames;
+        self.track.finish(&mut |frame, _| frames.push(*frame));
+        (*self.track.counts(), self.frames)
+    }
+}
+
+#[test]
+fn whole_frames_are_whole_sound_and_in_time() {
+    let mut case = Case::new();
+    for number in FIRST..FIRST + 3 {
+        case.frame(number, &packets(number, 1));
+    }
+    let (counts, frames) = case.finish();
+    let count = u64::from(layout().packets_per_frame());
+    assert_eq!(
+        counts,
+        Counts { packets: 3 * count, frames: 3, bytes: counts.bytes, ..Counts::default() }
+    );
+    for (frame, number) in frames.iter().zip(FIRST..) {
+        assert_eq!((frame.number, frame.content), (number, Some(number as u32)));
+        assert_eq!((frame.whole, frame.sound, frame.late), (true, Some(true), false));
+        assert_eq!((frame.first, frame.due), (frame.due, epoch().start(FrameRate::P59_94, number)));
+    }
+}
+
+#[test]
+fn every_kind_of_fault_has_its_own_count() {
+    let mut case = Case::new();
+    let mut one = packets(FIRST, 1);
+    let lost = one.remove(3);
+    one.swap(5, 6);
+    one.insert(9, one[8].clone());
+    one.push(b"not a packet".to_vec());
+    one.push(packets(FIRST, 2).remove(0));
+    case.frame(FIRST, &one);
+    let mut two = packets(FIRST + 1, 1);
+    let last = two[2].len() - 1;
+    two[2][last] ^= 1;
+    case.frame(FIRST + 1, &two);
+    // What was thought lost comes, when its frame is still open.
+    case.at(epoch().start(FrameRate::P59_94, FIRST + 2), FROM, &lost);
+    let (counts, frames) = case.finish();
+    assert_eq!((counts.lost, counts.reordered, counts.duplicate), (0, 2, 1));
+    assert_eq!((counts.malformed, counts.foreign, counts.corrupt), (1, 1, 1));
+    assert_eq!((counts.frames, counts.incomplete), (2, 0));
+    assert_eq!(
+        frames.iter().map(|frame| frame.sound).collect::<Vec<_>>(),
+        [Some(false), Some(true)]
+    );
+}
+
+#[test]
+fn a_frame_without_one_packet_is_incomplete() {
+    let mut case = Case::new();
+    let mut one = packets(FIRST, 1);
+    one.remove(4);
+    case.frame(FIRST, &one);
+    case.frame(FIRST + 1, &packets(FIRST + 1, 1));
+    let (counts, frames) = case.finish();
+    assert_eq!((counts.lost, counts.frames, counts.incomplete), (1, 1, 1));
+    assert_eq!(frames.iter().filter(|frame| frame.sound.is_none()).count(), 1);
+}
+
+#[test]
+fn a_frame_that_ends_a_frame_time_late_is_late() {
+    let (mut case, rate) = (Case::new(), FrameRate::P59_94);
+    for (number, delay) in [(FIRST, 1.9), (FIRST + 1, 2.1)] {
+        let arrival = epoch().start(rate, number) + rate.period().mul_f64(delay);
+        for packet in packets(number, 1) {
+            case.at(arrival, FROM, &packet);
+        }
+    }
+    let (counts, frames) = case.finish();
+    assert_eq!((counts.late, frames[0].late, frames[1].late), (1, false, true));
+}
+
+#[test]
+fn a_replay_is_refused_and_a_successor_taken_after_silence() {
+    let (mut case, rate) = (Case::new(), FrameRate::P59_94);
+    let far = FIRST + 5000;
+    case.frame(far, &packets(far, 1));
+    case.frame(far + 1, &packets(FIRST, 1)[..1]);
+    assert_eq!(case.track.counts().replayed, 1);
+    let other = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 9);
+    case.at(epoch().start(rate, far + 2), other, &packets(far + 2, 2)[0]);
+    assert_eq!(case.track.counts().foreign, 1);
+    for packet in packets(far + 20, 2) {
+        case.at(epoch().start(rate, far + 20), other, &packet);
+    }
+    let (counts, frames) = case.finish();
+    assert_eq!((counts.foreign, counts.restarts, counts.lost), (1, 1, 0));
+    assert_eq!((frames.len(), counts.frames), (2, 2));
+}
+
+#[test]
+fn frames_of_which_nothing_came_are_told() {
+    let mut case = Case::new();
+    case.frame(FIRST, &packets(FIRST, 1));
+    case.frame(FIRST + 3, &packets(FIRST + 3, 1));
+    let (counts, frames) = case.finish();
+    let packets = layout().packets_per_frame();
+    let told: Vec<_> =
+        frames.iter().map(|f| (f.number - FIRST, f.lost, f.last.is_some())).collect();
+    assert_eq!(told, [(0, 0, true), (1, packets, false), (2, packets, false), (3, 0, true)]);
+    assert_eq!((counts.incomplete, counts.lost), (2, i64::from(2 * packets)));
+}

@@ -1,0 +1,96 @@
+//! Why a frame was late: what its sender waited for, compared. Pure.
+
+use suiro_units::{Duration, Time};
+
+/// What a sending thread has spent its time on, in all; two of them make a difference.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// When this was read.
+    pub at: Time,
+    /// Processor time of the thread.
+    pub running: Duration,
+    /// Asleep by its own wish, until it was to wake.
+    pub asleep: Duration,
+    /// From when it was to wake until it did.
+    pub waking: Duration,
+    /// Waiting for room in a socket or an interface's queue.
+    pub no_room: Duration,
+    /// Processor time that the host of this virtual machine took from it; `None` if unknown.
+    pub steal: Option<Duration>,
+}
+
+/// What made a frame late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The host of this virtual machine took the processor.
+    Steal,
+    /// Another thread of this machine had the processor.
+    Preempted,
+    /// Sleep ended late.
+    Waking,
+    /// No room in a socket or an interface's queue.
+    NoRoom,
+    /// None of these: the thread had all it wanted, and it was not enough.
+    Load,
+}
+
+/// Why a frame was late by `late`, whose sending began at `before` and ended at `after`: the largest of
+/// what it was kept from sending by, if that is a quarter of its lateness.
+pub fn cause(late: Duration, before: &Spent, after: &Spent) -> Cause {
+    let since = |of: fn(&Spent) -> Duration| of(after).saturating_sub(of(before));
+    let waking = since(|spent| spent.waking);
+    let no_room = since(|spent| spent.no_room);
+    let worked = since(|spent| spent.running) + since(|spent| spent.asleep) + waking;
+    let preempted = after.at.saturating_since(before.at).saturating_sub(worked);
+    let steal = after.steal.zip(before.steal).map_or(Duration::ZERO, |(a, b)| a.saturating_sub(b));
+    let causes = [
+        (steal, Cause::Steal),
+        (preempted, Cause::Preempted),
+        (waking, Cause::Waking),
+        (no_room, Cause::NoRoom),
+    ];
+    // Of equals the first: what the machine's host took also looks as if others had it.
+    let most = causes.iter().rev().max_by_key(|(time, _)| *time);
+    most.filter(|(time, _)| *time * 4 >= late).map_or(Cause::Load, |(_, cause)| *cause)
+}
+
+/// The stolen time in the text of /proc/stat: of all processors, in ticks of a hundredth of a second
+/// (proc(5)).
+pub fn parse_steal(stat: &str) -> Option<Duration> {
+    let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: u64 = all.split_whitespace().nth(7)?.parse().ok()?;
+    Some(Duration::from_millis(ticks.saturating_mul(10)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn after(change: impl FnOnce(&mut Spent)) -> Cause {
+        let before = Spent { at: Time::from_secs(9), steal: Some(MS * 70), ..Spent::default() };
+        let mut after = Spent { at: before.at + MS * 40, running: MS * 38, ..before };
+        change(&mut after);
+        cause(MS * 20, &before, &after)
+    }
+
+    #[test]
+    fn a_late_frame_has_the_cause_that_took_most() {
+        assert_eq!(after(|_| {}), Cause::Load);
+        assert_eq!(after(|spent| spent.running = MS * 20), Cause::Preempted);
+        assert_eq!(after(|spent| spent.no_room = MS * 10), Cause::NoRoom);
+        let waking = |spent: &mut Spent| (spent.running, spent.waking) = (MS * 20, MS * 19);
+        assert_eq!(after(waking), Cause::Waking);
+        let stolen = |spent: &mut Spent| (spent.running, spent.steal) = (MS * 20, Some(MS * 90));
+        assert_eq!(after(stolen), Cause::Steal);
+    }
+
+    #[test]
+    fn steal_is_the_eighth_number_of_all_processors() {
+        let stat = "cpu  1 2 3 4 5 6 7 89 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!(parse_steal(stat), Some(Duration::from_millis(890)));
+        assert_eq!(parse_steal("cpu  1 2 3"), None);
+        assert_eq!(parse_steal("intr 5"), None);
+    }
+}

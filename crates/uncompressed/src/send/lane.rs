@@ -1,0 +1,164 @@
+//! One stream as it is sent: which frame, which packet, when.
+
+use suiro_units::{Duration, Time};
+
+use super::blame::{Cause, Spent, cause};
+use super::{Counts, Second};
+use crate::epoch::Epoch;
+use crate::pace::{Burst, Pace};
+use crate::packet::{self, HEADER_BYTES_MAX, Layout};
+use crate::reader::{Advance, Frame, Ring};
+use crate::socket::{Outlet, Sent};
+
+/// A sender that is this many frames behind leaves them out: their time is over.
+const BEHIND_MAX: u64 = 8;
+
+/// One stream.
+#[derive(Debug)]
+pub struct Lane {
+    /// The stream's number in its node.
+    pub number: u32,
+    layout: Layout,
+    stream: packet::Stream,
+    outlet: Outlet,
+    ring: Ring,
+    epoch: Epoch,
+    pace: Pace,
+    /// The frame that is being sent, since the epoch; `None` after the last.
+    frame: Option<u64>,
+    /// True if the frame is the last one.
+    last: bool,
+    /// What the thread had spent when the frame began.
+    before: Spent,
+    counts: Counts,
+}
+
+impl Lane {
+    /// A stream that will begin with frame `first`.
+    pub fn new(
+        number: u32,
+        (layout, stream): (Layout, packet::Stream),
+        outlet: Outlet,
+        ring: Ring,
+        burst: u32,
+        (epoch, first): (Epoch, u64),
+    ) -> Self {
+        let burst = burst.clamp(1, Outlet::packets_max(layout.datagram_bytes()));
+        let packets = layout.packets_per_frame();
+        let run = if layout.is_even() { packets } else { layout.packets_per_run() };
+        let pace = Pace::new(packets, burst, run, layout.geometry().rate().period());
+        let (before, counts) = (Spent::default(), Counts::default());
+        let (frame, last) = (Some(first), false);
+        let mut lane =
+            Self { number, layout, stream, outlet, ring, epoch, pace, frame, last, before, counts };
+        lane.begin(first);
+        lane
+    }
+
+    /// What is to leave next; `None` after the last frame.
+    pub fn next(&self) -> Option<Burst> {
+        self.frame.and_then(|_| self.pace.next())
+    }
+
+    /// No frame begins after the one under way.
+    pub const fn stop(&mut self) {
+        self.last = true;
+    }
+
+    /// What is sent.
+    pub const fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Sends `burst` at `now`. False if there was no room for it.
+    pub fn send(&mut self, now: Time, burst: &Burst) -> std::io::Result<bool> {
+        let Self { ring, layout, stream, outlet, .. } = self;
+        let Some(frame) = self.frame else { return Ok(true) };
+        let content = ring.current();
+        let common = common(layout, frame, &content);
+        let packets = (burst.first..burst.first + burst.packets).map(|index| {
+            let mut header = [0; HEADER_BYTES_MAX];
+            layout.write_header(*stream, &common, index, &mut header);
+            (header, &content.bytes[layout.piece(index).range()])
+        });
+        match outlet.send(packets)? {
+            Sent::NoRoom => {
+                self.counts.no_room += 1;
+                return Ok(false);
+            }
+            Sent::Unreachable => self.counts.unreachable += u64::from(burst.packets),
+            Sent::All => self.count(burst),
+        }
+        self.pace.sent(now, burst);
+        Ok(true)
+    }
+
+    /// True if all packets of the frame have left.
+    pub fn is_frame_over(&self) -> bool {
+        self.frame.is_some() && self.pace.next().is_none()
+    }
+
+    /// The frame's last packet left at `spent.at`: counts it and goes on to the next one. Behind by too
+    /// much, frames are left out where `may_skip`.
+    pub fn end_frame(&mut self, spent: Spent, may_skip: bool) {
+        let Some(frame) = self.frame else { return };
+        let rate = self.layout.geometry().rate();
+        let late = spent.at.saturating_since(self.pace.last_due());
+        self.counts.frames += 1;
+        self.counts.behind_max = self.counts.behind_max.max(late);
+        if late > rate.period() {
+            self.counts.late += 1;
+            match cause(late, &self.before, &spent) {
+                Cause::Steal => self.counts.late_steal += 1,
+                Cause::Preempted => self.counts.late_preempted += 1,
+                Cause::Waking => self.counts.late_waking += 1,
+                Cause::NoRoom => self.counts.late_no_room += 1,
+                Cause::Load => self.counts.late_load += 1,
+            }
+        }
+        self.before = spent;
+        if self.last {
+            self.frame = None;
+            return;
+        }
+        let now = self.epoch.frame_at(rate, spent.at);
+        let next = if may_skip && now > frame + BEHIND_MAX { now } else { frame + 1 };
+        self.counts.skipped += next - frame - 1;
+        self.begin(next);
+    }
+
+    /// What was counted since the last time.
+    pub fn take(&mut self, at: Time, span: Duration) -> Second {
+        Second { at, span, stream: self.number, counts: std::mem::take(&mut self.counts) }
+    }
+
+    fn begin(&mut self, frame: u64) {
+        if self.ring.advance() == Advance::Ended {
+            self.frame = None;
+            return;
+        }
+        let rate = self.layout.geometry().rate();
+        self.frame = Some(frame);
+        self.pace.begin(self.epoch.start(rate, frame), self.epoch.start(rate, frame + 1));
+    }
+
+    fn count(&mut self, burst: &Burst) {
+        let pieces: usize = (burst.first..burst.first + burst.packets)
+            .map(|index| self.layout.piece(index).bytes)
+            .sum();
+        let header = self.layout.header_bytes() as u64 + u64::from(packet::IP_UDP_BYTES);
+        self.counts.packets += u64::from(burst.packets);
+        self.counts.bytes += pieces as u64 + header * u64::from(burst.packets);
+    }
+}
+
+/// What all packets of frame number `frame` have in common. Sequence numbers follow from the frame's
+/// number, so that a sender that is started anew goes on where time has got to.
+fn common(layout: &Layout, frame: u64, content: &Frame<'_>) -> packet::Frame {
+    packet::Frame {
+        timestamp: layout.geometry().rate().rtp_timestamp(frame),
+        sequence: (frame as u32).wrapping_mul(layout.packets_per_frame()),
+        number: content.number as u32,
+        checksum: content.checksum,
+    }
+}

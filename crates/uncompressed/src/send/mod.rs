@@ -1,0 +1,251 @@
+//! The sender: one thread, several streams, each packet at its time.
+
+mod blame;
+mod lane;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+
+use suiro_units::{Duration, Time};
+
+use blame::Spent;
+pub use lane::Lane;
+
+use crate::clock;
+
+/// Packets of a burst unless told otherwise: with the study's packets, as many as one call takes.
+pub const BURST: u32 = 7;
+/// From the start to the first frame: time to fill the caches, and to be in step with other hosts.
+pub const LEAD: Duration = Duration::from_millis(100);
+/// How often the stolen time is read: it counts in hundredths of a second.
+const STEAL_EVERY: Duration = Duration::from_millis(50);
+/// How long a burst that found no room waits before it is tried again.
+const NO_ROOM: Duration = Duration::from_micros(50);
+
+/// What a stream's sender counted. Bytes are of IP packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets sent.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames sent.
+    pub frames: u64,
+    /// Frames whose last packet left more than a frame time after it was due.
+    pub late: u64,
+    /// Of these, because the machine's host took the processor.
+    pub late_steal: u64,
+    /// Of these, because another thread had the processor.
+    pub late_preempted: u64,
+    /// Of these, because sleep ended late.
+    pub late_waking: u64,
+    /// Of these, because there was no room in a socket or an interface's queue.
+    pub late_no_room: u64,
+    /// Of these, because the thread could not do it in the time.
+    pub late_load: u64,
+    /// Most that a frame's last packet left after it was due.
+    pub behind_max: Duration,
+    /// Frames left out because their time was over.
+    pub skipped: u64,
+    /// Packets that had no way, or nobody to take them.
+    pub unreachable: u64,
+    /// Times that there was no room for a burst.
+    pub no_room: u64,
+}
+
+impl Counts {
+    /// Both together.
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            frames: self.frames + other.frames,
+            late: self.late + other.late,
+            late_steal: self.late_steal + other.late_steal,
+            late_preempted: self.late_preempted + other.late_preempted,
+            late_waking: self.late_waking + other.late_waking,
+            late_no_room: self.late_no_room + other.late_no_room,
+            late_load: self.late_load + other.late_load,
+            behind_max: self.behind_max.max(other.behind_max),
+            skipped: self.skipped + other.skipped,
+            unreachable: self.unreachable + other.unreachable,
+            no_room: self.no_room + other.no_room,
+        }
+    }
+}
+
+/// What was counted of one stream in one second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Second {
+    /// When it ended.
+    pub at: Time,
+    /// How long it was.
+    pub span: Duration,
+    /// The stream's number in its node.
+    pub stream: u32,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// What a sending thread tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// Of one of its streams.
+    Stream(Second),
+    /// Of itself.
+    Thread(ThreadSecond),
+}
+
+/// What a sending thread did in one second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadSecond {
+    /// When it ended.
+    pub at: Time,
+    /// How long it was.
+    pub span: Duration,
+    /// Processor time it had.
+    pub running: Duration,
+    /// Latest that sleep ended.
+    pub woke_late_max: Duration,
+    /// Processor time that the machine's host took, of all processors; `None` if unknown.
+    pub steal: Option<Duration>,
+}
+
+/// How a thread sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// True to keep the schedule; false to send as fast as can be, for ceilings.
+    pub paced: bool,
+    /// The processor to stay on; `None` for any.
+    pub cpu: Option<usize>,
+    /// When the first frame begins, at the earliest; `None` for soon.
+    pub begin: Option<Time>,
+    /// When to stop, at the latest: frames that have begun by then are sent whole.
+    pub until: Option<Time>,
+}
+
+/// Sends until all streams have ended, `stop` is set, or the time is up; then the frames under way are
+/// sent whole. What it tells goes to `told`;
+/// what that has no room for is left out.
+pub fn run(
+    lanes: &mut [Lane],
+    options: &Options,
+    stop: &AtomicBool,
+    told: &SyncSender<Told>,
+) -> std::io::Result<()> {
+    clock::prepare_thread(options.cpu)?;
+    let mut thread = Thread::new(clock::monotonic());
+    while let Some((at, burst)) = earliest(lanes) {
+        if burst.at > thread.now && options.paced {
+            thread.wait(burst.at);
+        }
+        if stop.load(Ordering::Relaxed) || options.until.is_some_and(|until| thread.now >= until) {
+            for lane in &mut *lanes {
+                lane.stop();
+            }
+        }
+        let lane = &mut lanes[at];
+        if !lane.send(thread.now, &burst)? {
+            thread.no_room();
+            continue;
+        }
+        thread.now = clock::monotonic();
+        if lane.is_frame_over() {
+            let spent = thread.spent();
+            lane.end_frame(spent, options.paced);
+            thread.tell(lanes, Duration::from_secs(1), told);
+        }
+    }
+    thread.tell(lanes, Duration::ZERO, told);
+    Ok(())
+}
+
+/// The stream whose turn it is: of equals, the first.
+fn earliest(lanes: &[Lane]) -> Option<(usize, crate::pace::Burst)> {
+    let next = lanes.iter().enumerate().filter_map(|(at, lane)| Some((at, lane.next()?)));
+    next.min_by_key(|(_, burst)| burst.at)
+}
+
+/// The account of a thread.
+struct Thread {
+    now: Time,
+    asleep: Duration,
+    waking: Duration,
+    no_room: Duration,
+    woke_late_max: Duration,
+    steal: Option<Duration>,
+    steal_read: Time,
+    last: (Time, Duration, Option<Duration>),
+}
+
+impl Thread {
+    fn new(now: Time) -> Self {
+        let steal = steal();
+        Self {
+            now,
+            asleep: Duration::ZERO,
+            waking: Duration::ZERO,
+            no_room: Duration::ZERO,
+            woke_late_max: Duration::ZERO,
+            steal,
+            steal_read: now,
+            last: (now, clock::thread_time(), steal),
+        }
+    }
+
+    fn wait(&mut self, until: Time) {
+        let asked = until.saturating_since(self.now);
+        self.now = clock::wait_until(until);
+        let late = self.now.saturating_since(until);
+        self.asleep += asked;
+        self.waking += late;
+        self.woke_late_max = self.woke_late_max.max(late);
+    }
+
+    fn no_room(&mut self) {
+        let before = self.now;
+        self.wait(before + NO_ROOM);
+        self.no_room += self.now.saturating_since(before);
+    }
+
+    fn spent(&mut self) -> Spent {
+        if self.now.saturating_since(self.steal_read) >= STEAL_EVERY {
+            (self.steal, self.steal_read) = (steal(), self.now);
+        }
+        Spent {
+            at: self.now,
+            running: clock::thread_time(),
+            asleep: self.asleep,
+            waking: self.waking,
+            no_room: self.no_room,
+            steal: self.steal,
+        }
+    }
+
+    /// Tells what was counted, if `least` has passed since the last time.
+    fn tell(&mut self, lanes: &mut [Lane], least: Duration, told: &SyncSender<Told>) {
+        let (at, running, stolen) = self.last;
+        let span = self.now.saturating_since(at);
+        if span < least || span.is_zero() {
+            return;
+        }
+        let steal = self.steal;
+        self.last = (self.now, clock::thread_time(), steal);
+        let thread = ThreadSecond {
+            at: self.now,
+            span,
+            running: self.last.1.saturating_sub(running),
+            woke_late_max: std::mem::take(&mut self.woke_late_max),
+            steal: steal.zip(stolen).map(|(now, then)| now.saturating_sub(then)),
+        };
+        // Nobody waits for a reader that is slow: what it misses shows as a gap in time.
+        let _ = told.try_send(Told::Thread(thread));
+        for lane in lanes {
+            let _ = told.try_send(Told::Stream(lane.take(self.now, span)));
+        }
+    }
+}
+
+fn steal() -> Option<Duration> {
+    blame::parse_steal(&std::fs::read_to_string("/proc/stat").ok()?)
+}

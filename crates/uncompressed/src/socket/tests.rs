@@ -1,0 +1,104 @@
+use std::net::{SocketAddr, UdpSocket};
+
+use super::*;
+use crate::packet::HEADER_BYTES_MAX;
+
+const LOOPBACK: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+
+fn inlet() -> Inlet {
+    Inlet::open(LOOPBACK, None, 200_000).unwrap()
+}
+
+fn outlet(to: &Inlet, segmentation: Segmentation) -> Outlet {
+    let route = Route { destination: to.address(), source: None, ttl: 1 };
+    Outlet::open(&route, segmentation, 4, 1004).unwrap()
+}
+
+fn burst(payload: &[u8]) -> impl Iterator<Item = ([u8; HEADER_BYTES_MAX], &[u8])> {
+    payload.chunks(1000).enumerate().map(|(number, piece)| {
+        let mut header = [0; HEADER_BYTES_MAX];
+        header[..4].copy_from_slice(&(number as u32).to_be_bytes());
+        (header, piece)
+    })
+}
+
+/// What is there, datagram by datagram: loopback delivers before `send` returns.
+fn received(inlet: &Inlet) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut buffers = Datagrams::new();
+    while inlet
+        .take(&mut buffers, |datagram| {
+            assert!(datagram.realtime_ns.is_some() && !datagram.cut);
+            assert_eq!(datagram.from.ip(), &Ipv4Addr::LOCALHOST);
+            all.extend(datagram.bytes.chunks(datagram.segment).map(<[u8]>::to_vec));
+        })
+        .unwrap()
+        .messages
+        > 0
+    {}
+    all
+}
+
+#[test]
+fn a_burst_arrives_packet_by_packet_however_it_was_cut() {
+    let payload: Vec<u8> = (0..12_345u32).map(|at| at as u8).collect();
+    for segmentation in [Segmentation::Kernel, Segmentation::None] {
+        let inlet = inlet();
+        let mut outlet = outlet(&inlet, segmentation);
+        assert_eq!(outlet.send(burst(&payload)).unwrap(), Sent::All);
+        let datagrams = received(&inlet);
+        assert_eq!(datagrams.len(), 13);
+        for (number, datagram) in datagrams.iter().enumerate() {
+            assert_eq!(datagram[..4], (number as u32).to_be_bytes());
+        }
+        let back: Vec<u8> = datagrams.iter().flat_map(|datagram| &datagram[4..]).copied().collect();
+        assert_eq!(back, payload);
+    }
+}
+
+#[test]
+fn what_finds_no_room_is_counted_by_the_kernel() {
+    let inlet = inlet();
+    let mut outlet = outlet(&inlet, Segmentation::None);
+    let payload = vec![0; 60_000];
+    for _ in 0..40 {
+        outlet.send(burst(&payload)).unwrap();
+    }
+    let first = received(&inlet).len();
+    assert!(first < 2400, "{first}");
+    outlet.send(burst(&payload[..1000])).unwrap();
+    let mut buffers = Datagrams::new();
+    let taken = inlet.take(&mut buffers, |_| {}).unwrap();
+    assert_eq!(taken, Taken { messages: 1, dropped: Some(2400 - first as u32) });
+}
+
+#[test]
+fn a_stream_goes_on_though_nobody_listens() {
+    let inlet = inlet();
+    let mut outlet = outlet(&inlet, Segmentation::Kernel);
+    drop(inlet);
+    for _ in 0..3 {
+        assert_ne!(outlet.send(burst(&[0; 5000])).unwrap(), Sent::NoRoom);
+    }
+}
+
+#[test]
+fn a_refused_buffer_names_the_setting() {
+    // Root is granted anything; so the text is what is tested.
+    let (kind, sysctl) = ("receive", "net.core.rmem_max");
+    let error = Error::Buffer { kind, wanted: 67_108_864, granted: 212_992, sysctl };
+    assert_eq!(
+        error.to_string(),
+        "a receive buffer of 67108864 bytes was refused: the system grants 212992\n\
+         hint: sysctl -w net.core.rmem_max=67108864"
+    );
+}
+
+#[test]
+fn an_address_that_is_taken_is_told() {
+    #[expect(clippy::disallowed_methods, reason = "a port that is taken")]
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let SocketAddr::V4(address) = taken.local_addr().unwrap() else { panic!("an IPv4 address") };
+    let error = Inlet::open(address, None, 1000).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("binding to {address}: ")), "{error}");
+}

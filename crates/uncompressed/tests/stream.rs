@@ -1,0 +1,181 @@
+//! A sender and a receiver on loopback: what is sent arrives, bit for bit, and the records say so.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+
+use suiro_record::Reader;
+use suiro_record::tables::{
+    UncompressedFrameRow, UncompressedReceivedRow, UncompressedRingRow, UncompressedSentRow,
+};
+use suiro_uncompressed::node::{
+    self, Received, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, SentTotal,
+    Source,
+};
+use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
+use suiro_uncompressed::socket::{Route, Segmentation};
+use suiro_uncompressed::store::{Content, Header, Recorder, Store};
+use suiro_uncompressed::{
+    Depth, FrameRate, Geometry, Sampling, clock, reader, receive, send, synth,
+};
+use suiro_units::{Bytes, Time};
+
+const FRAMES: u64 = 12;
+
+fn geometry() -> Geometry {
+    Geometry::new((320, 90), Sampling::YCbCr422, Depth::Ten, FrameRate::P59_94).unwrap()
+}
+
+fn records(dir: &Path, endpoint: &str) -> Records {
+    Records { endpoint: endpoint.to_owned(), dir: Some(dir.to_owned()), epoch: clock::monotonic() }
+}
+
+/// A store of synthetic frames.
+fn store(dir: &Path, part: u16) -> std::path::PathBuf {
+    let path = dir.join(format!("node-{part}.frames"));
+    let mut recorder = Recorder::create(&path, Header::new(geometry(), Content::Picture)).unwrap();
+    let mut frame = vec![0; geometry().frame_bytes()];
+    for number in 0..FRAMES {
+        synth::draw(&geometry(), number, part, &mut frame);
+        recorder.write(&frame).unwrap();
+    }
+    recorder.finish().unwrap();
+    path
+}
+
+fn sender(dir: &Path, format: Format, packet_bytes: u32, to: &[SocketAddrV4]) -> SenderJob {
+    let stream = |(number, destination): (usize, &SocketAddrV4)| SenderStream {
+        number: number as u32,
+        source: Source::Store(dir.join(format!("node-{number}.frames"))),
+        format,
+        packet_bytes,
+        stream: Stream { payload_type: PAYLOAD_TYPE, ssrc: 7 + number as u32 },
+        route: Route { destination: *destination, source: None, ttl: 1 },
+    };
+    SenderJob {
+        streams: to.iter().enumerate().map(stream).collect(),
+        ring: reader::Options {
+            source: reader::Source::Memory,
+            frames: 600,
+            memory: Bytes::new(100_000_000),
+            repeat: false,
+            depth: reader::DEPTH,
+            shape: None,
+        },
+        burst: send::BURST,
+        segmentation: Segmentation::Kernel,
+        options: send::Options { paced: true, cpu: None, begin: None, until: None },
+        duration: None,
+        records: records(dir, "sender"),
+    }
+}
+
+fn receiver(dir: &Path, format: Format, packet_bytes: u32) -> ReceiverJob {
+    let stream = |number: u32| ReceiverStream {
+        number,
+        address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+        joined: None,
+        layout: Layout::new(format, &geometry(), packet_bytes).unwrap(),
+        payload_type: PAYLOAD_TYPE,
+        record: Some(dir.join(format!("received-{number}.frames"))),
+    };
+    ReceiverJob {
+        streams: vec![stream(0), stream(1)],
+        buffer_bytes: 4 << 20,
+        verify: true,
+        options: receive::Options { cpu: None, until: None },
+        records: records(dir, "receiver"),
+    }
+}
+
+/// Sends both stores; the receiver is told to stop when the sender has ended: what was sent by then
+/// lies in the sockets, and is taken before it ends.
+fn exchange(dir: &Path, format: Format, packet_bytes: u32) -> (Vec<SentTotal>, Received) {
+    let job = receiver(dir, format, packet_bytes);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (tell, told) = channel();
+        let stop = &stop;
+        let receiving = scope.spawn(move || {
+            node::receive(&job, |addresses| tell.send(addresses.to_vec()).unwrap(), stop)
+        });
+        let addresses = told.recv().unwrap();
+        let job = sender(dir, format, packet_bytes, &addresses);
+        let sent = node::send(&job, |_| {}, &AtomicBool::new(false));
+        stop.store(true, Ordering::Relaxed);
+        (sent.unwrap(), receiving.join().unwrap().unwrap())
+    })
+}
+
+fn is_bit_exact(dir: &Path, number: usize) {
+    let sent = Store::open(&dir.join(format!("node-{number}.frames"))).unwrap();
+    let received = Store::open(&dir.join(format!("received-{number}.frames"))).unwrap();
+    assert_eq!(received.header().frames, FRAMES);
+    let (mut one, mut other) =
+        (vec![0; sent.header().slot_bytes()], vec![0; sent.header().slot_bytes()]);
+    for index in 0..FRAMES {
+        sent.read_verified(index, &mut one).unwrap();
+        received.read_verified(index, &mut other).unwrap();
+        assert!(one[..geometry().frame_bytes()] == other[..geometry().frame_bytes()]);
+    }
+}
+
+#[test]
+fn streams_arrive_bit_for_bit_in_both_formats() {
+    for (format, packet_bytes) in [(Format::St2110, 1500), (Format::Raster, 8800)] {
+        let dir = tempfile::tempdir().unwrap();
+        store(dir.path(), 0);
+        store(dir.path(), 1);
+        let (sent, received) = exchange(dir.path(), format, packet_bytes);
+        for (sent, total) in sent.iter().zip(&received.totals) {
+            assert_eq!((sent.counts.frames, sent.repeats), (FRAMES, 0));
+            let counts = &total.counts;
+            assert_eq!((counts.frames, counts.packets), (FRAMES, sent.counts.packets));
+            assert_eq!((counts.lost, counts.incomplete, counts.corrupt), (0, 0, 0));
+            assert_eq!((counts.foreign, counts.malformed, total.dropped), (0, 0, 0));
+        }
+        is_bit_exact(dir.path(), 0);
+        is_bit_exact(dir.path(), 1);
+        has_records(dir.path(), format == Format::Raster);
+    }
+}
+
+fn has_records(dir: &Path, checksums: bool) {
+    let frames: Vec<UncompressedFrameRow> = Reader::read_all(dir).unwrap();
+    assert_eq!(frames.len() as u64, 2 * FRAMES);
+    let first = frames.iter().map(|row| row.frame).min().unwrap();
+    for row in &frames {
+        let (due, last) = (row.due_ns.unwrap(), row.last_ns.unwrap());
+        assert!(row.t_ns >= due && last >= row.t_ns, "none comes before it is due");
+        assert_eq!((row.lost_packets, row.sound), (0, checksums.then_some(true)));
+        // Whatever host they are on, frames are numbered by the time, and stores from their first.
+        let content = checksums.then_some(row.frame - first);
+        assert_eq!(row.content, content);
+    }
+    let sent: Vec<UncompressedSentRow> = Reader::read_all(dir).unwrap();
+    let received: Vec<UncompressedReceivedRow> = Reader::read_all(dir).unwrap();
+    let sum = |rows: Vec<i64>| rows.into_iter().sum::<i64>();
+    assert_eq!(
+        sum(sent.iter().map(|row| row.packets).collect()),
+        sum(received.iter().map(|row| row.packets).collect())
+    );
+    assert_eq!(
+        sum(sent.iter().map(|row| row.bytes).collect()),
+        sum(received.iter().map(|row| row.bytes).collect())
+    );
+    let rings: Vec<UncompressedRingRow> = Reader::read_all(dir).unwrap();
+    assert_eq!(rings.iter().map(|row| row.sent_frames).max(), Some(FRAMES.cast_signed()));
+}
+
+#[test]
+fn a_stream_ends_when_its_time_is_up() {
+    let dir = tempfile::tempdir().unwrap();
+    store(dir.path(), 0);
+    let mut job =
+        sender(dir.path(), Format::Raster, 8800, &[SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9)]);
+    job.ring.repeat = true;
+    job.options.until = Some(Time::ZERO);
+    let sent = node::send(&job, |_| {}, &AtomicBool::new(false)).unwrap();
+    assert_eq!(sent[0].counts.frames, 1, "the frame under way is sent whole");
+}
