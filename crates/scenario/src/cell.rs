@@ -10,7 +10,7 @@ use suiro_units::Duration;
 
 use crate::check::{Check, Placed};
 use crate::document::{self, Node, entries, entry};
-use crate::endpoint::{Common, Endpoint, EndpointSpec};
+use crate::endpoint::{Common, Endpoint, EndpointSpec, RtpCodec};
 use crate::error::Issue;
 use crate::files::Files;
 use crate::header::{check_name, table};
@@ -29,8 +29,15 @@ pub(crate) fn read(body: &Node<'_>, files: &dyn Files, issues: &mut Vec<Issue>) 
     let specs = reader.links();
     let wiring = reader.wiring();
     let record = reader.record();
-    let media = reader.media(record.as_ref().is_some_and(|record| record.quality));
-    let (endpoints, unread) = reader.endpoints(wiring.as_ref());
+    let quality = record.as_ref().is_some_and(|record| record.quality);
+    let media = reader.media(quality);
+    let (mut endpoints, unread) = reader.endpoints(wiring.as_ref());
+    for placed in &mut endpoints {
+        // What a camera showed is nowhere else to look at.
+        if let EndpointSpec::RtpReceiver(receiver) = &mut placed.endpoint.spec {
+            receiver.save |= quality && receiver.codec == RtpCodec::H264;
+        }
+    }
     let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs));
     Check { body, duration, media: &media, endpoints: &endpoints, unread: &unread }.run(issues);
     if issues.len() > before {

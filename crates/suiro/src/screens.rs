@@ -10,7 +10,7 @@ use suiro_lab::runner::Order;
 use suiro_media::package::Track;
 use suiro_media::quality::{self, Quality};
 use suiro_media::quantised::{self, Set};
-use suiro_media::screen::{Received, Screen, Shown};
+use suiro_media::screen::{self, Received, Screen, Shown, Stream};
 use suiro_media::spec::Codec;
 use suiro_media::stamp::Stamp;
 use suiro_media::{Container, Ffmpeg, Package, Progress, cache};
@@ -18,7 +18,7 @@ use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
 use suiro_record::{
     Folder, P1203, PlannedTrial, Reader, ScreenOutcome, Screens, Text, Trial, Writer,
 };
-use suiro_scenario::EndpointSpec;
+use suiro_scenario::{EndpointSpec, RtpSender};
 use suiro_units::BitRate;
 
 use crate::progress::{self, Work};
@@ -135,17 +135,17 @@ fn opinion(program: &p1203::Program, order: &Order, trial: &Trial, name: &str) -
         EndpointSpec::Player(player) => Some(player.origin.as_str()),
         _ => None,
     });
-    let served = Served::load(order, origins.next().context("it is no player")?)?;
-    let Served::Package(package) = served else { bail!("its media is not in segments") };
+    let origin = origins.next().context("it is no player")?;
     let records = records(&order.dir)?;
+    let served = Served::load(order, origin, name, &records.frames)?;
+    let Served::Package(package) = served else { bail!("its media is not in segments") };
     program.score(&order.dir, &p1203::Viewer { name, package: &package, trial, records: &records })
 }
 
-/// Who sends video that was prepared to a receiver.
+/// Who sends video to a receiver.
 fn sender<'o>(order: &'o Order, receiver: &str) -> Option<&'o str> {
     let sends = order.setup.endpoints.iter().find(|endpoint| {
-        matches!(&endpoint.spec, EndpointSpec::RtpSender(sender)
-            if sender.to == receiver && sender.media.is_some())
+        matches!(&endpoint.spec, EndpointSpec::RtpSender(sender) if sender.to == receiver)
     });
     sends.map(|endpoint| endpoint.name.as_str())
 }
@@ -157,8 +157,8 @@ fn of_viewer(
     (origin, progress): (&str, Progress),
     outcome: &mut ScreenOutcome,
 ) -> Result<()> {
-    let served = Served::load(order, origin)?;
     let records = records(&order.dir)?;
+    let served = Served::load(order, origin, &outcome.endpoint, &records.frames)?;
     let received = served.received();
     let rate = Screen { ffmpeg, received, ticks: &[] }.rate();
     outcome.fps = f64::from(rate.0) / f64::from(rate.1);
@@ -236,15 +236,27 @@ fn scored_by(ffmpeg: &Ffmpeg, quality: &Quality) -> BTreeMap<String, String> {
     parts.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
-/// The prepared media that an endpoint serves or sends.
+/// What a viewer was sent: the prepared media that an endpoint serves, or what the viewer kept of a
+/// camera's.
 enum Served {
-    Package(Package),
+    Package(Box<Package>),
     Set(Set),
+    Stream(Stream),
 }
 
 impl Served {
-    fn load(order: &Order, from: &str) -> Result<Self> {
+    fn load(order: &Order, from: &str, viewer: &str, frames: &[FrameRow]) -> Result<Self> {
         let served = order.setup.endpoints.iter().find(|endpoint| endpoint.name == from);
+        if let Some(EndpointSpec::RtpSender(RtpSender { camera: Some(camera), .. })) =
+            served.map(|endpoint| &endpoint.spec)
+        {
+            return Ok(Self::Stream(Stream {
+                file: order.dir.join(format!("received.{viewer}.h264")),
+                codec: screen::Codec::H264,
+                frames: kept(frames, viewer),
+                source: camera.clone(),
+            }));
+        }
         let media = served.and_then(|endpoint| endpoint.spec.media());
         let found = media.and_then(|media| {
             Some((order.packages.get(media)?, order.setup.media.get(media)?.codec))
@@ -252,7 +264,7 @@ impl Served {
         let (folder, codec) =
             found.with_context(|| format!("{from} serves no prepared media of ours"))?;
         let loaded = match codec {
-            Codec::H264 => Package::load(folder).map(Self::Package),
+            Codec::H264 => Package::load(folder).map(|package| Self::Package(Box::new(package))),
             Codec::Mpeg2 => Set::load(folder).map(Self::Set),
         };
         loaded.context("the media that was served; it may have left the cache")
@@ -262,6 +274,7 @@ impl Served {
         match self {
             Self::Package(package) => Received::Package(package),
             Self::Set(set) => Received::Set(set),
+            Self::Stream(stream) => Received::Stream(stream),
         }
     }
 
@@ -269,10 +282,11 @@ impl Served {
         match self {
             Self::Package(package) => package.picture_size(),
             Self::Set(_) => Some(quantised::SIZE),
+            Self::Stream(stream) => Some((stream.source.width, stream.source.height)),
         }
     }
 
-    /// Frames of a loop.
+    /// Frames of a loop; a camera's stamps count on.
     fn frames(&self) -> u64 {
         match self {
             Self::Package(package) => {
@@ -281,6 +295,7 @@ impl Served {
                 package.loop_duration.as_nanos() * u64::from(fps) / 1_000_000_000
             }
             Self::Set(set) => set.frames(),
+            Self::Stream(_) => u64::from(u32::MAX),
         }
     }
 
@@ -289,11 +304,18 @@ impl Served {
         let set = match self {
             Self::Package(package) => return rung(package, rate),
             Self::Set(set) => set,
+            Self::Stream(_) => return Ok(0),
         };
         let rate = rate.context("the table `frames` does not tell the version")?;
         let found = set.of_rate(BitRate::from_bps(rate));
         found.with_context(|| format!("the media has no version of {rate} bit/s"))
     }
+}
+
+/// The frames of what an RTP receiver keeps: those that it could decode, in their order.
+fn kept(rows: &[FrameRow], viewer: &str) -> Vec<u64> {
+    let own = rows.iter().filter(|row| &*row.endpoint == viewer && row.decodable);
+    own.filter_map(|row| row.frame.try_into().ok()).collect()
 }
 
 /// The tables that tell what was on the screen.

@@ -201,7 +201,7 @@ impl Track {
         let begins = self.newest != Some(packet.timestamp) && self.is_newer(packet.timestamp);
         let Some(at) = self.frame_of(now, packet.timestamp, begins, on_frame) else { return };
         self.evenness.packets(now, 1, begins);
-        self.into_frame(now, at, &packet, arrival == Arrival::Reordered, on_frame);
+        self.add_to_frame(now, at, &packet, arrival == Arrival::Reordered, on_frame);
     }
 
     /// Counts a packet; true if it is one that has not come before.
@@ -293,7 +293,7 @@ impl Track {
         }
     }
 
-    fn into_frame(
+    fn add_to_frame(
         &mut self,
         now: Time,
         at: usize,
