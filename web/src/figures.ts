@@ -154,9 +154,16 @@ class Figures {
         lane++;
       }
     }
-    const tall = ["throughput_down", "rivals", "target", "window", "rtt", "buffer", "latency", "quality"].includes(
-      panel.id,
-    );
+    const tall = [
+      "throughput_down",
+      "rivals",
+      "target",
+      "window",
+      "rtt",
+      "buffer",
+      "latency",
+      "quality",
+    ].includes(panel.id);
     return {
       unit: panel.series[0]?.info.unit ?? "",
       lines,

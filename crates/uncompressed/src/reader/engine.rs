@@ -12,7 +12,8 @@ use io_uring::{IoUring, opcode};
 use suiro_units::{Duration, Time};
 
 use super::ring::Shared;
-use super::{Error, Options, READ_BYTES, Shaper, Source, clock};
+use super::{Error, Options, READ_BYTES, Shaper, Source};
+use crate::clock;
 use crate::store::Store;
 
 /// The reader of one ring.
@@ -128,7 +129,7 @@ impl Engine {
 
     fn read(&mut self, slot: u64, begin: usize, bytes: usize) -> Result<(), Error> {
         let request = self.idle.pop().expect("asked only while a request is idle");
-        let due = self.shaper.as_mut().map(|shaper| shaper.due(clock::now(), bytes as u64));
+        let due = self.shaper.as_mut().map(|shaper| shaper.due(clock::monotonic(), bytes as u64));
         self.requests[request] = Request { slot, bytes, due, held: false };
         let at = self.store.header().slot_offset(self.index(slot)) + begin as u64;
         // SAFETY: `begin` lies within the slot.
@@ -152,7 +153,7 @@ impl Engine {
             let waited = self.uring.submit_and_wait(usize::from(self.under_way > 0));
             return interrupted(waited);
         };
-        let left = due.saturating_since(clock::now());
+        let left = due.saturating_since(clock::monotonic());
         if self.under_way == 0 {
             std::thread::park_timeout(left.into());
             return Ok(());
@@ -185,7 +186,7 @@ impl Engine {
     /// Delivers what the storage has answered, and publishes the slots that are whole, in their
     /// order.
     fn deliver(&mut self) -> Result<(), Error> {
-        let now = self.shaper.is_some().then(clock::now);
+        let now = self.shaper.is_some().then(clock::monotonic);
         for place in 0..self.requests.len() {
             let Request { slot, bytes, due, held } = self.requests[place];
             if !held || due > now {

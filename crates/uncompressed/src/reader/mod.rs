@@ -9,7 +9,6 @@
 //! that rate and latency would answer.
 
 mod arena;
-mod clock;
 mod engine;
 mod meter;
 mod ring;
