@@ -48,6 +48,9 @@ struct Flow {
     rates: Vec<f64>,
 }
 
+/// GoP times that are looked at: no trial takes longer than a day.
+const GOPS_MAX: usize = 24 * 3600;
+
 /// All flows in the down direction, and what the senders of video saw.
 pub(crate) struct Rivals<'a> {
     flows: Vec<Flow>,
@@ -64,6 +67,9 @@ impl<'a> Rivals<'a> {
         for row in records.rate.iter().filter(|row| (0..duration_ns).contains(&row.t_ns)) {
             senders.entry(&row.endpoint).or_default().push(row);
         }
+        if senders.is_empty() {
+            return None;
+        }
         for rows in senders.values_mut() {
             rows.sort_by_key(|row| row.t_ns);
         }
@@ -73,7 +79,7 @@ impl<'a> Rivals<'a> {
         for flow in &mut flows {
             flow.rates = rates(&flow.delivered, begin_ns.unwrap_or(0), duration_ns);
         }
-        (!senders.is_empty()).then_some(Self { flows, senders, duration_ns })
+        Some(Self { flows, senders, duration_ns })
     }
 
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Flow> {
@@ -242,6 +248,7 @@ fn key(flow: &str) -> Option<(Kind, String)> {
 /// Bits per second in each whole GoP time from `begin_ns` on.
 fn rates(delivered: &[(i64, f64)], begin_ns: i64, end_ns: i64) -> Vec<f64> {
     let count = usize::try_from((end_ns.saturating_sub(begin_ns)) / GOP_NS).unwrap_or(0);
+    let count = count.min(GOPS_MAX);
     let mut rates = vec![0.0; count];
     for (t_ns, bits) in delivered.iter().filter(|(t_ns, _)| *t_ns >= begin_ns) {
         let place = usize::try_from(t_ns.saturating_sub(begin_ns) / GOP_NS).ok();
