@@ -183,7 +183,10 @@ function figures(page: Page, published: PageStudy): HTMLElement {
     h(
       "p",
       { class: "hint" },
-      `${which}Shaded stretches are those of which the study remarks something; what, stands below.`,
+      which,
+      published.figures.some((figure) => figure.bands.length)
+        ? "Shaded stretches are those of which the study remarks something; what, stands below."
+        : "",
     ),
     h("div", { class: "pair" }, ...published.figures.map((one) => figure(page, one))),
   );
@@ -197,22 +200,25 @@ function figure(page: Page, of: PageFigure): HTMLElement {
   const bands: Band[] = of.bands.map(({ from, to }) => {
     return { colour: "var(--bound)", from, to, lane: 0, faint: false };
   });
-  const title = `${of.id}  ${of.title}`;
+  const title = `Figure ${of.id}: ${of.title}`;
   const legend = keys.map((key) => h("span", { class: "key" }, sample(key), key.label));
   const remarks = [...new Set(of.bands.map((band) => band.text))];
+  // A shorter run fills the width all the same.
+  const recorded = Math.max(0, ...lines.map((line) => line.values.length * line.bin_s));
+  const ends = recorded > 0 ? Math.min(of.seconds, recorded) : of.seconds;
   const spec = (width: number): Spec => {
     return {
       unit: of.unit,
       lines,
       bands,
-      x: [0, of.seconds],
+      x: [0, ends],
       width,
       height: HEIGHT,
       floating: false,
     };
   };
   const click = () => {
-    const saved = { title: `Figure ${title}`, note: remarks.join(" · "), spec: spec(900) };
+    const saved = { title, note: remarks.join(" · "), spec: spec(900) };
     save(`${page.scenario}-figure-${of.id}.svg`, standalone(page.title, keys, [saved]));
   };
   const readout = h("output", { class: "readout" });
@@ -232,7 +238,7 @@ function figure(page: Page, of: PageFigure): HTMLElement {
       : h("p", {}, "Nothing was recorded."),
     of.mean_over_s ? h("p", { class: "hint" }, `Means over ${of.mean_over_s} s.`) : null,
     ...remarks.map((text) => h("p", { class: "hint" }, `Shaded: ${text}.`)),
-    ...missing.map((text) => h("p", { class: "hint" }, text)),
+    missing.length ? h("p", { class: "hint" }, `Not drawn: ${missing.join("; ")}.`) : null,
   );
 }
 
@@ -245,16 +251,17 @@ interface Drawn {
 
 function linesOf(page: Page, of: PageFigure): Drawn {
   const drawn: Drawn = { keys: [], lines: [], missing: [] };
-  const order = page.axes.find((axis) => axis.name === of.axis)?.labels ?? [];
-  for (const { label, trial, because } of of.lines) {
+  const axis = page.axes.find((axis) => axis.name === of.axis)?.labels;
+  const order = axis ?? of.lines.map((line) => line.label);
+  for (const { label, series, scale, trial, because } of of.lines) {
     const run = trial === null ? null : page.trials[trial];
-    const points = of.series === null ? null : run?.series[of.series];
+    const points = series === null ? null : run?.series[series];
     if (!run || !points) {
-      drawn.missing.push(`Not drawn: ${label}: ${because ?? "it was not recorded"}.`);
+      drawn.missing.push(because ?? `${label}: it was not recorded`);
       continue;
     }
     const look = lookOf(Math.max(0, order.indexOf(label)));
-    const scaled = points.map((value) => (value === null ? null : value * of.scale));
+    const scaled = points.map((value) => (value === null ? null : value * scale));
     const bins = Math.max(1, Math.round((of.mean_over_s ?? 0) / run.bin_s));
     const values = means(scaled, bins);
     drawn.keys.push({ label, ...look });

@@ -75,17 +75,13 @@ pub struct PageFigure {
     pub title: String,
     /// The unit that the study draws it in.
     pub unit: String,
-    /// How many of that unit one of the series is.
-    pub scale: f64,
-    /// Which of `series`; null if this run recorded none of the name.
-    pub series: Option<u32>,
     /// Each point is the mean over so many seconds; null: as recorded.
     pub mean_over_s: Option<f64>,
     /// Where the time axis ends, in seconds.
     pub seconds: f64,
-    /// The axis that tells the lines apart.
-    pub axis: String,
-    /// One per label of that axis.
+    /// The axis that tells the lines apart; null: they are quantities of one cell.
+    pub axis: Option<String>,
+    /// Its lines.
     pub lines: Vec<PageFigureLine>,
     /// What was remarked of stretches of time.
     pub bands: Vec<PageBand>,
@@ -98,6 +94,10 @@ pub struct PageFigure {
 pub struct PageFigureLine {
     /// The label.
     pub label: String,
+    /// Which of `series`; null if this run recorded none of the name.
+    pub series: Option<u32>,
+    /// How many of the figure's unit one of the series is.
+    pub scale: f64,
     /// The trial drawn: an index into `trials`; null if there is none.
     pub trial: Option<u32>,
     /// Why there is none.

@@ -29,24 +29,23 @@ pub(crate) fn published(
 
 fn figure(study: &Study, figure: &Figure, summary: &Summary, series: &[PageSeries]) -> PageFigure {
     let Figure { id, title, seconds, unit, .. } = figure;
-    let axis = &study.axes[figure.lines];
-    let cells = (0..axis.labels.len()).map(|label| {
-        let at = figure.at.iter().enumerate();
-        let cell: Option<Vec<usize>> =
-            at.map(|(axis, chosen)| chosen.or((axis == figure.lines).then_some(label))).collect();
-        let cell = cell.ok_or_else(|| "the study does not say of which cell".to_owned())?;
-        trials_of(study, &summary.trials, &cell)
-    });
+    let cells = figure.lines.iter().map(|line| trials_of(study, &summary.trials, &line.cell));
     let cells: Vec<Result<Vec<usize>, String>> = cells.collect();
     let common = common(&cells, &summary.trials);
-    let lines = axis.labels.iter().zip(&cells).map(|(label, found)| {
+    let lines = figure.lines.iter().zip(&cells).map(|(line, found)| {
         let (trial, because) = match found {
             Ok(found) => choose(found, common, &summary.trials),
             Err(why) => (None, Some(why.clone())),
         };
-        PageFigureLine { label: label.clone(), trial: trial.map(short), because }
+        let position = series.iter().position(|one| one.name == line.series);
+        PageFigureLine {
+            label: line.label.clone(),
+            series: position.map(short),
+            scale: unit::of_metric(&line.series).factor / unit.factor,
+            trial: trial.map(short),
+            because,
+        }
     });
-    let position = series.iter().position(|one| one.name == figure.series);
     let band = |band: &suiro_study::Band| PageBand {
         from: band.from,
         to: band.to,
@@ -56,11 +55,9 @@ fn figure(study: &Study, figure: &Figure, summary: &Summary, series: &[PageSerie
         id: id.clone(),
         title: title.clone(),
         unit: unit.name.to_owned(),
-        scale: unit::of_metric(&figure.series).factor / unit.factor,
-        series: position.map(short),
         mean_over_s: figure.mean_over_s,
         seconds: *seconds,
-        axis: axis.name.clone(),
+        axis: figure.axis.map(|axis| study.axes[axis].name.clone()),
         lines: lines.collect(),
         bands: figure.bands.iter().map(band).collect(),
         drawn: match common {

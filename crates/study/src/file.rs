@@ -11,7 +11,7 @@ use suiro_strict::source::Source;
 use toml::Spanned;
 
 use crate::unit::{self, Unit};
-use crate::{Axis, Band, Entry, Figure, Finding, Metric, Row, Study, Table};
+use crate::{Axis, Band, Entry, Figure, Finding, Line, Metric, Place, Row, Study, Table};
 
 /// Most cells that the axes may span: what a formula may look at.
 const CELLS_MAX: usize = 4096;
@@ -62,6 +62,7 @@ struct Header {
 struct RawMetric {
     metric: String,
     unit: Option<Spanned<String>>,
+    title: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -100,15 +101,24 @@ struct RawRow {
 struct RawFigure {
     id: Spanned<String>,
     title: String,
-    series: String,
+    series: Option<String>,
     unit: Option<Spanned<String>>,
     #[serde(default)]
     at: Vec<Spanned<String>>,
-    lines: Spanned<String>,
+    lines: Option<Spanned<String>>,
+    #[serde(default)]
+    curves: Vec<RawCurve>,
     seconds: Spanned<f64>,
     mean_over: Option<Spanned<f64>>,
     #[serde(default)]
     bands: Vec<Spanned<RawBand>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCurve {
+    label: String,
+    series: Spanned<String>,
 }
 
 #[derive(Deserialize)]
@@ -126,6 +136,7 @@ struct RawFinding {
     claim: String,
     published: Option<String>,
     note: Option<String>,
+    caveat: Option<String>,
     holds: Spanned<String>,
 }
 
@@ -190,10 +201,10 @@ impl Reader<'_> {
                 self.refuse(span, format!("`{name}` is an axis too"), "a name of its own");
             }
             let raw = document::read::<RawMetric>(node.clone(), &what, &[]);
-            let Some(RawMetric { metric, unit }) = self.keep(raw) else { continue };
+            let Some(RawMetric { metric, unit, title }) = self.keep(raw) else { continue };
             let measured_in = unit::of_metric(&metric);
             let unit = self.unit(unit, measured_in);
-            metrics.push(Metric { name: name.to_owned(), metric, measured_in, unit });
+            metrics.push(Metric { name: name.to_owned(), metric, title, measured_in, unit });
         }
         metrics
     }
@@ -310,15 +321,7 @@ impl Reader<'_> {
         let raw: RawFigure = self.keep(document::read(node, "[[figure]]", &[]))?;
         let at: Vec<&Spanned<String>> = raw.at.iter().collect();
         let place = self.place(&at)?;
-        let lines = raw.lines.get_ref();
-        let mut open = self.axes.iter().zip(&place).map(|(axis, label)| (axis, label.is_none()));
-        let axis = open.position(|(axis, open)| axis.name == *lines && open);
-        let Some(axis) = axis else {
-            let open = self.axes.iter().zip(&place).filter(|(_, label)| label.is_none());
-            let expected = listed(open.map(|(axis, _)| axis.name.as_str())).unwrap_or_default();
-            self.refuse(raw.lines.span(), format!("`{lines}` is no axis that varies"), &expected);
-            return None;
-        };
+        let (axis, lines) = self.lines(&raw, &place)?;
         let seconds = *raw.seconds.get_ref();
         if !(seconds.is_finite() && seconds > 0.0) {
             self.refuse(raw.seconds.span(), format!("{seconds} seconds"), "more than 0");
@@ -329,9 +332,16 @@ impl Reader<'_> {
             self.refuse(over.span(), message, &format!("0.1 to {seconds}"));
         }
         let mean_over_s = mean_over.map(|over| *over.get_ref());
-        let unit = self.unit(raw.unit, unit::of_metric(&raw.series));
+        let unit = self.unit(raw.unit, unit::of_metric(&lines.first()?.series));
+        let bands = self.bands(raw.bands, seconds);
+        let RawFigure { id, title, .. } = raw;
+        let id = id.into_inner();
+        Some(Figure { id, title, unit, axis, lines, mean_over_s, seconds, bands })
+    }
+
+    fn bands(&mut self, raw: Vec<Spanned<RawBand>>, seconds: f64) -> Vec<Band> {
         let mut bands = Vec::new();
-        for band in raw.bands {
+        for band in raw {
             let span = band.span();
             let RawBand { from, to, text } = band.into_inner();
             if !(0.0 <= from && from < to && to <= seconds) {
@@ -340,24 +350,91 @@ impl Reader<'_> {
             }
             bands.push(Band { from, to, text });
         }
-        let RawFigure { id, title, series, .. } = raw;
-        let id = id.into_inner();
-        Some(Figure {
-            id,
-            title,
-            series,
-            unit,
-            at: place,
-            lines: axis,
-            mean_over_s,
-            seconds,
-            bands,
-        })
+        bands
+    }
+
+    /// A figure's lines: one series of the labels of an axis, or several of one cell.
+    fn lines(&mut self, raw: &RawFigure, place: &Place) -> Option<(Option<usize>, Vec<Line>)> {
+        match (&raw.series, &raw.lines, raw.curves.as_slice()) {
+            (Some(series), Some(axis), []) => {
+                let (axis, lines) = self.by_label(series, axis, place)?;
+                Some((Some(axis), lines))
+            }
+            (None, None, curves @ [first, ..]) => {
+                let cell = self.whole(place, None, raw.id.span())?;
+                let kind = unit::of_metric(first.series.get_ref()).dimension;
+                let mut lines = Vec::new();
+                for RawCurve { label, series } in curves {
+                    let measures = unit::of_metric(series.get_ref()).dimension;
+                    if measures != kind {
+                        let message = format!("`{}` is {}", series.get_ref(), measures.name());
+                        self.refuse(
+                            series.span(),
+                            message,
+                            &format!("{}, as the first", kind.name()),
+                        );
+                    }
+                    let (label, series) = (label.clone(), series.get_ref().clone());
+                    lines.push(Line { label, series, cell: cell.clone() });
+                }
+                Some((None, lines))
+            }
+            _ => {
+                let expected = "`series` and `lines` (one quantity of several cells), or `curves` (several of one)";
+                self.refuse(raw.id.span(), "no lines, or two kinds of them", expected);
+                None
+            }
+        }
+    }
+
+    fn by_label(
+        &mut self,
+        series: &str,
+        lines: &Spanned<String>,
+        place: &Place,
+    ) -> Option<(usize, Vec<Line>)> {
+        let open = |(axis, label): &(&Axis, &Option<usize>)| {
+            label.is_none() && axis.name == *lines.get_ref()
+        };
+        let Some(axis) = self.axes.iter().zip(place).position(|pair| open(&pair)) else {
+            let open = self.axes.iter().zip(place).filter(|(_, label)| label.is_none());
+            let expected = listed(open.map(|(axis, _)| axis.name.as_str())).unwrap_or_default();
+            let message = format!("`{}` is no axis that varies", lines.get_ref());
+            self.refuse(lines.span(), message, &expected);
+            return None;
+        };
+        let labels = self.axes[axis].labels.clone();
+        let of = |(label, name): (usize, String)| {
+            let cell = self.whole(place, Some((axis, label)), lines.span())?;
+            Some(Line { label: name, series: series.to_owned(), cell })
+        };
+        let lines: Option<Vec<Line>> = labels.into_iter().enumerate().map(of).collect();
+        Some((axis, lines?))
+    }
+
+    /// A label on every axis: those chosen, and one more.
+    fn whole(
+        &mut self,
+        place: &Place,
+        more: Option<(usize, usize)>,
+        span: Range<usize>,
+    ) -> Option<Vec<usize>> {
+        let label = |(axis, chosen): (usize, &Option<usize>)| {
+            chosen.or(more.filter(|more| more.0 == axis).map(|more| more.1))
+        };
+        let cell: Option<Vec<usize>> = place.iter().enumerate().map(label).collect();
+        if cell.is_none() {
+            let open =
+                place.iter().enumerate().find(|(axis, chosen)| label((*axis, *chosen)).is_none());
+            let axis = open.map(|(axis, _)| self.axes[axis].name.clone()).unwrap_or_default();
+            self.refuse(span, format!("no label of the axis `{axis}`"), "one in `at`");
+        }
+        cell
     }
 
     fn finding(&mut self, node: Node<'_>) -> Option<Finding> {
         let raw: RawFinding = self.keep(document::read(node, "[[finding]]", &[]))?;
-        let RawFinding { id, claim, published, note, holds } = raw;
+        let RawFinding { id, claim, published, note, caveat, holds } = raw;
         let truth = crate::parse::parse(holds.get_ref(), &self.axes, &self.metrics);
         let truth = truth.map_err(|mut issue| {
             issue.span = Some(self.inside(&holds, issue.span));
@@ -365,7 +442,7 @@ impl Reader<'_> {
         });
         let truth = self.keep(truth)?;
         let formula = holds.into_inner().split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(Finding { id: id.into_inner(), claim, published, note, formula, truth })
+        Some(Finding { id: id.into_inner(), claim, published, note, caveat, formula, truth })
     }
 
     /// Where in the file bytes of a quoted text stand; the whole text if escapes stand in between.

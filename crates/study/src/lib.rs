@@ -67,6 +67,8 @@ pub struct Metric {
     pub name: String,
     /// The name in a summary.
     pub metric: String,
+    /// What it is, in words for a verdict; `None`: a count's name says it, of others the unit.
+    pub title: Option<String>,
     /// The unit that a summary has it in, from its name.
     pub measured_in: Unit,
     /// The unit that the study prints it in.
@@ -125,27 +127,36 @@ pub struct Entry {
     pub published: f64,
 }
 
-/// A published figure: one quantity over time, a line for each label of an axis.
+/// A published figure: lines over time, of several cells or of several quantities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     /// Such as `4.5`.
     pub id: String,
     /// What it shows.
     pub title: String,
-    /// The time series, such as `tcp.srtt_ms`.
-    pub series: String,
-    /// The unit that it is drawn in.
+    /// The unit that they are drawn in.
     pub unit: Unit,
-    /// The labels that hold for all lines.
-    pub at: Place,
-    /// The axis that tells the lines apart.
-    pub lines: usize,
+    /// The axis that tells the lines apart; `None`: they are quantities of one cell.
+    pub axis: Option<usize>,
+    /// Its lines.
+    pub lines: Vec<Line>,
     /// Each point is the mean over so many seconds; `None`: as recorded.
     pub mean_over_s: Option<f64>,
     /// The published axis of time ends here, in seconds.
     pub seconds: f64,
     /// What was remarked of stretches of time.
     pub bands: Vec<Band>,
+}
+
+/// A line of a published figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// What the legend calls it.
+    pub label: String,
+    /// The time series, such as `tcp.srtt_ms`.
+    pub series: String,
+    /// Which cell: a label on every axis.
+    pub cell: Vec<usize>,
 }
 
 /// A stretch of a figure's time and what was remarked of it.
@@ -170,6 +181,8 @@ pub struct Finding {
     pub published: Option<String>,
     /// Why the formula and its bounds are what they are.
     pub note: Option<String>,
+    /// Why it may not hold in the lab; told where it does not.
+    pub caveat: Option<String>,
     /// The formula as written.
     pub formula: String,
     /// What it means.

@@ -24,6 +24,7 @@ fn metrics() -> Vec<Metric> {
     let metric = |name: &str, metric: &str, unit: &str| Metric {
         name: name.into(),
         metric: metric.into(),
+        title: None,
         measured_in: of_metric(metric),
         unit: named(unit).unwrap_or(PLAIN),
     };

@@ -426,17 +426,13 @@ export interface PageFigure {
   title: string;
   /** The unit that the study draws it in. */
   unit: string;
-  /** How many of that unit one of the series is. */
-  scale: number;
-  /** Which of `series`; null if this run recorded none of the name. */
-  series: number | null;
   /** Each point is the mean over so many seconds; null: as recorded. */
   mean_over_s: number | null;
   /** Where the time axis ends, in seconds. */
   seconds: number;
-  /** The axis that tells the lines apart. */
-  axis: string;
-  /** One per label of that axis. */
+  /** The axis that tells the lines apart; null: they are quantities of one cell. */
+  axis: string | null;
+  /** Its lines. */
   lines: PageFigureLine[];
   /** What was remarked of stretches of time. */
   bands: PageBand[];
@@ -448,6 +444,10 @@ export interface PageFigure {
 export interface PageFigureLine {
   /** The label. */
   label: string;
+  /** Which of `series`; null if this run recorded none of the name. */
+  series: number | null;
+  /** How many of the figure's unit one of the series is. */
+  scale: number;
   /** The trial drawn: an index into `trials`; null if there is none. */
   trial: number | null;
   /** Why there is none. */

@@ -47,7 +47,9 @@ pub(super) struct Figure {
     pub value: f64,
     pub unit: Unit,
     pub quotient: bool,
-    /// What is counted, where it has no unit.
+    /// What it is, where the study has words for it.
+    pub title: Option<String>,
+    /// What is counted, where it has neither words nor unit.
     pub noun: Option<String>,
 }
 
@@ -93,15 +95,17 @@ impl Run<'_> {
         let (of_left, of_right) = (of_left?, of_right?);
         let holds = relation.holds(of_left, of_right);
         let metrics = &self.cells.study.metrics;
-        let noun = |of: &Number| match &of.value {
-            Value::Metric(reference) if of.unit.name.is_empty() => {
-                Some(metrics[reference.metric].name.clone())
+        let words = |of: &Number| match &of.value {
+            Value::Metric(reference) => {
+                let metric = &metrics[reference.metric];
+                let counted = metric.title.is_none() && of.unit.name.is_empty();
+                (metric.title.clone(), counted.then(|| metric.name.clone()))
             }
-            _ => None,
+            _ => (None, None),
         };
         let figure = |value, of: &Number| {
-            let (unit, quotient, noun) = (of.unit, of.is_quotient(), noun(of));
-            Figure { value, unit, quotient, noun }
+            let (title, noun) = words(of);
+            Figure { value, unit: of.unit, quotient: of.is_quotient(), title, noun }
         };
         let compared = Compared {
             place: self.words(&self.common(left)),

@@ -62,7 +62,7 @@ fn one(study: &Study, finding: &suiro_study::Finding, trials: &[TrialSummary]) -
         published: finding.published.clone(),
         measured: words::measured(&means),
         holds: means.holds(),
-        because: because(&means, &alone),
+        because: because(&means, &alone, finding.caveat.as_deref()),
         formula: finding.formula.clone(),
         note: finding.note.clone(),
         judged_in: count(Option::is_some),
@@ -71,7 +71,7 @@ fn one(study: &Study, finding: &suiro_study::Finding, trials: &[TrialSummary]) -
 }
 
 /// The verdict's reason: what lacks, or how often it held and where it did not.
-fn because(means: &Judged, alone: &[(u32, Option<bool>)]) -> String {
+fn because(means: &Judged, alone: &[(u32, Option<bool>)], caveat: Option<&str>) -> String {
     let Some(holds) = means.holds() else { return words::missing(&means.missing) };
     let judged = alone.iter().filter(|(_, holds)| holds.is_some()).count();
     let held = alone.iter().filter(|(_, holds)| *holds == Some(true)).count();
@@ -93,7 +93,10 @@ fn because(means: &Judged, alone: &[(u32, Option<bool>)]) -> String {
         text.push_str(&format!("; {unjudged} more cannot be judged"));
     }
     match words::failures(means).filter(|_| !holds) {
-        Some(failures) => format!("{failures}; {text}"),
+        Some(failures) => match caveat {
+            Some(caveat) => format!("{failures}; {text}; {caveat}"),
+            None => format!("{failures}; {text}"),
+        },
         None => text,
     }
 }

@@ -22,8 +22,8 @@ pub(super) fn failures(judged: &Judged) -> Option<String> {
         .iter()
         .filter(|compared| !compared.holds)
         .map(|compared| {
-            let wanted = wanted(compared);
-            if compared.place.is_empty() { wanted } else { format!("{}: {wanted}", compared.place) }
+            let (place, wanted) = (subject(compared), wanted(compared));
+            if place.is_empty() { wanted } else { format!("{place}: {wanted}") }
         })
         .collect();
     (!parts.is_empty()).then(|| format!("not so: {}", told(&parts, "; ")))
@@ -44,14 +44,24 @@ fn told(parts: &[String], between: &str) -> String {
 
 /// `dash clear 118 kbit < 342 kbit`; of a bound only what was measured.
 fn sentence(compared: &Compared) -> String {
-    let Compared { place, left, right, relation, bound, .. } = compared;
+    let Compared { left, right, relation, bound, .. } = compared;
     let left_text = number(left);
     let text = match relation {
         _ if *bound => left_text,
         Relation::Within(_) => format!("{left_text} beside {}", number(right)),
         _ => format!("{left_text} {} {}", sign(left.value, right.value), number(right)),
     };
-    if place.is_empty() { text } else { format!("{place} {text}") }
+    match (subject(compared), &left.title) {
+        (subject, _) if subject.is_empty() => text,
+        (subject, Some(_)) => format!("{subject}: {text}"),
+        (subject, None) => format!("{subject} {text}"),
+    }
+}
+
+/// Of which cells and of what a comparison is.
+fn subject(compared: &Compared) -> String {
+    let parts = [Some(compared.place.as_str()), compared.left.title.as_deref()];
+    parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 /// What was to hold and did not.
