@@ -63,15 +63,19 @@ fn commands() -> String {
     );
     let mut root = crate::cli::Cli::command().term_width(100);
     root.build();
-    let help = root.render_long_help();
-    write!(text, "\n## `suiro`\n\n```text\n{help}```\n").expect("a string takes all");
-    for command in root.get_subcommands_mut().filter(|c| !c.is_hide_set() && c.get_name() != "help")
-    {
-        let name = command.get_name().to_owned();
-        let help = command.render_long_help();
-        write!(text, "\n## `suiro {name}`\n\n```text\n{help}```\n").expect("a string takes all");
-    }
+    document(&mut text, "suiro", &mut root);
     text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// A command and those below it.
+fn document(text: &mut String, path: &str, command: &mut clap::Command) {
+    let help = command.render_long_help();
+    write!(text, "\n## `{path}`\n\n```text\n{help}```\n").expect("a string takes all");
+    let told = |below: &&mut clap::Command| !below.is_hide_set() && below.get_name() != "help";
+    for below in command.get_subcommands_mut().filter(told) {
+        let path = format!("{path} {}", below.get_name());
+        document(text, &path, below);
+    }
 }
 
 fn check(file: &str, fresh: &str) {
