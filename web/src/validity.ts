@@ -16,7 +16,7 @@ export function validity(page: Page): HTMLElement {
   if (invalid.length) section.append(alarm(page, invalid));
   section.append(h("p", { class: invalid.length ? "" : "well" }, ...verdict(page)));
   if (skipped.length) section.append(notTried(page, skipped));
-  section.append(...unseen(page));
+  section.append(...warned(page), ...unseen(page));
   const details = h(
     "details",
     {},
@@ -74,6 +74,16 @@ function unseen(page: Page): HTMLElement[] {
   if (!items.length) return [];
   const all = page.trials.reduce((sum, trial) => sum + trial.screens.length, 0);
   const heading = `${items.length} of ${count(all, "screen")} with a problem`;
+  return [h("div", { class: "skipped" }, h("h3", {}, heading), h("ul", {}, ...items))];
+}
+
+/** What happened in valid trials that a reader of their figures should know. */
+function warned(page: Page): HTMLElement[] {
+  const items = page.trials.flatMap((trial) =>
+    trial.warnings.map((warning) => h("li", {}, h("b", {}, name(page, trial)), ` ${warning}`)),
+  );
+  if (!items.length) return [];
+  const heading = count(items.length, "warning");
   return [h("div", { class: "skipped" }, h("h3", {}, heading), h("ul", {}, ...items))];
 }
 

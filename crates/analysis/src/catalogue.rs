@@ -156,6 +156,10 @@ pub static CATALOGUE: &[Metric] = catalogue! {
         "Source frames between the first and the last that were shown that were not shown \
          themselves.",
         Player(|p| p.screen.frames_skipped());
+    video.frames_damaged ["", Lower, 3] "Frames damaged",
+        "Pictures shown although parts were lost, of them or of what they refer to: a decoder made \
+         those up. None where the viewer shows no such pictures.",
+        Player(|p| p.screen.frames_damaged());
     #[main] video.vmaf_mean ["", Higher, 3] "VMAF",
         "*Picture* quality: VMAF of each picture shown against its own source frame, mean. Freezes \
          and delay do not count.",

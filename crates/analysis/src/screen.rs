@@ -102,6 +102,12 @@ impl<'a> Screen<'a> {
         self.is_known().then_some(self.skipped as f64)
     }
 
+    /// Pictures shown of which a decoder had to make up parts.
+    pub fn frames_damaged(&self) -> Option<f64> {
+        let damaged = self.shown.iter().filter(|(_, row)| row.damaged).count();
+        self.is_known().then_some(damaged as f64)
+    }
+
     /// What `value` makes of the ticks of the screen.
     pub fn scores(&self, value: impl Fn(&QualityRow) -> Option<f64>) -> Distribution {
         Distribution::equal(self.quality.iter().filter_map(|row| value(row)))

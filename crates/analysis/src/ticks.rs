@@ -20,6 +20,8 @@ pub struct Tick {
     pub shown: Option<(u64, Option<u64>)>,
     /// True if the same frame was there at the tick before.
     pub repeated: bool,
+    /// True if the decoder had to make up parts of it.
+    pub damaged: bool,
 }
 
 /// The ticks of one viewer's screen at `rate` ticks a second, a fraction such as 30000/1001, from the trial's start to the end of
@@ -49,15 +51,16 @@ pub fn ticks(trial: &Trial, records: &Records, endpoint: &str, rate: (u32, u32))
     delays.sort_unstable();
     let phase_ns = delays[delays.len() / 2].saturating_add(time(1) / 2).rem_euclid(time(1));
     let mut next = shown.iter().peekable();
-    let mut now = None;
+    let (mut now, mut damaged) = (None, false);
     let mut ticks: Vec<Tick> = Vec::new();
     for t_ns in (0..TICKS_MAX).map(|tick| phase_ns + time(tick)).take_while(|t| *t < end_ns) {
         while let Some((_, row)) = next.next_if(|(displayed_ns, _)| *displayed_ns <= t_ns) {
             let natural = |value: i64| u64::try_from(value).ok();
+            damaged = row.damaged;
             now = natural(row.frame).map(|frame| (frame, row.rung_bps.and_then(natural)));
         }
         let repeated = now.is_some() && ticks.last().is_some_and(|last| last.shown == now);
-        ticks.push(Tick { t_ns, shown: now, repeated });
+        ticks.push(Tick { t_ns, shown: now, repeated, damaged });
     }
     ticks
 }

@@ -43,6 +43,7 @@ fn report(t_ns: i64, target_bps: i64, loss_ratio: Option<f64>) -> RateRow {
         quantiser: Some(4),
         encoder_bps: Some(3_000_000),
         queue_bytes: 0,
+        broken: None,
     }
 }
 

@@ -22,6 +22,7 @@ fn frame(frame: i64, displayed_ms: Option<i64>) -> FrameRow {
         sent_ns: None,
         received_ns: Some(0),
         decodable: true,
+        damaged: false,
         displayed_ns: displayed_ms.map(|ms| ms * MS),
     }
 }

@@ -10,7 +10,7 @@ use suiro_media::live::{
 };
 use suiro_media::spec::Source;
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
-use suiro_viewer::{Fate, Frame, Outcome, Playout, Policy};
+use suiro_viewer::{Fate, Frame, Outcome, Parts, Playout, Policy};
 
 /// Payload of a packet.
 const PAYLOAD: usize = 1160;
@@ -83,7 +83,7 @@ impl Call {
         *missing -= 1;
         if *missing == 0 {
             let (captured, references) = (frame.captured, frame.references);
-            let frame = Frame { number, captured, references, complete: true };
+            let frame = Frame { number, captured, references, parts: Parts::All };
             self.playout.on_frame(at, frame).unwrap();
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use suiro_media::quality;
 use suiro_media::quantised::{GROUP, INDEX_FILE, Kind, Set, prepare_with};
-use suiro_media::screen::{Received, Screen, Shown};
+use suiro_media::screen::{self, Received, Screen, Sent, Shown, Stream};
 use suiro_media::spec::{Codec, Source};
 use suiro_media::{Ffmpeg, MediaSpec};
 use suiro_units::{BitRate, Duration};
@@ -123,4 +123,68 @@ fn a_screen_of_two_versions_is_filmed_and_scored() {
     assert_eq!(psnr(35), None);
     let frozen = quality.experience.ticks[36].unwrap().psnr_db;
     assert!(frozen < psnr(34).unwrap(), "{frozen}");
+}
+
+/// What a viewer kept that shows damage: of the first group a picture lacks slices in the middle, another
+/// did not come at all; the second group is of another version, and whole.
+fn damaged(set: &Set, folder: &Path) -> Stream {
+    let (mut frames, mut bytes) = (Vec::new(), Vec::new());
+    for (version, group) in [(1, 0), (0, 1)] {
+        for (place, (_, picture)) in set.group(version, group).unwrap().pictures().enumerate() {
+            match (group, place) {
+                (0, 12) => {}
+                (0, 20) => bytes.extend(without_slices(picture, 5..20)),
+                _ => bytes.extend_from_slice(picture),
+            }
+            if (group, place) != (0, 12) {
+                frames.push(group * u64::from(GROUP) + place as u64);
+            }
+        }
+    }
+    let file = folder.join("received.viewer.m2v");
+    std::fs::write(&file, bytes).unwrap();
+    let source = Sent::Set(Box::new(set.clone()));
+    Stream { file, codec: screen::Codec::Mpeg2, frames, source, conceals: true }
+}
+
+/// A picture without the slices of those rows of macroblocks.
+fn without_slices(picture: &[u8], rows: std::ops::Range<u8>) -> Vec<u8> {
+    let codes = picture.windows(4).enumerate().filter(|(_, code)| code[..3] == [0, 0, 1]);
+    let starts: Vec<(usize, u8)> = codes.map(|(at, code)| (at, code[3])).collect();
+    let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([picture.len()]);
+    let kept = starts.iter().zip(ends).filter(|((_, code), _)| {
+        // Slice start codes count rows from 1 (ISO/IEC 13818-2 §6.2.4).
+        !(1..=0xaf).contains(code) || !rows.contains(&(code - 1))
+    });
+    kept.flat_map(|((at, _), end)| picture[*at..end].to_vec()).collect()
+}
+
+#[test]
+fn what_a_loss_made_of_pictures_is_on_the_screen() {
+    let cache = tempfile::tempdir().unwrap();
+    let set = prepare(cache.path());
+    let stream = damaged(&set, cache.path());
+    let last = |tick: u64| stream.frames.iter().rev().find(|frame| **frame <= tick);
+    let ticks: Vec<_> =
+        (0..60).map(|tick| last(tick).map(|frame| Shown { frame: *frame, rung: 0 })).collect();
+    let ffmpeg = ffmpeg();
+    let screen = Screen { ffmpeg: &ffmpeg, received: Received::Stream(&stream), ticks: &ticks };
+    let stamps = screen.write(&cache.path().join("screen.viewer.mp4")).unwrap();
+    let said: Vec<_> =
+        stamps.iter().map(|stamp| stamp.map(|stamp| u64::from(stamp.frame))).collect();
+    let shown: Vec<_> = ticks.iter().map(|shown| shown.map(|shown| shown.frame)).collect();
+    // Before the damage and from the next group on each picture is what it says to be; in between, the
+    // changes of the stamp that did not come make it unreadable.
+    assert_eq!(said[..13], shown[..13]);
+    assert_eq!(said[30..], shown[30..]);
+    let quality = quality::measure(&screen, 0, cache.path(), &mut |_, _| {}).unwrap();
+    let mean = |range: std::ops::Range<usize>| {
+        let scores: Vec<f64> =
+            range.filter_map(|n| Some(quality.picture.ticks[n]?.psnr_db)).collect();
+        scores.iter().sum::<f64>() / scores.len() as f64
+    };
+    let (before, damaged, after) = (mean(0..12), mean(20..30), mean(30..60));
+    assert!(damaged < before - 3.0, "before {before:.1}, damaged {damaged:.1} dB");
+    assert!(damaged > 10.0, "it is concealed, not grey: {damaged:.1} dB");
+    assert!(after > 20.0, "{after:.1} dB");
 }

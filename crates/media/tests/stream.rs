@@ -7,7 +7,7 @@ use suiro_media::Ffmpeg;
 use suiro_media::ffmpeg::Feature;
 use suiro_media::live::{Effort, EncoderConfig, Footage, FootageSpec, LiveSource};
 use suiro_media::quality::{Score, measure};
-use suiro_media::screen::{Codec, Received, Screen, Shown, Stream};
+use suiro_media::screen::{Codec, Received, Screen, Sent, Shown, Stream};
 use suiro_media::spec::Source;
 use suiro_units::{BitRate, Duration, Time};
 
@@ -53,7 +53,7 @@ fn kept(ffmpeg: &Ffmpeg, folder: &Path, lost: std::ops::Range<u64>) -> Stream {
     }
     let file = folder.join("received.viewer.h264");
     std::fs::write(&file, bytes).unwrap();
-    Stream { file, codec: Codec::H264, frames, source }
+    Stream { file, codec: Codec::H264, frames, source: Sent::Camera(source), conceals: false }
 }
 
 /// Each frame at its tick, the last one that there is again where one is missing.

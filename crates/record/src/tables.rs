@@ -271,6 +271,9 @@ table! {
         received_ns: Option<i64>,
         /// True if a decoder could make a picture of it.
         decodable: bool,
+        /// True if it was decoded although parts were missing, of it or of what it refers to, so that a
+        /// decoder had to make them up.
+        damaged: bool,
         /// When it was shown; null if it never was.
         displayed_ns: Option<i64>,
     }
@@ -306,6 +309,8 @@ table! {
         encoder_bps: Option<i64>,
         /// Bytes that wait in the sender for their turn.
         queue_bytes: i64,
+        /// What triggered the circuit breaker (RFC 8083) in this period; null almost always.
+        broken: Option<Text>,
     }
 }
 

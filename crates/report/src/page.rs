@@ -303,6 +303,8 @@ pub struct PageTrial {
     pub endpoints: Vec<EndpointOutcome>,
     /// What was made of the screens of its viewers.
     pub screens: Vec<ScreenOutcome>,
+    /// What happened in it that a reader of its figures should know, and that does not make it invalid.
+    pub warnings: Vec<String>,
     /// Width of a bin of its series, in seconds.
     pub bin_s: f64,
     /// One per kind of series; null if this trial has none of that kind.

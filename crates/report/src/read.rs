@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use suiro_analysis::{Records, Timeline, summarise, timeline};
 use suiro_record::table::Row;
+use suiro_record::tables::RateRow;
 use suiro_record::{Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome, Trial};
 
 use crate::page::PageState;
@@ -24,6 +25,9 @@ const POINTS_MAX: usize = 3_000_000;
 /// Kinds of series that a usual trial has; more only make the page larger than planned.
 const SERIES_USUAL: usize = 16;
 
+/// Most warnings of one trial; more would be of as many senders.
+const WARNINGS_MAX: usize = 20;
+
 /// What the report keeps of one trial.
 pub(crate) struct Read {
     pub planned: PlannedTrial,
@@ -35,6 +39,8 @@ pub(crate) struct Read {
     pub timeline: Timeline,
     /// What was made of the screens of its viewers.
     pub screens: Vec<ScreenOutcome>,
+    /// What happened in it that does not make it invalid.
+    pub warnings: Vec<String>,
 }
 
 /// Reads every trial, in the order of the plan.
@@ -69,6 +75,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize) -> Read {
         metrics: BTreeMap::new(),
         timeline: Timeline::default(),
         screens: Vec::new(),
+        warnings: Vec::new(),
     };
     let outcome = match folder.outcome(planned) {
         Ok(Some(outcome)) => outcome,
@@ -94,11 +101,21 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize) -> Read {
     let (records, problems) = records(&dir);
     read.metrics = summarise(&outcome, &records);
     read.timeline = timeline(&outcome, &records, bins);
+    read.warnings = warnings(&records.rate);
     read.screens = records.screens;
     read.outcome = Some(outcome);
     read.state = if problems.is_empty() { PageState::Complete } else { PageState::Damaged };
     read.problem = (!problems.is_empty()).then(|| problems.join("; "));
     read
+}
+
+/// Circuit breakers that were triggered: each sender's first.
+fn warnings(rates: &[RateRow]) -> Vec<String> {
+    let broken = rates.iter().filter_map(|row| Some((row, row.broken.as_deref()?)));
+    let told = |(row, why): (&RateRow, &str)| {
+        format!("{}: circuit breaker at {:.1} s: {why}", row.endpoint, row.t_ns as f64 / 1e9)
+    };
+    broken.map(told).take(WARNINGS_MAX).collect()
 }
 
 /// The tables of a trial, and what is wrong with those that could not be read.

@@ -241,6 +241,7 @@ impl Log {
             sent_ns: None,
             received_ns: received.map(nanos),
             decodable: outcome.decodable(),
+            damaged: outcome.damaged,
             displayed_ns: outcome.displayed().map(nanos),
         })?;
         Ok(())

@@ -6,13 +6,13 @@ use std::pin::Pin;
 
 use suiro_clock::Clock;
 use suiro_media::live::{Effort, EncoderConfig, Footage, FootageSpec, LiveSource};
-use suiro_media::quantised::Set;
+use suiro_media::quantised::{GROUP, GROUP_DURATION, Set};
 use suiro_media::{Ffmpeg, cache};
 use suiro_rate::RateSpec;
 use suiro_record::tables::RateRow;
 use suiro_record::{Text, Writer};
-use suiro_scenario::{EndpointSpec, Job, RtcpTimes, RtpCodec, RtpSender};
-use suiro_units::{BitRate, Bytes, Seed, Time};
+use suiro_scenario::{EndpointSpec, Job, OnBreak, RtcpTimes, RtpCodec, RtpSender, VersionRate};
+use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 
 use crate::EndpointError;
 use crate::net::{self, Pair};
@@ -24,6 +24,10 @@ use crate::source::{Feed, Frame, Live, Prepared};
 pub const H264_TYPE: u8 = 96;
 /// That of retransmissions.
 pub const AGAIN_TYPE: u8 = 97;
+
+/// How soon pictures of prepared video have left: within some three picture times. What a group has is
+/// fixed when it begins; if the rate control slows down within it, its pictures must not pile up.
+const DRAIN: Duration = Duration::from_millis(100);
 
 /// What a sender needs to know.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +46,8 @@ pub struct SenderJob {
     pub packet: Bytes,
     /// When it reports.
     pub reports: ReportTimes,
+    /// What it does when its circuit breaker is triggered.
+    pub on_break: OnBreak,
     /// Folder for records.
     pub dir: PathBuf,
     /// When to begin.
@@ -55,8 +61,8 @@ pub struct SenderJob {
 pub enum Source {
     /// What a camera sees, coded as H.264.
     Camera(FootageSpec),
-    /// MPEG-2 video, prepared in several versions: the folder of the set.
-    Prepared(PathBuf),
+    /// MPEG-2 video, prepared in several versions: the folder of the set, and by which rate they are chosen.
+    Prepared(PathBuf, VersionRate),
 }
 
 impl SenderJob {
@@ -76,6 +82,7 @@ impl SenderJob {
                 RtcpTimes::Study => ReportTimes::Pictures(spec.report_pictures),
                 RtcpTimes::Standard => ReportTimes::Standard,
             },
+            on_break: spec.circuit_breaker,
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
             seed: job.seed,
@@ -83,9 +90,16 @@ impl SenderJob {
     }
 
     fn config(&self, clock: Clock) -> Config {
-        let (codec, payload_type) = match self.source {
-            Source::Camera(_) => (Codec::H264, H264_TYPE),
-            Source::Prepared(_) => (Codec::Mpeg2, mpeg2::PAYLOAD_TYPE),
+        let (codec, payload_type, drain) = match &self.source {
+            Source::Camera(_) => (Codec::H264, H264_TYPE, None),
+            Source::Prepared(..) => (Codec::Mpeg2, mpeg2::PAYLOAD_TYPE, Some(DRAIN)),
+        };
+        let times = match &self.source {
+            Source::Camera(camera) => {
+                let frame = Duration::from_secs(1) / u64::from(camera.fps.max(1));
+                (frame, frame)
+            }
+            Source::Prepared(..) => (GROUP_DURATION / u64::from(GROUP), GROUP_DURATION),
         };
         Config {
             codec,
@@ -94,6 +108,9 @@ impl SenderJob {
             packet_max: self.packet,
             cname: format!("{}@suiro", self.name),
             reports: self.reports,
+            drain,
+            times,
+            on_break: self.on_break,
             epoch_unix_ns: clock.epoch_unix_ns(),
         }
     }
@@ -102,14 +119,14 @@ impl SenderJob {
 fn source(job: &Job, spec: &RtpSender) -> Option<Source> {
     match spec.codec {
         RtpCodec::H264 => spec.camera.clone().map(Source::Camera),
-        RtpCodec::Mpeg2 => job.media.clone().map(Source::Prepared),
+        RtpCodec::Mpeg2 => job.media.clone().map(|folder| Source::Prepared(folder, spec.choose)),
     }
 }
 
 /// What can be had before the stream begins.
 enum AtHand {
     Footage(Footage, FootageSpec),
-    Set(Box<Set>),
+    Set(Box<Set>, VersionRate),
 }
 
 impl AtHand {
@@ -120,7 +137,7 @@ impl AtHand {
                 let footage = Footage::prepare(&ffmpeg, spec, &cache::folder(), &mut |_, _| {})?;
                 Ok(Self::Footage(footage, spec.clone()))
             }
-            Source::Prepared(folder) => Ok(Self::Set(Box::new(Set::load(folder)?))),
+            Source::Prepared(folder, by) => Ok(Self::Set(Box::new(Set::load(folder)?), *by)),
         }
     }
 
@@ -133,8 +150,9 @@ impl AtHand {
     ) -> Result<Feed, EndpointError> {
         let (footage, spec) = match self {
             Self::Footage(footage, spec) => (footage, spec),
-            Self::Set(set) => {
-                return Ok(Feed::Prepared(Box::new(Prepared::new(*set, now, packet)?)));
+            Self::Set(set, by) => {
+                let prepared = Prepared::new(*set, now, packet, by)?;
+                return Ok(Feed::Prepared(Box::new(prepared)));
             }
         };
         let rate = Live::rate_for(target, Bytes::ZERO);
@@ -295,5 +313,6 @@ fn row(endpoint: &Text, period: &Period) -> RateRow {
         quantiser: period.quantiser,
         encoder_bps: period.encoder.map(|rate| integer(rate.as_bps())),
         queue_bytes: integer(period.queued.get()),
+        broken: period.broken.map(|cause| cause.to_string().into()),
     }
 }

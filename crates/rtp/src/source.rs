@@ -4,6 +4,7 @@ use suiro_clock::Clock;
 use suiro_media::MediaError;
 use suiro_media::live::{Camera, Captured, LiveError, LiveSource, RATES};
 use suiro_media::quantised::{self, Group, Set};
+use suiro_scenario::VersionRate;
 use suiro_units::{BitRate, Bytes, Duration, Time};
 use tokio::sync::mpsc;
 
@@ -168,11 +169,17 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The versions of a set, the first picture due at `start`, in IP packets of up to that size.
+    /// The versions of a set, the first picture due at `start`, in IP packets of up to that size,
+    /// chosen by that rate.
     ///
     /// # Errors
     /// [`VersionsError`]: the set is empty.
-    pub fn new(set: Set, start: Time, packet: Bytes) -> Result<Self, VersionsError> {
+    pub fn new(
+        set: Set,
+        start: Time,
+        packet: Bytes,
+        by: VersionRate,
+    ) -> Result<Self, VersionsError> {
         let version = |version: &quantised::Version| {
             let place =
                 |p: &quantised::Picture| Picture { offset: p.offset, size: u64::from(p.bytes) };
@@ -184,7 +191,7 @@ impl Prepared {
         };
         let all = set.versions.iter().map(version).collect();
         let group = quantised::GROUP as usize;
-        let versions = Versions::new(all, group, quantised::RATE, start, packet)?;
+        let versions = Versions::new(all, group, quantised::RATE, start, packet)?.by(by);
         Ok(Self { set, versions, group: None })
     }
 

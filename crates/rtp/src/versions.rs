@@ -3,8 +3,10 @@
 //!
 //! As MPEG-TFRCP does: the versions differ in their quantiser scale; at the beginning of a group the
 //! sender takes the best one that stays below the target; if even the lowest is above it, only what the
-//! target allows in the time of a group is sent, and the rest of the group is not.
+//! target allows in the time of a group is sent, and the rest of the group is not. What stays below is
+//! a version's mean rate, as there, or the coming group's ([`VersionRate`]).
 
+use suiro_scenario::VersionRate;
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use crate::packet::{HEADER_BYTES, IP_UDP_BYTES};
@@ -73,6 +75,8 @@ pub struct Versions {
     /// What the group at hand takes.
     choice: Choice,
     packet: Bytes,
+    /// What is held against the target.
+    by: VersionRate,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +105,7 @@ pub struct Due {
 
 impl Versions {
     /// Versions of footage in groups of so many pictures, whose first is sent at `start`; sent in IP
-    /// packets of up to that size.
+    /// packets of up to that size. Of each, the rate of the coming group is held against the target.
     ///
     /// # Errors
     /// [`VersionsError`].
@@ -128,7 +132,15 @@ impl Versions {
         }
         versions.sort_by_key(|version| version.rate);
         let choice = Choice { version: 0, budget: None };
-        Ok(Self { versions, group, fps, start, next: 0, choice, packet })
+        let by = VersionRate::Group;
+        Ok(Self { versions, group, fps, start, next: 0, choice, packet, by })
+    }
+
+    /// The same with another rate that is held against the target.
+    #[must_use]
+    pub fn by(mut self, by: VersionRate) -> Self {
+        self.by = by;
+        self
     }
 
     /// The versions, by rate.
@@ -173,13 +185,16 @@ impl Versions {
         Some(Due { number, at, version, picture, begins_group, budget })
     }
 
-    /// The best version of the group that begins at `place` that stays below the target.
+    /// The best version for the group that begins at `place` that stays below the target.
     fn choose(&self, place: usize, target: BitRate) -> Choice {
         let time = self.group_time();
         let fits = |version: &Version| {
-            let group = &version.pictures[place..place + self.group];
-            let bytes: Bytes = group.iter().map(|picture| self.on_the_wire(*picture)).sum();
-            bytes / time <= target
+            let pictures = match self.by {
+                VersionRate::Group => &version.pictures[place..place + self.group],
+                VersionRate::Mean => &version.pictures,
+            };
+            let bytes: Bytes = pictures.iter().map(|picture| self.on_the_wire(*picture)).sum();
+            bytes / self.time_of(pictures.len() as u64) <= target
         };
         match self.versions.iter().rposition(fits) {
             Some(version) => Choice { version, budget: None },
@@ -250,6 +265,17 @@ mod tests {
         assert_eq!(chosen, [8, 31]);
         let best = group(&mut versions, BitRate::from_mbps(9));
         assert!(best.iter().all(|due| due.version == 2 && due.budget.is_none()));
+    }
+
+    #[test]
+    fn by_the_mean_a_group_may_exceed_the_target() {
+        let mut versions = versions().by(VersionRate::Mean);
+        // The means are 72, 144 and 288 kbit/s and headers; the second group has 96, 192 and 384.
+        let target = BitRate::from_kbps(160);
+        let chosen = [0, 1].map(|_| group(&mut versions, target)[2]);
+        assert!(chosen.iter().all(|due| due.version == 1 && due.budget.is_none()), "{chosen:?}");
+        let below = group(&mut versions, BitRate::from_kbps(72));
+        assert!(below.iter().all(|due| due.version == 0 && due.budget.is_some()), "headers count");
     }
 
     #[test]

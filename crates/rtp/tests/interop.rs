@@ -13,6 +13,7 @@ use suiro_rtp::net::{self, Pair};
 use suiro_rtp::payload::Codec;
 use suiro_rtp::receive::{self, ReceiverJob};
 use suiro_rtp::sender::{Config, Counters, ReportTimes, Sender, SourceFrame, Transmit};
+use suiro_scenario::OnBreak;
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use suiro_viewer::Policy;
 
@@ -162,6 +163,9 @@ fn config(film: &Film, clock: Clock) -> Config {
         packet_max: Bytes::new(1500),
         cname: "suiro@test".into(),
         reports: ReportTimes::Pictures(5),
+        drain: None,
+        times: (Duration::from_millis(33), Duration::from_secs(1)),
+        on_break: OnBreak::Tell,
         epoch_unix_ns: clock.epoch_unix_ns(),
     }
 }

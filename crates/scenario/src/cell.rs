@@ -7,6 +7,7 @@ use suiro_link::{LinkConfig, LinkSpec};
 use suiro_media::MediaSpec;
 use suiro_media::spec::Source;
 use suiro_units::Duration;
+use suiro_viewer::Loss;
 
 use crate::check::{Check, Placed};
 use crate::document::{self, Node, entries, entry};
@@ -33,9 +34,10 @@ pub(crate) fn read(body: &Node<'_>, files: &dyn Files, issues: &mut Vec<Issue>) 
     let media = reader.media(quality);
     let (mut endpoints, unread) = reader.endpoints(wiring.as_ref());
     for placed in &mut endpoints {
-        // What a camera showed is nowhere else to look at.
+        // What a camera showed, and what a loss made of pictures, is nowhere else to look at.
         if let EndpointSpec::RtpReceiver(receiver) = &mut placed.endpoint.spec {
-            receiver.save |= quality && receiver.codec == RtpCodec::H264;
+            let only_there = receiver.codec == RtpCodec::H264 || receiver.viewer.loss == Loss::Show;
+            receiver.save |= quality && only_there;
         }
     }
     let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs));

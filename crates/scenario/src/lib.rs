@@ -58,9 +58,9 @@ mod substitute;
 mod topology;
 
 pub use endpoint::{
-    Command, Download, Endpoint, EndpointSpec, Exit, HlsRungs, Mode, Origin, Player, Program,
-    Protocol, Ready, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal, UncompressedFormat,
-    UncompressedReceiver, UncompressedSender, UncompressedSource,
+    Command, Download, Endpoint, EndpointSpec, Exit, HlsRungs, Mode, OnBreak, Origin, Player,
+    Program, Protocol, Ready, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal,
+    UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource, VersionRate,
 };
 pub use files::{Disk, Files, NoFiles};
 pub use job::{Job, Peer};

@@ -10,7 +10,7 @@ use suiro_lab::runner::Order;
 use suiro_media::package::Track;
 use suiro_media::quality::{self, Quality};
 use suiro_media::quantised::{self, Set};
-use suiro_media::screen::{self, Received, Screen, Shown, Stream};
+use suiro_media::screen::{self, Received, Screen, Sent, Shown, Stream};
 use suiro_media::spec::Codec;
 use suiro_media::stamp::Stamp;
 use suiro_media::{Container, Ffmpeg, Package, Progress, cache};
@@ -20,6 +20,7 @@ use suiro_record::{
 };
 use suiro_scenario::{EndpointSpec, RtpSender};
 use suiro_units::BitRate;
+use suiro_viewer::Loss;
 
 use crate::progress::{self, Work};
 use crate::{interrupt, p1203};
@@ -247,15 +248,19 @@ enum Served {
 impl Served {
     fn load(order: &Order, from: &str, viewer: &str, frames: &[FrameRow]) -> Result<Self> {
         let served = order.setup.endpoints.iter().find(|endpoint| endpoint.name == from);
+        let conceals = conceals(order, viewer);
+        let stream = |codec, source| {
+            let extension = match codec {
+                screen::Codec::H264 => "h264",
+                screen::Codec::Mpeg2 => "m2v",
+            };
+            let file = order.dir.join(format!("received.{viewer}.{extension}"));
+            Self::Stream(Stream { file, codec, frames: kept(frames, viewer), source, conceals })
+        };
         if let Some(EndpointSpec::RtpSender(RtpSender { camera: Some(camera), .. })) =
             served.map(|endpoint| &endpoint.spec)
         {
-            return Ok(Self::Stream(Stream {
-                file: order.dir.join(format!("received.{viewer}.h264")),
-                codec: screen::Codec::H264,
-                frames: kept(frames, viewer),
-                source: camera.clone(),
-            }));
+            return Ok(stream(screen::Codec::H264, Sent::Camera(camera.clone())));
         }
         let media = served.and_then(|endpoint| endpoint.spec.media());
         let found = media.and_then(|media| {
@@ -265,7 +270,11 @@ impl Served {
             found.with_context(|| format!("{from} serves no prepared media of ours"))?;
         let loaded = match codec {
             Codec::H264 => Package::load(folder).map(|package| Self::Package(Box::new(package))),
-            Codec::Mpeg2 => Set::load(folder).map(Self::Set),
+            // Who shows only what came whole shows what was sent.
+            Codec::Mpeg2 => Set::load(folder).map(|set| match conceals {
+                true => stream(screen::Codec::Mpeg2, Sent::Set(Box::new(set))),
+                false => Self::Set(set),
+            }),
         };
         loaded.context("the media that was served; it may have left the cache")
     }
@@ -282,7 +291,7 @@ impl Served {
         match self {
             Self::Package(package) => package.picture_size(),
             Self::Set(_) => Some(quantised::SIZE),
-            Self::Stream(stream) => Some((stream.source.width, stream.source.height)),
+            Self::Stream(stream) => Some(stream.size()),
         }
     }
 
@@ -295,6 +304,7 @@ impl Served {
                 package.loop_duration.as_nanos() * u64::from(fps) / 1_000_000_000
             }
             Self::Set(set) => set.frames(),
+            Self::Stream(Stream { source: Sent::Set(set), .. }) => set.frames(),
             Self::Stream(_) => u64::from(u32::MAX),
         }
     }
@@ -310,6 +320,16 @@ impl Served {
         let found = set.of_rate(BitRate::from_bps(rate));
         found.with_context(|| format!("the media has no version of {rate} bit/s"))
     }
+}
+
+/// Whether an endpoint is a viewer that shows what a loss made of pictures.
+fn conceals(order: &Order, viewer: &str) -> bool {
+    order.setup.endpoints.iter().any(|endpoint| match &endpoint.spec {
+        EndpointSpec::RtpReceiver(receiver) => {
+            endpoint.name == viewer && receiver.viewer.loss == Loss::Show
+        }
+        _ => false,
+    })
 }
 
 /// The frames of what an RTP receiver keeps: those that it could decode, in their order.
@@ -358,11 +378,11 @@ pub fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
 }
 
 /// Compares what pictures say of themselves, counting from the start of a loop of `frames`, with what
-/// the records say of them.
+/// the records say of them. Of damaged ones the stamp may be of the picture before, or made up.
 fn check(frames: u64, ticks: &[Tick], stamps: &[Option<Stamp>], outcome: &mut ScreenOutcome) {
     let mut first = None;
     for (tick, stamp) in ticks.iter().zip(stamps) {
-        let Some((frame, _)) = tick.shown else { continue };
+        let Some((frame, _)) = tick.shown.filter(|_| !tick.damaged) else { continue };
         let within = frame % frames.max(1);
         match stamp {
             None => outcome.stamps_unread += 1,

@@ -12,8 +12,19 @@ pub struct Frame {
     pub captured: Time,
     /// The frame without which it cannot be decoded; of several, the last. `None`: a key frame.
     pub references: Option<u64>,
-    /// Whether all of it arrived. Of one that did not, no other part is awaited.
-    pub complete: bool,
+    /// What of it arrived. Of one that is not whole, no other part is awaited.
+    pub parts: Parts,
+}
+
+/// What of a frame arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parts {
+    /// All.
+    All,
+    /// Not all, but a decoder can make a picture of it that conceals what is missing.
+    Some,
+    /// Too little for a picture.
+    TooFew,
 }
 
 /// What became of a frame. Every frame, from the first received to the last, has one outcome.
@@ -29,6 +40,8 @@ pub struct Outcome {
     pub fate: Fate,
     /// When that was decided: of a displayed frame, its display time. Never decreases.
     pub at: Time,
+    /// Whether it was decoded although parts were missing, of it or of what it refers to.
+    pub damaged: bool,
 }
 
 /// What became of a frame.

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use suiro_units::{Duration, Time};
-//! use suiro_viewer::{Fate, Frame, Playout, Policy};
+//! use suiro_viewer::{Fate, Frame, Parts, Playout, Policy};
 //!
 //! let policy: Policy = toml::from_str("buffer = '50 ms'\nwait = '0 s'")?;
 //! policy.validate()?;
@@ -16,7 +16,7 @@
 //! for number in [0, 2, 3] {
 //!     let captured = Time::from_millis(40 * number);
 //!     let references = number.checked_sub(1);
-//!     let frame = Frame { number, captured, references, complete: true };
+//!     let frame = Frame { number, captured, references, parts: Parts::All };
 //!     playout.on_frame(captured + Duration::from_millis(20), frame)?;
 //! }
 //! playout.finish(Time::from_secs(1));
@@ -35,7 +35,7 @@ mod playout;
 mod policy;
 
 pub use delay::Delay;
-pub use frame::{Fate, Frame, Outcome, Refused};
+pub use frame::{Fate, Frame, Outcome, Parts, Refused};
 pub use freeze::{Freeze, Freezes};
 pub use playout::{GAP_MAX, HELD_MAX, Playout};
-pub use policy::{Buffer, Late, Policy, PolicyError};
+pub use policy::{Buffer, Late, Loss, Policy, PolicyError};

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use suiro_units::{Duration, Time};
 
 use crate::delay::Delay;
-use crate::frame::{Fate, Frame, Outcome, Refused};
-use crate::policy::{BUFFER_MAX, Late, Policy};
+use crate::frame::{Fate, Frame, Outcome, Parts, Refused};
+use crate::policy::{BUFFER_MAX, Late, Loss, Policy};
 
 /// Most numbers between a frame and the next one to be decided: half an hour at 30 frames a second.
 pub const GAP_MAX: u64 = 1 << 16;
@@ -21,7 +21,8 @@ const REFERENCES_MAX: usize = 32;
 ///
 /// A frame's display time is fixed when it is received ([`crate::Delay`]). Then, if it can be
 /// decoded, it is shown; what comes before it and was not shown is given up. A frame that lacks its
-/// reference is waited for, for as long as the policy says or until a later one can be shown.
+/// reference is waited for, for as long as the policy says or until a later one can be shown. Then,
+/// after [`Loss::Show`], it is decoded without; after [`Loss::Freeze`] it is given up.
 ///
 /// Times never decrease: an arrival before something that was already done counts as then. What
 /// happens depends on arrivals alone, not on when or how often the playout is polled. At equal times
@@ -37,7 +38,7 @@ pub struct Playout {
     /// All before it are decided; `None` while nothing is.
     next: Option<u64>,
     /// The last frames that were decoded.
-    decoded: VecDeque<u64>,
+    decoded: VecDeque<Decoded>,
     displayed: Option<Time>,
     broken_since: Option<Time>,
     now: Time,
@@ -51,7 +52,13 @@ struct Held {
     received: Time,
     due: Time,
     references: Option<u64>,
-    complete: bool,
+    parts: Parts,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Decoded {
+    number: u64,
+    damaged: bool,
 }
 
 /// A held frame that can be decoded now, with what is held.
@@ -61,6 +68,15 @@ struct Ready {
     /// When the last part came that it needs.
     ready: Time,
     due: Time,
+    /// Until when parts of it, or of what it refers to, are waited for.
+    waits: Time,
+    damaged: bool,
+}
+
+impl Ready {
+    fn shown_from(&self) -> Time {
+        self.due.max(self.waits)
+    }
 }
 
 /// What the playout does next.
@@ -100,15 +116,15 @@ impl Playout {
         if self.held.len() == HELD_MAX {
             self.make_room();
         }
-        let Frame { number, captured, references, complete } = frame;
+        let Frame { number, captured, references, parts } = frame;
         let received = self.now;
-        let due = if complete {
+        let due = if parts == Parts::All {
             self.delay.on_frame(received, captured)
         } else {
             // Whatever its capture time, it is not held for longer than a whole one may be.
             self.delay.due(captured).unwrap_or(received).min(received + BUFFER_MAX)
         };
-        self.held.insert(number, Held { captured, received, due, references, complete });
+        self.held.insert(number, Held { captured, received, due, references, parts });
         Ok(())
     }
 
@@ -138,8 +154,8 @@ impl Playout {
         }
     }
 
-    /// Since when no frame could be decoded, because one that others need was given up; `None`
-    /// while all is well. The endpoint may ask its sender for a key frame (RFC 4585 §6.3.1).
+    /// Since when frames could not be decoded, or not without damage, because one that others need was
+    /// given up; `None` while all is well. The endpoint may ask its sender for a key frame (RFC 4585 §6.3.1).
     pub fn broken_since(&self) -> Option<Time> {
         self.broken_since
     }
@@ -198,28 +214,50 @@ impl Playout {
     /// What is held and can be decoded, in order.
     fn ready(&self) -> Vec<Ready> {
         let mut found: Vec<Ready> = Vec::with_capacity(self.held.len());
-        for (&number, held) in self.held.iter().filter(|(_, held)| held.complete) {
-            let since = match held.references {
-                None => Some(Time::ZERO),
-                Some(other) if self.decoded.contains(&other) => Some(Time::ZERO),
-                Some(other) => {
-                    let place = found.binary_search_by_key(&other, |ready| ready.number);
-                    place.ok().map(|place| found[place].ready)
-                }
-            };
-            if let Some(since) = since {
-                found.push(Ready { number, ready: since.max(held.received), due: held.due });
-            }
+        for (&number, held) in &self.held {
+            let conceals = self.policy.loss == Loss::Show;
+            let usable = held.parts == Parts::All || held.parts == Parts::Some && conceals;
+            let Some(base) = self.base(held, &found).filter(|_| usable) else { continue };
+            found.push(Ready {
+                number,
+                ready: base.ready.max(held.received),
+                due: held.due,
+                waits: base.waits,
+                damaged: base.damaged || held.parts != Parts::All,
+            });
         }
         found
     }
 
+    /// What a held frame is decoded from, as far as it concerns that frame; `found` can be decoded
+    /// before it. `None`: there is nothing to decode it from.
+    fn base(&self, held: &Held, found: &[Ready]) -> Option<Ready> {
+        let zero = Time::ZERO;
+        let sound = Ready { number: 0, ready: zero, due: zero, waits: zero, damaged: false };
+        let Some(other) = held.references else { return Some(sound) };
+        if let Some(decoded) = self.decoded.iter().find(|decoded| decoded.number == other) {
+            return Some(Ready { damaged: decoded.damaged, ..sound });
+        }
+        if let Ok(place) = found.binary_search_by_key(&other, |ready| ready.number) {
+            return Some(found[place]);
+        }
+        // A decoder that has a picture takes that in place of the one that is missing.
+        let nothing = self.decoded.is_empty() && found.is_empty();
+        if self.policy.loss == Loss::Freeze || nothing {
+            return None;
+        }
+        let hopeless = self.next.is_some_and(|next| other < next);
+        let wait = if hopeless { Duration::ZERO } else { self.policy.wait };
+        let waits = held.due.max(held.received) + wait;
+        Some(Ready { waits, damaged: true, ..sound })
+    }
+
     /// The next frame to be shown or skipped: the newest, when any may be shown.
     fn show(&self, ready: &[Ready]) -> Option<(Time, Step)> {
-        let first = ready.iter().map(|frame| frame.due).min()?;
+        let first = ready.iter().map(Ready::shown_from).min()?;
         let spacing = Duration::from_secs(1) / u64::from(self.policy.screen.max(1));
         let at = self.displayed.map_or(first, |last| first.max(last + spacing)).max(self.now);
-        let mut candidates = ready.iter().rev().filter(|frame| frame.due <= at);
+        let mut candidates = ready.iter().rev().filter(|frame| frame.shown_from() <= at);
         let newest = *candidates.clone().next()?;
         let shown = match self.policy.late {
             Late::Show => Some(newest),
@@ -235,7 +273,7 @@ impl Playout {
             return None;
         }
         let decided = |other| self.next.is_some_and(|next| other < next);
-        let hopeless = !held.complete || held.references.is_some_and(decided);
+        let hopeless = held.parts != Parts::All || held.references.is_some_and(decided);
         let at = if hopeless && self.first() == Some(number) {
             held.received
         } else if hopeless {
@@ -259,30 +297,33 @@ impl Playout {
         let ready = self.ready();
         for number in first..=last {
             let held = self.held.remove(&number);
-            let decodable = ready.binary_search_by_key(&number, |ready| ready.number).is_ok();
+            let decodable = ready.binary_search_by_key(&number, |ready| ready.number).ok();
+            let damaged = decodable.is_some_and(|place| ready[place].damaged);
             let fate = match held {
                 None => Fate::Missing,
                 Some(_) if shown == Some(number) => Fate::Displayed,
-                Some(_) if decodable => Fate::Skipped,
+                Some(_) if decodable.is_some() => Fate::Skipped,
                 Some(_) => Fate::Undecodable,
             };
-            self.remember(number, fate);
+            self.remember(Decoded { number, damaged }, fate);
             self.outcomes.push_back(Outcome {
                 frame: number,
                 captured: held.map(|held| held.captured),
                 received: held.map(|held| held.received),
                 fate,
                 at: self.now,
+                damaged,
             });
         }
         self.next = last.checked_add(1).or(self.next);
     }
 
-    fn remember(&mut self, number: u64, fate: Fate) {
+    fn remember(&mut self, decoded: Decoded, fate: Fate) {
         match fate {
             Fate::Displayed | Fate::Skipped => {
-                self.broken_since = None;
-                self.decoded.push_back(number);
+                let broken = decoded.damaged.then(|| self.broken_since.unwrap_or(self.now));
+                self.broken_since = broken;
+                self.decoded.push_back(decoded);
                 if self.decoded.len() > REFERENCES_MAX {
                     self.decoded.pop_front();
                 }

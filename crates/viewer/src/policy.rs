@@ -29,6 +29,8 @@ pub struct Policy {
     pub window: Duration,
     /// What becomes of a frame that can be decoded only after its time. Default: `show`.
     pub late: Late,
+    /// What is shown after a loss. Default: `freeze`.
+    pub loss: Loss,
     /// How long after its time a frame is waited for that others need, up to 60 s. Where nothing
     /// is sent again, no time is lost with `"0 s"`. Default: 1 s.
     pub wait: Duration,
@@ -44,6 +46,7 @@ impl Default for Policy {
             buffer_max: Duration::from_secs(1),
             window: Duration::from_secs(10),
             late: Late::Show,
+            loss: Loss::Freeze,
             wait: Duration::from_secs(1),
             screen: 60,
         }
@@ -67,6 +70,19 @@ pub enum Late {
     Show,
     /// It is decoded, because others need it, and not shown.
     Skip,
+}
+
+/// What is shown when parts of a frame are lost, or a frame that others refer to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// The last picture that was whole, until one comes that can be decoded without what was lost.
+    #[default]
+    Freeze,
+    /// What a decoder makes of the rest: it fills what is missing from the pictures before, and the
+    /// damage stays until a picture comes that refers to none of them. Stills only where nothing
+    /// of a picture came.
+    Show,
 }
 
 /// A value of a [`Policy`] that cannot be.
@@ -179,7 +195,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let policy = read("buffer = '80 ms'\nlate = 'skip'\nwait = '0 s'\npercentile = '99 %'");
+        let policy = read(
+            "buffer = '80 ms'\nlate = 'skip'\nloss = 'show'\nwait = '0 s'\npercentile = '99 %'",
+        );
         let policy = policy.unwrap();
         assert_eq!(policy.buffer, Buffer::Fixed(Duration::from_millis(80)));
         let text = toml::to_string(&policy).unwrap();
@@ -197,6 +215,7 @@ mod tests {
         assert!(say("window = '1 ms'").starts_with("window: 1 ms"));
         assert!(say("wait = '2 min'").starts_with("wait: 2 min"));
         assert!(say("buffer_max = '1 min'").starts_with("buffer_max: 1 min"));
+        assert!(say("loss = 'hide'").contains("expected `freeze` or `show`"));
         assert!(say("late = 'drop'").contains("expected `show` or `skip`"));
     }
 }

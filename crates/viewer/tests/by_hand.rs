@@ -1,14 +1,14 @@
 //! Cases worked out by hand: every time and every fate.
 
 use suiro_units::Time;
-use suiro_viewer::{Fate, Frame, Playout, Policy, Refused};
+use suiro_viewer::{Fate, Frame, Parts, Playout, Policy, Refused};
 
 use Fate::{Displayed, Missing, Skipped, Undecodable};
 
 /// A frame every 40 ms from 0, each referring to the one before; the first is a key frame.
 fn frame(number: u64) -> Frame {
     let captured = Time::from_millis(40 * number);
-    Frame { number, captured, references: number.checked_sub(1), complete: true }
+    Frame { number, captured, references: number.checked_sub(1), parts: Parts::All }
 }
 
 fn key(number: u64) -> Frame {
@@ -16,7 +16,7 @@ fn key(number: u64) -> Frame {
 }
 
 fn broken(number: u64) -> Frame {
-    Frame { complete: false, ..frame(number) }
+    Frame { parts: Parts::Some, ..frame(number) }
 }
 
 /// Lets frames arrive at these milliseconds, and ends the viewing at the last number. Gives the
@@ -52,6 +52,70 @@ fn a_late_frame_is_shown_at_once() {
     let arrivals = [(20, frame(0)), (125, frame(1)), (126, frame(2))];
     let expected = [(0, Displayed, 70), (1, Displayed, 125), (2, Displayed, 150)];
     assert_eq!(play("buffer = '50 ms'", &arrivals, 999), expected);
+}
+
+/// Whether each frame was damaged.
+fn damaged(policy: &str, arrivals: &[(u64, Frame)], end: u64) -> Vec<bool> {
+    let mut playout = Playout::new(toml::from_str(policy).unwrap());
+    for &(at, frame) in arrivals {
+        playout.on_frame(Time::from_millis(at), frame).unwrap();
+    }
+    let end = Time::from_millis(end);
+    playout.finish(end);
+    std::iter::from_fn(|| playout.poll(end)).map(|outcome| outcome.damaged).collect()
+}
+
+const SHOW: &str = "buffer = '50 ms'\nloss = 'show'\nwait = '0 s'";
+
+#[test]
+fn damage_is_shown_until_a_key_frame_ends_it() {
+    let arrivals = [(20, frame(0)), (60, broken(1)), (100, frame(2)), (140, key(3))];
+    let expected =
+        [(0, Displayed, 70), (1, Displayed, 110), (2, Displayed, 150), (3, Displayed, 190)];
+    assert_eq!(play(SHOW, &arrivals, 999), expected);
+    assert_eq!(damaged(SHOW, &arrivals, 999), [false, true, true, false]);
+}
+
+#[test]
+fn what_refers_to_a_frame_that_never_came_is_shown_at_its_time() {
+    let arrivals = [(20, frame(0)), (100, frame(2)), (140, frame(3))];
+    let expected =
+        [(0, Displayed, 70), (1, Missing, 150), (2, Displayed, 150), (3, Displayed, 190)];
+    assert_eq!(play(SHOW, &arrivals, 999), expected);
+    assert_eq!(damaged(SHOW, &arrivals, 999), [false, false, true, true]);
+}
+
+#[test]
+fn what_may_yet_come_is_waited_for_before_damage_is_shown() {
+    let policy = SHOW.replace("0 s", "60 ms");
+    let late = [(20, frame(0)), (100, frame(2)), (190, frame(1))];
+    let expected = [(0, Displayed, 70), (1, Skipped, 190), (2, Displayed, 190)];
+    let fates = play(&policy, &late, 999);
+    assert_eq!(fates.len(), 3);
+    assert_eq!((fates[0], fates[2].1), (expected[0], Displayed));
+    assert_eq!(damaged(&policy, &late, 999), [false, false, false]);
+    // At 150 + 60 ms it is shown without.
+    let never = [(20, frame(0)), (100, frame(2))];
+    let expected = [(0, Displayed, 70), (1, Missing, 210), (2, Displayed, 210)];
+    assert_eq!(play(&policy, &never, 999), expected);
+}
+
+#[test]
+fn too_little_for_a_picture_stands_still_for_that_frame_only() {
+    let lost = Frame { parts: Parts::TooFew, ..frame(1) };
+    let arrivals = [(20, frame(0)), (60, lost), (100, frame(2))];
+    let expected = [(0, Displayed, 70), (1, Undecodable, 60), (2, Displayed, 150)];
+    let fates = play(SHOW, &arrivals, 999);
+    assert_eq!((fates[0], fates[1].1, fates[2]), (expected[0], Undecodable, expected[2]));
+    assert_eq!(damaged(SHOW, &arrivals, 999), [false, false, true]);
+}
+
+#[test]
+fn before_any_picture_there_is_nothing_to_conceal_with() {
+    let arrivals =
+        [(20, Frame { references: Some(4), ..frame(5) }), (60, broken(6)), (100, key(7))];
+    let fates: Vec<Fate> = play(SHOW, &arrivals, 999).iter().map(|(_, fate, _)| *fate).collect();
+    assert_eq!(fates, [Undecodable, Undecodable, Displayed]);
 }
 
 #[test]

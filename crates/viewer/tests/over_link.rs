@@ -2,7 +2,7 @@
 
 use suiro_link::{Direction, Ecn, Link, LinkSpec, Packet, Verdict};
 use suiro_units::{Bytes, Duration, Seed, Time};
-use suiro_viewer::{Fate, Frame, Freeze, Freezes, Outcome, Playout, Policy};
+use suiro_viewer::{Fate, Frame, Freeze, Freezes, Outcome, Parts, Playout, Policy};
 
 /// Packets of a frame: 10 of 1200 bytes at 30 frames a second are 2.88 Mbit/s.
 const PACKETS: u64 = 10;
@@ -65,7 +65,7 @@ fn deliver(link: &mut Link, until: Time, missing: &mut [u64], playout: &mut Play
         *left -= 1;
         if *left == 0 {
             let references = (!number.is_multiple_of(FPS)).then(|| number - 1);
-            let frame = Frame { number, captured: captured(number), references, complete: true };
+            let frame = Frame { number, captured: captured(number), references, parts: Parts::All };
             playout.on_frame(event.at, frame).unwrap();
         }
     }

@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use suiro_units::{Duration, Time};
-use suiro_viewer::{Fate, Frame, Outcome, Playout, Policy, Refused};
+use suiro_viewer::{Fate, Frame, Outcome, Parts, Playout, Policy, Refused};
 
 const POLICIES: &[&str] = &[
     "",
@@ -16,6 +16,8 @@ const POLICIES: &[&str] = &[
     "buffer = '80 ms'\nlate = 'skip'\nwait = '100 ms'\nscreen = 30",
     "buffer = '200 ms'\nscreen = 1000\nbuffer_max = '0 s'",
     "buffer_max = '100 ms'\nwait = '20 ms'\npercentile = 1",
+    "buffer = '80 ms'\nloss = 'show'\nwait = '100 ms'",
+    "loss = 'show'\nlate = 'skip'\nwait = '0 s'",
 ];
 
 /// One arrival: how long after the one before, in microseconds, and the frame.
@@ -24,14 +26,15 @@ type Arrival = (u64, Frame);
 fn any_frame() -> impl Strategy<Value = Frame> {
     let references = option::weighted(0.8, 1..4u64);
     let wild = option::weighted(0.02, select(&[0, 1 << 40, u64::MAX][..]));
-    let parts = (0..60u64, -20_000..20_000i64, wild, references, prop::bool::weighted(0.9));
-    parts.prop_map(|(number, wobble, wild, back, complete)| {
+    let all = prop_oneof![9 => Just(Parts::All), 1 => Just(Parts::Some), 1 => Just(Parts::TooFew)];
+    let parts = (0..60u64, -20_000..20_000i64, wild, references, all);
+    parts.prop_map(|(number, wobble, wild, back, parts)| {
         let captured = (33_333 * number + 20_000).saturating_add_signed(wobble);
         Frame {
             number,
             captured: Time::from_nanos(wild.unwrap_or(1000 * captured)),
             references: back.and_then(|back| number.checked_sub(back)),
-            complete,
+            parts,
         }
     })
 }
@@ -96,7 +99,10 @@ fn conserved(run: &Run) {
         assert_eq!(outcome.received, taken.map(|&(_, received)| received));
         assert_eq!(outcome.captured, taken.map(|(frame, _)| frame.captured));
         assert_eq!(outcome.fate == Fate::Missing, taken.is_none());
-        assert!(!outcome.decodable() || taken.is_some_and(|(frame, _)| frame.complete));
+        let parts = taken.map(|(frame, _)| frame.parts);
+        let decodable = parts == Some(Parts::All) || parts == Some(Parts::Some) && outcome.damaged;
+        assert!(!outcome.decodable() || decodable);
+        assert!(outcome.decodable() || !outcome.damaged);
     }
 }
 
@@ -109,11 +115,12 @@ fn in_order_of_time(run: &Run, screen: u32) {
     assert!(run.outcomes.iter().all(after), "nothing is decided before it came");
 }
 
-/// A frame was decoded only if what it refers to was.
+/// A frame was decoded without damage only if what it refers to was.
 fn decoded_with_what_they_need(run: &Run) {
+    let sound = |outcome: &Outcome| outcome.decodable() && !outcome.damaged;
     let decoded: BTreeMap<u64, bool> =
-        run.outcomes.iter().map(|outcome| (outcome.frame, outcome.decodable())).collect();
-    for outcome in run.outcomes.iter().filter(|outcome| outcome.decodable()) {
+        run.outcomes.iter().map(|outcome| (outcome.frame, sound(outcome))).collect();
+    for outcome in run.outcomes.iter().filter(|outcome| sound(outcome)) {
         let (frame, _) = run.taken[&outcome.frame];
         let needed = frame.references.map(|other| decoded.get(&other).copied().unwrap_or(false));
         assert!(needed.unwrap_or(true), "{frame:?}");
@@ -144,7 +151,7 @@ proptest! {
             number,
             captured: Time::from_nanos(33_333_333 * number),
             references: number.checked_sub(1),
-            complete: true,
+            parts: Parts::All,
         });
         let arrivals: Vec<Arrival> = gaps.into_iter().zip(frames).collect();
         let run = play(policy, &arrivals, true);

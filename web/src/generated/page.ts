@@ -166,6 +166,8 @@ export interface PageTrial {
   endpoints: EndpointOutcome[];
   /** What was made of the screens of its viewers. */
   screens: ScreenOutcome[];
+  /** What happened in it that a reader of its figures should know, and that does not make it invalid. */
+  warnings: string[];
   /** Width of a bin of its series, in seconds. */
   bin_s: number;
   /** One per kind of series; null if this trial has none of that kind. */

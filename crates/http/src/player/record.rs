@@ -83,6 +83,7 @@ impl Recorder {
                 received_ns: frame.received.map(nanoseconds),
                 // Segmented media comes whole or not at all.
                 decodable: frame.received.is_some(),
+                damaged: false,
                 displayed_ns: frame.displayed.map(nanoseconds),
             })?;
         }

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use crate::live::{Footage, LiveError, Picture};
+use crate::live::{Footage, FootageSpec, LiveError, Picture};
 use crate::package::Origin;
+use crate::quantised::Set;
 use crate::raw::{Header, SourcePictures};
-use crate::screen::{Received, Screen, Stream};
+use crate::screen::{Received, Screen, Sent};
 use crate::source::Input;
 use crate::{Ffmpeg, MediaError, MediaSpec, Progress, encode};
 
@@ -32,20 +33,29 @@ impl<'a> Reference<'a> {
                 let decoded = Decoded::open(screen.ffmpeg, made, cache, progress)?;
                 Ok(Self::Decoded(Box::new(decoded)))
             }
-            Received::Set(set) => {
-                let frames = set.frames().max(1);
-                let made = Made { spec: &set.spec, origin: &set.source, frames };
-                let decoded = Decoded::open(screen.ffmpeg, made, cache, progress)?;
-                Ok(Self::Decoded(Box::new(decoded)))
-            }
-            Received::Stream(stream) => {
-                let footage = Footage::prepare(screen.ffmpeg, &stream.source, cache, progress);
-                let (width, height) = (stream.source.width, stream.source.height);
-                let opened = footage.and_then(|f| Ok((f, Picture::new(width, height)?)));
-                let (footage, picture) = opened.map_err(|error| failed(stream, &error))?;
-                Ok(Self::Footage(footage, picture))
-            }
+            Received::Set(set) => Self::of_set(screen.ffmpeg, set, cache, progress),
+            Received::Stream(stream) => match &stream.source {
+                Sent::Set(set) => Self::of_set(screen.ffmpeg, set, cache, progress),
+                Sent::Camera(camera) => {
+                    let footage = Footage::prepare(screen.ffmpeg, camera, cache, progress);
+                    let picture = |f| Ok((f, Picture::new(camera.width, camera.height)?));
+                    let opened = footage.and_then(picture);
+                    let (footage, picture) = opened.map_err(|error| failed(camera, &error))?;
+                    Ok(Self::Footage(footage, picture))
+                }
+            },
         }
+    }
+
+    fn of_set(
+        ffmpeg: &'a Ffmpeg,
+        set: &'a Set,
+        cache: &Path,
+        progress: Progress,
+    ) -> Result<Self, MediaError> {
+        let made = Made { spec: &set.spec, origin: &set.source, frames: set.frames().max(1) };
+        let decoded = Decoded::open(ffmpeg, made, cache, progress)?;
+        Ok(Self::Decoded(Box::new(decoded)))
     }
 
     /// The pictures have the size of those that they are compared with.
@@ -82,9 +92,9 @@ impl<'a> Reference<'a> {
     }
 }
 
-fn failed(stream: &Stream, error: &LiveError) -> MediaError {
+fn failed(camera: &FootageSpec, error: &LiveError) -> MediaError {
     MediaError::Source {
-        source_name: stream.source.source.to_string(),
+        source_name: camera.source.to_string(),
         message: error.to_string(),
         hint: "the source must be what the camera saw".into(),
     }

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 
 pub(crate) use playback::Playback;
-pub use stream::{Codec, Stream};
+pub use stream::{Codec, Sent, Stream};
 
 use crate::package::Package;
 use crate::quantised::{RATE, SIZE, Set};
@@ -74,7 +74,7 @@ impl Received<'_> {
         match self {
             Self::Package(package) => (encode::source_fps(&package.spec), 1),
             Self::Set(_) => RATE,
-            Self::Stream(stream) => (stream.source.fps, 1),
+            Self::Stream(stream) => stream.header().rate,
         }
     }
 
@@ -87,12 +87,12 @@ impl Received<'_> {
         }
     }
 
-    /// Whether the pictures bear stamps. A camera's always do.
+    /// Whether the pictures bear stamps.
     pub(crate) fn stamped(&self) -> bool {
         match self {
             Self::Package(package) => package.spec.stamp,
             Self::Set(set) => set.spec.stamp,
-            Self::Stream(_) => true,
+            Self::Stream(stream) => stream.source.stamped(),
         }
     }
 }

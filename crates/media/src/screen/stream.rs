@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::live::FootageSpec;
+use crate::quantised::{RATE, SIZE, Set};
 use crate::raw::{Decoder, Header};
 use crate::{Ffmpeg, MediaError};
 
@@ -26,6 +27,35 @@ impl Codec {
     }
 }
 
+/// What was sent to a viewer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sent {
+    /// What a camera saw.
+    Camera(FootageSpec),
+    /// Groups of pictures from a set of versions.
+    Set(Box<Set>),
+}
+
+impl Sent {
+    /// Size and rate of the pictures.
+    pub(super) fn header(&self) -> Header {
+        match self {
+            &Self::Camera(FootageSpec { width, height, fps, .. }) => {
+                Header { width, height, rate: (fps, 1) }
+            }
+            Self::Set(_) => Header { width: SIZE.0, height: SIZE.1, rate: RATE },
+        }
+    }
+
+    /// Whether the pictures bear stamps. A camera's always do.
+    pub(super) fn stamped(&self) -> bool {
+        match self {
+            Self::Camera(_) => true,
+            Self::Set(set) => set.spec.stamp,
+        }
+    }
+}
+
 /// What a viewer of real-time video received and could decode.
 ///
 /// What its decoder could not use is not in it: a decoder that was never given it shows what the
@@ -39,15 +69,23 @@ pub struct Stream {
     pub codec: Codec,
     /// Which source frame each picture of the file is; rising.
     pub frames: Vec<u64>,
-    /// What the camera saw.
-    pub source: FootageSpec,
+    /// What was sent.
+    pub source: Sent,
+    /// Whether pictures that lack parts are in it, for the decoder to conceal what is missing. Else it
+    /// refuses them.
+    pub conceals: bool,
 }
 
 impl Stream {
+    /// Width and height of the pictures.
+    pub fn size(&self) -> (u32, u32) {
+        let Header { width, height, .. } = self.header();
+        (width, height)
+    }
+
     /// Size and rate of the pictures.
     pub(super) fn header(&self) -> Header {
-        let FootageSpec { width, height, fps, .. } = self.source;
-        Header { width, height, rate: (fps, 1) }
+        self.source.header()
     }
 
     /// The frames rise, and all that is wanted is there.
@@ -123,9 +161,13 @@ impl Playback {
         let mut url = OsString::from("file:");
         url.push(file);
         let scale = format!("scale={width}:{height}:flags=bicubic,setsar=1,format=yuv420p");
-        // Frame threads would hold pictures back until the end, which is no harm, and a cut one
-        // would be concealed, which is: the viewer showed none.
-        let before = ["-err_detect", "explode", "-f", self.stream.codec.format(), "-i"];
+        // Frame threads would hold pictures back until the end, which is no harm; and a cut one would
+        // be concealed, which is, where the viewer showed none.
+        let errors: &[&str] = match self.stream.conceals {
+            true => &["-flags", "+output_corrupt"],
+            false => &["-err_detect", "explode"],
+        };
+        let before = [errors, &["-f", self.stream.codec.format(), "-i"]].concat();
         let after = ["-map", "0:v:0", "-fps_mode", "passthrough", "-vf", &scale];
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         [words(&before), vec![url], words(&after)].concat()

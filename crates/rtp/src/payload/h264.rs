@@ -108,7 +108,13 @@ pub(super) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> 
         assembly.drop_fragment();
     }
     let whole = !assembly.damaged && assembly.slices > 0;
-    Assembled { bytes: assembly.bytes, key: assembly.key, whole }
+    // Without its first slice a picture's others may be taken for parts of the picture before.
+    let usable = start_codes(&assembly.bytes).any(|(at, head)| {
+        let kind = head & TYPE;
+        let slice = kind == IDR || SLICES.contains(&kind);
+        slice && assembly.bytes.get(at + 4).is_some_and(|&byte| byte & 0x80 != 0)
+    });
+    Assembled { bytes: assembly.bytes, key: assembly.key, whole, usable }
 }
 
 impl Assembly {

@@ -47,6 +47,8 @@ pub struct Assembled {
     pub key: bool,
     /// False if some payload was malformed, or bytes are missing.
     pub whole: bool,
+    /// Whether a decoder can make a picture of it, if need be by concealing what is missing.
+    pub usable: bool,
 }
 
 impl Codec {

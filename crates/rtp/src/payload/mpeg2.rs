@@ -258,7 +258,11 @@ pub(super) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> 
         bytes.truncate(start);
     }
     let key = kind == INTRA || kind == 0 && kind_of(&bytes) == Some(INTRA);
-    Assembled { whole: !damaged && ended && !bytes.is_empty(), key, bytes }
+    // Slices without the header of their picture would be taken for parts of the picture before.
+    let codes = || start_codes(&bytes).map(|(_, code)| code);
+    let headed = codes().find(|code| *code == PICTURE || SLICES.contains(code)) == Some(PICTURE);
+    let usable = headed && codes().any(|code| SLICES.contains(&code));
+    Assembled { whole: !damaged && ended && !bytes.is_empty(), usable, key, bytes }
 }
 
 /// The type of the first picture in a stream.

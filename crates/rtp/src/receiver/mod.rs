@@ -8,7 +8,7 @@ mod numbering;
 use std::collections::{BTreeMap, VecDeque};
 
 use suiro_units::{BitRate, Duration, Random, Time};
-use suiro_viewer::{Frame, Outcome, Playout, Policy};
+use suiro_viewer::{Frame, Outcome, Parts, Playout, Policy};
 
 pub use assembler::{Assembler, Received};
 pub use counters::Counters;
@@ -303,8 +303,12 @@ impl Receiver {
         };
         // Of 90 kHz; it starts anywhere.
         let captured = Time::from_nanos(received.timestamp.saturating_mul(100_000) / 9);
-        let complete = received.content.whole;
-        let frame = Frame { number, captured, references, complete };
+        let parts = match &received.content {
+            content if content.whole => Parts::All,
+            content if content.usable => Parts::Some,
+            _ => Parts::TooFew,
+        };
+        let frame = Frame { number, captured, references, parts };
         if self.playout.on_frame(now, frame).is_err() {
             self.counters.refused += 1;
             return;

@@ -1,4 +1,5 @@
 use suiro_rate::RateSpec;
+use suiro_scenario::OnBreak;
 use suiro_units::{Bytes, Seed};
 use suiro_viewer::Fate;
 
@@ -56,6 +57,9 @@ impl World {
             packet_max: Bytes::new(1500),
             cname: "suiro@server".into(),
             reports: ReportTimes::Pictures(5),
+            drain: None,
+            times: (Duration::from_millis(33), Duration::from_secs(1)),
+            on_break: OnBreak::Tell,
             epoch_unix_ns,
         };
         let codec = config.codec;

@@ -1,6 +1,7 @@
 //! The sender, as a state machine: frames and RTCP in, packets out, under a rate control. It is handed
 //! the time, and has no sockets.
 
+mod breaker;
 mod counters;
 mod feedback;
 mod history;
@@ -10,8 +11,10 @@ mod period;
 use std::collections::VecDeque;
 
 use suiro_rate::{Controller, Feedback};
+use suiro_scenario::OnBreak;
 use suiro_units::{BitRate, Bytes, Duration, Random, Time};
 
+pub use breaker::{Breaker, Cause};
 pub use counters::Counters;
 pub use feedback::{Disbelieved, Reports};
 pub use history::History;
@@ -49,6 +52,15 @@ pub struct Config {
     pub cname: String,
     /// When reports are sent.
     pub reports: ReportTimes,
+    /// How soon what waits must have left, at a faster pace than the rate control's if need be; `None`:
+    /// however long that takes. For a source that cannot follow the rate control at once, as prepared
+    /// video cannot within a group.
+    pub drain: Option<Duration>,
+    /// The time of a frame, and of a group of pictures, for the circuit breaker; where groups have no
+    /// end, that of a frame again.
+    pub times: (Duration, Duration),
+    /// What is done when the circuit breaker is triggered.
+    pub on_break: OnBreak,
     /// The wall clock at [`Time::ZERO`], in nanoseconds since 1970.
     pub epoch_unix_ns: u64,
 }
@@ -116,6 +128,9 @@ pub struct Sender {
     history: History,
     reports: Reports,
     interval: Interval,
+    breaker: Breaker,
+    /// Whether the circuit breaker's being triggered was told.
+    broken: bool,
     report_due: bool,
     /// Pictures since the last report.
     pictures: u32,
@@ -148,10 +163,12 @@ impl Sender {
             first_timestamp: random.next_u64() as u32,
             sequence,
             again_sequence: random.next_u64() as u16,
-            pacer: Pacer::new(controller.pacing()),
+            pacer: Pacer::new(controller.pacing()).within(config.drain),
             history: History::new(sequence.into()),
             reports: Reports::new(now, ssrc, sequence.into()),
             interval,
+            breaker: Breaker::new(config.times.0, config.times.1),
+            broken: false,
             report_due: true,
             pictures: 0,
             again_credit: 0.0,
@@ -200,6 +217,10 @@ impl Sender {
     pub fn on_frame(&mut self, now: Time, frame: &SourceFrame) -> Result<(), PayloadError> {
         if frame.begins_group {
             self.end_period(now);
+        }
+        if self.has_stopped() {
+            self.counters.frames_left_out += 1;
+            return Ok(());
         }
         self.account.on_frame(frame);
         if self.pacer.is_full() {
@@ -290,6 +311,9 @@ impl Sender {
             let feedback = match message {
                 Message::Received(block) => self.reports.on_block(now, &block, &self.history),
                 Message::Congestion(told) => self.reports.on_congestion(now, &told, &self.history),
+                Message::Missing { media, .. } if media == self.ssrc && self.has_stopped() => {
+                    continue;
+                }
                 Message::Missing { media, sequences } if media == self.ssrc => {
                     self.send_again(now, &sequences);
                     continue;
@@ -304,7 +328,14 @@ impl Sender {
             };
             match feedback {
                 Ok(feedback) => self.on_feedback(now, &feedback),
-                Err(why) => self.counters.disbelieve(why),
+                Err(why) => {
+                    if why == Disbelieved::Old {
+                        self.heed_breaker(now, |breaker, interval| {
+                            breaker.on_report(now, &Feedback::default(), interval);
+                        });
+                    }
+                    self.counters.disbelieve(why);
+                }
             }
         }
     }
@@ -318,9 +349,28 @@ impl Sender {
         self.counters.reports += 1;
         self.controller.on_feedback(now, feedback);
         self.account.on_feedback(feedback);
+        self.heed_breaker(now, |breaker, interval| breaker.on_report(now, feedback, interval));
         if feedback.expected > 0 || !feedback.packets.is_empty() {
             self.end_period(now);
         }
+    }
+
+    /// True if the circuit breaker has ended the stream.
+    pub fn has_stopped(&self) -> bool {
+        self.broken && self.config.on_break == OnBreak::Stop
+    }
+
+    /// Tells the circuit breaker something, and does what it asks for.
+    fn heed_breaker(&mut self, now: Time, tell: impl FnOnce(&mut Breaker, Duration)) {
+        tell(&mut self.breaker, self.interval.mean());
+        let Some(cause) = self.breaker.tripped().filter(|_| !self.broken) else { return };
+        self.broken = true;
+        self.account.on_break(cause);
+        if self.config.on_break == OnBreak::Stop {
+            self.pacer.clear();
+            (self.bye, self.report_due) = (true, true);
+        }
+        self.end_period(now);
     }
 
     fn end_period(&mut self, now: Time) {
@@ -376,7 +426,12 @@ impl Sender {
         if self.report_due {
             return Some(Time::ZERO);
         }
-        let timers = [self.controller.next_timer(), self.pacer.next(), Some(self.interval.next())];
+        if self.has_stopped() {
+            return None;
+        }
+        let silence = self.breaker.next(self.interval.mean());
+        let regular = Some(self.interval.next());
+        let timers = [self.controller.next_timer(), self.pacer.next(), regular, silence];
         timers.into_iter().flatten().min()
     }
 
@@ -386,13 +441,15 @@ impl Sender {
             self.controller.on_timer(now);
             self.end_period(now);
         }
-        if self.report_due || self.interval.next() <= now {
+        self.heed_breaker(now, |breaker, interval| breaker.on_timer(now, interval));
+        if self.report_due || self.interval.next() <= now && !self.has_stopped() {
             return Some(Transmit::Rtcp(self.report(now)));
         }
         let waiting = self.pacer.poll(now)?;
         let (bytes, size) = (waiting.packet.write(), size(&waiting.packet));
         self.controller.on_sent(now, size);
         self.account.on_sent(size);
+        self.breaker.on_sent(now);
         if waiting.ends_picture {
             self.picture_ends();
         }

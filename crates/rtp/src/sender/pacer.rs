@@ -22,6 +22,8 @@ pub struct Pacer<T> {
     queue: VecDeque<(Bytes, T)>,
     queued: Bytes,
     rate: BitRate,
+    /// What waits leaves within this time, at a faster pace if it must.
+    within: Option<Duration>,
     /// When the next may leave.
     next: Time,
 }
@@ -29,10 +31,27 @@ pub struct Pacer<T> {
 impl<T> Pacer<T> {
     /// An empty queue.
     pub fn new(rate: BitRate) -> Self {
-        let mut pacer =
-            Self { queue: VecDeque::new(), queued: Bytes::ZERO, rate: SLOWEST, next: Time::ZERO };
+        let mut pacer = Self {
+            queue: VecDeque::new(),
+            queued: Bytes::ZERO,
+            rate: SLOWEST,
+            within: None,
+            next: Time::ZERO,
+        };
         pacer.set_rate(rate);
         pacer
+    }
+
+    /// The same, but what waits leaves within that time, at a faster pace if it must.
+    #[must_use]
+    pub fn within(mut self, time: Option<Duration>) -> Self {
+        self.within = time.filter(|time| !time.is_zero());
+        self
+    }
+
+    /// The pace at which the next one leaves.
+    fn pace(&self) -> BitRate {
+        self.within.map_or(self.rate, |time| self.rate.max(self.queued / time))
     }
 
     /// The pace from the next packet on.
@@ -47,7 +66,7 @@ impl<T> Pacer<T> {
 
     /// Whether so much waits that no more should be added.
     pub fn is_full(&self) -> bool {
-        self.queued / self.rate > WAIT_MAX || self.queued > QUEUE_MAX
+        self.queued / self.pace() > WAIT_MAX || self.queued > QUEUE_MAX
     }
 
     /// Adds one at the end. The size is that of the IP packet.
@@ -72,9 +91,10 @@ impl<T> Pacer<T> {
         if self.next > now {
             return None;
         }
+        let pace = self.pace();
         let (size, item) = self.queue.pop_front()?;
         self.queued -= size;
-        self.next = self.next.max(now.saturating_sub(BURST)) + size / self.rate;
+        self.next = self.next.max(now.saturating_sub(BURST)) + size / pace;
         Some(item)
     }
 
@@ -132,6 +152,18 @@ mod tests {
         assert!(pacer.is_full());
         pacer.set_rate(BitRate::from_mbps(2));
         assert!(!pacer.is_full());
+    }
+
+    #[test]
+    fn what_must_leave_in_time_leaves_faster_than_the_rate() {
+        let within = Duration::from_millis(100);
+        let mut pacer = Pacer::new(BitRate::from_kbps(100)).within(Some(within));
+        // 100 kbit: ten packets that would take 1 s.
+        let times = departures(&mut pacer, ms(100));
+        let took = times[9] - times[0];
+        assert!(took > within && took < within * 4, "{took}");
+        (0..1000).for_each(|n| pacer.push(Bytes::new(1250), n));
+        assert!(!pacer.is_full(), "it leaves in time");
     }
 
     #[test]

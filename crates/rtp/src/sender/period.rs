@@ -3,7 +3,7 @@
 use suiro_rate::Feedback;
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 
-use super::SourceFrame;
+use super::{Cause, SourceFrame};
 
 /// Shorter ones are joined to the next: what comes together belongs together.
 const LEAST: Duration = Duration::from_millis(1);
@@ -33,6 +33,8 @@ pub struct Period {
     pub encoder: Option<BitRate>,
     /// What waits in the sender.
     pub queued: Bytes,
+    /// What triggered the circuit breaker in it.
+    pub broken: Option<Cause>,
 }
 
 /// The period at hand.
@@ -46,6 +48,7 @@ pub(super) struct Account {
     rate: Option<BitRate>,
     quantiser: Option<i64>,
     encoder: Option<BitRate>,
+    broken: Option<Cause>,
 }
 
 impl Account {
@@ -59,12 +62,17 @@ impl Account {
             rate: None,
             quantiser: None,
             encoder: None,
+            broken: None,
         }
     }
 
     pub fn on_frame(&mut self, frame: &SourceFrame) {
         self.media += Bytes::new(frame.data.len() as u64);
         (self.quantiser, self.encoder) = (frame.quantiser, Some(frame.rate));
+    }
+
+    pub fn on_break(&mut self, cause: Cause) {
+        self.broken = Some(cause);
     }
 
     pub fn on_sent(&mut self, size: Bytes) {
@@ -102,6 +110,7 @@ impl Account {
             quantiser: self.quantiser,
             encoder: self.encoder,
             queued,
+            broken: self.broken,
         };
         let (quantiser, encoder) = (self.quantiser, self.encoder);
         *self = Self { quantiser, encoder, ..Self::new(now) };

@@ -13,6 +13,9 @@ fn config() -> Config {
         codec: Codec::H264,
         payload_type: 96,
         again_type: Some(97),
+        drain: None,
+        times: (Duration::from_millis(33), Duration::from_secs(1)),
+        on_break: OnBreak::Tell,
         packet_max: Bytes::new(1500),
         cname: "suiro@server".into(),
         reports: ReportTimes::Pictures(5),
@@ -235,4 +238,47 @@ fn the_last_report_says_good_bye() {
     let Some(Transmit::Rtcp(bytes)) = sender.poll(ms(5)) else { panic!("a report") };
     assert!(matches!(rtcp::parse(&bytes).unwrap()[..], [Message::Sent(_), Message::Bye { .. }]));
     assert_eq!(sender.poll(ms(5)), None);
+}
+
+/// A sender whose receiver is gone, and what leaves in half a minute: how many packets of media before
+/// and after 15.1 s, the periods in which the circuit breaker was triggered, and the good-byes.
+fn unheard(on_break: OnBreak) -> (usize, usize, Vec<String>, usize) {
+    let controller = RateSpec::fixed(BitRate::from_mbps(2)).build(Time::ZERO).unwrap();
+    let config = Config { on_break, ..config() };
+    let mut sender = Sender::new(Time::ZERO, config, controller, Seed(1).random());
+    let data = picture(5000);
+    let (mut out, mut broken) = (Vec::new(), Vec::new());
+    for number in 0..900 {
+        sender.on_frame(ms(number * 33), &frame(number, &data)).unwrap();
+        for now in (number * 33..(number + 1) * 33).map(ms) {
+            out.extend(std::iter::from_fn(|| sender.poll(now)).map(|sent| (now, sent)));
+        }
+        broken.extend(std::iter::from_fn(|| sender.take_period()).filter_map(|p| p.broken));
+    }
+    let media = |late: bool| {
+        let is = |(at, sent): &&(Time, Transmit)| {
+            matches!(sent, Transmit::Rtp(_)) && (*at > ms(15_100)) == late
+        };
+        out.iter().filter(is).count()
+    };
+    let byes = out.iter().filter(|(_, sent)| match sent {
+        Transmit::Rtcp(bytes) => {
+            let messages = rtcp::parse(bytes).unwrap();
+            messages.iter().any(|message| matches!(message, Message::Bye { .. }))
+        }
+        Transmit::Rtp(_) => false,
+    });
+    let told = broken.iter().map(ToString::to_string).collect();
+    (media(false), media(true), told, byes.count())
+}
+
+#[test]
+fn the_circuit_breaker_tells_or_stops() {
+    let told = "RTCP timeout: no report for 15.0 s";
+    let (before, after, causes, byes) = unheard(OnBreak::Tell);
+    assert!(before > 1000 && after > 1000, "{before}, {after}");
+    assert_eq!((causes, byes), (vec![told.to_owned()], 0));
+    let (before, after, causes, byes) = unheard(OnBreak::Stop);
+    assert!(before > 1000, "{before}");
+    assert_eq!((after, causes, byes), (0, vec![told.to_owned()], 1));
 }

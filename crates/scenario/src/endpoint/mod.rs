@@ -17,7 +17,7 @@ use suiro_units::Duration;
 pub use command::{Command, Exit, Ready, StopSignal};
 pub use origin::{HlsRungs, Mode, Origin};
 pub use player::{Download, Player, Program, Protocol};
-pub use rtp::{RtcpTimes, RtpCodec, RtpReceiver, RtpSender};
+pub use rtp::{OnBreak, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, VersionRate};
 pub use uncompressed::{
     UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource,
 };

@@ -23,6 +23,9 @@ pub struct RtpSender {
     /// `mpeg2`: the media it sends, a name below `[media]`, with the codec `mpeg2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<String>,
+    /// `mpeg2`: what of a version must stay below the target for it to be taken. Default: `group`.
+    #[serde(default)]
+    pub choose: VersionRate,
     /// How it finds its rate.
     pub control: RateSpec,
     /// UDP port that it sends from, even, 2 to 65534; RTCP has the next. Default: 5004.
@@ -32,6 +35,10 @@ pub struct RtpSender {
     /// Largest IP packet, 576 B to 9000 B; the path must carry it whole. Default: 1500 B.
     #[serde(default = "packet")]
     pub packet: Bytes,
+    /// What it does when the circuit breaker of RFC 8083 is triggered: by reports that do not come, by
+    /// reports of no media, or by ten times what a TCP would send. Default: `tell`.
+    #[serde(default)]
+    pub circuit_breaker: OnBreak,
     /// When it reports. Default: `study`.
     #[serde(default)]
     pub rtcp: RtcpTimes,
@@ -77,6 +84,29 @@ pub enum RtpCodec {
     H264,
     /// MPEG-2 video (RFC 2250).
     Mpeg2,
+}
+
+/// Which rate of a prepared version is held against the target when a group of pictures begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VersionRate {
+    /// That of the coming group: no group exceeds the target.
+    #[default]
+    Group,
+    /// Its mean over all the footage, as MPEG-TFRCP does: rates vary as the footage does, and groups
+    /// with much in them exceed the target.
+    Mean,
+}
+
+/// What a sender does when its circuit breaker is triggered. Either way the trial tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnBreak {
+    /// It goes on, as what is measured here harms nobody else's network.
+    #[default]
+    Tell,
+    /// It stops sending and says good-bye, as RFC 8083 §4.5 wants.
+    Stop,
 }
 
 /// When RTCP reports are sent.
