@@ -1,19 +1,22 @@
 //! What recording costs: RTP at a fixed rate between two hosts on one machine, unwatched, with all
 //! points, without system calls; and, where it is installed, bpftrace counting the same packets. Needs
 //! root. It starts this very program again in a sandbox. While it runs the kernel times all BPF programs
-//! (`kernel.bpf_stats_enabled`), which itself adds to what it times.
+//! (BPF_ENABLE_STATS, bpf(2): as long as this program lives), which itself adds to what it times.
 //!
 //! `cargo bench -p suiro-layers --bench probes [-- RATE SECONDS]`
 #![expect(clippy::disallowed_methods, reason = "the bench is the application that is watched")]
 #![expect(clippy::print_stdout, reason = "its figures are its result")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration as StdDuration, Instant};
 
+use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::ProgInfoIter;
 use suiro_hosts::{CableKind, CableSpec, Host, Network, NetworkSpec, Sandbox, ipv4};
 use suiro_layers::{Point, Recorded, Recorder, RecorderSpec};
@@ -22,7 +25,6 @@ const RATE: u64 = 50_000;
 const SECONDS: u64 = 5;
 /// G.711 of 20 ms.
 const PAYLOAD_BYTES: usize = 172;
-const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 /// The same counts at the hooks that bpftrace has: no netfilter, no control group.
 const BPFTRACE: &str = "tracepoint:raw_syscalls:sys_enter { @enter = count(); }
     tracepoint:net:net_dev_queue { @queue = count(); }
@@ -47,12 +49,19 @@ fn main() {
         assert!(sandbox.spawn().expect("root makes sandboxes").wait().expect("it ran").success());
         return;
     }
-    let usual = fs::read_to_string(STATS).expect("the kernel has BPF");
-    fs::write(STATS, "1").expect("root may time BPF programs");
+    let _timed = time_programs();
     for watch in [Watch::Nobody, Watch::AllPoints, Watch::NoSystemCalls, Watch::Bpftrace] {
         measure(watch, number(2, RATE), number(3, SECONDS));
     }
-    fs::write(STATS, usual).expect("it was written before");
+}
+
+/// The kernel times programs while this is open, and no longer if the bench is killed.
+fn time_programs() -> OwnedFd {
+    // SAFETY: the call takes a number.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    assert!(fd >= 0, "root may time BPF programs: {}", std::io::Error::from_raw_os_error(-fd));
+    // SAFETY: it was just opened and is nobody else's.
+    unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 fn measure(watch: Watch, rate: u64, seconds: u64) {
@@ -71,15 +80,23 @@ fn measure(watch: Watch, rate: u64, seconds: u64) {
         },
         _ => None,
     };
-    let (cpu, programs) = (cpu_ns(), program_ns());
+    let (cpu, programs) = (cpu_ns(), program_runs());
     let (sent, received) = exchange(&network, rate, seconds);
-    let (cpu, programs) = (cpu_ns() - cpu, program_ns() - programs);
+    let (cpu, programs) = (cpu_ns() - cpu, since(&programs));
+    let ns: u64 = programs.values().map(|run| run.ns).sum();
     println!(
         "{watch:?}: {sent} sent, {received} received; BPF programs {:.0} ns a packet and host; \
          all of the machine {:.0} ns a packet",
-        programs as f64 / sent as f64 / 2.0,
+        ns as f64 / sent as f64 / 2.0,
         cpu as f64 / sent as f64,
     );
+    for (name, Run { count, ns }) in programs {
+        println!(
+            "  {name}: {:.1} a packet, {:.0} ns each",
+            count as f64 / sent as f64,
+            ns as f64 / count as f64
+        );
+    }
     if let Some(mut child) = bpftrace {
         child.kill().expect("it runs");
         child.wait().expect("it was killed");
@@ -120,9 +137,34 @@ fn tell(recorded: &Recorded, sent: u64) {
     );
 }
 
-/// Time in all BPF programs of the machine.
-fn program_ns() -> u64 {
-    ProgInfoIter::default().map(|program| program.run_time_ns).sum()
+/// How often a program ran, and how long in all.
+#[derive(Debug, Default, Clone, Copy)]
+struct Run {
+    count: u64,
+    ns: u64,
+}
+
+/// All BPF programs of the machine, those of one name together.
+fn program_runs() -> BTreeMap<String, Run> {
+    let mut runs: BTreeMap<String, Run> = BTreeMap::new();
+    for program in ProgInfoIter::default() {
+        let run = runs.entry(program.name.to_string_lossy().into_owned()).or_default();
+        run.count += program.run_cnt;
+        run.ns += program.run_time_ns;
+    }
+    runs
+}
+
+/// What ran since.
+fn since(before: &BTreeMap<String, Run>) -> BTreeMap<String, Run> {
+    let mut runs = program_runs();
+    for (name, run) in &mut runs {
+        let before = before.get(name).copied().unwrap_or_default();
+        run.count = run.count.saturating_sub(before.count);
+        run.ns = run.ns.saturating_sub(before.ns);
+    }
+    runs.retain(|_, run| run.count > 0);
+    runs
 }
 
 /// Busy time of all cores: user, nice, system, irq, softirq of /proc/stat, in hundredths of a second.
