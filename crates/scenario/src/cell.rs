@@ -10,8 +10,9 @@ use suiro_units::Duration;
 use suiro_viewer::Loss;
 
 use crate::check::{Check, Placed};
+use crate::copies;
 use crate::document::{self, Node, entries, entry};
-use crate::endpoint::{Common, Endpoint, EndpointSpec, RtpCodec};
+use crate::endpoint::{Common, EndpointSpec, RtpCodec};
 use crate::error::Issue;
 use crate::files::Files;
 use crate::header::{check_name, table};
@@ -200,28 +201,25 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Every endpoint that can be read, one per host of a pattern, in the order of their start; and
+    /// Every endpoint that can be read, with its copies, in the order of their start; and
     /// the names of those that cannot.
     fn endpoints(&mut self, wiring: Option<&Wiring>) -> (Vec<Placed>, Vec<String>) {
         let section = table(self.body, "endpoints", self.issues);
         let (mut endpoints, mut unread) = (Vec::new(), Vec::new());
         for (key, span, node) in entries(&section) {
             check_name(key, span, "an endpoint", self.issues);
-            let read = read_endpoint(key, node.clone(), self.issues).and_then(|(common, spec)| {
-                let hosts = self.keep(hosts_of(key, &common.host, wiring, self.body))?;
-                Some((common.start, spec, hosts))
+            let read = read_endpoint(key, node.clone(), self.issues);
+            let read = read.and_then(|(common, spec)| Some((common, self.camera(key, spec)?)));
+            let copies = read.and_then(|(common, spec)| {
+                let hosts = self.keep(copies::hosts(key, &common.host, wiring, self.body))?;
+                self.keep(copies::of(key, &common, &spec, &hosts, self.body))
             });
-            let read =
-                read.and_then(|(start, spec, hosts)| Some((start, self.camera(key, spec)?, hosts)));
-            let Some((start, spec, hosts)) = read else {
-                unread.push(key.to_owned());
-                continue;
-            };
-            endpoints.extend(hosts.into_iter().map(|(name, host)| Placed {
-                section: key.to_owned(),
-                endpoint: Endpoint { name, host, start, spec: spec.clone() },
-            }));
+            match copies {
+                Some(copies) => endpoints.extend(copies),
+                None => unread.push(key.to_owned()),
+            }
         }
+        copies::refer(&mut endpoints, &mut unread, self.body, self.issues);
         // Stable: at the same time, the order of the file.
         endpoints.sort_by_key(|placed: &Placed| placed.endpoint.start);
         (endpoints, unread)
@@ -284,39 +282,6 @@ fn read_endpoint(
             issues.extend(spec.err());
             issues.extend(common.err());
             None
-        }
-    }
-}
-
-/// The hosts that `host` means, each with the name of the endpoint there.
-fn hosts_of(
-    name: &str,
-    host: &str,
-    wiring: Option<&Wiring>,
-    body: &Node<'_>,
-) -> Result<Vec<(String, String)>, Issue> {
-    // A topology that cannot be read has been told: its hosts are not known.
-    let Some(wiring) = wiring else { return Ok(vec![(name.to_owned(), host.to_owned())]) };
-    let place = || document::place(body, &["endpoints", name, "host"]);
-    let Some(start) = host.strip_suffix('*') else {
-        if wiring.hosts.iter().any(|known| known == host) {
-            return Ok(vec![(name.to_owned(), host.to_owned())]);
-        }
-        let issue = Issue::new(place(), format!("no host is named `{host}`"));
-        return Err(issue.instead(host, wiring.hosts.iter().map(String::as_str)));
-    };
-    let hosts: Vec<&String> =
-        wiring.hosts.iter().filter(|known| known.starts_with(start)).collect();
-    match hosts.as_slice() {
-        [] => {
-            let issue = Issue::new(place(), format!("no host's name begins with `{start}`"));
-            Err(issue.instead(start, wiring.hosts.iter().map(String::as_str)))
-        }
-        [one] => Ok(vec![(name.to_owned(), (*one).clone())]),
-        many => {
-            let numbered =
-                |(n, host): (usize, &&String)| (format!("{name}{}", n + 1), (*host).clone());
-            Ok(many.iter().enumerate().map(numbered).collect())
         }
     }
 }

@@ -38,6 +38,8 @@ const ENDPOINTS_MAX: usize = 1000;
 #[derive(Debug, Clone)]
 pub(crate) struct Placed {
     pub section: String,
+    /// Which of that section's endpoints it is, from 0.
+    pub number: usize,
     pub endpoint: Endpoint,
 }
 
@@ -98,8 +100,8 @@ impl Check<'_, '_> {
             if !seen.insert(name) {
                 let place = document::key_place(self.body, &["endpoints", &placed.section]);
                 let issue = Issue::new(place, format!("two endpoints are named `{name}`"));
-                issues
-                    .push(issue.hint("a host pattern numbers its endpoints: choose another name"));
+                let hint = "copies and host patterns number endpoints: choose another name";
+                issues.push(issue.hint(hint));
             }
         }
     }

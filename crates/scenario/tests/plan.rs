@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use suiro_scenario::{NoFiles, Overrides, Plan, Scenario, ScenarioError, built_in, parse};
+use suiro_scenario::{
+    Endpoint, EndpointSpec, NoFiles, Overrides, Plan, Scenario, ScenarioError, built_in, parse,
+};
 use suiro_units::{Duration, Seed};
 
 const BODY: &str = r#"
@@ -236,4 +238,59 @@ fn a_value_of_an_axis_may_be_a_table_that_refers_to_parameters() {
     let gone = text.replace("$how.args", "$how.arg");
     let error = refused(&parse(&gone, "x.toml").unwrap(), &Overrides::default()).to_string();
     assert!(error.contains("`how` has no `arg`") && error.contains("args"), "{error}");
+}
+
+/// The receivers and senders of this scenario's only trial: name, host, port and whom it sends to.
+fn rtp(endpoints: &str) -> Vec<(String, String, u16, String)> {
+    let text = format!(
+        "name = \"x\"\ntitle = \"x\"\nduration = \"1 s\"\n[matrix]\nvideos = [3]\n{}{endpoints}",
+        "[topology]\nshape = \"dumbbell\"\nclients = 2\nlink = \"x\"\n[links.x]\nrate = \"8 Mbit/s\"\n",
+    );
+    let plan = plan(&parse(&text, "x.toml").unwrap(), &Overrides::default());
+    let row = |endpoint: &Endpoint| {
+        let to = match &endpoint.spec {
+            EndpointSpec::RtpSender(sender) => sender.to.clone(),
+            _ => String::new(),
+        };
+        let port = endpoint.spec.port().unwrap_or_default();
+        (endpoint.name.clone(), endpoint.host.clone(), port, to)
+    };
+    plan.trials[0].setup.endpoints.iter().map(row).collect()
+}
+
+#[test]
+fn copies_have_names_ports_and_partners_of_their_own() {
+    let found = rtp(r#"
+[endpoints.viewer]
+kind = "rtp-receiver"
+host = "client*"
+count = "$videos"
+codec = "h264"
+[endpoints.camera]
+kind = "rtp-sender"
+host = "server"
+count = 6
+to = "viewer"
+codec = "h264"
+port = 6000
+camera = { source = "synthetic" }
+control = { kind = "tfrc" }
+"#);
+    let viewer = |n, host: &str, port| (format!("viewer{n}"), host.to_owned(), port, String::new());
+    let camera = |n, port| (format!("camera{n}"), "server".to_owned(), port, format!("viewer{n}"));
+    let expected = [
+        viewer(1, "client1", 5004),
+        viewer(2, "client1", 5006),
+        viewer(3, "client1", 5008),
+        viewer(4, "client2", 5004),
+        viewer(5, "client2", 5006),
+        viewer(6, "client2", 5008),
+        camera(1, 6000),
+        camera(2, 6002),
+        camera(3, 6004),
+        camera(4, 6006),
+        camera(5, 6008),
+        camera(6, 6010),
+    ];
+    assert_eq!(found, expected);
 }

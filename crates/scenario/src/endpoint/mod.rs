@@ -28,7 +28,7 @@ use crate::error::Issue;
 /// One process of a trial: who it is, where it runs, and what it does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Endpoint {
-    /// Its name: the key below `[endpoints]`; with a host pattern, the key and the host's number.
+    /// Its name: the key below `[endpoints]`; where that means several, the key and a number.
     pub name: String,
     /// The host that it runs in.
     pub host: String,
@@ -63,9 +63,17 @@ pub enum EndpointSpec {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Common {
-    /// Host that it runs in. A trailing `*` starts one on each host whose name begins so:
-    /// `client*` on `client1`, `client2`, …, named after the endpoint and the host's number.
+    /// Host that it runs in. A trailing `*` means each host whose name begins so: `client*` is
+    /// `client1`, `client2`, ….
     pub host: String,
+    /// How many of it run in its host, in each of its hosts, 1 to 100. Default: 1. Where it comes to
+    /// several, over all hosts, they are named after it and numbered from 1: `viewer1`, `viewer2`, ….
+    /// Those of one host have ports of their own, counted up from `port`: each the next, of RTP the
+    /// next even one. One that refers to `viewer` refers to the one with its own number, so there must
+    /// be as many of both. Each has a chance of its own.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 100))]
+    pub count: u16,
     /// When it is started, counted from the trial's start. Endpoints that start at the same time
     /// start in the order of the file, each when the one before is ready.
     #[serde(default)]
@@ -74,7 +82,11 @@ pub(crate) struct Common {
 
 impl Common {
     /// Its keys.
-    pub const KEYS: [&str; 2] = ["host", "start"];
+    pub const KEYS: [&str; 3] = ["host", "count", "start"];
+}
+
+const fn one() -> u16 {
+    1
 }
 
 impl EndpointSpec {
@@ -91,7 +103,7 @@ impl EndpointSpec {
 
     /// Reads the keys of one kind, one of [`Self::KINDS`]. `what` names the section in messages.
     pub(crate) fn read(kind: &str, node: Node<'_>, what: &str) -> Result<Self, Issue> {
-        let also = &["kind", "host", "start"];
+        let also = &["kind", "host", "count", "start"];
         match kind {
             "origin" => document::read(node, what, also).map(Self::Origin),
             "player" => document::read(node, what, also).map(Self::Player),
@@ -155,6 +167,36 @@ impl EndpointSpec {
                 Ready::Port(port) => Some(port),
                 Ready::AtOnce | Ready::Line(_) => None,
             },
+        }
+    }
+
+    /// The same as the copy `n` of one host, from 0, with a port of its own; `None` if there are not so
+    /// many ports.
+    pub(crate) fn copy(&self, n: u16) -> Option<Self> {
+        let mut copy = self.clone();
+        let (port, step) = match &mut copy {
+            Self::Origin(origin) => (&mut origin.port, 1),
+            Self::RtpSender(sender) => (&mut sender.port, 2),
+            Self::RtpReceiver(receiver) => (&mut receiver.port, 2),
+            Self::Player(_)
+            | Self::UncompressedSender(_)
+            | Self::UncompressedReceiver(_)
+            | Self::Command(_) => return Some(copy),
+        };
+        *port = port.checked_add(n.checked_mul(step)?)?;
+        Some(copy)
+    }
+
+    /// The endpoint that it refers to, and the key that says so.
+    pub(crate) fn refers_to(&mut self) -> Option<(&'static str, &mut String)> {
+        match self {
+            Self::Player(player) => Some(("origin", &mut player.origin)),
+            Self::RtpSender(sender) => Some(("to", &mut sender.to)),
+            Self::UncompressedSender(sender) => Some(("to", &mut sender.to)),
+            Self::Origin(_)
+            | Self::RtpReceiver(_)
+            | Self::UncompressedReceiver(_)
+            | Self::Command(_) => None,
         }
     }
 

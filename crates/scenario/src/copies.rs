@@ -1,0 +1,105 @@
+//! Several endpoints of one section: host patterns, copies, and which of them another means.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use crate::check::Placed;
+use crate::document::{self, Node};
+use crate::endpoint::{Common, Endpoint, EndpointSpec};
+use crate::error::Issue;
+use crate::topology::Wiring;
+
+/// How many of an endpoint may run in one host.
+const COUNT: RangeInclusive<u16> = 1..=100;
+
+/// The hosts that `host` of the endpoint `section` means.
+pub(crate) fn hosts(
+    section: &str,
+    host: &str,
+    wiring: Option<&Wiring>,
+    body: &Node<'_>,
+) -> Result<Vec<String>, Issue> {
+    // A topology that cannot be read has been told: its hosts are not known.
+    let Some(Wiring { hosts, .. }) = wiring else { return Ok(vec![host.to_owned()]) };
+    let (found, message, sought) = match host.strip_suffix('*') {
+        None => {
+            let found = hosts.iter().filter(|known| *known == host).cloned().collect();
+            (found, format!("no host is named `{host}`"), host)
+        }
+        Some(start) => {
+            let found = hosts.iter().filter(|known| known.starts_with(start)).cloned();
+            (found.collect(), format!("no host's name begins with `{start}`"), start)
+        }
+    };
+    let found: Vec<String> = found;
+    if found.is_empty() {
+        let place = document::place(body, &["endpoints", section, "host"]);
+        return Err(Issue::new(place, message).instead(sought, hosts.iter().map(String::as_str)));
+    }
+    Ok(found)
+}
+
+/// The endpoints of a section: in each of its hosts as many as `count` says.
+pub(crate) fn of(
+    section: &str,
+    common: &Common,
+    spec: &EndpointSpec,
+    hosts: &[String],
+    body: &Node<'_>,
+) -> Result<Vec<Placed>, Issue> {
+    let Common { count, start, .. } = *common;
+    if !COUNT.contains(&count) {
+        let place = document::place(body, &["endpoints", section, "count"]);
+        let (least, most) = (COUNT.start(), COUNT.end());
+        let issue = Issue::new(place, format!("{count} copies"));
+        return Err(issue.expected(format!("{least} to {most}")));
+    }
+    let several = hosts.len() > 1 || count > 1;
+    let mut placed = Vec::new();
+    for host in hosts {
+        for copy in 0..count {
+            let number = placed.len();
+            let name =
+                if several { format!("{section}{}", number + 1) } else { section.to_owned() };
+            let spec = spec.copy(copy).ok_or_else(|| {
+                let place = document::place(body, &["endpoints", section, "port"]);
+                let issue = Issue::new(place, format!("no port is left for copy {}", copy + 1));
+                issue.hint("begin at a lower port: each copy in a host takes the next")
+            })?;
+            let endpoint = Endpoint { name, host: host.clone(), start, spec };
+            placed.push(Placed { section: section.to_owned(), number, endpoint });
+        }
+    }
+    Ok(placed)
+}
+
+/// Where an endpoint refers to a section of several, makes it refer to the one with its own number. A
+/// section whose number of endpoints does not fit is told, and added to what cannot be read.
+pub(crate) fn refer(
+    endpoints: &mut [Placed],
+    unread: &mut Vec<String>,
+    body: &Node<'_>,
+    issues: &mut Vec<Issue>,
+) {
+    let mut sections: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for placed in &*endpoints {
+        let names = sections.entry(placed.section.clone()).or_default();
+        names.push(placed.endpoint.name.clone());
+    }
+    let names: BTreeSet<String> = sections.values().flatten().cloned().collect();
+    for placed in endpoints {
+        let Placed { section, number, endpoint } = placed;
+        let Some((key, to)) = endpoint.spec.refers_to() else { continue };
+        let Some(there) = sections.get(to).filter(|_| !names.contains(to)) else { continue };
+        let here = sections[section].len();
+        if there.len() == here {
+            there[*number].clone_into(to);
+        } else if !unread.contains(to) {
+            let message = format!("{here} of `{section}`, but {} of `{to}`", there.len());
+            let place = document::place(body, &["endpoints", section, key]);
+            let hint = format!("give both the same count, or say which one: `{}`", there[0]);
+            issues.push(Issue::new(place, message).hint(hint));
+            unread.push(to.clone());
+        }
+    }
+}
