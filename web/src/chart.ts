@@ -3,7 +3,7 @@
 
 import { s } from "./dom";
 import { type Scale, scaleFor, ticks, tickText } from "./format";
-import type { PageStyle } from "./generated/page";
+import type { Style } from "./generated/page";
 
 /** A series to draw. */
 export interface Line {
@@ -11,7 +11,7 @@ export interface Line {
   label: string;
   colour: string;
   dash: string;
-  style: PageStyle;
+  style: Style;
   /** Drawn faintly: one of several repetitions, or a trial that is not valid. */
   faint: boolean;
   bin_s: number;

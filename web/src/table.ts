@@ -130,7 +130,7 @@ function best(metric: PageMetric, means: number[], scale: Scale): string | null 
   const [least, most] = [Math.min(...means), Math.max(...means)].map((mean) =>
     shown(mean, scale, metric.digits),
   ) as [string, string];
-  if (metric.better === "neutral" || least === most) return null;
+  if (metric.better === "neither" || least === most) return null;
   return metric.better === "higher" ? most : least;
 }
 

@@ -1,5 +1,8 @@
 //! Every metric: its name, unit, meaning and how it is computed, in one table.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::layers;
 use crate::link::Direction;
 use crate::player::Player;
@@ -9,7 +12,8 @@ use crate::tcp::{Senders, srtt_ms};
 use crate::uncompressed::{Rings, Streams};
 
 /// Which way a metric is good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Better {
     /// The more the better.
     Higher,

@@ -1,5 +1,7 @@
 //! Uniform time series of one trial, for figures.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use suiro_record::Trial;
 use suiro_record::tables::{QualityRow, RateRow};
 
@@ -23,8 +25,9 @@ pub struct Timeline {
     pub stalls: Vec<(f64, f64)>,
 }
 
-/// Which figure a series belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A figure of the stack that shares one time axis, in the order of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Panel {
     /// Throughput down and the link's rate.
     ThroughputDown,
@@ -65,7 +68,8 @@ pub enum Panel {
 }
 
 /// How a series is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Style {
     /// A line.
     Line,

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use suiro_analysis::{Better, CATALOGUE, Panel, Spread, Style, compare, describe};
+use suiro_analysis::{CATALOGUE, Spread, compare, describe};
 use suiro_record::{Axis, Cell, Findings, Manifest, Summary, TrialSummary};
 use suiro_study::Study;
 
 use crate::page::{
-    Page, PageBetter, PageCell, PageMetric, PagePanel, PageSeries, PageSpread, PageState,
-    PageStyle, PageTrial, Points,
+    Page, PageCell, PageMetric, PageSeries, PageSpread, PageState, PageTrial, Points,
 };
 use crate::read::Read;
 use crate::study::published;
@@ -154,11 +153,7 @@ fn page_metric(name: &str) -> Option<PageMetric> {
         name: name.to_owned(),
         label,
         unit: metric.unit.to_owned(),
-        better: match metric.better {
-            Better::Higher => PageBetter::Higher,
-            Better::Lower => PageBetter::Lower,
-            Better::Neither => PageBetter::Neutral,
-        },
+        better: metric.better,
         digits: metric.digits,
         main: metric.main && side && general,
         doc: metric.doc.to_owned(),
@@ -173,49 +168,16 @@ fn series(trials: &[Read]) -> Vec<PageSeries> {
         if seen.insert(&one.name) {
             kinds.push(PageSeries {
                 name: one.name.clone(),
-                panel: panel(one.panel),
+                panel: one.panel,
                 label: one.label.clone(),
                 unit: one.unit.to_owned(),
-                style: style(one.style),
+                style: one.style,
                 doc: one.doc.to_owned(),
             });
         }
     }
     kinds.sort_by_key(|kind| kind.panel);
     kinds
-}
-
-fn panel(panel: Panel) -> PagePanel {
-    match panel {
-        Panel::ThroughputDown => PagePanel::ThroughputDown,
-        Panel::ThroughputUp => PagePanel::ThroughputUp,
-        Panel::Rivals => PagePanel::Rivals,
-        Panel::Target => PagePanel::Target,
-        Panel::Loss => PagePanel::Loss,
-        Panel::Window => PagePanel::Window,
-        Panel::Rtt => PagePanel::Rtt,
-        Panel::Queue => PagePanel::Queue,
-        Panel::QueueDelay => PagePanel::QueueDelay,
-        Panel::Losses => PagePanel::Losses,
-        Panel::Buffer => PagePanel::Buffer,
-        Panel::Rung => PagePanel::Rung,
-        Panel::Latency => PagePanel::Latency,
-        Panel::Quality => PagePanel::Quality,
-        Panel::Ring => PagePanel::Ring,
-        Panel::Storage => PagePanel::Storage,
-        Panel::LayerLoss => PagePanel::LayerLoss,
-        Panel::LayerDelay => PagePanel::LayerDelay,
-    }
-}
-
-fn style(style: Style) -> PageStyle {
-    match style {
-        Style::Line => PageStyle::Line,
-        Style::Step => PageStyle::Step,
-        Style::Context => PageStyle::Context,
-        Style::Bound => PageStyle::Bound,
-        Style::Bar => PageStyle::Bar,
-    }
 }
 
 fn spread(spread: Spread) -> PageSpread {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use suiro_analysis::{Better, Panel, Style};
 use suiro_record::{
     Axis, ComparedTable, EndpointOutcome, Finding, LinkTotals, Machine, ScreenOutcome, SelfCheck,
 };
@@ -136,7 +137,7 @@ pub struct PageMetric {
     /// Its unit: `bit/s`, `B`, `s`, `ms`, `µs`, `ratio`, `cores`, or empty for counts.
     pub unit: String,
     /// Which way it is good.
-    pub better: PageBetter,
+    pub better: Better,
     /// Significant digits worth showing.
     pub digits: u8,
     /// True for what a short table shows.
@@ -145,91 +146,21 @@ pub struct PageMetric {
     pub doc: String,
 }
 
-/// Which way a metric is good.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PageBetter {
-    /// The more the better.
-    Higher,
-    /// The less the better.
-    Lower,
-    /// Neither.
-    Neutral,
-}
-
 /// One kind of time series.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PageSeries {
     /// Its name, such as `tcp.cwnd_bytes`.
     pub name: String,
     /// The figure it belongs to.
-    pub panel: PagePanel,
+    pub panel: Panel,
     /// A few words for the legend.
     pub label: String,
     /// `bit/s`, `B`, `ms`, `s` or `packets`.
     pub unit: String,
     /// How it is drawn.
-    pub style: PageStyle,
+    pub style: Style,
     /// What it means.
     pub doc: String,
-}
-
-/// A figure of the stack that shares one time axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PagePanel {
-    /// Throughput down and the link's rate.
-    ThroughputDown,
-    /// Throughput up and the link's rate.
-    ThroughputUp,
-    /// Rates of video and of TCP beside each other.
-    Rivals,
-    /// What a rate control allows, and the video that is sent.
-    Target,
-    /// Loss as senders of video see it.
-    Loss,
-    /// Congestion window.
-    Window,
-    /// Round-trip time.
-    Rtt,
-    /// Bytes waiting in the queue.
-    Queue,
-    /// Delay in the queue.
-    QueueDelay,
-    /// Packets dropped.
-    Losses,
-    /// Media buffered.
-    Buffer,
-    /// Rung shown.
-    Rung,
-    /// Age of the picture.
-    Latency,
-    /// How good the picture looks.
-    Quality,
-    /// Frames of uncompressed video between storage and sender.
-    Ring,
-    /// Rates of reading and sending uncompressed video.
-    Storage,
-    /// Lost between service access points.
-    LayerLoss,
-    /// Delayed between service access points.
-    LayerDelay,
-}
-
-/// How a series is drawn.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PageStyle {
-    /// A line.
-    Line,
-    /// A line in steps.
-    Step,
-    /// A faint line beside the main one.
-    Context,
-    /// A bound that the main one cannot exceed.
-    Bound,
-    /// A bar per bin.
-    Bar,
 }
 
 /// One combination of the matrix.

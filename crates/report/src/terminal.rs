@@ -4,12 +4,12 @@ mod findings;
 
 use std::path::Path;
 
-use suiro_analysis::{CellSummary, compare};
+use suiro_analysis::{Better, CellSummary, compare};
 use suiro_record::Summary;
 
 use crate::assemble::{label, metrics};
 use crate::number::{Scale, margin, scale, shown};
-use crate::page::{PageBetter, PageMetric};
+use crate::page::PageMetric;
 
 /// Up to this many cells stand side by side, if they fit; more stand below each other.
 const CELLS_ABREAST: usize = 6;
@@ -149,9 +149,9 @@ fn best(metric: &PageMetric, means: &[f64], scale: Scale) -> Option<String> {
     let [min, max] = [min, max].map(|mean| shown(mean, scale, metric.digits));
     match metric.better {
         _ if min == max => None,
-        PageBetter::Higher => Some(max),
-        PageBetter::Lower => Some(min),
-        PageBetter::Neutral => None,
+        Better::Higher => Some(max),
+        Better::Lower => Some(min),
+        Better::Neither => None,
     }
 }
 

@@ -78,7 +78,7 @@ export interface PageMetric {
   /** Its unit: `bit/s`, `B`, `s`, `ms`, `µs`, `ratio`, `cores`, or empty for counts. */
   unit: string;
   /** Which way it is good. */
-  better: PageBetter;
+  better: Better;
   /** Significant digits worth showing. */
   digits: number;
   /** True for what a short table shows. */
@@ -88,29 +88,29 @@ export interface PageMetric {
 }
 
 /** Which way a metric is good. */
-export type PageBetter = "higher" | "lower" | "neutral";
+export type Better = "higher" | "lower" | "neither";
 
 /** One kind of time series. */
 export interface PageSeries {
   /** Its name, such as `tcp.cwnd_bytes`. */
   name: string;
   /** The figure it belongs to. */
-  panel: PagePanel;
+  panel: Panel;
   /** A few words for the legend. */
   label: string;
   /** `bit/s`, `B`, `ms`, `s` or `packets`. */
   unit: string;
   /** How it is drawn. */
-  style: PageStyle;
+  style: Style;
   /** What it means. */
   doc: string;
 }
 
-/** A figure of the stack that shares one time axis. */
-export type PagePanel = "throughput_down" | "throughput_up" | "rivals" | "target" | "loss" | "window" | "rtt" | "queue" | "queue_delay" | "losses" | "buffer" | "rung" | "latency" | "quality" | "ring" | "storage" | "layer_loss" | "layer_delay";
+/** A figure of the stack that shares one time axis, in the order of a page. */
+export type Panel = "throughput_down" | "throughput_up" | "rivals" | "target" | "loss" | "window" | "rtt" | "queue" | "queue_delay" | "losses" | "buffer" | "rung" | "latency" | "quality" | "ring" | "storage" | "layer_loss" | "layer_delay";
 
 /** How a series is drawn. */
-export type PageStyle = "line" | "step" | "context" | "bound" | "bar";
+export type Style = "line" | "step" | "context" | "bound" | "bar";
 
 /** One combination of the matrix. */
 export interface PageCell {
