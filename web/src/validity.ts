@@ -2,7 +2,7 @@
 
 import { h } from "./dom";
 import { count, quantity } from "./format";
-import type { Check, LinkTotals, Page, PageTrial, ScreenOutcome } from "./generated/page";
+import type { Cable, Check, LinkTotals, Page, PageTrial, ScreenOutcome } from "./generated/page";
 
 /** Trials whose details are shown; more only say how many there are. */
 const DETAILED = 200;
@@ -167,6 +167,8 @@ function trialDetails(page: Page, trial: PageTrial): HTMLElement {
       ),
     );
   }
+  if (trial.cables.length)
+    box.append(table(["plain cable", "packets", "offloads"], trial.cables.map(cableRow)));
   const endpoints = trial.endpoints.map((e) => [
     e.name,
     e.kind,
@@ -226,6 +228,14 @@ function linkRow(link: LinkTotals): string[] {
     n(link.unaccounted),
     ...late,
   ];
+}
+
+/** Whether packets crossed a cable as they are on a network, and what its ends spared the processor. */
+function cableRow(cable: Cable): string[] {
+  const offloads = [...new Set([...cable.from, ...cable.to])].sort();
+  const cut = offloads.filter((name) => name.includes("segmentation"));
+  const packets = cut.length ? `✗ together, up to 64 kB: ${cut.join(", ")}` : "each crossed alone";
+  return [cable.link, packets, offloads.join(", ") || "none"];
 }
 
 function table(head: string[], rows: string[][]): HTMLElement {

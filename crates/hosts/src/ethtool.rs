@@ -53,32 +53,71 @@ pub(crate) fn settle(interface: &str) -> Result<(), HostsError> {
 /// Switches off everything that makes a packet on this interface more, or less, than one whole
 /// packet: segmentation (tso, gso, tx-udp-segmentation), receive offload (gro), transmit checksums.
 pub(crate) fn offloads_off(interface: &str) -> Result<(), HostsError> {
-    let doing = || format!("switching off the offloads of {interface}");
+    switch(interface, &|name| is_offload(name).then_some(false))
+}
+
+/// Leaves to this interface what a network card does, and switches off segmentation: what crosses the
+/// cable is one packet, but its checksum is not computed, its pieces are not put together, and the
+/// receiving host is handed packets of one flow together (GRO).
+pub(crate) fn offloads_of_a_card(interface: &str) -> Result<(), HostsError> {
+    switch(interface, &|name| match name {
+        "rx-gro" => Some(true),
+        _ if name.contains("segmentation") || name == "rx-lro" || name == "rx-gro-list" => {
+            Some(false)
+        }
+        _ => None,
+    })
+}
+
+/// The offloads of an interface that are on, by the kernel's names, sorted.
+pub(crate) fn offloads(interface: &str) -> Result<Vec<String>, HostsError> {
+    let doing = || format!("reading the offloads of {interface}");
+    let socket = any_socket().map_err(HostsError::os(doing()))?;
+    let names = feature_names(&socket, interface).map_err(HostsError::os(doing()))?;
+    let active = active(&socket, interface, names.len()).map_err(HostsError::os(doing()))?;
+    let on = names.into_iter().enumerate().filter(|(bit, name)| is_offload(name) && active(*bit));
+    let mut on: Vec<_> = on.map(|(_, name)| name).collect();
+    on.sort();
+    Ok(on)
+}
+
+/// Switches each feature on or off that `wish` says so of, and looks whether it is.
+fn switch(interface: &str, wish: &dyn Fn(&str) -> Option<bool>) -> Result<(), HostsError> {
+    let doing = || format!("switching the offloads of {interface}");
     let socket = any_socket().map_err(HostsError::os(doing()))?;
     let names = feature_names(&socket, interface).map_err(HostsError::os(doing()))?;
     let blocks = names.len().div_ceil(32);
-    let unwanted: Vec<usize> = (0..names.len()).filter(|&bit| is_offload(&names[bit])).collect();
+    let wishes: Vec<(usize, bool)> =
+        names.iter().enumerate().filter_map(|(bit, name)| Some((bit, wish(name)?))).collect();
 
     // struct ethtool_sfeatures: cmd, size, then (valid, requested) a block of 32 features.
     let mut change = vec![0; 2 + blocks * 2];
     (change[0], change[1]) = (ETHTOOL_SFEATURES, blocks as u32);
-    for &bit in &unwanted {
+    for &(bit, on) in &wishes {
         change[2 + bit / 32 * 2] |= 1 << (bit % 32);
+        change[2 + bit / 32 * 2 + 1] |= u32::from(on) << (bit % 32);
     }
     ethtool(&socket, interface, &mut change).map_err(HostsError::os(doing()))?;
 
+    let active = active(&socket, interface, names.len()).map_err(HostsError::os(doing()))?;
+    match wishes.iter().find(|(bit, on)| active(*bit) != *on) {
+        None => Ok(()),
+        Some(&(bit, on)) => {
+            let stays = if on { "off" } else { "on" };
+            let source = io::Error::other(format!("{} stays {stays}", names[bit]));
+            Err(HostsError::Os { doing: doing(), source })
+        }
+    }
+}
+
+/// Whether each of `count` features is active.
+fn active(socket: &OwnedFd, interface: &str, count: usize) -> io::Result<impl Fn(usize) -> bool> {
+    let blocks = count.div_ceil(32);
     // struct ethtool_gfeatures: cmd, size, then (available, requested, active, never changed).
     let mut state = vec![0; 2 + blocks * 4];
     (state[0], state[1]) = (ETHTOOL_GFEATURES, blocks as u32);
-    ethtool(&socket, interface, &mut state).map_err(HostsError::os(doing()))?;
-    let active = |bit: &&usize| state[2 + **bit / 32 * 4 + 2] & (1 << (**bit % 32)) != 0;
-    match unwanted.iter().find(active) {
-        None => Ok(()),
-        Some(&bit) => Err(HostsError::Os {
-            doing: doing(),
-            source: io::Error::other(format!("{} stays on", names[bit])),
-        }),
-    }
+    ethtool(socket, interface, &mut state)?;
+    Ok(move |bit: usize| state[2 + bit / 32 * 4 + 2] & (1 << (bit % 32)) != 0)
 }
 
 fn is_offload(name: &str) -> bool {

@@ -147,6 +147,19 @@ impl Host {
         self.enter(|| ethtool::offloads_off(interface))?
     }
 
+    /// Leaves to an interface what a network card does: checksums, packets gathered from pieces, and
+    /// received packets of a flow handed over together (GRO). Segmentation is off, so that a packet on
+    /// the wire is a packet.
+    pub fn offloads_of_a_card(&self, interface: &str) -> Result<(), HostsError> {
+        self.enter(|| ethtool::offloads_of_a_card(interface))?
+    }
+
+    /// Which of the segmentation, receive and checksum offloads of an interface are on, by the
+    /// kernel's names (`ethtool -k` has others for some), sorted.
+    pub fn offloads(&self, interface: &str) -> Result<Vec<String>, HostsError> {
+        self.enter(|| ethtool::offloads(interface))?
+    }
+
     /// Waits until an interface, of which both ends are up, carries packets.
     pub(crate) fn settle(&self, interface: &str) -> Result<(), HostsError> {
         self.enter(|| ethtool::settle(interface))?

@@ -50,8 +50,11 @@ pub struct CableSpec {
 /// What carries packets between a cable's ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CableKind {
-    /// One veth pair: as fast as the machine.
+    /// One veth pair without offloads: a packet is complete, and handed over alone.
     Plain,
+    /// One veth pair whose ends do what network cards do ([`Host::offloads_of_a_card`]): for rates that
+    /// a processor cannot compute checksums at. A packet crosses alone here too.
+    Card,
     /// A veth pair from each host to the wire namespace; between the two nothing passes until an
     /// emulator carries it.
     Emulated,
@@ -90,6 +93,8 @@ pub struct Network {
     hosts: Vec<Host>,
     wire: Host,
     links: Vec<EmulatedLink>,
+    /// Per cable: the host and the interface of each end.
+    ends: Vec<[(usize, String); 2]>,
 }
 
 impl Network {
@@ -114,7 +119,15 @@ impl Network {
             let mut ends = plan.pairs.iter().flat_map(|pair| &pair.ends);
             ends.try_for_each(|end| act(end.host.map_or(&wire, |at| &hosts[at]), &end.interface))
         };
-        each_end(&|host, interface| host.offloads_off(interface))?;
+        for pair in &plan.pairs {
+            for end in &pair.ends {
+                let host = end.host.map_or(&wire, |at| &hosts[at]);
+                match pair.kind {
+                    CableKind::Card => host.offloads_of_a_card(&end.interface)?,
+                    CableKind::Plain | CableKind::Emulated => host.offloads_off(&end.interface)?,
+                }
+            }
+        }
         for (index, host) in hosts.iter().enumerate() {
             if plan.interfaces(spec, index).count() > 1 {
                 host.set("net.ipv4.ip_forward", "1")?;
@@ -129,7 +142,11 @@ impl Network {
         }
         each_end(&|host, interface| host.settle(interface))?;
         let links = plan.links.iter().map(|laid| laid.link(spec, &hosts)).collect();
-        Ok(Self { hosts, wire, links })
+        let ends = spec.cables.iter().zip(plan.ends);
+        let ends = ends
+            .map(|(cable, [from, to])| [(cable.from, from.name), (cable.to, to.name)])
+            .collect();
+        Ok(Self { hosts, wire, links, ends })
     }
 
     /// The hosts, in the order of the specification.
@@ -150,6 +167,18 @@ impl Network {
     /// The emulated links, in the order of their cables.
     pub fn links(&self) -> &[EmulatedLink] {
         &self.links
+    }
+
+    /// Which offloads each end of a cable has on ([`Host::offloads`]), read from the kernel; that of
+    /// `from` first. `cable` is its position in [`NetworkSpec::cables`].
+    ///
+    /// # Errors
+    /// If there is no such cable, or the kernel does not tell.
+    pub fn offloads(&self, cable: usize) -> Result<[Vec<String>; 2], HostsError> {
+        let none = || HostsError::Spec(format!("there is no cable {}", cable + 1));
+        let [from, to] = self.ends.get(cable).ok_or_else(none)?;
+        let of = |(host, interface): &(usize, String)| self.hosts[*host].offloads(interface);
+        Ok([of(from)?, of(to)?])
     }
 
     /// Makes the hosts' names known to this process and its children, by a private /etc/hosts. Call
@@ -253,6 +282,7 @@ impl Laid {
 struct Pair {
     ends: [End; 2],
     mtu: u32,
+    kind: CableKind,
 }
 
 /// One end of a veth pair; in the wire namespace if it is no host's.
@@ -309,8 +339,9 @@ impl Plan {
             mac: interface.mac.clone(),
         };
         let (from, to) = (end(cable.from, from), end(cable.to, to));
-        if cable.kind == CableKind::Plain {
-            self.pairs.push(Pair { ends: [from, to], mtu: cable.mtu });
+        let (mtu, kind) = (cable.mtu, cable.kind);
+        if kind != CableKind::Emulated {
+            self.pairs.push(Pair { ends: [from, to], mtu, kind });
             return;
         }
         let [wire_from, wire_to] = [("from", 3), ("to", 4)].map(|(side, end)| End {
@@ -323,8 +354,8 @@ impl Plan {
             host_interfaces: [from.interface.clone(), to.interface.clone()],
             wire_interfaces: [wire_from.interface.clone(), wire_to.interface.clone()],
         });
-        self.pairs.push(Pair { ends: [from, wire_from], mtu: cable.mtu });
-        self.pairs.push(Pair { ends: [to, wire_to], mtu: cable.mtu });
+        self.pairs.push(Pair { ends: [from, wire_from], mtu, kind });
+        self.pairs.push(Pair { ends: [to, wire_to], mtu, kind });
     }
 
     /// The interfaces of a host, in the order of their cables.

@@ -124,11 +124,13 @@ fn inside() {
     let own = std::fs::read_link("/proc/self").unwrap();
     assert_eq!(own.to_str(), Some("1"), "/proc is the sandbox's own");
     alone_a_host_has_a_loopback();
-    let network = dumbbell();
+    let network = dumbbell(CableKind::Plain);
     network.publish_names().unwrap();
     hosts_reach_each_other(&network);
     packets_are_whole(&network);
     failures_name_the_line(&network);
+    assert_eq!(network.offloads(0).unwrap(), [vec![], Vec::<String>::new()]);
+    cards_spare_checksums_but_cut_packets();
     an_emulated_link_carries_nothing_by_itself();
     nobody_chatters(&network);
 }
@@ -154,9 +156,9 @@ fn exchange(listener: &TcpListener, to: SocketAddr) -> bool {
     &heard == b"over"
 }
 
-/// server1, server2 – left – right – client, all of plain cables.
-fn dumbbell() -> Network {
-    let cable = |from, to| CableSpec { from, to, mtu: 9000, kind: CableKind::Plain };
+/// server1, server2 – left – right – client, all of cables of that kind.
+fn dumbbell(kind: CableKind) -> Network {
+    let cable = |from, to| CableSpec { from, to, mtu: 9000, kind };
     let names = ["server1", "server2", "left", "right", "client"];
     let spec = NetworkSpec {
         hosts: names.map(str::to_owned).to_vec(),
@@ -202,6 +204,20 @@ fn packets_are_whole(network: &Network) {
     let packets = sent_packets(from) - before;
     assert!(packets as usize >= bytes / 9000, "{packets} packets for {bytes} bytes");
     assert_eq!(ipv4(4).to_string(), "10.0.0.5");
+}
+
+/// Cables with offloads carry the same packets, and say which offloads these are.
+fn cards_spare_checksums_but_cut_packets() {
+    let network = dumbbell(CableKind::Card);
+    hosts_reach_each_other(&network);
+    packets_are_whole(&network);
+    for end in network.offloads(3).unwrap() {
+        assert!(end.contains(&"rx-gro".to_owned()), "{end:?}");
+        assert!(end.contains(&"tx-checksum-ip-generic".to_owned()), "{end:?}");
+        assert!(!end.iter().any(|name| name.contains("segmentation")), "{end:?}");
+    }
+    let error = network.offloads(4).unwrap_err().to_string();
+    assert!(error.contains("no cable 5"), "{error}");
 }
 
 /// Packets that `eth0` has sent.

@@ -225,6 +225,7 @@ fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
         self_checks: Vec::new(),
         links: Vec::new(),
         link_rates: Vec::new(),
+        cables: Vec::new(),
         tcp: Vec::new(),
         endpoints: Vec::new(),
         versions: BTreeMap::new(),

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use anyhow::{Context, Result};
 use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec};
 use suiro_link::Direction;
-use suiro_record::{Check, LinkRate, SelfCheck, Trial};
+use suiro_record::{Cable, Check, LinkRate, SelfCheck, Trial};
 use suiro_scenario::Topology;
 use suiro_units::Duration;
 
@@ -73,6 +73,7 @@ pub fn run(
         self_checks,
         links,
         link_rates: link_rates(&setup.topology, setup.duration),
+        cables: cables(&network, &setup.topology)?,
         tcp,
         endpoints: played.outcomes,
         versions: played.versions,
@@ -91,7 +92,11 @@ pub fn build(topology: &Topology) -> Result<Network> {
             from: position(&link.from)?,
             to: position(&link.to)?,
             mtu: u32::from(link.mtu),
-            kind: if link.config.is_some() { CableKind::Emulated } else { CableKind::Plain },
+            kind: match (&link.config, link.cards) {
+                (Some(_), _) => CableKind::Emulated,
+                (None, true) => CableKind::Card,
+                (None, false) => CableKind::Plain,
+            },
         })
     };
     let spec = NetworkSpec {
@@ -101,6 +106,17 @@ pub fn build(topology: &Topology) -> Result<Network> {
     let network = Network::build(&spec).context("making hosts and links")?;
     network.publish_names().context("making the hosts' names known")?;
     Ok(network)
+}
+
+/// What the kernel says of the ends of plain cables.
+fn cables(network: &Network, topology: &Topology) -> Result<Vec<Cable>> {
+    let plain = topology.links.iter().enumerate().filter(|(_, link)| link.config.is_none());
+    plain
+        .map(|(at, link)| {
+            let [from, to] = network.offloads(at).context("reading the offloads of cables")?;
+            Ok(Cable { link: link.name.clone(), from, to })
+        })
+        .collect()
 }
 
 /// Spans that the asked rates of links are told in.

@@ -152,6 +152,9 @@ pub struct Trial {
     /// What rate each direction of a link was to have; those without a limit are left out.
     #[serde(default)]
     pub link_rates: Vec<LinkRate>,
+    /// The plain cables; an emulated link has no offloads.
+    #[serde(default)]
+    pub cables: Vec<Cable>,
     /// How the sockets of each host were looked at; empty if they were not.
     #[serde(default)]
     pub tcp: Vec<TcpSampling>,
@@ -159,6 +162,18 @@ pub struct Trial {
     pub endpoints: Vec<EndpointOutcome>,
     /// Versions of programs that this trial's endpoints reported.
     pub versions: BTreeMap<String, String>,
+}
+
+/// A plain cable, and which offloads of its two interfaces the kernel had on, by its own names. Without
+/// any of segmentation (`tx-…-segmentation`), each packet crossed alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cable {
+    /// Its name: `FROM-TO`.
+    pub link: String,
+    /// What is on at the end of `from`.
+    pub from: Vec<String>,
+    /// What is on at the end of `to`.
+    pub to: Vec<String>,
 }
 
 /// What one direction of a link did in a trial. `offered` = `delivered` + `dropped` + `queued`,

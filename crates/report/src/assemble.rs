@@ -103,8 +103,8 @@ fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -
     let mut points: BTreeMap<String, Points> =
         timeline.series.into_iter().map(|s| (s.name, Points(s.values))).collect();
     let (started, duration_s) = outcome.as_ref().map(|o| (o.started.clone(), o.duration_s)).unzip();
-    let (self_checks, links, endpoints) =
-        outcome.map(|o| (o.self_checks, o.links, o.endpoints)).unwrap_or_default();
+    let (self_checks, links, cables, endpoints) =
+        outcome.map(|o| (o.self_checks, o.links, o.cables, o.endpoints)).unwrap_or_default();
     PageTrial {
         cell,
         repetition: planned.repetition,
@@ -118,6 +118,7 @@ fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -
         metrics: metrics.iter().map(|m| measured.get(&m.name).copied().flatten()).collect(),
         self_checks,
         links,
+        cables,
         endpoints,
         screens,
         warnings,

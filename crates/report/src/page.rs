@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use suiro_analysis::{Better, Panel, Style};
 use suiro_record::{
-    Axis, ComparedTable, EndpointOutcome, Finding, LinkTotals, Machine, ScreenOutcome, SelfCheck,
+    Axis, Cable, ComparedTable, EndpointOutcome, Finding, LinkTotals, Machine, ScreenOutcome,
+    SelfCheck,
 };
 
 /// Everything that `report.html` shows.
@@ -230,6 +231,8 @@ pub struct PageTrial {
     pub self_checks: Vec<SelfCheck>,
     /// The links during the trial.
     pub links: Vec<LinkTotals>,
+    /// The plain cables.
+    pub cables: Vec<Cable>,
     /// The endpoints.
     pub endpoints: Vec<EndpointOutcome>,
     /// What was made of the screens of its viewers.

@@ -157,7 +157,7 @@ impl Reader<'_, '_> {
                 self.issues.push(issue.hint("give each cable a section of its own below [links]"));
             }
             let (from, to) = (cable.from.clone(), cable.to.clone());
-            links.push(Link { name, from, to, config, mtu: wiring.mtu });
+            links.push(Link { name, from, to, config, cards: cable.cards, mtu: wiring.mtu });
         }
         links
     }

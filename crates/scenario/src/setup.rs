@@ -45,6 +45,9 @@ pub struct Link {
     pub to: String,
     /// What the link does to packets; `None` for a plain cable, which does nothing to them.
     pub config: Option<LinkConfig>,
+    /// True if the ends of this plain cable do what network cards do.
+    #[serde(default)]
+    pub cards: bool,
     /// Largest IP packet in bytes, 1280 (the least of IPv6, RFC 8200 §5) to 9000.
     pub mtu: u16,
 }

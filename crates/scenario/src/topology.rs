@@ -82,6 +82,11 @@ pub(crate) struct Cable {
     /// What the cable does to packets: a name below `[links]`. Default: nothing, a plain cable.
     #[serde(default)]
     pub link: Option<String>,
+    /// Only of a plain cable: whether its ends do what network cards do, for rates at which processors
+    /// cannot: checksums, packets gathered from pieces, packets received together. They do not cut
+    /// packets: each crosses alone, with or without cards. Default: false.
+    #[serde(default)]
+    pub cards: bool,
 }
 
 const fn one() -> u8 {
@@ -174,7 +179,7 @@ fn named(what: &str, count: u8) -> Vec<String> {
 }
 
 fn cable(from: &str, to: &str, link: Option<&str>) -> Cable {
-    Cable { from: from.to_owned(), to: to.to_owned(), link: link.map(str::to_owned) }
+    Cable { from: from.to_owned(), to: to.to_owned(), link: link.map(str::to_owned), cards: false }
 }
 
 impl Chain {
@@ -225,8 +230,13 @@ impl Explicit {
     fn check_cables(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) {
         let mut seen = BTreeSet::new();
         let mut known = true;
-        for (n, Cable { from, to, .. }) in self.cables.iter().enumerate() {
+        for (n, Cable { from, to, link, cards }) in self.cables.iter().enumerate() {
             let n = n.to_string();
+            if *cards && link.is_some() {
+                let place = document::place(topology, &["cables", &n, "cards"]);
+                let issue = Issue::new(place, "cards on a cable with a link".to_owned());
+                issues.push(issue.hint("leave one of them out: an emulated link has none"));
+            }
             for (key, host) in [("from", from), ("to", to)] {
                 if !self.hosts.contains(host) {
                     let place = document::place(topology, &["cables", &n, key]);
@@ -326,7 +336,8 @@ mod tests {
     fn islands_loops_and_doubles_are_refused() {
         let (_, issues) = wiring(
             "shape = 'explicit'\nhosts = ['a', 'b', 'c', 'C', 'a']
-             cables = [{from='a', to='b'}, {from='b', to='a'}, {from='c', to='c'}]",
+             cables = [{from='a', to='b', cards=true}, {from='b', to='a'}, {from='c', to='c'},
+                       {from='a', to='C', cards=true, link='x'}]",
         );
         assert_eq!(
             issues,
@@ -335,6 +346,7 @@ mod tests {
                 "the host `a` is listed twice",
                 "a second cable between `b` and `a`",
                 "a cable from `c` to itself",
+                "cards on a cable with a link",
                 "no cable leads from `a` to `c`",
             ]
         );

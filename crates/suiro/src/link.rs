@@ -256,6 +256,7 @@ pub fn inside(descriptor: i32) -> Result<Outcome> {
         from: "server".to_owned(),
         to: "client".to_owned(),
         config: Some(order.config.clone()),
+        cards: false,
         mtu: order.mtu,
     };
     let topology =

@@ -1,5 +1,6 @@
 //! `suiro uncompressed`: the 8K stream server by hand.
 
+mod bench;
 pub mod job;
 mod stores;
 mod stream;
@@ -17,7 +18,8 @@ pub const EXAMPLES: &str = "Examples:
   suiro uncompressed join nodes/*.frames --out 8k.raw
   suiro uncompressed receive 192.0.2.7:5004 --format raster --duration \"10 s\"
   suiro uncompressed send 192.0.2.7:5004 --format raster --store nodes/node-1.frames
-  suiro uncompressed send 239.0.0.1:5004 --source 192.0.2.1 --sdp .";
+  suiro uncompressed send 239.0.0.1:5004 --source 192.0.2.1 --sdp .
+  suiro uncompressed bench both --store nodes/node-1.frames --to 192.0.2.7:5004";
 
 /// The commands of `uncompressed`.
 #[derive(Debug, Subcommand)]
@@ -35,6 +37,9 @@ pub enum UncompressedCommand {
     Send(stream::SendArgs),
     /// Receive streams, and verify every packet and frame.
     Receive(stream::ReceiveArgs),
+    /// Measure what this machine can do: read frames, send them, both at once.
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
 }
 
 /// What was typed after `suiro uncompressed`.
@@ -46,5 +51,6 @@ pub fn run(command: &UncompressedCommand) -> Result<Outcome> {
         UncompressedCommand::Info(args) => stores::info(args),
         UncompressedCommand::Send(args) => stream::send(args),
         UncompressedCommand::Receive(args) => stream::receive(args),
+        UncompressedCommand::Bench(command) => bench::run(command),
     }
 }

@@ -47,6 +47,15 @@ pub fn realtime_lead_ns() -> i64 {
     real.wrapping_sub(before + (after - before) / 2).cast_signed()
 }
 
+/// Of the processors that this process may use, number `nth`, from 0 and round again; `None` if the
+/// system does not tell which they are.
+pub fn processor(nth: u8) -> Option<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
+    let all = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    let all: Vec<_> = all.collect();
+    all.get(usize::from(nth) % all.len().max(1)).copied()
+}
+
 /// Makes the calling thread's sleeps end without the kernel's usual slack of 50 µs, and keeps it on
 /// processor `cpu`.
 pub fn prepare_thread(cpu: Option<usize>) -> std::io::Result<()> {
@@ -94,4 +103,30 @@ fn read(clock: ClockId) -> u64 {
 
 const fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_stays_on_its_processor() {
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+        let count = u8::try_from(allowed.count().min(200)).unwrap();
+        let processors: Vec<_> = (0..count).map(|nth| processor(nth).unwrap()).collect();
+        assert!(processors.is_sorted_by(|a, b| a < b), "{processors:?}");
+        assert!(processors.iter().all(|cpu| allowed.is_set(*cpu)));
+        assert!(allowed.count() > 200 || processor(count) == processor(0));
+        let last = *processors.last().unwrap();
+        std::thread::spawn(move || {
+            prepare_thread(Some(last)).unwrap();
+            let now = rustix::thread::sched_getaffinity(None).unwrap();
+            assert!(now.count() == 1 && now.is_set(last));
+            assert_eq!(rustix::thread::sched_getcpu(), last);
+        })
+        .join()
+        .unwrap();
+        let error = prepare_thread(Some(100_000)).unwrap_err();
+        assert_eq!(error.to_string(), "there is no processor 100000");
+    }
 }

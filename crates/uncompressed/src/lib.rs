@@ -1,5 +1,6 @@
 //! The uncompressed 8K stream server: frame stores, paced senders, verifying receivers.
 
+pub mod bench;
 pub mod checksum;
 pub mod clock;
 pub mod epoch;

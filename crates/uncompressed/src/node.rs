@@ -1,5 +1,6 @@
 //! Nodes: the streams of one process, sent or received, with their records.
 
+mod reading;
 mod receiver;
 mod rows;
 mod sender;
@@ -11,6 +12,7 @@ use suiro_record::RecordError;
 use suiro_record::table::Text;
 use suiro_units::Time;
 
+pub use reading::{ReadTotal, ReaderJob, read};
 pub use receiver::{Received, ReceiverJob, ReceiverStream, Total, receive};
 pub use sender::{SenderJob, SenderStream, SentTotal, Source, send};
 

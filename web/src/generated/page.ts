@@ -162,6 +162,8 @@ export interface PageTrial {
   self_checks: SelfCheck[];
   /** The links during the trial. */
   links: LinkTotals[];
+  /** The plain cables. */
+  cables: Cable[];
   /** The endpoints. */
   endpoints: EndpointOutcome[];
   /** What was made of the screens of its viewers. */
@@ -253,6 +255,19 @@ export interface Lateness {
   p99_us: number | null;
   /** Worst. */
   max_us: number | null;
+}
+
+/**
+ * A plain cable, and which offloads of its two interfaces the kernel had on, by its own names. Without
+ * any of segmentation (`tx-…-segmentation`), each packet crossed alone.
+ */
+export interface Cable {
+  /** Its name: `FROM-TO`. */
+  link: string;
+  /** What is on at the end of `from`. */
+  from: string[];
+  /** What is on at the end of `to`. */
+  to: string[];
 }
 
 /** How one endpoint fared. */

@@ -18,6 +18,7 @@ pub fn trial(duration_s: f64) -> Trial {
         self_checks: Vec::new(),
         links: Vec::new(),
         link_rates: Vec::new(),
+        cables: Vec::new(),
         tcp: Vec::new(),
         endpoints: Vec::new(),
         versions: Default::default(),

@@ -162,6 +162,7 @@ fn outcome(
         valid: failed.is_none(),
         links: vec![totals("down", records, failed.is_some()), totals("up", records, false)],
         link_rates: Vec::new(),
+        cables: Vec::new(),
         tcp: Vec::new(),
         invalid_because: failed,
         skipped: false,

@@ -38,6 +38,10 @@ pub struct UncompressedSender {
     /// the same; later if it is not ready by then. Default: 0 s.
     #[serde(default)]
     pub begin: Duration,
+    /// The processor that its thread stays on, counted from 0 over those that there are and round again.
+    /// A sender and its receiver on one share its cache. Default: any.
+    #[serde(default)]
+    pub cpu: Option<u8>,
 }
 
 /// Receives streams of uncompressed video on one thread, and verifies every packet and frame.
@@ -55,6 +59,10 @@ pub struct UncompressedReceiver {
     /// Receive buffer of each stream, 1 MB to 256 MB. Default: 64 MiB.
     #[serde(default = "buffer")]
     pub buffer: Bytes,
+    /// The processor that its thread stays on, counted from 0 over those that there are and round again.
+    /// A sender and its receiver on one share its cache. Default: any.
+    #[serde(default)]
+    pub cpu: Option<u8>,
 }
 
 /// Where the frames of uncompressed video come from.

@@ -13,7 +13,7 @@ use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
 use suiro_uncompressed::reader::Shape;
 use suiro_uncompressed::socket::{Route, Segmentation};
 use suiro_uncompressed::store::{Content, Header, Recorder};
-use suiro_uncompressed::{Geometry, reader, receive, send, synth};
+use suiro_uncompressed::{Geometry, clock, reader, receive, send, synth};
 use suiro_units::{Bytes, Time};
 
 use super::stream::stop_flag;
@@ -54,7 +54,7 @@ pub fn send(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Resul
         segmentation: Segmentation::Kernel,
         options: send::Options {
             paced: true,
-            cpu: None,
+            cpu: spec.cpu.and_then(clock::processor),
             begin: Some(Time::from_nanos(job.epoch_monotonic_ns) + spec.begin),
             until: None,
         },
@@ -88,7 +88,7 @@ pub fn receive(job: &Job, spec: &UncompressedReceiver, ready: impl FnOnce()) -> 
         streams: spec.streams.iter().map(stream).collect(),
         buffer_bytes: bytes(spec.buffer),
         verify: spec.verify,
-        options: receive::Options { cpu: None, until: None },
+        options: receive::Options { cpu: spec.cpu.and_then(clock::processor), until: None },
         records: records(job),
     };
     let received = node::receive(&work, |_| ready(), &stop)?;

@@ -26,7 +26,7 @@ use suiro_units::{Bytes, Duration};
 use crate::{Outcome, Usage};
 
 /// Most streams of one process.
-const STREAMS_MAX: usize = 64;
+pub const STREAMS_MAX: usize = 64;
 
 /// How packets are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -285,7 +285,8 @@ fn describe(args: &SendArgs, job: &SenderJob, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn tell_sent(totals: &[SentTotal], json: bool) -> Result<()> {
+/// Prints what was sent, a line for each stream.
+pub fn tell_sent(totals: &[SentTotal], json: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
     for SentTotal { stream, span, counts, repeats, thread } in totals {
         let gbps = rate(counts.bytes, *span);
@@ -441,7 +442,8 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
     Ok(())
 }
 
-fn rate(bytes: u64, span: Duration) -> f64 {
+/// Gbit/s.
+pub fn rate(bytes: u64, span: Duration) -> f64 {
     if span.is_zero() { 0.0 } else { bytes as f64 * 8.0 / 1e9 / span.as_secs_f64() }
 }
 

@@ -1,0 +1,168 @@
+//! A node that only reads: each stream as fast as its storage gives it, for benches.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+
+use suiro_record::Writer;
+use suiro_record::table::Text;
+use suiro_record::tables::UncompressedRingRow;
+use suiro_units::{Duration, Time};
+
+use super::{Error, Records};
+use crate::bench::{GroupTimes, Groups};
+use crate::clock;
+use crate::reader::{self, Meter, Ring};
+
+/// What a reading node does.
+#[derive(Debug, Clone)]
+pub struct ReaderJob {
+    /// The store of each stream, one at least.
+    pub stores: Vec<PathBuf>,
+    /// How rings are filled, from a disk or the page cache: memory is not read.
+    pub ring: reader::Options,
+    /// When to begin, at the earliest; `None` for at once.
+    pub begin: Option<Time>,
+    /// How long to read, from the beginning; `None` until told to stop.
+    pub duration: Option<Duration>,
+    /// Where records go: table `uncompressed_ring`.
+    pub records: Records,
+}
+
+/// What a stream's reader has measured in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadTotal {
+    /// The stream's number: its store's place.
+    pub stream: u32,
+    /// How long it read.
+    pub span: Duration,
+    /// Frames that came in that time.
+    pub frames: u64,
+    /// Their bytes, without the store's own.
+    pub bytes: u64,
+    /// How long 60 frames took, without those that the ring had before.
+    pub times: Option<GroupTimes>,
+}
+
+/// Reads until the time is up or `stop` is set. `ready` is called when all rings are full.
+///
+/// # Errors
+/// If a store cannot be read, or the records cannot be written.
+pub fn read(
+    job: &ReaderJob,
+    ready: impl FnOnce(&[Ring]),
+    stop: &AtomicBool,
+) -> Result<Vec<ReadTotal>, Error> {
+    let rings = job.stores.iter().enumerate().map(|(at, path)| ring(job, at, path));
+    let mut rings = rings.collect::<Result<Vec<_>, _>>()?;
+    ready(&rings);
+    let begin = clock::monotonic().max(job.begin.unwrap_or(Time::ZERO));
+    let mut log = Log::create(job, rings.iter().map(Ring::meter).collect())?;
+    let until = job.duration.map(|time| begin + time);
+    let (done, all_done) = channel();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = rings
+            .iter_mut()
+            .enumerate()
+            .map(|(stream, ring)| {
+                let done: Sender<()> = done.clone();
+                scope.spawn(move || {
+                    // Dropped at the end: the last one wakes who looks at the rings.
+                    let _done = done;
+                    drain(stream as u32, ring, begin, until, stop)
+                })
+            })
+            .collect();
+        drop(done);
+        log.follow(&all_done)?;
+        let joined = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.collect::<Result<Vec<_>, _>>()
+    })
+    .and_then(|totals| log.close().map(|()| totals))
+}
+
+fn ring(job: &ReaderJob, at: usize, path: &Path) -> Result<Ring, Error> {
+    Ring::open(path, None, &job.ring).map_err(|source| Error::Frames { stream: at as u32, source })
+}
+
+/// Takes each frame as soon as it is there.
+fn drain(
+    stream: u32,
+    ring: &mut Ring,
+    begin: Time,
+    until: Option<Time>,
+    stop: &AtomicBool,
+) -> Result<ReadTotal, Error> {
+    let failed = |source| Error::Frames { stream, source };
+    let mut now = clock::wait_until(begin);
+    // What the ring has already would count as read in no time.
+    for _ in 0..ring.bound().frames {
+        ring.wait().map_err(failed)?;
+        ring.advance();
+    }
+    let start = clock::monotonic();
+    let (mut frames, mut groups) = (0, Groups::new(start));
+    while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| now < until) {
+        ring.wait().map_err(failed)?;
+        if ring.next_frame().is_none() {
+            break;
+        }
+        now = clock::monotonic();
+        groups.frame(now);
+        frames += 1;
+    }
+    let bytes = frames * ring.header().geometry.frame_bytes() as u64;
+    let span = now.saturating_since(start);
+    Ok(ReadTotal { stream, span, frames, bytes, times: groups.times() })
+}
+
+/// The records of a reading node: its rings, once a second.
+struct Log<'a> {
+    records: &'a Records,
+    name: Text,
+    meters: Vec<Meter>,
+    rings: Option<Writer<UncompressedRingRow>>,
+}
+
+impl<'a> Log<'a> {
+    fn create(job: &'a ReaderJob, meters: Vec<Meter>) -> Result<Self, Error> {
+        let records = &job.records;
+        let table = format!("uncompressed_ring.{}", records.endpoint);
+        let rings = records.dir.as_deref().map(|dir| Writer::create_named(dir, &table));
+        Ok(Self { records, name: records.name(), meters, rings: rings.transpose()? })
+    }
+
+    /// Looks at the rings once a second, until all readers have ended.
+    fn follow(&mut self, all_done: &Receiver<()>) -> Result<(), Error> {
+        let mut next = clock::monotonic();
+        loop {
+            let now = clock::monotonic();
+            if now >= next {
+                self.look(now)?;
+                next += Duration::from_secs(1);
+            }
+            let left = next.saturating_since(now);
+            if let Err(RecvTimeoutError::Disconnected) = all_done.recv_timeout(left.into()) {
+                return self.look(clock::monotonic());
+            }
+        }
+    }
+
+    fn look(&mut self, now: Time) -> Result<(), Error> {
+        let t_ns = self.records.t_ns(now);
+        for (stream, meter) in self.meters.iter_mut().enumerate() {
+            let row = meter.row(now, t_ns, &self.name, stream as u32);
+            if let Some(rings) = &mut self.rings {
+                rings.push(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(self) -> Result<(), Error> {
+        self.rings.map(Writer::close).transpose()?;
+        Ok(())
+    }
+}
