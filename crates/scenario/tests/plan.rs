@@ -1,6 +1,7 @@
 //! Properties of the expansion, and what the command line changes.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use suiro_scenario::{
@@ -53,6 +54,8 @@ fn only(what: &[&str]) -> Overrides {
     Overrides { only: what.iter().map(|&s| s.to_owned()).collect(), ..Overrides::default() }
 }
 
+static BUILT_IN: LazyLock<Vec<Scenario>> = LazyLock::new(built_in);
+
 proptest! {
     #[test]
     fn trials_are_the_product(sizes in prop::collection::vec(1usize..4, 0..4), repetitions in 1u32..4) {
@@ -92,21 +95,22 @@ proptest! {
     }
 
     #[test]
-    fn no_damage_is_a_panic(at in 0usize..4000, cut in 0usize..40, put in "(\\PC|\\n){0,6}") {
-        for scenario in built_in() {
-            let floor = |at: usize| scenario.text().floor_char_boundary(at % scenario.text().len());
-            let (start, end) = (floor(at), floor(at).max(floor(at + cut)));
-            let mut text = scenario.text().to_owned();
-            text.replace_range(start..end, &put);
-            let _ = parse(&text, "x").map(|s| s.plan_with(&Overrides::default(), &NoFiles));
-        }
+    fn no_damage_is_a_panic(
+        which: prop::sample::Index, at in 0usize..4000, cut in 0usize..40, put in "(\\PC|\\n){0,6}"
+    ) {
+        let scenario = which.get(&BUILT_IN);
+        let floor = |at: usize| scenario.text().floor_char_boundary(at % scenario.text().len());
+        let (start, end) = (floor(at), floor(at).max(floor(at + cut)));
+        let mut text = scenario.text().to_owned();
+        text.replace_range(start..end, &put);
+        let _ = parse(&text, "x").map(|s| s.plan_with(&Overrides::default(), &NoFiles));
     }
 
     #[test]
-    fn no_override_is_a_panic(path in "[a-z.0-9\"= \\[\\]$]{0,30}", value in "\\PC{0,20}") {
-        for scenario in built_in() {
-            let _ = scenario.plan_with(&set(&[&format!("{path}={value}")]), &NoFiles);
-        }
+    fn no_override_is_a_panic(
+        which: prop::sample::Index, path in "[a-z.0-9\"= \\[\\]$]{0,30}", value in "\\PC{0,20}"
+    ) {
+        let _ = which.get(&BUILT_IN).plan_with(&set(&[&format!("{path}={value}")]), &NoFiles);
     }
 }
 
