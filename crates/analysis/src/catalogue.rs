@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::layers;
-use crate::link::Direction;
+use crate::link::{Direction, goodput};
 use crate::player::Player;
 use crate::rivals::{Kind, Rivals};
 use crate::stats::Distribution;
 use crate::tcp::{Senders, srtt_ms};
 use crate::uncompressed::{Rings, Streams};
+use crate::web::Web;
 
 /// Which way a metric is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -26,7 +27,7 @@ pub enum Better {
 /// One metric of the catalogue.
 #[derive(Clone, Copy)]
 pub struct Metric {
-    /// What it belongs to: `flow`, `tcp`, `player`, `video`, `media`, `requests`, `fairness`, `stream`, `ring`,
+    /// What it belongs to: `flow`, `tcp`, `player`, `video`, `media`, `requests`, `fairness`, `web`, `stream`, `ring`,
     /// `link` or `layers`.
     pub family: &'static str,
     /// Its name within the family; ends in its unit.
@@ -57,6 +58,8 @@ pub(crate) enum Of {
     Player(fn(&Player) -> Option<f64>),
     /// Video under a rate control, and the TCP beside it.
     Rivals(fn(&Rivals) -> Option<f64>),
+    /// Pages of the web.
+    Web(fn(&Web) -> Option<f64>),
     /// All rings of all senders of uncompressed video.
     Rings(fn(&Rings) -> Option<f64>),
     /// All streams of all receivers of uncompressed video.
@@ -320,7 +323,8 @@ pub static CATALOGUE: &[Metric] = catalogue! {
          at the link that delivered the fewest of its bytes.",
         Rivals(|r| r.mean_bps(Kind::Video));
     #[main] fairness.tcp_mean_bps ["bit/s", Higher, 3] "TCP flow",
-        "The same of TCP flows, those of at least 1 % of the bytes of the busiest.",
+        "The same of TCP flows: those of at least 1 % of the bytes of the busiest that lasted for at least \
+         half of the time.",
         Rivals(|r| r.mean_bps(Kind::Tcp));
     #[main] fairness.friendliness ["ratio", Neither, 3] "Friendliness",
         "Mean rate of a video flow over that of a TCP flow: 1 is an equal share, more is greed.",
@@ -355,6 +359,24 @@ pub static CATALOGUE: &[Metric] = catalogue! {
     fairness.tcp_flows ["", Neither, 3] "TCP flows",
         "TCP flows that competed.",
         Rivals(|r| Some(r.count(Kind::Tcp)));
+    #[main] web.load_p50_s ["s", Lower, 3] "Page load, median",
+        "From a page's first connection to the last byte of its last object, median over the pages loaded.",
+        Web(|w| w.load_s().percentile(0.5));
+    #[main] web.load_p95_s ["s", Lower, 3] "Page load, 95 %",
+        "The same, 95th percentile.",
+        Web(|w| w.load_s().percentile(0.95));
+    web.goodput_mean_bps ["bit/s", Neither, 3] "Web goodput",
+        "Bodies received of all pages, over the trial's duration.",
+        Web(|w| Some(w.rate_bps()));
+    web.pages ["", Higher, 3] "Pages loaded",
+        "Pages loaded whole within the trial.",
+        Web(|w| Some(w.count()));
+    web.flows ["", Neither, 3] "Web flows",
+        "TCP connections of the pages loaded, all of them ended.",
+        Web(|w| Some(w.connections()));
+    web.unfinished ["", Lower, 3] "Pages not loaded",
+        "Pages begun but given up after 60 s, refused, or cut off by the trial's end. They have no load time.",
+        Web(|w| Some(w.unfinished()));
 
     #[main] link.loss_ratio ["ratio", Lower, 3] "Loss",
         "Packets that the link dropped, for any cause, as a share of those dropped and delivered. \
@@ -473,14 +495,6 @@ pub static CATALOGUE: &[Metric] = catalogue! {
         "Mean amount by which the delays of successive packets in all that is below IP differ.",
         Layers(|d| d.whole("link", |row| row.own_jitter_ms));
 };
-
-fn goodput(links: &[Direction]) -> Option<f64> {
-    let down: Vec<&Direction> =
-        links.iter().filter(|d| d.direction == "down" && !d.rows.is_empty()).collect();
-    let rates = down.iter().map(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
-    let rates: Option<Vec<f64>> = rates.collect();
-    rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum())
-}
 
 fn acked_bps(senders: &Senders) -> Option<f64> {
     let bytes: f64 = senders.sockets.iter().map(|socket| socket.acked_bytes as f64).sum();

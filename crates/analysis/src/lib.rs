@@ -34,6 +34,7 @@ mod ticks;
 mod timeline;
 mod uncompressed;
 mod viewing;
+mod web;
 
 pub use catalogue::{Better, CATALOGUE, Metric, describe, documentation};
 pub use compare::{CellSummary, compare};
@@ -44,8 +45,8 @@ pub use timeline::{Panel, Series, Style, Timeline, timeline};
 pub use viewing::{Moment, Viewing, viewing};
 
 use suiro_record::tables::{
-    FrameRow, LayerAccountRow, LinkRow, PlayerRow, QualityRow, RateRow, RequestRow, TcpRow,
-    UncompressedFrameRow, UncompressedRingRow,
+    FrameRow, LayerAccountRow, LinkRow, PageRow, PlayerRow, QualityRow, RateRow, RequestRow,
+    TcpRow, UncompressedFrameRow, UncompressedRingRow,
 };
 use suiro_record::{ScreenOutcome, Trial};
 
@@ -68,6 +69,8 @@ pub struct Records {
     pub quality: Vec<QualityRow>,
     /// Control periods of senders of real-time video.
     pub rate: Vec<RateRow>,
+    /// Pages that web clients loaded.
+    pub pages: Vec<PageRow>,
     /// Rings of frames before senders of uncompressed video.
     pub rings: Vec<UncompressedRingRow>,
     /// Frames that receivers of uncompressed video had.

@@ -226,3 +226,12 @@ fn service(rows: &[&LinkRow], duration_ns: i64) -> (Vec<Stretch<f64>>, Option<f6
     let seen = !stretches.is_empty();
     (stretches, seen.then_some(busy))
 }
+
+/// Payload that the links delivered in the down direction per second, all together.
+pub(crate) fn goodput(links: &[Direction]) -> Option<f64> {
+    let down: Vec<&Direction> =
+        links.iter().filter(|d| d.direction == "down" && !d.rows.is_empty()).collect();
+    let rates = down.iter().map(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
+    let rates: Option<Vec<f64>> = rates.collect();
+    rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum())
+}

@@ -30,6 +30,9 @@ const FAIR: f64 = 0.9;
 /// A flow of less than this share of the bytes of the busiest of its kind is none that competes.
 const LEAST_SHARE: f64 = 0.01;
 
+/// A TCP flow that lasts for less than this share of the time is none that competes: a page of the web.
+const LEAST_TIME: f64 = 0.5;
+
 /// What a flow carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -46,6 +49,14 @@ struct Flow {
     dropped: usize,
     /// Bits per second in each whole GoP time.
     rates: Vec<f64>,
+}
+
+impl Flow {
+    /// From its first packet to its last.
+    fn lasted_ns(&self) -> i64 {
+        let ends = self.delivered.first().zip(self.delivered.last());
+        ends.map_or(0, |(first, last)| last.0.saturating_sub(first.0))
+    }
 }
 
 /// GoP times that are looked at: no trial takes longer than a day.
@@ -76,8 +87,11 @@ impl<'a> Rivals<'a> {
         let mut flows = flows(&directions(trial, records));
         let firsts = flows.iter().filter(|flow| flow.kind == Kind::Video);
         let begin_ns = firsts.filter_map(|flow| Some(flow.delivered.first()?.0)).min();
+        let begin_ns = begin_ns.unwrap_or(0);
+        let least_ns = LEAST_TIME * duration_ns.saturating_sub(begin_ns) as f64;
+        flows.retain(|flow| flow.kind == Kind::Video || flow.lasted_ns() as f64 >= least_ns);
         for flow in &mut flows {
-            flow.rates = rates(&flow.delivered, begin_ns.unwrap_or(0), duration_ns);
+            flow.rates = rates(&flow.delivered, begin_ns, duration_ns);
         }
         Some(Self { flows, senders, duration_ns })
     }

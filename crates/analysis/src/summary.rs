@@ -12,6 +12,7 @@ use crate::player::{Player, players};
 use crate::rivals::Rivals;
 use crate::tcp::{media_sockets, senders};
 use crate::uncompressed::{Rings, Streams};
+use crate::web::Web;
 
 /// Every metric of the [`CATALOGUE`] that applies to what took part, by name; `None` where it could
 /// not be measured. What did not take part at all (no player, no TCP) has no entries.
@@ -21,6 +22,7 @@ pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f6
     let senders = senders(trial, &sockets);
     let players = players(trial, records);
     let rivals = Rivals::of(trial, records);
+    let web = Web::of(trial, records);
     let rings = Rings::of(trial, records);
     let streams = Streams::of(trial, records);
     let layers = layers::directions(records);
@@ -51,6 +53,11 @@ pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f6
             Of::Rivals(value) => {
                 if let Some(rivals) = &rivals {
                     put(format!("{family}.{field}"), value(rivals));
+                }
+            }
+            Of::Web(value) => {
+                if let Some(web) = &web {
+                    put(format!("{family}.{field}"), value(web));
                 }
             }
             Of::Rings(value) => {

@@ -52,10 +52,14 @@ const RTCP: &str = "udp 10.0.0.1:5005>10.0.0.3:5005";
 const TCP: &str = "tcp 10.0.0.2:40000>10.0.0.4:5201";
 
 /// 31 GoP times; TCP begins a second before the video. The video takes 1001 B and then 3003 B per GoP
-/// time, its RTCP 100 B more; TCP 2102 B; a connection of 10 B is no rival.
+/// time, its RTCP 100 B more; TCP 2102 B; neither a connection of 10 B nor one of a few seconds is a rival.
 fn records() -> Records {
     let mut link = vec![packet(0, TCP, 9999, "delivered")];
     link.push(packet(500 * MS, "tcp 10.0.0.2:40002>10.0.0.4:5201", 10, "delivered"));
+    for second in 5..9 {
+        let t_ns = 1000 * MS * second;
+        link.push(packet(t_ns, "tcp 10.0.0.2:80>10.0.0.4:40000", 1500, "delivered"));
+    }
     for gop in 0..30 {
         let t_ns = GOP * (gop + 1);
         link.push(packet(t_ns, RTP, if gop % 2 == 0 { 1001 } else { 3003 }, "delivered"));

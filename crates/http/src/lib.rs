@@ -1,4 +1,4 @@
-//! DASH and HLS over HTTP/1.1: an origin and a headless player.
+//! DASH and HLS over HTTP/1.1: an origin and a headless player; and [`web`] traffic beside them.
 //!
 //! [`origin::run`] serves a media package, live or on demand; [`player::run`] plays from any origin
 //! and records what it asked for and what a viewer would have seen. Both are functions with a
@@ -13,7 +13,9 @@ pub mod net;
 pub mod origin;
 pub mod player;
 pub mod presentation;
+mod serving;
 pub mod url;
+pub mod web;
 
 pub use suiro_clock::Clock;
 pub use url::Url;

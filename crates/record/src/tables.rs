@@ -226,6 +226,32 @@ table! {
 }
 
 table! {
+    /// One page that one of the people of `web-clients` loaded, or tried to.
+    PageRow = "pages" {
+        /// When the first connection was begun.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Which of its people, from 1.
+        user: i64,
+        /// Which page of theirs, from 1.
+        page: i64,
+        /// Objects of the page.
+        objects: i64,
+        /// Bytes of all of them.
+        page_bytes: i64,
+        /// TCP connections begun for it.
+        connections: i64,
+        /// Bytes of bodies received.
+        body_bytes: i64,
+        /// When the last byte of the last object was there; null if it never was.
+        done_ns: Option<i64>,
+        /// Why it was not loaded; null if it was.
+        error: Option<Text>,
+    }
+}
+
+table! {
     /// One HTTP request that an origin answered.
     AccessRow = "access" {
         /// When its head had been read.

@@ -130,6 +130,7 @@ fn records(dir: &Path) -> (Records, Vec<String>) {
         frames: table(dir, &mut problems),
         quality: table(dir, &mut problems),
         rate: table(dir, &mut problems),
+        pages: table(dir, &mut problems),
         rings: table(dir, &mut problems),
         uncompressed: table(dir, &mut problems),
         screens: screens(dir, &mut problems),

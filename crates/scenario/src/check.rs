@@ -17,6 +17,8 @@ use crate::error::Issue;
 mod rtp;
 #[path = "check_uncompressed.rs"]
 mod uncompressed;
+#[path = "check_web.rs"]
+mod web;
 
 /// Sizes of a socket buffer that make sense, in bytes.
 const RECEIVE_BUFFER: std::ops::RangeInclusive<u64> = 4_000..=64_000_000;
@@ -83,6 +85,10 @@ impl Check<'_, '_> {
                 EndpointSpec::UncompressedReceiver(receiver) => {
                     self.uncompressed_receiver(placed, receiver, issues);
                 }
+                EndpointSpec::WebServer(server) => {
+                    self.congestion(placed, server.tcp.as_deref(), issues);
+                }
+                EndpointSpec::WebClients(clients) => self.web_clients(placed, clients, issues),
                 EndpointSpec::Command(command) => self.command(placed, command, issues),
             }
         }
@@ -135,14 +141,7 @@ impl Check<'_, '_> {
             let hint = "send codec = \"mpeg2\" by an rtp-sender, or take codec = \"h264\"";
             issues.push(self.issue(placed, "media", message).hint(hint));
         }
-        if let Some(tcp) = &origin.tcp {
-            let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            if tcp.is_empty() || tcp.len() > TCP_NAME_MAX || !tcp.chars().all(fits) {
-                let message = format!("`{tcp}` cannot be a congestion control's name");
-                let issue = self.issue(placed, "tcp", message);
-                issues.push(issue.expected("a name of the kernel's, such as `reno` or `cubic`"));
-            }
-        }
+        self.congestion(placed, origin.tcp.as_deref(), issues);
         if let Some(length) = origin.length {
             if origin.mode == Mode::Live {
                 let issue = self.issue(placed, "length", "a live stream has no length".into());
@@ -155,6 +154,17 @@ impl Check<'_, '_> {
         if origin.mode == Mode::Live && origin.window.is_zero() {
             let issue = self.issue(placed, "window", "a live window of no time".into());
             issues.push(issue.expected("as much as players may fall behind, such as \"30 s\""));
+        }
+    }
+
+    /// The name of a congestion control, if one is asked for.
+    fn congestion(&self, placed: &Placed, tcp: Option<&str>, issues: &mut Vec<Issue>) {
+        let Some(tcp) = tcp else { return };
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if tcp.is_empty() || tcp.len() > TCP_NAME_MAX || !tcp.chars().all(fits) {
+            let message = format!("`{tcp}` cannot be a congestion control's name");
+            let issue = self.issue(placed, "tcp", message);
+            issues.push(issue.expected("a name of the kernel's, such as `reno` or `cubic`"));
         }
     }
 

@@ -10,7 +10,7 @@ use crate::error::Issue;
 use crate::topology::Wiring;
 
 /// How many of an endpoint may run in one host.
-const COUNT: RangeInclusive<u16> = 1..=100;
+const COUNT: RangeInclusive<u16> = 0..=100;
 
 /// The hosts that `host` of the endpoint `section` means.
 pub(crate) fn hosts(

@@ -19,6 +19,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("rtp", include_str!("../../../scenarios/rtp.toml")),
     ("tfrcp", include_str!("../../../scenarios/tfrcp.toml")),
     ("media-fairness", include_str!("../../../scenarios/media-fairness.toml")),
+    ("media-crowd", include_str!("../../../scenarios/media-crowd.toml")),
+    ("tfrc-friendly", include_str!("../../../scenarios/tfrc-friendly.toml")),
     ("uncompressed-8k", include_str!("../../../scenarios/uncompressed-8k.toml")),
     ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
     ("layered-qos", include_str!("../../../scenarios/layered-qos.toml")),

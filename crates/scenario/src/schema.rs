@@ -9,7 +9,7 @@ use suiro_units::Duration;
 
 use crate::endpoint::{
     Command, Common, Origin, Player, RtpReceiver, RtpSender, UncompressedReceiver,
-    UncompressedSender,
+    UncompressedSender, WebClients, WebServer,
 };
 use crate::header::Header;
 use crate::setup::RecordOptions;
@@ -94,6 +94,8 @@ fn endpoints(generator: &mut SchemaGenerator) -> Value {
         ("rtp-receiver", inline::<RtpReceiver>(generator)),
         ("uncompressed-sender", inline::<UncompressedSender>(generator)),
         ("uncompressed-receiver", inline::<UncompressedReceiver>(generator)),
+        ("web-server", inline::<WebServer>(generator)),
+        ("web-clients", inline::<WebClients>(generator)),
         ("command", inline::<Command>(generator)),
     ];
     let kinds = kinds.map(|(kind, own)| tagged("kind", kind, joined(common.clone(), own)));

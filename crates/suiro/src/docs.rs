@@ -7,9 +7,9 @@ use clap::CommandFactory;
 use suiro_record::Row;
 use suiro_record::table::{Column, Kind};
 use suiro_record::tables::{
-    AccessRow, FrameRow, LayerAccountRow, LayerRow, LinkRow, PlayerRow, QualityRow, RateRow,
-    RequestRow, TcpRow, UncompressedFrameRow, UncompressedReceivedRow, UncompressedRingRow,
-    UncompressedSentRow,
+    AccessRow, FrameRow, LayerAccountRow, LayerRow, LinkRow, PageRow, PlayerRow, QualityRow,
+    RateRow, RequestRow, TcpRow, UncompressedFrameRow, UncompressedReceivedRow,
+    UncompressedRingRow, UncompressedSentRow,
 };
 
 /// Every column of every table.
@@ -31,6 +31,7 @@ fn records() -> String {
     table::<RateRow>(&mut text);
     table::<QualityRow>(&mut text);
     table::<AccessRow>(&mut text);
+    table::<PageRow>(&mut text);
     table::<UncompressedRingRow>(&mut text);
     table::<UncompressedFrameRow>(&mut text);
     table::<UncompressedSentRow>(&mut text);

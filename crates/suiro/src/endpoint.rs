@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use suiro_abr::Algorithm;
 use suiro_http::origin::{self, OriginJob};
 use suiro_http::player::{self, PlayerJob, Summary};
+use suiro_http::web::{self, ClientsJob, ServerJob};
 use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
 use suiro_players::PlayJob;
@@ -123,6 +124,18 @@ pub fn run_job(file: &Path) -> Result<Outcome> {
                 let ready = || ready(&BTreeMap::new());
                 let counters = receive::run(&work, clock, ready, stopped(None)?).await?;
                 eprintln!("{counters:?}");
+            }
+            EndpointSpec::WebServer(_) => {
+                let work = ServerJob::from_job(&job).context("it is a web server's job")?;
+                let ready = |_| ready(&BTreeMap::new());
+                let requests = web::server::serve(&work, ready, stopped(None)?).await?;
+                eprintln!("{requests} requests");
+            }
+            EndpointSpec::WebClients(_) => {
+                let work = ClientsJob::from_job(&job).context("web clients' job names a server")?;
+                let ready = || ready(&BTreeMap::new());
+                let pages = web::clients::run(&work, clock, ready, stopped(None)?).await?;
+                eprintln!("{pages} pages");
             }
             EndpointSpec::UncompressedSender(_)
             | EndpointSpec::UncompressedReceiver(_)

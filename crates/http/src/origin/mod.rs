@@ -32,21 +32,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use suiro_record::RecordError;
 use suiro_scenario::{EndpointSpec, HlsRungs, Job, Mode};
 use suiro_units::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 use crate::Clock;
 use crate::net::ListenError;
+use crate::serving;
 use access::AccessLog;
 use catalogue::Catalogue;
 pub use serve::Counts;
@@ -61,14 +56,6 @@ pub const MULTIVARIANT_PATH: &str = "/master.m3u8";
 pub const TIME_PATH: &str = "/time";
 /// The delay that the MPD suggests, in segments: the advice of RFC 8216 §6.3.3 for HLS.
 const SUGGESTED_DELAY_SEGMENTS: u64 = 3;
-/// Connections at the same time; more wait to be accepted.
-const CONNECTIONS_MAX: usize = 1024;
-/// How long a connection may be idle, or take to send its request: nginx's `keepalive_timeout`.
-const IDLE_TIMEOUT: StdDuration = StdDuration::from_secs(75);
-/// How long connections may take to finish when the origin stops.
-const FAREWELL: StdDuration = StdDuration::from_millis(200);
-/// How long to wait after a connection could not be accepted.
-const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(20);
 /// Segments held in memory.
 const CACHE_BYTES_MAX: usize = 256 << 20;
 
@@ -206,42 +193,12 @@ async fn serve_with(
     stop: impl Future<Output = ()>,
 ) -> Result<Counts, RecordError> {
     let service = Arc::new(service);
-    let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let mut connections = JoinSet::new();
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        let place = places.clone().acquire_owned();
-        let accepted = async { (place.await, listener.accept().await) };
-        let (place, accepted) = tokio::select! {
-            () = &mut stop => break,
-            Some(_) = connections.join_next() => continue,
-            accepted = accepted => accepted,
-        };
-        let Ok((stream, peer)) = accepted else {
-            // Out of descriptors, or a connection that is gone already: others may go on.
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        // A response must not wait for an acknowledgement of the one before (RFC 9293 §3.7.4).
-        drop(stream.set_nodelay(true));
-        let service = service.clone();
-        let handler = service_fn(move |request| {
-            let service = service.clone();
-            async move { Ok::<_, std::convert::Infallible>(service.respond(peer, request).await) }
-        });
-        let connection = server.serve_connection(TokioIo::new(stream), handler);
-        connections.spawn(async move {
-            drop(connection.await);
-            drop(place);
-        });
-    }
-    drop(listener);
-    let farewell = async { while connections.join_next().await.is_some() {} };
-    drop(tokio::time::timeout(FAREWELL, farewell).await);
-    // Whoever is still being served is cut off, and lets go of the service.
-    connections.shutdown().await;
+    let shared = service.clone();
+    let respond = move |peer, request| {
+        let service = shared.clone();
+        async move { service.respond(peer, request).await }
+    };
+    serving::run(listener, respond, stop).await;
     let counts = service.counts();
     let service = Arc::into_inner(service).expect("every connection has ended");
     service.close()?;

@@ -8,6 +8,7 @@ mod origin;
 mod player;
 mod rtp;
 mod uncompressed;
+mod web;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ pub use rtp::{OnBreak, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, VersionRate}
 pub use uncompressed::{
     UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource,
 };
+pub use web::{WebClients, WebServer};
 
 use crate::document::{self, Node};
 use crate::error::Issue;
@@ -55,6 +57,10 @@ pub enum EndpointSpec {
     UncompressedSender(UncompressedSender),
     /// Receives streams of uncompressed video.
     UncompressedReceiver(UncompressedReceiver),
+    /// Serves objects of any size over HTTP.
+    WebServer(WebServer),
+    /// Loads pages from a web server, as people do.
+    WebClients(WebClients),
     /// Any program.
     Command(Command),
 }
@@ -66,13 +72,14 @@ pub(crate) struct Common {
     /// Host that it runs in. A trailing `*` means each host whose name begins so: `client*` is
     /// `client1`, `client2`, ….
     pub host: String,
-    /// How many of it run in its host, in each of its hosts, 1 to 100. Default: 1. Where it comes to
-    /// several, over all hosts, they are named after it and numbered from 1: `viewer1`, `viewer2`, ….
+    /// How many of it run in its host, in each of its hosts, 0 to 100; 0 leaves it out. Default: 1.
+    /// Where it comes to several, over all hosts, they are named after it and numbered from 1:
+    /// `viewer1`, `viewer2`, ….
     /// Those of one host have ports of their own, counted up from `port`: each the next, of RTP the
     /// next even one. One that refers to `viewer` refers to the one with its own number, so there must
     /// be as many of both. Each has a chance of its own.
     #[serde(default = "one")]
-    #[schemars(range(min = 1, max = 100))]
+    #[schemars(range(min = 0, max = 100))]
     pub count: u16,
     /// When it is started, counted from the trial's start. Endpoints that start at the same time
     /// start in the order of the file, each when the one before is ready.
@@ -91,13 +98,15 @@ const fn one() -> u16 {
 
 impl EndpointSpec {
     /// The values of `kind`.
-    pub(crate) const KINDS: [&str; 7] = [
+    pub(crate) const KINDS: [&str; 9] = [
         "origin",
         "player",
         "rtp-sender",
         "rtp-receiver",
         "uncompressed-sender",
         "uncompressed-receiver",
+        "web-server",
+        "web-clients",
         "command",
     ];
 
@@ -113,6 +122,8 @@ impl EndpointSpec {
             "uncompressed-receiver" => {
                 document::read(node, what, also).map(Self::UncompressedReceiver)
             }
+            "web-server" => document::read(node, what, also).map(Self::WebServer),
+            "web-clients" => document::read(node, what, also).map(Self::WebClients),
             _ => document::read(node, what, also).map(Self::Command),
         }
     }
@@ -126,6 +137,8 @@ impl EndpointSpec {
             Self::RtpReceiver(_) => "rtp-receiver",
             Self::UncompressedSender(_) => "uncompressed-sender",
             Self::UncompressedReceiver(_) => "uncompressed-receiver",
+            Self::WebServer(_) => "web-server",
+            Self::WebClients(_) => "web-clients",
             Self::Command(_) => "command",
         }
     }
@@ -139,7 +152,9 @@ impl EndpointSpec {
             | Self::RtpSender(_)
             | Self::RtpReceiver(_)
             | Self::UncompressedSender(_)
-            | Self::UncompressedReceiver(_) => None,
+            | Self::UncompressedReceiver(_)
+            | Self::WebServer(_)
+            | Self::WebClients(_) => None,
         }
     }
 
@@ -150,7 +165,9 @@ impl EndpointSpec {
             | Self::RtpSender(_)
             | Self::RtpReceiver(_)
             | Self::UncompressedSender(_)
-            | Self::UncompressedReceiver(_) => Exit::Fails,
+            | Self::UncompressedReceiver(_)
+            | Self::WebServer(_)
+            | Self::WebClients(_) => Exit::Fails,
             Self::Player(_) => Exit::Allowed,
             Self::Command(command) => command.exit,
         }
@@ -162,7 +179,11 @@ impl EndpointSpec {
             Self::Origin(origin) => Some(origin.port),
             Self::RtpSender(sender) => Some(sender.port),
             Self::RtpReceiver(receiver) => Some(receiver.port),
-            Self::Player(_) | Self::UncompressedSender(_) | Self::UncompressedReceiver(_) => None,
+            Self::WebServer(server) => Some(server.port),
+            Self::Player(_)
+            | Self::UncompressedSender(_)
+            | Self::UncompressedReceiver(_)
+            | Self::WebClients(_) => None,
             Self::Command(command) => match command.ready {
                 Ready::Port(port) => Some(port),
                 Ready::AtOnce | Ready::Line(_) => None,
@@ -176,11 +197,13 @@ impl EndpointSpec {
         let mut copy = self.clone();
         let (port, step) = match &mut copy {
             Self::Origin(origin) => (&mut origin.port, 1),
+            Self::WebServer(server) => (&mut server.port, 1),
             Self::RtpSender(sender) => (&mut sender.port, 2),
             Self::RtpReceiver(receiver) => (&mut receiver.port, 2),
             Self::Player(_)
             | Self::UncompressedSender(_)
             | Self::UncompressedReceiver(_)
+            | Self::WebClients(_)
             | Self::Command(_) => return Some(copy),
         };
         *port = port.checked_add(n.checked_mul(step)?)?;
@@ -193,9 +216,11 @@ impl EndpointSpec {
             Self::Player(player) => Some(("origin", &mut player.origin)),
             Self::RtpSender(sender) => Some(("to", &mut sender.to)),
             Self::UncompressedSender(sender) => Some(("to", &mut sender.to)),
+            Self::WebClients(clients) => Some(("server", &mut clients.server)),
             Self::Origin(_)
             | Self::RtpReceiver(_)
             | Self::UncompressedReceiver(_)
+            | Self::WebServer(_)
             | Self::Command(_) => None,
         }
     }

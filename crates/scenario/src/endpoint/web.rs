@@ -1,0 +1,111 @@
+//! `web-server` and `web-clients`: short TCP flows, as people make them who read pages.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_units::{Bytes, Duration};
+
+/// Serves objects of any size over HTTP/1.1: `GET /N` is answered with N bytes, up to 1 GB.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebServer {
+    /// TCP congestion control of its connections, as the kernel names it (`reno`, `cubic`, `bbr`,
+    /// …). Default: the kernel's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<String>,
+    /// TCP port that it listens at, 1 to 65535. Default: 80.
+    #[serde(default = "http")]
+    #[schemars(range(min = 1))]
+    pub port: u16,
+}
+
+/// People who read pages: each waits for a *think time*, exponentially distributed, loads a page, waits
+/// again, until the trial ends. A page has so many objects, whose sizes are drawn from a bounded Pareto
+/// distribution: the first over a new connection, the others over up to `connections`, all closed with
+/// the page. What they draw is the same whatever the network does to them.
+///
+/// That sizes on the web have so heavy a tail is from Crovella and Bestavros, "Self-similarity in World
+/// Wide Web traffic", IEEE/ACM Transactions on Networking 5(6), 1997. The numbers by default are ours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebClients {
+    /// The endpoint that they load from, a `web-server`.
+    pub server: String,
+    /// How many people, 1 to 1000. Default: 1.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub users: u16,
+    /// Mean time from a page's end to the next page's beginning, 1 ms to 1 h. Default: 5 s.
+    #[serde(default = "think")]
+    pub think: Duration,
+    /// Objects of a page, 1 to 1000. Default: 8.
+    #[serde(default = "objects")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub objects: u16,
+    /// Connections of a page at the same time, 1 to 100. Default: 6, as browsers have to one host.
+    #[serde(default = "connections")]
+    #[schemars(range(min = 1, max = 100))]
+    pub connections: u16,
+    /// Mean size of an object, from 100 B to less than `largest`. Default: 30 kB.
+    #[serde(default = "size")]
+    pub size: Bytes,
+    /// Largest size of an object, up to 1 GB. Default: 5 MB.
+    #[serde(default = "largest")]
+    pub largest: Bytes,
+    /// Shape α of the Pareto distribution, 0.5 to 10: the smaller, the heavier its tail. Default: 1.2.
+    #[serde(default = "shape")]
+    #[schemars(range(min = 0.5, max = 10.0))]
+    pub shape: f64,
+}
+
+impl WebClients {
+    /// One person, and the default of everything.
+    pub const fn of(server: String) -> Self {
+        Self {
+            server,
+            users: one(),
+            think: think(),
+            objects: objects(),
+            connections: connections(),
+            size: size(),
+            largest: largest(),
+            shape: shape(),
+        }
+    }
+}
+
+impl WebServer {
+    /// The largest object.
+    pub const OBJECT_MAX: Bytes = Bytes::new(1_000_000_000);
+}
+
+const fn http() -> u16 {
+    80
+}
+
+const fn one() -> u16 {
+    1
+}
+
+const fn think() -> Duration {
+    Duration::from_secs(5)
+}
+
+const fn objects() -> u16 {
+    8
+}
+
+const fn connections() -> u16 {
+    6
+}
+
+const fn size() -> Bytes {
+    Bytes::new(30_000)
+}
+
+const fn largest() -> Bytes {
+    Bytes::new(5_000_000)
+}
+
+const fn shape() -> f64 {
+    1.2
+}
