@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::layers;
-use crate::link::{Direction, goodput};
+use crate::link::{Direction, ecn_ratio, goodput};
 use crate::player::Player;
 use crate::rivals::{Kind, Rivals};
 use crate::stats::Distribution;
@@ -500,15 +500,6 @@ fn acked_bps(senders: &Senders) -> Option<f64> {
     let bytes: f64 = senders.sockets.iter().map(|socket| socket.acked_bytes as f64).sum();
     let bps = bytes * 8e9 / senders.duration_ns as f64;
     bps.is_finite().then_some(bps)
-}
-
-fn ecn_ratio(direction: &Direction) -> Option<f64> {
-    let (mut marked, mut all) = (0u32, 0u32);
-    for (_, row) in direction.delivered() {
-        all += 1;
-        marked += u32::from(row.ecn_marked);
-    }
-    (all > 0).then(|| f64::from(marked) / f64::from(all))
 }
 
 /// The catalogue's entry of a summary's metric, and the words that set this one apart from others of

@@ -227,6 +227,16 @@ fn service(rows: &[&LinkRow], duration_ns: i64) -> (Vec<Stretch<f64>>, Option<f6
     (stretches, seen.then_some(busy))
 }
 
+/// Share of the packets delivered that the queue discipline marked.
+pub(crate) fn ecn_ratio(direction: &Direction) -> Option<f64> {
+    let (mut marked, mut all) = (0u32, 0u32);
+    for (_, row) in direction.delivered() {
+        all += 1;
+        marked += u32::from(row.ecn_marked);
+    }
+    (all > 0).then(|| f64::from(marked) / f64::from(all))
+}
+
 /// Payload that the links delivered in the down direction per second, all together.
 pub(crate) fn goodput(links: &[Direction]) -> Option<f64> {
     let down: Vec<&Direction> =
