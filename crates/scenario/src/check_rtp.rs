@@ -21,7 +21,8 @@ impl Check<'_, '_> {
         if let Err(error) = sender.control.check() {
             let steps = ["endpoints", &placed.section, "control", error.key];
             let place = document::place(self.body, &steps);
-            issues.push(Issue::new(place, format!("control.{error}")));
+            let issue = Issue::new(place, format!("control.{error}"));
+            issues.push(issue.hint("each kind has keys and ranges of its own: see suiro schema"));
         }
         if !PACKET.contains(&sender.packet) {
             let message = format!("packets of {}", sender.packet);

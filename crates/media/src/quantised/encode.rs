@@ -34,13 +34,24 @@ pub(crate) fn pictures(spec: &MediaSpec, input: &Kind) -> Vec<OsString> {
         arguments.extend(["-i".into(), file.clone()]);
     }
     let graph = format!(
-        "{prepared},trim=end_frame={},scale={}:{}:flags=bicubic,setsar=1,format=yuv420p[v]",
-        frames(spec),
+        "{prepared},{},scale={}:{}:flags=bicubic,setsar=1,format=yuv420p[v]",
+        trimmed(spec),
         SIZE.0,
         SIZE.1
     );
     arguments.extend(["-filter_complex", &graph, "-map", "[v]"].map(OsString::from));
     arguments
+}
+
+/// The filter that leaves the part that is asked for.
+fn trimmed(spec: &MediaSpec) -> String {
+    let (pictures, seconds) = (u64::from(RATE.0), u64::from(RATE.1));
+    let first = spec.from.as_nanos() / 1_000_000 * pictures / (seconds * 1000);
+    let end = first + frames(spec);
+    match first {
+        0 => format!("trim=end_frame={end}"),
+        _ => format!("trim=start_frame={first}:end_frame={end},setpts=PTS-STARTPTS"),
+    }
 }
 
 /// ffmpeg's arguments that encode its input 0. One thread for each version: they are encoded side by

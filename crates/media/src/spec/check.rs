@@ -60,6 +60,10 @@ impl MediaSpec {
             let hint = "write codec = \"mpeg2\", or remove it";
             faults.add(&["quantisers"], "`h264` has a ladder, no quantisers", hint);
         }
+        if !self.from.is_zero() {
+            let hint = "remove it, or write codec = \"mpeg2\"";
+            faults.add(&["from"], "`h264` begins at the start of its source", hint);
+        }
         self.check_ladder(&mut faults);
         self.check_times(&mut faults);
         if self.b_frames > B_FRAMES_MAX {
@@ -89,6 +93,7 @@ impl MediaSpec {
             faults.add(&[key], "not for `mpeg2`", hint);
         }
         faults.within(&["length"], &self.length, &(quantised::GROUP_DURATION..=LENGTH_MAX));
+        faults.within(&["from"], &self.from, &(Duration::ZERO..=LENGTH_MAX));
         let scales = self.scales();
         let distinct: BTreeSet<&u8> = scales.iter().collect();
         if distinct.len() != scales.len() || !scales.iter().all(|scale| SCALES.contains(scale)) {
@@ -246,6 +251,8 @@ mod tests {
             ("length", Box::new(move |s| s.length = Duration::from_secs(3601))),
             ("b_frames", Box::new(|s| s.b_frames = 5)),
             ("quantisers", Box::new(|s| s.quantisers = Some(vec![2]))),
+            ("from", Box::new(move |s| s.from = ms(1))),
+            ("from", Box::new(move |s| (s.codec, s.from) = (Codec::Mpeg2, ms(3_600_001)))),
             ("fps", Box::new(|s| (s.codec, s.fps) = (Codec::Mpeg2, Some(30)))),
             ("ladder", Box::new(|s| (s.codec, _) = (Codec::Mpeg2, s.ladder.pop()))),
             ("length", Box::new(move |s| (s.codec, s.length) = (Codec::Mpeg2, ms(1_000)))),

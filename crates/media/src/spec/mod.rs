@@ -39,9 +39,13 @@ pub struct MediaSpec {
     /// of what the source has. Default: 30 s.
     #[serde(default = "length")]
     pub length: Duration,
+    /// `mpeg2`: where in the source that begins, as it is played at 29.97 per second; up to an hour.
+    /// Default: at its start.
+    #[serde(default, skip_serializing_if = "is_start")]
+    pub from: Duration,
     /// How the picture is encoded. Default: `h264`. With `mpeg2` there is no ladder: 720×480 pixels,
-    /// 29.97 per second, in closed groups of 30, once for each of `quantisers`; `source`, `length`
-    /// and `stamp` are the only other keys.
+    /// 29.97 per second, in closed groups of 30, once for each of `quantisers`; `source`, `from`,
+    /// `length` and `stamp` are the only other keys.
     #[serde(default)]
     pub codec: Codec,
     /// `mpeg2`: the quantiser scales, each a version, 1 (finest) to 31. Default: 1 to 11.
@@ -100,6 +104,7 @@ impl MediaSpec {
             gop: None,
             fps: None,
             length: length(),
+            from: Duration::ZERO,
             codec: Codec::default(),
             quantisers: None,
             preset: Preset::default(),
@@ -139,6 +144,10 @@ impl Rung {
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{}p", self.height))
     }
+}
+
+fn is_start(from: &Duration) -> bool {
+    from.is_zero()
 }
 
 fn is_false(value: &bool) -> bool {
