@@ -15,7 +15,7 @@ use suiro_rate::RateSpec;
 use suiro_rtp::payload::Codec;
 use suiro_rtp::receiver::{self, Receiver};
 use suiro_rtp::sender::{self, ReportTimes, Sender, SourceFrame};
-use suiro_scenario::{NoFiles, Overrides};
+use suiro_scenario::{NoFiles, OnBreak, Overrides};
 use suiro_tcp::diag;
 use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, STUDY_PACKET_BYTES};
 use suiro_uncompressed::sdp::Description;
@@ -35,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     ("mp4", mp4),
     ("mpd", mpd),
     ("playlist", playlist),
+    ("quantised", quantised),
     ("rtcp", rtcp),
     ("rtp", rtp),
     ("scenario", scenario),
@@ -133,6 +134,17 @@ pub fn mp4(data: &[u8]) {
     for (offset, sequence) in [(0, 0), (90_000, 7), (1 << 40, u32::MAX)] {
         let _ = suiro_media::mp4::restamp(&mut data.to_vec(), offset, sequence);
     }
+}
+
+/// An MPEG-2 video elementary stream, cut into pictures.
+pub fn quantised(data: &[u8]) {
+    let Ok(pictures) = suiro_media::quantised::parse(data) else { return };
+    let mut next = 0;
+    for picture in &pictures {
+        assert_eq!(picture.offset, next, "every byte belongs to one picture");
+        next += u64::from(picture.bytes);
+    }
+    assert!(pictures.is_empty() || next == data.len() as u64);
 }
 
 /// A segment of an MPEG-2 transport stream, moved in time.
@@ -289,6 +301,9 @@ pub fn rtcp(data: &[u8]) {
         packet_max: Bytes::new(1500),
         cname: "fuzz".into(),
         reports: ReportTimes::Pictures(1),
+        drain: None,
+        times: (Duration::from_millis(33), Duration::from_secs(1)),
+        on_break: OnBreak::Stop,
         epoch_unix_ns: 1,
     };
     let control = RateSpec::fixed(BitRate::from_mbps(100)).build(Time::ZERO);

@@ -221,9 +221,10 @@ impl Log {
         let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let nanos = |time: Time| integer(time.as_nanos());
         let outcome = seen.outcome;
-        let captured = seen.captured_unix_ns.and_then(|at| {
-            i64::try_from(i128::from(at) - i128::from(self.clock.epoch_unix_ns())).ok()
-        });
+        let in_trial = |unix_ns: u64| {
+            i64::try_from(i128::from(unix_ns) - i128::from(self.clock.epoch_unix_ns())).ok()
+        };
+        let captured = seen.captured_unix_ns.and_then(in_trial);
         if outcome.decodable()
             && let (Some((path, file)), Some(data)) = (&mut self.saved, &seen.data)
         {
@@ -238,7 +239,7 @@ impl Log {
             captured_ns: captured,
             rung_bps: seen.rate.map(|rate| integer(rate.as_bps())),
             encoded_bytes: bytes.filter(|_| received.is_some()),
-            sent_ns: None,
+            sent_ns: seen.sent_unix_ns.and_then(in_trial),
             received_ns: received.map(nanos),
             decodable: outcome.decodable(),
             damaged: outcome.damaged,

@@ -12,6 +12,7 @@ use suiro_rate::RateSpec;
 use suiro_rtp::net::{self, Pair};
 use suiro_rtp::payload::Codec;
 use suiro_rtp::receive::{self, ReceiverJob};
+use suiro_rtp::send::AGAIN_TYPE;
 use suiro_rtp::sender::{Config, Counters, ReportTimes, Sender, SourceFrame, Transmit};
 use suiro_scenario::OnBreak;
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
@@ -159,7 +160,7 @@ fn config(film: &Film, clock: Clock) -> Config {
     Config {
         codec: film.codec,
         payload_type: film.payload_type(),
-        again_type: None,
+        again_type: Some(AGAIN_TYPE),
         packet_max: Bytes::new(1500),
         cname: "suiro@test".into(),
         reports: ReportTimes::Pictures(5),
@@ -444,4 +445,74 @@ async fn we_take_h264_of_gstreamer() {
 #[tokio::test]
 async fn we_take_mpeg2_of_gstreamer() {
     we_take_from_gstreamer(Codec::Mpeg2).await;
+}
+
+/// Passes on what comes to `pair`: from the receiver at port `to` to the sender, and from the sender to the
+/// receiver, but for each fifteenth packet of the first 150. How many those are it counts in `lost`.
+async fn relay(pair: Pair, to: u16, lost: &AtomicU16) {
+    let local = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+    let (mut sender, mut count) = (None, 0);
+    let (mut rtp, mut rtcp) = (vec![0; 2000], vec![0; 2000]);
+    loop {
+        tokio::select! {
+            Ok((length, from)) = net::receive(&pair.rtp, &mut rtp) => {
+                sender = Some(from.port());
+                count += 1;
+                if count <= 150 && count % 15 == 0 {
+                    lost.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    net::send(&pair.rtp, &rtp[..length], local(to)).await.unwrap();
+                }
+            }
+            Ok((length, from)) = net::receive(&pair.rtcp, &mut rtcp) => {
+                let onward = if from == local(to + 1) { sender.map(|port| port + 1) } else { Some(to + 1) };
+                if let Some(port) = onward {
+                    net::send(&pair.rtcp, &rtcp[..length], local(port)).await.unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_lost_on_the_way_is_sent_again_in_time() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let film = Film::new(&ffmpeg, Codec::Mpeg2, dir.path());
+    let (port, between) = (free_port().await, free_port().await);
+    let job = ReceiverJob {
+        name: "viewer".into(),
+        port,
+        codec: film.codec,
+        payload_type: film.payload_type(),
+        answer: true,
+        feedback: None,
+        retransmission: true,
+        viewer: Policy::default(),
+        save: true,
+        dir: dir.path().to_owned(),
+        seed: Seed(3),
+    };
+    let lost = AtomicU16::new(0);
+    let pair = Pair::bind(between).await.unwrap();
+    let (ready, begun) = tokio::sync::oneshot::channel();
+    let ended = async {
+        begun.await.unwrap();
+        tokio::select! {
+            counters = send(&film, between) => assert!(counters.sent_again >= 9, "{counters:?}"),
+            () = relay(pair, port, &lost) => {}
+        }
+    };
+    let begin = || ready.send(()).unwrap();
+    let counters = receive::run(&job, Clock::from_now(), begin, ended).await.unwrap();
+    // One of the ten may have been sent again already.
+    assert_eq!(lost.into_inner(), 10);
+    assert!(counters.missing >= 9, "{counters:?}");
+    assert_eq!(counters.recovered, counters.missing, "{counters:?}");
+    let decoded = decode(&ffmpeg, &dir.path().join("received.viewer.m2v"));
+    // The last one may still be on the way between.
+    let whole = FRAMES - 1;
+    let differ: Vec<usize> =
+        (0..whole).filter(|n| decoded.get(*n) != film.decoded.get(*n)).collect();
+    assert!(differ.is_empty(), "pictures {differ:?} of {}: {counters:?}", decoded.len());
 }

@@ -213,7 +213,8 @@ mod tests {
         let mut data = vec![0, 0, 1, 0x41, 0x9a];
         data.extend([7; 200]);
         let payloads = Codec::H264.packetise(&data, 80, 80).unwrap();
-        let mark = mark.then_some(FrameMark { number: 5, references: 1, rate_bps: 9 });
+        let mark =
+            mark.then_some(FrameMark { number: 5, references: 1, rate_bps: 9, waited: None });
         let packets = payloads.into_iter().enumerate().map(|(n, payload)| Packet {
             ssrc: 9,
             payload_type: 96,

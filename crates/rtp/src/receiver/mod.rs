@@ -14,7 +14,7 @@ pub use assembler::{Assembler, Received};
 pub use counters::Counters;
 pub use numbering::Numbering;
 
-use crate::packet::{HEADER_BYTES, IP_UDP_BYTES, Packet};
+use crate::packet::{FrameMark, HEADER_BYTES, IP_UDP_BYTES, Packet};
 use crate::payload::Codec;
 use crate::rtcp::congestion::Arrivals;
 use crate::rtcp::interval::Interval;
@@ -61,6 +61,8 @@ pub struct Seen {
     /// When it was captured, in nanoseconds since 1970 by the sender's wall clock; `None` before the
     /// sender's first report.
     pub captured_unix_ns: Option<u64>,
+    /// When its first packet left, by the same clock; `None` if its sender does not tell.
+    pub sent_unix_ns: Option<u64>,
     /// The bit rate of its version or encoder; `None` if its sender does not tell.
     pub rate: Option<BitRate>,
     /// Its bytes, as far as they came; `None` if nothing of it came.
@@ -70,6 +72,7 @@ pub struct Seen {
 #[derive(Debug)]
 struct Known {
     captured_unix_ns: Option<u64>,
+    sent_unix_ns: Option<u64>,
     rate: Option<BitRate>,
     data: Vec<u8>,
 }
@@ -313,8 +316,13 @@ impl Receiver {
             self.counters.refused += 1;
             return;
         }
+        let captured_unix_ns = self.captured(received.timestamp);
+        let waited = received.mark.and_then(FrameMark::waited);
         let known = Known {
-            captured_unix_ns: self.captured(received.timestamp),
+            captured_unix_ns,
+            sent_unix_ns: captured_unix_ns
+                .zip(waited)
+                .and_then(|(at, waited)| at.checked_add(waited.as_nanos())),
             rate: received.mark.map(|mark| BitRate::from_bps(mark.rate_bps.into())),
             data: received.content.bytes,
         };
@@ -334,11 +342,15 @@ impl Receiver {
 
     fn see(&mut self, outcome: Outcome) {
         let known = self.known.remove(&outcome.frame);
-        let (captured_unix_ns, rate, data) = match known {
-            Some(known) => (known.captured_unix_ns, known.rate, Some(known.data)),
-            None => (None, None, None),
+        let seen = match known {
+            Some(Known { captured_unix_ns, sent_unix_ns, rate, data }) => {
+                Seen { outcome, captured_unix_ns, sent_unix_ns, rate, data: Some(data) }
+            }
+            None => {
+                Seen { outcome, captured_unix_ns: None, sent_unix_ns: None, rate: None, data: None }
+            }
         };
-        self.seen.push_back(Seen { outcome, captured_unix_ns, rate, data });
+        self.seen.push_back(seen);
     }
 
     /// What became of the next frame.

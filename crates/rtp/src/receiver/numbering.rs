@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn mark(number: u32) -> Option<FrameMark> {
-        Some(FrameMark { number, references: 1, rate_bps: 1 })
+        Some(FrameMark { number, references: 1, rate_bps: 1, waited: None })
     }
 
     #[test]

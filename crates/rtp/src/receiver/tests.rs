@@ -203,6 +203,11 @@ fn each_report_is_answered_and_tells_the_round_trip() {
     let rtt = std::iter::from_fn(|| world.sender.take_period()).filter_map(|period| period.rtt);
     let rtt = rtt.last().unwrap().as_millis_f64();
     assert!((rtt - 40.0).abs() < 0.1, "{rtt}");
+    // Frames leave as they are captured, but for what waits behind the one before.
+    let waits =
+        world.seen.iter().filter_map(|seen| seen.sent_unix_ns?.checked_sub(seen.captured_unix_ns?));
+    let waits: Vec<u64> = waits.collect();
+    assert!(waits.len() > 90 && waits.iter().all(|wait| *wait < 40_000_000), "{waits:?}");
 }
 
 #[test]

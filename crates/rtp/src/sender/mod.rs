@@ -111,6 +111,8 @@ struct Waiting {
     /// Whether it goes out for the first time.
     new: bool,
     ends_picture: bool,
+    /// When its frame was captured.
+    captured: Time,
 }
 
 /// A sender of one stream.
@@ -237,6 +239,7 @@ impl Sender {
             number: frame.number as u32,
             references: distance.map_or(0, |distance| distance.clamp(1, 255) as u8),
             rate_bps: u32::try_from(frame.rate.as_bps()).unwrap_or(u32::MAX),
+            waited: None,
         };
         let timestamp = self.timestamp(frame.captured);
         let last = payloads.len() - 1;
@@ -260,7 +263,8 @@ impl Sender {
             }
             left -= size.get();
             self.sequence = self.sequence.wrapping_add(1);
-            self.pacer.push(size, Waiting { packet, new: true, ends_picture: n == last });
+            let (ends_picture, captured) = (n == last, frame.captured);
+            self.pacer.push(size, Waiting { packet, new: true, ends_picture, captured });
         }
         if cut {
             self.picture_ends();
@@ -410,7 +414,9 @@ impl Sender {
             };
             self.again_sequence = self.again_sequence.wrapping_add(1);
             let size = self::size(&packet);
-            self.pacer.push_first(size, Waiting { packet, new: false, ends_picture: false });
+            // Its mark tells when it left for the first time.
+            let again = Waiting { packet, new: false, ends_picture: false, captured: now };
+            self.pacer.push_first(size, again);
         }
     }
 
@@ -445,7 +451,12 @@ impl Sender {
         if self.report_due || self.interval.next() <= now && !self.has_stopped() {
             return Some(Transmit::Rtcp(self.report(now)));
         }
-        let waiting = self.pacer.poll(now)?;
+        let mut waiting = self.pacer.poll(now)?;
+        if waiting.new {
+            let captured = waiting.captured;
+            let leaving = |mark: FrameMark| mark.leaving(now, captured);
+            waiting.packet.mark = waiting.packet.mark.map(leaving);
+        }
         let (bytes, size) = (waiting.packet.write(), size(&waiting.packet));
         self.controller.on_sent(now, size);
         self.account.on_sent(size);
