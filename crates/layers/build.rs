@@ -5,8 +5,15 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const SOURCE: &str = "src/probe/probes.bpf.c";
-const PARTS: [&str; 5] =
-    ["kernel.h", "common.h", "packet/packet.bpf.c", "call/call.bpf.c", "schedule/schedule.bpf.c"];
+const PARTS: [&str; 7] = [
+    "kernel.h",
+    "common.h",
+    "packet/parse.bpf.c",
+    "packet/trail.bpf.c",
+    "packet/packet.bpf.c",
+    "call/call.bpf.c",
+    "schedule/schedule.bpf.c",
+];
 
 fn main() -> ExitCode {
     println!("cargo::rerun-if-env-changed=CLANG");

@@ -127,13 +127,15 @@ fn tell(recorded: &Recorded, sent: u64) {
     };
     let lost: u64 = recorded.recording.points.iter().map(|status| status.lost).sum();
     println!(
-        "  {}: out {:?}, in {:?}, dropped {:?}, lost {lost}, unjoined {}; recorder {:.0} ns a packet",
+        "  {}: out {:?}, in {:?}, dropped {:?}, lost {lost}, unjoined {}; recorder {:.0} ns a packet, \
+         {:.0} when it has ended",
         recorded.recording.host,
         counts(|point| point < Point::ReceiveDevice),
         counts(|point| (Point::ReceiveDevice..Point::Dropped).contains(&point)),
         counts(|point| point == Point::Dropped),
         recorded.recording.unjoined,
         recorded.cpu.as_nanos() as f64 / sent as f64,
+        recorded.writing_cpu.as_nanos() as f64 / sent as f64,
     );
 }
 

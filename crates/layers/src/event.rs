@@ -232,7 +232,7 @@ pub struct Recording {
     pub scheduling: Vec<Second>,
     /// What disciplines the host's clock; `None` if nothing is known.
     pub clock: Option<ClockStatus>,
-    /// The passages, in about the order of their times.
+    /// The passages, in about the order of their times: a packet's are together if nothing held it up.
     pub events: Vec<Event>,
 }
 

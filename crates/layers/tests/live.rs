@@ -116,7 +116,7 @@ fn record(a: &Host, b: &Host, flow: &str, application: impl FnOnce()) -> [Record
     }
     application();
     for recorder in recorders {
-        let Recorded { recording, events, cpu } = recorder.stop().unwrap();
+        let Recorded { recording, events, cpu, .. } = recorder.stop().unwrap();
         assert!(recording.points.iter().all(|point| point.lost == 0), "{recording:?}");
         println!("  {}: {events} events, {} of processor time", recording.host, cpu);
     }
@@ -138,12 +138,15 @@ fn exchange(from: &UdpSocket, to: &UdpSocket) {
     }
 }
 
+/// In the order of their times.
 fn at(recording: &Recording, point: Point, sent: bool) -> Vec<&Event> {
     let flows = &recording.flows;
     let is = |event: &&Event| {
         event.point == point && flows[usize::from(event.direction_flow)].sent == sent
     };
-    recording.events.iter().filter(is).collect()
+    let mut events: Vec<&Event> = recording.events.iter().filter(is).collect();
+    events.sort_by_key(|event| event.t_ns);
+    events
 }
 
 fn keys(recording: &Recording, point: Point) -> Vec<Key> {

@@ -20,6 +20,7 @@ pub mod schedule;
 pub mod settings;
 
 pub use kernel::Kernel;
+use raw::RAW_BYTES;
 use settings::Settings;
 
 /// An ELF file is read in place, where its headers must be aligned.
@@ -31,6 +32,11 @@ static OBJECT: &Aligned<[u8]> =
 
 /// The counters of `struct counters` of common.h: those of the points, then fragments.
 const COUNTERS: usize = Point::ALL.len() + 1;
+
+/// TRAILS of packet.bpf.c.
+const TRAILS: u32 = 16;
+/// Bytes of `struct trail` before its event; the first eight are 0 if it is nobody's.
+const TRAIL_HEAD: usize = 24;
 
 /// Why nothing can be probed.
 #[derive(Debug, thiserror::Error)]
@@ -153,6 +159,25 @@ impl Probes {
     /// Takes the programs off the kernel's hooks; what they wrote and counted stays.
     pub fn detach(&mut self) {
         self.links.clear();
+    }
+
+    /// Events of packets whose next point was still to come, as the programs left them.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn unfinished(&self) -> libbpf_rs::Result<Vec<u8>> {
+        let trails = self.map("trails")?;
+        let mut events = Vec::new();
+        for place in 0..TRAILS {
+            let of_processors = trails.lookup_percpu(&place.to_ne_bytes(), MapFlags::ANY)?;
+            for trail in of_processors.unwrap_or_default() {
+                let (head, event) = trail.split_at(TRAIL_HEAD);
+                if head[..8] != [0; 8] {
+                    events.extend_from_slice(&event[..RAW_BYTES]);
+                }
+            }
+        }
+        Ok(events)
     }
 
     /// What the programs count.

@@ -5,6 +5,7 @@
 #include "kernel.h"
 #include "common.h"
 #include "schedule/schedule.bpf.c"
+#include "packet/parse.bpf.c"
 #include "packet/packet.bpf.c"
 #include "call/call.bpf.c"
 

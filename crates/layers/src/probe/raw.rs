@@ -5,14 +5,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::event::{Flow, Key, Point, Protocol};
 
 /// Bytes of an event.
-pub const RAW_BYTES: usize = 80;
+pub const RAW_BYTES: usize = 96;
+
+/// Most points that follow the first in one event.
+const LATER: usize = 3;
 
 const IPV6: u8 = 1;
 const TCP: u8 = 2;
 const SENT: u8 = 4;
 const OTHER: u8 = 8;
 
-/// What the kernel's programs write: a passage of one packet.
+/// What the kernel's programs write: a passage of one packet, and those that followed in one go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Raw {
     /// CLOCK_MONOTONIC.
@@ -38,6 +41,9 @@ pub struct Raw {
     pub queued: u32,
     /// True if only this host's end is of a chosen flow.
     pub other: bool,
+    /// When it passed the points after [`Self::point`], in their order, in nanoseconds after
+    /// [`Self::t_ns`]; 0 where it did not.
+    pub later_ns: [u32; LATER],
 }
 
 /// Addresses, ports and direction as the kernel's programs write them.
@@ -104,7 +110,23 @@ impl Raw {
             detail: u16_at(68),
             queued: u32::from_ne_bytes(*at(bytes, 72)),
             other: flags & OTHER != 0,
+            later_ns: [80, 84, 88].map(|offset| u32::from_ne_bytes(*at(bytes, offset))),
         })
+    }
+
+    /// All points that it tells of, with their times.
+    pub fn points(&self) -> impl Iterator<Item = (Point, u64)> {
+        let first = self.point as usize;
+        let later = Point::ALL.into_iter().skip(first + 1).zip(self.later_ns);
+        let passed = later.filter(|(_, after)| *after > 0);
+        let t_ns = self.t_ns;
+        let later = passed.map(move |(point, after)| (point, t_ns.saturating_add(after.into())));
+        std::iter::once((self.point, t_ns)).chain(later)
+    }
+
+    /// Whether it came to this point.
+    pub fn is_at(&self, point: Point) -> bool {
+        self.points().any(|(passed, _)| passed == point)
     }
 }
 
@@ -134,6 +156,13 @@ mod tests {
         assert_eq!((raw.t_ns, raw.point, raw.extra), (7, Point::SendIp, 5));
         assert_eq!(raw.key, Key::Rtp { ssrc: 0xdead_beef, sequence: 9 });
         assert_eq!((raw.payload_bytes, raw.ip_id, raw.segments), (1200, 77, 1));
+        assert_eq!(raw.points().collect::<Vec<_>>(), [(Point::SendIp, 7)]);
+        bytes[80..84].copy_from_slice(&3u32.to_ne_bytes());
+        bytes[88..92].copy_from_slice(&5u32.to_ne_bytes());
+        let raw = Raw::parse(&bytes).unwrap();
+        let passed = [(Point::SendIp, 7), (Point::SendLink, 10), (Point::SendDriver, 12)];
+        assert_eq!(raw.points().collect::<Vec<_>>(), passed);
+        assert!(raw.is_at(Point::SendDriver) && !raw.is_at(Point::SendQdisc));
         bytes[70] = 11;
         assert_eq!(Raw::parse(&bytes), None);
     }

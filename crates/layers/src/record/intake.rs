@@ -45,12 +45,12 @@ impl Intake {
         if is_udp && raw.point == Point::SendIp && raw.extra != 0 {
             each(Event { t_ns: raw.extra, point: Point::SendCall, ..event });
         }
-        each(event);
+        raw.points().for_each(|(point, t_ns)| each(Event { t_ns, point, ..event }));
     }
 
     /// Keeps the queues as the sockets have them.
     fn follow(&mut self, raw: &Raw, flow: Option<u16>) {
-        if raw.point == Point::ReceiveSocket {
+        if raw.is_at(Point::ReceiveSocket) {
             let Raw { key, ip_id, payload_bytes: bytes, detail: segment, .. } = *raw;
             let datagram = Datagram { flow, key, ip_id, bytes, segment };
             self.queues.enter(raw.extra, raw.queued, datagram);

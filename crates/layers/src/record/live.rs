@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use suiro_record::Text;
 
-use super::{BATCH, PERIOD, RecorderError, Target, Work};
+use super::reading::Reading;
+use super::{BATCH, PERIOD, RecorderError, Sink, Target, Work};
 use crate::agent::Tap;
 use crate::agent::message::Head;
 use crate::event::{DropCause, Event};
@@ -16,13 +17,33 @@ use crate::time;
 
 /// Probes at work, for an agent. Once they are attached, no privilege is needed any more.
 pub struct LiveTap {
-    work: Work<Vec<Event>>,
+    work: Work<Read>,
     /// The kernel's names of reasons for drops, by its numbers.
     names: BTreeMap<u16, Text>,
     /// Those that were met, in the order of their first drop: their places are the numbers that are
     /// told.
     causes: Vec<u16>,
     pause: (Sender<()>, Receiver<()>),
+}
+
+/// What is read as soon as it comes.
+#[derive(Default)]
+struct Read {
+    reading: Reading,
+    events: Vec<Event>,
+}
+
+impl Sink for Read {
+    fn take(&mut self, gap: bool, raw: &[u8]) -> Result<(), RecorderError> {
+        if gap {
+            self.reading.intake.queues.forget();
+        }
+        let Self { reading, events } = self;
+        reading.take(raw, |event, _| {
+            events.push(*event);
+            Ok(())
+        })
+    }
 }
 
 impl LiveTap {
@@ -41,9 +62,9 @@ impl LiveTap {
         }
         let target = Target { host, flows, process: None, system_calls };
         let mut names = BTreeMap::new();
-        let work = Work::start(target, &Namespace::current()?, |_, causes| {
+        let work = Work::start(target, &Namespace::current()?, |causes| {
             names = causes;
-            Ok(Vec::new())
+            Ok(Read::default())
         })?;
         Ok(Self { work, names, causes: Vec::new(), pause: channel() })
     }
@@ -56,7 +77,7 @@ impl LiveTap {
         if now_ns >= self.work.next_second_ns() {
             self.work.second_ends(now_ns)?;
         }
-        let taken = std::mem::take(&mut self.work.sink);
+        let taken = std::mem::take(&mut self.work.sink.events);
         events.extend(
             taken
                 .into_iter()
@@ -67,6 +88,7 @@ impl LiveTap {
             None => format!("REASON_{cause}").into(),
         });
         let mut recording = self.work.recording()?;
+        self.work.sink.reading.tell(&mut recording);
         recording.causes = names.collect();
         Ok(Head::of(&recording))
     }

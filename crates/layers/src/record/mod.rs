@@ -13,33 +13,35 @@ use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use suiro_record::{RecordError, Text};
 use suiro_units::Duration;
 
-use crate::event::{Event, Flow, Moment, Point, PointStatus, Protocol, Recording, Second};
+use crate::clock::discipline;
+use crate::event::{Moment, Point, PointStatus, Protocol, Recording, Second};
 use crate::flow::FlowFilter;
 use crate::namespace::{Namespace, NamespaceError, ports_of};
-use crate::probe::raw::{RAW_BYTES, Raw};
+use crate::probe::raw::RAW_BYTES;
 use crate::probe::schedule::{Schedule, Sums};
 use crate::probe::settings::{FILTERS_MAX, Settings};
 use crate::probe::{Kernel, ProbeError, Probes, why_missing};
 use crate::time;
 
 use file::EventWriter;
-use intake::Intake;
+use reading::Reading;
+use spool::Spool;
 
 mod file;
 mod intake;
 mod live;
 mod queues;
+mod reading;
+mod spool;
 
 pub use file::FileError;
 pub use live::LiveTap;
 
-/// Between two looks at the buffer, which holds a second of 50,000 packets/s.
+/// Between two looks at the buffer, which holds a second of 100,000 packets/s.
 const PERIOD: StdDuration = StdDuration::from_millis(10);
 /// Raw events that are taken before they are written.
 const BATCH: usize = 1 << 16;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Most passages of one recording; further ones count as lost.
-const EVENTS_MAX: u64 = 1_000_000_000;
 
 /// What to record, and where to.
 #[derive(Debug)]
@@ -110,8 +112,10 @@ pub struct Recorded {
     pub recording: Recording,
     /// Passages written.
     pub events: u64,
-    /// Processor time that the recorder's thread used, attaching the probes excluded.
+    /// Processor time that the recorder's thread used while it recorded, without attaching the probes.
     pub cpu: Duration,
+    /// Processor time that it used thereafter, to read what was recorded and write the files.
+    pub writing_cpu: Duration,
 }
 
 /// A recording in progress.
@@ -191,23 +195,10 @@ fn drop_and<T>(ready: Sender<T>, error: RecorderError) -> RecorderError {
     error
 }
 
-/// Where passages go.
+/// Where raw events go.
 trait Sink {
-    /// Takes one; `flows` are those known by now.
-    fn push(&mut self, event: &Event, flows: &[Flow]) -> Result<(), RecorderError>;
-}
-
-impl Sink for EventWriter {
-    fn push(&mut self, event: &Event, flows: &[Flow]) -> Result<(), RecorderError> {
-        Ok(EventWriter::push(self, event, flows)?)
-    }
-}
-
-impl Sink for Vec<Event> {
-    fn push(&mut self, event: &Event, _: &[Flow]) -> Result<(), RecorderError> {
-        self.push(*event);
-        Ok(())
-    }
+    /// Takes some; `gap` if the recorder lost some before them.
+    fn take(&mut self, gap: bool, raw: &[u8]) -> Result<(), RecorderError>;
 }
 
 /// What is looked at.
@@ -224,15 +215,11 @@ struct Work<S> {
     target: Target,
     probes: Probes,
     ring: RingBuffer<'static>,
-    raw: Rc<RefCell<Vec<Raw>>>,
-    intake: Intake,
+    raw: Rc<RefCell<Vec<u8>>>,
     sink: S,
     schedule: Schedule,
     sums: Sums,
     scheduling: Vec<Second>,
-    written: u64,
-    counts: [u64; Point::ALL.len()],
-    beyond: [u64; Point::ALL.len()],
     /// Events lost that the queues hang on, when last looked at.
     lost: u64,
     start: Moment,
@@ -240,12 +227,11 @@ struct Work<S> {
 }
 
 impl<S: Sink> Work<S> {
-    /// Attaches the probes. `sink` is made when recording starts, with the kernel's names of reasons
-    /// for drops.
+    /// Attaches the probes. `sink` is told the kernel's names of reasons for drops.
     fn start(
         target: Target,
         namespace: &Namespace,
-        sink: impl FnOnce(Moment, BTreeMap<u16, Text>) -> Result<S, RecorderError>,
+        sink: impl FnOnce(BTreeMap<u16, Text>) -> Result<S, RecorderError>,
     ) -> Result<Self, RecorderError> {
         namespace.enter()?;
         let kernel = Kernel::read().map_err(ProbeError::from)?;
@@ -257,13 +243,13 @@ impl<S: Sink> Work<S> {
             flows: &target.flows,
         };
         let probes = Probes::attach(&kernel, &settings, target.system_calls)?;
-        let raw = Rc::new(RefCell::new(Vec::with_capacity(BATCH)));
+        let raw = Rc::new(RefCell::new(Vec::with_capacity(BATCH * RAW_BYTES)));
         let taken = Rc::clone(&raw);
         let events = probes.map("events")?;
         let mut builder = RingBufferBuilder::new();
         builder.add(&events, move |bytes| {
             let event: &[u8; RAW_BYTES] = bytes.first_chunk().expect("events have one length");
-            taken.borrow_mut().extend(Raw::parse(event));
+            taken.borrow_mut().extend_from_slice(event);
             0
         })?;
         let ring = builder.build()?;
@@ -273,14 +259,10 @@ impl<S: Sink> Work<S> {
             probes,
             ring,
             raw,
-            intake: Intake::default(),
-            sink: sink(start, kernel.drop_reasons())?,
+            sink: sink(kernel.drop_reasons())?,
             sums: schedule.sums(start.monotonic_ns)?,
             schedule,
             scheduling: Vec::new(),
-            written: 0,
-            counts: Default::default(),
-            beyond: Default::default(),
             lost: 0,
             start,
             cpu_start_ns: time::thread_cpu_ns(),
@@ -296,37 +278,26 @@ impl<S: Sink> Work<S> {
         if taken < 0 {
             return Err(libbpf_rs::Error::from_raw_os_error(-taken).into());
         }
+        let gap = self.has_lost()?;
         let mut raw = self.raw.take();
-        for raw in raw.drain(..) {
-            let mut told = Told::default();
-            self.intake.take(&raw, |event| told.push(event));
-            told.events().try_for_each(|event| self.write(event))?;
-        }
+        let result = self.sink.take(gap, &raw);
+        raw.clear();
         self.raw.replace(raw);
-        self.check_lost()?;
-        Ok(taken.unsigned_abs() as usize)
+        result.map(|()| taken.unsigned_abs() as usize)
     }
 
-    fn write(&mut self, event: &Event) -> Result<(), RecorderError> {
-        let at = event.point as usize;
-        if self.written >= EVENTS_MAX {
-            self.beyond[at] += 1;
-            return Ok(());
-        }
-        self.counts[at] += 1;
-        self.written += 1;
-        self.sink.push(event, &self.intake.flows)
+    /// What the programs still held when they were taken off their hooks.
+    fn take_rest(&mut self) -> Result<(), RecorderError> {
+        let rest = self.probes.unfinished()?;
+        self.sink.take(false, &rest)
     }
 
-    fn check_lost(&mut self) -> Result<(), RecorderError> {
+    /// True if by now more events were lost that the sockets' queues hang on.
+    fn has_lost(&mut self) -> Result<bool, RecorderError> {
         let counters = self.probes.counters()?;
         let points = [Point::ReceiveSocket, Point::ReceiveCall, Point::Dropped];
         let lost = points.into_iter().map(|point| counters.lost(point)).sum();
-        if lost != self.lost {
-            self.lost = lost;
-            self.intake.queues.forget();
-        }
-        Ok(())
+        Ok(std::mem::replace(&mut self.lost, lost) != lost)
     }
 
     fn next_second_ns(&self) -> u64 {
@@ -372,14 +343,12 @@ impl<S: Sink> Work<S> {
         Point::ALL.map(status).into()
     }
 
-    /// The recording so far, without its events.
+    /// The recording so far, without its events and what they tell.
     fn recording(&self) -> Result<Recording, RecorderError> {
         let counters = self.probes.counters()?;
         let mut points = self.points();
         for status in &mut points {
-            let at = status.point as usize;
-            status.events = self.counts[at];
-            status.lost = counters.lost(status.point) + self.beyond[at];
+            status.lost = counters.lost(status.point);
             // Of UDP, this is told in the event of the next point.
             if status.point == Point::SendCall {
                 status.lost += counters.lost(Point::SendIp);
@@ -392,12 +361,12 @@ impl<S: Sink> Work<S> {
             start: self.start,
             end: Moment::now(),
             asked: self.target.flows.iter().map(FlowFilter::to_string).collect(),
-            flows: self.intake.flows.clone(),
+            flows: Vec::new(),
             causes: Vec::new(),
             points,
             fragments: counters.fragments(),
-            unjoined: self.intake.queues.unjoined,
-            unplaced: self.intake.unplaced,
+            unjoined: 0,
+            unplaced: 0,
             scheduling: self.scheduling.clone(),
             clock: None,
             events: Vec::new(),
@@ -419,17 +388,30 @@ impl Files {
     }
 }
 
-impl Work<EventWriter> {
+/// A spool, and the kernel's names of reasons for drops.
+struct Raws {
+    spool: Spool,
+    causes: BTreeMap<u16, Text>,
+}
+
+impl Sink for Raws {
+    fn take(&mut self, gap: bool, raw: &[u8]) -> Result<(), RecorderError> {
+        if gap {
+            self.spool.gap();
+        }
+        Ok(self.spool.push(raw)?)
+    }
+}
+
+impl Work<Raws> {
     /// Starts to record into files.
     fn into_files(
         target: Target,
         namespace: &Namespace,
         files: &Files,
     ) -> Result<Self, RecorderError> {
-        let host = target.host.clone();
-        Self::start(target, namespace, |start, causes| {
-            let named = (&*host, files.epoch_ns(start));
-            Ok(EventWriter::create(&files.dir, files.name.as_deref(), named, causes)?)
+        Self::start(target, namespace, |causes| {
+            Ok(Raws { spool: Spool::create(&files.dir)?, causes })
         })
     }
 
@@ -445,38 +427,34 @@ impl Work<EventWriter> {
                 self.second_ends(now_ns)?;
             }
             if !goes_on {
+                self.take_rest()?;
                 return self.finish(files);
             }
         }
     }
 
+    /// Reads what was recorded and writes the files.
     fn finish(self, files: &Files) -> Result<Recorded, RecorderError> {
-        let recording = self.recording()?;
-        self.sink.close()?;
+        let recorded_cpu_ns = time::thread_cpu_ns();
+        let mut recording = self.recording()?;
+        recording.clock = discipline::status();
         let epoch_ns = files.epoch_ns(self.start);
+        let named = (&*self.target.host, epoch_ns);
+        let Raws { spool, causes } = self.sink;
+        let mut rows = EventWriter::create(&files.dir, files.name.as_deref(), named, causes)?;
+        let mut reading = Reading::default();
+        spool.read(|gap, raw| {
+            if gap {
+                reading.intake.queues.forget();
+            }
+            reading.take(raw, |event, flows| Ok(rows.push(event, flows)?))
+        })?;
+        rows.close()?;
+        reading.tell(&mut recording);
         file::write_document(&files.dir, files.name.as_deref(), epoch_ns, &recording)?;
-        let cpu = Duration::from_nanos(time::thread_cpu_ns() - self.cpu_start_ns);
-        Ok(Recorded { recording, events: self.written, cpu })
-    }
-}
-
-/// A raw event mostly tells one or two.
-#[derive(Default)]
-struct Told {
-    first: Option<Event>,
-    more: Vec<Event>,
-}
-
-impl Told {
-    fn push(&mut self, event: Event) {
-        match self.first {
-            None => self.first = Some(event),
-            Some(_) => self.more.push(event),
-        }
-    }
-
-    fn events(&self) -> impl Iterator<Item = &Event> {
-        self.first.iter().chain(&self.more)
+        let cpu = Duration::from_nanos(recorded_cpu_ns - self.cpu_start_ns);
+        let writing_cpu = Duration::from_nanos(time::thread_cpu_ns() - recorded_cpu_ns);
+        Ok(Recorded { recording, events: reading.written, cpu, writing_cpu })
     }
 }
 

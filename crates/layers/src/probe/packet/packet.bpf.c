@@ -7,182 +7,6 @@
 #define NF_LOCAL_OUT 3
 #define NF_POST_ROUTING 4
 
-#define IPV4_OFFSET 0x1fff // fragment offset
-#define IPV6_OFFSET 0xfff8
-#define FRAGMENT_HEADER 8
-#define UDP_HEADER 8
-#define HASHED 64
-#define SEGMENTS_MAX 128 // UDP_MAX_SEGMENTS of linux/udp.h
-
-union payload {
-	u8 bytes[HASHED];
-	u64 words[HASHED / 8];
-	struct {
-		u8 version;
-		u8 type;
-		u16 sequence;
-		u32 time;
-		u32 source;
-	} rtp;
-};
-
-struct packet {
-	struct tuple tuple;
-	u32 at;            // of the payload, from the network header
-	u32 payload_bytes; // of all segments
-	u32 linear;        // bytes from the network header that lie in the packet's first piece
-	u32 sequence;      // TCP
-	u32 segment_bytes; // of each datagram but the last in a super-packet of UDP; else 0
-	u16 segments;
-	u16 ip_id;
-	u8 *network;
-	union payload payload; // of this segment, as far as it was read
-	u32 payload_read;
-};
-
-// Headers, in the network's byte order.
-struct ipv4_header {
-	u8 version_length;
-	u8 traffic_class;
-	u16 total;
-	u16 id;
-	u16 fragment;
-	u8 hops;
-	u8 protocol;
-	u16 checksum;
-	u32 source;
-	u32 destination;
-};
-
-struct ipv6_header {
-	u32 version;
-	u16 length;
-	u8 next;
-	u8 hops;
-	u64 source[2];
-	u64 destination[2];
-	// A fragment header, if `next` says so.
-	u8 fragment_next;
-	u8 unused;
-	u16 fragment;
-	u32 fragment_id;
-};
-
-struct transport_header {
-	u16 source;
-	u16 destination;
-	union {
-		struct {
-			u16 length;
-			u16 checksum;
-		} udp;
-		u32 sequence;
-	};
-	u32 acknowledgment;
-	u8 length; // of the header of TCP: words of 32 bits in the upper half
-	u8 flags;
-	u16 window;
-};
-
-#define TCP_SYN 2
-
-#define from_network16 __builtin_bswap16
-#define from_network32 __builtin_bswap32
-
-enum parsed { NOT_MEANT, FIRST, LATER };
-
-// The transport header begins at `at`; there are `rest` bytes from there on.
-INLINE enum parsed transport(struct packet *packet, u32 at, u32 rest)
-{
-	struct transport_header head;
-
-	if (bpf_probe_read_kernel(&head, sizeof(head), packet->network + at))
-		return NOT_MEANT;
-	packet->tuple.source_port = head.source;
-	packet->tuple.destination_port = head.destination;
-	if (packet->tuple.protocol == IPPROTO_UDP) {
-		u32 length = from_network16(head.udp.length);
-
-		packet->at = at + UDP_HEADER;
-		// A jumbogram or super-packet over 64 KiB has length 0.
-		length = length ? length : rest;
-		packet->payload_bytes = length < UDP_HEADER ? 0 : length - UDP_HEADER;
-		return FIRST;
-	}
-	u32 header = (head.length >> 4) * 4;
-
-	if (header < 20 || rest <= header)
-		return NOT_MEANT; // a segment without data is in no byte range
-	packet->at = at + header;
-	packet->payload_bytes = rest - header;
-	packet->sequence = from_network32(head.sequence) + (head.flags & TCP_SYN ? 1 : 0);
-	return FIRST;
-}
-
-INLINE enum parsed ipv4(struct packet *packet, u32 length)
-{
-	struct ipv4_header head;
-
-	if (bpf_probe_read_kernel(&head, sizeof(head), packet->network))
-		return NOT_MEANT;
-	u32 header = (head.version_length & 15) * 4;
-	// Padding of short frames counts into `length`; super-packets over 64 KiB have total 0.
-	u32 total = head.total ? from_network16(head.total) : length;
-
-	packet->tuple.protocol = head.protocol;
-	packet->tuple.source[0] = head.source;
-	packet->tuple.destination[0] = head.destination;
-	packet->ip_id = from_network16(head.id);
-	if (header < 20 || total < header)
-		return NOT_MEANT;
-	if (from_network16(head.fragment) & IPV4_OFFSET)
-		return LATER;
-	return transport(packet, header, total - header);
-}
-
-INLINE enum parsed ipv6(struct packet *packet, u32 length)
-{
-	struct ipv6_header head;
-	u32 at = 40;
-
-	if (bpf_probe_read_kernel(&head, sizeof(head), packet->network))
-		return NOT_MEANT;
-	u32 total = head.length ? from_network16(head.length) + 40 : length;
-
-	packet->tuple.v6 = 1;
-	packet->tuple.protocol = head.next;
-	packet->tuple.source[0] = head.source[0];
-	packet->tuple.source[1] = head.source[1];
-	packet->tuple.destination[0] = head.destination[0];
-	packet->tuple.destination[1] = head.destination[1];
-	if (head.next == IPPROTO_FRAGMENT) {
-		packet->tuple.protocol = head.fragment_next;
-		if (from_network16(head.fragment) & IPV6_OFFSET)
-			return LATER;
-		at += FRAGMENT_HEADER;
-	}
-	return total < at ? NOT_MEANT : transport(packet, at, total - at);
-}
-
-INLINE enum parsed parse(struct packet *packet, struct sk_buff *skb, u8 *network)
-{
-	u32 offset = network - skb->data; // behind the data, or before it on the way out
-	u8 version = 0;
-
-	packet->network = network;
-	packet->linear = skb->len - skb->data_len - offset;
-	bpf_probe_read_kernel(&version, 1, network);
-	enum parsed parsed = NOT_MEANT;
-
-	if (version >> 4 == 4)
-		parsed = ipv4(packet, skb->len - offset);
-	else if (version >> 4 == 6)
-		parsed = ipv6(packet, skb->len - offset);
-	u8 protocol = packet->tuple.protocol;
-
-	return protocol == IPPROTO_UDP || protocol == IPPROTO_TCP ? parsed : NOT_MEANT;
-}
-
 INLINE u64 mix(u64 hash, u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15;
@@ -213,6 +37,8 @@ INLINE u64 udp_key(const struct packet *packet, u32 bytes, u32 segment, u8 *kind
 }
 
 struct passage {
+	u64 skb;
+	u8 *network;
 	u64 time_ns;
 	u64 extra;
 	u32 queued;
@@ -222,17 +48,9 @@ struct passage {
 	u8 matched;
 };
 
-// A function by itself, so that the verifier looks at it once and not for each segment.
-__attribute__((noinline)) int one_event(const struct passage *passage, const struct packet *packet,
-					u32 segment)
+INLINE void fill(struct event *e, const struct passage *passage, const struct packet *packet,
+		 u32 segment)
 {
-	struct event *e;
-
-	if (!passage || !packet || passage->point >= POINTS)
-		return 0;
-	e = event(passage->point);
-	if (!e)
-		return 0;
 	u32 offset = segment * packet->segment_bytes;
 	u32 bytes = packet->payload_bytes - offset;
 
@@ -255,6 +73,21 @@ __attribute__((noinline)) int one_event(const struct passage *passage, const str
 	} else {
 		e->key = udp_key(packet, bytes, segment, &e->key_kind);
 	}
+	__builtin_memset(e->later_ns, 0, sizeof(e->later_ns));
+}
+
+// A function by itself, so that the verifier looks at it once and not for each segment.
+__attribute__((noinline)) int one_event(const struct passage *passage, const struct packet *packet,
+					u32 segment)
+{
+	struct event *e;
+
+	if (!passage || !packet || passage->point >= POINTS)
+		return 0;
+	e = event(passage->point);
+	if (!e)
+		return 0;
+	fill(e, passage, packet, segment);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -286,11 +119,15 @@ INLINE void read_payload(struct packet *packet, u32 segment, struct bpf_dynptr *
 	packet->payload_read = want;
 }
 
+#include "trail.bpf.c"
+
 // A super-packet of UDP is an event for each datagram, one of TCP is one for all. `source` is what the
 // kernel lets the program read payload from: the packet, or the program's context.
 INLINE void all_events(const struct passage *passage, struct packet *packet, struct sk_buff *skb,
 		       void *source)
 {
+	// The last ones have none after them.
+	bool goes_on = passage->point != SEND_DRIVER && passage->point < RECEIVE_SOCKET;
 	struct skb_shared_info *shared = (void *)(skb->head + skb->end);
 	u32 before = packet->network - skb->data;
 	struct bpf_dynptr dynptr, *pages = 0;
@@ -302,7 +139,8 @@ INLINE void all_events(const struct passage *passage, struct packet *packet, str
 		bpf_probe_read_kernel(&segments, 2, &shared->gso_segs);
 	packet->segments = segments ? segments : 1;
 	if (packet->tuple.protocol == IPPROTO_TCP) {
-		one_event(passage, packet, 0);
+		if (!goes_on || !begin_trail(passage, packet))
+			one_event(passage, packet, 0);
 		return;
 	}
 	if (size && packet->payload_bytes > size) {
@@ -316,6 +154,12 @@ INLINE void all_events(const struct passage *passage, struct packet *packet, str
 
 	if (settings.reads_pages && in_pages && !bpf_dynptr_from_skb(source, 0, &dynptr))
 		pages = &dynptr;
+	if (count == 1) {
+		read_payload(packet, 0, pages, before);
+		if (!goes_on || !begin_trail(passage, packet))
+			one_event(passage, packet, 0);
+		return;
+	}
 	for (u32 i = 0; i < SEGMENTS_MAX && i < count; i++) {
 		read_payload(packet, i, pages, before);
 		one_event(passage, packet, i);
@@ -335,11 +179,16 @@ INLINE bool owns(struct sock *sk)
 INLINE void passes(struct passage *passage, struct sk_buff *skb, u8 *network, void *source)
 {
 	struct packet packet = {};
-	enum parsed parsed = parse(&packet, skb, network);
+	enum parsed parsed;
 
+	passage->skb = (u64)skb;
+	passage->network = network;
+	if (follow_trail(passage))
+		return;
+	parsed = parse(&packet, skb, network);
 	if (parsed == NOT_MEANT)
 		return;
-	if (parsed == LATER) {
+	if (parsed == FRAGMENT) {
 		if (passage->point == SEND_DRIVER || passage->point == RECEIVE_DEVICE)
 			__sync_fetch_and_add(&counters.fragments, 1);
 		return;

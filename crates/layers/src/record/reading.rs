@@ -1,0 +1,70 @@
+//! What the kernel's programs wrote, read: passages, counted by point.
+
+use super::RecorderError;
+use super::intake::Intake;
+use crate::event::{Event, Flow, Point, Recording};
+use crate::probe::raw::{RAW_BYTES, Raw};
+
+/// Most passages of one recording; further ones count as lost.
+const EVENTS_MAX: u64 = 1_000_000_000;
+
+/// What has been read by now.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// What must be remembered from one to the next.
+    pub intake: Intake,
+    /// Passages handed on.
+    pub written: u64,
+    /// By point.
+    pub counts: [u64; Point::ALL.len()],
+    /// Passages beyond the bound, by point.
+    pub beyond: [u64; Point::ALL.len()],
+}
+
+impl Reading {
+    /// Reads raw events, one after the other. What is none is passed over: the programs write none.
+    ///
+    /// # Errors
+    /// The first of `each`.
+    pub fn take(
+        &mut self,
+        raw: &[u8],
+        mut each: impl FnMut(&Event, &[Flow]) -> Result<(), RecorderError>,
+    ) -> Result<(), RecorderError> {
+        // A raw event is mostly a handful of passages.
+        let mut told = Vec::with_capacity(8);
+        for raw in raw.as_chunks::<RAW_BYTES>().0.iter().filter_map(Raw::parse) {
+            self.intake.take(&raw, |event| told.push(event));
+            for event in told.drain(..) {
+                if self.count(&event) {
+                    each(&event, &self.intake.flows)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes a recording by what was read.
+    pub fn tell(&self, recording: &mut Recording) {
+        recording.flows = self.intake.flows.clone();
+        recording.unjoined = self.intake.queues.unjoined;
+        recording.unplaced = self.intake.unplaced;
+        for status in &mut recording.points {
+            let at = status.point as usize;
+            status.events = self.counts[at];
+            status.lost += self.beyond[at];
+        }
+    }
+
+    /// False for one beyond the bound.
+    fn count(&mut self, event: &Event) -> bool {
+        let at = event.point as usize;
+        if self.written >= EVENTS_MAX {
+            self.beyond[at] += 1;
+            return false;
+        }
+        self.counts[at] += 1;
+        self.written += 1;
+        true
+    }
+}

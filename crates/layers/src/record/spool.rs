@@ -1,0 +1,111 @@
+//! What the kernel's programs wrote, as it came, in a file without a name: while an application is
+//! watched, the recorder does no more than this. What it means is read when the recording has ended.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use super::file::FileError;
+use crate::probe::raw::RAW_BYTES;
+
+/// Bytes read at once, whole events.
+const PIECE: u64 = (RAW_BYTES as u64) << 14;
+
+/// The file.
+pub struct Spool {
+    file: File,
+    dir: PathBuf,
+    written: u64,
+    /// Where events are missing, in bytes from the beginning: one at most for each look at the buffer.
+    gaps: Vec<u64>,
+}
+
+impl Spool {
+    /// Makes it in this folder. It is gone when it is dropped, or the program killed.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub fn create(dir: &Path) -> Result<Self, FileError> {
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        let file = openat(CWD, dir, flags, Mode::RUSR | Mode::WUSR).map(File::from);
+        // Some file systems have no files without names.
+        let file = file.or_else(|_| nameless(dir));
+        let file = file.map_err(|source| FileError::Io { path: dir.into(), source })?;
+        Ok(Self { file, dir: dir.into(), written: 0, gaps: Vec::new() })
+    }
+
+    /// Appends raw events.
+    ///
+    /// # Errors
+    /// A full disk.
+    pub fn push(&mut self, raw: &[u8]) -> Result<(), FileError> {
+        self.written += raw.len() as u64;
+        self.file.write_all(raw).map_err(|source| FileError::Io { path: self.dir.clone(), source })
+    }
+
+    /// Says that events were lost before the next.
+    pub fn gap(&mut self) {
+        self.gaps.push(self.written);
+    }
+
+    /// All of it again, in the order in which it came, in pieces; true before a piece if events are
+    /// missing there.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or the first of `each`.
+    pub fn read<E: From<FileError>>(
+        mut self,
+        mut each: impl FnMut(bool, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let io = |source| FileError::Io { path: self.dir.clone(), source };
+        self.file.rewind().map_err(io)?;
+        let mut gaps = self.gaps.iter().copied().peekable();
+        let (mut at, mut piece) = (0, Vec::new());
+        while at < self.written {
+            let mut is_gap = false;
+            while gaps.next_if(|gap| *gap <= at).is_some() {
+                is_gap = true;
+            }
+            let end = gaps.peek().map_or(self.written, |gap| self.written.min(*gap));
+            piece.resize((end - at).min(PIECE) as usize, 0);
+            self.file.read_exact(&mut piece).map_err(io)?;
+            at += piece.len() as u64;
+            each(is_gap, &piece)?;
+        }
+        Ok(())
+    }
+}
+
+fn nameless(dir: &Path) -> std::io::Result<File> {
+    let path = dir.join(format!("layers.{}.spool", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(path).map(|()| file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_is_read_again_with_its_gaps() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = Spool::create(dir.path()).unwrap();
+        let many = PIECE as usize / RAW_BYTES + 1;
+        spool.gap();
+        spool.push(&[1; RAW_BYTES]).unwrap();
+        spool.gap();
+        spool.gap();
+        spool.push(&vec![2; RAW_BYTES * many]).unwrap();
+        spool.gap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "it has no name");
+        let mut pieces = Vec::new();
+        let read = spool.read(|is_gap, piece| -> Result<(), FileError> {
+            pieces.push((is_gap, piece[0], piece.len() / RAW_BYTES));
+            Ok(())
+        });
+        read.unwrap();
+        assert_eq!(pieces, [(true, 1, 1), (true, 2, many - 1), (false, 2, 1)]);
+    }
+}
