@@ -31,7 +31,9 @@ const LONG: u64 = 10;
 const WINDOW_MAX: Duration = Duration::from_secs(15);
 /// Bounds for what is known of the receiver's reporting interval.
 const REPORTING: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
-/// Most reports that are remembered.
+/// §4.3: reports that it takes at least.
+const REPORTS_LEAST: usize = 3;
+/// Most reports that are remembered: of more, congestion is not looked for.
 const REPORTS_MAX: usize = 2048;
 
 /// What triggered it.
@@ -141,9 +143,7 @@ impl Breaker {
         if feedback.expected > 0 {
             self.unheard = None;
             self.cover(now, feedback);
-            while self.reports.len() > self.window(interval) {
-                self.reports.pop_front();
-            }
+            self.forget(interval);
         } else if let Some((_, reports)) = &mut self.unheard {
             *reports += 1;
         }
@@ -199,18 +199,37 @@ impl Breaker {
         (reports >= STILL_REPORTS && long).then_some(Cause::NoMedia(reports, time))
     }
 
-    /// §4.3: CB_INTERVAL, in reports.
-    fn window(&self, interval: Duration) -> usize {
+    /// §4.3: CB_INTERVAL, as the time that so many reports at their usual interval take: they may come
+    /// in gusts, with what else a receiver has to say.
+    fn window(&self, interval: Duration) -> Duration {
         let reporting = self.reporting.unwrap_or(INTERVAL_LEAST);
         let round = self.rtt.unwrap_or_default();
-        let long = (self.group * LONG).max(round * LONG).max(reporting * 3);
-        let most = WINDOW_MAX.max(interval * 3);
-        ((long.min(most) / reporting).ceil() as usize).clamp(3, REPORTS_MAX)
+        let long = (self.group * LONG).max(round * LONG).max(reporting * REPORTS_LEAST as u64);
+        long.min(WINDOW_MAX.max(interval * 3))
+    }
+
+    /// How long the reports that are remembered cover.
+    fn covered(&self) -> Duration {
+        self.reports.iter().fold(Duration::ZERO, |sum, covered| sum + covered.time)
+    }
+
+    /// Forgets what is older than the window.
+    fn forget(&mut self, interval: Duration) {
+        let (window, mut covered) = (self.window(interval), self.covered());
+        while let Some(first) = self.reports.front() {
+            let rest = covered.saturating_sub(first.time);
+            let enough = rest >= window && self.reports.len() > REPORTS_LEAST;
+            if !enough && self.reports.len() <= REPORTS_MAX {
+                break;
+            }
+            covered = rest;
+            self.reports.pop_front();
+        }
     }
 
     /// §4.3: the loss is the mean over the window; TCP's throughput is that of §3, without timeouts.
     fn congested(&self, interval: Duration) -> Option<Cause> {
-        if self.reports.len() < self.window(interval) {
+        if self.reports.len() < REPORTS_LEAST || self.covered() < self.window(interval) {
             return None;
         }
         let total = |value: fn(&Covered) -> f64| self.reports.iter().map(value).sum::<f64>();
@@ -320,10 +339,23 @@ mod tests {
     fn the_window_is_that_of_the_rfc() {
         let mut breaker = Breaker::new(Duration::from_millis(33), Duration::from_secs(1));
         breaker.reporting = Some(Duration::from_secs(1));
-        assert_eq!(breaker.window(TD), 10, "ten groups");
+        assert_eq!(breaker.window(TD), Duration::from_secs(10), "ten groups");
         breaker.rtt = Some(Duration::from_secs(2));
-        assert_eq!(breaker.window(TD), 15, "ten round trips, at most 15 s");
+        assert_eq!(breaker.window(TD), Duration::from_secs(15), "ten round trips, at most 15 s");
         breaker.reporting = Some(Duration::from_secs(20));
-        assert_eq!(breaker.window(TD * 10), 3, "three reports at least");
+        assert_eq!(breaker.window(TD * 10), Duration::from_secs(60), "three reports at least");
+    }
+
+    #[test]
+    fn reports_in_gusts_make_no_window_of_a_moment() {
+        let mut breaker = Breaker::new(Duration::from_millis(33), Duration::from_secs(1));
+        let mut now = Time::ZERO;
+        // Five seconds of a report each 10 ms with 10 % loss, then one after a pause.
+        for gap in std::iter::repeat_n(10, 500).chain([1000]) {
+            (0..10).for_each(|_| breaker.on_sent(now));
+            now += Duration::from_millis(gap);
+            breaker.on_report(now, &Feedback::counts(10, 9).with_rtt(RTT), TD);
+            assert_eq!(breaker.tripped(), None, "{now}");
+        }
     }
 }
