@@ -20,6 +20,7 @@
 mod bins;
 mod catalogue;
 mod compare;
+mod crowd;
 pub mod findings;
 mod held;
 mod layers;

@@ -6,6 +6,7 @@ use suiro_record::Trial;
 use suiro_record::tables::{QualityRow, RateRow};
 
 use crate::bins::Bins;
+use crate::crowd;
 use crate::held::Stretch;
 use crate::layers::{self, LAYERS};
 use crate::link::{Direction, directions, since};
@@ -21,7 +22,7 @@ pub struct Timeline {
     pub bin_s: f64,
     /// The series, in the order of a page.
     pub series: Vec<Series>,
-    /// When some picture stood still: from and to, in seconds, sorted.
+    /// When at least half of the pictures stood still: from and to, in seconds, sorted.
     pub stalls: Vec<(f64, f64)>,
 }
 
@@ -121,9 +122,15 @@ pub fn timeline(trial: &Trial, records: &Records, bins_max: usize) -> Timeline {
         series.extend(of_rivals(rivals, &bins));
     }
     let players = players(trial, records);
-    for player in &players {
-        series.extend(of_player(player, players.len() > 1, &bins));
-        series.extend(of_screen(player, players.len() > 1, &bins));
+    let many = players.len() > crowd::DRAWN_MAX;
+    let several = players.len() > 1 && !many;
+    let of_players = players.iter().flat_map(|player| {
+        let screen = of_screen(player, several, &bins);
+        of_player(player, several, &bins).into_iter().chain(screen)
+    });
+    match many {
+        true => series.extend(crowd::means(of_players.collect())),
+        false => series.extend(of_players),
     }
     series.extend(crate::uncompressed::series(records, &bins));
     for value in series.iter_mut().flat_map(|s| &mut s.values) {
@@ -131,8 +138,7 @@ pub fn timeline(trial: &Trial, records: &Records, bins_max: usize) -> Timeline {
     }
     series.retain(|s| s.values.iter().any(Option::is_some));
     series.sort_by_key(|s| s.panel);
-    let mut spans: Vec<_> = players.iter().flat_map(Player::stall_spans).collect();
-    spans.sort_unstable();
+    let spans = crowd::mostly(players.iter().flat_map(Player::stall_spans), players.len());
     let stalls = spans.iter().map(|(from, to)| (*from as f64 / 1e9, *to as f64 / 1e9)).collect();
     Timeline { bin_s: bins.width_s(), series, stalls }
 }

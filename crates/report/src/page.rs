@@ -243,7 +243,7 @@ pub struct PageTrial {
     pub bin_s: f64,
     /// One per kind of series; null if this trial has none of that kind.
     pub series: Vec<Option<Points>>,
-    /// When a player stood still: from and to, in seconds.
+    /// When a player stood still, of several at least half: from and to, in seconds.
     pub stalls: Vec<(f64, f64)>,
 }
 
