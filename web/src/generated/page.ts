@@ -174,7 +174,7 @@ export interface PageTrial {
   bin_s: number;
   /** One per kind of series; null if this trial has none of that kind. */
   series: (Points | null)[];
-  /** When a player stood still: from and to, in seconds. */
+  /** When a player stood still, of several at least half: from and to, in seconds. */
   stalls: [number, number][];
 }
 
