@@ -1,5 +1,5 @@
 # The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
-.PHONY: help demo test lint bench fuzz setup players demo-players tools advisories
+.PHONY: help demo test lint bench bench-uncompressed fuzz setup players demo-players tools advisories
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
@@ -8,6 +8,7 @@ help:
 	@echo "make test        lint, all tests, the page's tests"
 	@echo "make lint        formatting, clippy, licences, the page, generated files"
 	@echo "make bench       the benchmarks, with their figures"
+	@echo "make bench-uncompressed  streams of uncompressed video beside GStreamer's and ffmpeg's; needs root"
 	@echo "make fuzz        every fuzz target for 30 s (SECONDS_EACH=n for longer)"
 	@echo "make setup       only install what is missing"
 	@echo "make tools       build the tools that only lint uses (cargo-deny, about 5 minutes)"
@@ -35,6 +36,10 @@ lint:
 bench:
 	@scripts/setup demo
 	@scripts/bench
+
+bench-uncompressed:
+	@scripts/setup demo
+	@scripts/bench-uncompressed
 
 fuzz:
 	@scripts/setup build

@@ -132,11 +132,17 @@ impl<'a> Rings<'a> {
         self.means(|row| row.send_bps)
     }
 
+    /// From when a ring's first frame was taken: before, it is filled, and its sender waits to begin.
     fn means(&self, of: fn(&UncompressedRingRow) -> Option<f64>) -> Option<Vec<f64>> {
         let mut rings: BTreeMap<(&str, i64), Vec<f64>> = BTreeMap::new();
+        let mut begun: BTreeSet<(&str, i64)> = BTreeSet::new();
         for row in &self.rows {
-            if let Some(value) = of(row) {
-                rings.entry((&row.endpoint, row.stream)).or_default().push(value);
+            let ring = (&*row.endpoint, row.stream);
+            if let Some(value) = of(row).filter(|_| begun.contains(&ring)) {
+                rings.entry(ring).or_default().push(value);
+            }
+            if row.sent_frames > 0 {
+                begun.insert(ring);
             }
         }
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;

@@ -113,7 +113,10 @@ fn a_ring_tells_its_least_fill_its_rates_and_its_repeats() {
         second(0, 1, 0, None),
         second(0, 2, 4, Some(30.0)),
         second(0, 3, 0, Some(10.0)),
-        second(1, 1, 1, Some(15.0)),
+        // While a ring is filled, and in the second that the first frame is taken, rates are not its mean.
+        UncompressedRingRow { sent_frames: 0, ..second(1, 0, 0, Some(99.0)) },
+        second(1, 1, 0, Some(99.0)),
+        second(1, 2, 1, Some(15.0)),
     ];
     let records = Records { rings, ..Records::default() };
     assert_eq!(metric(&records, "ring.repeats"), Some(1.0));

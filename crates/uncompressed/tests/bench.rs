@@ -26,14 +26,14 @@ fn sixty_frames_take_as_long_as_their_storage_lets_them() {
     let shape = Some(Shape { rate: BitRate::from_bps(4 * bits), latency: Duration::ZERO });
     let (source, memory) = (Source::Cached, Bytes::new(1 << 30));
     let job = ReaderJob {
-        stores: vec![path.clone(), path],
+        stores: vec![(0, path.clone()), (7, path)],
         ring: Options { source, frames: 3, memory, repeat: true, depth: DEPTH, shape },
         begin: None,
         duration: Some(Duration::from_millis(800)),
         records: Records { endpoint: "r".to_owned(), dir: None, epoch: clock::monotonic() },
     };
     let totals = read(&job, |rings| assert_eq!(rings.len(), 2), &AtomicBool::new(false)).unwrap();
-    assert_eq!(totals.len(), 2);
+    assert_eq!(totals.iter().map(|total| total.stream).collect::<Vec<_>>(), [0, 7]);
     for total in totals {
         let times = total.times.unwrap();
         // A storage is never faster than it is told to be; how much slower is up to this machine.
@@ -45,7 +45,7 @@ fn sixty_frames_take_as_long_as_their_storage_lets_them() {
         );
         assert!(total.frames >= 60 * times.groups && total.bytes > 0);
     }
-    let job = ReaderJob { stores: vec!["/nonexistent".into()], ..job };
+    let job = ReaderJob { stores: vec![(3, "/nonexistent".into())], ..job };
     let error = read(&job, |_| (), &AtomicBool::new(false)).unwrap_err();
-    assert!(matches!(error, Error::Frames { stream: 0, .. }), "{error}");
+    assert!(matches!(error, Error::Frames { stream: 3, .. }), "{error}");
 }

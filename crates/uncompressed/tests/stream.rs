@@ -14,7 +14,7 @@ use suiro_uncompressed::node::{
     Source,
 };
 use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
-use suiro_uncompressed::socket::{Route, Segmentation};
+use suiro_uncompressed::socket::{Inlet, Joined, Route, Segmentation};
 use suiro_uncompressed::store::{Content, Header, Recorder, Store};
 use suiro_uncompressed::{
     Depth, FrameRate, Geometry, Sampling, clock, reader, receive, send, synth,
@@ -178,4 +178,49 @@ fn a_stream_ends_when_its_time_is_up() {
     job.options.until = Some(Time::ZERO);
     let sent = node::send(&job, |_| {}, &AtomicBool::new(false)).unwrap();
     assert_eq!(sent[0].counts.frames, 1, "the frame under way is sent whole");
+}
+
+/// Two receivers of a host take one group's stream; a third, of another group, hears nothing of it.
+#[test]
+fn a_group_is_received_by_all_who_joined_it() {
+    let dir = tempfile::tempdir().unwrap();
+    store(dir.path(), 0);
+    let (group, other) = (Ipv4Addr::new(239, 255, 77, 1), Ipv4Addr::new(239, 255, 77, 2));
+    let port = {
+        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        Inlet::open(any, None, 1000).unwrap().address().port()
+    };
+    let (format, packet_bytes) = (Format::Raster, 1500);
+    let interface = Ipv4Addr::LOCALHOST;
+    let mut job = receiver(dir.path(), format, packet_bytes);
+    let one = ReceiverStream {
+        address: SocketAddrV4::new(group, port),
+        joined: Some(Joined { group, interface }),
+        record: None,
+        ..job.streams[0].clone()
+    };
+    let elsewhere = ReceiverStream {
+        number: 2,
+        address: SocketAddrV4::new(other, port),
+        joined: Some(Joined { group: other, interface }),
+        ..one.clone()
+    };
+    job.streams = vec![one.clone(), ReceiverStream { number: 1, ..one }, elsewhere];
+    job.records.dir = None;
+    let mut sending = sender(dir.path(), format, packet_bytes, &[SocketAddrV4::new(group, port)]);
+    sending.streams[0].route.source = Some(interface);
+    sending.records.dir = None;
+    let (stop, (tell, told)) = (AtomicBool::new(false), channel());
+    let received = std::thread::scope(|scope| {
+        let (job, stop) = (&job, &stop);
+        let receiving =
+            scope.spawn(move || node::receive(job, |_| tell.send(()).unwrap(), stop).unwrap());
+        told.recv().unwrap();
+        node::send(&sending, |_| {}, &AtomicBool::new(false)).unwrap();
+        stop.store(true, Ordering::Relaxed);
+        receiving.join().unwrap()
+    });
+    let frames: Vec<_> = received.totals.iter().map(|total| total.counts.frames).collect();
+    assert_eq!(frames, [FRAMES, FRAMES, 0]);
+    assert!(received.totals.iter().all(|total| total.counts.lost == 0));
 }

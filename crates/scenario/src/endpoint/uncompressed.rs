@@ -54,7 +54,7 @@ pub struct UncompressedReceiver {
     #[serde(default)]
     pub format: UncompressedFormat,
     /// Whether every frame's checksum is verified. Default: `true`.
-    #[serde(default = "verify")]
+    #[serde(default = "yes")]
     pub verify: bool,
     /// Receive buffer of each stream, 1 MB to 256 MB. Default: 64 MiB.
     #[serde(default = "buffer")]
@@ -79,6 +79,10 @@ pub enum UncompressedSource {
         rate: BitRate,
         /// From asking for data to its beginning.
         latency: Duration,
+        /// Whether the frames are sent; else they are only read, as fast as the storage gives them.
+        /// Default: `true`.
+        #[serde(default = "yes")]
+        send: bool,
     },
 }
 
@@ -125,7 +129,7 @@ const fn burst() -> u32 {
     7
 }
 
-const fn verify() -> bool {
+const fn yes() -> bool {
     true
 }
 

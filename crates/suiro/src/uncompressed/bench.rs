@@ -168,7 +168,7 @@ fn reader_job(args: &ReadArgs, common: &CommonArgs) -> Result<ReaderJob> {
     };
     let (repeat, depth, memory) = (true, reader::DEPTH, Bytes::new(4_000_000_000));
     Ok(ReaderJob {
-        stores: args.stores.clone(),
+        stores: (0..).zip(args.stores.iter().cloned()).collect(),
         ring: reader::Options { source, frames: args.ring, memory, repeat, depth, shape },
         begin: None,
         duration: Some(common.duration),

@@ -2,12 +2,12 @@
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use suiro_scenario::{
     Job, UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource,
 };
 use suiro_uncompressed::node::{
-    self, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, Source,
+    self, ReaderJob, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, Source,
 };
 use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
 use suiro_uncompressed::reader::Shape;
@@ -24,6 +24,9 @@ const MEMORY: Bytes = Bytes::new(4_000_000_000);
 
 /// Runs an `uncompressed-sender` until SIGTERM.
 pub fn send(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Outcome> {
+    if let UncompressedSource::Storage { send: false, .. } = spec.source {
+        return read(job, spec, ready);
+    }
     let stop = stop_flag()?;
     let peer = job.peers.get(&spec.to).context("a sender's job names its receiver")?;
     let (format, geometry) = what(spec.format);
@@ -42,20 +45,13 @@ pub fn send(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Resul
     };
     let work = SenderJob {
         streams: vec![stream],
-        ring: reader::Options {
-            source: read,
-            frames: spec.frames,
-            memory: MEMORY,
-            repeat: true,
-            depth: reader::DEPTH,
-            shape,
-        },
+        ring: ring(spec, read, shape),
         burst: spec.burst,
         segmentation: Segmentation::Kernel,
         options: send::Options {
             paced: true,
             cpu: spec.cpu.and_then(clock::processor),
-            begin: Some(Time::from_nanos(job.epoch_monotonic_ns) + spec.begin),
+            begin: Some(begin(job, spec)),
             until: None,
         },
         duration: None,
@@ -68,6 +64,37 @@ pub fn send(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Resul
     let totals = totals?;
     eprintln!("{totals:?}");
     Ok(Outcome::Done)
+}
+
+/// Only reads the frames of an `uncompressed-sender`, until SIGTERM.
+fn read(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Outcome> {
+    let stop = stop_flag()?;
+    let (source, read, shape) = source(job, spec, &what(spec.format).1)?;
+    let Source::Store(path) = source else { bail!("only a storage is read") };
+    let work = ReaderJob {
+        stores: vec![(spec.stream.into(), path.clone())],
+        ring: ring(spec, read, shape),
+        begin: Some(begin(job, spec)),
+        duration: None,
+        records: records(job),
+    };
+    let totals = node::read(&work, |_| ready(), &stop);
+    let _ = std::fs::remove_file(path);
+    eprintln!("{:?}", totals?);
+    Ok(Outcome::Done)
+}
+
+const fn ring(
+    spec: &UncompressedSender,
+    source: reader::Source,
+    shape: Option<Shape>,
+) -> reader::Options {
+    let (frames, depth) = (spec.frames, reader::DEPTH);
+    reader::Options { source, frames, memory: MEMORY, repeat: true, depth, shape }
+}
+
+fn begin(job: &Job, spec: &UncompressedSender) -> Time {
+    Time::from_nanos(job.epoch_monotonic_ns) + spec.begin
 }
 
 /// Runs an `uncompressed-receiver` until SIGTERM.
@@ -102,7 +129,7 @@ fn source(
     spec: &UncompressedSender,
     geometry: &Geometry,
 ) -> Result<(Source, reader::Source, Option<Shape>)> {
-    let UncompressedSource::Storage { rate, latency } = spec.source else {
+    let UncompressedSource::Storage { rate, latency, .. } = spec.source else {
         let source = Source::Synthetic { geometry: *geometry, frames: spec.frames };
         return Ok((source, reader::Source::Memory, None));
     };

@@ -17,8 +17,8 @@ use crate::reader::{self, Meter, Ring};
 /// What a reading node does.
 #[derive(Debug, Clone)]
 pub struct ReaderJob {
-    /// The store of each stream, one at least.
-    pub stores: Vec<PathBuf>,
+    /// The number and the store of each stream, one at least.
+    pub stores: Vec<(u32, PathBuf)>,
     /// How rings are filled, from a disk or the page cache: memory is not read.
     pub ring: reader::Options,
     /// When to begin, at the earliest; `None` for at once.
@@ -32,7 +32,7 @@ pub struct ReaderJob {
 /// What a stream's reader has measured in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadTotal {
-    /// The stream's number: its store's place.
+    /// The stream's number.
     pub stream: u32,
     /// How long it read.
     pub span: Duration,
@@ -53,7 +53,7 @@ pub fn read(
     ready: impl FnOnce(&[Ring]),
     stop: &AtomicBool,
 ) -> Result<Vec<ReadTotal>, Error> {
-    let rings = job.stores.iter().enumerate().map(|(at, path)| ring(job, at, path));
+    let rings = job.stores.iter().map(|(stream, path)| ring(job, *stream, path));
     let mut rings = rings.collect::<Result<Vec<_>, _>>()?;
     ready(&rings);
     let begin = clock::monotonic().max(job.begin.unwrap_or(Time::ZERO));
@@ -63,13 +63,13 @@ pub fn read(
     std::thread::scope(|scope| {
         let threads: Vec<_> = rings
             .iter_mut()
-            .enumerate()
-            .map(|(stream, ring)| {
+            .zip(&job.stores)
+            .map(|(ring, (stream, _))| {
                 let done: Sender<()> = done.clone();
                 scope.spawn(move || {
                     // Dropped at the end: the last one wakes who looks at the rings.
                     let _done = done;
-                    drain(stream as u32, ring, begin, until, stop)
+                    drain(*stream, ring, begin, until, stop)
                 })
             })
             .collect();
@@ -83,8 +83,8 @@ pub fn read(
     .and_then(|totals| log.close().map(|()| totals))
 }
 
-fn ring(job: &ReaderJob, at: usize, path: &Path) -> Result<Ring, Error> {
-    Ring::open(path, None, &job.ring).map_err(|source| Error::Frames { stream: at as u32, source })
+fn ring(job: &ReaderJob, stream: u32, path: &Path) -> Result<Ring, Error> {
+    Ring::open(path, None, &job.ring).map_err(|source| Error::Frames { stream, source })
 }
 
 /// Takes each frame as soon as it is there.
@@ -120,7 +120,7 @@ fn drain(
 
 /// The records of a reading node: its rings, once a second.
 struct Log<'a> {
-    records: &'a Records,
+    job: &'a ReaderJob,
     name: Text,
     meters: Vec<Meter>,
     rings: Option<Writer<UncompressedRingRow>>,
@@ -131,7 +131,7 @@ impl<'a> Log<'a> {
         let records = &job.records;
         let table = format!("uncompressed_ring.{}", records.endpoint);
         let rings = records.dir.as_deref().map(|dir| Writer::create_named(dir, &table));
-        Ok(Self { records, name: records.name(), meters, rings: rings.transpose()? })
+        Ok(Self { job, name: records.name(), meters, rings: rings.transpose()? })
     }
 
     /// Looks at the rings once a second, until all readers have ended.
@@ -151,9 +151,9 @@ impl<'a> Log<'a> {
     }
 
     fn look(&mut self, now: Time) -> Result<(), Error> {
-        let t_ns = self.records.t_ns(now);
-        for (stream, meter) in self.meters.iter_mut().enumerate() {
-            let row = meter.row(now, t_ns, &self.name, stream as u32);
+        let t_ns = self.job.records.t_ns(now);
+        for (meter, (stream, _)) in self.meters.iter_mut().zip(&self.job.stores) {
+            let row = meter.row(now, t_ns, &self.name, *stream);
             if let Some(rings) = &mut self.rings {
                 rings.push(row)?;
             }
