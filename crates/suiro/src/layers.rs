@@ -155,7 +155,7 @@ fn wait(recorder: &Recorder, duration: Option<Duration>) -> Result<()> {
 }
 
 fn tell(recorded: &Recorded, out: &mut impl Write) -> Result<()> {
-    let Recording { flows, points, fragments, unjoined, unplaced, .. } = &recorded.recording;
+    let Recording { flows, points, fragments, unjoined, unplaced, clock, .. } = &recorded.recording;
     writeln!(out, "{:16} {:>12} {:>8}", "point", "events", "lost")?;
     for PointStatus { point, missing, events, lost } in points {
         match missing {
@@ -179,6 +179,10 @@ fn tell(recorded: &Recorded, out: &mut impl Write) -> Result<()> {
         if *count > 0 {
             writeln!(out, "{count} {what}")?;
         }
+    }
+    match clock {
+        Some(clock) => writeln!(out, "clock: {}, {} ns at most", clock.source, clock.error_ns)?,
+        None => writeln!(out, "clock: nothing disciplines it: neither chrony nor ptp4l")?,
     }
     Ok(())
 }
