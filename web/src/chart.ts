@@ -105,22 +105,22 @@ function depth(line: Line): number {
 function domain(spec: Spec): [number, number] {
   let least = Number.POSITIVE_INFINITY;
   let most = 0;
-  let bound = 0;
+  let beside = 0;
   for (const line of spec.lines) {
     const first = Math.max(0, Math.floor(spec.x[0] / line.bin_s));
     const last = Math.min(line.values.length, Math.ceil(spec.x[1] / line.bin_s));
     for (let bin = first; bin < last; bin++) {
       const value = line.values[bin];
       if (value === null || value === undefined) continue;
-      if (line.style === "bound") bound = Math.max(bound, value);
-      else if (line.style !== "context") {
+      if (line.style === "bound" || line.style === "context") beside = Math.max(beside, value);
+      else {
         most = Math.max(most, value);
         least = Math.min(least, value);
       }
     }
   }
-  // A bound far above what it bounds would flatten it; beside lines of context it is left out too.
-  if (bound <= 3 * most) most = Math.max(most, bound);
+  // A bound, or context, far above what it stands beside would flatten that.
+  if (beside <= 3 * most) most = Math.max(most, beside);
   if (most <= 0) return [0, 1];
   const low = spec.floating && least > 0.5 * most ? least - (most - least || most) * 0.1 : 0;
   return [low, most + (most - low) * 0.06];

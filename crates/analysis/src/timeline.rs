@@ -380,7 +380,7 @@ fn of_screen(player: &Player, several: bool, bins: &Bins) -> Vec<Series> {
         new(
             Panel::Quality,
             "picture_vmaf",
-            "VMAF, picture",
+            "VMAF of the picture",
             "",
             Style::Line,
             "each picture shown against its own source frame",
@@ -389,7 +389,7 @@ fn of_screen(player: &Player, several: bool, bins: &Bins) -> Vec<Series> {
         new(
             Panel::Quality,
             "experience_vmaf",
-            "VMAF, experience",
+            "VMAF of the experience",
             "",
             Style::Context,
             "the screen against the source at a constant delay",
