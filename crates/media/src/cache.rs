@@ -13,9 +13,13 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 use suiro_units::Bytes;
 
 use crate::MediaError;
+use crate::prepare::Progress;
+use crate::source::hex;
 
 /// Suiro's cache folder: `suiro` below `XDG_CACHE_HOME`, else below `~/.cache`.
 pub fn folder() -> PathBuf {
@@ -61,6 +65,76 @@ impl Lock {
         lock.lock().map_err(MediaError::io("locking", file))?;
         Ok(Self(lock))
     }
+}
+
+/// The name of what is kept, made of everything that bears on its content.
+pub(crate) struct Recipe(Sha256);
+
+impl Recipe {
+    /// Of nothing yet.
+    pub fn new() -> Self {
+        Self(Sha256::new())
+    }
+
+    /// Adds a part; where one ends and the next begins counts too.
+    pub fn add(&mut self, part: &[u8]) {
+        self.0.update((part.len() as u64).to_be_bytes());
+        self.0.update(part);
+    }
+
+    /// SHA-256, in part, of all that was added.
+    pub fn name(self) -> String {
+        hex(&self.0.finalize()[..16])
+    }
+}
+
+/// Finds the folder `name` of `cache`'s packages with `load`, or makes it, once: in a folder of its own,
+/// which is renamed when it is whole. Whoever wants the same meanwhile, waits. What is damaged is made anew.
+pub(crate) fn once<T>(
+    cache: &Path,
+    name: &str,
+    progress: Progress,
+    load: impl Fn(&Path) -> Result<T, MediaError>,
+    make: impl FnOnce(&Path, Progress) -> Result<(), MediaError>,
+) -> Result<T, MediaError> {
+    let packages = cache.join("packages");
+    let folder = packages.join(name);
+    let _lock = Lock::take(&packages.join(format!("{name}.lock")), || {
+        progress(0.0, "waiting for another run that prepares the same video");
+    })?;
+    if let Ok(made) = load(&folder) {
+        progress(1.0, "prepared before");
+        return Ok(made);
+    }
+    // Left by a run that was killed, or what is damaged: nobody else is here.
+    let new = packages.join(format!("{name}.new"));
+    make_anew(&new)?;
+    let made = make(&new, progress).and_then(|()| remove(&folder));
+    if let Err(error) = made {
+        // What led here matters more than what may be left.
+        let _ = remove(&new);
+        return Err(error.of_full_disk(&new));
+    }
+    fs::rename(&new, &folder).map_err(MediaError::io("renaming", &new))?;
+    progress(1.0, "prepared");
+    load(&folder)
+}
+
+/// Reads what stands in the file `index`, if it is no larger than `bytes_max`.
+///
+/// # Errors
+/// [`MediaError::Damaged`], naming the file.
+pub(crate) fn read_index<T: DeserializeOwned>(
+    index: &Path,
+    bytes_max: u64,
+) -> Result<T, MediaError> {
+    let damaged = |message: String| MediaError::damaged(index, message);
+    let size = fs::metadata(index).map_err(|error| damaged(error.to_string()))?.len();
+    if size > bytes_max {
+        return Err(damaged(format!("{size} bytes; an index has at most {bytes_max}")));
+    }
+    let text = fs::read(index).map_err(|error| damaged(error.to_string()))?;
+    serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))
 }
 
 /// Makes `folder` empty, whatever was there. Only the holder of its lock does this.

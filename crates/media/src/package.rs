@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Bytes, Duration};
 
 use crate::spec::MediaSpec;
-use crate::{MediaError, mp4, ts};
+use crate::{MediaError, cache, mp4, ts};
 
 /// Version of the index; a package of another one is prepared anew.
 pub const INDEX_VERSION: u32 = 1;
@@ -173,13 +173,7 @@ impl Package {
     pub fn load(folder: &Path) -> Result<Self, MediaError> {
         let index = folder.join(INDEX_FILE);
         let damaged = |message: String| MediaError::damaged(&index, message);
-        let size = std::fs::metadata(&index).map_err(|error| damaged(error.to_string()))?.len();
-        if size > INDEX_BYTES_MAX {
-            return Err(damaged(format!("{size} bytes; an index has at most {INDEX_BYTES_MAX}")));
-        }
-        let text = std::fs::read(&index).map_err(|error| damaged(error.to_string()))?;
-        let mut package: Self =
-            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        let mut package: Self = cache::read_index(&index, INDEX_BYTES_MAX)?;
         if package.version != INDEX_VERSION {
             return Err(damaged(format!("version {}, not {INDEX_VERSION}", package.version)));
         }

@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
 use suiro_units::BitRate;
 
-use crate::cache::{self, Lock};
+use crate::cache::{self, Recipe};
 use crate::cut::{self, Cut};
 use crate::package::{INDEX_FILE, INDEX_VERSION, Package};
 use crate::raw::{Encoder, SourcePictures};
-use crate::source::{Input, Kind, hex};
+use crate::source::{Input, Kind};
 use crate::spec::{Audio, Codec, MediaSpec, SpecError};
 use crate::{Ffmpeg, MediaError, encode, stamp};
 
@@ -57,28 +56,9 @@ pub fn prepare_with(
     let input = Input::get(spec, cache, progress)?;
     let sound = sound(ffmpeg, spec, &input);
     let work = Work { ffmpeg, spec, input: &input, sound };
-    let packages = cache.join("packages");
-    let name = work.name();
-    let folder = packages.join(&name);
-    let _lock = Lock::take(&packages.join(format!("{name}.lock")), || {
-        progress(0.0, "waiting for another run that prepares the same video");
-    })?;
-    if let Ok(package) = Package::load(&folder) {
-        progress(1.0, "prepared before");
-        return Ok(package);
-    }
-    // Left by a run that was killed, or what is damaged: nobody else is here.
-    let new = packages.join(format!("{name}.new"));
-    cache::make_anew(&new)?;
-    let made = work.make(&new, progress).and_then(|()| cache::remove(&folder));
-    if let Err(error) = made {
-        // What led here matters more than what may be left.
-        let _ = cache::remove(&new);
-        return Err(error);
-    }
-    fs::rename(&new, &folder).map_err(MediaError::io("renaming", &new))?;
-    progress(1.0, "prepared");
-    Package::load(&folder)
+    cache::once(cache, &work.name(), progress, Package::load, |new, progress| {
+        work.make(new, progress)
+    })
 }
 
 /// The rate of the sound, if it is wanted and there.
@@ -101,27 +81,17 @@ struct Work<'a> {
 impl Work<'_> {
     /// SHA-256, in part, of everything that bears on the content.
     fn name(&self) -> String {
-        let mut hash = Sha256::new();
-        let mut add = |text: &[u8]| {
-            hash.update((text.len() as u64).to_be_bytes());
-            hash.update(text);
-        };
-        add(&INDEX_VERSION.to_be_bytes());
-        add(self.ffmpeg.version().as_bytes());
-        // The file counts by its content, wherever it lies.
-        let kind = match &self.input.kind {
-            Kind::File(_) => {
-                &Kind::File(self.input.origin.sha256.clone().unwrap_or_default().into())
-            }
-            made @ Kind::Made { .. } => made,
-        };
+        let mut recipe = Recipe::new();
+        recipe.add(&INDEX_VERSION.to_be_bytes());
+        recipe.add(self.ffmpeg.version().as_bytes());
+        let kind = &*self.input.by_content();
         for argument in encode::arguments(self.spec, kind, self.sound) {
-            add(argument.as_encoded_bytes());
+            recipe.add(argument.as_encoded_bytes());
         }
         if self.spec.stamp {
-            add(&stamp::VERSION.to_be_bytes());
+            recipe.add(&stamp::VERSION.to_be_bytes());
             for argument in encode::pictures(self.spec, kind) {
-                add(argument.as_encoded_bytes());
+                recipe.add(argument.as_encoded_bytes());
             }
         }
         // Names, containers and cuts are not among ffmpeg's arguments.
@@ -129,8 +99,8 @@ impl Work<'_> {
             source: crate::spec::Source::Synthetic,
             ..self.spec.clone()
         });
-        add(&spec.expect("a specification has only texts, numbers and arrays"));
-        hex(&hash.finalize()[..16])
+        recipe.add(&spec.expect("a specification has only texts, numbers and arrays"));
+        recipe.name()
     }
 
     fn make(&self, folder: &Path, progress: Progress) -> Result<(), MediaError> {

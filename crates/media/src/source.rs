@@ -1,5 +1,6 @@
 //! Where the picture comes from: a file, or a graph of ffmpeg's own sources.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
@@ -27,7 +28,7 @@ pub(crate) struct Input {
     pub kind: Kind,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Kind {
     /// A file, as ffmpeg is told of it.
     File(OsString),
@@ -42,6 +43,16 @@ impl Input {
             Source::Bbb => bbb(cache, progress),
             Source::Synthetic => Ok(synthetic(spec)),
             Source::File(path) => file(path, progress),
+        }
+    }
+
+    /// What is decoded, for a name in the cache: a file counts by its content, wherever it lies.
+    pub fn by_content(&self) -> Cow<'_, Kind> {
+        match &self.kind {
+            Kind::File(_) => {
+                Cow::Owned(Kind::File(self.origin.sha256.clone().unwrap_or_default().into()))
+            }
+            made @ Kind::Made { .. } => Cow::Borrowed(made),
         }
     }
 }

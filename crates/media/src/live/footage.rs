@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use suiro_units::{Bytes, Duration};
 
 use super::{FPS_MAX, LiveError, Picture};
-use crate::cache::Lock;
+use crate::cache::{Lock, Recipe};
 use crate::encode;
-use crate::source::{Input, Kind, hex};
+use crate::source::{Input, Kind};
 use crate::spec::{MediaSpec, Source};
 use crate::{Ffmpeg, MediaError, Progress};
 
@@ -128,20 +127,16 @@ impl FootageSpec {
 
     /// SHA-256, in part, of everything that bears on the content.
     fn name(&self, ffmpeg: &Ffmpeg, input: &Input) -> String {
-        let mut hash = Sha256::new();
-        let mut add = |text: &[u8]| {
-            hash.update((text.len() as u64).to_be_bytes());
-            hash.update(text);
-        };
-        add(&VERSION.to_be_bytes());
-        add(ffmpeg.version().as_bytes());
-        add(input.origin.sha256.as_deref().unwrap_or_default().as_bytes());
+        let mut recipe = Recipe::new();
+        recipe.add(&VERSION.to_be_bytes());
+        recipe.add(ffmpeg.version().as_bytes());
+        recipe.add(input.origin.sha256.as_deref().unwrap_or_default().as_bytes());
         let by_content = Kind::File(OsString::new());
         let kind = if input.origin.sha256.is_some() { &by_content } else { &input.kind };
         for argument in self.arguments(kind, "") {
-            add(argument.as_encoded_bytes());
+            recipe.add(argument.as_encoded_bytes());
         }
-        hex(&hash.finalize()[..16])
+        recipe.name()
     }
 }
 

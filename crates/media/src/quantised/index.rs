@@ -2,8 +2,8 @@
 
 use std::path::{Component, Path};
 
-use crate::MediaError;
 use crate::quantised::{INDEX_FILE, Picture, Set, Version, parse};
+use crate::{MediaError, cache};
 
 /// Version of the index; a set of another one is prepared anew.
 pub(super) const INDEX_VERSION: u32 = 1;
@@ -20,13 +20,7 @@ impl Set {
     pub fn load(folder: &Path) -> Result<Self, MediaError> {
         let index = folder.join(INDEX_FILE);
         let damaged = |message: String| MediaError::damaged(&index, message);
-        let size = std::fs::metadata(&index).map_err(|error| damaged(error.to_string()))?.len();
-        if size > INDEX_BYTES_MAX {
-            return Err(damaged(format!("{size} bytes; an index has at most {INDEX_BYTES_MAX}")));
-        }
-        let text = std::fs::read(&index).map_err(|error| damaged(error.to_string()))?;
-        let mut set: Self =
-            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        let mut set: Self = cache::read_index(&index, INDEX_BYTES_MAX)?;
         folder.clone_into(&mut set.folder);
         set.check().map_err(damaged)?;
         for version in &set.versions {

@@ -3,15 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
 use suiro_units::BitRate;
 
-use crate::cache::{self, Lock};
+use crate::cache::{self, Recipe};
 use crate::prepare::Progress;
 use crate::quantised::index::{INDEX_VERSION, end};
 use crate::quantised::{INDEX_FILE, Picture, RATE, Set, Version, encode, parse};
 use crate::raw::{Encoder, SourcePictures};
-use crate::source::{Input, Kind, hex};
+use crate::source::Input;
 use crate::spec::{MediaSpec, Source};
 use crate::{Ffmpeg, MediaError, stamp};
 
@@ -42,27 +41,7 @@ pub fn prepare_with(
     spec.validate()?;
     let input = Input::get(spec, cache, progress)?;
     let work = Work { ffmpeg, spec, input: &input };
-    let packages = cache.join("packages");
-    let name = work.name();
-    let folder = packages.join(&name);
-    let _lock = Lock::take(&packages.join(format!("{name}.lock")), || {
-        progress(0.0, "waiting for another run that prepares the same video");
-    })?;
-    if let Ok(set) = Set::load(&folder) {
-        progress(1.0, "prepared before");
-        return Ok(set);
-    }
-    let new = packages.join(format!("{name}.new"));
-    cache::make_anew(&new)?;
-    let made = work.make(&new, progress).and_then(|()| cache::remove(&folder));
-    if let Err(error) = made {
-        // What led here matters more than what may be left.
-        let _ = cache::remove(&new);
-        return Err(error.of_full_disk(&new));
-    }
-    fs::rename(&new, &folder).map_err(MediaError::io("renaming", &new))?;
-    progress(1.0, "prepared");
-    Set::load(&folder)
+    cache::once(cache, &work.name(), progress, Set::load, |new, progress| work.make(new, progress))
 }
 
 struct Work<'a> {
@@ -74,32 +53,22 @@ struct Work<'a> {
 impl Work<'_> {
     /// SHA-256, in part, of everything that bears on the content.
     fn name(&self) -> String {
-        let mut hash = Sha256::new();
-        let mut add = |text: &[u8]| {
-            hash.update((text.len() as u64).to_be_bytes());
-            hash.update(text);
-        };
-        add(b"quantised");
-        add(&INDEX_VERSION.to_be_bytes());
-        add(self.ffmpeg.version().as_bytes());
-        // The file counts by its content, wherever it lies.
-        let kind = match &self.input.kind {
-            Kind::File(_) => {
-                &Kind::File(self.input.origin.sha256.clone().unwrap_or_default().into())
-            }
-            made @ Kind::Made { .. } => made,
-        };
+        let mut recipe = Recipe::new();
+        recipe.add(b"quantised");
+        recipe.add(&INDEX_VERSION.to_be_bytes());
+        recipe.add(self.ffmpeg.version().as_bytes());
+        let kind = &*self.input.by_content();
         let arguments = encode::pictures(self.spec, kind);
         for argument in arguments.iter().chain(&encode::versions(self.spec.scales())) {
-            add(argument.as_encoded_bytes());
+            recipe.add(argument.as_encoded_bytes());
         }
         if self.spec.stamp {
-            add(&stamp::VERSION.to_be_bytes());
+            recipe.add(&stamp::VERSION.to_be_bytes());
         }
         let spec = MediaSpec { source: Source::Synthetic, ..self.spec.clone() };
         let spec = serde_json::to_vec(&spec);
-        add(&spec.expect("a specification has only texts, numbers and arrays"));
-        hex(&hash.finalize()[..16])
+        recipe.add(&spec.expect("a specification has only texts, numbers and arrays"));
+        recipe.name()
     }
 
     fn make(&self, folder: &Path, progress: Progress) -> Result<(), MediaError> {
