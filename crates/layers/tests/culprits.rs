@@ -5,7 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "the test is the application that is watched")]
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ use suiro_layers::verdict::{Cause, Deed, Verdict};
 use suiro_layers::{Point, Recorder, RecorderError, RecorderSpec, Recording};
 
 const PORT: u16 = 5004;
+/// To which nobody listens.
+const OTHER: u16 = 5100;
 const PAYLOAD: usize = 1000;
 /// With the heads of UDP, IPv4 and Ethernet, which a token bucket counts.
 const FRAME: f64 = 1042.0;
@@ -65,6 +67,7 @@ const SCENES: &[(&str, Scene)] = &[
     ("a queue on the way that drops", |scenes| scenes.full_queue_on_the_way()),
     ("a queue on the way that delays", |scenes| scenes.queue_on_the_way()),
     ("a firewall's rule", |scenes| scenes.firewall()),
+    ("a softirq with too much to do", |scenes| scenes.softirq_overload()),
     ("back-pressure", |scenes| scenes.back_pressure()),
 ];
 
@@ -118,28 +121,35 @@ impl Scenes<'_> {
         (from, to)
     }
 
-    fn run(host: &Host, line: &str) -> bool {
-        let mut words = line.split(' ');
-        let mut command = Command::new(words.next().unwrap());
-        host.command(command.args(words).stdout(Stdio::null()))
+    fn line(host: &Host, line: &str) -> bool {
+        Self::run(host, &line.split(' ').collect::<Vec<_>>())
+    }
+
+    fn run(host: &Host, words: &[&str]) -> bool {
+        let mut command = Command::new(words[0]);
+        host.command(command.args(&words[1..]).stdout(Stdio::null()))
             .status()
             .is_ok_and(|status| status.success())
     }
 
     fn has_tools(&self) -> bool {
-        ["tc -V", "nft -v"].iter().all(|line| Self::run(self.r, line))
+        ["tc -V", "nft -v"].iter().all(|line| Self::line(self.r, line))
     }
 
     /// Lets no more than this through towards `b` while `application` runs.
     fn shaped(host: &Host, bucket: &str, application: impl FnOnce() -> Report) -> Report {
-        let mut command = Command::new("ip");
-        let route = host.command(command.args(["route", "get", "10.0.0.3"])).output().unwrap();
-        let route = String::from_utf8(route.stdout).unwrap();
-        let interface = route.split(" dev ").nth(1).unwrap().split(' ').next().unwrap();
-        assert!(Self::run(host, &format!("tc qdisc add dev {interface} root tbf {bucket}")));
+        let interface = Self::interface_towards(host, ipv4(2));
+        assert!(Self::line(host, &format!("tc qdisc add dev {interface} root tbf {bucket}")));
         let report = application();
-        assert!(Self::run(host, &format!("tc qdisc del dev {interface} root")));
+        assert!(Self::line(host, &format!("tc qdisc del dev {interface} root")));
         report
+    }
+
+    fn interface_towards(host: &Host, address: Ipv4Addr) -> String {
+        let mut command = Command::new("ip");
+        let route = host.command(command.args(["route", "get", &address.to_string()])).output();
+        let route = String::from_utf8(route.unwrap().stdout).unwrap();
+        route.split(" dev ").nth(1).unwrap().split(' ').next().unwrap().into()
     }
 
     /// Drops every n-th of the flow's packets at a hook of the host's firewall while `application` runs.
@@ -154,10 +164,10 @@ impl Scenes<'_> {
             format!("nft add chain ip t c {{ type filter hook {hook} priority 0 ; }}"),
             format!("nft add rule ip t c udp dport {PORT} numgen inc mod {every} == 0 drop"),
         ] {
-            assert!(Self::run(host, &line), "{line}");
+            assert!(Self::line(host, &line), "{line}");
         }
         let report = application();
-        assert!(Self::run(host, "nft delete table ip t"));
+        assert!(Self::line(host, "nft delete table ip t"));
         report
     }
 
@@ -251,6 +261,46 @@ impl Scenes<'_> {
         assert!(matches!(cause, Cause::Firewall { .. }), "{cause:?}");
     }
 
+    /// All that comes to `b` is handled by one processor, which thousands of rules make slow, while the
+    /// other brings more: what comes fastest is other traffic, which the last rule drops.
+    fn softirq_overload(&self) {
+        if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
+            return println!("  skipped: one processor cannot overload another");
+        }
+        let interface = Self::interface_towards(self.b, ipv4(0));
+        let steered = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
+        let line = format!("mount -t sysfs sysfs /sys && echo 2 > {steered}");
+        assert!(Self::run(self.b, &["unshare", "-m", "sh", "-c", &line]));
+        let rules: String = (1..=3000).map(|port| format!("udp dport {port} drop;")).collect();
+        let hook = "type filter hook prerouting priority raw;";
+        let rules =
+            format!("table ip t {{ chain c {{ {hook} {rules} udp dport {OTHER} drop; }}; }}");
+        assert!(Self::run(self.b, &["nft", &rules]));
+        let (from, to) = self.sockets();
+        let other = self.a.enter(|| UdpSocket::bind((ipv4(0), 0))).unwrap().unwrap();
+        other.connect((ipv4(2), OTHER)).unwrap();
+        let mut received = 0;
+        let report = self.report("udp", || {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    run_on(0);
+                    for _ in 0..1000 {
+                        (0..20).for_each(|_| drop(other.send(&[7; 100])));
+                        send(&from, 1);
+                    }
+                });
+            });
+            to.set_nonblocking(false).unwrap();
+            to.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+            received = drain(&to);
+        });
+        assert!(Self::run(self.b, &["nft", "delete table ip t"]));
+        let verdict = only_loss(&report, Point::SendDriver, 1000 - received);
+        println!("  {}", verdict.sentence);
+        assert!(matches!(verdict.cause, Cause::SoftirqOverload { .. }), "{verdict:?}");
+        assert_eq!((verdict.host.as_deref(), verdict.part), (Some("b"), "receive"));
+    }
+
     fn back_pressure(&self) {
         let listen = || TcpListener::bind((ipv4(2), PORT));
         let listener = self.b.enter(listen).unwrap().unwrap();
@@ -276,7 +326,7 @@ fn send(from: &UdpSocket, count: u64) {
     (0..count).for_each(|_| assert_eq!(from.send(&[7; PAYLOAD]).unwrap(), PAYLOAD));
 }
 
-/// All that waits.
+/// All that waits, or comes before the socket's time is out.
 fn drain(to: &UdpSocket) -> u64 {
     std::iter::from_fn(|| to.recv(&mut [0; 2000]).ok()).count() as u64
 }
@@ -307,13 +357,24 @@ fn exchange(from: &UdpSocket, to: &UdpSocket, count: usize) -> Vec<(Duration, us
     })
 }
 
+/// Lets the calling thread run on this processor only.
+fn run_on(processor: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(processor);
+    rustix::thread::sched_setaffinity(None, &set).unwrap();
+}
+
 /// The cause of the only loss, which is of `count` packets behind this point.
 fn lost(report: &Report, behind: Point, count: u64) -> &Cause {
+    &only_loss(report, behind, count).cause
+}
+
+fn only_loss(report: &Report, behind: Point, count: u64) -> &Verdict {
     let is_loss = |verdict: &&Verdict| matches!(verdict.deed, Deed::Lost { .. });
     let losses: Vec<&Verdict> = report.verdicts.iter().filter(is_loss).collect();
-    let [Verdict { from, deed: Deed::Lost { count: lost, .. }, cause, .. }] = losses[..] else {
+    let [verdict @ Verdict { from, deed: Deed::Lost { count: lost, .. }, .. }] = losses[..] else {
         panic!("{:?}", report.verdicts)
     };
     assert_eq!((*from, *lost), (behind, count), "{:?}", report.verdicts);
-    cause
+    verdict
 }

@@ -116,13 +116,25 @@ fn a_softirq_that_is_overrun() {
         let cause = BACKLOG.map(suiro_layers::DropCause);
         b.events.push(suiro_layers::Event { point: Point::Dropped, cause, ..*event });
     }
+    let report = joined(&(a, b));
+    assert_eq!(
+        only_loss(&report, Point::SendDriver, 200).sentence,
+        "host B, receive, driver → device: 20.0 % lost (backlog of the softirq full): \
+         more packets come to one processor than its receive softirq can handle"
+    );
+}
+
+#[test]
+fn a_softirq_that_comes_late() {
+    let lost = Way::lost_after(Point::SendDriver, None);
+    let (a, mut b) = call(5 * MS, &every_fifth(lost, Way::through()));
     for second in &mut b.scheduling {
         second.softirq_late_ns = Some(400 * MS);
     }
     let report = joined(&(a, b));
     let verdict = only_loss(&report, Point::SendDriver, 200);
-    let late = |cause: &Cause| matches!(cause, Cause::SoftirqLate { late, .. } if *late > 0.39);
-    assert!(late(&verdict.cause), "{}", verdict.sentence);
+    let late = |cause: &Cause| matches!(cause, Cause::SoftirqLate { late } if *late > 0.39);
+    assert!(late(&verdict.cause) && verdict.host.is_none(), "{}", verdict.sentence);
 }
 
 #[test]

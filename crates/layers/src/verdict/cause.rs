@@ -61,10 +61,13 @@ pub enum Cause {
     },
     /// The network's softirq came late.
     SoftirqLate {
-        /// The kernel's reason, of losses.
-        reason: Option<String>,
         /// Share of the time.
         late: f64,
+    },
+    /// The receive softirq's processor had more packets waiting for it than it may hold.
+    SoftirqOverload {
+        /// The kernel's reason.
+        reason: String,
     },
     /// A queue between the hosts was full, or packets waited in it.
     LinkQueue {
@@ -107,9 +110,12 @@ impl fmt::Display for Cause {
             Self::QueueDiscipline { .. } => {
                 f.write_str("the device's queue discipline gets more than it may send")
             }
-            Self::SoftirqLate { late, .. } => {
+            Self::SoftirqLate { late } => {
                 write!(f, "the receive softirq was late {:.0} % of the time", percent(*late))
             }
+            Self::SoftirqOverload { .. } => f.write_str(
+                "more packets come to one processor than its receive softirq can handle",
+            ),
             Self::LinkQueue { risen_ns } => write!(
                 f,
                 "a queue on the way: delay rises by {:.1} ms above the least",
@@ -136,13 +142,14 @@ impl Cause {
 
     fn reason(&self) -> Option<&str> {
         match self {
-            Self::Firewall { reason } | Self::Kernel { reason } => Some(reason),
+            Self::Firewall { reason }
+            | Self::SoftirqOverload { reason }
+            | Self::Kernel { reason } => Some(reason),
             Self::NotScheduled { reason, .. }
             | Self::Busy { reason, .. }
             | Self::ReadsSlowly { reason }
             | Self::BufferTooSmall { reason }
-            | Self::QueueDiscipline { reason }
-            | Self::SoftirqLate { reason, .. } => reason.as_deref(),
+            | Self::QueueDiscipline { reason } => reason.as_deref(),
             _ => None,
         }
     }
@@ -154,7 +161,7 @@ fn words(reason: &str) -> String {
         "SOCKET_RCVBUFF" => "socket buffer full".into(),
         "NETFILTER_DROP" => "netfilter".into(),
         "QDISC_DROP" => "queue discipline full".into(),
-        "CPU_BACKLOG" => "backlog full".into(),
+        "CPU_BACKLOG" => "backlog of the softirq full".into(),
         "NO_SOCKET" => "nobody listens".into(),
         other => other.to_lowercase().replace('_', " "),
     }
@@ -172,10 +179,7 @@ pub(super) fn of_loss(evidence: &Evidence, hop: &Hop) -> Cause {
             Cause::Firewall { reason: name.to_string() }
         }
         (Some(name), _) if name.contains("QDISC") => Cause::QueueDiscipline { reason },
-        (Some("CPU_BACKLOG"), _) => {
-            let late = softirq_late(evidence.recording(side(hop.to))).unwrap_or(0.0);
-            Cause::SoftirqLate { reason, late }
-        }
+        (Some(name @ "CPU_BACKLOG"), _) => Cause::SoftirqOverload { reason: name.to_string() },
         (Some(name), _) => Cause::Kernel { reason: name.to_string() },
         (None, from) if side(from) != side(hop.to) => of_way(evidence, hop),
         (None, Point::ReceiveSocket) => of_reader(evidence, hop, None),
@@ -196,7 +200,7 @@ pub(super) fn of_delay(evidence: &Evidence, hop: &Hop) -> Cause {
         from if side(from) != side(hop.to) => {
             let late = softirq_late(evidence.receiver).unwrap_or(0.0);
             match hop.delay.map_or(0, |delay| delay.p95_ns.saturating_sub(delay.min_ns)) {
-                _ if late >= SOFTIRQ_LATE => Cause::SoftirqLate { reason: None, late },
+                _ if late >= SOFTIRQ_LATE => Cause::SoftirqLate { late },
                 risen_ns if risen_ns > QUEUE_NS => Cause::LinkQueue { risen_ns },
                 _ => Cause::Propagation,
             }
@@ -225,7 +229,7 @@ fn of_reader(evidence: &Evidence, hop: &Hop, reason: Option<String>) -> Cause {
 fn of_way(evidence: &Evidence, hop: &Hop) -> Cause {
     let late = softirq_late(evidence.receiver).unwrap_or(0.0);
     if late >= SOFTIRQ_LATE {
-        return Cause::SoftirqLate { reason: None, late };
+        return Cause::SoftirqLate { late };
     }
     let Some(delay) = hop.delay else { return Cause::LinkLoss };
     let range = delay.max_ns.saturating_sub(delay.min_ns);

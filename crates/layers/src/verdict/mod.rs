@@ -42,7 +42,7 @@ pub enum Deed {
 pub struct Verdict {
     /// The direction's name.
     pub flow: String,
-    /// The host; `None` for the link between the hosts.
+    /// The host; `None` for what was lost or waited between the hosts, and neither says that it dropped it.
     pub host: Option<String>,
     /// `send`, `receive` or `between`.
     pub part: &'static str,
@@ -68,15 +68,6 @@ pub struct Evidence<'a> {
     pub sender: Option<&'a Recording>,
     /// The host that receives.
     pub receiver: Option<&'a Recording>,
-}
-
-impl Evidence<'_> {
-    fn recording(&self, side: Side) -> Option<&Recording> {
-        match side {
-            Side::Sender => self.sender,
-            Side::Receiver => self.receiver,
-        }
-    }
 }
 
 /// All that are to blame: those that lost, the most first; then those that delayed. Empty if nothing
@@ -120,10 +111,10 @@ fn delayed(hop: &Hop, whole_ns: f64) -> Option<(&Hop, Delay, f64)> {
 
 fn verdict(evidence: &Evidence, hop: &Hop, deed: Deed, cause: Cause) -> Verdict {
     let account = evidence.account;
-    let (host, part) = match (side(hop.from), side(hop.to)) {
-        (Side::Sender, Side::Sender) => (account.sender.clone(), "send"),
-        (Side::Receiver, Side::Receiver) => (account.receiver.clone(), "receive"),
-        _ => (None, "between"),
+    let (host, part) = match side_of(evidence, hop, &deed) {
+        Some(Side::Sender) => (account.sender.clone(), "send"),
+        Some(Side::Receiver) => (account.receiver.clone(), "receive"),
+        None => (None, "between"),
     };
     let place = match &host {
         Some(host) => format!("host {host}, {part}, {} → {}", place(hop.from), place(hop.to)),
@@ -147,6 +138,27 @@ fn verdict(evidence: &Evidence, hop: &Hop, deed: Deed, cause: Cause) -> Verdict 
     let sentence = format!("{place}: {what}{reason}: {cause}");
     let (from, to) = (hop.from, hop.to);
     Verdict { flow: account.flow.clone(), host, part, from, to, deed, cause, sentence }
+}
+
+/// The side that a part of the way is on. What was lost between the hosts is of the host that says of
+/// most of it that it dropped it: of the receiver, before its device's softirq.
+fn side_of(evidence: &Evidence, hop: &Hop, deed: &Deed) -> Option<Side> {
+    if side(hop.from) == side(hop.to) {
+        return Some(side(hop.from));
+    }
+    let Deed::Lost { count, .. } = deed else { return None };
+    let lost = evidence.matched.passages.iter().filter(|p| p.last() == Some(hop.from));
+    let (mut at_sender, mut at_receiver) = (0u64, 0u64);
+    for drop in lost.filter_map(|passage| passage.drop) {
+        match drop.side {
+            Side::Sender => at_sender += 1,
+            Side::Receiver => at_receiver += 1,
+        }
+    }
+    let (most, told) = [(Side::Sender, at_sender), (Side::Receiver, at_receiver)]
+        .into_iter()
+        .max_by_key(|(_, told)| *told)?;
+    (told > count / 2).then_some(most)
 }
 
 /// A point's name for people.
