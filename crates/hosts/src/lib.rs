@@ -19,6 +19,7 @@ mod ip;
 mod names;
 mod network;
 pub mod sandbox;
+mod suite;
 
 pub use error::HostsError;
 pub use host::{Host, InterfaceCounts};
@@ -26,3 +27,4 @@ pub use network::{
     CableKind, CableSpec, EmulatedLink, LinkEnd, MTU_MAX, MTU_MIN, Network, NetworkSpec, ipv4, ipv6,
 };
 pub use sandbox::{Privilege, Sandbox, SandboxError, Worker};
+pub use suite::{Suite, Test};

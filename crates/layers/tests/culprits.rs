@@ -1,6 +1,6 @@
 //! Known culprits on a real kernel: each is made, and the verdict must name it, its loss to the packet.
 //! Host `a` sends to `b` through the router `r`, which nobody watches. Needs root and BPF; where they are
-//! refused it says so and passes. It has a `main` of its own because a sandbox starts this program again.
+//! refused it says so and passes.
 #![expect(clippy::print_stdout, reason = "a test tells how it went")]
 #![expect(clippy::disallowed_methods, reason = "the test is the application that is watched")]
 
@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
-use suiro_hosts::{CableKind, CableSpec, Host, Network, NetworkSpec, Privilege, Sandbox, ipv4};
+use suiro_hosts::{CableKind, CableSpec, Host, Network, NetworkSpec, Privilege, Suite, Test, ipv4};
 use suiro_layers::report::{Report, joined};
 use suiro_layers::verdict::{Cause, Deed, Verdict};
 use suiro_layers::{Point, Recorder, RecorderError, RecorderSpec, Recording};
@@ -23,61 +23,46 @@ const PAYLOAD: usize = 1000;
 const FRAME: f64 = 1042.0;
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("inside") {
-        return inside();
-    }
-    if Privilege::of_this_process() != Privilege::Root {
-        println!("skipped: only root may probe the kernel");
-        return ExitCode::SUCCESS;
-    }
-    let mut worker = Sandbox::new(["inside"]).spawn().unwrap();
-    if worker.wait().unwrap().success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Suite { privilege: Privilege::Root, stage: Scenes::build, tests: SCENES }.main()
 }
 
-fn inside() -> ExitCode {
-    let cable = |from, to| CableSpec { from, to, mtu: 1500, kind: CableKind::Plain };
-    let hosts = ["a", "r", "b"].map(Into::into).to_vec();
-    let network = Network::build(&NetworkSpec { hosts, cables: vec![cable(0, 1), cable(1, 2)] });
-    let network = network.unwrap();
-    let [a, r, b] = [0, 1, 2].map(|host| &network.hosts()[host]);
-    let scenes = Scenes { a, r, b };
-    let dir = tempfile::tempdir().unwrap();
-    if let Err(RecorderError::Probe(error)) = scenes.start(a, "udp", dir.path()) {
-        println!("skipped: {error}");
-        return ExitCode::SUCCESS;
-    }
-    if !scenes.has_tools() {
-        println!("skipped: no tc or no nft (nftables), which make the culprits");
-        return ExitCode::SUCCESS;
-    }
-    for (name, scene) in SCENES {
-        scene(&scenes);
-        println!("{name} ... ok");
-    }
-    ExitCode::SUCCESS
-}
-
-type Scene = fn(&Scenes<'_>);
-
-const SCENES: &[(&str, Scene)] = &[
-    ("a socket's buffer too small", |scenes| scenes.small_buffer()),
-    ("a slow reader", |scenes| scenes.slow_reader()),
-    ("a queue discipline that drops", |scenes| scenes.queue_discipline()),
-    ("loss on the way", |scenes| scenes.loss_on_the_way()),
-    ("a queue on the way that drops", |scenes| scenes.full_queue_on_the_way()),
-    ("a queue on the way that delays", |scenes| scenes.queue_on_the_way()),
-    ("a firewall's rule", |scenes| scenes.firewall()),
-    ("a softirq with too much to do", |scenes| scenes.softirq_overload()),
-    ("back-pressure", |scenes| scenes.back_pressure()),
+const SCENES: &[Test<Scenes>] = &[
+    ("a socket's buffer too small", Scenes::small_buffer),
+    ("a slow reader", Scenes::slow_reader),
+    ("a queue discipline that drops", Scenes::queue_discipline),
+    ("loss on the way", Scenes::loss_on_the_way),
+    ("a queue on the way that drops", Scenes::full_queue_on_the_way),
+    ("a queue on the way that delays", Scenes::queue_on_the_way),
+    ("a firewall's rule", Scenes::firewall),
+    ("a softirq with too much to do", Scenes::softirq_overload),
+    ("back-pressure", Scenes::back_pressure),
 ];
 
-struct Scenes<'n> {
-    a: &'n Host,
-    r: &'n Host,
-    b: &'n Host,
+struct Scenes {
+    a: Host,
+    r: Host,
+    b: Host,
 }
 
-impl Scenes<'_> {
+impl Scenes {
+    fn build() -> Result<Self, String> {
+        let cable = |from, to| CableSpec { from, to, mtu: 1500, kind: CableKind::Plain };
+        let hosts = ["a", "r", "b"].map(Into::into).to_vec();
+        let network =
+            Network::build(&NetworkSpec { hosts, cables: vec![cable(0, 1), cable(1, 2)] });
+        let network = network.unwrap();
+        let [a, r, b] = [0, 1, 2].map(|host| network.hosts()[host].clone());
+        let scenes = Self { a, r, b };
+        let dir = tempfile::tempdir().unwrap();
+        match scenes.start(&scenes.a, "udp", dir.path()) {
+            Err(RecorderError::Probe(error)) => Err(error.to_string()),
+            _ if !scenes.has_tools() => {
+                Err("no tc or no nft (nftables), which make the culprits".into())
+            }
+            _ => Ok(scenes),
+        }
+    }
+
     fn start(
         &self,
         host: &Host,
@@ -101,7 +86,7 @@ impl Scenes<'_> {
     fn report(&self, protocol: &str, application: impl FnOnce()) -> Report {
         let dir = tempfile::tempdir().unwrap();
         let recorders =
-            [self.a, self.b].map(|host| self.start(host, protocol, dir.path()).unwrap());
+            [&self.a, &self.b].map(|host| self.start(host, protocol, dir.path()).unwrap());
         application();
         for recorder in recorders {
             recorder.stop().unwrap();
@@ -133,7 +118,7 @@ impl Scenes<'_> {
     }
 
     fn has_tools(&self) -> bool {
-        ["tc -V", "nft -v"].iter().all(|line| Self::line(self.r, line))
+        ["tc -V", "nft -v"].iter().all(|line| Self::line(&self.r, line))
     }
 
     /// Lets no more than this through towards `b` while `application` runs.
@@ -207,7 +192,7 @@ impl Scenes<'_> {
     fn queue_discipline(&self) {
         let (from, to) = self.sockets();
         let mut received = 0;
-        let report = Self::shaped(self.a, "rate 5mbit burst 2kb limit 5000", || {
+        let report = Self::shaped(&self.a, "rate 5mbit burst 2kb limit 5000", || {
             self.report("udp", || received = exchange(&from, &to, 200).len() as u64)
         });
         let cause = lost(&report, Point::SendQdisc, 200 - received);
@@ -216,7 +201,7 @@ impl Scenes<'_> {
 
     fn loss_on_the_way(&self) {
         let (from, to) = self.sockets();
-        let report = Self::filtered(self.r, "forward", 10, || {
+        let report = Self::filtered(&self.r, "forward", 10, || {
             self.report("udp", || assert_eq!(exchange(&from, &to, 1000).len(), 900))
         });
         let cause = lost(&report, Point::SendDriver, 100);
@@ -226,7 +211,7 @@ impl Scenes<'_> {
     fn full_queue_on_the_way(&self) {
         let (from, to) = self.sockets();
         let mut received = 0;
-        let report = Self::shaped(self.r, "rate 5mbit burst 2kb limit 20000", || {
+        let report = Self::shaped(&self.r, "rate 5mbit burst 2kb limit 20000", || {
             self.report("udp", || received = exchange(&from, &to, 200).len() as u64)
         });
         let cause = lost(&report, Point::SendDriver, 200 - received);
@@ -237,7 +222,7 @@ impl Scenes<'_> {
     fn queue_on_the_way(&self) {
         let (from, to) = self.sockets();
         let mut delays = Vec::new();
-        let report = Self::shaped(self.r, "rate 10mbit burst 2kb limit 500000", || {
+        let report = Self::shaped(&self.r, "rate 10mbit burst 2kb limit 500000", || {
             self.report("udp", || delays = exchange(&from, &to, 200))
         });
         let [verdict] = &report.verdicts[..] else { panic!("{:?}", report.verdicts) };
@@ -254,7 +239,7 @@ impl Scenes<'_> {
 
     fn firewall(&self) {
         let (from, to) = self.sockets();
-        let report = Self::filtered(self.b, "input", 4, || {
+        let report = Self::filtered(&self.b, "input", 4, || {
             self.report("udp", || assert_eq!(exchange(&from, &to, 1000).len(), 750))
         });
         let cause = lost(&report, Point::ReceiveIp, 250);
@@ -267,15 +252,15 @@ impl Scenes<'_> {
         if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
             return println!("  skipped: one processor cannot overload another");
         }
-        let interface = Self::interface_towards(self.b, ipv4(0));
+        let interface = Self::interface_towards(&self.b, ipv4(0));
         let steered = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
         let line = format!("mount -t sysfs sysfs /sys && echo 2 > {steered}");
-        assert!(Self::run(self.b, &["unshare", "-m", "sh", "-c", &line]));
+        assert!(Self::run(&self.b, &["unshare", "-m", "sh", "-c", &line]));
         let rules: String = (1..=3000).map(|port| format!("udp dport {port} drop;")).collect();
         let hook = "type filter hook prerouting priority raw;";
         let rules =
             format!("table ip t {{ chain c {{ {hook} {rules} udp dport {OTHER} drop; }}; }}");
-        assert!(Self::run(self.b, &["nft", &rules]));
+        assert!(Self::run(&self.b, &["nft", &rules]));
         let (from, to) = self.sockets();
         let other = self.a.enter(|| UdpSocket::bind((ipv4(0), 0))).unwrap().unwrap();
         other.connect((ipv4(2), OTHER)).unwrap();
@@ -294,7 +279,7 @@ impl Scenes<'_> {
             to.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
             received = drain(&to);
         });
-        assert!(Self::run(self.b, &["nft", "delete table ip t"]));
+        assert!(Self::run(&self.b, &["nft", "delete table ip t"]));
         let verdict = only_loss(&report, Point::SendDriver, 1000 - received);
         println!("  {}", verdict.sentence);
         assert!(matches!(verdict.cause, Cause::SoftirqOverload { .. }), "{verdict:?}");
@@ -304,7 +289,7 @@ impl Scenes<'_> {
     fn back_pressure(&self) {
         let listen = || TcpListener::bind((ipv4(2), PORT));
         let listener = self.b.enter(listen).unwrap().unwrap();
-        let report = Self::shaped(self.a, "rate 10mbit burst 4kb limit 500000", || {
+        let report = Self::shaped(&self.a, "rate 10mbit burst 4kb limit 500000", || {
             self.report("tcp", || {
                 let connect = || TcpStream::connect((ipv4(2), PORT));
                 let mut from = self.a.enter(connect).unwrap().unwrap();

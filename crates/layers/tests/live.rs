@@ -1,73 +1,32 @@
 //! The probes on a real kernel, against sockets of this program in two hosts: every packet at every
 //! point, to the packet and to the byte. Needs root and BPF; where they are refused it says so and
-//! passes. It has a `main` of its own because a sandbox starts this very program again.
+//! passes.
 #![expect(clippy::print_stdout, reason = "a test tells how it went")]
 #![expect(clippy::disallowed_methods, reason = "the test is the application that is watched")]
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_recv_buffer_size};
-use suiro_hosts::{
-    CableKind, CableSpec, Host, Network, NetworkSpec, Privilege, Sandbox, ipv4, ipv6,
-};
-use suiro_layers::{
-    Event, Key, Point, Recorded, Recorder, RecorderError, RecorderSpec, Recording, Second,
-};
+use suiro_hosts::{Host, Privilege, Suite, Test, ipv4, ipv6};
+use suiro_layers::{Event, Key, Point, Recorder, RecorderSpec, Recording, Second};
 
-const PACKETS: usize = 3000;
-const STREAM_BYTES: usize = 5_000_000;
-/// The way of a packet through both hosts.
-const OUT: [Point; 5] =
-    [Point::SendCall, Point::SendIp, Point::SendLink, Point::SendQdisc, Point::SendDriver];
-const IN: [Point; 5] = [
-    Point::ReceiveDevice,
-    Point::ReceiveIp,
-    Point::ReceiveLocal,
-    Point::ReceiveSocket,
-    Point::ReceiveCall,
-];
+use common::two_hosts::{
+    IN, OUT, PACKETS, Pair, at, bind, check_way, exchange, keys, segment, start_with, way,
+};
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("inside") {
-        return inside();
-    }
-    if Privilege::of_this_process() != Privilege::Root {
-        println!("skipped: only root may probe the kernel");
-        return ExitCode::SUCCESS;
-    }
-    let mut worker = Sandbox::new(["inside"]).spawn().unwrap();
-    if worker.wait().unwrap().success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Suite { privilege: Privilege::Root, stage: Pair::build, tests: TESTS }.main()
 }
 
-fn inside() -> ExitCode {
-    let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
-    let spec = NetworkSpec { hosts: vec!["a".into(), "b".into()], cables: vec![cable] };
-    let network = Network::build(&spec).unwrap();
-    let [a, b] = [0, 1].map(|host| &network.hosts()[host]);
-    let dir = tempfile::tempdir().unwrap();
-    match a.enter(|| start("a", "udp:*-*:9", dir.path())).unwrap() {
-        Ok(recorder) => drop(recorder.stop().unwrap()),
-        Err(RecorderError::Probe(error)) => {
-            println!("skipped: {error}");
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => panic!("{error}"),
-    }
-    for (name, test) in TESTS {
-        test(a, b);
-        println!("{name} ... ok");
-    }
-    ExitCode::SUCCESS
-}
+const STREAM_BYTES: usize = 5_000_000;
 
-type Test = fn(&Host, &Host);
-
-const TESTS: &[(&str, Test)] = &[
+const TESTS: &[Test<Pair>] = &[
     ("each datagram is seen at each point", each_datagram_is_seen),
     ("so it is over IPv6", each_datagram_is_seen_over_ipv6),
     ("so are those of an IPv6 socket over IPv4", an_ipv6_socket_carries_ipv4),
@@ -79,107 +38,15 @@ const TESTS: &[(&str, Test)] = &[
     ("what a queue discipline drops is told", a_queue_discipline_is_told),
     ("a process is known by its ports", a_process_is_known_by_its_ports),
     ("each byte of a stream is seen at each point", each_byte_is_seen),
-    ("so it is over IPv6", each_byte_is_seen_over_ipv6),
+    ("so is that of IPv6", each_byte_is_seen_over_ipv6),
     ("without system calls", without_system_calls),
 ];
 
-fn start(name: &str, flow: &str, dir: &std::path::Path) -> Result<Recorder, RecorderError> {
-    start_with(name, flow, dir, true)
-}
-
-fn start_with(
-    name: &str,
-    flow: &str,
-    dir: &std::path::Path,
-    system_calls: bool,
-) -> Result<Recorder, RecorderError> {
-    Recorder::start(RecorderSpec {
-        host: name.into(),
-        flows: vec![flow.parse().unwrap()],
-        process: None,
-        namespace: None,
-        system_calls,
-        epoch_monotonic_ns: None,
-        dir: dir.into(),
-        name: Some(name.into()),
-    })
-}
-
-/// Records on both hosts while `application` runs.
-fn record(a: &Host, b: &Host, flow: &str, application: impl FnOnce()) -> [Recording; 2] {
-    let dir = tempfile::tempdir().unwrap();
-    let start = |host: &Host| host.enter(|| start(host.name(), flow, dir.path())).unwrap().unwrap();
-    let recorders = [start(a), start(b)];
-    for recorder in &recorders {
-        let missing: Vec<_> = recorder.points().iter().filter(|p| p.missing.is_some()).collect();
-        assert!(missing.is_empty(), "{missing:?}");
-    }
-    application();
-    for recorder in recorders {
-        let Recorded { recording, events, cpu, .. } = recorder.stop().unwrap();
-        assert!(recording.points.iter().all(|point| point.lost == 0), "{recording:?}");
-        println!("  {}: {events} events, {} of processor time", recording.host, cpu);
-    }
-    Recording::read_all(dir.path()).unwrap().try_into().unwrap()
-}
-
-fn bind(host: &Host, address: IpAddr) -> UdpSocket {
-    host.enter(|| UdpSocket::bind((address, 0))).unwrap().unwrap()
-}
-
-/// One datagram at a time, so that none is lost. No RTP: the first byte is below 128.
-fn exchange(from: &UdpSocket, to: &UdpSocket) {
-    let mut buffer = [0; 2000];
-    for number in 0..PACKETS {
-        let mut payload = vec![7; 20 + number % 1200];
-        payload[..4].copy_from_slice(&(number as u32).to_be_bytes());
-        from.send(&payload).unwrap();
-        assert_eq!(to.recv(&mut buffer).unwrap(), payload.len());
-    }
-}
-
-/// In the order of their times.
-fn at(recording: &Recording, point: Point, sent: bool) -> Vec<&Event> {
-    let flows = &recording.flows;
-    let is = |event: &&Event| {
-        event.point == point && flows[usize::from(event.direction_flow)].sent == sent
-    };
-    let mut events: Vec<&Event> = recording.events.iter().filter(is).collect();
-    events.sort_by_key(|event| event.t_ns);
-    events
-}
-
-fn keys(recording: &Recording, point: Point) -> Vec<Key> {
-    at(recording, point, OUT.contains(&point)).iter().map(|event| event.key).collect()
-}
-
-/// The same packets in the same order everywhere, at times that rise along the way.
-fn check_way(recordings: &[Recording; 2], count: usize) -> Vec<Key> {
-    let [a, b] = recordings;
-    let expected = keys(a, Point::SendIp);
-    assert_eq!(expected.len(), count);
-    assert_eq!(expected.iter().collect::<BTreeSet<_>>().len(), count, "no two are the same");
-    let mut before: Option<Vec<u64>> = None;
-    for (recording, point) in way(a, b) {
-        assert_eq!(keys(recording, point), expected, "{point}");
-        let events = at(recording, point, OUT.contains(&point));
-        let times: Vec<u64> = events.iter().map(|event| event.t_ns).collect();
-        if let Some(before) = before {
-            let rise = before.iter().zip(&times).all(|(before, after)| before < after);
-            assert!(rise, "{point} is before what comes before it");
-        }
-        before = Some(times);
-    }
-    let drops = [a, b].map(|recording| at(recording, Point::Dropped, true).len());
-    assert_eq!((drops, b.unjoined), ([0, 0], 0));
-    expected
-}
-
-fn each_datagram_is_seen(a: &Host, b: &Host) {
-    let (from, to) = (bind(a, ipv4(0).into()), bind(b, ipv4(1).into()));
+fn each_datagram_is_seen(pair: &Pair) {
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     from.connect(to.local_addr().unwrap()).unwrap();
     let flow = format!("udp:{}-{}", from.local_addr().unwrap(), to.local_addr().unwrap());
-    let recordings = record(a, b, &flow, || exchange(&from, &to));
+    let recordings = pair.record(&flow, || exchange(&from, &to));
     let keys = check_way(&recordings, PACKETS);
     assert!(keys.iter().all(|key| matches!(key, Key::IpId(_))), "{:?}", keys[0]);
     let [a, b] = &recordings;
@@ -198,27 +65,27 @@ fn each_datagram_is_seen(a: &Host, b: &Host) {
     }
 }
 
-fn each_datagram_is_seen_over_ipv6(a: &Host, b: &Host) {
-    let (from, to) = (bind(a, ipv6(0).into()), bind(b, ipv6(1).into()));
+fn each_datagram_is_seen_over_ipv6(pair: &Pair) {
+    let (from, to) = (bind(&pair.a, ipv6(0).into()), bind(&pair.b, ipv6(1).into()));
     from.connect(to.local_addr().unwrap()).unwrap();
     let flow = format!("udp:*-{}", to.local_addr().unwrap());
-    let recordings = record(a, b, &flow, || exchange(&from, &to));
+    let recordings = pair.record(&flow, || exchange(&from, &to));
     let keys = check_way(&recordings, PACKETS);
     assert!(keys.iter().all(|key| matches!(key, Key::Hash(_))), "{:?}", keys[0]);
 }
 
-fn an_ipv6_socket_carries_ipv4(a: &Host, b: &Host) {
-    let from = bind(a, ipv4(0).into());
-    let to = bind(b, IpAddr::V6(0.into()));
+fn an_ipv6_socket_carries_ipv4(pair: &Pair) {
+    let from = bind(&pair.a, ipv4(0).into());
+    let to = bind(&pair.b, IpAddr::V6(0.into()));
     set_ipv6_v6only(&to, false).expect_err("it is bound, so it is what the system's default says");
     let port = to.local_addr().unwrap().port();
     from.connect((ipv4(1), port)).unwrap();
-    let recordings = record(a, b, &format!("udp:*-*:{port}"), || exchange(&from, &to));
+    let recordings = pair.record(&format!("udp:*-*:{port}"), || exchange(&from, &to));
     check_way(&recordings, PACKETS);
 }
 
-fn rtp_is_known_by_its_numbers(a: &Host, b: &Host) {
-    let (from, to) = (bind(a, ipv4(0).into()), bind(b, ipv4(1).into()));
+fn rtp_is_known_by_its_numbers(pair: &Pair) {
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     from.connect(to.local_addr().unwrap()).unwrap();
     let send = || {
         for sequence in 0..100u16 {
@@ -228,13 +95,13 @@ fn rtp_is_known_by_its_numbers(a: &Host, b: &Host) {
             assert_eq!(to.recv(&mut [0; 100]).unwrap(), packet.len());
         }
     };
-    let recordings = record(a, b, &format!("udp:*-{}", to.local_addr().unwrap()), send);
+    let recordings = pair.record(&format!("udp:*-{}", to.local_addr().unwrap()), send);
     let expected = (0..100).map(|sequence| Key::Rtp { ssrc: 0xdead_beef, sequence });
     assert_eq!(check_way(&recordings, 100), expected.collect::<Vec<_>>());
 }
 
-fn a_full_socket_is_told(a: &Host, b: &Host) {
-    let (from, to) = (bind(a, ipv4(0).into()), bind(b, ipv4(1).into()));
+fn a_full_socket_is_told(pair: &Pair) {
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     from.connect(to.local_addr().unwrap()).unwrap();
     set_socket_recv_buffer_size(&to, 20_000).unwrap();
     to.set_nonblocking(true).unwrap();
@@ -258,7 +125,7 @@ fn a_full_socket_is_told(a: &Host, b: &Host) {
             read.push(u32::from_be_bytes(*buffer.first_chunk().unwrap()));
         }
     };
-    let [a, b] = record(a, b, &format!("udp:*-{}", to.local_addr().unwrap()), overflow);
+    let [a, b] = pair.record(&format!("udp:*-{}", to.local_addr().unwrap()), overflow);
     let sent = keys(&a, Point::SendCall);
     assert_eq!(sent.len(), 1000);
     assert_eq!(keys(&b, Point::ReceiveSocket), sent);
@@ -270,9 +137,9 @@ fn a_full_socket_is_told(a: &Host, b: &Host) {
     assert!(drops.iter().all(|drop| cause(drop) == "SOCKET_RCVBUFF"), "{:?}", b.causes);
 }
 
-fn other_flows_keep_their_place(a: &Host, b: &Host) {
-    let [from, other] = [(), ()].map(|()| bind(a, ipv4(0).into()));
-    let to = bind(b, ipv4(1).into());
+fn other_flows_keep_their_place(pair: &Pair) {
+    let [from, other] = [(), ()].map(|()| bind(&pair.a, ipv4(0).into()));
+    let to = bind(&pair.b, ipv4(1).into());
     let address = to.local_addr().unwrap();
     from.connect(address).unwrap();
     let mixed = || {
@@ -283,18 +150,18 @@ fn other_flows_keep_their_place(a: &Host, b: &Host) {
         (0..200).for_each(|_| assert_eq!(to.recv(&mut [0; 100]).unwrap(), 4));
     };
     let flow = format!("udp:{}-{address}", from.local_addr().unwrap());
-    let recordings = record(a, b, &flow, mixed);
+    let recordings = pair.record(&flow, mixed);
     check_way(&recordings, 100);
     assert_eq!(recordings.each_ref().map(|recording| recording.flows.len()), [1, 1]);
 }
 
 /// UDP_SEGMENT: one call, one packet down to the driver, many on the other side.
-fn a_super_packet_is_its_datagrams(a: &Host, b: &Host) {
+fn a_super_packet_is_its_datagrams(pair: &Pair) {
     // Of the larger, most lies in pages outside of the packet's first piece.
     for (bytes, addresses) in
         [(4_700, [ipv4(0).into(), ipv4(1).into()]), (30_200, [ipv6(0), ipv6(1)].map(IpAddr::from))]
     {
-        let (from, to) = (bind(a, addresses[0]), bind(b, addresses[1]));
+        let (from, to) = (bind(&pair.a, addresses[0]), bind(&pair.b, addresses[1]));
         from.connect(to.local_addr().unwrap()).unwrap();
         segment(&from, 500);
         let segments = bytes / 500 + 1;
@@ -308,7 +175,7 @@ fn a_super_packet_is_its_datagrams(a: &Host, b: &Host) {
                 }
             }
         };
-        let [at_a, at_b] = record(a, b, &format!("udp:*-{}", to.local_addr().unwrap()), send);
+        let [at_a, at_b] = pair.record(&format!("udp:*-{}", to.local_addr().unwrap()), send);
         // The kernel numbers super-packets one by one, and in each the datagrams from its number on.
         let expected = keys(&at_a, Point::SendIp);
         assert_eq!(expected.len(), 20 * segments);
@@ -321,24 +188,10 @@ fn a_super_packet_is_its_datagrams(a: &Host, b: &Host) {
     }
 }
 
-fn segment(socket: &UdpSocket, bytes: libc::c_int) {
-    // SAFETY: the option is an int, of which address and size are given.
-    let set = unsafe {
-        let value = std::ptr::from_ref(&bytes).cast();
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, value, 4)
-    };
-    assert_eq!(set, 0);
-}
-
-/// The points in the order of the way, each with the host that it is of.
-fn way<'r>(a: &'r Recording, b: &'r Recording) -> impl Iterator<Item = (&'r Recording, Point)> {
-    OUT.into_iter().map(move |point| (a, point)).chain(IN.into_iter().map(move |point| (b, point)))
-}
-
 /// The first fragment stands for the datagram, the others are counted.
-fn a_fragmented_datagram_is_one(a: &Host, b: &Host) {
+fn a_fragmented_datagram_is_one(pair: &Pair) {
     for addresses in [[ipv4(0).into(), ipv4(1).into()], [ipv6(0), ipv6(1)].map(IpAddr::from)] {
-        let (from, to) = (bind(a, addresses[0]), bind(b, addresses[1]));
+        let (from, to) = (bind(&pair.a, addresses[0]), bind(&pair.b, addresses[1]));
         from.connect(to.local_addr().unwrap()).unwrap();
         let mut buffer = [0; 9000];
         let send = || {
@@ -347,7 +200,7 @@ fn a_fragmented_datagram_is_one(a: &Host, b: &Host) {
                 assert_eq!(to.recv(&mut buffer).unwrap(), 4000);
             }
         };
-        let [at_a, at_b] = record(a, b, &format!("udp:*-{}", to.local_addr().unwrap()), send);
+        let [at_a, at_b] = pair.record(&format!("udp:*-{}", to.local_addr().unwrap()), send);
         let expected = keys(&at_a, Point::SendIp);
         for (recording, point) in way(&at_a, &at_b) {
             assert_eq!(keys(recording, point), expected, "{point}");
@@ -358,17 +211,17 @@ fn a_fragmented_datagram_is_one(a: &Host, b: &Host) {
     }
 }
 
-fn a_queue_discipline_is_told(a: &Host, b: &Host) {
+fn a_queue_discipline_is_told(pair: &Pair) {
     let tc = |line: &str| {
         let mut command = Command::new("tc");
-        let status = a.command(command.args(line.split(' '))).status();
+        let status = pair.a.command(command.args(line.split(' '))).status();
         status.is_ok_and(|status| status.success())
     };
-    let interface = a.enter(interface).unwrap();
+    let interface = pair.a.enter(interface).unwrap();
     if !tc(&format!("qdisc add dev {interface} root tbf rate 1mbit burst 2kb limit 5000")) {
         return println!("  skipped: no tc, or no tbf");
     }
-    let (from, to) = (bind(a, ipv4(0).into()), bind(b, ipv4(1).into()));
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     from.connect(to.local_addr().unwrap()).unwrap();
     to.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     let mut received = 0;
@@ -378,7 +231,7 @@ fn a_queue_discipline_is_told(a: &Host, b: &Host) {
             received += 1;
         }
     };
-    let [at_a, at_b] = record(a, b, &format!("udp:*-{}", to.local_addr().unwrap()), burst);
+    let [at_a, at_b] = pair.record(&format!("udp:*-{}", to.local_addr().unwrap()), burst);
     assert!(tc(&format!("qdisc del dev {interface} root")));
     let count = |recording: &Recording, point| at(recording, point, OUT.contains(&point)).len();
     assert_eq!(OUT[..4].iter().map(|&point| count(&at_a, point)).collect::<Vec<_>>(), [200; 4]);
@@ -401,7 +254,7 @@ fn interface() -> String {
 }
 
 /// In the namespace of this process, which is that of `a` and `b`'s maker.
-fn a_process_is_known_by_its_ports(_: &Host, _: &Host) {
+fn a_process_is_known_by_its_ports(_: &Pair) {
     let here = Host::current("here").unwrap();
     here.ip(&["link set lo up".into()]).unwrap();
     let (from, to) = (bind(&here, [127, 0, 0, 1].into()), bind(&here, [127, 0, 0, 1].into()));
@@ -431,10 +284,10 @@ fn a_process_is_known_by_its_ports(_: &Host, _: &Host) {
     other.wait().unwrap();
 }
 
-fn connect(a: &Host, b: &Host, address: IpAddr) -> (TcpStream, TcpStream) {
-    let listener = b.enter(|| TcpListener::bind((address, 0))).unwrap().unwrap();
+fn connect(pair: &Pair, address: IpAddr) -> (TcpStream, TcpStream) {
+    let listener = pair.b.enter(|| TcpListener::bind((address, 0))).unwrap().unwrap();
     let address = listener.local_addr().unwrap();
-    let from = a.enter(|| TcpStream::connect(address)).unwrap().unwrap();
+    let from = pair.a.enter(|| TcpStream::connect(address)).unwrap().unwrap();
     (from, listener.accept().unwrap().0)
 }
 
@@ -470,10 +323,10 @@ fn covered(recording: &Recording, point: Point, first: u32) -> u64 {
     })
 }
 
-fn check_stream(a: &Host, b: &Host, address: IpAddr) {
-    let (from, to) = connect(a, b, address);
+fn check_stream(pair: &Pair, address: IpAddr) {
+    let (from, to) = connect(pair, address);
     let ends: [SocketAddr; 2] = [from.local_addr().unwrap(), to.local_addr().unwrap()];
-    let [a, b] = record(a, b, &format!("tcp:{}-{}", ends[0], ends[1]), || stream(from, to));
+    let [a, b] = pair.record(&format!("tcp:{}-{}", ends[0], ends[1]), || stream(from, to));
     let calls = at(&a, Point::SendCall, true);
     let Key::Bytes { start: first } = calls[0].key else { panic!("{:?}", calls[0]) };
     for (recording, point) in way(&a, &b) {
@@ -486,20 +339,20 @@ fn check_stream(a: &Host, b: &Host, address: IpAddr) {
     }
 }
 
-fn each_byte_is_seen(a: &Host, b: &Host) {
-    check_stream(a, b, ipv4(1).into());
+fn each_byte_is_seen(pair: &Pair) {
+    check_stream(pair, ipv4(1).into());
 }
 
-fn each_byte_is_seen_over_ipv6(a: &Host, b: &Host) {
-    check_stream(a, b, ipv6(1).into());
+fn each_byte_is_seen_over_ipv6(pair: &Pair) {
+    check_stream(pair, ipv6(1).into());
 }
 
-fn without_system_calls(a: &Host, b: &Host) {
-    let (from, to) = (bind(a, ipv4(0).into()), bind(b, ipv4(1).into()));
+fn without_system_calls(pair: &Pair) {
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     from.connect(to.local_addr().unwrap()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let flow = format!("udp:*-{}", to.local_addr().unwrap());
-    let recorder = a.enter(|| start_with("a", &flow, dir.path(), false)).unwrap().unwrap();
+    let recorder = pair.a.enter(|| start_with("a", &flow, dir.path(), false)).unwrap().unwrap();
     exchange(&from, &to);
     let recording = recorder.stop().unwrap().recording;
     for status in &recording.points {

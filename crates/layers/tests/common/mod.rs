@@ -1,6 +1,8 @@
 //! Recordings of two hosts, made up packet by packet.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod two_hosts;
+
 use suiro_layers::matching::way;
 use suiro_layers::{
     DropCause, Event, Flow, Key, Moment, Point, PointStatus, Protocol, Recording, Second,
