@@ -17,7 +17,8 @@ use suiro_hosts::{Host, Privilege, Suite, Test, ipv4, ipv6};
 use suiro_layers::{Event, Key, Point, Recorder, RecorderSpec, Recording, Second};
 
 use common::two_hosts::{
-    IN, OUT, PACKETS, Pair, at, bind, check_way, exchange, keys, segment, start_with, way,
+    IN, OUT, PACKETS, Pair, at, bind, check_way, exchange, interface, keys, segment, start_with,
+    way,
 };
 
 fn main() -> ExitCode {
@@ -244,13 +245,6 @@ fn a_queue_discipline_is_told(pair: &Pair) {
     assert_eq!((drops.len(), dropped.len()), (200 - received, 200 - received));
     let cause = |event: &&Event| at_a.causes[usize::from(event.cause.unwrap().0)].to_string();
     assert!(drops.iter().all(|drop| cause(drop).starts_with("QDISC_")), "{:?}", at_a.causes);
-}
-
-/// The interface that is not the loopback.
-fn interface() -> String {
-    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-    let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
-    names.into_iter().find(|name| name != "lo").unwrap()
 }
 
 /// In the namespace of this process, which is that of `a` and `b`'s maker.

@@ -213,6 +213,33 @@ fn the_recorders_own_gaps_are_not_a_layers_loss() {
 }
 
 #[test]
+fn what_takes_a_way_without_probes_is_not_lost() {
+    let ends_at = |last| joined(&call(5 * MS, &[Way::lost_after(last, None); 1_000]));
+    for (last, unseen) in [
+        (Point::ReceiveSocket, &[Point::ReceiveCall][..]),
+        (Point::ReceiveLocal, &[Point::ReceiveSocket, Point::ReceiveCall]),
+    ] {
+        let report = ends_at(last);
+        assert_eq!(report.verdicts, [], "{last}");
+        let account = &report.accounts[0];
+        assert_eq!((account.sent, account.delivered), (1_000, 1_000), "{last}");
+        let points: Vec<Point> = account.unseen.iter().map(|unseen| unseen.point).collect();
+        assert_eq!((&points[..], account.layers[0].loss_between), (unseen, None));
+    }
+    // What the kernel says that it dropped is, and what is gone between the hosts too.
+    let dropped = joined(&call(5 * MS, &[Way::lost_after(Point::ReceiveLocal, NETFILTER); 1_000]));
+    only_loss(&dropped, Point::ReceiveLocal, 1_000);
+    only_loss(&ends_at(Point::SendDriver), Point::SendDriver, 1_000);
+    only_loss(&ends_at(Point::SendQdisc), Point::SendQdisc, 1_000);
+
+    let (mut a, b) = call(5 * MS, &[Way::through(); 1_000]);
+    a.events.retain(|event| event.point != Point::SendCall);
+    let report = joined(&(a, b));
+    let account = &report.accounts[0];
+    assert_eq!((account.sent, account.appeared, account.unseen.len()), (1_000, 0, 1));
+}
+
+#[test]
 fn what_was_on_its_way_when_recording_ended_is_not_lost() {
     let (mut a, mut b) = call(5 * MS, &[Way::through().slow(Point::SendDriver, 300 * MS); 1_000]);
     let end = 102 * SECOND;

@@ -3,6 +3,7 @@
 mod delay;
 mod layer;
 mod seconds;
+mod unseen;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use serde::Serialize;
 pub use delay::Delay;
 pub use layer::{Layer, LayerAccount};
 pub use seconds::{SECONDS, Second};
+pub use unseen::Unseen;
 
 use crate::clock::Alignment;
 use crate::event::{Point, Protocol, Recording};
@@ -83,6 +85,8 @@ pub struct Account {
     pub appeared: u64,
     /// Packets that the application sent under a number in use, ranges that TCP sent again.
     pub repeated: u64,
+    /// Points that were watched and are not in this account, because they do not see this flow.
+    pub unseen: Vec<Unseen>,
     /// Each watched point, in order.
     pub saps: Vec<Sap>,
     /// Each part of the way, in order.
@@ -129,12 +133,14 @@ pub fn account(
     recordings: [&Recording; 2],
     alignment: &Alignment,
 ) -> Account {
-    let of =
-        Of { direction, matched, recordings, alignment, points: watched(direction, recordings) };
+    let points = watched(direction, recordings);
+    let mut of = Of { direction, matched, recordings, alignment, points, unseen: Vec::new() };
     let seen = |passage: &&Passage| passage.first().is_some();
     let mut passages: Vec<&Passage> = matched.passages.iter().filter(seen).collect();
     // TCP splits passages, which leaves them out of order; jitter is of successive ones.
     passages.sort_by_key(|passage| passage.first().and_then(|point| passage.at(point)));
+    of.unseen = unseen::unseen(&passages, points, |side| of.host(side));
+    of.points = of.unseen.iter().fold(points, |points, unseen| points.without(unseen.point));
     let slack = of.slack(&passages);
     let (settled, unsettled): (Vec<&Passage>, Vec<&Passage>) =
         passages.into_iter().partition(|passage| of.is_settled(passage, &slack));
@@ -148,6 +154,7 @@ struct Of<'a> {
     recordings: [&'a Recording; 2],
     alignment: &'a Alignment,
     points: Points,
+    unseen: Vec<Unseen>,
 }
 
 impl Of<'_> {
@@ -170,6 +177,7 @@ impl Of<'_> {
             delivered: total(&|passage| passage.last().is_some() && passage.last() == last),
             unsettled: sum(unsettled),
             repeated: self.matched.repeated,
+            unseen: self.unseen.clone(),
             saps: self.points.iter().map(|point| self.sap(point, settled, unsettled)).collect(),
             layers: layer::accounts(settled, self.points, protocol, error_ns),
             seconds: seconds::seconds(settled, &hops, protocol, self.start_ns()),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::{Host, Report};
 use crate::account::{Account, Delay, Hop, Layer, LayerAccount, Sap, Second};
 use crate::clock::{Alignment, How};
-use crate::event::Protocol;
+use crate::event::{Point, Protocol};
 use crate::verdict::place;
 
 /// Seconds that are told apart at most; longer recordings are told in longer steps.
@@ -21,6 +21,9 @@ pub fn text(report: &Report) -> String {
     for account in &report.accounts {
         put("");
         put(&headline(account));
+        account.unseen.iter().for_each(|unseen| {
+            put(&format!("  not seen at {}: {}", name(unseen.point), unseen.why));
+        });
         if account.saps.iter().all(|sap| sap.passed == 0) {
             continue;
         }
@@ -91,12 +94,12 @@ fn of_clock(clock: &Alignment) -> String {
 
 fn headline(account: &Account) -> String {
     let unit = if account.protocol == Protocol::Udp { "packets" } else { "bytes" };
-    let name = |host: &Option<String>| host.clone().unwrap_or_else(|| "not recorded".into());
+    let host = |host: &Option<String>| host.clone().unwrap_or_else(|| "not recorded".into());
     let mut text = format!(
         "{}   {} → {}: {} {unit} sent, {} delivered",
         account.flow,
-        name(&account.sender),
-        name(&account.receiver),
+        host(&account.sender),
+        host(&account.receiver),
         account.sent,
         account.delivered
     );
@@ -153,14 +156,20 @@ fn of_hop(hop: &Hop) -> Vec<String> {
     row
 }
 
+fn name(point: Point) -> String {
+    point.name().replace('_', " ")
+}
+
 const SAP_HEAD: &[&str] =
     &["point", "passed", "kbit/s", "doubled", "reordered", "unseen", "lost by recorder"];
 
 fn of_sap(sap: &Sap) -> Vec<String> {
     let rate = sap.throughput_bps.map_or("-".into(), |bps| format!("{:.1}", bps / 1e3));
     let counts = [sap.duplicates, sap.reordered, sap.unseen, sap.recorder_lost];
-    let name = sap.point.name().replace('_', " ");
-    [name, sap.passed.to_string(), rate].into_iter().chain(counts.map(|c| c.to_string())).collect()
+    [name(sap.point), sap.passed.to_string(), rate]
+        .into_iter()
+        .chain(counts.map(|c| c.to_string()))
+        .collect()
 }
 
 fn step_head(watched: &[Layer]) -> Vec<&'static str> {

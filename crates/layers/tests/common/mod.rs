@@ -1,6 +1,7 @@
 //! Recordings of two hosts, made up packet by packet.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod calls;
 pub mod two_hosts;
 
 use suiro_layers::matching::way;
@@ -34,9 +35,9 @@ pub fn recording(host: &str, protocol: Protocol, sent: bool) -> Recording {
         causes: ["NOT_SPECIFIED", "SOCKET_RCVBUFF", "QDISC_DROP", "NETFILTER_DROP", "CPU_BACKLOG"]
             .map(Into::into)
             .into(),
-        points: way()
+        points: Point::ALL
             .map(|point| PointStatus { point, missing: None, events: 0, lost: 0 })
-            .collect(),
+            .into(),
         fragments: 0,
         unjoined: 0,
         unplaced: 0,

@@ -152,3 +152,10 @@ pub fn segment(socket: &UdpSocket, bytes: libc::c_int) {
     };
     assert_eq!(set, 0);
 }
+
+/// The interface that is not the loopback.
+pub fn interface() -> String {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
+    names.into_iter().find(|name| name != "lo").unwrap()
+}
