@@ -1,38 +1,51 @@
 // The built page in headless Chromium, opened from the disk with synthetic data.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const skip = existsSync(executablePath) ? false : `no Chromium at ${executablePath}`;
+const run = promisify(execFile);
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
 let browser;
 let folder;
+/** The report of each kind of synthetic folder: a promise of its file. */
+const reports = new Map();
 
-/** The report of a synthetic folder, made once. */
-function synthetic(kind) {
-  const dir = join(folder, kind);
-  if (existsSync(dir)) return join(dir, "report.html");
-  // With the features of the whole workspace, as the tests of Rust have just built it.
+/** The program that `SUIRO_SYNTHETIC` names, as `scripts/test` has built it; else it is built now. */
+function program() {
+  if (process.env.SUIRO_SYNTHETIC) return process.env.SUIRO_SYNTHETIC;
   const cargo = ["build", "--quiet", "--workspace", "--example", "synthetic"];
   execFileSync("cargo", cargo, { cwd: root, stdio: ["ignore", "ignore", "pipe"] });
   const built = process.env.CARGO_TARGET_DIR ?? join(root, "target");
-  execFileSync(join(built, "debug/examples/synthetic"), [dir, kind], { stdio: "ignore" });
-  return join(dir, "report.html");
+  return join(built, "debug/examples/synthetic");
 }
+
+/** The report of such a folder, once it is written. */
+const synthetic = (kind) => reports.get(kind);
 
 before(async () => {
   if (skip) return;
   folder = mkdtempSync(join(tmpdir(), "suiro-page-"));
   const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
   browser = await chromium.launch({ executablePath, args });
+  // All at once and beside the tests, which take no longer.
+  const written = program();
+  for (const kind of ["quick", "flawed", "matrix", "study"]) {
+    const dir = join(folder, kind);
+    const report = run(written, [dir, kind]).then(() => join(dir, "report.html"));
+    // A failure is told where the report is asked for.
+    report.catch(() => {});
+    reports.set(kind, report);
+  }
 });
 
 after(async () => {
@@ -61,7 +74,7 @@ const paths = (page, panel) =>
   );
 
 test("opens from the disk, alone and without fault", { skip }, async () => {
-  const { page, faults, requests } = await open(synthetic("quick"));
+  const { page, faults, requests } = await open(await synthetic("quick"));
   assert.equal(requests.filter((url) => !/^(data|blob):/.test(url)).length, 1, requests.join("\n"));
   for (const panel of ["throughput_down", "window", "rtt", "queue", "buffer", "rung", "latency"]) {
     const drawn = await paths(page, panel);
@@ -81,7 +94,7 @@ test("opens from the disk, alone and without fault", { skip }, async () => {
 });
 
 test("the legend hides a cell and Shift shows it alone", { skip }, async () => {
-  const { page, faults } = await open(synthetic("quick"));
+  const { page, faults } = await open(await synthetic("quick"));
   const both = (await paths(page, "rtt")).length;
   await page.click(".legend button >> nth=0");
   assert.equal((await paths(page, "rtt")).length, both / 2);
@@ -93,7 +106,7 @@ test("the legend hides a cell and Shift shows it alone", { skip }, async () => {
 });
 
 test("a drag zooms every figure, a double click shows all again", { skip }, async () => {
-  const { page, faults } = await open(synthetic("quick"));
+  const { page, faults } = await open(await synthetic("quick"));
   const whole = await paths(page, "window");
   const figure = page.locator('svg[data-panel="throughput_down"]');
   await figure.scrollIntoViewIfNeeded();
@@ -109,7 +122,7 @@ test("a drag zooms every figure, a double click shows all again", { skip }, asyn
 });
 
 test("the keyboard moves a cursor that every figure tells values at", { skip }, async () => {
-  const { page, faults } = await open(synthetic("quick"));
+  const { page, faults } = await open(await synthetic("quick"));
   await page.focus('svg[data-panel="rtt"]');
   await page.keyboard.press("ArrowRight");
   const told = await page.textContent('figure:has(svg[data-panel="buffer"]) output');
@@ -123,7 +136,7 @@ test("the keyboard moves a cursor that every figure tells values at", { skip }, 
 });
 
 test("saved figures are SVG files that stand alone", { skip }, async () => {
-  const { page, faults } = await open(synthetic("quick"), { colorScheme: "dark" });
+  const { page, faults } = await open(await synthetic("quick"), { colorScheme: "dark" });
   for (const button of ['button:text-is("Save SVG")', "button.save >> nth=2"]) {
     const [download] = await Promise.all([page.waitForEvent("download"), page.click(button)]);
     const text = readFileSync(await download.path(), "utf8");
@@ -147,7 +160,7 @@ test("saved figures are SVG files that stand alone", { skip }, async () => {
 });
 
 test("invalid and missing trials are told loudly, with their reasons", { skip }, async () => {
-  const { page, faults } = await open(synthetic("flawed"));
+  const { page, faults } = await open(await synthetic("flawed"));
   const alarm = await page.textContent(".alarm");
   assert.match(alarm, /2 of 9 trials not valid/);
   assert.match(alarm, /the link was late: p99 1840 µs/);
@@ -162,7 +175,7 @@ test("invalid and missing trials are told loudly, with their reasons", { skip },
 });
 
 test("many cells stay usable: filtered by axis, sorted by metric", { skip }, async () => {
-  const { page, faults } = await open(synthetic("matrix"));
+  const { page, faults } = await open(await synthetic("matrix"));
   assert.match(await page.textContent(".told"), /6 of 12 cells shown/);
   await page.click('.chip:text-is("all")');
   assert.match(await page.textContent(".told"), /0 of 12 cells shown/);
@@ -182,7 +195,7 @@ test("many cells stay usable: filtered by axis, sorted by metric", { skip }, asy
 });
 
 test("findings stand beside what was published", { skip }, async () => {
-  const html = readFileSync(synthetic("quick"), "utf8");
+  const html = readFileSync(await synthetic("quick"), "utf8");
   const finding = (id, holds) => ({
     ...{ id, claim: "Vegas < Reno", published: "118", measured: "97", holds, because: "<b>" },
     ...{ formula: "1 < 2", note: null, judged_in: 1, held_in: 1 },
@@ -206,7 +219,7 @@ test("findings stand beside what was published", { skip }, async () => {
 test("nothing is wider than a phone of 360 pixels", { skip }, async () => {
   const options = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
   for (const kind of ["quick", "matrix", "study"]) {
-    const { page, faults } = await open(synthetic(kind), options);
+    const { page, faults } = await open(await synthetic(kind), options);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 360, `${kind}: ${width} px`);
     assert.deepEqual(faults, []);
@@ -214,7 +227,7 @@ test("nothing is wider than a phone of 360 pixels", { skip }, async () => {
 });
 
 test("dark and light, by preference and by button", { skip }, async () => {
-  const { page } = await open(synthetic("quick"), { colorScheme: "dark" });
+  const { page } = await open(await synthetic("quick"), { colorScheme: "dark" });
   const paper = () =>
     page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
   const dark = await paper();
@@ -225,7 +238,7 @@ test("dark and light, by preference and by button", { skip }, async () => {
 });
 
 test("a study stands beside what was measured", { skip }, async () => {
-  const { page, faults } = await open(synthetic("study"));
+  const { page, faults } = await open(await synthetic("study"));
   const verdicts = await page.$$eval("#study .badge", (all) => all.map((one) => one.textContent));
   assert.equal(verdicts.length, 7);
   assert.ok(
