@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use suiro_clock::Clock;
@@ -12,21 +12,19 @@ use suiro_rate::RateSpec;
 use suiro_rtp::net::{self, Pair};
 use suiro_rtp::payload::Codec;
 use suiro_rtp::receive::{self, ReceiverJob};
+use suiro_rtp::receiver::Counters as Received;
 use suiro_rtp::send::AGAIN_TYPE;
 use suiro_rtp::sender::{Config, Counters, ReportTimes, Sender, SourceFrame, Transmit};
 use suiro_scenario::OnBreak;
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use suiro_viewer::Policy;
+use tempfile::TempDir;
 
 const FPS: u64 = 25;
 const FRAMES: usize = 50;
 
 /// Longest that another program may take for two seconds of video.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
-
-fn ffmpeg() -> Option<Ffmpeg> {
-    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()
-}
 
 fn gstreamer() -> bool {
     let there = Command::new("gst-launch-1.0").arg("--version").output().is_ok();
@@ -36,8 +34,10 @@ fn gstreamer() -> bool {
     there
 }
 
-/// Two seconds of video, whole and picture by picture.
+/// Two seconds of video, whole and picture by picture, in a folder of its own.
 struct Film {
+    ffmpeg: Ffmpeg,
+    dir: TempDir,
     codec: Codec,
     /// With times, for programs that want them.
     mkv: PathBuf,
@@ -49,7 +49,10 @@ struct Film {
 }
 
 impl Film {
-    fn new(ffmpeg: &Ffmpeg, codec: Codec, dir: &Path) -> Self {
+    /// Makes it, if there is ffmpeg.
+    fn make(codec: Codec) -> Option<Self> {
+        let ffmpeg = Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()?;
+        let dir = tempfile::tempdir().unwrap();
         let (encoder, name) = match codec {
             Codec::H264 => {
                 (&["-c:v", "libx264", "-x264-params", "aud=1:keyint=25:bframes=0"][..], "film.h264")
@@ -58,7 +61,7 @@ impl Film {
                 (&["-c:v", "mpeg2video", "-g", "25", "-bf", "0", "-q:v", "3"][..], "film.m2v")
             }
         };
-        let (mkv, file) = (dir.join("film.mkv"), dir.join(name));
+        let (mkv, file) = (dir.path().join("film.mkv"), dir.path().join(name));
         let made = Command::new(ffmpeg.path())
             .args(["-v", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25"])
             .args(["-frames:v", &FRAMES.to_string(), "-pix_fmt", "yuv420p"])
@@ -75,9 +78,9 @@ impl Film {
         assert!(copied.unwrap().success());
         let pictures = split(codec, &std::fs::read(&file).unwrap());
         assert_eq!(pictures.len(), FRAMES);
-        let decoded = decode(ffmpeg, &file);
+        let decoded = decode(&ffmpeg, &file);
         assert_eq!(decoded.len(), FRAMES);
-        Self { codec, mkv, file, pictures, decoded }
+        Some(Self { ffmpeg, dir, codec, mkv, file, pictures, decoded })
     }
 
     fn payload_type(&self) -> u8 {
@@ -241,20 +244,29 @@ async fn drain(
     }
 }
 
-/// Waits for a program; it is killed if that takes too long.
-async fn end(child: Child) -> std::process::Output {
+/// Starts a program whose output [`end`] takes.
+fn start(program: &mut Command) -> Child {
+    program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits for a program, which has to succeed; it is killed if that takes too long.
+async fn end(child: Child) -> Output {
     let pid = rustix::process::Pid::from_child(&child);
     let waiting = tokio::task::spawn_blocking(move || child.wait_with_output());
     tokio::pin!(waiting);
     tokio::select! {
-        done = &mut waiting => return done.unwrap().unwrap(),
+        done = &mut waiting => {
+            let out = done.unwrap().unwrap();
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+            return out;
+        }
         () = tokio::time::sleep(PATIENCE) => {}
     }
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     panic!("it did not end: {:?}", waiting.await.unwrap().unwrap());
 }
 
-fn sdp(film: &Film, port: u16, dir: &Path) -> PathBuf {
+fn sdp(film: &Film, port: u16) -> PathBuf {
     let kind = film.payload_type();
     let map = match film.codec {
         Codec::H264 => "a=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1\r\n",
@@ -264,32 +276,34 @@ fn sdp(film: &Film, port: u16, dir: &Path) -> PathBuf {
         "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=suiro\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
          m=video {port} RTP/AVP {kind}\r\n{map}"
     );
-    let file = dir.join("stream.sdp");
+    let file = film.dir.path().join("stream.sdp");
     std::fs::write(&file, text).unwrap();
     file
 }
 
 async fn ffmpeg_takes(codec: Codec) {
-    let Some(ffmpeg) = ffmpeg() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let film = Film::new(&ffmpeg, codec, dir.path());
+    let Some(film) = Film::make(codec) else { return };
     let port = free_port().await;
     // The last one ends with the next, which does not come.
     let wanted = FRAMES - 2;
-    let child = Command::new(ffmpeg.path())
+    let mut program = Command::new(film.ffmpeg.path());
+    program
         .args(["-v", "error", "-threads", "1", "-protocol_whitelist", "file,udp,rtp", "-i"])
-        .arg(sdp(&film, port, dir.path()))
-        .args(["-fps_mode", "passthrough", "-frames:v", &wanted.to_string(), "-f", "framemd5", "-"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .arg(sdp(&film, port))
+        .args([
+            "-fps_mode",
+            "passthrough",
+            "-frames:v",
+            &wanted.to_string(),
+            "-f",
+            "framemd5",
+            "-",
+        ]);
+    let child = start(&mut program);
     until_bound(port + 1).await;
     let counters = send(&film, port).await;
     let out = end(child).await;
-    let errors = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success() && errors.is_empty(), "{errors}");
+    assert_eq!(String::from_utf8_lossy(&out.stderr), "");
     assert_eq!(checksums(&String::from_utf8_lossy(&out.stdout)), film.decoded[..wanted]);
     assert_eq!(counters.frames_left_out, 0);
     assert!(counters.disbelieved.is_empty(), "what ffmpeg reports is believed: {counters:?}");
@@ -305,10 +319,14 @@ async fn ffmpeg_takes_our_mpeg2() {
     ffmpeg_takes(Codec::Mpeg2).await;
 }
 
+fn launch(pipeline: &str) -> Command {
+    let mut program = Command::new("gst-launch-1.0");
+    program.arg("-q").args(pipeline.split(' '));
+    program
+}
+
 async fn gstreamer_takes(codec: Codec) {
-    let Some(ffmpeg) = ffmpeg().filter(|_| gstreamer()) else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let film = Film::new(&ffmpeg, codec, dir.path());
+    let Some(film) = Film::make(codec).filter(|_| gstreamer()) else { return };
     let port = free_port().await;
     let (name, elements, extension) = match codec {
         Codec::H264 => {
@@ -316,7 +334,7 @@ async fn gstreamer_takes(codec: Codec) {
         }
         Codec::Mpeg2 => ("MPV", "rtpmpvdepay", "m2v"),
     };
-    let file = dir.path().join(format!("taken.{extension}"));
+    let file = film.dir.path().join(format!("taken.{extension}"));
     let pipeline = format!(
         "udpsrc port={port} num-buffers={} buffer-size=4000000 caps=application/x-rtp,media=video,clock-rate=90000,\
          encoding-name={name},payload={} ! {elements} ! filesink location={}",
@@ -324,20 +342,11 @@ async fn gstreamer_takes(codec: Codec) {
         film.payload_type(),
         file.display()
     );
-    let child = Command::new("gst-launch-1.0")
-        .arg("-q")
-        .args(pipeline.split(' '))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = start(&mut launch(&pipeline));
     until_bound(port).await;
     send(&film, port).await;
-    let out = end(child).await;
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let decoded = decode(&ffmpeg, &file);
-    assert_eq!(decoded, film.decoded);
+    end(child).await;
+    assert_eq!(decode(&film.ffmpeg, &file), film.decoded);
 }
 
 #[tokio::test]
@@ -350,9 +359,13 @@ async fn gstreamer_takes_our_mpeg2() {
     gstreamer_takes(Codec::Mpeg2).await;
 }
 
-/// Our receiver takes what `program` sends to its port; all pictures come out as they went in.
-async fn we_take(ffmpeg: &Ffmpeg, film: &Film, dir: &Path, program: impl Fn(u16) -> Command) {
-    let port = free_port().await;
+/// What our receiver makes of what comes to its port while `sends` lasts, and the pictures of that.
+async fn receive(
+    film: &Film,
+    (port, retransmission): (u16, bool),
+    sends: impl Future<Output = ()>,
+) -> (Received, Vec<String>) {
+    let dir = film.dir.path();
     let job = ReceiverJob {
         name: "viewer".into(),
         port,
@@ -360,7 +373,7 @@ async fn we_take(ffmpeg: &Ffmpeg, film: &Film, dir: &Path, program: impl Fn(u16)
         payload_type: film.payload_type(),
         answer: true,
         feedback: None,
-        retransmission: false,
+        retransmission,
         viewer: Policy::default(),
         save: true,
         dir: dir.to_owned(),
@@ -369,29 +382,29 @@ async fn we_take(ffmpeg: &Ffmpeg, film: &Film, dir: &Path, program: impl Fn(u16)
     let (ready, begun) = tokio::sync::oneshot::channel();
     let ended = async {
         begun.await.unwrap();
-        let child = program(port)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let out = end(child).await;
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        sends.await;
     };
     let begin = || ready.send(()).unwrap();
     let counters = receive::run(&job, Clock::from_now(), begin, ended).await.unwrap();
-    assert_eq!((counters.missing, counters.refused, counters.malformed), (0, 0, 0), "{counters:?}");
     let extension = film.file.extension().unwrap().to_str().unwrap();
-    let decoded = decode(ffmpeg, &dir.join(format!("received.viewer.{extension}")));
+    (counters, decode(&film.ffmpeg, &dir.join(format!("received.viewer.{extension}"))))
+}
+
+/// Our receiver takes what `program` sends to its port; all pictures come out as they went in.
+async fn we_take(film: &Film, program: impl Fn(u16) -> Command) {
+    let port = free_port().await;
+    let sends = async {
+        end(start(&mut program(port))).await;
+    };
+    let (counters, decoded) = receive(film, (port, false), sends).await;
+    assert_eq!((counters.missing, counters.refused, counters.malformed), (0, 0, 0), "{counters:?}");
     assert_eq!(decoded, film.decoded, "{counters:?}");
 }
 
 async fn we_take_from_ffmpeg(codec: Codec) {
-    let Some(ffmpeg) = ffmpeg() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let film = Film::new(&ffmpeg, codec, dir.path());
+    let Some(film) = Film::make(codec) else { return };
     let program = |port: u16| {
-        let mut command = Command::new(ffmpeg.path());
+        let mut command = Command::new(film.ffmpeg.path());
         command.args(["-v", "error", "-re", "-i"]).arg(&film.mkv);
         if codec == Codec::H264 {
             // Parameter sets in the stream, for who reads no SDP.
@@ -401,7 +414,7 @@ async fn we_take_from_ffmpeg(codec: Codec) {
         command.args(["-f", "rtp", &format!("rtp://127.0.0.1:{port}?pkt_size=1400")]);
         command
     };
-    we_take(&ffmpeg, &film, dir.path(), program).await;
+    we_take(&film, program).await;
 }
 
 #[tokio::test]
@@ -415,9 +428,7 @@ async fn we_take_mpeg2_of_ffmpeg() {
 }
 
 async fn we_take_from_gstreamer(codec: Codec) {
-    let Some(ffmpeg) = ffmpeg().filter(|_| gstreamer()) else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let film = Film::new(&ffmpeg, codec, dir.path());
+    let Some(film) = Film::make(codec).filter(|_| gstreamer()) else { return };
     let elements = match codec {
         // STAP-A for the parameter sets.
         Codec::H264 => {
@@ -427,14 +438,11 @@ async fn we_take_from_gstreamer(codec: Codec) {
     };
     let program = |port: u16| {
         let file = film.mkv.display();
-        let pipeline = format!(
+        launch(&format!(
             "filesrc location={file} ! matroskademux ! {elements} ! udpsink host=127.0.0.1 port={port} sync=true"
-        );
-        let mut command = Command::new("gst-launch-1.0");
-        command.arg("-q").args(pipeline.split(' '));
-        command
+        ))
     };
-    we_take(&ffmpeg, &film, dir.path(), program).await;
+    we_take(&film, program).await;
 }
 
 #[tokio::test]
@@ -476,40 +484,21 @@ async fn relay(pair: Pair, to: u16, lost: &AtomicU16) {
 
 #[tokio::test]
 async fn what_is_lost_on_the_way_is_sent_again_in_time() {
-    let Some(ffmpeg) = ffmpeg() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let film = Film::new(&ffmpeg, Codec::Mpeg2, dir.path());
+    let Some(film) = Film::make(Codec::Mpeg2) else { return };
     let (port, between) = (free_port().await, free_port().await);
-    let job = ReceiverJob {
-        name: "viewer".into(),
-        port,
-        codec: film.codec,
-        payload_type: film.payload_type(),
-        answer: true,
-        feedback: None,
-        retransmission: true,
-        viewer: Policy::default(),
-        save: true,
-        dir: dir.path().to_owned(),
-        seed: Seed(3),
-    };
     let lost = AtomicU16::new(0);
     let pair = Pair::bind(between).await.unwrap();
-    let (ready, begun) = tokio::sync::oneshot::channel();
-    let ended = async {
-        begun.await.unwrap();
+    let sends = async {
         tokio::select! {
             counters = send(&film, between) => assert!(counters.sent_again >= 9, "{counters:?}"),
             () = relay(pair, port, &lost) => {}
         }
     };
-    let begin = || ready.send(()).unwrap();
-    let counters = receive::run(&job, Clock::from_now(), begin, ended).await.unwrap();
+    let (counters, decoded) = receive(&film, (port, true), sends).await;
     // One of the ten may have been sent again already.
     assert_eq!(lost.into_inner(), 10);
     assert!(counters.missing >= 9, "{counters:?}");
     assert_eq!(counters.recovered, counters.missing, "{counters:?}");
-    let decoded = decode(&ffmpeg, &dir.path().join("received.viewer.m2v"));
     // The last one may still be on the way between.
     let whole = FRAMES - 1;
     let differ: Vec<usize> =

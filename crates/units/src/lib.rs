@@ -10,11 +10,13 @@
 //! assert_eq!(departs, Time::from_millis(1));
 //! ```
 
+mod hash;
 mod parse;
 mod quantity;
 mod seed;
 mod time;
 
+pub use hash::fnv1a;
 pub use parse::UnitError;
 pub use quantity::{BitRate, Bytes, Ratio};
 pub use seed::{Random, Seed};

@@ -12,7 +12,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use suiro_record::RecordError;
 use suiro_record::tables::AccessRow;
 use suiro_scenario::Protocol;
-use suiro_units::Time;
+use suiro_units::{Time, fnv1a};
 
 use super::access::AccessLog;
 use super::cache::Cache;
@@ -199,7 +199,7 @@ impl Service {
     fn playlist(&self, text: String, caching: &'static str) -> Content {
         // RFC 8216 §4.
         let kind = "application/vnd.apple.mpegurl";
-        let tag = Some(format!("\"{:016x}\"", fnv1a(text.as_bytes())));
+        let tag = Some(format!("\"{:016x}\"", fnv1a(text.bytes())));
         Content { body: text.into(), kind, caching, tag }
     }
 
@@ -379,11 +379,4 @@ fn matches_tag(wanted: &str, tag: Option<&str>) -> bool {
     let Some(tag) = tag else { return false };
     let strip = |t: &str| t.trim().trim_start_matches("W/").to_owned();
     wanted.trim() == "*" || wanted.split(',').any(|one| strip(one) == tag)
-}
-
-/// The FNV-1a hash: tells versions of a small text apart.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
