@@ -1,5 +1,5 @@
-//! Players of others, each that is installed, through a real link for a few seconds: what it was sent
-//! is in its records, and it ends when it is told to.
+//! Players of others, each that is installed, side by side through one real link for a few seconds: what
+//! each was sent is in its records, and it ends when it is told to.
 
 mod common;
 
@@ -8,22 +8,29 @@ use std::path::Path;
 use common::{Done, Room};
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
+use suiro_record::table::Row;
 use suiro_record::tables::{AccessRow, PlayerRow, RequestRow};
 use suiro_scenario::Program;
 
 const RUNGS: [i64; 2] = [600_000, 200_000];
 
-fn scenario(player: &str, protocol: &str) -> String {
-    format!(
-        r#"
-name = "player"
+const PLAYERS: [(Program, &str); 5] = [
+    (Program::Vlc, "dash"),
+    (Program::Vlc, "hls"),
+    (Program::Gstreamer, "hls"),
+    (Program::Dashjs, "dash"),
+    (Program::Hlsjs, "hls"),
+];
+
+const STREAM: &str = r#"
+name = "players"
 title = "a small stream"
 duration = "8 s"
 [topology]
 shape = "dumbbell"
 link = "access"
 [links.access]
-rate = "5 Mbit/s"
+rate = "20 Mbit/s"
 delay = "10 ms"
 queue.limit = "100 kB"
 [media.main]
@@ -31,13 +38,27 @@ source = "synthetic"
 length = "4 s"
 segment = "1 s"
 fps = 24
-ladder = [{{ bitrate = "600 kbit/s", height = 180 }}, {{ bitrate = "200 kbit/s", height = 120 }}]
+ladder = [{ bitrate = "600 kbit/s", height = 180 }, { bitrate = "200 kbit/s", height = 120 }]
 [endpoints.origin]
 kind = "origin"
 host = "server"
 media = "main"
 mode = "live"
-[endpoints.player]
+"#;
+
+/// The names of the players that are here, and a scenario of them all.
+fn scenario() -> (Vec<String>, String) {
+    let (mut names, mut text) = (Vec::new(), STREAM.to_owned());
+    for (program, protocol) in PLAYERS {
+        if let Err(missing) = suiro_players::locate(program).expect("a player that is not ours") {
+            eprintln!("skipped: {missing}");
+            continue;
+        }
+        let player = program.name();
+        let name = format!("{player}-{protocol}");
+        text.push_str(&format!(
+            r#"
+[endpoints.{name}]
 kind = "player"
 host = "client"
 origin = "origin"
@@ -45,25 +66,27 @@ player = "{player}"
 protocol = "{protocol}"
 abr = "dynamic"
 "#
-    )
+        ));
+        names.push(name);
+    }
+    (names, text)
 }
 
-/// Plays; what holds on a machine that is busy too.
-fn plays(program: Program, protocol: &str) {
-    if let Err(missing) = suiro_players::locate(program).expect("a player that is not ours") {
-        return eprintln!("skipped: {missing}");
-    }
+/// What holds on a machine that is busy too.
+#[test]
+fn players_of_others_play() {
     let Ok(ffmpeg) = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")) else {
         return;
     };
-    if !common::can_run() {
+    let (names, text) = scenario();
+    if names.is_empty() || !common::can_run() {
         return;
     }
     let room = Room::new();
-    room.write("player.toml", &scenario(program.name(), protocol));
+    room.write("players.toml", &text);
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     link_libraries(&cache);
-    let mut command = room.suiro(&["run", "player.toml", "--out", "out"]);
+    let mut command = room.suiro(&["run", "players.toml", "--out", "out"]);
     command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
     let done = Done::of(&mut command);
     let out = room.results("out");
@@ -71,7 +94,16 @@ fn plays(program: Program, protocol: &str) {
     if let Some(because) = &trial.invalid_because {
         assert!(!because.contains("endpoint"), "{because}\n{}", done.stderr);
     }
-    check_records(&out.root().join("trials/all/1"));
+    let dir = out.root().join("trials/all/1");
+    let access: Vec<AccessRow> = Reader::read_all(&dir).unwrap();
+    for name in &names {
+        check_records(name, &dir, &access);
+    }
+    let left: Vec<_> = common::entries(&dir)
+        .into_iter()
+        .filter(|path| path.to_string_lossy().contains("profile"))
+        .collect();
+    assert!(left.is_empty(), "{left:?} was left behind");
     let version = |name: &String| name != "suiro" && name != "ffmpeg";
     assert!(out.manifest().versions.keys().any(version), "{:?}", out.manifest().versions);
 }
@@ -87,10 +119,9 @@ fn link_libraries(cache: &Path) {
     }
 }
 
-fn check_records(trial: &Path) {
-    let requests: Vec<RequestRow> = Reader::read_all(trial).unwrap();
-    let access: Vec<AccessRow> = Reader::read_all(trial).unwrap();
-    let states: Vec<PlayerRow> = Reader::read_all(trial).unwrap();
+fn check_records(name: &str, dir: &Path, access: &[AccessRow]) {
+    let requests: Vec<RequestRow> = of_player(name, dir);
+    let states: Vec<PlayerRow> = of_player(name, dir);
     let video = requests.iter().filter(|row| {
         &*row.kind == "segment" && row.track.as_deref() == Some("video") && row.error.is_none()
     });
@@ -98,46 +129,19 @@ fn check_records(trial: &Path) {
     for row in video {
         count += 1;
         let sent = access.iter().find(|sent| sent.path == row.url);
-        assert!(sent.is_some(), "the origin knows nothing of {}", row.url);
+        assert!(sent.is_some(), "{name}: the origin knows nothing of {}", row.url);
         let rung = row.rung_bps.unwrap();
         let near = |nominal: &i64| (rung / 3..rung * 3).contains(nominal);
-        assert!(RUNGS.iter().any(near), "a rung of {rung} bit/s");
-        assert!(
-            row.media_ms.is_some() && row.duration_ms.is_some_and(|ms| (900..1100).contains(&ms))
-        );
+        assert!(RUNGS.iter().any(near), "{name}: a rung of {rung} bit/s");
+        let lasts = row.duration_ms.is_some_and(|ms| (900..1100).contains(&ms));
+        assert!(row.media_ms.is_some() && lasts, "{name}: {row:?}");
     }
-    assert!(count >= 2, "{count} video segments in eight seconds");
-    assert_eq!(&*states[0].state, "starting");
-    assert!(states.iter().any(|row| &*row.state == "playing"), "it never played");
-    assert!(states.iter().any(|row| row.rung_bps.is_some()), "it never told its rung");
-    let left: Vec<_> = common::entries(trial)
-        .into_iter()
-        .filter(|path| path.to_string_lossy().contains("profile"))
-        .collect();
-    assert!(left.is_empty(), "{left:?} was left behind");
+    assert!(count >= 2, "{name}: {count} video segments in eight seconds");
+    assert_eq!(&*states[0].state, "starting", "{name}");
+    assert!(states.iter().any(|row| &*row.state == "playing"), "{name} never played");
+    assert!(states.iter().any(|row| row.rung_bps.is_some()), "{name} never told its rung");
 }
 
-#[test]
-fn vlc_plays_dash() {
-    plays(Program::Vlc, "dash");
-}
-
-#[test]
-fn vlc_plays_hls() {
-    plays(Program::Vlc, "hls");
-}
-
-#[test]
-fn gstreamer_plays_hls() {
-    plays(Program::Gstreamer, "hls");
-}
-
-#[test]
-fn dashjs_plays() {
-    plays(Program::Dashjs, "dash");
-}
-
-#[test]
-fn hlsjs_plays() {
-    plays(Program::Hlsjs, "hls");
+fn of_player<R: Row>(name: &str, dir: &Path) -> Vec<R> {
+    Reader::read_file(&dir.join(format!("{}.{name}.parquet", R::TABLE))).unwrap()
 }

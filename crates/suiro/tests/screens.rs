@@ -14,17 +14,18 @@ use suiro_record::{Reader, Screens, TrialSummary};
 
 const FPS: f64 = 24.0;
 
-/// Four seconds of video, so many bits that next to nothing is lost, streamed for eight. `quiet`
-/// goes without a fault, `cut` loses its link for some seconds, `live` is three segments behind.
+/// Two seconds of video, so many bits that next to nothing is lost, streamed again and again. `quiet`
+/// goes without a fault, `cut` loses its link for a second more than is buffered, `live` is three
+/// segments behind once it has caught up.
 const SCENARIO: &str = r#"
 name = "seen"
 title = "what was seen: a link that is cut"
-duration = "8 s"
+duration = "$trial.lasts"
 [matrix]
 trial = [
-  { label = "quiet", value = { rate = "40 Mbit/s", mode = "vod" } },
-  { label = "cut", value = { rate = "20 kbit/s", mode = "vod" } },
-  { label = "live", value = { rate = "40 Mbit/s", mode = "live" } },
+  { label = "quiet", value = { rate = "40 Mbit/s", mode = "vod", lasts = "5 s" } },
+  { label = "cut", value = { rate = "20 kbit/s", mode = "vod", lasts = "5 s" } },
+  { label = "live", value = { rate = "40 Mbit/s", mode = "live", lasts = "8 s" } },
 ]
 [topology]
 shape = "dumbbell"
@@ -33,10 +34,10 @@ link = "access"
 rate = "40 Mbit/s"
 delay = "10 ms"
 queue.limit = "200 kB"
-down.changes = [{ at = "2 s", rate = "$trial.rate" }, { at = "5 s", rate = "40 Mbit/s" }]
+down.changes = [{ at = "700 ms", rate = "$trial.rate" }, { at = "3400 ms", rate = "40 Mbit/s" }]
 [media.main]
 source = "synthetic"
-length = "4 s"
+length = "2 s"
 segment = "500 ms"
 fps = 24
 ladder = [{ bitrate = "8 Mbit/s", height = 180 }]
@@ -100,12 +101,12 @@ fn check_stamps(dir: &Path) {
     let screens: Screens = serde_json::from_str(&text).expect("a document of ours");
     let screen = &screens.screens[0];
     assert_eq!((screen.stamps_differ, screen.stamps_unread, &screen.problem), (0, 0, &None));
-    assert!(screen.stamps_agree > 100 && screen.ticks <= 8 * 24, "{screen:?}");
+    assert!(screen.stamps_agree > 80 && screen.ticks <= 8 * 24, "{screen:?}");
     assert!(screen.scored_by["model"].contains("vmaf"), "{screen:?}");
     assert_eq!(screen.scored_by["p1203-standalone"], "1.9.6");
     let p1203 = screen.p1203.as_ref().expect("the program answered");
     assert_eq!((p1203.o46, p1203.o35, p1203.o23), (3.25, Some(4.0), Some(4.5)));
-    assert!(p1203.media_s > 2.0 && p1203.media_s <= 8.0, "{p1203:?}");
+    assert!(p1203.media_s > 0.0 && p1203.media_s <= 8.0, "{p1203:?}");
     assert!(dir.join("screen.player.mp4").metadata().expect("a video").len() > 10_000);
 }
 
