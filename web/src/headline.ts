@@ -43,26 +43,23 @@ function sentence(page: Page): (Node | string)[] {
   return [run, when, ` with seed ${page.seed} by suiro ${page.suiro}.${study}`];
 }
 
+/** Shows the theme that the reader prefers, and from the first click on the one that was clicked. */
 function themeButton(): HTMLElement {
   const root = document.documentElement;
-  const dark = () =>
-    root.dataset.theme
-      ? root.dataset.theme === "dark"
-      : matchMedia("(prefers-color-scheme: dark)").matches;
+  const preference = matchMedia("(prefers-color-scheme: dark)");
   const button = h("button", { class: "theme screen", title: "Dark or light" });
-  const show = () => {
-    button.textContent = dark() ? "Light" : "Dark";
-    button.setAttribute(
-      "aria-label",
-      dark() ? "switch to light colours" : "switch to dark colours",
-    );
+  const show = (dark: boolean) => {
+    root.dataset.theme = dark ? "dark" : "light";
+    button.textContent = dark ? "Light" : "Dark";
+    button.setAttribute("aria-label", `switch to ${dark ? "light" : "dark"} colours`);
   };
+  const prefer = () => show(preference.matches);
+  preference.addEventListener("change", prefer);
   button.addEventListener("click", () => {
-    root.dataset.theme = dark() ? "light" : "dark";
-    show();
+    preference.removeEventListener("change", prefer);
+    show(root.dataset.theme !== "dark");
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
-  show();
+  prefer();
   return button;
 }
 

@@ -235,6 +235,11 @@ test("dark and light, by preference and by button", { skip }, async () => {
   const light = await paper();
   assert.equal(light, "rgb(255, 255, 255)");
   assert.notEqual(dark, light);
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.click(".theme");
+  assert.equal(await paper(), dark, "a choice outlives a change of preference");
+  await page.emulateMedia({ media: "print" });
+  assert.equal(await paper(), light, "paper is white");
 });
 
 test("a study stands beside what was measured", { skip }, async () => {
