@@ -35,6 +35,10 @@ fn port_of(line: &str, state: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+
     use super::*;
 
     #[test]
@@ -47,14 +51,16 @@ mod tests {
         assert_eq!(port_of("", "0A"), None);
     }
 
+    /// A socket on all addresses of both families, so that nobody else can listen at its port; and it is
+    /// not closed to see it gone: a child that another test starts meanwhile may hold it for a while.
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "a listening socket is what is looked for")]
-    fn a_listening_socket_is_seen() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
+    fn a_listening_socket_is_seen_and_one_that_is_only_bound_is_not() {
+        let socket = socket(AddressFamily::INET6, SocketType::STREAM, None).unwrap();
+        bind(&socket, &SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0)).unwrap();
+        let port = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap().port();
         let own = std::process::id().cast_signed();
-        assert!(at_port(own, port) && at_all(own));
-        drop(listener);
         assert!(!at_port(own, port));
+        listen(&socket, 1).unwrap();
+        assert!(at_port(own, port) && at_all(own));
     }
 }
