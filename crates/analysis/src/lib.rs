@@ -1,7 +1,7 @@
 //! Records to metrics, series and comparisons, pure: no file, no clock, no chance.
 //!
 //! [`summarise`] turns one trial's [`Records`] into flat metrics, whose names, units and meanings
-//! stand in the [`CATALOGUE`]; [`timeline`] turns them into uniform time series; [`compare`] joins the
+//! stand in the [`catalogue()`]; [`timeline`] turns them into uniform time series; [`compare`] joins the
 //! repetitions of each cell with confidence intervals; [`findings::judge`] sets them beside what a
 //! study published.
 //!
@@ -37,7 +37,7 @@ mod uncompressed;
 mod viewing;
 mod web;
 
-pub use catalogue::{Better, CATALOGUE, Metric, describe, documentation};
+pub use catalogue::{Better, Metric, catalogue, describe, documentation};
 pub use compare::{CellSummary, compare};
 pub use stats::{Distribution, Spread};
 pub use summary::summarise;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use suiro_record::Trial;
 
 use crate::Records;
-use crate::catalogue::{CATALOGUE, Of};
+use crate::catalogue::{Of, catalogue};
 use crate::layers;
 use crate::link::directions;
 use crate::player::{Player, players};
@@ -14,7 +14,7 @@ use crate::tcp::{media_sockets, senders};
 use crate::uncompressed::{Rings, Streams};
 use crate::web::Web;
 
-/// Every metric of the [`CATALOGUE`] that applies to what took part, by name; `None` where it could
+/// Every metric of the [`catalogue()`] that applies to what took part, by name; `None` where it could
 /// not be measured. What did not take part at all (no player, no TCP) has no entries.
 pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f64>> {
     let links = directions(trial, records);
@@ -31,7 +31,7 @@ pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f6
         // An empty sum is −0; adding 0 makes it 0.
         metrics.insert(name, value.filter(|value| value.is_finite()).map(|value| value + 0.0));
     };
-    for metric in CATALOGUE {
+    for metric in catalogue() {
         let (family, field) = (metric.family, metric.field);
         match metric.of {
             Of::Links(value) => put(format!("{family}.{field}"), value(&links)),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use suiro_analysis::{CATALOGUE, Spread, compare, describe};
+use suiro_analysis::{Spread, catalogue, compare, describe};
 use suiro_record::{Axis, Cell, Findings, Manifest, Summary, TrialSummary};
 use suiro_study::Study;
 
@@ -134,7 +134,7 @@ pub(crate) fn metrics(summary: &Summary) -> Vec<PageMetric> {
     let mut found: Vec<(usize, String, &String)> = Vec::new();
     for name in names {
         if let Some((metric, instance)) = describe(name) {
-            let place = CATALOGUE.iter().position(|m| std::ptr::eq(m, metric));
+            let place = catalogue().position(|m| std::ptr::eq(m, metric));
             found.push((place.unwrap_or(usize::MAX), instance, name));
         }
     }
