@@ -120,8 +120,14 @@ pub enum Key {
         /// Sequence number; wraps around.
         sequence: u16,
     },
-    /// IPv4 identification, unless 0; wraps around.
-    IpId(u16),
+    /// IPv4 identification, unless 0.
+    IpId {
+        /// The identification; wraps around. Segmentation offload numbers the datagrams of a super-packet on from its
+        /// own, and the next super-packet has the next number: theirs overlap.
+        id: u16,
+        /// From the first 12 bytes of payload, to tell those apart; 0 where they could not be read.
+        check: u16,
+    },
     /// Hash of the first 64 bytes of payload and its length.
     Hash(u64),
     /// TCP: a range of bytes, [`Event::payload_bytes`] long.
@@ -136,7 +142,7 @@ impl Key {
     pub fn parts(self) -> (&'static str, u64) {
         match self {
             Self::Rtp { ssrc, sequence } => ("rtp", u64::from(ssrc) << 16 | u64::from(sequence)),
-            Self::IpId(id) => ("ip_id", id.into()),
+            Self::IpId { id, check } => ("ip_id", u64::from(check) << 16 | u64::from(id)),
             Self::Hash(hash) => ("hash", hash),
             Self::Bytes { start } => ("bytes", start.into()),
         }
@@ -149,11 +155,28 @@ impl Key {
                 let ssrc = u32::try_from(value >> 16).ok()?;
                 Self::Rtp { ssrc, sequence: (value & 0xffff) as u16 }
             }
-            "ip_id" => Self::IpId(u16::try_from(value).ok()?),
+            "ip_id" => {
+                let check = u16::try_from(value >> 16).ok()?;
+                Self::IpId { id: (value & 0xffff) as u16, check }
+            }
             "hash" => Self::Hash(value),
             "bytes" => Self::Bytes { start: u32::try_from(value).ok()? },
             _ => return None,
         })
+    }
+
+    /// The key without what is known of some packets only, and that: 0 if it is not.
+    pub(crate) fn split(self) -> (Self, u16) {
+        match self {
+            Self::IpId { id, check } => (Self::IpId { id, check: 0 }, check),
+            other => (other, 0),
+        }
+    }
+
+    /// Whether it may be the other packet.
+    pub(crate) fn may_be(self, other: Self) -> bool {
+        let ((own, check), (others, others_check)) = (self.split(), other.split());
+        own == others && (check == 0 || others_check == 0 || check == others_check)
     }
 }
 
@@ -316,7 +339,7 @@ mod tests {
     fn keys() -> impl Strategy<Value = Key> {
         prop_oneof![
             (any::<u32>(), any::<u16>()).prop_map(|(ssrc, sequence)| Key::Rtp { ssrc, sequence }),
-            any::<u16>().prop_map(Key::IpId),
+            any::<(u16, u16)>().prop_map(|(id, check)| Key::IpId { id, check }),
             any::<u64>().prop_map(Key::Hash),
             any::<u32>().prop_map(|start| Key::Bytes { start }),
         ]

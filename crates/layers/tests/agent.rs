@@ -75,7 +75,7 @@ fn events(numbers: std::ops::Range<u64>) -> Vec<Event> {
         t_ns: u64::MAX / 2 + number,
         point: Point::SendIp,
         direction_flow: 0,
-        key: Key::IpId(number as u16),
+        key: Key::IpId { id: number as u16, check: 0 },
         ip_id: number as u16,
         payload_bytes: 100,
         segments: 1,

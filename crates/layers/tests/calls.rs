@@ -6,16 +6,18 @@ mod common;
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use io_uring::{IoUring, squeue};
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use suiro_hosts::{Privilege, Suite, Test, ipv4};
 use suiro_layers::account::Layer;
 use suiro_layers::report::joined;
 use suiro_layers::{Point, Recording};
 
-use common::calls::{Receive, recvmmsg, sendmmsg, uring_receives, uring_sends};
+use common::calls::{Receive, recvmmsg, sendmmsg, uring_receives, uring_sends, uring_sends_later};
 use common::two_hosts::{Pair, at, bind, check_way, interface, keys, segment, way};
 
 fn main() -> ExitCode {
@@ -28,6 +30,7 @@ const TESTS: &[Test<Pair>] = &[
     ("io_uring's receives", io_uring_receives),
     ("io_uring's sends", io_uring_sends),
     ("sends of io_uring's own threads", io_urings_threads_send),
+    ("sends that io_uring makes later", io_uring_sends_later),
     ("many as one by UDP_GRO", many_are_received_as_one),
 ];
 
@@ -47,6 +50,8 @@ fn sockets(pair: &Pair) -> (UdpSocket, UdpSocket, String) {
     let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     let address = to.local_addr().unwrap();
     from.connect(address).unwrap();
+    // A datagram that never comes fails the test.
+    to.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     (from, to, format!("udp:*-{address}"))
 }
 
@@ -151,6 +156,38 @@ fn io_urings_threads_send(pair: &Pair) {
         assert_eq!(account.layers[Layer::SystemCall as usize].loss_between, None);
         assert_eq!(report.verdicts, []);
     }
+}
+
+/// The socket has room for two, and the device lets one through in 8 ms: io_uring sends the others while
+/// their thread is in a call that does not send. When that began tells nothing of them.
+fn io_uring_sends_later(pair: &Pair) {
+    let (from, to, flow) = sockets(pair);
+    set_socket_send_buffer_size(&from, 0).unwrap();
+    let interface = pair.a.enter(interface).unwrap();
+    let tc = |line: &str| {
+        let mut command = Command::new("tc");
+        let status = pair.a.command(command.args(line.split(' '))).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if !tc(&format!("qdisc add dev {interface} root tbf rate 1mbit burst 2kb limit 50000")) {
+        return println!("  skipped: no tc, or no tbf");
+    }
+    let payloads: Vec<Vec<u8>> = (0..20).map(|number| vec![number; 1000]).collect();
+    let mut ring = IoUring::new(32).unwrap();
+    let [a, b] = pair.record(&flow, || {
+        uring_sends_later(&mut ring, &from, &payloads);
+        payloads.iter().for_each(|_| assert_eq!(to.recv(&mut [0; 2000]).unwrap(), 1000));
+    });
+    assert!(tc(&format!("qdisc del dev {interface} root")));
+    let calls = keys(&a, Point::SendCall);
+    println!("  {} of 20 were sent by the call that asked for it", calls.len());
+    assert!((1..20).contains(&calls.len()));
+    assert_eq!(keys(&a, Point::SendIp)[..calls.len()], calls);
+    let report = joined(&a, &b);
+    let account = &report.accounts[0];
+    assert_eq!((account.sent + account.appeared, account.delivered), (20, 20));
+    let blamed: Vec<Point> = report.verdicts.iter().map(|verdict| verdict.from).collect();
+    assert_eq!(blamed, [Point::SendQdisc], "{:?}", report.verdicts);
 }
 
 /// The socket gets what came together as one, and the application by one call.

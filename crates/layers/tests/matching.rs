@@ -25,7 +25,7 @@ enum Numbering {
 fn key(numbering: Numbering, number: u64) -> Key {
     match numbering {
         Numbering::Rtp => Key::Rtp { ssrc: 7, sequence: number as u16 },
-        Numbering::IpId => Key::IpId(number as u16),
+        Numbering::IpId => Key::IpId { id: number as u16, check: 0 },
         Numbering::Hash => Key::Hash(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
     }
 }
@@ -150,9 +150,46 @@ fn a_packet_that_the_application_sends_twice_is_two() {
     assert_eq!(ends, [(Some(0), Some(ip)), (Some(2), Some(device))]);
 }
 
+/// Super-packets of 60 datagrams, numbered as the kernel does: 50 of them are on the way at a time, so that each
+/// number is on the way 50 times. Some of them are lost there.
+fn super_packets(lost: &dyn Fn(u64) -> bool, check: &dyn Fn(u64) -> u16) -> Matched {
+    let mut sightings = Vec::new();
+    for number in 0..200 * 60u64 {
+        let (super_packet, segment) = (number / 60, number % 60);
+        let key = Key::IpId { id: (super_packet + segment) as u16, check: check(number) };
+        let sent_ns = super_packet as i64 * 1_000_000 + segment as i64 * 1_000;
+        for point in way().filter(|&point| point <= Point::SendDriver || !lost(number)) {
+            let late = if point > Point::SendDriver { 50_000_000 } else { 0 };
+            let t_ns = sent_ns + point as i64 + late;
+            sightings.push(Sighting { t_ns, point, key, ip_id: 0, bytes: 500, drop: None });
+        }
+    }
+    sightings.sort_by_key(|sighting| (sighting.t_ns, sighting.point));
+    matched(&sightings)
+}
+
+#[test]
+fn datagrams_of_super_packets_with_one_number_are_told_apart() {
+    let check = |number: u64| (number % 65_521 + 1) as u16;
+    let lost = |number: u64| number % 7 == 3;
+    for (lost, check) in
+        [(&lost as &dyn Fn(u64) -> bool, &check as &dyn Fn(u64) -> u16), (&|_| false, &|_| 0)]
+    {
+        let matched = super_packets(lost, check);
+        assert_eq!(matched.passages.len(), 200 * 60);
+        let mut in_order: Vec<&Passage> = matched.passages.iter().collect();
+        in_order.sort_by_key(|passage| passage.at(Point::SendCall));
+        for (number, passage) in (0..).zip(in_order) {
+            let (sent, received) = (passage.at(Point::SendCall), passage.at(Point::ReceiveCall));
+            let took = received.map(|received| received - sent.unwrap());
+            assert_eq!(took, (!lost(number)).then_some(50_000_009), "{number}");
+        }
+    }
+}
+
 #[test]
 fn a_packet_that_was_not_seen_at_the_first_point_begins_where_it_was() {
-    let key = Key::IpId(3);
+    let key = Key::IpId { id: 3, check: 0 };
     let seen = [Point::SendLink, Point::ReceiveCall].map(|point| Sighting {
         t_ns: point as i64,
         point,

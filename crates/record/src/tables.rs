@@ -105,7 +105,8 @@ table! {
         /// `PROTOCOL SOURCE:PORT>DESTINATION:PORT`, the same on both hosts.
         flow: Text,
         /// What makes it the same packet elsewhere: `rtp` (SSRC × 65536 + sequence number), `ip_id` (IPv4
-        /// identification), `hash` (of the payload) or `bytes` (TCP sequence number of the first byte).
+        /// identification + 65536 × a check of the payload's first 12 bytes), `hash` (of the payload) or `bytes`
+        /// (TCP sequence number of the first byte).
         key_kind: Text,
         /// The key's value: 64 bits, as a signed number.
         key: i64,

@@ -331,7 +331,7 @@ mod tests {
     fn events() -> impl Strategy<Value = Event> {
         let key = prop_oneof![
             (any::<u32>(), any::<u16>()).prop_map(|(ssrc, sequence)| Key::Rtp { ssrc, sequence }),
-            any::<u16>().prop_map(Key::IpId),
+            any::<(u16, u16)>().prop_map(|(id, check)| Key::IpId { id, check }),
             any::<u64>().prop_map(Key::Hash),
             any::<u32>().prop_map(|start| Key::Bytes { start }),
         ];
@@ -398,7 +398,7 @@ mod tests {
             t_ns: 1,
             point: Point::Dropped,
             direction_flow: 2,
-            key: Key::IpId(1),
+            key: Key::IpId { id: 1, check: 0 },
             ip_id: 1,
             payload_bytes: 1,
             segments: 1,

@@ -64,7 +64,7 @@ mod tests {
             t_ns,
             point: Point::SendIp,
             direction_flow: 0,
-            key: Key::IpId(1),
+            key: Key::IpId { id: 1, check: 0 },
             ip_id: 1,
             payload_bytes: 100,
             segments: 1,

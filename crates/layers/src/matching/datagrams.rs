@@ -9,6 +9,9 @@ use crate::event::{Key, Point};
 const HALF: u32 = 1 << 15;
 /// Packets of one key that are told apart at a time; more are taken for the newest.
 const CHAIN: usize = 16;
+/// The same of IPv4 identifications. Each of a super-packet's datagrams, 128 at most (UDP_MAX_SEGMENTS of
+/// linux/udp.h), has the number of one of each super-packet before.
+const CHAIN_OF_IDS: usize = 256;
 
 /// Joins sightings of datagrams into passages. They are given in the order of their times, as far as
 /// clocks allow; those of two hosts may be out of order by less than half a round of the key.
@@ -55,11 +58,12 @@ impl Datagrams {
     /// Of the packets with this key that are still young: the one that lacks this point, has come
     /// furthest and was sent first; else the newest.
     fn find(&self, sighting: &Sighting) -> Option<u32> {
-        let newest = *self.newest.get(&sighting.key)?;
+        let newest = *self.newest.get(&sighting.key.split().0)?;
         let now = self.counts.get(&space(sighting.key)).copied().unwrap_or(0);
         let mut best: Option<(u8, u32)> = None;
         let mut index = newest;
-        for _ in 0..CHAIN {
+        let longest = if matches!(sighting.key, Key::IpId { .. }) { CHAIN_OF_IDS } else { CHAIN };
+        for _ in 0..longest {
             let Some(passage) = self.matched.passages.get(index as usize) else { break };
             if !young(sighting.key, passage, now) {
                 break;
@@ -67,14 +71,16 @@ impl Datagrams {
             let progress = passage.progress(sighting.point);
             if !passage.has(sighting.point)
                 && passage.same_ip_id(sighting)
+                && passage.same_check(sighting)
                 && best.is_none_or(|(most, _)| progress >= most)
             {
                 best = Some((progress, index));
             }
             index = passage.previous;
         }
-        let is_young = young(sighting.key, &self.matched.passages[newest as usize], now);
-        best.map(|(_, index)| index).or(is_young.then_some(newest))
+        let latest = &self.matched.passages[newest as usize];
+        let is_it = young(sighting.key, latest, now) && latest.same_check(sighting);
+        best.map(|(_, index)| index).or(is_it.then_some(newest))
     }
 
     fn begin(&mut self, sighting: &Sighting) {
@@ -85,7 +91,7 @@ impl Datagrams {
         let count = self.counts.entry(space(sighting.key)).or_default();
         *count = count.wrapping_add(1);
         let number = *count;
-        let previous = self.newest.insert(sighting.key, index).unwrap_or(NONE);
+        let previous = self.newest.insert(sighting.key.split().0, index).unwrap_or(NONE);
         let passage = Passage { number, previous, ..Passage::new(sighting.bytes) };
         self.matched.passages.push(passage);
         self.join(index, sighting);

@@ -104,6 +104,8 @@ pub struct Passage {
     pub bytes: u32,
     /// IPv4 identification; 0 where it is not known.
     pub ip_id: u16,
+    /// What tells it from others with its key; 0 where it is not known.
+    pub(super) check: u16,
     /// That and why the kernel gave it, or a copy of it, up.
     pub drop: Option<Drop>,
     /// Number among those of its key space.
@@ -114,7 +116,15 @@ pub struct Passage {
 
 impl Passage {
     pub(super) fn new(bytes: u32) -> Self {
-        Self { at: [NEVER; POINTS], bytes, ip_id: 0, drop: None, number: 0, previous: NONE }
+        Self {
+            at: [NEVER; POINTS],
+            bytes,
+            ip_id: 0,
+            check: 0,
+            drop: None,
+            number: 0,
+            previous: NONE,
+        }
     }
 
     /// When it passed there, in nanoseconds; `None` if it was not seen.
@@ -141,6 +151,9 @@ impl Passage {
         if self.ip_id == 0 {
             self.ip_id = sighting.ip_id;
         }
+        if self.check == 0 {
+            self.check = sighting.key.split().1;
+        }
     }
 
     pub(super) fn has(&self, point: Point) -> bool {
@@ -148,6 +161,12 @@ impl Passage {
             Point::Dropped => self.drop.is_some(),
             _ => self.at(point).is_some(),
         }
+    }
+
+    /// Whether it may be the packet of a sighting, by what its key leaves open.
+    pub(super) fn same_check(&self, sighting: &Sighting) -> bool {
+        let (_, check) = sighting.key.split();
+        self.check == 0 || check == 0 || self.check == check
     }
 
     /// Takes the time at this point out.

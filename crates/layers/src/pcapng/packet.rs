@@ -9,6 +9,8 @@ use crate::event::{Key, Protocol};
 const NET: Order = Order { little: false };
 /// Bytes of payload that the hash of last resort is of.
 const HASHED: usize = 64;
+/// Bytes of payload that tell datagrams with one IPv4 identification apart.
+const CHECKED: usize = 12;
 /// Extension headers of IPv6 that are passed over, VLAN tags too.
 const HEADERS: usize = 8;
 
@@ -196,11 +198,17 @@ fn datagram_key(payload: &[u8], payload_bytes: u32, ip_id: u16) -> Key {
         return Key::Rtp { ssrc, sequence };
     }
     if ip_id != 0 {
-        return Key::IpId(ip_id);
+        // A capture may have cut it short.
+        let is_whole = payload.len() >= CHECKED.min(payload_bytes as usize);
+        let check = hash(payload.iter().take(CHECKED).copied()) as u16;
+        return Key::IpId { id: ip_id, check: if is_whole { check } else { 0 } };
     }
-    // FNV-1a: captures are compared with captures only, and both are hashed here.
-    let begin = payload.iter().take(HASHED).copied();
-    let bytes = begin.chain(payload_bytes.to_be_bytes());
-    let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    Key::Hash(bytes.fold(0xcbf2_9ce4_8422_2325, hash))
+    Key::Hash(hash(payload.iter().take(HASHED).copied().chain(payload_bytes.to_be_bytes())))
+}
+
+/// FNV-1a: captures are compared with captures only, and both are hashed here.
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

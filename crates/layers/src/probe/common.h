@@ -205,6 +205,7 @@ INLINE void name(struct event *event, const struct tuple *tuple, bool sent)
 // What is known of a thread.
 struct thread {
 	u64 call_began_ns; // its latest system call that sends
+	u64 call;	   // its number
 };
 
 struct {
@@ -214,9 +215,24 @@ struct {
 	struct thread *value;
 } threads SEC(".maps");
 
+// The number of the system call that the thread is in; nonsense if it is in none.
+INLINE u32 current_call(struct task_struct *task)
+{
+	void *registers = bpf_task_pt_regs(task);
+	struct pt_regs___x86 *x86 = registers;
+	struct pt_regs___arm64 *arm64 = registers;
+
+	if (FIELD_EXISTS(x86->orig_ax))
+		return x86->orig_ax;
+	return FIELD_EXISTS(arm64->syscallno) ? arm64->syscallno : 0xffffffff;
+}
+
+// What is sent may not be the thread's: the kernel sends, in a softirq, on top of whichever thread runs, and io_uring
+// sends when the thread happens to be in another call.
 INLINE u64 call_began_ns(void)
 {
-	struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
 
-	return thread ? thread->call_began_ns : 0;
+	return thread && current_call(task) == thread->call ? thread->call_began_ns : 0;
 }

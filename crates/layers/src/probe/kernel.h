@@ -100,6 +100,17 @@ struct task_struct {
 	int tgid;
 } KERNEL;
 
+// Registers of user space when it entered the kernel; the kernel's own type differs by architecture.
+struct pt_regs___x86 {
+	unsigned long orig_ax;
+} KERNEL;
+
+struct pt_regs___arm64 {
+	s32 syscallno;
+} KERNEL;
+
+#define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2 /* BPF_FIELD_EXISTS */)
+
 static void *(*const bpf_map_lookup_elem)(void *, const void *) = (void *)1;
 static long (*const bpf_map_update_elem)(void *, const void *, const void *, u64) = (void *)2;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
@@ -111,6 +122,7 @@ static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *) = (void *)137;
 static void *(*const bpf_task_storage_get)(void *, struct task_struct *, void *, u64) = (void *)156;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 
+static void *(*const bpf_task_pt_regs)(struct task_struct *) = (void *)175;
 static long (*const bpf_dynptr_read)(void *, u32, const void *, u32, u64) = (void *)201;
 
 struct bpf_dynptr {

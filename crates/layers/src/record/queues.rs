@@ -62,7 +62,7 @@ impl Queues {
     /// The kernel dropped a datagram. It is the latest of that key, if it was in a queue at all.
     pub fn leave(&mut self, socket: u64, flow: Option<u16>, key: Key) {
         let take_out = |queue: &mut Queue| {
-            let is = |d: &Datagram| d.key == key && d.flow == flow;
+            let is = |d: &Datagram| d.key.may_be(key) && d.flow == flow;
             let at = queue.waiting.iter().rposition(is);
             at.is_some_and(|at| queue.waiting.remove(at).is_some())
         };

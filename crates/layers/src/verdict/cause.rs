@@ -191,9 +191,9 @@ pub(super) fn of_loss(evidence: &Evidence, hop: &Hop) -> Cause {
 /// Why a part of the way took long.
 pub(super) fn of_delay(evidence: &Evidence, hop: &Hop) -> Cause {
     match hop.from {
-        Point::SendCall => match evidence.sender.and_then(waited) {
-            Some(waited) if waited >= WAITED => Cause::NotScheduled { reason: None, waited },
-            _ => Cause::BackPressure,
+        Point::SendCall => match starved(evidence.sender, hop) {
+            Some(waited) => Cause::NotScheduled { reason: None, waited },
+            None => Cause::BackPressure,
         },
         Point::SendQdisc => Cause::QueueDiscipline { reason: None },
         Point::ReceiveLocal | Point::ReceiveSocket => of_reader(evidence, hop, None),
@@ -212,7 +212,7 @@ pub(super) fn of_delay(evidence: &Evidence, hop: &Hop) -> Cause {
 /// Why data stays in a socket.
 fn of_reader(evidence: &Evidence, hop: &Hop, reason: Option<String>) -> Cause {
     let receiver = evidence.receiver;
-    if let Some(waited) = receiver.and_then(waited).filter(|&waited| waited >= WAITED) {
+    if let Some(waited) = starved(receiver, hop) {
         return Cause::NotScheduled { reason, waited };
     }
     if hop.delay.is_some_and(|delay| delay.p50_ns <= PROMPT_NS) && reason.is_some() {
@@ -263,15 +263,18 @@ fn delays_before_losses(evidence: &Evidence, hop: &Hop) -> Vec<i64> {
     before
 }
 
-/// The share of the time that the application could have run for which it waited for a processor.
-fn waited(recording: &Recording) -> Option<f64> {
+/// The share of the time that the application could have run for which it waited for a processor, if that is
+/// why it held this part up: it waited much of the time, and in all not much less than what was held up longest. An
+/// application that hardly runs waits a large share of nothing.
+fn starved(recording: Option<&Recording>, hop: &Hop) -> Option<f64> {
     let (mut waiting, mut running) = (0u64, 0u64);
-    for second in &recording.scheduling {
+    for second in &recording?.scheduling {
         waiting = waiting.saturating_add(second.waiting_ns?);
         running = running.saturating_add(second.running_ns?);
     }
-    let could = waiting.saturating_add(running);
-    (could > 0).then(|| waiting as f64 / could as f64)
+    let longest = hop.delay.map_or(0, |delay| delay.max_ns.max(0).unsigned_abs());
+    let waited = waiting as f64 / waiting.saturating_add(running).max(1) as f64;
+    (waited >= WAITED && waiting >= longest / 2).then_some(waited)
 }
 
 /// The share of the time for which the application ran; more than 1 of several threads.

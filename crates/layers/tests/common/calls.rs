@@ -77,6 +77,15 @@ pub fn uring_sends(
     }
 }
 
+/// Asks for all to be sent at once, and does not wait for it. The payloads must stay until they have come.
+pub fn uring_sends_later(ring: &mut IoUring, socket: &UdpSocket, payloads: &[Vec<u8>]) {
+    for payload in payloads {
+        let length = payload.len() as u32;
+        submit(ring, &opcode::Send::new(Fd(socket.as_raw_fd()), payload.as_ptr(), length).build());
+    }
+    assert_eq!(ring.submit().unwrap(), payloads.len());
+}
+
 /// How to ask io_uring for datagrams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Receive {

@@ -17,8 +17,10 @@ SEC("tp_btf/sys_enter") int sys_enter(u64 *ctx)
 		return 0;
 	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0,
 				      BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (thread)
+	if (thread) {
 		thread->call_began_ns = bpf_ktime_get_ns();
+		thread->call = (u32)ctx[1];
+	}
 	return 0;
 }
 

@@ -25,8 +25,11 @@ INLINE u64 udp_key(const struct packet *packet, u32 bytes, u32 segment, u8 *kind
 		       from_network16(payload->rtp.sequence);
 	}
 	if (packet->ip_id) {
+		// Datagrams of two super-packets may have one number: the payload's beginning tells them apart.
+		u16 check = packet->payload_read ? mix(mix(0, payload->words[0]), payload->words[1]) : 0;
+
 		*kind = IP_ID;
-		return (u16)(packet->ip_id + segment);
+		return (u32)check << 16 | (u16)(packet->ip_id + segment);
 	}
 	u64 hash = mix(0, bytes);
 
