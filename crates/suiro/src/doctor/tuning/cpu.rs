@@ -6,7 +6,8 @@ use super::machine::{Machine, cpu_list};
 use super::{Change, Finding};
 use crate::doctor::State;
 
-const GROUP: &str = "uncompressed: processors";
+/// What these findings belong to.
+pub const GROUP: &str = "uncompressed: processors";
 /// Share of time stolen by the hypervisor above which frames were late.
 const STEAL_MAX: f64 = 0.01;
 

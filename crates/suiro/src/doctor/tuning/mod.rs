@@ -6,6 +6,7 @@ mod cpu;
 mod interface;
 mod kernel;
 mod machine;
+mod still;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -140,7 +141,8 @@ pub fn run(request: &Request) -> Result<bool> {
         let changes = found.into_iter().flat_map(|finding| finding.changes).collect();
         return told(&apply::apply(&machine, changes, &request.state)?);
     }
-    let checks: Vec<_> = found.into_iter().map(|finding| finding.check).collect();
+    let still = still::finding(&machine.cpus(), still::WATCH);
+    let checks: Vec<_> = found.into_iter().chain([still]).map(|finding| finding.check).collect();
     let well = checks.iter().all(|check| check.state != State::Missing);
     let text = if request.json {
         serde_json::to_string_pretty(&checks)? + "\n"
