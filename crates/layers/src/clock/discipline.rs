@@ -49,7 +49,8 @@ fn chrony(text: &str) -> Option<ClockStatus> {
 }
 
 /// Responses of pmc(8): the port that follows, and by how much, in nanoseconds. A way that takes longer in one
-/// direction makes an error of the mean delay at most.
+/// direction makes an error of the mean delay at most. The offset is one reading: what the servo has yet to correct,
+/// or noise (microseconds, of software time stamps); the truth lies between it and none.
 fn ptp4l(text: &str) -> Option<ClockStatus> {
     let value = |name: &str| {
         let mut lines = text.lines().filter_map(|line| line.trim().split_once(char::is_whitespace));
@@ -58,8 +59,9 @@ fn ptp4l(text: &str) -> Option<ClockStatus> {
     if value("portState")? != "SLAVE" {
         return None;
     }
-    let [offset, delay] = ["offsetFromMaster", "meanPathDelay"].map(value);
-    status_of("ptp4l", nanoseconds(offset?, 1.0)?, nanoseconds(delay?, 1.0)?.abs())
+    let number = |name| nanoseconds(value(name)?, 1.0);
+    let (offset, delay) = (number("offsetFromMaster")?, number("meanPathDelay")?);
+    status_of("ptp4l", offset, offset.abs() + delay.abs())
 }
 
 fn nanoseconds(text: &str, unit_ns: f64) -> Option<f64> {
@@ -118,7 +120,7 @@ mod tests {
         assert_eq!(ptp4l(text), None);
         let follows = text.replace("LISTENING", "SLAVE").replace("Master 0.0", "Master -31.0");
         let follows = follows.replace("Delay    0.0", "Delay    870.5");
-        assert_eq!(ptp4l(&follows), of("ptp4l", -31, 871));
+        assert_eq!(ptp4l(&follows), of("ptp4l", -31, 31 + 871));
         for cut in 0..follows.len() {
             let _ = ptp4l(&follows[..cut]);
         }

@@ -1,6 +1,6 @@
 //! What two hosts' clocks have to do with each other.
 
-pub(crate) mod discipline;
+pub mod discipline;
 mod exchange;
 
 use serde::Serialize;
