@@ -214,6 +214,38 @@ fn a_flow_is_friendly_to_a_tcp_over_random_loss() {
     }
 }
 
+/// A flow beside a TCP, both new, at a long queue: the ratio of their rates in a span of whole seconds, where
+/// the flow has only a share of what it may send.
+fn beside_tcp_at_a_long_queue(share: f64, span: std::ops::Range<usize>) -> f64 {
+    let one_way = Duration::from_millis(20);
+    let ratio = over_starts(6, |offset| {
+        let mut link = link("rate = '10 Mbit/s'\ndelay = '20 ms'\nqueue.limit = '125 kB'", 3);
+        let spec = spec("kind = 'tfrc'");
+        let mut video = Controlled::new(&spec, Reports::Tfrc, one_way, Time::ZERO + offset);
+        video.share = share;
+        let mut tcp = Reno::new(one_way, Time::from_millis(200));
+        let outcome = run(&mut link, &mut [&mut video, &mut tcp], span.end as u64);
+        outcome.rate(0, span.start) / outcome.rate(1, span.start)
+    });
+    eprintln!("{share} of what is allowed, {span:?} s: ratio {ratio:.2?}");
+    ratio.median
+}
+
+/// Why video under TFRC gets so little in short trials at long queues. A TCP beside it loses every few
+/// seconds, and eight such intervals are remembered (RFC 5348 §5.4): it takes half a minute to forget
+/// the beginning. And what the source leaves unused costs more than itself: fewer packets between the
+/// same losses are a higher loss event rate.
+#[test]
+fn a_long_queue_is_shared_late_and_what_is_left_unused_costs_more() {
+    let (early, late) =
+        (beside_tcp_at_a_long_queue(1.0, 0..20), beside_tcp_at_a_long_queue(1.0, 60..300));
+    assert!((0.7..1.4).contains(&late), "{late:.2} in the long run");
+    assert!(early < 0.6 * late, "{early:.2} in the first 20 s, {late:.2} later");
+    let limited = beside_tcp_at_a_long_queue(0.7, 60..300);
+    assert!(limited < 0.9 * 0.7 * late, "{limited:.2} of a source that has 0.7");
+    assert!(limited > 0.7 * 0.7 * 0.7 * late, "{limited:.2} of a source that has 0.7");
+}
+
 #[test]
 fn lost_reports_neither_freeze_nor_inflate() {
     let mut link = link("rate = '10 Mbit/s'\ndelay = '25 ms'\nqueue.limit = '50 ms'", 3);

@@ -29,6 +29,8 @@ pub struct Controlled {
     pub losses: Vec<(Time, f64)>,
     /// Reports that arrive within are lost.
     pub deaf: Range<Time>,
+    /// Of what it may send, what it has to send: 1 unless set.
+    pub share: f64,
     reports: Reports,
     /// Of the way back.
     delay: Duration,
@@ -52,6 +54,7 @@ impl Controlled {
             targets: Vec::new(),
             losses: Vec::new(),
             deaf: Time::ZERO..Time::ZERO,
+            share: 1.0,
             reports,
             delay,
             next_send: start,
@@ -128,7 +131,8 @@ impl Controlled {
     }
 
     fn pace(&mut self, now: Time) {
-        self.next_send = self.latest_send + SIZE / self.controller.pacing();
+        self.next_send =
+            self.latest_send + (SIZE / self.controller.pacing()).mul_f64(1.0 / self.share);
         let target = self.controller.target().as_bps() as f64;
         if self.targets.last().is_none_or(|&(_, last)| last != target) {
             self.targets.push((now, target));
