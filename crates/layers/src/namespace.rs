@@ -95,7 +95,7 @@ impl Namespace {
         let told = |error: rustix::io::Errno| NamespaceError {
             path: self.path.clone(),
             source: error.into(),
-            hint: "entering another network namespace needs root (CAP_SYS_ADMIN)",
+            hint: "entering another network namespace needs root (CAP_SYS_ADMIN): run it with sudo",
         };
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(told)
     }
