@@ -132,7 +132,8 @@ impl<'a> Rings<'a> {
         self.means(|row| row.send_bps)
     }
 
-    /// From when a ring's first frame was taken: before, it is filled, and its sender waits to begin.
+    /// From when a ring's second frame was taken: before, it is filled, and its sender, which has the first
+    /// one, waits to begin.
     fn means(&self, of: fn(&UncompressedRingRow) -> Option<f64>) -> Option<Vec<f64>> {
         let mut rings: BTreeMap<(&str, i64), Vec<f64>> = BTreeMap::new();
         let mut begun: BTreeSet<(&str, i64)> = BTreeSet::new();
@@ -141,7 +142,7 @@ impl<'a> Rings<'a> {
             if let Some(value) = of(row).filter(|_| begun.contains(&ring)) {
                 rings.entry(ring).or_default().push(value);
             }
-            if row.sent_frames > 0 {
+            if row.sent_frames > 1 {
                 begun.insert(ring);
             }
         }

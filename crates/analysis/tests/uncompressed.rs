@@ -114,7 +114,7 @@ fn a_ring_tells_its_least_fill_its_rates_and_its_repeats() {
         second(0, 2, 4, Some(30.0)),
         second(0, 3, 0, Some(10.0)),
         // While a ring is filled, and in the second that the first frame is taken, rates are not its mean.
-        UncompressedRingRow { sent_frames: 0, ..second(1, 0, 0, Some(99.0)) },
+        UncompressedRingRow { sent_frames: 1, ..second(1, 0, 0, Some(99.0)) },
         second(1, 1, 0, Some(99.0)),
         second(1, 2, 1, Some(15.0)),
     ];

@@ -134,7 +134,9 @@ pub fn run(
     told: &SyncSender<Told>,
 ) -> std::io::Result<()> {
     clock::prepare_thread(options.cpu)?;
-    let mut thread = Thread::new(clock::monotonic());
+    // What is counted begins with the first packet, not with the wait for it.
+    let begin = earliest(lanes).filter(|_| options.paced).map(|(_, burst)| burst.at);
+    let mut thread = Thread::new(begin.map_or_else(clock::monotonic, clock::wait_until));
     while let Some((at, burst)) = earliest(lanes) {
         if burst.at > thread.now && options.paced {
             thread.wait(burst.at);
