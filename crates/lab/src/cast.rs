@@ -186,6 +186,7 @@ impl<'a> Cast<'a> {
     /// At the end of the trial: an endpoint that is not ready yet, or could not start because of
     /// one, has measured nothing.
     fn fail_unready(&mut self) {
+        let waits = self.actors.iter().any(|a| matches!(a.state, State::Starting { .. }));
         for number in 0..self.actors.len() {
             let because = match &self.actors[number].state {
                 State::Starting { process, since } => {
@@ -194,7 +195,10 @@ impl<'a> Cast<'a> {
                     let seconds = after.as_secs_f64();
                     format!("not ready when the trial ended, {seconds:.1} s after its start{words}")
                 }
-                State::Waiting => "never started: one before it was not ready in time".to_owned(),
+                State::Waiting if waits => {
+                    "never started: one before it was not ready in time".to_owned()
+                }
+                State::Waiting => "never started: the trial was over before".to_owned(),
                 State::Ready { .. } | State::Stopping | State::Exited { .. } => continue,
             };
             self.fail(number, because);

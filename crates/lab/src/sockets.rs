@@ -6,45 +6,53 @@ use anyhow::{Context, Result};
 use suiro_hosts::{Host, Network};
 use suiro_record::TcpSampling;
 use suiro_scenario::{RecordOptions, TcpTrace};
-use suiro_tcp::{Counts, Sampler, SamplerError, SamplerSpec};
+use suiro_tcp::{Counts, Prepared, Sampler, SamplerError, SamplerSpec};
 
 use crate::clock::Epoch;
 
-/// A sampler a host.
-pub struct Sockets(Vec<Looked>);
+/// A sampler a host: prepared before the trial's zero, and running from then on.
+pub struct Sockets<S>(Vec<Looked<S>>);
 
-struct Looked {
+struct Looked<S> {
     host: String,
     each_ack: bool,
     because: Option<String>,
-    sampler: Sampler,
+    sampler: S,
 }
 
-impl Sockets {
-    /// Starts what `options` asks for, on every host.
-    pub fn start(
-        network: &Network,
-        options: &RecordOptions,
-        epoch: Epoch,
-        dir: &Path,
-    ) -> Result<Self> {
+impl Sockets<Prepared> {
+    /// Prepares what `options` asks for, on every host.
+    pub fn prepare(network: &Network, options: &RecordOptions, dir: &Path) -> Result<Self> {
         if !options.tcp {
             return Ok(Self(Vec::new()));
         }
-        let start = |host: &Host| {
+        let prepare = |host: &Host| {
             let spec = SamplerSpec {
                 host: host.name().to_owned(),
                 period: options.tcp_interval,
-                epoch_monotonic_ns: epoch.monotonic_ns,
                 each_ack: options.tcp_trace != TcpTrace::Sample,
                 dir: dir.to_owned(),
             };
-            host.enter(|| Looked::start(spec, options.tcp_trace))?
+            host.enter(|| Looked::prepare(spec, options.tcp_trace))?
                 .with_context(|| format!("sampling the sockets of {}", host.name()))
         };
-        Ok(Self(network.hosts().iter().map(start).collect::<Result<_>>()?))
+        Ok(Self(network.hosts().iter().map(prepare).collect::<Result<_>>()?))
     }
 
+    /// Starts them; times count from `epoch`.
+    pub fn start(self, epoch: Epoch) -> Result<Sockets<Sampler>> {
+        let start = |looked: Looked<Prepared>| {
+            let Looked { host, each_ack, because, sampler } = looked;
+            let sampler = sampler
+                .start(epoch.monotonic_ns)
+                .with_context(|| format!("sampling the sockets of {host}"))?;
+            Ok(Looked { host, each_ack, because, sampler })
+        };
+        Ok(Sockets(self.0.into_iter().map(start).collect::<Result<_>>()?))
+    }
+}
+
+impl Sockets<Sampler> {
     /// How the looking went, and what failed.
     pub fn stop(self) -> (Vec<TcpSampling>, Vec<String>) {
         let (mut samplings, mut faults) = (Vec::new(), Vec::new());
@@ -64,17 +72,17 @@ impl Sockets {
     }
 }
 
-impl Looked {
+impl Looked<Prepared> {
     /// In the network namespace of the calling thread.
-    fn start(mut spec: SamplerSpec, trace: TcpTrace) -> Result<Self, SamplerError> {
+    fn prepare(mut spec: SamplerSpec, trace: TcpTrace) -> Result<Self, SamplerError> {
         let mut because = None;
-        let sampler = match Sampler::start(&spec) {
+        let sampler = match Prepared::new(&spec) {
             Err(SamplerError::Probe(error)) if trace == TcpTrace::Auto => {
                 because = Some(error.to_string());
                 spec.each_ack = false;
-                Sampler::start(&spec)?
+                Prepared::new(&spec)?
             }
-            started => started?,
+            prepared => prepared?,
         };
         Ok(Self { host: spec.host, each_ack: spec.each_ack, because, sampler })
     }

@@ -35,13 +35,14 @@ pub fn run(
     let self_checks = Wires::check(&network, &setup.topology, order.trial.seed)?;
 
     tell(&Phase::Starting);
+    let sockets = Sockets::prepare(&network, &setup.record, &order.dir)?;
     let started = rfc3339(realtime_ns());
     let epoch = Epoch::now();
     let wires = {
         let record = setup.record.link.then_some(order.dir.as_path());
         Wires::start(&network, &setup.topology, order.trial.seed, epoch, record)?
     };
-    let sockets = Sockets::start(&network, &setup.record, epoch, &order.dir)?;
+    let sockets = sockets.start(epoch)?;
     let layers = Layers::start(&network, &setup.record, epoch, &order.dir)?;
     let cast = Cast::new(Stage {
         setup,

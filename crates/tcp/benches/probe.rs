@@ -11,7 +11,7 @@ use std::time::{Duration as StdDuration, Instant};
 
 use libbpf_rs::query::ProgInfoIter;
 use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec, Sandbox, ipv4};
-use suiro_tcp::{PERIOD, Sampler, SamplerSpec};
+use suiro_tcp::{PERIOD, Prepared, SamplerSpec};
 
 const RUN: StdDuration = StdDuration::from_secs(5);
 const RATE_BPS: f64 = 1e9;
@@ -40,9 +40,9 @@ fn measure(each_ack: bool) {
         let host = network.host(name).expect("it was made");
         let (period, dir) = (PERIOD, dir.path().to_owned());
         let host_name = name.to_owned();
-        let spec = SamplerSpec { host: host_name, period, epoch_monotonic_ns: 0, each_ack, dir };
+        let spec = SamplerSpec { host: host_name, period, each_ack, dir };
         let began = Instant::now();
-        let started = host.enter(|| Sampler::start(&spec));
+        let started = host.enter(|| Prepared::new(&spec).and_then(|sampler| sampler.start(0)));
         (started.expect("it is there").expect("root may trace"), began.elapsed())
     };
     let ((at_a, start), (at_b, _)) = (sampler("a"), sampler("b"));

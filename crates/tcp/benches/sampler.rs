@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
-use suiro_tcp::{Counts, Sampler, SamplerSpec};
+use suiro_tcp::{Counts, Prepared, SamplerSpec};
 use suiro_units::Duration;
 
 const CONNECTIONS: usize = 10;
@@ -43,14 +43,9 @@ fn measure(period: Duration) -> Counts {
     std::thread::scope(|scope| {
         scope.spawn(|| chat(&mut pairs, &over));
         let host = "bench".to_owned();
-        let spec = SamplerSpec {
-            host,
-            period,
-            epoch_monotonic_ns: 0,
-            each_ack: false,
-            dir: dir.path().into(),
-        };
-        let sampler = Sampler::start(&spec).expect("the kernel has sock_diag");
+        let spec = SamplerSpec { host, period, each_ack: false, dir: dir.path().into() };
+        let sampler =
+            Prepared::new(&spec).expect("the kernel has sock_diag").start(0).expect("a thread");
         std::thread::sleep(StdDuration::from_secs(SECONDS));
         let counts = sampler.stop().expect("nothing ends it early");
         over.store(true, Ordering::Relaxed);

@@ -42,7 +42,6 @@ impl Source {
 pub(crate) struct Follower {
     diagnostics: Diagnostics,
     probe: Option<Probe>,
-    epoch_ns: u64,
     open: OpenSockets,
     /// `None`: list them at the next sample.
     listed: Option<Time>,
@@ -58,7 +57,6 @@ impl Follower {
         Ok(Self {
             diagnostics: Diagnostics::open()?,
             probe,
-            epoch_ns: spec.epoch_monotonic_ns,
             open: OpenSockets::open(),
             listed: None,
             table: Table::new(host, Writer::create_named(dir, &format!("tcp.{host}"))?),
@@ -66,11 +64,11 @@ impl Follower {
         })
     }
 
-    /// Takes in the ACKs since the last call.
-    pub(crate) fn trace(&mut self) -> Result<(), SamplerError> {
+    /// Takes in the ACKs since the last call, with their times from that zero of CLOCK_MONOTONIC on.
+    pub(crate) fn trace(&mut self, epoch_ns: u64) -> Result<(), SamplerError> {
         let Some(probe) = &self.probe else { return Ok(()) };
         for ack in probe.acks()? {
-            let now = Time::from_nanos(ack.monotonic_ns.saturating_sub(self.epoch_ns));
+            let now = Time::from_nanos(ack.monotonic_ns.saturating_sub(epoch_ns));
             self.table.counts.acks += 1;
             let (info, congestion) = (Some(ack.info), Some(ack.congestion()));
             let sample = Sample { id: ack.id, state: STATE_ESTABLISHED, info, congestion };

@@ -21,4 +21,6 @@ pub mod vegas;
 
 pub use congestion::{CongestionError, Controls, set_congestion};
 pub use follow::count_sockets;
-pub use sampler::{Counts, PERIOD, PERIOD_MAX, PERIOD_MIN, Sampler, SamplerError, SamplerSpec};
+pub use sampler::{
+    Counts, PERIOD, PERIOD_MAX, PERIOD_MIN, Prepared, Sampler, SamplerError, SamplerSpec,
+};

@@ -50,8 +50,6 @@ pub struct SamplerSpec {
     pub host: String,
     /// Time between samples, [`PERIOD_MIN`] to [`PERIOD_MAX`]; usually [`PERIOD`].
     pub period: Duration,
-    /// CLOCK_MONOTONIC at the trial's zero, in nanoseconds.
-    pub epoch_monotonic_ns: u64,
     /// Whether to write a row for each ACK as well, which needs root.
     pub each_ack: bool,
     /// The trial's folder; the file is `tcp.HOST.parquet`.
@@ -114,6 +112,14 @@ pub enum SamplerError {
     Thread(io::Error),
 }
 
+/// A sampler that has loaded its programs and made its file, and looks at nothing yet. That takes some
+/// 50 ms with [`SamplerSpec::each_ack`], which a trial need not lose.
+pub struct Prepared {
+    follower: Follower,
+    period: Duration,
+    host: String,
+}
+
 /// A running sampler. Dropped, it stops and closes its file without being asked; [`Sampler::stop`]
 /// also waits for that and tells how it went.
 #[derive(Debug)]
@@ -122,27 +128,36 @@ pub struct Sampler {
     thread: JoinHandle<Result<Counts, SamplerError>>,
 }
 
-impl Sampler {
-    /// Starts sampling the network namespace that the **calling thread** is in.
+impl Prepared {
+    /// Prepares to sample the network namespace that the **calling thread** is in.
     ///
     /// # Errors
     /// A period out of range, a kernel without socket diagnostics, a file that cannot be made; with
     /// [`SamplerSpec::each_ack`], no right to trace ([`SamplerError::Probe`]).
-    /// What goes wrong later is told by [`Sampler::stop`].
-    pub fn start(spec: &SamplerSpec) -> Result<Self, SamplerError> {
+    pub fn new(spec: &SamplerSpec) -> Result<Self, SamplerError> {
         if !(PERIOD_MIN..=PERIOD_MAX).contains(&spec.period) {
             return Err(SamplerError::Period(spec.period));
         }
-        let follower = Follower::new(spec)?;
-        let (stop, stopped) = channel();
-        let (period, epoch_ns) = (spec.period, spec.epoch_monotonic_ns);
-        let thread = std::thread::Builder::new()
-            .name(format!("tcp-{}", spec.host))
-            .spawn(move || run(follower, period, epoch_ns, &stopped))
-            .map_err(SamplerError::Thread)?;
-        Ok(Self { stop, thread })
+        Ok(Self { follower: Follower::new(spec)?, period: spec.period, host: spec.host.clone() })
     }
 
+    /// Starts sampling, from any thread; rows count their time from `epoch_monotonic_ns`, the trial's zero
+    /// on CLOCK_MONOTONIC in nanoseconds.
+    ///
+    /// # Errors
+    /// No thread. What goes wrong later is told by [`Sampler::stop`].
+    pub fn start(self, epoch_monotonic_ns: u64) -> Result<Sampler, SamplerError> {
+        let Self { follower, period, host } = self;
+        let (stop, stopped) = channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("tcp-{host}"))
+            .spawn(move || run(follower, period, epoch_monotonic_ns, &stopped))
+            .map_err(SamplerError::Thread)?;
+        Ok(Sampler { stop, thread })
+    }
+}
+
+impl Sampler {
     /// Takes a last sample, closes the file, and tells how it went.
     ///
     /// # Errors
@@ -174,10 +189,10 @@ fn run(
         late += u64::from(behind > period_ns / 2);
         lost += behind / period_ns;
         due += period_ns * (1 + behind / period_ns);
-        follower.trace()?;
+        follower.trace(epoch_ns)?;
         follower.sample(since_epoch(), Repeats::LeaveOut)?;
     }
-    follower.trace()?;
+    follower.trace(epoch_ns)?;
     follower.sample(since_epoch(), Repeats::Write)?;
     let counts = follower.close()?;
     Ok(Counts { late, lost, cpu: Duration::from_nanos(thread_cpu_ns()), ..counts })

@@ -8,14 +8,14 @@ use std::path::Path;
 use suiro_record::Reader;
 use suiro_record::tables::TcpRow;
 use suiro_tcp::probe::{Ack, Probe};
-use suiro_tcp::{Counts, PERIOD, Sampler, SamplerError, SamplerSpec};
+use suiro_tcp::{Counts, PERIOD, Prepared, SamplerError, SamplerSpec};
 use suiro_units::Duration;
 
 const PAYLOAD_BYTES: usize = 3_000_000;
 
 fn spec(dir: &Path, period: Duration) -> SamplerSpec {
     let (host, dir) = ("server".into(), dir.into());
-    SamplerSpec { host, period, epoch_monotonic_ns: 0, each_ack: false, dir }
+    SamplerSpec { host, period, each_ack: false, dir }
 }
 
 /// Sends `PAYLOAD_BYTES` from the accepting side; the other answers with one byte, which carries the
@@ -25,7 +25,7 @@ fn transfer(address: &str, spec: &SamplerSpec) -> (Counts, String) {
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     let name = format!("{}>{}", server.local_addr().unwrap(), server.peer_addr().unwrap());
-    let sampler = Sampler::start(spec).unwrap();
+    let sampler = Prepared::new(spec).unwrap().start(0).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             client.read_exact(&mut vec![0; PAYLOAD_BYTES]).unwrap();
@@ -74,7 +74,7 @@ fn ipv4_on_an_ipv6_socket_is_named_as_ipv4() {
     let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let (_server, _) = listener.accept().unwrap();
     assert!(suiro_tcp::count_sockets().unwrap() >= 2);
-    Sampler::start(&spec(dir.path(), PERIOD)).unwrap().stop().unwrap();
+    Prepared::new(&spec(dir.path(), PERIOD)).unwrap().start(0).unwrap().stop().unwrap();
     let name = format!("127.0.0.1:{port}>{}", client.local_addr().unwrap());
     assert!(!rows_of(dir.path(), &name).is_empty(), "no row of {name}");
 }
@@ -83,7 +83,7 @@ fn ipv4_on_an_ipv6_socket_is_named_as_ipv4() {
 fn a_period_out_of_range_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     for period in [Duration::from_micros(999), Duration::from_millis(1001)] {
-        let error = Sampler::start(&spec(dir.path(), period)).unwrap_err();
+        let error = Prepared::new(&spec(dir.path(), period)).err().unwrap();
         assert!(matches!(error, SamplerError::Period(_)), "{error}");
     }
 }
@@ -92,7 +92,7 @@ fn a_period_out_of_range_is_refused() {
 fn a_folder_that_is_not_there_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("missing");
-    let error = Sampler::start(&spec(&missing, PERIOD)).unwrap_err().to_string();
+    let error = Prepared::new(&spec(&missing, PERIOD)).err().unwrap().to_string();
     let file = missing.join("tcp.server.parquet");
     assert!(error.contains(&file.display().to_string()), "{error}");
 }
