@@ -30,6 +30,14 @@ fn done(folder: &Path, line: &str) {
     assert!(output.status.success(), "{line}: {error}");
 }
 
+impl Drop for Receiver {
+    /// Whatever a test came to: nothing is left.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// What a sender told. On a busy machine a frame may be late: then it says that it failed, and has sent all the same.
 fn sent(folder: &Path, line: &str) -> String {
     let output = suiro(folder, line).output().unwrap();
