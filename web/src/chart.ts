@@ -120,7 +120,7 @@ function domain(spec: Spec): [number, number] {
     }
   }
   // A bound, or context, far above what it stands beside would flatten that.
-  if (beside <= 3 * most) most = Math.max(most, beside);
+  if (most <= 0 || beside <= 3 * most) most = Math.max(most, beside);
   if (most <= 0) return [0, 1];
   const low = spec.floating && least > 0.5 * most ? least - (most - least || most) * 0.1 : 0;
   return [low, most + (most - low) * 0.06];

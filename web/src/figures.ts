@@ -332,7 +332,7 @@ function note(panel: Panel): string {
     return info.style === "context" ? [`dotted: ${label}`] : [];
   });
   const shaded = SHADED.includes(panel.id) ? ["bars on top: stalled"] : [];
-  return [...words, ...shaded].join(" · ");
+  return [...new Set(words), ...shaded].join(" · ");
 }
 
 /** What is drawn of a figure. */

@@ -200,8 +200,7 @@ pub(crate) fn series(records: &Records, bins: &Bins) -> Vec<Series> {
             ];
             for (panel, field, doc, of) in each {
                 let field = format!("{endpoint}.{stream}.{field}");
-                let label = format!("{endpoint}, stream {stream}");
-                let drawn = new(panel, &field, &label, doc, binned(rows, bins, of));
+                let drawn = new(panel, &field, "each ring", doc, binned(rows, bins, of));
                 all.push(Series { style: Style::Context, ..drawn });
             }
         }
