@@ -58,6 +58,8 @@ pub enum Panel {
     Latency,
     /// How good the picture looks.
     Quality,
+    /// How late frames of uncompressed video begin.
+    Lateness,
     /// Frames of uncompressed video between storage and sender.
     Ring,
     /// Rates of reading and sending uncompressed video.

@@ -157,8 +157,46 @@ type ByRing<'a> = BTreeMap<(&'a str, i64), Vec<&'a UncompressedRingRow>>;
 /// What is taken of the row at a second's beginning and of that at its end.
 type OfSecond = fn(&UncompressedRingRow, &UncompressedRingRow) -> Option<f64>;
 
-/// The rings of a trial over time.
+/// The streams and rings of a trial over time.
 pub(crate) fn series(records: &Records, bins: &Bins) -> Vec<Series> {
+    of_streams(records, bins).into_iter().chain(of_rings(records, bins)).collect()
+}
+
+fn of_streams(records: &Records, bins: &Bins) -> Vec<Series> {
+    let rows = &records.uncompressed;
+    let late = rows.iter().filter(|row| row.packets > 0).filter_map(|row| {
+        let late_ns = row.t_ns.saturating_sub(row.due_ns?);
+        Some((row.t_ns, late_ns as f64 / 1e6))
+    });
+    let lost = bins.sum(rows.iter().map(|row| (row.t_ns, row.lost_packets as f64)));
+    let any_lost = lost.iter().any(|lost| *lost > 0.0);
+    let new = |panel, name: &str, label: &str, unit, style, doc, values| {
+        let (name, label) = (name.to_owned(), label.to_owned());
+        Series { name, panel, label, unit, style, doc, values }
+    };
+    vec![
+        new(
+            Panel::Lateness,
+            "stream.lateness_ms",
+            "latest",
+            "ms",
+            Style::Line,
+            "from when a frame was due to its first packet, greatest of all streams",
+            bins.max(late),
+        ),
+        new(
+            Panel::Losses,
+            "stream.lost_packets",
+            "lost",
+            "packets",
+            Style::Bar,
+            "packets that did not come, all streams",
+            lost.into_iter().map(|lost| any_lost.then_some(lost)).collect(),
+        ),
+    ]
+}
+
+fn of_rings(records: &Records, bins: &Bins) -> Vec<Series> {
     let mut rings = ByRing::new();
     for row in &records.rings {
         rings.entry((&row.endpoint, row.stream)).or_default().push(row);

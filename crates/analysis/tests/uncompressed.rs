@@ -146,3 +146,20 @@ fn rings_are_drawn_together_and_each_by_itself() {
     assert_eq!(values("ring.send_bps"), [Some(10.0), Some(10.0), None]);
     assert_eq!(values("ring.node.1.read_bps"), [Some(10.0), Some(10.0), None]);
 }
+
+#[test]
+fn the_latest_frame_and_what_is_lost_are_drawn() {
+    let mut rows: Vec<_> = (0..10).flat_map(|n| [frame(0, n, 0.0), frame(1, n, 2.5)]).collect();
+    let drawn = |rows: &[UncompressedFrameRow], name: &str| {
+        let records = Records { uncompressed: rows.to_vec(), ..Records::default() };
+        let series = timeline(&trial(30.0), &records, 30).series;
+        series
+            .into_iter()
+            .find(|series| series.name == name)
+            .map(|series| series.values[..2].to_vec())
+    };
+    assert_eq!(drawn(&rows, "stream.lateness_ms"), Some(vec![Some(2.5), None]));
+    assert_eq!(drawn(&rows, "stream.lost_packets"), None);
+    rows[3].lost_packets = 4;
+    assert_eq!(drawn(&rows, "stream.lost_packets"), Some(vec![Some(4.0), Some(0.0)]));
+}
