@@ -79,6 +79,8 @@ pub const SYSTEM_CALLS: &str = "sys_enter";
 /// Programs at work, as long as it lives. It stays on the thread that made it.
 pub struct Probes {
     object: Object,
+    /// Where the programs count. It is looked at a hundred times a second, and finding a map takes longer than that.
+    counters: MapHandle,
     links: Vec<Link>,
     missing: Missing,
 }
@@ -116,7 +118,8 @@ impl Probes {
                 load(settings, &|name| !missing.contains_key(name))?
             }
         };
-        let mut probes = Self { object, links: Vec::new(), missing };
+        let counters = map_of(&object, ".bss")?;
+        let mut probes = Self { object, counters, links: Vec::new(), missing };
         probes.attach_all();
         Ok(probes)
     }
@@ -141,10 +144,7 @@ impl Probes {
 
     /// The map of this name.
     pub fn map(&self, name: &str) -> libbpf_rs::Result<MapHandle> {
-        let ends =
-            |map: &libbpf_rs::Map<'_>| map.name().to_str().is_some_and(|n| n.ends_with(name));
-        let map = self.object.maps().find(ends).expect("the programs have this map");
-        MapHandle::try_from(&map)
+        map_of(&self.object, name)
     }
 
     /// Lets sockets with these local ports be of the chosen process: protocol × 65536 + port.
@@ -185,7 +185,7 @@ impl Probes {
     /// # Errors
     /// If the kernel does not tell.
     pub fn counters(&self) -> libbpf_rs::Result<Counters> {
-        let bytes = self.map(".bss")?.lookup(&[0; 4], MapFlags::ANY)?.unwrap_or_default();
+        let bytes = self.counters.lookup(&[0; 4], MapFlags::ANY)?.unwrap_or_default();
         let mut words = [0; COUNTERS];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = u64::from_ne_bytes(*bytes.first_chunk().expect("eight bytes"));
@@ -208,6 +208,11 @@ impl Counters {
     pub fn fragments(&self) -> u64 {
         self.0[COUNTERS - 1]
     }
+}
+
+fn map_of(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
+    let ends = |map: &libbpf_rs::Map<'_>| map.name().to_str().is_some_and(|n| n.ends_with(name));
+    MapHandle::try_from(&object.maps().find(ends).expect("the programs have this map"))
 }
 
 fn programs() -> impl Iterator<Item = &'static str> {

@@ -37,7 +37,8 @@ mod spool;
 pub use file::FileError;
 pub use live::LiveTap;
 
-/// Between two looks at the buffer, which holds a second of 100,000 packets/s.
+/// Between two looks at the buffer, which holds a second of 100,000 packets/s. Longer is not cheaper: what was
+/// written then is no longer in the processor's cache.
 const PERIOD: StdDuration = StdDuration::from_millis(10);
 /// Raw events that are taken before they are written.
 const BATCH: usize = 1 << 16;
@@ -112,7 +113,8 @@ pub struct Recorded {
     pub recording: Recording,
     /// Passages written.
     pub events: u64,
-    /// Processor time that the recorder's thread used while it recorded, without attaching the probes.
+    /// Processor time that the recorder's thread used while it recorded, without attaching and detaching the
+    /// probes.
     pub cpu: Duration,
     /// Processor time that it used thereafter, to read what was recorded and write the files.
     pub writing_cpu: Duration,
@@ -419,7 +421,9 @@ impl Work<Raws> {
         loop {
             let goes_on = stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout);
             if !goes_on {
+                let before_ns = time::thread_cpu_ns();
                 self.probes.detach();
+                self.cpu_start_ns += time::thread_cpu_ns() - before_ns;
             }
             while self.take()? == BATCH {}
             let now_ns = time::monotonic_ns();

@@ -181,14 +181,14 @@ INLINE bool owns(struct sock *sk)
 
 INLINE void passes(struct passage *passage, struct sk_buff *skb, u8 *network, void *source)
 {
-	struct packet packet = {};
-	enum parsed parsed;
-
 	passage->skb = (u64)skb;
 	passage->network = network;
 	if (follow_trail(passage))
 		return;
-	parsed = parse(&packet, skb, network);
+	// Not before: clearing it costs, and most packets come no further than here.
+	struct packet packet = {};
+	enum parsed parsed = parse(&packet, skb, network);
+
 	if (parsed == NOT_MEANT)
 		return;
 	if (parsed == FRAGMENT) {

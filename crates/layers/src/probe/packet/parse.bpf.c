@@ -116,23 +116,19 @@ INLINE enum parsed transport(struct packet *packet, u32 at, u32 rest)
 	return FIRST;
 }
 
-INLINE enum parsed ipv4(struct packet *packet, u32 length)
+INLINE enum parsed ipv4(struct packet *packet, const struct ipv4_header *head, u32 length)
 {
-	struct ipv4_header head;
-
-	if (bpf_probe_read_kernel(&head, sizeof(head), packet->network))
-		return NOT_MEANT;
-	u32 header = (head.version_length & 15) * 4;
+	u32 header = (head->version_length & 15) * 4;
 	// Padding of short frames counts into `length`; super-packets over 64 KiB have total 0.
-	u32 total = head.total ? from_network16(head.total) : length;
+	u32 total = head->total ? from_network16(head->total) : length;
 
-	packet->tuple.protocol = head.protocol;
-	packet->tuple.source[0] = head.source;
-	packet->tuple.destination[0] = head.destination;
-	packet->ip_id = from_network16(head.id);
+	packet->tuple.protocol = head->protocol;
+	packet->tuple.source[0] = head->source;
+	packet->tuple.destination[0] = head->destination;
+	packet->ip_id = from_network16(head->id);
 	if (header < 20 || total < header)
 		return NOT_MEANT;
-	if (from_network16(head.fragment) & IPV4_OFFSET)
+	if (from_network16(head->fragment) & IPV4_OFFSET)
 		return FRAGMENT;
 	return transport(packet, header, total - header);
 }
@@ -164,16 +160,17 @@ INLINE enum parsed ipv6(struct packet *packet, u32 length)
 INLINE enum parsed parse(struct packet *packet, struct sk_buff *skb, u8 *network)
 {
 	u32 offset = network - skb->data; // behind the data, or before it on the way out
+	enum parsed parsed = NOT_MEANT;
+	struct ipv4_header head; // that of IPv6 is longer
 	u8 version = 0;
 
 	packet->network = network;
 	packet->linear = skb->len - skb->data_len - offset;
-	bpf_probe_read_kernel(&version, 1, network);
-	enum parsed parsed = NOT_MEANT;
-
-	if (version >> 4 == 4)
-		parsed = ipv4(packet, skb->len - offset);
-	else if (version >> 4 == 6)
+	if (!bpf_probe_read_kernel(&head, sizeof(head), network))
+		version = head.version_length >> 4;
+	if (version == 4)
+		parsed = ipv4(packet, &head, skb->len - offset);
+	else if (version == 6)
 		parsed = ipv6(packet, skb->len - offset);
 	u8 protocol = packet->tuple.protocol;
 

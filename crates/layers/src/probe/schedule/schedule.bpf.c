@@ -56,7 +56,11 @@ INLINE void follow_thread(void)
 INLINE struct schedule *schedule_of(struct task_struct *task)
 {
 	u32 id = task->pid;
-	struct schedule *schedule = bpf_map_lookup_elem(&followed, &id);
+	struct schedule *schedule;
+
+	if (!id) // idle: one side of most switches
+		return 0;
+	schedule = bpf_map_lookup_elem(&followed, &id);
 
 	if (!schedule && settings.process && task->tgid == (int)settings.process) {
 		follow(id, ASLEEP);
