@@ -27,4 +27,4 @@ pub use network::{
     CableKind, CableSpec, EmulatedLink, LinkEnd, MTU_MAX, MTU_MIN, Network, NetworkSpec, ipv4, ipv6,
 };
 pub use sandbox::{Privilege, Sandbox, SandboxError, Worker};
-pub use suite::{Suite, Test};
+pub use suite::{Suite, Test, tests_ended};

@@ -53,7 +53,7 @@ impl<S> Suite<S> {
         let is_meant = |name: &str| words.is_empty() || words.iter().any(|&w| name.contains(w));
         let meant: Vec<_> = self.tests.iter().filter(|(name, _)| is_meant(name)).collect();
         if meant.is_empty() {
-            return ended(0, 0, self.tests.len(), 0.0);
+            return tests_ended(0, 0, self.tests.len(), 0.0);
         }
         let began = now();
         let stage = match (self.stage)() {
@@ -68,17 +68,17 @@ impl<S> Suite<S> {
         let passed = meant.iter().take_while(passes).count();
         let failed = usize::from(passed < meant.len());
         let seconds = now().duration_since(began).as_secs_f64();
-        ended(passed, failed, self.tests.len() - passed - failed, seconds)
+        tests_ended(passed, failed, self.tests.len() - passed - failed, seconds)
     }
 }
 
 fn skipped(reason: &str) -> ExitCode {
     say(&format!("skipped: {reason}"));
-    ended(0, 0, 0, 0.0)
+    tests_ended(0, 0, 0, 0.0)
 }
 
-/// As the harness of `cargo test` ends.
-fn ended(passed: usize, failed: usize, left_out: usize, seconds: f64) -> ExitCode {
+/// Says how a program of tests ended, as the harness of `cargo test` does, and what it exits with.
+pub fn tests_ended(passed: usize, failed: usize, left_out: usize, seconds: f64) -> ExitCode {
     let how = if failed == 0 { "ok" } else { "FAILED" };
     say(&format!(
         "\ntest result: {how}. {passed} passed; {failed} failed; 0 ignored; 0 measured; \

@@ -1,6 +1,6 @@
 //! Links on a real kernel, judged by programs that are not ours: ping and iperf3. Needs root or
 //! user namespaces, iproute2, iputils-ping and iperf3; where something is not there it says so and
-//! passes. It has a `main` of its own because a sandbox starts this very program again.
+//! passes.
 #![expect(clippy::print_stdout, reason = "a test tells how it went")]
 
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use suiro_hosts::sandbox::probe;
 use suiro_hosts::{
-    CableKind, CableSpec, Host, Network, NetworkSpec, Privilege, Sandbox, ipv4, ipv6,
+    CableKind, CableSpec, Host, Network, NetworkSpec, Privilege, Suite, Test, ipv4, ipv6,
 };
 use suiro_link::{LinkConfig, LinkSpec};
 use suiro_record::tables::LinkRow;
@@ -17,48 +17,37 @@ use suiro_units::Seed;
 use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Outcome, check};
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("inside") {
-        inside();
-        return ExitCode::SUCCESS;
-    }
     // Root sees what an ordinary user would: the stricter case.
     let privilege =
         if probe(Privilege::User).is_ok() { Privilege::User } else { Privilege::of_this_process() };
-    if let Err(error) = probe(privilege) {
-        println!("skipped: {error}");
-        return ExitCode::SUCCESS;
-    }
-    let mut worker = Sandbox::new(["inside"]).privilege(privilege).spawn().unwrap();
-    if worker.wait().unwrap().success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Suite { privilege, stage: || Ok(()), tests: TESTS }.main()
 }
 
-fn inside() {
-    told("ping shows the configured delay", &["ping"], ping_shows_the_delay);
-    told("copies arrive twice", &["ping"], copies_arrive_twice);
-    told("what is in the link at the end is queued", &[], what_is_inside_is_queued);
-    told("a link passes its self-check", &[], a_link_passes_its_check);
-    told("a throttled host fails it", &["tc"], a_throttled_host_fails_it);
-    // Each link has a thread and most of a core to itself at these rates.
+const TESTS: &[Test<()>] = &[
+    ("ping shows the configured delay", |()| with("ping", ping_shows_the_delay)),
+    ("copies arrive twice", |()| with("ping", copies_arrive_twice)),
+    ("what is in the link at the end is queued", |()| what_is_inside_is_queued()),
+    ("a link passes its self-check", |()| a_link_passes_its_check()),
+    ("a throttled host fails it", |()| with("tc", a_throttled_host_fails_it)),
+    ("iperf3 shows the configured rates, and Reno meets Mathis", |()| with("iperf3", rates)),
+];
+
+/// Each link has a thread and most of a core to itself at these rates.
+fn rates() {
     std::thread::scope(|scope| {
-        scope
-            .spawn(|| told("iperf3 shows the configured rate", &["iperf3"], iperf3_shows_the_rate));
-        scope.spawn(|| told("so it does over IPv6", &["iperf3"], iperf3_over_ipv6));
-        scope.spawn(|| told("and with jumbo frames", &["iperf3"], iperf3_with_jumbo_frames));
-        scope.spawn(|| told("Reno meets Mathis", &["iperf3"], reno_meets_mathis));
+        scope.spawn(iperf3_shows_the_rate);
+        scope.spawn(iperf3_over_ipv6);
+        scope.spawn(iperf3_with_jumbo_frames);
+        scope.spawn(reno_meets_mathis);
     });
 }
 
-fn told(name: &str, programs: &[&str], test: impl FnOnce()) {
-    let missing = |program: &&&str| {
-        let mut command = Command::new(program);
-        command.arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err()
-    };
-    if let Some(program) = programs.iter().find(missing) {
-        println!("{name} ... skipped: {program} is not installed");
-        return;
+fn with(program: &str, test: impl FnOnce()) {
+    let mut command = Command::new(program);
+    match command.arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(_) => test(),
+        Err(_) => println!("  skipped: {program} is not installed"),
     }
-    test();
-    println!("{name} ... ok");
 }
 
 /// `server` and `client`, and the link between them.
