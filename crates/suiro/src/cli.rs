@@ -208,7 +208,8 @@ pub struct DoctorArgs {
     /// processors.
     #[arg(long)]
     pub uncompressed: bool,
-    /// Change what can be changed, until --undo or a restart. Needs root.
+    /// Change what can be changed, until --undo or a restart; interfaces only where --interface names
+    /// them. Needs root.
     #[arg(long, requires = "uncompressed", conflicts_with = "json")]
     pub apply: bool,
     /// Take back what --apply changed.

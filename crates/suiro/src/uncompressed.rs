@@ -7,6 +7,7 @@ mod stream;
 
 use anyhow::Result;
 use clap::Subcommand;
+use suiro_uncompressed::clock::{self, TaiState};
 
 use crate::Outcome;
 
@@ -49,8 +50,23 @@ pub fn run(command: &UncompressedCommand) -> Result<Outcome> {
         UncompressedCommand::Split(args) => stores::split(args),
         UncompressedCommand::Join(args) => stores::join(args),
         UncompressedCommand::Info(args) => stores::info(args),
-        UncompressedCommand::Send(args) => stream::send(args),
-        UncompressedCommand::Receive(args) => stream::receive(args),
+        UncompressedCommand::Send(args) => {
+            tell_of_clock();
+            stream::send(args)
+        }
+        UncompressedCommand::Receive(args) => {
+            tell_of_clock();
+            stream::receive(args)
+        }
         UncompressedCommand::Bench(command) => bench::run(command),
+    }
+}
+
+/// Frames are in step with those of other hosts if the clocks are.
+fn tell_of_clock() {
+    if let Some(complaint) = clock::tai_state().and_then(TaiState::complaint) {
+        eprintln!(
+            "note: in step with this machine only: {complaint}; `suiro doctor --uncompressed` tells what mends it"
+        );
     }
 }

@@ -8,6 +8,11 @@ use crate::epoch::Epoch;
 /// Below this, waiting turns round and round: a sleep would take longer.
 const SPIN: Duration = Duration::from_micros(5);
 
+/// Readings of two clocks within this, in nanoseconds, are of one moment.
+const CLOSE_NS: u64 = 500;
+/// Readings after the first, on a machine where none are so close.
+const READINGS_MAX: usize = 8;
+
 /// CLOCK_MONOTONIC.
 #[inline]
 pub fn monotonic() -> Time {
@@ -26,25 +31,72 @@ pub fn process_time() -> Duration {
 
 /// Where the epoch of all frames lies on the monotonic clock, as CLOCK_TAI says now.
 pub fn epoch() -> Epoch {
-    Epoch::measured(tai(), monotonic())
+    let (tai, monotonic) = together(tai);
+    Epoch::measured(Time::from_nanos(tai), Time::from_nanos(monotonic))
 }
 
-/// CLOCK_TAI. Until something (a PTP daemon, chrony) has told the kernel the leap seconds, it is UTC.
-fn tai() -> Time {
+/// CLOCK_TAI in nanoseconds. Until something has told the kernel the leap seconds, it is UTC: see [`tai_state`].
+fn tai() -> u64 {
     let tai = rustix::time::clock_gettime_dynamic(DynamicClockId::Tai);
-    tai.map_or_else(
-        |_| Time::from_nanos(read(ClockId::Realtime)),
-        |tai| Time::from_nanos(nanoseconds(tai)),
-    )
+    tai.map_or_else(|_| read(ClockId::Realtime), nanoseconds)
+}
+
+/// What the kernel says of CLOCK_TAI (adjtimex(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaiState {
+    /// TAI minus UTC in seconds: 37 since 2017, 0 if nothing has told it.
+    pub offset_s: i32,
+    /// True if something keeps the clock to another one.
+    pub synchronised: bool,
+}
+
+impl TaiState {
+    /// What is wrong with it for streams of several hosts; `None` if nothing is.
+    pub const fn complaint(self) -> Option<&'static str> {
+        match (self.offset_s, self.synchronised) {
+            (0, _) => Some(
+                "the kernel knows no leap seconds: its TAI is UTC, 37 s behind hosts that know them",
+            ),
+            (_, false) => Some("nothing keeps its clock to that of other hosts"),
+            _ => None,
+        }
+    }
+}
+
+/// Asks the kernel; `None` if it does not tell.
+pub fn tai_state() -> Option<TaiState> {
+    // SAFETY: plain data; all zeros asks and changes nothing.
+    let mut told: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `told` lives through the call, which writes no more than its size.
+    let state = unsafe { libc::adjtimex(&raw mut told) };
+    let synchronised = state != libc::TIME_ERROR && told.status & libc::STA_UNSYNC == 0;
+    (state >= 0).then_some(TaiState { offset_s: told.tai, synchronised })
 }
 
 /// What CLOCK_REALTIME, in which the kernel stamps packets, is ahead of the monotonic clock, in
 /// nanoseconds. Ask again from time to time: the wall clock may be set.
 pub fn realtime_lead_ns() -> i64 {
-    let before = read(ClockId::Monotonic);
-    let real = read(ClockId::Realtime);
-    let after = read(ClockId::Monotonic);
-    real.wrapping_sub(before + (after - before) / 2).cast_signed()
+    let (real, monotonic) = together(|| read(ClockId::Realtime));
+    real.wrapping_sub(monotonic).cast_signed()
+}
+
+/// Another clock and the monotonic one, as they are at one moment: if the thread is interrupted between
+/// the readings they are taken again, and the closest are given.
+fn together(other: impl Fn() -> u64) -> (u64, u64) {
+    let once = || {
+        let before = read(ClockId::Monotonic);
+        let other = other();
+        let span = read(ClockId::Monotonic).saturating_sub(before);
+        (span, other, before + span / 2)
+    };
+    let mut closest = once();
+    for _ in 0..READINGS_MAX {
+        if closest.0 <= CLOSE_NS {
+            break;
+        }
+        closest = closest.min(once());
+    }
+    (closest.1, closest.2)
 }
 
 /// Of the processors that this process may use, number `nth`, from 0 and round again; `None` if the
@@ -108,6 +160,30 @@ const fn nanoseconds(time: Timespec) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clocks_are_read_at_one_moment() {
+        // Interrupted the first time: 3 ms between the readings.
+        let interruptions = std::cell::Cell::new(1);
+        let other = || {
+            if interruptions.replace(0) == 1 {
+                let until = monotonic() + Duration::from_millis(3);
+                while monotonic() < until {}
+            }
+            read(ClockId::Monotonic)
+        };
+        let (other, monotonic) = together(other);
+        assert!(other.abs_diff(monotonic) < 1_000_000, "{other} {monotonic}");
+    }
+
+    #[test]
+    fn a_clock_that_others_do_not_share_is_told() {
+        let state = |offset_s, synchronised| TaiState { offset_s, synchronised }.complaint();
+        assert!(state(0, true).unwrap().contains("its TAI is UTC"));
+        assert!(state(37, false).unwrap().contains("nothing keeps its clock"));
+        assert_eq!(state(37, true), None);
+        assert!(tai_state().is_some());
+    }
 
     #[test]
     fn a_thread_stays_on_its_processor() {

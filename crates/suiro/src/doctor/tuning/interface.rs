@@ -136,8 +136,13 @@ fn interrupts(machine: &Machine, interface: &str) -> Finding {
         return unknown(&name, purpose, "its interrupts cannot be told");
     }
     let cpus = near(machine, interface);
-    let used: std::collections::BTreeSet<_> =
-        known.iter().flat_map(|(_, list)| cpu_list(list)).collect();
+    // Where they are served, not where they may be: by default that is anywhere.
+    let served = |irq: &String| machine.read(format!("/proc/irq/{irq}/effective_affinity_list"));
+    let used: std::collections::BTreeSet<_> = irqs(machine, interface)
+        .iter()
+        .filter_map(|irq| served(irq).or_else(|| machine.read(affinity(irq))))
+        .flat_map(|list| cpu_list(&list))
+        .collect();
     let text = format!("{} interrupts on {} cores", known.len(), used.len());
     let finding = Finding::ok(GROUP, &name, purpose, &text);
     if used.len() >= known.len().min(cpus.len()) || cpus.is_empty() {

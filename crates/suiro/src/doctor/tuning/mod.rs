@@ -2,6 +2,7 @@
 //! uncompressed video without a loss, as study S3 found it: checked, applied, undone.
 
 mod apply;
+mod clock;
 mod cpu;
 mod interface;
 mod kernel;
@@ -15,6 +16,7 @@ use anyhow::Result;
 
 use super::{Check, State, table};
 use machine::Machine;
+use suiro_uncompressed::clock::tai_state;
 
 /// Where changes are remembered until they are undone.
 pub const STATE: &str = "/var/lib/suiro/tuning.json";
@@ -73,6 +75,14 @@ enum Change {
 }
 
 impl Change {
+    /// True if it is of an interface, and may cut off who works on this host through it.
+    fn is_of_interface(&self) -> bool {
+        match self {
+            Self::File { path, .. } => path.starts_with("/sys/class/net"),
+            Self::Ethtool { .. } => true,
+        }
+    }
+
     /// The command that a person would type.
     fn command(&self) -> String {
         match self {
@@ -138,11 +148,21 @@ pub fn run(request: &Request) -> Result<bool> {
     }
     let found = findings(&machine, &request.interfaces);
     if request.task == Task::Apply {
-        let changes = found.into_iter().flat_map(|finding| finding.changes).collect();
-        return told(&apply::apply(&machine, changes, &request.state)?);
+        let kept = |change: &Change| !request.interfaces.is_empty() || !change.is_of_interface();
+        let all = found.into_iter().flat_map(|finding| finding.changes);
+        let (changes, left): (Vec<_>, Vec<_>) = all.partition(kept);
+        let well = told(&apply::apply(&machine, changes, &request.state)?)?;
+        if !left.is_empty() {
+            eprintln!("interfaces are left as they are; those that streams use: --interface NAME");
+        }
+        return Ok(well);
     }
-    let still = still::finding(&machine.cpus(), still::WATCH);
-    let checks: Vec<_> = found.into_iter().chain([still]).map(|finding| finding.check).collect();
+    eprintln!(
+        "watching all processors at work for {}: streams that run here meanwhile are late",
+        still::WATCH
+    );
+    let live = [clock::finding(tai_state()), still::finding(&machine.cpus(), still::WATCH)];
+    let checks: Vec<_> = found.into_iter().chain(live).map(|finding| finding.check).collect();
     let well = checks.iter().all(|check| check.state != State::Missing);
     let text = if request.json {
         serde_json::to_string_pretty(&checks)? + "\n"

@@ -47,7 +47,9 @@ const FILES: &[(&str, &str)] = &[
     ("sys/class/net/eth0/device/msi_irqs/38", "msix\n"),
     ("sys/class/net/eth0/device/msi_irqs/39", "msix\n"),
     ("proc/irq/38/smp_affinity_list", "0\n"),
-    ("proc/irq/39/smp_affinity_list", "0\n"),
+    // May be served anywhere, and is served where the other is.
+    ("proc/irq/39/smp_affinity_list", "0-3\n"),
+    ("proc/irq/39/effective_affinity_list", "0\n"),
     ("sys/class/net/lo/operstate", "unknown\n"),
     ("sys/class/net/lo/mtu", "65536\n"),
 ];
@@ -159,7 +161,7 @@ fn what_was_applied_is_taken_back_even_after_two_times() {
     assert_eq!(read("proc/sys/net/core/rmem_max"), "212992");
     assert_eq!(read("sys/class/net/eth0/mtu"), "1500");
     assert_eq!(read("sys/kernel/mm/transparent_hugepage/enabled"), "never");
-    assert_eq!(read("proc/irq/39/smp_affinity_list"), "0");
+    assert_eq!(read("proc/irq/39/smp_affinity_list"), "0-3");
     assert_eq!(read("proc/irq/38/smp_affinity_list"), "1", "not ours");
     let told: Vec<_> = steps.iter().map(ToString::to_string).collect();
     assert!(told.contains(&"sudo ethtool -G eth0 rx 64 tx 256".to_owned()), "{told:?}");
@@ -200,4 +202,16 @@ fn a_change_that_fails_is_told_and_stays_remembered() {
     fs::write(&state, "{").unwrap();
     let error = format!("{:#}", apply::undo(&machine, &state).unwrap_err());
     assert!(error.contains("remove it to forget what was applied"), "{error}");
+}
+
+#[test]
+fn only_interfaces_that_are_named_are_changed() {
+    let (_root, machine) = machine();
+    let changes = findings(&machine, &[]).into_iter().flat_map(|finding| finding.changes);
+    let (of_interface, others): (Vec<_>, Vec<_>) = changes.partition(Change::is_of_interface);
+    let commands = |of: &[Change]| of.iter().map(Change::command).collect::<Vec<_>>().join("; ");
+    let told = commands(&of_interface);
+    assert!(told.contains("mtu 9000") && told.contains("ethtool -G eth0"), "{told}");
+    let told = commands(&others);
+    assert!(told.contains("rmem_max") && !told.contains("eth0"), "{told}");
 }
