@@ -35,7 +35,8 @@ pub struct Counts {
     pub foreign: u64,
     /// Datagrams that are none of this format.
     pub malformed: u64,
-    /// Times that the sender was another one, or began anew.
+    /// Times that the sender was another one, or began anew: with another sequence, or timestamps that
+    /// went back.
     pub restarts: u64,
     /// Frames that came whole.
     pub frames: u64,
@@ -195,6 +196,9 @@ impl Track {
         if !self.count(arrival, packet.timestamp) {
             return;
         }
+        if self.goes_back(arrival, packet.timestamp) || arrival == Arrival::Restart {
+            self.restart(now, packet.timestamp, on_frame);
+        }
         self.heard = now;
         self.counts.packets += 1;
         self.counts.bytes += bytes.len() as u64 + u64::from(IP_UDP_BYTES);
@@ -213,7 +217,7 @@ impl Track {
                 counts.reordered += 1;
                 counts.lost -= 1;
             }
-            Arrival::Restart => counts.restarts += 1,
+            Arrival::Restart => {}
             Arrival::Duplicate => {
                 counts.duplicate += 1;
                 let own = self.open.iter_mut().find(|open| open.timestamp == timestamp);
@@ -251,6 +255,30 @@ impl Track {
             (self.newest, self.newest_number) = (None, None);
         }
         true
+    }
+
+    /// True if timestamps go back though sequence numbers go on: the sender's clock was set.
+    fn goes_back(&self, arrival: Arrival, timestamp: u32) -> bool {
+        let other = self.newest.is_some_and(|newest| newest != timestamp);
+        matches!(arrival, Arrival::Ahead(_)) && other && !self.is_newer(timestamp)
+    }
+
+    /// The same sender began anew: its open frames are over. Unless its timestamps go on soon after
+    /// those before, as after an outage, they are others.
+    fn restart(&mut self, now: Time, timestamp: u32, on_frame: OnFrame<'_>) {
+        self.counts.restarts += 1;
+        self.finish(on_frame);
+        let number = self.number_of(now, timestamp);
+        let ahead = self.newest_number.and_then(|newest| number.checked_sub(newest));
+        if !self.is_newer(timestamp) || ahead.is_none_or(|frames| frames > MISSING_MAX) {
+            (self.newest, self.newest_number) = (None, None);
+        }
+    }
+
+    /// The number of the frame of a timestamp that came at `now`.
+    fn number_of(&self, now: Time, timestamp: u32) -> u64 {
+        let rate = self.layout.geometry().rate();
+        rate.frame_of(timestamp, self.epoch.frame_at(rate, now))
     }
 
     fn is_newer(&self, timestamp: u32) -> bool {
@@ -343,8 +371,7 @@ impl Track {
     }
 
     fn begin(&mut self, now: Time, timestamp: u32) -> Open {
-        let rate = self.layout.geometry().rate();
-        let number = rate.frame_of(timestamp, self.epoch.frame_at(rate, now));
+        let number = self.number_of(now, timestamp);
         let mut picture = self.spare.pop().unwrap_or_default();
         picture.resize(if self.wanted.pictures { self.layout.frame_bytes() } else { 0 }, 0);
         let frame = Frame { first: now, last: Some(now), late: false, ..self.blank(number) };

@@ -156,6 +156,43 @@ fn a_replay_is_refused_and_a_successor_taken_after_silence() {
     assert_eq!((frames.len(), counts.frames), (2, 2));
 }
 
+/// The same address and SSRC, as after a crash: the sequence is another one, and timestamps went back.
+#[test]
+fn a_sender_that_begins_anew_is_taken_though_its_timestamps_went_back() {
+    let mut case = Case::new();
+    let far = FIRST + 5000;
+    case.frame(far, &packets(far, 1)[..3]);
+    let start = epoch().start(FrameRate::P59_94, far + 1);
+    for number in FIRST..FIRST + 3 {
+        for packet in packets(number, 1) {
+            case.at(start, FROM, &packet);
+        }
+    }
+    let (counts, frames) = case.finish();
+    // One packet tells nothing yet, and is no more: its frame is incomplete, as the one before.
+    assert_eq!((counts.restarts, counts.replayed, counts.lost), (1, 1, 0));
+    assert_eq!((counts.frames, counts.incomplete), (2, 2));
+    let told: Vec<_> = frames.iter().map(|frame| (frame.number, frame.whole)).collect();
+    let expected = [(far, false), (FIRST + 1, true), (FIRST + 2, true), (FIRST, false)];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_sender_whose_clock_is_set_back_is_taken_though_its_sequence_goes_on() {
+    let mut case = Case::new();
+    case.frame(FIRST + 1, &packets(FIRST + 1, 1));
+    let per_frame = layout().packets_per_frame();
+    for (at, mut packet) in packets(FIRST - 9, 1).into_iter().enumerate() {
+        let sequence = (FIRST as u32 + 2) * per_frame + at as u32;
+        packet[2..4].copy_from_slice(&(sequence as u16).to_be_bytes());
+        packet[12..14].copy_from_slice(&((sequence >> 16) as u16).to_be_bytes());
+        case.at(epoch().start(FrameRate::P59_94, FIRST + 2), FROM, &packet);
+    }
+    let (counts, frames) = case.finish();
+    assert_eq!((counts.restarts, counts.frames, counts.incomplete), (1, 2, 0));
+    assert_eq!(frames.last().map(|frame| frame.number), Some(FIRST - 9));
+}
+
 #[test]
 fn frames_of_which_nothing_came_are_told() {
     let mut case = Case::new();
