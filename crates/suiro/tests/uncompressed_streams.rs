@@ -105,6 +105,16 @@ fn a_split_sequence_crosses_eight_streams_and_is_joined_bit_for_bit() {
     let received: Vec<_> = (0..8).map(|at| format!("received/stream-{at}.frames")).collect();
     done(folder, &format!("join {} --as dg --out back.raw", received.join(" ")));
     assert!(std::fs::read(folder.join("back.raw")).unwrap() == frames, "other pictures came back");
+    // They are kept unless told otherwise.
+    let refused = suiro(folder, &format!("receive 127.0.0.1:0 {part} --record received"));
+    let refused = { refused }.output().unwrap();
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{error}");
+    assert!(error.contains("received/stream-0.frames is there already"), "{error}");
+    let line = format!("receive 127.0.0.1:0 {part} --record received --replace --duration 1_ms");
+    let replaced = { suiro(folder, &line) }.output().unwrap();
+    let error = String::from_utf8(replaced.stderr).unwrap();
+    assert!(error.contains("stream 0: 0 frames in received/stream-0.frames"), "{error}");
 }
 
 /// Pictures that ffmpeg has planes of and our streams pixel groups: 640×16 at 4 a second. Of shorter rows

@@ -13,7 +13,7 @@ use suiro_record::table::Text;
 use suiro_units::Time;
 
 pub use reading::{ReadTotal, ReaderJob, read};
-pub use receiver::{Received, ReceiverJob, ReceiverStream, Total, receive};
+pub use receiver::{Received, ReceiverJob, ReceiverStream, Total, Warn, receive};
 pub use sender::{SenderJob, SenderStream, SentTotal, Source, send};
 
 use crate::{packet, reader, socket, store};

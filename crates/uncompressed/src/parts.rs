@@ -1,5 +1,6 @@
 //! The frame stores of a whole picture sequence: one for each stream, side by side in a folder.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::geometry::{self, Geometry};
@@ -34,6 +35,20 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong.
         because: &'static str,
+    },
+    /// A store has no frame in common with the others.
+    #[error(
+        "{}: its frames {} to {} are none of those that all stores before it have, {} to {}\n\
+         hint: record all streams at the same time", path.display(), own.start, own.end - 1, common.start,
+        common.end - 1
+    )]
+    Apart {
+        /// The store.
+        path: PathBuf,
+        /// Numbers of its frames.
+        own: Range<u64>,
+        /// Numbers of the frames that the stores before it have in common.
+        common: Range<u64>,
     },
 }
 
@@ -106,13 +121,14 @@ pub struct Reader {
     splitter: Splitter,
     raster: Option<Raster>,
     stores: Vec<Store>,
-    frames: u64,
+    numbers: Range<u64>,
     picture: Vec<u8>,
     slot: Vec<u8>,
 }
 
 impl Reader {
-    /// Opens the stores of all parts, in the order of the parts. Those that were recorded by
+    /// Opens the stores of all parts, in the order of the parts. Frames are joined by their numbers: of
+    /// recordings that do not begin or end together, those that all have. Those that were recorded by
     /// receivers know nothing of a split: then `split` says how it was, and their order which is
     /// which.
     pub fn open(paths: &[PathBuf], split: Option<Split>) -> Result<Self, Error> {
@@ -141,7 +157,7 @@ impl Reader {
         Ok(Self {
             splitter: Splitter::of_parts(split, &part)?,
             raster,
-            frames: stores.iter().map(|store| store.header().frames).min().unwrap_or(0),
+            numbers: common(&stores)?,
             picture: vec![0; part.frame_bytes()],
             slot: vec![0; first.slot_bytes()],
             stores,
@@ -153,19 +169,32 @@ impl Reader {
         &self.splitter
     }
 
-    /// Frames that all parts have.
-    pub const fn frames(&self) -> u64 {
-        self.frames
+    /// Numbers of the frames that all parts have.
+    pub const fn numbers(&self) -> &Range<u64> {
+        &self.numbers
     }
 
-    /// Joins frame `index` into `raw`; each part's checksum is verified.
+    /// Frames of any part that are not joined, because not all have them.
+    pub fn ragged(&self) -> u64 {
+        let all = self.stores.iter().map(|store| numbers(store.header()));
+        let (first, end) = all.fold((self.numbers.start, self.numbers.end), |(first, end), own| {
+            (first.min(own.start), end.max(own.end))
+        });
+        (self.numbers.start - first) + (end - self.numbers.end)
+    }
+
+    /// Joins frame `number` into `raw`; each part's checksum is verified.
+    ///
+    /// # Errors
+    /// [`store::Error::Missing`] if a part was recorded without that frame.
     ///
     /// # Panics
-    /// If `raw` has not [`Splitter::raw_bytes`].
-    pub fn read(&mut self, index: u64, raw: &mut [u8]) -> Result<(), Error> {
+    /// If `raw` has not [`Splitter::raw_bytes`], or `number` is none of [`Self::numbers`].
+    pub fn read(&mut self, number: u64, raw: &mut [u8]) -> Result<(), Error> {
+        assert!(self.numbers.contains(&number), "not all parts have frame {number}");
         let bytes = self.stores[0].header().geometry.frame_bytes();
         for (part, store) in self.stores.iter().enumerate() {
-            store.read_verified(index, &mut self.slot)?;
+            store.read_verified(number - store.header().first, &mut self.slot)?;
             let frame = &self.slot[..bytes];
             let picture = match self.raster {
                 None => frame,
@@ -180,14 +209,29 @@ impl Reader {
     }
 }
 
+const fn numbers(header: &Header) -> Range<u64> {
+    header.first..header.first + header.frames
+}
+
+/// Numbers of the frames that all stores have.
+fn common(stores: &[Store]) -> Result<Range<u64>, Error> {
+    let mut common = 0..u64::MAX;
+    for store in stores {
+        let own = numbers(store.header());
+        let both = common.start.max(own.start)..common.end.min(own.end);
+        if both.is_empty() {
+            return Err(Error::Apart { path: store.path().to_owned(), own, common });
+        }
+        common = both;
+    }
+    Ok(common)
+}
+
 /// Why `header` is not of the sequence of which `first` is the first part.
 fn contradiction(first: &Header, header: &Header, part: usize) -> Option<&'static str> {
     let same = (header.geometry, header.content, header.split);
     if same != (first.geometry, first.content, first.split) {
         return Some("its pictures are others than those of the first part");
-    }
-    if header.first != first.first {
-        return Some("it begins with another frame than the first part");
     }
     let known = header.split.is_some();
     let wrong = header.part as usize != part || header.parts as usize != PARTS;
@@ -224,7 +268,7 @@ mod tests {
         }
         assert!(writer.finish().unwrap().iter().all(|part| part.frames == frames as u64));
         let mut reader = Reader::open(&files(folder.path()), None).unwrap();
-        assert_eq!(reader.frames(), frames as u64);
+        assert_eq!(*reader.numbers(), 0..frames as u64);
         let mut back = vec![0; reader.splitter().raw_bytes()];
         for number in 0..frames {
             reader.read(number as u64, &mut back).unwrap();
@@ -275,5 +319,61 @@ mod tests {
         recorder.finish().unwrap();
         let error = Reader::open(&paths, None).unwrap_err().to_string();
         assert!(error.ends_with("its pictures are others than those of the first part"), "{error}");
+    }
+
+    /// Recordings by receivers that did not begin together, nor lost the same frames.
+    fn recorded(folder: &Path, splitter: &Splitter, numbers: impl Fn(usize) -> Vec<u64>) {
+        let mut picture = vec![0; splitter.part().frame_bytes()];
+        for (part, path) in files(folder).iter().enumerate() {
+            let header = Header::new(*splitter.part(), Content::Picture);
+            let mut recorder = Recorder::create(path, header).unwrap();
+            for number in numbers(part) {
+                splitter.take(&raw(splitter, number as usize), part, &mut picture);
+                recorder.put(number, &picture).unwrap();
+            }
+            recorder.finish().unwrap();
+        }
+    }
+
+    #[test]
+    fn recordings_are_joined_by_number() {
+        let (folder, splitter) = (tempfile::tempdir().unwrap(), splitter(Split::Dg, (64, 16)));
+        let of_part = |part| (70 + part as u64 % 3..76 - part as u64 % 2).collect();
+        recorded(folder.path(), &splitter, of_part);
+        let mut reader = Reader::open(&files(folder.path()), Some(Split::Dg)).unwrap();
+        assert_eq!((reader.numbers().clone(), reader.ragged()), (72..75, 3));
+        let mut back = vec![0; splitter.raw_bytes()];
+        for number in 72..75 {
+            reader.read(number, &mut back).unwrap();
+            assert!(back == raw(&splitter, number as usize), "frame {number}");
+        }
+    }
+
+    #[test]
+    fn a_gap_of_a_recording_is_named_and_shifts_nothing() {
+        let (folder, splitter) = (tempfile::tempdir().unwrap(), splitter(Split::Dg, (64, 16)));
+        let of_part = |part| if part == 4 { vec![70, 72] } else { vec![70, 71, 72] };
+        recorded(folder.path(), &splitter, of_part);
+        let mut reader = Reader::open(&files(folder.path()), Some(Split::Dg)).unwrap();
+        let mut back = vec![0; splitter.raw_bytes()];
+        let error = reader.read(71, &mut back).unwrap_err().to_string();
+        assert!(error.contains("node-5.frames: frame 71 is missing"), "{error}");
+        reader.read(72, &mut back).unwrap();
+        assert!(back == raw(&splitter, 72));
+    }
+
+    #[test]
+    fn recordings_of_different_times_are_refused() {
+        let (folder, splitter) = (tempfile::tempdir().unwrap(), splitter(Split::Dg, (64, 16)));
+        recorded(
+            folder.path(),
+            &splitter,
+            |part| {
+                if part == 7 { vec![80, 81] } else { vec![70, 71] }
+            },
+        );
+        let error = Reader::open(&files(folder.path()), Some(Split::Dg)).unwrap_err().to_string();
+        let told = "node-8.frames: its frames 80 to 81 are none of those that all stores before it have, 70 to 71";
+        assert!(error.contains(told), "{error}");
     }
 }

@@ -171,6 +171,8 @@ fn we_take_gstreamers() {
             record: Some(to.clone()),
         }],
         buffer_bytes: 4 << 20,
+        replace: false,
+        warn: |told| panic!("{told}"),
         verify: true,
         options: receive::Options { cpu: None, until: None },
         records: records("receiver"),

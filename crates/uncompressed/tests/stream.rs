@@ -83,6 +83,8 @@ fn receiver(dir: &Path, format: Format, packet_bytes: u32) -> ReceiverJob {
     ReceiverJob {
         streams: vec![stream(0), stream(1)],
         buffer_bytes: 4 << 20,
+        replace: false,
+        warn: |told| panic!("{told}"),
         verify: true,
         options: receive::Options { cpu: None, until: None },
         records: records(dir, "receiver"),
@@ -145,6 +147,10 @@ fn has_records(dir: &Path, checksums: bool) {
     let frames: Vec<UncompressedFrameRow> = Reader::read_all(dir).unwrap();
     assert_eq!(frames.len() as u64, 2 * FRAMES);
     let first = frames.iter().map(|row| row.frame).min().unwrap();
+    for number in 0..2 {
+        let recorded = Store::open(&dir.join(format!("received-{number}.frames"))).unwrap();
+        assert_eq!(recorded.header().first.cast_signed(), first, "joined by number");
+    }
     for row in &frames {
         let (due, last) = (row.due_ns.unwrap(), row.last_ns.unwrap());
         assert!(row.t_ns >= due && last >= row.t_ns, "none comes before it is due");

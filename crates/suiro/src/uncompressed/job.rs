@@ -114,6 +114,8 @@ pub fn receive(job: &Job, spec: &UncompressedReceiver, ready: impl FnOnce()) -> 
     let work = ReceiverJob {
         streams: spec.streams.iter().map(stream).collect(),
         buffer_bytes: bytes(spec.buffer),
+        replace: false,
+        warn: |told| eprintln!("{told}"),
         verify: spec.verify,
         options: receive::Options { cpu: spec.cpu.and_then(clock::processor), until: None },
         records: records(job),

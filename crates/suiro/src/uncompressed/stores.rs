@@ -86,7 +86,7 @@ pub struct SplitArgs {
 /// Arguments of `join`.
 #[derive(Debug, Args)]
 pub struct JoinArgs {
-    /// The eight stores, in the order of their parts.
+    /// The eight stores, in the order of their parts. Frames are joined by their numbers.
     #[arg(required = true)]
     stores: Vec<PathBuf>,
     /// The file for the raw pictures.
@@ -286,14 +286,24 @@ pub fn join(args: &JoinArgs) -> Result<Outcome> {
     let mut file = BufWriter::with_capacity(1 << 20, File::create(&args.out).with_context(doing)?);
     let mut raw = vec![0; reader.splitter().raw_bytes()];
     let mut work = Work::new("join");
-    for index in 0..reader.frames() {
-        work.update(index as f64 / reader.frames() as f64, &format!("frame {}", index + 1));
-        reader.read(index, &mut raw)?;
+    let numbers = reader.numbers().clone();
+    let frames = numbers.end - numbers.start;
+    for number in numbers.clone() {
+        let index = number - numbers.start;
+        work.update(index as f64 / frames as f64, &format!("frame {}", index + 1));
+        reader.read(number, &mut raw)?;
         file.write_all(&raw).with_context(doing)?;
     }
     file.flush().with_context(doing)?;
     work.finish();
-    let (frames, whole) = (reader.frames(), reader.splitter().whole());
+    let (ragged, whole) = (reader.ragged(), reader.splitter().whole());
+    if ragged > 0 {
+        eprintln!(
+            "frames {} to {} joined; {ragged} before and after them, which not all stores have, were left out",
+            numbers.start,
+            numbers.end - 1
+        );
+    }
     writeln!(std::io::stdout(), "{frames} frames of {whole} in {}", args.out.display())?;
     Ok(Outcome::Done)
 }
@@ -314,6 +324,8 @@ struct Info {
     split: Option<&'static str>,
     /// Frames whose checksum was verified; null if nobody asked.
     verified: Option<u64>,
+    /// Frames that a recording lacks; null if nobody asked.
+    missing: Option<u64>,
     /// Of these, frames with a sound stamp of the synthetic source.
     stamped: Option<u64>,
 }
@@ -359,15 +371,21 @@ impl Info {
         let active = raster.map_or(header.geometry, |raster| raster.active);
         let mut picture = vec![0; active.frame_bytes()];
         let mut slot = vec![0; header.slot_bytes()];
-        (self.verified, self.stamped) = (Some(0), Some(0));
+        (self.verified, self.stamped, self.missing) = (Some(0), Some(0), Some(0));
         for index in 0..header.frames {
-            store.read_verified(index, &mut slot)?;
+            match store.read_verified(index, &mut slot) {
+                Err(suiro_uncompressed::store::Error::Missing { .. }) => {
+                    self.missing = self.missing.map(|missing| missing + 1);
+                    continue;
+                }
+                read => read?,
+            };
             let frame = &slot[..header.geometry.frame_bytes()];
             match raster {
                 Some(raster) => raster.extract(frame, &mut picture),
                 None => picture.copy_from_slice(frame),
             }
-            self.verified = Some(index + 1);
+            self.verified = self.verified.map(|verified| verified + 1);
             let stamp = synth::verify(&active, &picture);
             let sound = stamp.is_some_and(|stamp| stamp.sound);
             self.stamped = self.stamped.map(|stamped| stamped + u64::from(sound));
@@ -388,6 +406,9 @@ impl Info {
         }
         if let (Some(verified), Some(stamped)) = (self.verified, self.stamped) {
             line += &format!("; {verified} verified, {stamped} stamped");
+        }
+        if let Some(missing) = self.missing.filter(|missing| *missing > 0) {
+            line += &format!(", {missing} missing");
         }
         if let Some(error) = &self.error {
             line += &format!("\n{error}");

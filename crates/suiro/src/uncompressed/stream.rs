@@ -17,6 +17,7 @@ use suiro_uncompressed::packet::{
     Format, IP_UDP_BYTES, Layout, PAYLOAD_TYPE, STANDARD_PACKET_BYTES, STUDY_PACKET_BYTES, Stream,
 };
 use suiro_uncompressed::reader::{self, Ring};
+use suiro_uncompressed::receive::LeftOut;
 use suiro_uncompressed::sdp::{self, Description};
 use suiro_uncompressed::socket::{BUFFER_BYTES, Joined, Route, Segmentation};
 use suiro_uncompressed::store::Store;
@@ -168,9 +169,13 @@ pub struct ReceiveArgs {
     /// Do not sum up the frames: packets are verified alone.
     #[arg(long)]
     no_verify: bool,
-    /// Write whole frames to stores, `stream-N.frames`, in this folder.
+    /// Write whole frames to stores, `stream-N.frames`, in this folder. Each stands where its RTP timestamp says:
+    /// `join` takes those that all stores have, and names one that is missing.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
+    /// Replace recordings that are in the folder.
+    #[arg(long, requires = "record")]
+    replace: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -345,6 +350,7 @@ fn receiver_job(args: &ReceiveArgs) -> Result<ReceiverJob> {
         bail!(Usage(format!("{count} streams: one process receives {STREAMS_MAX} at most")));
     }
     if let Some(dir) = &args.record {
+        recordings_are_new(args, dir)?;
         std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     }
     let streams: Result<_> =
@@ -352,6 +358,8 @@ fn receiver_job(args: &ReceiveArgs) -> Result<ReceiverJob> {
     Ok(ReceiverJob {
         streams: streams?,
         buffer_bytes: u32::try_from(args.buffer.get()).unwrap_or(BUFFER_BYTES).min(1 << 30),
+        replace: args.replace,
+        warn: |told| eprintln!("{told}"),
         verify: !args.no_verify,
         options: receive::Options {
             cpu: common.cpu,
@@ -359,6 +367,19 @@ fn receiver_job(args: &ReceiveArgs) -> Result<ReceiverJob> {
         },
         records: common.records("receiver")?,
     })
+}
+
+/// A recording that is there is not replaced unless told.
+fn recordings_are_new(args: &ReceiveArgs, dir: &Path) -> Result<()> {
+    let there = (0..args.streams.len()).map(|at| recording(dir, at)).find(|path| path.exists());
+    match there.filter(|_| !args.replace) {
+        Some(path) => bail!("{} is there already\nhint: --replace replaces it", path.display()),
+        None => Ok(()),
+    }
+}
+
+fn recording(dir: &Path, at: usize) -> PathBuf {
+    dir.join(format!("stream-{at}.frames"))
 }
 
 fn receiver_stream(args: &ReceiveArgs, at: usize, text: &str) -> Result<ReceiverStream> {
@@ -378,7 +399,7 @@ fn receiver_stream(args: &ReceiveArgs, at: usize, text: &str) -> Result<Receiver
     let layout = Layout::new(common.format.format(), &geometry, packet_bytes)?;
     let group = *address.ip();
     let joined = group.is_multicast().then_some(Joined { group, interface: args.interface });
-    let record = args.record.as_ref().map(|dir| dir.join(format!("stream-{at}.frames")));
+    let record = args.record.as_ref().map(|dir| recording(dir, at));
     Ok(ReceiverStream { number: at as u32, address, joined, layout, payload_type, record })
 }
 
@@ -430,13 +451,21 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
     }
     for (stream, end) in &received.recordings {
         match &end.written {
-            Ok(done) => eprintln!(
-                "stream {stream}: {} frames in {}, {} left out",
-                done.frames,
-                done.path.display(),
-                end.left_out
-            ),
+            Ok(done) => {
+                let (path, whole) = (done.path.display(), done.frames - done.missing);
+                eprintln!(
+                    "stream {stream}: {whole} frames in {path}, {} missing between",
+                    done.missing
+                );
+            }
             Err(error) => eprintln!("stream {stream}: the recording ended: {error}"),
+        }
+        let LeftOut { incomplete, slow, ended } = end.left_out;
+        if end.left_out != LeftOut::default() {
+            eprintln!(
+                "stream {stream}: not recorded: {incomplete} frames incomplete, {slow} for a slow disk, {ended} \
+                 when the recording had ended"
+            );
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ use crate::packet::Layout;
 use crate::picture::Raster;
 use crate::receive::{self, Counts, Lane, Recording, RecordingEnd, Told, Track, Wanted};
 use crate::socket::{Inlet, Joined};
-use crate::store::{Content, Header};
+use crate::store::{self, Content, Header};
 
 /// One stream to receive.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +36,9 @@ pub struct ReceiverStream {
     pub record: Option<PathBuf>,
 }
 
+/// Who hears at once of what a user should know.
+pub type Warn = fn(&str);
+
 /// What a receiving node does.
 #[derive(Debug, Clone)]
 pub struct ReceiverJob {
@@ -43,6 +46,10 @@ pub struct ReceiverJob {
     pub streams: Vec<ReceiverStream>,
     /// Receive buffer of each socket in bytes.
     pub buffer_bytes: u32,
+    /// Replace recordings that are there; else it is an error that they are.
+    pub replace: bool,
+    /// Hears of a recording that ends before its time, by its writing thread.
+    pub warn: Warn,
     /// Sum up every frame and compare with its sender's checksum.
     pub verify: bool,
     /// How the thread receives.
@@ -114,9 +121,14 @@ pub fn receive(
 
 fn lane(job: &ReceiverJob, stream: &ReceiverStream) -> Result<Lane, Error> {
     let inlet = Inlet::open(stream.address, stream.joined.as_ref(), job.buffer_bytes)?;
+    let (warn, number) = (job.warn, stream.number);
     let recording = stream.record.as_ref().map(|path| {
         let geometry = *stream.layout.geometry();
-        Recording::create(path, Header::new(geometry, content(&geometry)))
+        let header = Header::new(geometry, content(&geometry));
+        let failed = move |error: &store::Error| {
+            warn(&format!("stream {number}: the recording ended: {error}"));
+        };
+        Recording::create(path, header, job.replace, failed)
     });
     let wanted = Wanted { verify: job.verify, pictures: recording.is_some() };
     let track = Track::new(stream.layout, stream.payload_type, clock::epoch(), wanted);

@@ -11,7 +11,7 @@ use std::sync::mpsc::SyncSender;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suiro_units::{Duration, Time};
 
-pub use record::{Recording, RecordingEnd};
+pub use record::{LeftOut, Recording, RecordingEnd};
 pub use track::{Counts, Frame, Track, Wanted};
 
 use crate::clock;

@@ -2,7 +2,7 @@
 //! recording, never packets of the stream.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use super::track::Frame;
@@ -14,11 +14,22 @@ const WAITING_MAX: usize = 16;
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recording {
-    frames: SyncSender<Vec<u8>>,
+    frames: SyncSender<(u64, Vec<u8>)>,
     /// Memory of frames that were written, to be used again.
     spare: Receiver<Vec<u8>>,
     writer: JoinHandle<Result<Recorded, Error>>,
-    left_out: u64,
+    left_out: LeftOut,
+}
+
+/// Frames that were due in a recording and are not in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// They did not come whole.
+    pub incomplete: u64,
+    /// Too many waited for the disk.
+    pub slow: u64,
+    /// They came when the recording had ended, because of a full disk for example.
+    pub ended: u64,
 }
 
 /// How a recording ended.
@@ -26,40 +37,54 @@ pub struct Recording {
 pub struct RecordingEnd {
     /// What was written, or why it ended before its time; what is whole is kept.
     pub written: Result<Recorded, Error>,
-    /// Frames that are not in it: incomplete, or too many for the disk.
-    pub left_out: u64,
+    /// Frames that are not in it.
+    pub left_out: LeftOut,
 }
 
 impl Recording {
-    /// Makes the store at `path`; a file of that name is replaced.
-    pub fn create(path: &Path, header: Header) -> Result<Self, Error> {
-        let mut recorder = Recorder::create(path, header)?;
-        let (frames, waiting) = sync_channel::<Vec<u8>>(WAITING_MAX);
+    /// Makes the store at `path`; a file of that name is replaced only if `replace`. `on_failure` is
+    /// called at once, by the writing thread, if the recording ends before its time.
+    pub fn create(
+        path: &Path,
+        header: Header,
+        replace: bool,
+        on_failure: impl FnOnce(&Error) + Send + 'static,
+    ) -> Result<Self, Error> {
+        let create = if replace { Recorder::create } else { Recorder::create_new };
+        let mut recorder = create(path, header)?;
+        let (frames, waiting) = sync_channel::<(u64, Vec<u8>)>(WAITING_MAX);
         let (done, spare) = sync_channel(WAITING_MAX + 1);
         let write = move || {
-            for frame in waiting {
-                recorder.write(&frame)?;
+            for (number, frame) in waiting {
+                recorder.put(number, &frame)?;
                 let _ = done.try_send(frame);
             }
             recorder.finish()
         };
+        let write = move || write().inspect_err(|error| on_failure(error));
         let thread = std::thread::Builder::new().name("recorder".to_owned());
         let writer = thread.spawn(write).map_err(|source| Error::Io {
             path: path.to_owned(),
             doing: "starting its writer",
             source,
         })?;
-        Ok(Self { frames, spare, writer, left_out: 0 })
+        Ok(Self { frames, spare, writer, left_out: LeftOut::default() })
     }
 
-    /// Takes a frame; it never waits.
+    /// Takes a frame; it never waits. Of an incomplete one there is nothing to write: the store says
+    /// that it is missing.
     pub fn frame(&mut self, frame: &Frame, picture: &[u8]) {
+        if !frame.whole {
+            self.left_out.incomplete += 1;
+            return;
+        }
         let mut copy = self.spare.try_recv().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(picture);
-        // A store's frames follow one another: of an incomplete one there is nothing to write.
-        if !frame.whole || self.frames.try_send(copy).is_err() {
-            self.left_out += 1;
+        match self.frames.try_send((frame.number, copy)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => self.left_out.slow += 1,
+            Err(TrySendError::Disconnected(_)) => self.left_out.ended += 1,
         }
     }
 

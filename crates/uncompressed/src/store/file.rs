@@ -101,8 +101,14 @@ impl Store {
     }
 
     /// The trailer of slot `index`, which must have the number that its place implies.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if the frame was not recorded.
     pub fn trailer(&self, index: u64, slot: &[u8]) -> Result<Trailer, Error> {
         let damaged = |because| Error::Damaged { path: self.path.clone(), index, because };
+        if let Some(number) = Trailer::gap(slot) {
+            return Err(Error::Missing { path: self.path.clone(), number });
+        }
         let trailer = Trailer::read(slot).ok_or_else(|| damaged("it has no trailer"))?;
         if trailer.number != self.header.first + index {
             return Err(damaged("it bears the number of another frame"));

@@ -18,7 +18,8 @@
 //! | 4088–4095 | checksum of the bytes before it ([`crate::checksum`]) |
 //!
 //! The other bytes are 0. A slot ends in a trailer of 32 bytes: `suiroslt`, the frame's number, its
-//! checksum, and 0.
+//! checksum, and 0. Of a frame that a recording lacks, the slot has nothing but a trailer: `suirogap`, the
+//! frame's number, and 0. So each frame stands where its number says.
 
 use super::{FRAMES_MAX, PAGE_BYTES};
 use crate::checksum;
@@ -27,6 +28,7 @@ use crate::split::Split;
 
 const MAGIC: &[u8; 8] = b"suiro8k\0";
 const TRAILER_MAGIC: &[u8; 8] = b"suiroslt";
+const GAP_MAGIC: &[u8; 8] = b"suirogap";
 const VERSION: u32 = 1;
 const CHECKED_BYTES: usize = PAGE_BYTES - 8;
 /// Bytes of a trailer.
@@ -71,9 +73,10 @@ pub struct Header {
     pub geometry: Geometry,
     /// What a frame is.
     pub content: Content,
-    /// Number of the first frame in its sequence.
+    /// Number of the first frame in its sequence; of a recording, frame times since the SMPTE epoch as
+    /// its sender's timestamps say.
     pub first: u64,
-    /// Frames in the store.
+    /// Frames in the store, with those that a recording lacks.
     pub frames: u64,
     /// How the whole picture was split; `None` if it was not.
     pub split: Option<Split>,
@@ -256,5 +259,22 @@ impl Trailer {
         let wide = |at: usize| trailer[at..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
         let sound = &trailer[..8] == TRAILER_MAGIC;
         sound.then_some(Self { number: wide(8)?, checksum: wide(16)? })
+    }
+
+    /// Writes at the end of a slot that frame `number` is missing.
+    ///
+    /// # Panics
+    /// If the slot is shorter than a trailer.
+    pub fn write_gap(number: u64, slot: &mut [u8]) {
+        Self { number, checksum: 0 }.write(slot);
+        let trailer = slot.last_chunk_mut::<TRAILER_BYTES>().expect("a slot has a trailer");
+        trailer[..8].copy_from_slice(GAP_MAGIC);
+    }
+
+    /// The number of the frame that is missing, if the end of a slot says so.
+    pub fn gap(slot: &[u8]) -> Option<u64> {
+        let trailer = slot.last_chunk::<TRAILER_BYTES>()?;
+        let number = trailer[8..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        number.filter(|_| &trailer[..8] == GAP_MAGIC)
     }
 }

@@ -3,7 +3,8 @@
 //! A store is a header page ([`Header`]) and slots of one size, a multiple of [`PAGE_BYTES`]. A slot
 //! holds a frame, as many zeros as are needed, and at its end a trailer ([`Trailer`]) with the frame's
 //! number and checksum. Slot i begins at `PAGE_BYTES + i · slot bytes`. All numbers are little-endian.
-//! Bytes behind the last slot that the header counts mean nothing.
+//! Bytes behind the last slot that the header counts mean nothing. A recording has a slot also for each frame
+//! that it lacks ([`Trailer::gap`]).
 
 mod file;
 mod header;
@@ -11,7 +12,7 @@ mod record;
 
 pub use file::Store;
 pub use header::{Content, Header, HeaderError, Trailer};
-pub use record::{Recorded, Recorder};
+pub use record::{GAP_MAX, Recorded, Recorder};
 
 use std::path::PathBuf;
 
@@ -81,6 +82,24 @@ pub enum Error {
         index: u64,
         /// What is wrong.
         because: &'static str,
+    },
+    /// A frame was not recorded.
+    #[error("{}: frame {number} is missing: it did not come whole, or the disk was too slow", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The frame's number in its sequence.
+        number: u64,
+    },
+    /// A frame cannot follow those before it.
+    #[error("{}: ended after {frames} frames, which are kept: {because}", path.display())]
+    Jump {
+        /// The file.
+        path: PathBuf,
+        /// Frames in it.
+        frames: u64,
+        /// Which frames do not follow one another.
+        because: String,
     },
     /// There is no more room, on the disk or by [`FRAMES_MAX`].
     #[error("{}: full after {frames} frames, which are kept: {because}", path.display())]

@@ -12,6 +12,11 @@ use crate::checksum;
 /// dies.
 const HEADER_EVERY: u64 = 60;
 
+/// Frames in a row that a recording may lack: 10 s of 59.94 per second. After more it is another one.
+pub const GAP_MAX: u64 = 600;
+/// Frames that may be over before one that began earlier.
+const OVERTAKING_MAX: u64 = 2;
+
 /// Writes a store, frame by frame. What is whole stays if it is dropped, but [`Recorder::finish`] tells
 /// errors.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub struct Recorder {
     header: Header,
     /// Frames that the header in the file counts.
     told: u64,
+    /// Frames of which the store says that they are missing, as far as this recorder knows.
+    missing: u64,
     /// What follows a frame in its slot.
     tail: Vec<u8>,
     finished: bool,
@@ -31,15 +38,30 @@ pub struct Recorder {
 pub struct Recorded {
     /// The file.
     pub path: PathBuf,
-    /// Frames in it.
+    /// Frames in it, with those that are missing.
     pub frames: u64,
+    /// Frames that are missing between others ([`Trailer::gap`]).
+    pub missing: u64,
 }
 
 impl Recorder {
     /// Makes a store; a file of that name is replaced. `header.frames` is of no meaning.
     pub fn create(path: &Path, header: Header) -> Result<Self, Error> {
+        Self::create_by(OpenOptions::new().create(true).truncate(true), path, header)
+    }
+
+    /// Makes a store where no file is.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with [`io::ErrorKind::AlreadyExists`] if there is one.
+    pub fn create_new(path: &Path, header: Header) -> Result<Self, Error> {
+        Self::create_by(OpenOptions::new().create_new(true), path, header)
+    }
+
+    fn create_by(how: &mut OpenOptions, path: &Path, header: Header) -> Result<Self, Error> {
         let header = Header { frames: 0, ..header };
-        let file = File::create(path).map_err(Error::io(path, "cannot create"))?;
+        let file = how.read(true).write(true).open(path);
+        let file = file.map_err(Error::io(path, "cannot create"))?;
         let mut recorder = Self::new(path, file, header);
         recorder.tell()?;
         Ok(recorder)
@@ -48,7 +70,7 @@ impl Recorder {
     /// Goes on behind the last frame of a store. What lies behind it is overwritten.
     pub fn append(path: &Path) -> Result<Self, Error> {
         let header = *Store::open_damaged(path)?.header();
-        let file = OpenOptions::new().write(true).open(path);
+        let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(Error::io(path, "cannot open for writing"))?;
         let mut recorder = Self::new(path, file, header);
         recorder.tell()?;
@@ -57,7 +79,7 @@ impl Recorder {
 
     fn new(path: &Path, file: File, header: Header) -> Self {
         let tail = vec![0; header.slot_bytes() - header.geometry.frame_bytes()];
-        Self { path: path.to_owned(), file, header, told: 0, tail, finished: false }
+        Self { path: path.to_owned(), file, header, told: 0, missing: 0, tail, finished: false }
     }
 
     /// What the store will say about itself.
@@ -84,22 +106,87 @@ impl Recorder {
     /// # Panics
     /// If the frame has not the geometry's size.
     pub fn write_summed(&mut self, frame: &[u8], checksum: u64) -> Result<(), Error> {
-        assert_eq!(frame.len(), self.header.geometry.frame_bytes(), "a frame is written whole");
+        self.writable()?;
+        Trailer { number: self.next(), checksum }.write(&mut self.tail);
+        self.write_slot(self.header.frames, Some(frame))?;
+        self.count()
+    }
+
+    /// Writes frame `number` of a recording: the first one says with which number the store begins,
+    /// frames that are left out before this one are said to be missing, and one that was is written
+    /// in its place. False if it was overtaken by the first one, and is left out.
+    ///
+    /// # Errors
+    /// [`Error::Jump`] if it cannot follow: more than [`GAP_MAX`] frames are left out, or it was written
+    /// before. Nothing more can be written then.
+    ///
+    /// # Panics
+    /// If the frame has not the geometry's size.
+    pub fn put(&mut self, number: u64, frame: &[u8]) -> Result<bool, Error> {
+        if self.header.frames == 0 {
+            self.writable()?;
+            self.header.first = number;
+        }
+        let (first, next) = (self.header.first, self.next());
+        if number < first && first - number <= OVERTAKING_MAX {
+            return Ok(false);
+        }
+        if number < next {
+            return self.fill(number, frame).map(|()| true);
+        }
+        if number - next > GAP_MAX {
+            return Err(self.jump(number));
+        }
+        for missing in next..number {
+            self.writable()?;
+            Trailer::write_gap(missing, &mut self.tail);
+            self.write_slot(self.header.frames, None)?;
+            self.missing += 1;
+            self.count()?;
+        }
+        self.write(frame).map(|()| true)
+    }
+
+    /// Writes a frame that was said to be missing.
+    fn fill(&mut self, number: u64, frame: &[u8]) -> Result<(), Error> {
+        self.writable()?;
+        let Some(index) = number.checked_sub(self.header.first) else {
+            return Err(self.jump(number));
+        };
+        let at = self.header.slot_offset(index) + frame.len() as u64;
+        let read = self.file.read_exact_at(&mut self.tail, at);
+        read.map_err(Error::io(&self.path, "cannot read"))?;
+        if Trailer::gap(&self.tail) != Some(number) {
+            return Err(self.jump(number));
+        }
+        Trailer { number, checksum: checksum::of_frame(frame) }.write(&mut self.tail);
+        self.write_slot(index, Some(frame))?;
+        self.missing -= 1;
+        Ok(())
+    }
+
+    fn writable(&mut self) -> Result<(), Error> {
         if self.finished {
             return Err(self.full("it was closed before".to_owned()));
         }
         if self.header.frames >= FRAMES_MAX {
             return Err(self.full(format!("a store has at most {FRAMES_MAX} frames")));
         }
-        Trailer { number: self.next(), checksum }.write(&mut self.tail);
-        let at = self.header.slot_offset(self.header.frames);
-        let written = self
-            .file
-            .write_all_at(frame, at)
-            .and_then(|()| self.file.write_all_at(&self.tail, at + frame.len() as u64));
-        if let Err(error) = written {
-            return Err(self.failed(error));
-        }
+        Ok(())
+    }
+
+    /// Writes a slot: its frame, if there is one, and its tail.
+    fn write_slot(&mut self, index: u64, frame: Option<&[u8]>) -> Result<(), Error> {
+        let (at, bytes) = (self.header.slot_offset(index), self.header.geometry.frame_bytes());
+        let frame = frame.unwrap_or_default();
+        assert!(frame.is_empty() || frame.len() == bytes, "a frame is written whole");
+        let written = self.file.write_all_at(frame, at);
+        let written = written.and_then(|()| self.file.write_all_at(&self.tail, at + bytes as u64));
+        written.map_err(|error| self.failed(error))
+    }
+
+    /// One slot more.
+    fn count(&mut self) -> Result<(), Error> {
         self.header.frames += 1;
         if self.header.frames - self.told >= HEADER_EVERY { self.tell() } else { Ok(()) }
     }
@@ -107,7 +194,8 @@ impl Recorder {
     /// Ends the store and says what is in it.
     pub fn finish(mut self) -> Result<Recorded, Error> {
         self.close()?;
-        Ok(Recorded { path: self.path.clone(), frames: self.header.frames })
+        let (path, frames) = (self.path.clone(), self.header.frames);
+        Ok(Recorded { path, frames, missing: self.missing })
     }
 
     fn tell(&mut self) -> Result<(), Error> {
@@ -132,6 +220,15 @@ impl Recorder {
         match error.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => self.full(error.to_string()),
             _ => Error::io(&self.path, "cannot write")(error),
+        }
+    }
+
+    fn jump(&mut self, number: u64) -> Error {
+        let (frames, before) = (self.header.frames, self.next() - 1);
+        let because = format!("frame {number} cannot follow frame {before}: the stream began anew");
+        match self.close() {
+            Ok(()) => Error::Jump { path: self.path.clone(), frames, because },
+            Err(error) => error,
         }
     }
 

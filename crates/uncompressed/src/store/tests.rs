@@ -33,7 +33,7 @@ fn store(frames: u64) -> (tempfile::TempDir, PathBuf) {
     for _ in 0..frames {
         recorder.write(&frame(recorder.next())).unwrap();
     }
-    assert_eq!(recorder.finish().unwrap(), Recorded { path: path.clone(), frames });
+    assert_eq!(recorder.finish().unwrap(), Recorded { path: path.clone(), frames, missing: 0 });
     (folder, path)
 }
 
@@ -150,6 +150,48 @@ fn a_header_that_contradicts_itself_is_refused() {
     assert!(matches!(refused(71, 1), HeaderError::Field("number of frames", _)));
     assert_eq!(refused(72, 8), HeaderError::Field("part", 8));
     assert_eq!(refused(80, 3), HeaderError::Field("split", 3));
+}
+
+/// What a receiver whose link loses frames has to write.
+#[test]
+fn a_recording_has_each_frame_where_its_number_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stream.frames");
+    let mut recorder = Recorder::create_new(&path, header()).unwrap();
+    let mut put = |number| recorder.put(number, &frame(number));
+    assert!(put(700).unwrap());
+    assert!(!put(699).unwrap(), "overtaken by the first");
+    assert!(put(704).unwrap() && put(702).unwrap() && put(705).unwrap());
+    let again = put(702).unwrap_err().to_string();
+    assert!(again.ends_with("frame 702 cannot follow frame 705: the stream began anew"), "{again}");
+    assert!(put(706).is_err(), "it has ended");
+    assert_eq!(recorder.finish().unwrap(), Recorded { path: path.clone(), frames: 6, missing: 2 });
+    let store = Store::open(&path).unwrap();
+    assert_eq!((store.header().first, store.header().frames), (700, 6));
+    let mut slot = vec![0; store.header().slot_bytes()];
+    for (index, number) in (0..).zip(700..706) {
+        match store.read_verified(index, &mut slot) {
+            Ok(_) => assert_eq!(slot[..geometry().frame_bytes()], frame(number)),
+            Err(error) => {
+                assert!([701, 703].contains(&number), "{error}");
+                assert!(matches!(error, Error::Missing { number: told, .. } if told == number));
+            }
+        }
+    }
+    let error = Recorder::create_new(&path, header()).unwrap_err();
+    assert!(error.to_string().contains("cannot create"), "{error}");
+}
+
+#[test]
+fn a_recording_ends_where_its_stream_jumps() {
+    for jump in [GAP_MAX + 1, 0_u64.wrapping_sub(50)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stream.frames");
+        let mut recorder = Recorder::create_new(&path, header()).unwrap();
+        recorder.put(700, &frame(700)).unwrap();
+        let error = recorder.put(701_u64.wrapping_add(jump), &frame(0)).unwrap_err();
+        assert!(matches!(error, Error::Jump { frames: 1, .. }), "{error}");
+    }
 }
 
 #[test]
