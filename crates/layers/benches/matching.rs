@@ -31,6 +31,7 @@ fn recording(protocol: Protocol, sent: bool) -> Recording {
         unplaced: 0,
         scheduling: Vec::new(),
         clock: None,
+        cost: None,
         events: events(protocol, sent),
     }
 }

@@ -20,6 +20,7 @@ use std::time::{Duration as StdDuration, Instant};
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::ProgInfoIter;
 use suiro_hosts::{CableKind, CableSpec, Host, Network, NetworkSpec, Sandbox, ipv4};
+use suiro_layers::report::Overhead;
 use suiro_layers::{Point, Recorded, Recorder, RecorderSpec};
 
 const RATE: u64 = 50_000;
@@ -177,6 +178,7 @@ fn tell(recorded: &Recorded, sent: u64) {
         let points = recorded.recording.points.iter().filter(|status| of(status.point));
         points.filter(|status| status.missing.is_none()).map(|status| status.events).collect()
     };
+    let cost = recorded.recording.cost.as_ref().expect("recorders know it");
     let lost: u64 = recorded.recording.points.iter().map(|status| status.lost).sum();
     println!(
         "  {}: out {:?}, in {:?}, dropped {:?}, lost {lost}, unjoined {}; recorder {:.0} ns a packet, \
@@ -186,9 +188,10 @@ fn tell(recorded: &Recorded, sent: u64) {
         counts(|point| (Point::ReceiveDevice..Point::Dropped).contains(&point)),
         counts(|point| point == Point::Dropped),
         recorded.recording.unjoined,
-        recorded.cpu.as_nanos() as f64 / sent as f64,
-        recorded.writing_cpu.as_nanos() as f64 / sent as f64,
+        cost.recorder_ns as f64 / sent as f64,
+        cost.writing_ns as f64 / sent as f64,
     );
+    println!("  it says: {}", Overhead::of(&recorded.recording));
 }
 
 /// How often a program ran, and how long in all.

@@ -255,6 +255,8 @@ pub struct Recording {
     pub scheduling: Vec<Second>,
     /// What disciplines the host's clock; `None` if nothing is known.
     pub clock: Option<ClockStatus>,
+    /// What recording cost the host; `None` of captures, and of recordings made before it was measured.
+    pub cost: Option<Cost>,
     /// The passages, in about the order of their times: a packet's are together if nothing held it up.
     pub events: Vec<Event>,
 }
@@ -297,6 +299,40 @@ pub struct Second {
     /// Time from the raising of the network's receive softirq to its beginning, summed over
     /// processors; null if not measured.
     pub softirq_late_ns: Option<u64>,
+}
+
+/// What a recording cost its host, as the recorder measured it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// Packets of the chosen flows that passed the host, each once: datagrams of UDP, segments of TCP.
+    pub packets: u64,
+    /// Processor time of the recorder's thread while it recorded, in nanoseconds: attaching and detaching the
+    /// probes are not in it.
+    pub recorder_ns: u64,
+    /// Processor time of the same thread thereafter, to read what was recorded and write the table; 0 of an
+    /// agent, which reads while it records.
+    pub writing_ns: u64,
+    /// What the kernel's programs ran, in a sample; null if it is not known.
+    pub kernel: Option<KernelSample>,
+    /// Why it is not; null if it is.
+    pub kernel_missing: Option<String>,
+}
+
+/// What the recorder's BPF programs ran for a while, at most about a second from the first packet on: to be timed
+/// costs each run some 45 ns. It is all that they ran on this machine, also at system calls, for packets of other
+/// flows and of other hosts on the same kernel, and it has a part of what the timing costs in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelSample {
+    /// Packets of the chosen flows that passed the host meanwhile.
+    pub packets: u64,
+    /// How often a program ran.
+    pub runs: u64,
+    /// How long they ran in all, in nanoseconds.
+    pub run_ns: u64,
+    /// How long the sample was, in nanoseconds.
+    pub lasted_ns: u64,
 }
 
 /// A host's clock against the true time.

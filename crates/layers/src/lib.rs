@@ -23,8 +23,8 @@ mod time;
 pub mod verdict;
 
 pub use event::{
-    ClockStatus, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Protocol, Recording,
-    Second,
+    ClockStatus, Cost, DropCause, Event, Flow, KernelSample, Key, Moment, Point, PointStatus,
+    Protocol, Recording, Second,
 };
 pub use flow::{Endpoint, FlowError, FlowFilter};
 pub use namespace::{Namespace, NamespaceError};

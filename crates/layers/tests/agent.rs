@@ -66,6 +66,7 @@ impl Tap for Told {
             unplaced: 0,
             scheduling: Vec::new(),
             clock: None,
+            cost: None,
         })
     }
 }

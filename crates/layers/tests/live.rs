@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_recv_buffer_size};
 use suiro_hosts::{Host, Privilege, Suite, Test, ipv4, ipv6};
+use suiro_layers::report::{Overhead, joined, text};
 use suiro_layers::{Event, Key, Point, Recorder, RecorderSpec, Recording, Second};
 
 use common::two_hosts::{
@@ -41,6 +42,7 @@ const TESTS: &[Test<Pair>] = &[
     ("each byte of a stream is seen at each point", each_byte_is_seen),
     ("so is that of IPv6", each_byte_is_seen_over_ipv6),
     ("without system calls", without_system_calls),
+    ("what recording costs is told", what_recording_costs_is_told),
 ];
 
 fn each_datagram_is_seen(pair: &Pair) {
@@ -358,4 +360,26 @@ fn without_system_calls(pair: &Pair) {
         assert_eq!(status.events, expected, "{status:?}");
         assert_eq!(status.missing.is_some(), status.point == Point::SendCall, "{status:?}");
     }
+}
+
+/// Long enough that packets come after the recorder has seen the first.
+fn what_recording_costs_is_told(pair: &Pair) {
+    const ROUNDS: u64 = 10;
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
+    from.connect(to.local_addr().unwrap()).unwrap();
+    let flow = format!("udp:*-{}", to.local_addr().unwrap());
+    let recordings = pair.record(&flow, || (0..ROUNDS).for_each(|_| exchange(&from, &to)));
+    for recording in &recordings {
+        let cost = recording.cost.as_ref().unwrap();
+        assert_eq!(cost.packets, ROUNDS * PACKETS as u64, "{cost:?}");
+        assert!(cost.recorder_ns > 0 && cost.writing_ns > 0, "{cost:?}");
+        let sample = cost.kernel.unwrap_or_else(|| panic!("{:?}", cost.kernel_missing));
+        assert!(sample.packets > 0 && sample.packets <= cost.packets, "{sample:?}");
+        // Each packet passes more than one program, and none of them in no time.
+        assert!(sample.runs > sample.packets && sample.run_ns > sample.packets, "{sample:?}");
+        assert_eq!(Overhead::of(recording).missing, None);
+    }
+    let [a, b] = &recordings;
+    let text = text(&joined(a, b));
+    assert_eq!(text.matches("µs a packet in the kernel (sample of").count(), 2, "{text}");
 }

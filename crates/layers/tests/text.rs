@@ -3,8 +3,8 @@
 mod common;
 
 use common::{MS, Way, call};
-use suiro_layers::Point;
 use suiro_layers::report::{joined, rows, text};
+use suiro_layers::{Cost, Point};
 
 #[test]
 fn a_call_that_loses() {
@@ -23,8 +23,39 @@ fn a_call_that_loses() {
 fn nothing_was_recorded() {
     let (mut a, mut b) = call(MS, &[]);
     (a.flows, b.flows) = (Vec::new(), Vec::new());
+    a.cost = None;
+    let nothing = Cost {
+        packets: 0,
+        kernel: None,
+        kernel_missing: Some("no packet came".into()),
+        ..b.cost.unwrap()
+    };
+    b.cost = Some(nothing);
     b.boot_id = "another".into();
     insta::assert_snapshot!(text(&joined(&a, &b)));
+}
+
+#[test]
+fn what_recording_cost_is_told_to_programs_as_well() {
+    let (a, mut b) = call(5 * MS, &[Way::through(); 100]);
+    let cost = b.cost.as_mut().unwrap();
+    cost.kernel = None;
+    cost.kernel_missing = Some("the kernel times BPF programs only for CAP_SYS_ADMIN".into());
+    let report = joined(&a, &b);
+    let hosts = serde_json::to_value(&report.hosts).unwrap();
+    let of = |host: usize| &hosts[host]["recording"];
+    assert_eq!(of(0)["kernel_ns_per_packet"], 1220.0);
+    assert_eq!(of(0)["recorder_ns_per_packet"], 300.0);
+    assert_eq!(of(0)["writing_ns_per_packet"], 750.0);
+    assert_eq!((&of(0)["sample"]["runs"], &of(0)["events_lost"]), (&550_000.into(), &0.into()));
+    assert_eq!(of(0)["missing"], serde_json::Value::Null);
+    assert_eq!(of(1)["kernel_ns_per_packet"], serde_json::Value::Null);
+    assert_eq!(of(1)["recorder_ns_per_packet"], 300.0);
+    assert!(of(1)["missing"].as_str().unwrap().contains("CAP_SYS_ADMIN"));
+    let text = text(&report);
+    let line = "recording: not known in the kernel (the kernel times BPF programs only for CAP_SYS_ADMIN), \
+                0.30 µs in the recorder, 0.75 µs when it had ended, 0 events lost";
+    assert!(text.contains(line), "{text}");
 }
 
 #[test]

@@ -90,7 +90,12 @@ table! {
 }
 
 table! {
-    /// One packet of a chosen flow at one service access point of one host, as BPF programs saw it.
+    /// One packet of a chosen flow at one service access point of one host, as BPF programs saw it. `layers.json` beside
+    /// it tells what each point saw and lost, and what recording cost the host (`cost`): `packets` that passed it,
+    /// processor time of the recorder while it recorded (`recorder_ns`) and thereafter (`writing_ns`), and in `kernel`
+    /// how long its BPF programs ran (`run_ns` in `runs`) for the `packets` of a sample, the first `lasted_ns` with
+    /// packets, a second at most; to be timed costs each run some 45 ns, part of which is in `run_ns`. Where the kernel
+    /// does not time them, `kernel` is null and `kernel_missing` says why.
     LayerRow = "layers" {
         /// When; of `send_call` the beginning of the system call, of `receive_call` its end.
         t_ns: i64,

@@ -7,7 +7,7 @@ mod report;
 mod watch;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration as StdDuration;
 
@@ -110,9 +110,8 @@ fn record(args: RecordArgs) -> Result<Outcome> {
         let taken = format!("{} holds a recording\nhint: choose another --out", dir.display());
         return Err(Usage(taken).into());
     }
-    std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     let all = || [Protocol::Udp, Protocol::Tcp].map(FlowFilter::all).to_vec();
-    let recorder = Recorder::start(RecorderSpec {
+    let spec = RecorderSpec {
         host,
         flows: if args.flow.is_empty() { all() } else { args.flow },
         process: args.pid,
@@ -121,7 +120,9 @@ fn record(args: RecordArgs) -> Result<Outcome> {
         epoch_monotonic_ns: None,
         dir: dir.clone(),
         name: None,
-    })?;
+    };
+    let made = Folders::make(&dir).with_context(|| format!("making {}", dir.display()))?;
+    let recorder = Recorder::start(spec).inspect_err(|_| made.remove())?;
     for PointStatus { point, missing, .. } in recorder.points() {
         if let Some(reason) = missing {
             eprintln!("{point}: not recorded: {reason}");
@@ -133,6 +134,27 @@ fn record(args: RecordArgs) -> Result<Outcome> {
     tell(&recorded, &mut out)?;
     writeln!(out, "{}", dir.display())?;
     Ok(Outcome::Done)
+}
+
+/// Folders that were not there before, the innermost first.
+struct Folders(Vec<PathBuf>);
+
+impl Folders {
+    /// Makes one, and what it lies in.
+    fn make(dir: &Path) -> std::io::Result<Self> {
+        let is_new = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+        let new = Self(dir.ancestors().take_while(is_new).map(Path::to_owned).collect());
+        std::fs::create_dir_all(dir).inspect_err(|_| new.remove())?;
+        Ok(new)
+    }
+
+    /// Takes them away again, but for those that something was put into.
+    fn remove(&self) {
+        for dir in &self.0 {
+            // One that is not empty stays.
+            let _ = std::fs::remove_dir(dir);
+        }
+    }
 }
 
 /// Until the time is over, Ctrl-C, or the recorder has ended by itself.

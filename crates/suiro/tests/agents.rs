@@ -119,6 +119,12 @@ impl Stage {
         assert!(report["hosts"].as_array().unwrap().iter().all(|host| {
             host["points"].as_array().unwrap().iter().all(|point| point["lost"] == 0)
         }));
+        for host in report["hosts"].as_array().unwrap() {
+            // An agent has given up the right to have its programs timed.
+            let cost = &host["recording"];
+            assert!(cost["recorder_ns_per_packet"].as_f64().unwrap() > 0.0, "{cost}");
+            assert!(cost["missing"].as_str().unwrap().contains("CAP_SYS_ADMIN"), "{cost}");
+        }
         assert!(
             dir.join("call/first/layers.json").exists()
                 && dir.join("call/second/layers.parquet").exists()

@@ -66,8 +66,19 @@ impl Stage {
         let to = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = to.local_addr().unwrap();
         let flow = format!("udp:*-{address}");
+        let kept = self.dir.path().join("kept");
+        std::fs::create_dir(&kept).unwrap();
+        set_permissions(&kept, Permissions::from_mode(0o777)).unwrap();
+        for out in ["kept", "kept/never/at/all", "never"] {
+            let said = self.refused(&["--flow", &flow, "--out", out]);
+            assert!(said.contains("no permission: CAP_BPF is missing\nhint: "), "{said}");
+        }
+        assert!(
+            std::fs::read_dir(&kept).unwrap().next().is_none(),
+            "only what it made is taken away"
+        );
+        assert!(!self.dir.path().join("never").exists());
         let said = self.refused(&["--flow", &flow, "--out", "never"]);
-        assert!(said.contains("no permission: CAP_BPF is missing\nhint: "), "{said}");
 
         let command = said.split("sudo ").nth(1).unwrap_or_else(|| panic!("no command: {said}"));
         let mut words = command.split_whitespace();
@@ -86,7 +97,12 @@ impl Stage {
         }
         said.read_to_string(&mut line).unwrap();
         assert!(recorder.wait().unwrap().success(), "{line}");
-        for status in Recording::read(&self.dir.path().join("done")).unwrap().points {
+        let recording = Recording::read(&self.dir.path().join("done")).unwrap();
+        let cost = recording.cost.unwrap();
+        // On the loopback each is sent and received here.
+        assert_eq!((cost.packets, cost.kernel), (2 * PACKETS, None));
+        assert!(cost.recorder_ns > 0 && cost.kernel_missing.unwrap().contains("CAP_SYS_ADMIN"));
+        for status in recording.points {
             let expected = if status.point == Point::Dropped { 0 } else { PACKETS };
             assert_eq!((status.events, status.missing, status.lost), (expected, None, 0));
         }
@@ -102,6 +118,7 @@ impl Stage {
         let path = path.to_str().unwrap();
         let said = self.refused(&["--flow", "udp:*-*:9", "--netns", path, "--out", "never"]);
         assert!(said.contains("hint: entering another network namespace needs root"), "{said}");
+        assert!(!self.dir.path().join("never").exists(), "its folder is taken away");
         Command::new("umount").arg(path).status().unwrap();
     }
 }

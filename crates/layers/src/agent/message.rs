@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClockStatus, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Recording, Second,
+    ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Recording, Second,
 };
 
 /// Most bytes of a request.
@@ -107,6 +107,7 @@ pub struct Head {
     pub unplaced: u64,
     pub scheduling: Vec<Second>,
     pub clock: Option<ClockStatus>,
+    pub cost: Option<Cost>,
 }
 
 impl Head {
@@ -128,6 +129,7 @@ impl Head {
             unplaced: recording.unplaced,
             scheduling: recording.scheduling,
             clock: recording.clock,
+            cost: recording.cost,
         }
     }
 
@@ -148,6 +150,7 @@ impl Head {
             unplaced: self.unplaced,
             scheduling: self.scheduling,
             clock: self.clock,
+            cost: self.cost,
             events,
         }
     }
@@ -325,6 +328,7 @@ mod tests {
             unplaced: 0,
             scheduling: Vec::new(),
             clock: None,
+            cost: None,
         }
     }
 

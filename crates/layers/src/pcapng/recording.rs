@@ -147,6 +147,7 @@ fn recording(
         unplaced: 0,
         scheduling: Vec::new(),
         clock: None,
+        cost: None,
         flows,
         events,
     }

@@ -18,6 +18,7 @@ pub mod packet;
 pub mod raw;
 pub mod schedule;
 pub mod settings;
+pub mod timing;
 
 pub use kernel::Kernel;
 use raw::RAW_BYTES;

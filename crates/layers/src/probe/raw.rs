@@ -124,6 +124,11 @@ impl Raw {
         std::iter::once((self.point, t_ns)).chain(later)
     }
 
+    /// Packets that it stands for: a super-packet of UDP comes as its datagrams, one of TCP as it is.
+    pub fn packets(&self) -> u16 {
+        if matches!(self.key, Key::Bytes { .. }) { self.segments } else { 1 }
+    }
+
     /// Whether it came to this point.
     pub fn is_at(&self, point: Point) -> bool {
         self.points().any(|(passed, _)| passed == point)

@@ -10,7 +10,7 @@ use suiro_record::tables::LayerRow;
 use suiro_record::{Reader, RecordError, Row, Text, Writer};
 
 use crate::event::{
-    ClockStatus, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Recording, Second,
+    ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Recording, Second,
 };
 
 /// The format of `layers.json`.
@@ -79,6 +79,9 @@ struct Document {
     unplaced: u64,
     scheduling: Vec<Second>,
     clock: Option<ClockStatus>,
+    /// Not there before it was measured.
+    #[serde(default)]
+    cost: Option<Cost>,
 }
 
 fn path(dir: &Path, name: Option<&str>, end: &str) -> PathBuf {
@@ -179,6 +182,7 @@ pub(crate) fn write_document(
         unplaced: recording.unplaced,
         scheduling: recording.scheduling.clone(),
         clock: recording.clock.clone(),
+        cost: recording.cost.clone(),
     };
     let path = path(dir, name, "json");
     let text = serde_json::to_string_pretty(&document).expect("names and numbers are JSON");
@@ -252,6 +256,7 @@ fn read(dir: &Path, name: Option<&str>) -> Result<Recording, FileError> {
         unplaced: document.unplaced,
         scheduling: document.scheduling,
         clock: document.clock,
+        cost: document.cost,
         events: Vec::new(),
     };
     let table = path(dir, name, "parquet");
@@ -350,7 +355,7 @@ fn number<T: TryFrom<i64>>(column: &str, value: i64) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Protocol;
+    use crate::event::{KernelSample, Protocol};
 
     fn recording() -> Recording {
         let [local, remote] = ["10.0.0.1:5000", "10.0.0.2:5004"].map(|text| text.parse().unwrap());
@@ -392,6 +397,18 @@ mod tests {
                 softirq_late_ns: Some(6),
             }],
             clock: None,
+            cost: Some(Cost {
+                packets: 2,
+                recorder_ns: 600,
+                writing_ns: 700,
+                kernel: Some(KernelSample {
+                    packets: 2,
+                    runs: 22,
+                    run_ns: 3000,
+                    lasted_ns: 10_000,
+                }),
+                kernel_missing: None,
+            }),
             events: vec![event, dropped],
         }
     }
@@ -419,6 +436,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [b, a] = ["b", "a"].map(|name| write(dir.path(), Some(name)));
         assert_eq!(Recording::read_all(dir.path()).unwrap(), [a, b]);
+    }
+
+    #[test]
+    fn a_recording_that_does_not_know_its_cost_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let written = write(dir.path(), None);
+        let document = dir.path().join("layers.json");
+        let text = std::fs::read_to_string(&document).unwrap();
+        let mut old: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(old.as_object_mut().unwrap().remove("cost").is_some());
+        std::fs::write(&document, old.to_string()).unwrap();
+        let read = Recording::read(dir.path()).unwrap();
+        assert_eq!(read, Recording { cost: None, ..written });
     }
 
     #[test]

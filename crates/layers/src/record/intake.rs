@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{DropCause, Event, Flow, Key, Point, Protocol};
+use crate::event::{DropCause, Event, Flow, Point, Protocol};
 use crate::probe::raw::{Raw, Tuple};
 
 use super::queues::{Datagram, Queues};
@@ -82,8 +82,6 @@ impl Intake {
 
 fn event(raw: &Raw, flow: u16) -> Event {
     let cause = (raw.point == Point::Dropped).then_some(DropCause(raw.detail));
-    // A super-packet of UDP comes as its datagrams.
-    let segments = if matches!(raw.key, Key::Bytes { .. }) { raw.segments } else { 1 };
     Event {
         t_ns: raw.t_ns,
         point: raw.point,
@@ -91,7 +89,7 @@ fn event(raw: &Raw, flow: u16) -> Event {
         key: raw.key,
         ip_id: raw.ip_id,
         payload_bytes: raw.payload_bytes,
-        segments,
+        segments: raw.packets(),
         cause,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use suiro_record::Text;
 
 use super::reading::Reading;
-use super::{BATCH, PERIOD, RecorderError, Sink, Target, Work};
+use super::{PERIOD, RecorderError, Sink, Target, Work};
 use crate::agent::Tap;
 use crate::agent::message::Head;
 use crate::event::{DropCause, Event};
@@ -72,7 +72,7 @@ impl LiveTap {
     fn take(&mut self, events: &mut Vec<Event>) -> Result<Head, RecorderError> {
         // Nobody sends anything: this only passes the time.
         let _ = self.pause.1.recv_timeout(PERIOD);
-        while self.work.take()? == BATCH {}
+        self.work.take_all()?;
         let now_ns = time::monotonic_ns();
         if now_ns >= self.work.next_second_ns() {
             self.work.second_ends(now_ns)?;

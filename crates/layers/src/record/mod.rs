@@ -11,22 +11,24 @@ use std::time::Duration as StdDuration;
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use suiro_record::{RecordError, Text};
-use suiro_units::Duration;
 
 use crate::clock::discipline;
-use crate::event::{Moment, Point, PointStatus, Protocol, Recording, Second};
+use crate::event::{Cost, Moment, Point, PointStatus, Protocol, Recording, Second};
 use crate::flow::FlowFilter;
 use crate::namespace::{Namespace, NamespaceError, ports_of};
 use crate::probe::raw::RAW_BYTES;
 use crate::probe::schedule::{Schedule, Sums};
 use crate::probe::settings::{FILTERS_MAX, Settings};
+use crate::probe::timing::Timing;
 use crate::probe::{Kernel, ProbeError, Probes, why_missing};
 use crate::time;
 
+use cost::Sampling;
 use file::EventWriter;
 use reading::Reading;
 use spool::Spool;
 
+mod cost;
 mod file;
 mod intake;
 mod live;
@@ -113,11 +115,6 @@ pub struct Recorded {
     pub recording: Recording,
     /// Passages written.
     pub events: u64,
-    /// Processor time that the recorder's thread used while it recorded, without attaching and detaching the
-    /// probes.
-    pub cpu: Duration,
-    /// Processor time that it used thereafter, to read what was recorded and write the files.
-    pub writing_cpu: Duration,
 }
 
 /// A recording in progress.
@@ -226,6 +223,8 @@ struct Work<S> {
     lost: u64,
     start: Moment,
     cpu_start_ns: u64,
+    /// How the kernel times the programs.
+    sampling: Sampling,
 }
 
 impl<S: Sink> Work<S> {
@@ -268,6 +267,7 @@ impl<S: Sink> Work<S> {
             lost: 0,
             start,
             cpu_start_ns: time::thread_cpu_ns(),
+            sampling: Sampling::Waiting,
             target,
         };
         work.open_ports()?;
@@ -282,10 +282,47 @@ impl<S: Sink> Work<S> {
         }
         let gap = self.has_lost()?;
         let mut raw = self.raw.take();
+        self.sampling.count(&raw);
         let result = self.sink.take(gap, &raw);
         raw.clear();
         self.raw.replace(raw);
         result.map(|()| taken.unsigned_abs() as usize)
+    }
+
+    /// Takes all that the buffer holds, and begins or ends the sample of what that costs.
+    fn take_all(&mut self) -> Result<(), RecorderError> {
+        let taken = self.empty()?;
+        if taken > 0 && self.sampling.waits() {
+            let timing = Timing::start();
+            // What comes until here was not timed.
+            self.empty()?;
+            self.sampling.begin(timing, &self.probes, time::monotonic_ns());
+        }
+        self.sampling.look(&self.probes, time::monotonic_ns());
+        Ok(())
+    }
+
+    fn empty(&mut self) -> Result<usize, RecorderError> {
+        let mut all = 0;
+        loop {
+            let taken = self.take()?;
+            all += taken;
+            if taken < BATCH {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// What it has cost by now, but for the packets, which whoever reads the events counts.
+    fn cost(&self) -> Cost {
+        let kernel = self.sampling.told();
+        Cost {
+            packets: 0,
+            recorder_ns: time::thread_cpu_ns() - self.cpu_start_ns,
+            writing_ns: 0,
+            kernel: kernel.as_ref().ok().copied(),
+            kernel_missing: kernel.err(),
+        }
     }
 
     /// What the programs still held when they were taken off their hooks.
@@ -371,6 +408,7 @@ impl<S: Sink> Work<S> {
             unplaced: 0,
             scheduling: self.scheduling.clone(),
             clock: None,
+            cost: Some(self.cost()),
             events: Vec::new(),
         })
     }
@@ -425,12 +463,13 @@ impl Work<Raws> {
                 self.probes.detach();
                 self.cpu_start_ns += time::thread_cpu_ns() - before_ns;
             }
-            while self.take()? == BATCH {}
+            self.take_all()?;
             let now_ns = time::monotonic_ns();
             if now_ns >= self.next_second_ns() || !goes_on {
                 self.second_ends(now_ns)?;
             }
             if !goes_on {
+                self.sampling.end(&self.probes, now_ns);
                 self.take_rest()?;
                 return self.finish(files);
             }
@@ -455,10 +494,11 @@ impl Work<Raws> {
         })?;
         rows.close()?;
         reading.tell(&mut recording);
+        if let Some(cost) = &mut recording.cost {
+            cost.writing_ns = time::thread_cpu_ns() - recorded_cpu_ns;
+        }
         file::write_document(&files.dir, files.name.as_deref(), epoch_ns, &recording)?;
-        let cpu = Duration::from_nanos(recorded_cpu_ns - self.cpu_start_ns);
-        let writing_cpu = Duration::from_nanos(time::thread_cpu_ns() - recorded_cpu_ns);
-        Ok(Recorded { recording, events: reading.written, cpu, writing_cpu })
+        Ok(Recorded { recording, events: reading.written })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the kernel's programs wrote, read: passages, counted by point.
 
 use super::RecorderError;
+use super::cost::Passed;
 use super::intake::Intake;
 use crate::event::{Event, Flow, Point, Recording};
 use crate::probe::raw::{RAW_BYTES, Raw};
@@ -19,6 +20,8 @@ pub struct Reading {
     pub counts: [u64; Point::ALL.len()],
     /// Passages beyond the bound, by point.
     pub beyond: [u64; Point::ALL.len()],
+    /// Packets, by point, those beyond the bound too.
+    pub passed: Passed,
 }
 
 impl Reading {
@@ -49,6 +52,9 @@ impl Reading {
         recording.flows = self.intake.flows.clone();
         recording.unjoined = self.intake.queues.unjoined;
         recording.unplaced = self.intake.unplaced;
+        if let Some(cost) = &mut recording.cost {
+            cost.packets = self.passed.packets();
+        }
         for status in &mut recording.points {
             let at = status.point as usize;
             status.events = self.counts[at];
@@ -59,6 +65,7 @@ impl Reading {
     /// False for one beyond the bound.
     fn count(&mut self, event: &Event) -> bool {
         let at = event.point as usize;
+        self.passed.add(event.point, event.segments.into());
         if self.written >= EVENTS_MAX {
             self.beyond[at] += 1;
             return false;

@@ -1,10 +1,12 @@
 //! All that two recordings say together.
 
+mod overhead;
 mod table;
 mod text;
 
 use serde::Serialize;
 
+pub use overhead::Overhead;
 pub use table::{rows, write};
 pub use text::text;
 
@@ -42,6 +44,8 @@ pub struct Host {
     pub fragments: u64,
     /// Processor time of the application and the softirq, by second.
     pub scheduling: Vec<Second>,
+    /// What recording cost it.
+    pub recording: Overhead,
 }
 
 impl Host {
@@ -54,6 +58,7 @@ impl Host {
             points: recording.points.clone(),
             fragments: recording.fragments,
             scheduling: recording.scheduling.clone(),
+            recording: Overhead::of(recording),
         }
     }
 }

@@ -52,14 +52,14 @@ pub fn text(report: &Report) -> String {
 fn of_host(host: &Host) -> String {
     let seconds = host.recorded_ns as f64 / 1e9;
     let mut text = format!("host {}: {seconds:.1} s, kernel {}", host.name, host.kernel);
-    let lost: u64 = host.points.iter().map(|status| status.lost).sum();
-    match lost {
+    match host.recording.events_lost {
         0 => text.push_str("; the recorder lost nothing"),
         lost => text.push_str(&format!("; THE RECORDER LOST {lost} EVENTS of its own")),
     }
     if host.fragments > 0 {
         text.push_str(&format!("; {} fragments", host.fragments));
     }
+    text.push_str(&format!("\n  {}", host.recording));
     let mut unwatched: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for status in &host.points {
         if let Some(why) = &status.missing {

@@ -6,7 +6,8 @@ pub mod two_hosts;
 
 use suiro_layers::matching::way;
 use suiro_layers::{
-    DropCause, Event, Flow, Key, Moment, Point, PointStatus, Protocol, Recording, Second,
+    Cost, DropCause, Event, Flow, KernelSample, Key, Moment, Point, PointStatus, Protocol,
+    Recording, Second,
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -43,6 +44,18 @@ pub fn recording(host: &str, protocol: Protocol, sent: bool) -> Recording {
         unplaced: 0,
         scheduling: (0..10).map(scheduling).collect(),
         clock: None,
+        cost: Some(Cost {
+            packets: 100_000,
+            recorder_ns: 30 * MS,
+            writing_ns: 75 * MS,
+            kernel: Some(KernelSample {
+                packets: 50_000,
+                runs: 550_000,
+                run_ns: 61 * MS,
+                lasted_ns: SECOND,
+            }),
+            kernel_missing: None,
+        }),
         events: Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use suiro_hosts::{CableKind, CableSpec, Host, Network, NetworkSpec};
+use suiro_layers::report::Overhead;
 use suiro_layers::{Event, Key, Point, Recorded, Recorder, RecorderError, RecorderSpec, Recording};
 
 pub const PACKETS: usize = 3000;
@@ -57,9 +58,9 @@ impl Pair {
         }
         application();
         for recorder in recorders {
-            let Recorded { recording, events, cpu, .. } = recorder.stop().unwrap();
+            let Recorded { recording, events } = recorder.stop().unwrap();
             assert!(recording.points.iter().all(|point| point.lost == 0), "{recording:?}");
-            println!("  {}: {events} events, {} of processor time", recording.host, cpu);
+            println!("  {}: {events} events; {}", recording.host, Overhead::of(&recording));
         }
         Recording::read_all(dir.path()).unwrap().try_into().unwrap()
     }

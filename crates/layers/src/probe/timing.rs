@@ -1,0 +1,74 @@
+//! The kernel's own timing of BPF programs.
+
+use std::io::{Error, Result};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use libbpf_rs::libbpf_sys;
+
+use super::Probes;
+
+/// While it lives, the kernel times every run of every BPF program (BPF_ENABLE_STATS, bpf(2)). That is two looks
+/// at a clock for each run, part of which the times contain.
+#[derive(Debug)]
+pub struct Timing {
+    _open: OwnedFd,
+}
+
+impl Timing {
+    /// Begins.
+    ///
+    /// # Errors
+    /// A kernel before Linux 5.8, or no CAP_SYS_ADMIN.
+    pub fn start() -> Result<Self> {
+        // SAFETY: the call takes a number.
+        let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+        if fd < 0 {
+            return Err(Error::from_raw_os_error(-fd));
+        }
+        // SAFETY: it was just opened and is nobody else's.
+        Ok(Self { _open: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+}
+
+/// What programs ran while they were timed.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Runs {
+    /// How often.
+    pub count: u64,
+    /// How long in all.
+    pub ns: u64,
+}
+
+impl Runs {
+    /// What ran since an earlier look.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            count: self.count.saturating_sub(earlier.count),
+            ns: self.ns.saturating_sub(earlier.ns),
+        }
+    }
+}
+
+impl Probes {
+    /// What these programs, and no other's, ran while anybody had them timed.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn runs(&self) -> Result<Runs> {
+        let mut runs = Runs::default();
+        for program in self.object.progs().filter(libbpf_rs::Program::autoload) {
+            let mut info = libbpf_sys::bpf_prog_info::default();
+            let mut bytes = size_of_val(&info) as u32;
+            let fd = program.as_fd().as_raw_fd();
+            // SAFETY: both pointers are to values of these types, whose size is given and zeroed.
+            let told =
+                unsafe { libbpf_sys::bpf_prog_get_info_by_fd(fd, &raw mut info, &raw mut bytes) };
+            if told < 0 {
+                return Err(Error::from_raw_os_error(-told));
+            }
+            runs.count += info.run_cnt;
+            runs.ns += info.run_time_ns;
+        }
+        Ok(runs)
+    }
+}

@@ -1,0 +1,79 @@
+//! What recording cost a host, for each packet.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::event::{KernelSample, Recording};
+
+/// What recording cost a host, by what the recorder measured of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Overhead {
+    /// Packets of the chosen flows that passed the host; null if it is not known what recording cost.
+    pub packets: Option<u64>,
+    /// Run time of the recorder's BPF programs, in nanoseconds per packet of the sample; null if unknown.
+    pub kernel_ns_per_packet: Option<f64>,
+    /// The sample; null if there is none.
+    pub sample: Option<KernelSample>,
+    /// Processor time of the recorder while it recorded, in nanoseconds per packet; null if unknown, or if no
+    /// packet came.
+    pub recorder_ns_per_packet: Option<f64>,
+    /// The same thereafter, to read what was recorded and write it.
+    pub writing_ns_per_packet: Option<f64>,
+    /// Events that the recorder itself lost.
+    pub events_lost: u64,
+    /// Why something of this is null; null if nothing is.
+    pub missing: Option<String>,
+}
+
+impl Overhead {
+    /// What a recording says of its own cost.
+    pub fn of(recording: &Recording) -> Self {
+        let cost = recording.cost.as_ref();
+        let share = |ns: u64, packets: u64| (packets > 0).then(|| ns as f64 / packets as f64);
+        let sample = cost.and_then(|cost| cost.kernel);
+        let missing = match cost {
+            None => {
+                Some("the recording does not say: a capture, or an older recorder's".to_owned())
+            }
+            Some(cost) => cost.kernel_missing.clone(),
+        };
+        Self {
+            packets: cost.map(|cost| cost.packets),
+            kernel_ns_per_packet: sample.and_then(|sample| share(sample.run_ns, sample.packets)),
+            sample,
+            recorder_ns_per_packet: cost.and_then(|cost| share(cost.recorder_ns, cost.packets)),
+            writing_ns_per_packet: cost.and_then(|cost| share(cost.writing_ns, cost.packets)),
+            events_lost: recording.points.iter().map(|status| status.lost).sum(),
+            missing,
+        }
+    }
+}
+
+/// `recording: 1.20 µs a packet in the kernel (sample of 50000 in 1.00 s), 0.30 µs in the recorder, …`.
+impl fmt::Display for Overhead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lost = self.events_lost;
+        let because = self.missing.as_deref().unwrap_or("no packet came");
+        if self.packets.is_none() {
+            return write!(f, "recording: cost not known ({because}), {lost} events lost");
+        }
+        match (self.kernel_ns_per_packet, self.sample) {
+            (Some(ns), Some(sample)) => write!(
+                f,
+                "recording: {:.2} µs a packet in the kernel (sample of {} in {:.2} s)",
+                ns / 1e3,
+                sample.packets,
+                sample.lasted_ns as f64 / 1e9
+            )?,
+            _ => write!(f, "recording: not known in the kernel ({because})")?,
+        }
+        if let Some(ns) = self.recorder_ns_per_packet {
+            write!(f, ", {:.2} µs in the recorder", ns / 1e3)?;
+        }
+        if let Some(ns) = self.writing_ns_per_packet {
+            write!(f, ", {:.2} µs when it had ended", ns / 1e3)?;
+        }
+        write!(f, ", {lost} events lost")
+    }
+}
