@@ -68,10 +68,11 @@ impl<'a> Streams<'a> {
         )
     }
 
-    /// Of each frame time of which several streams came.
+    /// Of each frame time of which several streams came; without a common clock, frames of one number need
+    /// not be of one time.
     pub fn skew_ms(&self) -> Distribution {
         let mut spans: BTreeMap<i64, (i64, i64, u32)> = BTreeMap::new();
-        for row in self.rows.iter().filter(|row| row.packets > 0) {
+        for row in self.rows.iter().filter(|row| row.packets > 0 && row.due_ns.is_some()) {
             let span = spans.entry(row.frame).or_insert((row.t_ns, row.t_ns, 0));
             *span = (span.0.min(row.t_ns), span.1.max(row.t_ns), span.2 + 1);
         }

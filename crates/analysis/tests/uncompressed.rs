@@ -99,8 +99,9 @@ fn what_is_lost_late_damaged_or_bursty_counts() {
 
 #[test]
 fn without_a_common_clock_lateness_is_unknown() {
-    let row = UncompressedFrameRow { due_ns: None, sound: None, ..frame(0, 3, 0.0) };
-    let records = Records { uncompressed: vec![row], ..Records::default() };
+    let row =
+        |stream, late| UncompressedFrameRow { due_ns: None, sound: None, ..frame(stream, 3, late) };
+    let records = Records { uncompressed: vec![row(0, 0.0), row(1, 2.0)], ..Records::default() };
     for name in ["late_frames", "lateness_p99_ms", "damaged_frames", "skew_p99_ms"] {
         assert_eq!(metric(&records, &format!("stream.{name}")), None, "{name}");
     }

@@ -412,7 +412,7 @@ table! {
     /// One frame time of one stream of uncompressed video, as its receiver had it. A row for every
     /// frame time from the first of which a packet came to the last.
     UncompressedFrameRow = "uncompressed_frames" {
-        /// When its first packet came; of a frame of which none came, when it was due.
+        /// When its first packet came; of a frame of which none came, when it was due, or should have come.
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
@@ -424,7 +424,7 @@ table! {
         /// Length of a frame time.
         period_ns: i64,
         /// When its sender should have begun with it, by the epoch; null if sender and receiver have no
-        /// common clock.
+        /// common clock: it came more than 5 s from then.
         due_ns: Option<i64>,
         /// When its last packet came; null if none did.
         last_ns: Option<i64>,
@@ -443,7 +443,8 @@ table! {
         /// True if its checksum is right; null if it has none, or is not whole.
         sound: Option<bool>,
         /// Greatest number of packets in a bucket that drains at a constant rate, in the style of ST
-        /// 2110-21's network compatibility model (Cinst); null if arrivals were not stamped.
+        /// 2110-21's network compatibility model (Cinst); null until a first frame came whole, which says how
+        /// many packets its sender makes of one.
         burst_packets: Option<f64>,
         /// Packets that met that bucket with more than a wide sender's limit (Cmax).
         over_packets: Option<i64>,
@@ -542,18 +543,20 @@ table! {
         incomplete_frames: i64,
         /// Whole frames with a wrong checksum.
         damaged_frames: i64,
-        /// Frames whose last packet came more than a frame time after it was due.
-        late_frames: i64,
+        /// Frames whose last packet came more than a frame time after it was due; null if sender and receiver
+        /// have no common clock.
+        late_frames: Option<i64>,
         /// Greatest number of packets in a bucket that drains at 1.1 times the mean rate, in the style of
-        /// ST 2110-21's network compatibility model (Cinst).
-        burst_max_packets: f64,
+        /// ST 2110-21's network compatibility model (Cinst); null, as what follows, until a first frame came
+        /// whole, which says how many packets its sender makes of one.
+        burst_max_packets: Option<f64>,
         /// Packets that met that bucket with more than a wide sender's limit (Cmax).
-        over_wide_packets: i64,
+        over_wide_packets: Option<i64>,
         /// Packets that met it with more than a narrow sender's limit.
-        over_narrow_packets: i64,
+        over_narrow_packets: Option<i64>,
         /// Buffer in packets that even reading would have needed, most of any frame, in the style of ST
         /// 2110-21's virtual receiver buffer (VRX).
-        buffer_max_packets: f64,
+        buffer_max_packets: Option<f64>,
         /// Processor time of the thread, for all its streams.
         thread_ns: i64,
     }

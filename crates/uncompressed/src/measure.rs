@@ -7,15 +7,17 @@ use suiro_units::{Duration, Time};
 use crate::pace::Bucket;
 
 /// What ST 2110-21 allows a stream: packets in the network's leaky bucket, and in a receiver's buffer.
+/// MAXIP is the largest IP packet in bytes; fractions are cut off. The floors of the buffer are those that
+/// the EBU's LIST computes, with its MAXIP fixed to 1500.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// C_MAX of narrow senders: max(4, N / (43200 · R · T)).
     pub burst_narrow: u32,
     /// C_MAX of wide senders: max(16, N / (21600 · T)).
     pub burst_wide: u32,
-    /// VRX_FULL of narrow receivers: max(8, N / (27000 · T)).
+    /// VRX_FULL of narrow receivers: max(1500 · 8 / MAXIP, N / (27000 · T)).
     pub buffer_narrow: u32,
-    /// VRX_FULL of wide receivers: max(720, N / (300 · T)).
+    /// VRX_FULL of wide receivers: max(1500 · 720 / MAXIP, N / (300 · T)).
     pub buffer_wide: u32,
 }
 
@@ -23,17 +25,24 @@ pub struct Limits {
 const ACTIVE: f64 = 1080.0 / 1125.0;
 
 impl Limits {
-    /// For frames of `packets` (N) in `period` (T).
-    pub fn of(packets: u32, period: Duration) -> Self {
+    /// For frames of `packets` (N), the largest of `ip_bytes` (MAXIP, at least 1), in `period` (T).
+    pub fn of(packets: u32, ip_bytes: u32, period: Duration) -> Self {
         let rate = f64::from(packets) / period.as_secs_f64();
         let limit = |least: u32, share: f64| least.max((rate / share) as u32);
         Self {
             burst_narrow: limit(4, 43_200.0 * ACTIVE),
             burst_wide: limit(16, 21_600.0),
-            buffer_narrow: limit(8, 27_000.0),
-            buffer_wide: limit(720, 300.0),
+            buffer_narrow: limit(1500 * 8 / ip_bytes.max(1), 27_000.0),
+            buffer_wide: limit(1500 * 720 / ip_bytes.max(1), 300.0),
         }
     }
+}
+
+/// A bucket that drains packet by packet is as full as one that drains evenly, rounded up; what drains in
+/// a nanosecond, the resolution of times, is no packet.
+fn whole(level: f64) -> f64 {
+    const RESOLUTION: f64 = 1e-3;
+    (level - RESOLUTION).ceil()
 }
 
 /// Measures one stream.
@@ -59,7 +68,7 @@ struct Span {
 /// What was measured since the last [`Evenness::take`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Seen {
-    /// Most packets in the leaky bucket: C_INST.
+    /// Most packets in the leaky bucket, a whole number: C_INST.
     pub burst_max: f64,
     /// Packets that found it above the wide limit.
     pub above_wide: u64,
@@ -73,6 +82,14 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Both together, as far as they were measured.
+    pub fn both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(one.and(&other)),
+            (one, other) => one.or(other),
+        }
+    }
+
     /// Both together.
     pub fn and(&self, other: &Self) -> Self {
         Self {
@@ -86,10 +103,10 @@ impl Seen {
 }
 
 impl Evenness {
-    /// For frames of `packets` in `period`.
-    pub fn new(packets: u32, period: Duration) -> Self {
+    /// For frames of `packets`, the largest of `ip_bytes`, in `period`.
+    pub fn new(packets: u32, ip_bytes: u32, period: Duration) -> Self {
         Self {
-            limits: Limits::of(packets, period),
+            limits: Limits::of(packets, ip_bytes, period),
             bucket: Bucket::new(packets, period),
             packets,
             period,
@@ -106,7 +123,7 @@ impl Evenness {
 
     /// `packets` came at `now`; `first` if they are of another frame than those before.
     pub fn packets(&mut self, now: Time, packets: u32, first: bool) {
-        let level = self.bucket.add(now, packets);
+        let level = whole(self.bucket.add(now, packets));
         self.seen.burst_max = self.seen.burst_max.max(level);
         // Each one found the bucket one fuller than the one before.
         let above = |limit: u32| (level - f64::from(limit)).clamp(0.0, f64::from(packets)) as u64;
@@ -152,17 +169,17 @@ mod tests {
     #[test]
     fn limits_are_those_of_the_standard() {
         // 1080p59.94 of 10 bits in packets of 1200 bytes, and the study's streams.
-        let standard = Limits::of(4320, PERIOD);
+        let standard = Limits::of(4320, 1262, PERIOD);
         assert_eq!((standard.burst_narrow, standard.burst_wide), (6, 16));
         assert_eq!((standard.buffer_narrow, standard.buffer_wide), (9, 863));
-        let study = Limits::of(709, PERIOD);
+        let study = Limits::of(709, 8800, PERIOD);
         assert_eq!((study.burst_narrow, study.burst_wide), (4, 16));
-        assert_eq!((study.buffer_narrow, study.buffer_wide), (8, 720));
+        assert_eq!((study.buffer_narrow, study.buffer_wide), (1, 141));
     }
 
     #[test]
     fn packets_one_by_one_need_no_buffer() {
-        let mut even = Evenness::new(1000, PERIOD);
+        let mut even = Evenness::new(1000, 1500, PERIOD);
         for frame in 0..3u32 {
             for packet in 0..1000u32 {
                 even.packets(at(f64::from(frame) + f64::from(packet) / 1000.0), 1, packet == 0);
@@ -170,25 +187,24 @@ mod tests {
         }
         let seen = even.take();
         assert_eq!((seen.above_narrow, seen.above_buffer), (0, 0));
-        assert!(seen.burst_max < 1.01 && seen.buffer_max < 1.01, "{seen:?}");
+        assert!(seen.burst_max <= 1.0 && seen.buffer_max < 1.01, "{seen:?}");
     }
 
     #[test]
     fn a_burst_is_above_the_limit_by_what_exceeds_it() {
-        let mut even = Evenness::new(1000, PERIOD);
+        let mut even = Evenness::new(1000, 1500, PERIOD);
         even.packets(at(0.0), 20, true);
         let seen = even.take();
         assert_eq!((seen.burst_max, seen.above_wide, seen.above_narrow), (20.0, 4, 16));
-        // By now 11 packets have drained.
-        even.packets(at(0.01), 8, false);
+        // By now 10.45 of them have drained: 16.55 are 17, and the last one found the bucket too full.
+        even.packets(at(0.0095), 7, false);
         let seen = even.take();
-        assert!((seen.burst_max - 17.0).abs() < 0.01, "{seen:?}");
-        assert_eq!(seen.above_wide, 1);
+        assert_eq!((seen.burst_max, seen.above_wide), (17.0, 1));
     }
 
     #[test]
     fn a_whole_frame_at_once_needs_a_whole_frame_of_buffer() {
-        let mut even = Evenness::new(1000, PERIOD);
+        let mut even = Evenness::new(1000, 1500, PERIOD);
         even.packets(at(0.0), 1000, true);
         even.packets(at(1.0), 1000, true);
         let seen = even.take();
@@ -197,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_gap_in_the_middle_costs_what_would_have_come_in_it() {
-        let mut even = Evenness::new(1000, PERIOD);
+        let mut even = Evenness::new(1000, 1500, PERIOD);
         for packet in 0..1000u32 {
             let delay = if packet < 500 { 0.0 } else { 0.1 };
             even.packets(at(f64::from(packet) / 1000.0 + delay), 1, packet == 0);

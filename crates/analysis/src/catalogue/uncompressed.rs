@@ -31,7 +31,7 @@ pub(super) static METRICS: &[Metric] = catalogue! {
         Streams(|s| s.lateness_ms().max());
     #[main] stream.skew_p99_ms ["ms", Lower, 3] "Skew of streams, 99 %",
         "Of each frame time, from the first stream's first packet to the last stream's, 99th \
-         percentile; null of a single stream.",
+         percentile; null of a single stream, or without a common clock.",
         Streams(|s| s.skew_ms().percentile(0.99));
     stream.skew_max_ms ["ms", Lower, 3] "Skew of streams, greatest",
         "Of each frame time, from the first stream's first packet to the last stream's, greatest.",

@@ -416,7 +416,8 @@ fn read_sdp(path: &Path) -> Result<Description> {
 fn tell_received(received: &Received, json: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
     for total in &received.totals {
-        let (counts, seen) = (&total.counts, &total.evenness);
+        let (counts, seen) = (&total.counts, total.evenness);
+        let late = counts.late_if_known();
         let gbps = rate(counts.bytes, total.span);
         if json {
             let row = json!({
@@ -426,9 +427,11 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
                 "duplicate": counts.duplicate, "replayed": counts.replayed,
                 "foreign": counts.foreign, "malformed": counts.malformed,
                 "restarts": counts.restarts, "frames": counts.frames,
-                "incomplete": counts.incomplete, "damaged": counts.corrupt, "late": counts.late,
-                "burst_max": seen.burst_max, "over_wide": seen.above_wide,
-                "over_narrow": seen.above_narrow, "buffer_max": seen.buffer_max,
+                "incomplete": counts.incomplete, "damaged": counts.corrupt, "late": late,
+                "burst_max": seen.map(|seen| seen.burst_max),
+                "over_wide": seen.map(|seen| seen.above_wide),
+                "over_narrow": seen.map(|seen| seen.above_narrow),
+                "buffer_max": seen.map(|seen| seen.buffer_max),
                 "thread_seconds": total.thread.as_secs_f64(),
             });
             writeln!(out, "{row}")?;
@@ -436,16 +439,18 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
         }
         writeln!(
             out,
-            "stream {}: {gbps:.3} Gbit/s, {} packets lost, {} frames whole, {} not, {} damaged, {} late; \
-             bursts of at most {:.0} packets, {} above the wide limit; thread {:.0} % of a processor",
+            "stream {}: {gbps:.3} Gbit/s, {} packets lost, {} frames whole, {} not, {} damaged, {}; {}; thread \
+             {:.0} % of a processor",
             total.stream,
             counts.lost,
             counts.frames,
             counts.incomplete,
             counts.corrupt,
-            counts.late,
-            seen.burst_max,
-            seen.above_wide,
+            late.map_or("no common clock".to_owned(), |late| format!("{late} late")),
+            seen.map_or("bursts unknown".to_owned(), |seen| {
+                let (most, above) = (seen.burst_max, seen.above_wide);
+                format!("bursts of at most {most:.0} packets, {above} above the wide limit")
+            }),
             share(total.thread, total.span),
         )?;
     }

@@ -69,8 +69,8 @@ pub struct Total {
     pub counts: Counts,
     /// Packets that found the socket's buffer full.
     pub dropped: u32,
-    /// How evenly packets came.
-    pub evenness: Seen,
+    /// How evenly packets came; `None` if no frame came whole before the last one.
+    pub evenness: Option<Seen>,
     /// Processor time of the thread, for all its streams.
     pub thread: Duration,
 }
@@ -161,7 +161,7 @@ impl<'a> Log<'a> {
             span: Duration::ZERO,
             counts: Counts::default(),
             dropped: 0,
-            evenness: Seen::default(),
+            evenness: None,
             thread: Duration::ZERO,
         };
         let received = dir.map(|dir| Writer::create_named(dir, &name("uncompressed_received")));
@@ -183,7 +183,7 @@ impl<'a> Log<'a> {
                     if let Some(total) = own {
                         total.span += second.span;
                         total.thread += second.running;
-                        total.evenness = total.evenness.and(&second.evenness);
+                        total.evenness = Seen::both(total.evenness, second.evenness);
                     }
                     if let Some(received) = &mut self.received {
                         received.push(rows::received(records, &endpoint, &second))?;

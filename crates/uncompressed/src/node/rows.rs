@@ -80,11 +80,11 @@ pub fn received(
         frames: count(counts.frames),
         incomplete_frames: count(counts.incomplete),
         damaged_frames: count(counts.corrupt),
-        late_frames: count(counts.late),
-        burst_max_packets: evenness.burst_max,
-        over_wide_packets: count(evenness.above_wide),
-        over_narrow_packets: count(evenness.above_narrow),
-        buffer_max_packets: evenness.buffer_max,
+        late_frames: counts.late_if_known().map(count),
+        burst_max_packets: evenness.map(|seen| seen.burst_max),
+        over_wide_packets: evenness.map(|seen| count(seen.above_wide)),
+        over_narrow_packets: evenness.map(|seen| count(seen.above_narrow)),
+        buffer_max_packets: evenness.map(|seen| seen.buffer_max),
         thread_ns: ns(second.running),
     }
 }
@@ -96,14 +96,13 @@ pub fn frame(
     period: Duration,
     frame: &receive::Frame,
 ) -> UncompressedFrameRow {
-    let came = frame.last.is_some();
     UncompressedFrameRow {
         t_ns: records.t_ns(frame.first),
         endpoint: endpoint.clone(),
         stream: stream.into(),
         frame: count(frame.number),
         period_ns: ns(period),
-        due_ns: Some(records.t_ns(frame.due)),
+        due_ns: frame.due.map(|due| records.t_ns(due)),
         last_ns: frame.last.map(|last| records.t_ns(last)),
         content: frame.content.map(i64::from),
         packets: frame.packets.into(),
@@ -112,9 +111,9 @@ pub fn frame(
         reordered_packets: frame.reordered.into(),
         bytes: frame.bytes as i64,
         sound: frame.sound,
-        burst_packets: came.then_some(frame.seen.burst_max),
-        over_packets: came.then(|| count(frame.seen.above_wide)),
-        buffer_packets: came.then_some(frame.seen.buffer_max),
+        burst_packets: frame.seen.map(|seen| seen.burst_max),
+        over_packets: frame.seen.map(|seen| count(seen.above_wide)),
+        buffer_packets: frame.seen.map(|seen| seen.buffer_max),
     }
 }
 

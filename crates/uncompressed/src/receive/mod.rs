@@ -53,8 +53,8 @@ pub struct Second {
     pub counts: Counts,
     /// Packets that found the socket's buffer full, which are among the lost.
     pub dropped: u32,
-    /// How evenly packets came.
-    pub evenness: Seen,
+    /// How evenly packets came; `None` if of no frame it is known ([`Frame::seen`]).
+    pub evenness: Option<Seen>,
     /// Processor time that the thread had, for all its streams.
     pub running: Duration,
 }

@@ -15,6 +15,9 @@ use crate::packet::{IP_UDP_BYTES, Layout, Received};
 const SILENCE: Duration = Duration::from_millis(200);
 /// Frames under way at a time: packets of one before may still come.
 const OPEN_MAX: usize = 2;
+/// A frame that comes further from when it was due by TAI is none of a sender with the same clock: the leap
+/// seconds alone are 37 s. No network and no sender of ours delays as much.
+const APART_MAX: Duration = Duration::from_secs(5);
 
 /// What was counted, of packets and frames. Bytes are of IP packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,7 +47,9 @@ pub struct Counts {
     pub incomplete: u64,
     /// Whole frames with another checksum than their sender told.
     pub corrupt: u64,
-    /// Frames whose last packet came more than a frame time after it was due.
+    /// Frames of which it is known when they were due: their sender has the receiver's clock.
+    pub timed: u64,
+    /// Of these, frames whose last packet came more than a frame time after it was due.
     pub late: u64,
 }
 
@@ -64,8 +69,14 @@ impl Counts {
             frames: self.frames - before.frames,
             incomplete: self.incomplete - before.incomplete,
             corrupt: self.corrupt - before.corrupt,
+            timed: self.timed - before.timed,
             late: self.late - before.late,
         }
+    }
+
+    /// Frames that were late; `None` if of none it is known when they were due.
+    pub fn late_if_known(&self) -> Option<u64> {
+        (self.timed > 0).then_some(self.late)
     }
 }
 
@@ -76,31 +87,34 @@ pub struct Frame {
     pub number: u64,
     /// Number of its content in its store, if the packets told.
     pub content: Option<u32>,
-    /// When its first packet came; when it was due, if none did.
+    /// When its first packet came; when it should have, if none did.
     pub first: Time,
     /// When its last packet came; `None` if none did.
     pub last: Option<Time>,
-    /// When its first packet was due.
-    pub due: Time,
+    /// When its first packet was due; `None` if the sender's clock is another one: it came more than
+    /// 5 s from then.
+    pub due: Option<Time>,
     /// Bytes that came.
     pub bytes: usize,
     /// True if all came.
     pub whole: bool,
     /// Packets that came, each counted once.
     pub packets: u32,
-    /// Packets that did not come, as large as this stream's are.
+    /// Packets that did not come; until a first frame came whole, as many as their bytes would fill.
     pub lost: u32,
     /// Packets that came again.
     pub duplicate: u32,
     /// Packets that came after a later one.
     pub reordered: u32,
-    /// How evenly its packets came.
-    pub seen: Seen,
+    /// How evenly its packets came; `None` until a first frame came whole, which says how many packets
+    /// its sender makes of one.
+    pub seen: Option<Seen>,
     /// True if it has the checksum that its sender told; `None` if it told none, or not all came, or
     /// nobody summed up.
     pub sound: Option<bool>,
-    /// True if its last packet came more than a frame time after it was due.
-    pub late: bool,
+    /// True if its last packet came more than a frame time after it was due, or none came; `None` if
+    /// nobody knows when it was.
+    pub late: Option<bool>,
 }
 
 /// A frame under way.
@@ -138,7 +152,10 @@ pub struct Track {
     sender: Option<(SocketAddrV4, u32)>,
     heard: Time,
     sequence: Sequence,
-    evenness: Evenness,
+    /// Packets that the sender makes of a frame, and how evenly they come: once a frame came whole.
+    learnt: Option<(u32, Evenness)>,
+    /// The largest IP packet of the sender.
+    largest: u32,
     open: Vec<Open>,
     /// Memory of pictures, to be used again.
     spare: Vec<Vec<u8>>,
@@ -147,13 +164,12 @@ pub struct Track {
     /// The number of the newest frame.
     newest_number: Option<u64>,
     counts: Counts,
-    seen: Seen,
+    seen: Option<Seen>,
 }
 
 impl Track {
     /// A stream of `layout`, whose frames' due times `epoch` tells.
     pub fn new(layout: Layout, payload_type: u8, epoch: Epoch, wanted: Wanted) -> Self {
-        let period = layout.geometry().rate().period();
         Self {
             layout,
             payload_type,
@@ -162,13 +178,14 @@ impl Track {
             sender: None,
             heard: Time::ZERO,
             sequence: Sequence::default(),
-            evenness: Evenness::new(layout.packets_per_frame(), period),
+            learnt: None,
+            largest: 0,
             open: Vec::new(),
             spare: Vec::new(),
             newest: None,
             newest_number: None,
             counts: Counts::default(),
-            seen: Seen::default(),
+            seen: None,
         }
     }
 
@@ -177,9 +194,10 @@ impl Track {
         &self.counts
     }
 
-    /// How evenly packets came since the last time that this was asked.
-    pub fn evenness(&mut self) -> Seen {
-        std::mem::take(&mut self.seen)
+    /// How evenly packets came since the last time that this was asked; `None` if of no frame it is
+    /// known.
+    pub const fn evenness(&mut self) -> Option<Seen> {
+        self.seen.take()
     }
 
     /// Takes a datagram that came at `now` from `from`.
@@ -201,10 +219,14 @@ impl Track {
         }
         self.heard = now;
         self.counts.packets += 1;
-        self.counts.bytes += bytes.len() as u64 + u64::from(IP_UDP_BYTES);
+        let ip_bytes = bytes.len() as u32 + IP_UDP_BYTES;
+        self.counts.bytes += u64::from(ip_bytes);
+        self.largest = self.largest.max(ip_bytes);
         let begins = self.newest != Some(packet.timestamp) && self.is_newer(packet.timestamp);
         let Some(at) = self.frame_of(now, packet.timestamp, begins, on_frame) else { return };
-        self.evenness.packets(now, 1, begins);
+        if let Some((_, evenness)) = &mut self.learnt {
+            evenness.packets(now, 1, begins);
+        }
         self.add_to_frame(now, at, &packet, arrival == Arrival::Reordered, on_frame);
     }
 
@@ -253,6 +275,7 @@ impl Track {
             self.counts.restarts += 1;
             self.sequence = Sequence::default();
             (self.newest, self.newest_number) = (None, None);
+            (self.learnt, self.largest) = (None, 0);
         }
         true
     }
@@ -268,6 +291,7 @@ impl Track {
     fn restart(&mut self, now: Time, timestamp: u32, on_frame: OnFrame<'_>) {
         self.counts.restarts += 1;
         self.finish(on_frame);
+        (self.learnt, self.largest) = (None, 0);
         let number = self.number_of(now, timestamp);
         let ahead = self.newest_number.and_then(|newest| number.checked_sub(newest));
         if !self.is_newer(timestamp) || ahead.is_none_or(|frames| frames > MISSING_MAX) {
@@ -302,23 +326,37 @@ impl Track {
             self.close(0, on_frame);
         }
         let open = self.begin(now, timestamp);
-        self.tell_missing(open.frame.number, on_frame);
+        self.tell_missing(&open.frame, on_frame);
         (self.newest, self.newest_number) = (Some(timestamp), Some(open.frame.number));
         self.open.push(open);
         Some(self.open.len() - 1)
     }
 
-    /// Tells of the frames before `number` of which nothing came.
-    fn tell_missing(&mut self, number: u64, on_frame: OnFrame<'_>) {
+    /// Tells of the frames before `frame` of which nothing came.
+    fn tell_missing(&mut self, frame: &Frame, on_frame: OnFrame<'_>) {
         let Some(before) = self.newest_number else { return };
-        let missing = before + 1..number.min(before.saturating_add(MISSING_MAX));
-        for number in missing {
-            let mut frame = self.blank(number);
-            frame.lost = self.layout.packets_per_frame();
-            (self.counts.incomplete, self.counts.late) =
-                (self.counts.incomplete + 1, self.counts.late + 1);
-            on_frame(&frame, &[]);
+        let (rate, period) =
+            (self.layout.geometry().rate(), self.layout.geometry().rate().period());
+        for number in before + 1..frame.number.min(before.saturating_add(MISSING_MAX)) {
+            let due = frame.due.map(|_| self.epoch.start(rate, number));
+            let first = due.unwrap_or(frame.first.saturating_sub(period * (frame.number - number)));
+            let missing = Frame { lost: self.packets_per_frame(), ..blank(number, first, due) };
+            self.counts.incomplete += 1;
+            self.count_late(missing.late);
+            on_frame(&missing, &[]);
         }
+    }
+
+    /// What a sender makes of a frame, as far as it is known.
+    fn packets_per_frame(&self) -> u32 {
+        self.learnt
+            .as_ref()
+            .map_or_else(|| self.layout.packets_per_frame(), |(packets, _)| *packets)
+    }
+
+    fn count_late(&mut self, late: Option<bool>) {
+        self.counts.timed += u64::from(late.is_some());
+        self.counts.late += u64::from(late == Some(true));
     }
 
     fn add_to_frame(
@@ -349,33 +387,35 @@ impl Track {
         }
     }
 
-    /// Frame `number`, of which nothing has come.
-    fn blank(&self, number: u64) -> Frame {
+    /// When frame `number`, which came at `now`, was due; `None` if its sender's clock is another one.
+    /// It is decided here alone.
+    fn due(&self, now: Time, number: u64) -> Option<Time> {
         let due = self.epoch.start(self.layout.geometry().rate(), number);
-        Frame {
-            number,
-            content: None,
-            first: due,
-            last: None,
-            due,
-            bytes: 0,
-            whole: false,
-            packets: 0,
-            lost: 0,
-            duplicate: 0,
-            reordered: 0,
-            seen: Seen::default(),
-            sound: None,
-            late: true,
-        }
+        (due.max(now).saturating_since(due.min(now)) <= APART_MAX).then_some(due)
     }
 
     fn begin(&mut self, now: Time, timestamp: u32) -> Open {
         let number = self.number_of(now, timestamp);
         let mut picture = self.spare.pop().unwrap_or_default();
         picture.resize(if self.wanted.pictures { self.layout.frame_bytes() } else { 0 }, 0);
-        let frame = Frame { first: now, last: Some(now), late: false, ..self.blank(number) };
+        let due = self.due(now, number);
+        let frame = Frame { last: Some(now), ..blank(number, now, due) };
         Open { timestamp, frame, sum: 0, told: None, picture }
+    }
+
+    /// Packets of a frame that is over which did not come, one at least if it is not whole.
+    fn lost(&self, frame: &Frame) -> u32 {
+        if frame.whole {
+            return 0;
+        }
+        let missing = self.layout.frame_bytes().saturating_sub(frame.bytes);
+        let packets = frame.packets as usize;
+        let lost = match &self.learnt {
+            Some((all, _)) => (*all as usize).saturating_sub(packets),
+            // As large as those that came.
+            None => (missing * packets).div_ceil(frame.bytes.max(1)),
+        };
+        u32::try_from(lost.max(1)).unwrap_or(u32::MAX)
     }
 
     fn close(&mut self, at: usize, on_frame: OnFrame<'_>) {
@@ -384,18 +424,41 @@ impl Track {
         frame.whole = frame.bytes == self.layout.frame_bytes();
         let summed = self.wanted.verify && frame.whole;
         frame.sound = told.filter(|_| summed).map(|told| told == sum);
-        frame.late = frame.last.is_none_or(|last| last > frame.due + period * 2);
-        let missing = self.layout.frame_bytes().saturating_sub(frame.bytes);
-        frame.lost = missing.div_ceil(self.layout.piece_bytes()) as u32;
-        frame.seen = self.evenness.take();
-        self.seen = self.seen.and(&frame.seen);
+        frame.late = frame.due.map(|due| frame.last.is_none_or(|last| last > due + period * 2));
+        frame.lost = self.lost(&frame);
+        frame.seen = self.learnt.as_mut().map(|(_, evenness)| evenness.take());
+        self.seen = Seen::both(self.seen, frame.seen);
+        if frame.whole && self.learnt.is_none() {
+            let evenness = Evenness::new(frame.packets, self.largest, period);
+            self.learnt = Some((frame.packets, evenness));
+        }
         let counts = &mut self.counts;
         counts.frames += u64::from(frame.whole);
         counts.incomplete += u64::from(!frame.whole);
         counts.corrupt += u64::from(frame.sound == Some(false));
-        counts.late += u64::from(frame.late);
+        self.count_late(frame.late);
         on_frame(&frame, &picture);
         self.spare.push(picture);
+    }
+}
+
+/// Frame `number`, of which nothing has come.
+const fn blank(number: u64, first: Time, due: Option<Time>) -> Frame {
+    Frame {
+        number,
+        content: None,
+        first,
+        last: None,
+        due,
+        bytes: 0,
+        whole: false,
+        packets: 0,
+        lost: 0,
+        duplicate: 0,
+        reordered: 0,
+        seen: None,
+        sound: None,
+        late: if due.is_some() { Some(true) } else { None },
     }
 }
 

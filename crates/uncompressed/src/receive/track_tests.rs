@@ -78,12 +78,19 @@ fn whole_frames_are_whole_sound_and_in_time() {
     let count = u64::from(layout().packets_per_frame());
     assert_eq!(
         counts,
-        Counts { packets: 3 * count, frames: 3, bytes: counts.bytes, ..Counts::default() }
+        Counts {
+            packets: 3 * count,
+            frames: 3,
+            timed: 3,
+            bytes: counts.bytes,
+            ..Counts::default()
+        }
     );
     for (frame, number) in frames.iter().zip(FIRST..) {
         assert_eq!((frame.number, frame.content), (number, Some(number as u32)));
-        assert_eq!((frame.whole, frame.sound, frame.late), (true, Some(true), false));
-        assert_eq!((frame.first, frame.due), (frame.due, epoch().start(FrameRate::P59_94, number)));
+        assert_eq!((frame.whole, frame.sound, frame.late), (true, Some(true), Some(false)));
+        let due = epoch().start(FrameRate::P59_94, number);
+        assert_eq!((frame.first, frame.due), (due, Some(due)));
     }
 }
 
@@ -135,7 +142,7 @@ fn a_frame_that_ends_a_frame_time_late_is_late() {
         }
     }
     let (counts, frames) = case.finish();
-    assert_eq!((counts.late, frames[0].late, frames[1].late), (1, false, true));
+    assert_eq!((counts.late, frames[0].late, frames[1].late), (1, Some(false), Some(true)));
 }
 
 #[test]
@@ -204,4 +211,50 @@ fn frames_of_which_nothing_came_are_told() {
         frames.iter().map(|f| (f.number - FIRST, f.lost, f.last.is_some())).collect();
     assert_eq!(told, [(0, 0, true), (1, packets, false), (2, packets, false), (3, 0, true)]);
     assert_eq!((counts.incomplete, counts.lost), (2, i64::from(2 * packets)));
+}
+
+/// A third party cuts frames as it likes: in other packets than our layout has.
+#[test]
+fn what_a_sender_makes_of_a_frame_is_learnt_from_its_first_whole_one() {
+    let mut case = Case::new();
+    let assumed = Layout::new(Format::Raster, layout().geometry(), 1500).unwrap();
+    let wanted = Wanted { verify: true, pictures: false };
+    case.track = Track::new(assumed, TYPE, epoch(), wanted);
+    assert_ne!(assumed.packets_per_frame(), layout().packets_per_frame());
+    for number in FIRST..FIRST + 4 {
+        let mut packets = packets(number, 1);
+        packets.truncate(if number == FIRST + 2 { 7 } else { packets.len() });
+        case.frame(number, &packets);
+    }
+    let (_, frames) = case.finish();
+    let lost: Vec<_> = frames.iter().map(|frame| frame.lost).collect();
+    assert_eq!(lost, [0, 0, 0, layout().packets_per_frame() - 7]);
+    assert_eq!(frames[0].seen, None, "nobody knows yet how many there are");
+    let seen = frames[1].seen.expect("it is known by now");
+    assert!(seen.burst_max <= 1.0 && seen.buffer_max < 1.01, "they come evenly: {seen:?}");
+}
+
+/// Timestamps from any other epoch than ours: leap seconds, or the sender's own start.
+#[test]
+fn without_a_common_clock_nothing_is_late() {
+    for behind in [37.0, -37.0, 7200.0] {
+        let mut case = Case::new();
+        let (rate, first) = (FrameRate::P59_94, FIRST + 1_000_000);
+        let start = |number| {
+            let due = epoch().start(rate, number).as_nanos() as f64;
+            Time::from_nanos((due + behind * 1e9) as u64)
+        };
+        for number in [first, first + 1, first + 3] {
+            for packet in packets(number, 1) {
+                case.at(start(number), FROM, &packet);
+            }
+        }
+        let (counts, frames) = case.finish();
+        assert_eq!((counts.frames, counts.incomplete), (3, 1));
+        assert_eq!((counts.timed, counts.late_if_known()), (0, None));
+        assert!(frames.iter().all(|frame| frame.due.is_none() && frame.late.is_none()));
+        let missing = frames.iter().find(|frame| frame.last.is_none()).unwrap();
+        let apart = start(first + 2).saturating_since(missing.first);
+        assert!(apart < Duration::from_micros(1), "it stands where it should have come");
+    }
 }
