@@ -5,6 +5,8 @@ mod receiver;
 mod rows;
 mod sender;
 
+use std::io;
+use std::net::SocketAddrV4;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ pub use reading::{ReadTotal, ReaderJob, read};
 pub use receiver::{Received, ReceiverJob, ReceiverStream, Total, Warn, receive};
 pub use sender::{SenderJob, SenderStream, SentTotal, Source, send};
 
+use crate::geometry::Geometry;
 use crate::{packet, reader, socket, store};
 
 /// What a thread tells waits here for its rows: seconds and frames of many streams.
@@ -43,6 +46,32 @@ pub enum Error {
         /// Why.
         source: packet::LayoutError,
     },
+    /// A stream's frames are whole rasters, of which ST 2110-20 sends the picture alone.
+    #[error(
+        "stream {stream}: its store has whole rasters ({geometry}), and ST 2110-20 carries pictures\n\
+         hint: --format raster sends it as it is"
+    )]
+    Raster {
+        /// The stream's number.
+        stream: u32,
+        /// What the store has.
+        geometry: Geometry,
+    },
+    /// The system takes no more packets of a stream.
+    #[error(
+        "stream {stream} to {destination}: sending packets of {packet} bytes: {source}{}",
+        hint(source, *packet)
+    )]
+    Sending {
+        /// The stream's number.
+        stream: u32,
+        /// Where it goes.
+        destination: SocketAddrV4,
+        /// Bytes of its largest IP packets.
+        packet: u32,
+        /// What the system says.
+        source: io::Error,
+    },
     /// A recording cannot be begun.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -55,8 +84,28 @@ pub enum Error {
         /// What was being done.
         doing: &'static str,
         /// What the system says.
-        source: std::io::Error,
+        source: io::Error,
     },
+}
+
+/// What to do about an error of sending packets of `packet` bytes; empty where nothing is known.
+fn hint(error: &io::Error, packet: u32) -> String {
+    let small = format!(
+        "--packet N sends packets of N bytes; or all interfaces on the way take larger ones: \
+         ip link set dev NAME mtu {packet}"
+    );
+    let hint = match error.raw_os_error() {
+        Some(libc::EMSGSIZE) => small,
+        // What kernels before 6.11 say of segments that are larger than the interface takes.
+        Some(libc::EINVAL) => format!("{small}; or --no-gso, if the kernel cannot cut bursts"),
+        // udp_send_skb: segmentation needs the interface to sum up.
+        Some(libc::EIO) => {
+            "--no-gso: the interface does no checksums, which UDP_SEGMENT needs".into()
+        }
+        Some(libc::ENETDOWN) => "ip link set dev NAME up".to_owned(),
+        _ => return String::new(),
+    };
+    format!("\nhint: {hint}")
 }
 
 /// Where a node's records go.

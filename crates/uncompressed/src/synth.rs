@@ -10,7 +10,8 @@ use crate::checksum;
 use crate::geometry::{Depth, Geometry};
 use crate::picture::{pack, unpack};
 
-const STAMP_SAMPLES: usize = 64;
+/// Samples of a row that the stamp needs.
+pub const STAMP_SAMPLES: usize = 64;
 const STAMP_BYTES: usize = STAMP_SAMPLES / 2;
 const MAGIC: &[u8; 6] = b"suiro\0";
 /// Samples after which the pattern repeats, in a row and from row to row.

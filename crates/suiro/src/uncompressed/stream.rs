@@ -21,7 +21,7 @@ use suiro_uncompressed::receive::LeftOut;
 use suiro_uncompressed::sdp::{self, Description};
 use suiro_uncompressed::socket::{BUFFER_BYTES, Joined, Route, Segmentation};
 use suiro_uncompressed::store::Store;
-use suiro_uncompressed::{Geometry, clock, receive, send};
+use suiro_uncompressed::{Geometry, clock, receive, send, synth};
 use suiro_units::{Bytes, Duration};
 
 use crate::{Outcome, Usage};
@@ -216,6 +216,10 @@ fn sender_job(args: &SendArgs) -> Result<SenderJob> {
         bail!(Usage(format!("{stores} stores for {count} streams: each stream needs its own")));
     }
     let geometry = args.geometry.unwrap_or_else(|| usual(common.format));
+    if args.store.is_empty() && !synth::fits(&geometry) {
+        let least = synth::STAMP_SAMPLES;
+        bail!(Usage(format!("--geometry {geometry}: a row needs {least} samples for the stamp")));
+    }
     let stream = |(number, destination): (usize, &SocketAddrV4)| {
         let source = match args.store.get(number) {
             Some(path) => Source::Store(path.clone()),

@@ -96,7 +96,7 @@ pub fn send(
         .streams
         .iter()
         .zip(&rings)
-        .map(|(stream, ring)| layout(stream, &ring.header().geometry))
+        .map(|(stream, ring)| layout(stream, ring.header()))
         .collect::<Result<_, _>>()?;
     let outlets = job
         .streams
@@ -132,9 +132,21 @@ pub fn send(
             .map_err(|source| Error::Io { doing: "starting the sender", source })?;
         log.follow(&told)?;
         let done = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        done.map_err(|source| Error::Io { doing: "sending", source })
+        done.map_err(|error| failed(job, error))
     })?;
     log.close()
+}
+
+/// What ended the thread, with the stream that it was sending.
+fn failed(job: &SenderJob, error: send::Error) -> Error {
+    match error {
+        send::Error::Thread(source) => Error::Io { doing: "sending", source },
+        send::Error::Stream { stream, packet, source } => {
+            let own = job.streams.iter().find(|own| own.number == stream);
+            let destination = own.expect("a lane is of a stream").route.destination;
+            Error::Sending { stream, destination, packet, source }
+        }
+    }
 }
 
 fn ring(job: &SenderJob, stream: &SenderStream) -> Result<Ring, Error> {
@@ -148,7 +160,11 @@ fn ring(job: &SenderJob, stream: &SenderStream) -> Result<Ring, Error> {
     ring.map_err(|source| Error::Frames { stream: stream.number, source })
 }
 
-fn layout(stream: &SenderStream, geometry: &Geometry) -> Result<Layout, Error> {
+fn layout(stream: &SenderStream, header: &Header) -> Result<Layout, Error> {
+    let geometry = &header.geometry;
+    if stream.format == Format::St2110 && header.content == Content::Raster {
+        return Err(Error::Raster { stream: stream.number, geometry: *geometry });
+    }
     Layout::new(stream.format, geometry, stream.packet_bytes)
         .map_err(|source| Error::Layout { stream: stream.number, source })
 }

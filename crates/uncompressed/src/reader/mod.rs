@@ -20,7 +20,9 @@ pub use shape::{Shape, Shaper};
 
 use suiro_units::Bytes;
 
+use crate::geometry::Geometry;
 use crate::store;
+use crate::synth::STAMP_SAMPLES;
 
 /// Frames of a ring unless told otherwise: the study's last setting, ten seconds.
 pub const FRAMES: u32 = 600;
@@ -80,6 +82,12 @@ pub enum Error {
         /// Bytes allowed.
         memory: u64,
     },
+    /// The synthetic frames have no room for their stamp.
+    #[error(
+        "synthetic frames of {0}: a row has no room for the stamp of number and checksum\n\
+         hint: rows of {STAMP_SAMPLES} samples or more, which 32 pixels of 4:2:2 have"
+    )]
+    Stamp(Geometry),
     /// The emulated storage has no rate.
     #[error("a storage of 0 bit/s never answers")]
     Shape,

@@ -147,9 +147,12 @@ impl Ring {
 
     /// A ring of `frames` synthetic frames ([`synth`]) in memory, sent again and again.
     ///
-    /// # Panics
-    /// If the geometry has no room for the stamp ([`synth::fits`]).
+    /// # Errors
+    /// If the geometry has no room for the stamp ([`synth::fits`]), or the memory none for a frame.
     pub fn synthetic(header: &Header, frames: u32, options: &Options) -> Result<Self, Error> {
+        if !synth::fits(&header.geometry) {
+            return Err(Error::Stamp(header.geometry));
+        }
         let bound = Bound::of(header, frames, options)?;
         let part = u16::try_from(header.part).unwrap_or(u16::MAX);
         let header = Header { frames: bound.frames.into(), ..*header };

@@ -3,7 +3,7 @@
 use suiro_units::{Duration, Time};
 
 use super::blame::{Cause, Spent, cause};
-use super::{Counts, Second};
+use super::{Counts, Error, Second};
 use crate::epoch::Epoch;
 use crate::pace::{Burst, Pace};
 use crate::packet::{self, HEADER_BYTES_MAX, Layout};
@@ -91,6 +91,12 @@ impl Lane {
         }
         self.pace.sent(now, burst);
         Ok(true)
+    }
+
+    /// An error of this stream.
+    pub fn failed(&self, source: std::io::Error) -> Error {
+        let packet = packet::IP_UDP_BYTES + self.layout.datagram_bytes() as u32;
+        Error::Stream { stream: self.number, packet, source }
     }
 
     /// True if all packets of the frame have left.

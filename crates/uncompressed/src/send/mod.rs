@@ -22,6 +22,24 @@ const STEAL_EVERY: Duration = Duration::from_millis(50);
 /// How long a burst that found no room waits before it is tried again.
 const NO_ROOM: Duration = Duration::from_micros(50);
 
+/// Why a thread no longer sends.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The thread cannot be as it should.
+    #[error(transparent)]
+    Thread(#[from] std::io::Error),
+    /// The system takes no more packets of a stream.
+    #[error("stream {stream}: packets of {packet} bytes: {source}")]
+    Stream {
+        /// The stream's number in its node.
+        stream: u32,
+        /// Bytes of its largest IP packets.
+        packet: u32,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
 /// What a stream's sender counted. Bytes are of IP packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -132,7 +150,7 @@ pub fn run(
     options: &Options,
     stop: &AtomicBool,
     told: &SyncSender<Told>,
-) -> std::io::Result<()> {
+) -> Result<(), Error> {
     clock::prepare_thread(options.cpu)?;
     // What is counted begins with the first packet, not with the wait for it.
     let begin = earliest(lanes).filter(|_| options.paced).map(|(_, burst)| burst.at);
@@ -147,7 +165,8 @@ pub fn run(
             }
         }
         let lane = &mut lanes[at];
-        if !lane.send(thread.now, &burst)? {
+        let has_room = lane.send(thread.now, &burst).map_err(|source| lane.failed(source))?;
+        if !has_room {
             thread.no_room();
             continue;
         }

@@ -1,0 +1,67 @@
+//! `suiro uncompressed send` where it cannot do what it was told: it says which stream, why, and what
+//! helps, and its exit code tells.
+
+mod common;
+
+use std::process::Command;
+
+use common::{Done, Room};
+
+/// The program with the words of a line, of which `_` stands for a space within one, on a machine
+/// that is alone in its network; none where such networks cannot be made. `prepare` makes the network.
+fn alone(room: &Room, prepare: &str, line: &str) -> Option<Done> {
+    let mut probe = Command::new("unshare");
+    if !probe.args(["-rn", "ip", "link"]).output().is_ok_and(|probe| probe.status.success()) {
+        eprintln!("skipped: no network namespaces, or no ip (Debian: iproute2)");
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    let script = format!("{prepare} && exec \"$@\"");
+    command.args(["-rn", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_suiro")]);
+    room.furnish(&mut command);
+    command.arg("uncompressed").args(words(line));
+    Some(Done::of(&mut command))
+}
+
+fn words(line: &str) -> impl Iterator<Item = String> {
+    line.split(' ').map(|word| word.replace('_', " "))
+}
+
+fn run(room: &Room, line: &str) -> Done {
+    let words: Vec<_> = ["uncompressed".to_owned()].into_iter().chain(words(line)).collect();
+    room.run(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+const PICTURES: &str = "--geometry 64x16_4:2:2_10_50";
+
+#[test]
+fn pictures_without_room_for_the_stamp_are_refused() {
+    let line = "send 127.0.0.1:9 --geometry 16x16_4:2:2_10_50";
+    run(&Room::new(), line)
+        .exits(2)
+        .says(&["--geometry 16x16 YCbCr-4:2:2 10 bit 50", "64 samples"]);
+}
+
+#[test]
+fn packets_that_are_too_large_name_their_stream_and_what_helps() {
+    for cutting in ["", " --no-gso"] {
+        let line = format!(
+            "send 127.0.0.1:9 127.0.0.1:10 --format raster {PICTURES} --packet 1400{cutting}"
+        );
+        let network = "ip link set lo mtu 1280 up";
+        let Some(done) = alone(&Room::new(), network, &line) else { return };
+        done.exits(1).says(&[
+            "stream 0 to 127.0.0.1:9: sending packets of 1400 bytes: ",
+            "hint: --packet N",
+            "ip link set dev NAME mtu 1400",
+        ]);
+    }
+}
+
+#[test]
+fn whole_rasters_are_no_pictures_of_st_2110() {
+    let room = Room::new();
+    run(&room, "synth --out nodes --nodes 1 --frames 1 --raster").exits(0);
+    let line = "send 127.0.0.1:9 --store nodes/node-1.frames --from memory --once";
+    run(&room, line).exits(1).says(&["stream 0: ", "2200x1125", "hint: --format raster"]);
+}
