@@ -115,7 +115,7 @@ fn send(path: PathBuf, port: u16) {
         duration: None,
         records: records("sender"),
     };
-    let sent = node::send(&job, |_| {}, &AtomicBool::new(false)).unwrap();
+    let sent = node::send(&job, |_| {}, &mut |_, _| {}, &AtomicBool::new(false)).unwrap();
     assert_eq!(sent[0].counts.frames, FRAMES);
 }
 

@@ -104,7 +104,7 @@ fn exchange(dir: &Path, format: Format, packet_bytes: u32) -> (Vec<SentTotal>, R
         });
         let addresses = told.recv().unwrap();
         let job = sender(dir, format, packet_bytes, &addresses);
-        let sent = node::send(&job, |_| {}, &AtomicBool::new(false));
+        let sent = node::send(&job, |_| {}, &mut |_, _| {}, &AtomicBool::new(false));
         stop.store(true, Ordering::Relaxed);
         (sent.unwrap(), receiving.join().unwrap().unwrap())
     })
@@ -182,8 +182,37 @@ fn a_stream_ends_when_its_time_is_up() {
         sender(dir.path(), Format::Raster, 8800, &[SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9)]);
     job.ring.repeat = true;
     job.options.until = Some(Time::ZERO);
-    let sent = node::send(&job, |_| {}, &AtomicBool::new(false)).unwrap();
+    let sent = node::send(&job, |_| {}, &mut |_, _| {}, &AtomicBool::new(false)).unwrap();
     assert_eq!(sent[0].counts.frames, 1, "the frame under way is sent whole");
+}
+
+/// Nobody reads frames that are not there, and nobody is left in the belief that they were sent.
+#[test]
+fn a_store_that_is_cut_while_it_is_sent_ends_its_stream_with_the_reason() {
+    // On a real file system, which O_DIRECT needs.
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    store(dir.path(), 0);
+    store(dir.path(), 1);
+    let to = [Inlet::open(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), None, 1000).unwrap(), {
+        Inlet::open(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), None, 1000).unwrap()
+    }];
+    let to = to.each_ref().map(Inlet::address);
+    let mut job = sender(dir.path(), Format::Raster, 8800, &to);
+    (job.ring.source, job.ring.frames) = (reader::Source::Cached, 4);
+    let cut = |_: &[reader::Ring]| {
+        let path = dir.path().join("node-1.frames");
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(5000).unwrap();
+    };
+    let mut warnings = Vec::new();
+    let mut warn = |stream, reason: &str| warnings.push((stream, reason.to_owned()));
+    // Without a time or a stop: it ends because the frames do.
+    let sent = node::send(&job, cut, &mut warn, &AtomicBool::new(false)).unwrap();
+    assert_eq!((sent[0].counts.frames, &sent[0].failure), (FRAMES, &None));
+    assert!(sent[1].counts.frames - sent[1].repeats >= 4, "what was read is sent");
+    assert!(sent[1].counts.frames - sent[1].repeats < FRAMES);
+    let failure = sent[1].failure.clone().unwrap();
+    assert!(failure.contains("node-1.frames: reading frame"), "{failure}");
+    assert_eq!(warnings, [(1, failure)]);
 }
 
 /// Two receivers of a host take one group's stream; a third, of another group, hears nothing of it.
@@ -222,7 +251,7 @@ fn a_group_is_received_by_all_who_joined_it() {
         let receiving =
             scope.spawn(move || node::receive(job, |_| tell.send(()).unwrap(), stop).unwrap());
         told.recv().unwrap();
-        node::send(&sending, |_| {}, &AtomicBool::new(false)).unwrap();
+        node::send(&sending, |_| {}, &mut |_, _| {}, &AtomicBool::new(false)).unwrap();
         stop.store(true, Ordering::Relaxed);
         receiving.join().unwrap()
     });

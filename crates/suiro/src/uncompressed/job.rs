@@ -57,12 +57,16 @@ pub fn send(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Resul
         duration: None,
         records: records(job),
     };
-    let totals = node::send(&work, |_| ready(), &stop);
+    let mut warn = |stream: u32, reason: &str| eprintln!("stream {stream} ends early: {reason}");
+    let totals = node::send(&work, |_| ready(), &mut warn, &stop);
     if let Source::Store(path) = source {
         let _ = std::fs::remove_file(path);
     }
     let totals = totals?;
     eprintln!("{totals:?}");
+    if let Some(failure) = totals.iter().find_map(|total| total.failure.as_ref()) {
+        bail!("the frames ended: {failure}");
+    }
     Ok(Outcome::Done)
 }
 

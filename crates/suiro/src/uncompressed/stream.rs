@@ -199,10 +199,18 @@ pub fn send(args: &SendArgs) -> Result<Outcome> {
         }
         eprintln!("Ctrl-C ends it");
     };
-    let totals = node::send(&job, tell, &stop)?;
+    let mut warn = |stream: u32, reason: &str| eprintln!("stream {stream} ends early: {reason}");
+    let totals = node::send(&job, tell, &mut warn, &stop)?;
     tell_sent(&totals, args.common.json)?;
-    let late = totals.iter().any(|total| total.counts.late > 0 || total.repeats > 0);
-    Ok(if late && !args.unpaced { Outcome::Failed } else { Outcome::Done })
+    let well = totals.iter().all(|total| went_well(total, !args.unpaced));
+    Ok(if well { Outcome::Done } else { Outcome::Failed })
+}
+
+/// True if a stream was sent as it should be: all of it, to somebody, and where it is `paced`, in time.
+pub fn went_well(total: &SentTotal, paced: bool) -> bool {
+    let counts = &total.counts;
+    let in_time = counts.late == 0 && counts.skipped == 0 && total.repeats == 0;
+    (in_time || !paced) && counts.unreachable == 0 && total.failure.is_none()
 }
 
 fn sender_job(args: &SendArgs) -> Result<SenderJob> {
@@ -297,7 +305,7 @@ fn describe(args: &SendArgs, job: &SenderJob, dir: &Path) -> Result<()> {
 /// Prints what was sent, a line for each stream.
 pub fn tell_sent(totals: &[SentTotal], json: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    for SentTotal { stream, span, counts, repeats, thread } in totals {
+    for SentTotal { stream, span, counts, repeats, thread, failure } in totals {
         let gbps = rate(counts.bytes, *span);
         if json {
             let row = json!({
@@ -307,19 +315,20 @@ pub fn tell_sent(totals: &[SentTotal], json: bool) -> Result<()> {
                 "late_waking": counts.late_waking, "late_no_room": counts.late_no_room,
                 "late_load": counts.late_load, "behind_max_ms": counts.behind_max.as_millis_f64(),
                 "skipped": counts.skipped, "unreachable": counts.unreachable, "repeats": repeats,
-                "thread_seconds": thread.as_secs_f64(),
+                "thread_seconds": thread.as_secs_f64(), "failure": failure,
             });
             writeln!(out, "{row}")?;
             continue;
         }
         writeln!(
             out,
-            "stream {stream}: {gbps:.3} Gbit/s, {} frames, {} late, {} repeated, {} skipped; at most \
-             {:.2} ms behind; thread {:.0} % of a processor",
+            "stream {stream}: {gbps:.3} Gbit/s, {} frames, {} late, {} repeated, {} skipped, {} packets \
+             unreachable; at most {:.2} ms behind; thread {:.0} % of a processor",
             counts.frames,
             counts.late,
             repeats,
             counts.skipped,
+            counts.unreachable,
             counts.behind_max.as_millis_f64(),
             share(*thread, *span),
         )?;

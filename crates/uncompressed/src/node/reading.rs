@@ -74,7 +74,8 @@ pub fn read(
             })
             .collect();
         drop(done);
-        log.follow(&all_done)?;
+        // Records that cannot be written end what they are of.
+        log.follow(&all_done).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
         let joined = threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

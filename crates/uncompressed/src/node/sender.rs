@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 
 use suiro_record::Writer;
@@ -70,7 +70,7 @@ pub struct SenderJob {
 }
 
 /// What a stream's sender has counted in all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentTotal {
     /// The stream's number.
     pub stream: u32,
@@ -82,12 +82,17 @@ pub struct SentTotal {
     pub repeats: u64,
     /// Processor time of the thread, for all its streams.
     pub thread: Duration,
+    /// Why its frames ended before their time; `None` if they did not.
+    pub failure: Option<String>,
 }
 
-/// Sends until the frames end, the time is up, or `stop` is set. `ready` is called before the first frame.
+/// Sends until the frames end, the time is up, or `stop` is set. `ready` is called before the first
+/// frame, `warn` with a stream's number and the reason within a second after its reader has failed: what
+/// its ring still has is sent, then it ends.
 pub fn send(
     job: &SenderJob,
     ready: impl FnOnce(&[Ring]),
+    warn: &mut dyn FnMut(u32, &str),
     stop: &AtomicBool,
 ) -> Result<Vec<SentTotal>, Error> {
     let rings =
@@ -120,21 +125,27 @@ pub fn send(
             Lane::new(stream.number, how, outlet, ring, job.burst, (epoch, first))
         })
         .collect();
-    let mut log = Log::create(job, meters)?;
+    let mut log = Log::create(job, meters, warn)?;
     let (tell, told) = sync_channel(TOLD_MAX);
-    std::thread::scope(|scope| {
+    let account = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("sender".to_owned());
         let until = job.duration.map(|time| begin + time);
         let options = send::Options { until: job.options.until.or(until), ..job.options };
-        let lanes = &mut lanes;
+        let lanes = &mut lanes[..];
         let sender = thread
             .spawn_scoped(scope, move || send::run(lanes, &options, stop, &tell))
             .map_err(|source| Error::Io { doing: "starting the sender", source })?;
-        log.follow(&told)?;
+        // Records that cannot be written end what they are of.
+        log.follow(&told).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
         let done = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         done.map_err(|error| failed(job, error))
     })?;
-    log.close()
+    let mut totals = log.close()?;
+    // What is told by the thread may have gaps; it and its lanes know.
+    for (total, lane) in totals.iter_mut().zip(&lanes) {
+        (total.counts, total.span, total.thread) = (lane.counts(), account.span, account.running);
+    }
+    Ok(totals)
 }
 
 /// What ended the thread, with the stream that it was sending.
@@ -177,6 +188,7 @@ fn outlet(job: &SenderJob, stream: &SenderStream, layout: &Layout) -> Result<Out
 /// The records of a sending node, and its totals.
 struct Log<'a> {
     job: &'a SenderJob,
+    warn: &'a mut dyn FnMut(u32, &str),
     begun: Time,
     streams: Vec<(SentStream, Meter)>,
     sent: Option<Writer<UncompressedSentRow>>,
@@ -186,7 +198,11 @@ struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    fn create(job: &'a SenderJob, meters: Vec<Meter>) -> Result<Self, Error> {
+    fn create(
+        job: &'a SenderJob,
+        meters: Vec<Meter>,
+        warn: &'a mut dyn FnMut(u32, &str),
+    ) -> Result<Self, Error> {
         let Records { endpoint, dir, .. } = &job.records;
         let streams = job.streams.iter().zip(meters).map(|(stream, meter)| {
             let of = SentStream {
@@ -202,11 +218,13 @@ impl<'a> Log<'a> {
             counts: Counts::default(),
             repeats: 0,
             thread: Duration::ZERO,
+            failure: None,
         };
         let name = |table: &str| format!("{table}.{endpoint}");
         let dir = dir.as_deref();
         Ok(Self {
             job,
+            warn,
             begun: clock::monotonic(),
             streams: streams.collect(),
             sent: dir
@@ -244,6 +262,12 @@ impl<'a> Log<'a> {
         for ((of, meter), total) in self.streams.iter_mut().zip(&mut self.totals) {
             let row = meter.row(now, t_ns, &of.endpoint, total.stream);
             total.repeats = row.repeated_frames.cast_unsigned();
+            if total.failure.is_none() {
+                total.failure = meter.failure();
+                if let Some(failure) = &total.failure {
+                    (self.warn)(total.stream, failure);
+                }
+            }
             if let Some(rings) = &mut self.rings {
                 rings.push(row)?;
             }
@@ -254,10 +278,7 @@ impl<'a> Log<'a> {
     fn second(&mut self, second: &send::Second) -> Result<(), Error> {
         let streams = self.streams.iter().zip(&mut self.totals);
         let own = streams.into_iter().find(|(_, total)| total.stream == second.stream);
-        let (Some(((of, _), total)), Some(thread)) = (own, &self.thread) else { return Ok(()) };
-        total.span += second.span;
-        total.thread += thread.running;
-        total.counts = total.counts.and(&second.counts);
+        let (Some(((of, _), _)), Some(thread)) = (own, &self.thread) else { return Ok(()) };
         if let Some(sent) = &mut self.sent {
             sent.push(rows::sent(&self.job.records, of, second, thread))?;
         }

@@ -71,7 +71,7 @@ impl Engine {
     pub fn run(mut self) {
         let outcome = self.keep_full();
         // The kernel writes into the ring as long as it has requests, whatever happened.
-        while self.under_way > 0 && self.uring.submit_and_wait(1).is_ok() {
+        while self.under_way > 0 && interrupted(self.uring.submit_and_wait(1)).is_ok() {
             self.under_way -= self.uring.completion().count();
         }
         if self.under_way > 0 {

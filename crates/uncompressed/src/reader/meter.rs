@@ -7,6 +7,8 @@ use suiro_record::table::Text;
 use suiro_record::tables::UncompressedRingRow;
 use suiro_units::Time;
 
+use super::ring::{Failure, locked};
+
 /// The counters of a ring. Each has one writer.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
@@ -28,6 +30,7 @@ pub(super) struct Counters {
 #[derive(Debug, Clone)]
 pub struct Meter {
     counters: Arc<Counters>,
+    failure: Failure,
     slots: u64,
     frame_bytes: u64,
     in_memory: bool,
@@ -65,18 +68,23 @@ pub struct Second {
 }
 
 impl Meter {
-    pub(super) const fn new(
-        counters: Arc<Counters>,
+    pub(super) fn new(
+        (counters, failure): (Arc<Counters>, Failure),
         slots: u64,
         frame_bytes: u64,
         in_memory: bool,
     ) -> Self {
-        Self { counters, slots, frame_bytes, in_memory, last: None }
+        Self { counters, failure, slots, frame_bytes, in_memory, last: None }
     }
 
     /// Slots of the ring.
     pub const fn slots(&self) -> u64 {
         self.slots
+    }
+
+    /// Why the ring's reader ended before its time; `None` while all is well.
+    pub fn failure(&self) -> Option<String> {
+        locked(&self.failure).as_ref().map(ToString::to_string)
     }
 
     /// The row of table `uncompressed_ring` of stream `stream` at `t_ns` of the trial, which is

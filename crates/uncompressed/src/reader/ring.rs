@@ -32,7 +32,7 @@ pub enum Advance {
     New,
     /// The next one was not there: it is the last one again.
     Repeated,
-    /// There is none after the last one, which stays.
+    /// There is none after the last one, which stays: the store has ended, or its reader has failed.
     Ended,
 }
 
@@ -63,6 +63,14 @@ pub struct Ring {
     repeated: bool,
 }
 
+/// Why a reader ended; `None` while it runs.
+pub(super) type Failure = Arc<Mutex<Option<Error>>>;
+
+/// What is behind the lock: one value, whole at any time.
+pub(super) fn locked(failure: &Mutex<Option<Error>>) -> MutexGuard<'_, Option<Error>> {
+    failure.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What the reader and the sender of a ring share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -72,8 +80,7 @@ pub(super) struct Shared {
     pub total: Option<u64>,
     /// The sender is gone: the reader is to end.
     pub stop: AtomicBool,
-    /// Why the reader ended; `None` while it runs.
-    failure: Mutex<Option<Error>>,
+    failure: Failure,
     changed: Condvar,
 }
 
@@ -92,8 +99,7 @@ impl Shared {
     }
 
     fn failure(&self) -> MutexGuard<'_, Option<Error>> {
-        // What is behind the lock is one value, whole at any time.
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.failure)
     }
 
     /// Waits until `frames` are filled in all, or the reader has ended.
@@ -209,7 +215,8 @@ impl Ring {
         let frame_bytes = self.header.geometry.frame_bytes() as u64;
         let in_memory = self.reader.is_none();
         let counters = Arc::clone(&self.shared.counters);
-        Meter::new(counters, self.bound.frames.into(), frame_bytes, in_memory)
+        let failure = Arc::clone(&self.shared.failure);
+        Meter::new((counters, failure), self.bound.frames.into(), frame_bytes, in_memory)
     }
 
     /// Goes on to the next frame, never waiting.
@@ -227,13 +234,20 @@ impl Ring {
             self.take(next);
             return Advance::New;
         }
-        if self.shared.total == Some(next) {
+        if self.shared.total == Some(next) || self.is_drained(next) {
             return Advance::Ended;
         }
         counters.handed.store(handed + 1, Ordering::Relaxed);
         counters.repeats.store(counters.repeats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.repeated = true;
         Advance::Repeated
+    }
+
+    /// True if the reader has failed and frame `next` will never be there.
+    fn is_drained(&self, next: u64) -> bool {
+        // What it read before it failed, it published before: behind the lock all of it is seen.
+        let failure = self.shared.failure();
+        failure.is_some() && next >= self.shared.counters.filled.load(Ordering::Acquire)
     }
 
     fn take(&mut self, next: u64) {
@@ -278,8 +292,8 @@ impl Ring {
         self.shared.wait_for(next + 1)
     }
 
-    /// Why the reader ended before its time; `None` while all is well. The sender then repeats the
-    /// last frame until it is told to stop.
+    /// Why the reader ended before its time; `None` while all is well. What is in the ring is still
+    /// sent, then the ring ends.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure().as_ref().map(ToString::to_string)
     }
@@ -321,7 +335,7 @@ impl Shared {
             counters: Arc::default(),
             total,
             stop: AtomicBool::new(false),
-            failure: Mutex::new(None),
+            failure: Failure::default(),
             changed: Condvar::new(),
         })
     }

@@ -158,7 +158,10 @@ fn a_store_that_is_cut_under_way_ends_the_reader_with_the_reason() {
         assert_ne!(ring.advance(), Advance::Ended);
     };
     assert!(error.contains("the file ends before it should"), "{error}");
-    assert_eq!(ring.advance(), Advance::Repeated, "the last frame stays");
+    let last = ring.current().number;
+    assert_eq!(ring.advance(), Advance::Ended, "what was read has been handed");
+    assert_eq!(ring.current().number, last, "the last frame stays");
+    assert_eq!(ring.meter().failure(), ring.failure());
     assert!(ring.failure().unwrap().contains("the reader has ended"));
 }
 

@@ -15,8 +15,18 @@ pub struct Spent {
     pub waking: Duration,
     /// Waiting for room in a socket or an interface's queue.
     pub no_room: Duration,
-    /// Processor time that the host of this virtual machine took from it; `None` if unknown.
-    pub steal: Option<Duration>,
+    /// Time that the host of this virtual machine took from the processor that the thread is on, and
+    /// which that is; `None` if unknown.
+    pub steal: Option<(usize, Duration)>,
+}
+
+/// Processor time that the host of this virtual machine took; `None` if unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Steal {
+    /// Of all processors.
+    pub all: Option<Duration>,
+    /// Of the thread's, and which that is.
+    pub own: Option<(usize, Duration)>,
 }
 
 /// What made a frame late.
@@ -42,7 +52,9 @@ pub fn cause(late: Duration, before: &Spent, after: &Spent) -> Cause {
     let no_room = since(|spent| spent.no_room);
     let worked = since(|spent| spent.running) + since(|spent| spent.asleep) + waking;
     let preempted = after.at.saturating_since(before.at).saturating_sub(worked);
-    let steal = after.steal.zip(before.steal).map_or(Duration::ZERO, |(a, b)| a.saturating_sub(b));
+    // Of a thread that went to another processor it is not known what was taken from it.
+    let same = after.steal.zip(before.steal).filter(|((now, _), (then, _))| now == then);
+    let steal = same.map_or(Duration::ZERO, |((_, now), (_, then))| now.saturating_sub(then));
     let causes = [
         (steal, Cause::Steal),
         (preempted, Cause::Preempted),
@@ -54,11 +66,12 @@ pub fn cause(late: Duration, before: &Spent, after: &Spent) -> Cause {
     most.filter(|(time, _)| *time * 4 >= late).map_or(Cause::Load, |(_, cause)| *cause)
 }
 
-/// The stolen time in the text of /proc/stat: of all processors, in ticks of a hundredth of a second
-/// (proc(5)).
-pub fn parse_steal(stat: &str) -> Option<Duration> {
-    let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: u64 = all.split_whitespace().nth(7)?.parse().ok()?;
+/// The stolen time of processor `cpuN`, or with `cpu` of all, in the text of /proc/stat: in ticks of a
+/// hundredth of a second (proc(5)).
+pub fn parse_steal(stat: &str, cpu: &str) -> Option<Duration> {
+    let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
+    let (_, times) = lines.find(|(name, _)| *name == cpu)?;
+    let ticks: u64 = times.split_whitespace().nth(7)?.parse().ok()?;
     Some(Duration::from_millis(ticks.saturating_mul(10)))
 }
 
@@ -69,7 +82,8 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn after(change: impl FnOnce(&mut Spent)) -> Cause {
-        let before = Spent { at: Time::from_secs(9), steal: Some(MS * 70), ..Spent::default() };
+        let before =
+            Spent { at: Time::from_secs(9), steal: Some((1, MS * 70)), ..Spent::default() };
         let mut after = Spent { at: before.at + MS * 40, running: MS * 38, ..before };
         change(&mut after);
         cause(MS * 20, &before, &after)
@@ -82,15 +96,21 @@ mod tests {
         assert_eq!(after(|spent| spent.no_room = MS * 10), Cause::NoRoom);
         let waking = |spent: &mut Spent| (spent.running, spent.waking) = (MS * 20, MS * 19);
         assert_eq!(after(waking), Cause::Waking);
-        let stolen = |spent: &mut Spent| (spent.running, spent.steal) = (MS * 20, Some(MS * 90));
+        let stolen =
+            |spent: &mut Spent| (spent.running, spent.steal) = (MS * 20, Some((1, MS * 90)));
         assert_eq!(after(stolen), Cause::Steal);
+        let moved =
+            |spent: &mut Spent| (spent.running, spent.steal) = (MS * 20, Some((0, MS * 90)));
+        assert_eq!(after(moved), Cause::Preempted, "another processor's");
     }
 
     #[test]
-    fn steal_is_the_eighth_number_of_all_processors() {
+    fn steal_is_the_eighth_number_of_a_processor() {
         let stat = "cpu  1 2 3 4 5 6 7 89 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
-        assert_eq!(parse_steal(stat), Some(Duration::from_millis(890)));
-        assert_eq!(parse_steal("cpu  1 2 3"), None);
-        assert_eq!(parse_steal("intr 5"), None);
+        assert_eq!(parse_steal(stat, "cpu"), Some(Duration::from_millis(890)));
+        assert_eq!(parse_steal(stat, "cpu0"), Some(Duration::from_millis(80)));
+        assert_eq!(parse_steal(stat, "cpu1"), None);
+        assert_eq!(parse_steal("cpu  1 2 3", "cpu"), None);
+        assert_eq!(parse_steal("intr 5", "cpu"), None);
     }
 }

@@ -3,7 +3,7 @@
 use suiro_units::{Duration, Time};
 
 use super::blame::{Cause, Spent, cause};
-use super::{Counts, Error, Second};
+use super::{Counts, Error, NO_ROOM, Second};
 use crate::epoch::Epoch;
 use crate::pace::{Burst, Pace};
 use crate::packet::{self, HEADER_BYTES_MAX, Layout};
@@ -30,7 +30,15 @@ pub struct Lane {
     last: bool,
     /// What the thread had spent when the frame began.
     before: Spent,
+    /// Since when there has been no room; `None` while there is.
+    blocked_since: Option<Time>,
+    /// How long there was no room, in all.
+    blocked: Duration,
+    not_before: Time,
+    /// Since they were last taken.
     counts: Counts,
+    /// Those that were taken.
+    taken: Counts,
 }
 
 impl Lane {
@@ -47,10 +55,23 @@ impl Lane {
         let packets = layout.packets_per_frame();
         let run = if layout.is_even() { packets } else { layout.packets_per_run() };
         let pace = Pace::new(packets, burst, run, layout.geometry().rate().period());
-        let (before, counts) = (Spent::default(), Counts::default());
-        let (frame, last) = (Some(first), false);
-        let mut lane =
-            Self { number, layout, stream, outlet, ring, epoch, pace, frame, last, before, counts };
+        let mut lane = Self {
+            number,
+            layout,
+            stream,
+            outlet,
+            ring,
+            epoch,
+            pace,
+            frame: Some(first),
+            last: false,
+            before: Spent::default(),
+            blocked_since: None,
+            blocked: Duration::ZERO,
+            not_before: Time::ZERO,
+            counts: Counts::default(),
+            taken: Counts::default(),
+        };
         lane.begin(first);
         lane
     }
@@ -70,10 +91,11 @@ impl Lane {
         &self.ring
     }
 
-    /// Sends `burst` at `now`. False if there was no room for it.
-    pub fn send(&mut self, now: Time, burst: &Burst) -> std::io::Result<bool> {
+    /// Sends `burst` at `now`. Where there was no room for all of it, the rest is not tried again before
+    /// a while has passed.
+    pub fn send(&mut self, now: Time, burst: &Burst) -> std::io::Result<Sent> {
         let Self { ring, layout, stream, outlet, .. } = self;
-        let Some(frame) = self.frame else { return Ok(true) };
+        let Some(frame) = self.frame else { return Ok(Sent::default()) };
         let content = ring.current();
         let common = common(layout, frame, &content);
         let packets = (burst.first..burst.first + burst.packets).map(|index| {
@@ -81,16 +103,39 @@ impl Lane {
             layout.write_header(*stream, &common, index, &mut header);
             (header, &content.bytes[layout.piece(index).range()])
         });
-        match outlet.send(packets)? {
-            Sent::NoRoom => {
-                self.counts.no_room += 1;
-                return Ok(false);
-            }
-            Sent::Unreachable => self.counts.unreachable += u64::from(burst.packets),
-            Sent::All => self.count(burst),
+        let sent = outlet.send(packets)?;
+        self.counts.unreachable += u64::from(sent.unreachable + sent.refused);
+        self.count(burst.first, sent.packets);
+        if sent.done() > 0 {
+            self.pace.sent(now, &Burst { packets: sent.done(), ..*burst });
         }
-        self.pace.sent(now, burst);
-        Ok(true)
+        if sent.no_room {
+            self.counts.no_room += 1;
+            self.blocked_since.get_or_insert(now);
+            self.not_before = now + NO_ROOM;
+        } else {
+            self.unblock(now);
+        }
+        Ok(sent)
+    }
+
+    /// When it may next be tried: since the beginning, unless there was no room.
+    pub const fn not_before(&self) -> Time {
+        self.not_before
+    }
+
+    fn unblock(&mut self, now: Time) {
+        if let Some(since) = self.blocked_since.take() {
+            self.blocked += now.saturating_since(since);
+            self.not_before = Time::ZERO;
+        }
+    }
+
+    /// Leaves out what is left of the frame under way, and ends.
+    pub const fn give_up(&mut self) {
+        if self.frame.take().is_some() {
+            self.counts.skipped += 1;
+        }
     }
 
     /// An error of this stream.
@@ -108,11 +153,12 @@ impl Lane {
     /// much, frames are left out where `may_skip`.
     pub fn end_frame(&mut self, spent: Spent, may_skip: bool) {
         let Some(frame) = self.frame else { return };
+        let spent = Spent { no_room: self.blocked, ..spent };
         let rate = self.layout.geometry().rate();
         let late = spent.at.saturating_since(self.pace.last_due());
         self.counts.frames += 1;
         self.counts.behind_max = self.counts.behind_max.max(late);
-        if late > rate.period() {
+        if self.is_late(spent.at) {
             self.counts.late += 1;
             match cause(late, &self.before, &spent) {
                 Cause::Steal => self.counts.late_steal += 1,
@@ -133,9 +179,27 @@ impl Lane {
         self.begin(next);
     }
 
+    /// Its first frame begins when the thread has spent this.
+    pub const fn start(&mut self, spent: Spent) {
+        self.before = spent;
+    }
+
+    /// True if the frame's last packet leaves late at `now`.
+    pub fn is_late(&self, now: Time) -> bool {
+        let late = now.saturating_since(self.pace.last_due());
+        late > self.layout.geometry().rate().period()
+    }
+
     /// What was counted since the last time.
     pub fn take(&mut self, at: Time, span: Duration) -> Second {
-        Second { at, span, stream: self.number, counts: std::mem::take(&mut self.counts) }
+        let counts = std::mem::take(&mut self.counts);
+        self.taken = self.taken.and(&counts);
+        Second { at, span, stream: self.number, counts }
+    }
+
+    /// What was counted in all.
+    pub fn counts(&self) -> Counts {
+        self.taken.and(&self.counts)
     }
 
     fn begin(&mut self, frame: u64) {
@@ -148,13 +212,12 @@ impl Lane {
         self.pace.begin(self.epoch.start(rate, frame), self.epoch.start(rate, frame + 1));
     }
 
-    fn count(&mut self, burst: &Burst) {
-        let pieces: usize = (burst.first..burst.first + burst.packets)
-            .map(|index| self.layout.piece(index).bytes)
-            .sum();
+    fn count(&mut self, first: u32, packets: u32) {
+        let pieces = (first..first + packets).map(|index| self.layout.piece(index).bytes);
+        let pieces: usize = pieces.sum();
         let header = self.layout.header_bytes() as u64 + u64::from(packet::IP_UDP_BYTES);
-        self.counts.packets += u64::from(burst.packets);
-        self.counts.bytes += pieces as u64 + header * u64::from(burst.packets);
+        self.counts.packets += u64::from(packets);
+        self.counts.bytes += pieces as u64 + header * u64::from(packets);
     }
 }
 

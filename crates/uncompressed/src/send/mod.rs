@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 
 use suiro_units::{Duration, Time};
 
-use blame::Spent;
+use blame::{Spent, Steal};
 pub use lane::Lane;
 
 use crate::clock;
@@ -19,6 +19,8 @@ pub const BURST: u32 = 7;
 pub const LEAD: Duration = Duration::from_millis(100);
 /// How often the stolen time is read: it counts in hundredths of a second.
 const STEAL_EVERY: Duration = Duration::from_millis(50);
+/// How long, from when it is to stop, a stream that has no room may try to send its last frame whole.
+pub const GIVE_UP: Duration = Duration::from_secs(1);
 /// How long a burst that found no room waits before it is tried again.
 const NO_ROOM: Duration = Duration::from_micros(50);
 
@@ -142,49 +144,77 @@ pub struct Options {
     pub until: Option<Time>,
 }
 
+/// What a thread did in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Account {
+    /// From the first frame's start to the last one's end.
+    pub span: Duration,
+    /// Processor time it had.
+    pub running: Duration,
+}
+
 /// Sends until all streams have ended, `stop` is set, or the time is up; then the frames under way are
-/// sent whole. What it tells goes to `told`;
+/// sent whole, unless there is no room for them for [`GIVE_UP`]. What it tells goes to `told`;
 /// what that has no room for is left out.
+///
+/// # Errors
+/// If the thread cannot be kept on its processor, or the system takes no more packets of a stream.
 pub fn run(
     lanes: &mut [Lane],
     options: &Options,
     stop: &AtomicBool,
     told: &SyncSender<Told>,
-) -> Result<(), Error> {
+) -> Result<Account, Error> {
     clock::prepare_thread(options.cpu)?;
     // What is counted begins with the first packet, not with the wait for it.
-    let begin = earliest(lanes).filter(|_| options.paced).map(|(_, burst)| burst.at);
+    let begin = earliest(lanes, true).filter(|_| options.paced).map(|turn| turn.at);
     let mut thread = Thread::new(begin.map_or_else(clock::monotonic, clock::wait_until));
-    while let Some((at, burst)) = earliest(lanes) {
-        if burst.at > thread.now && options.paced {
-            thread.wait(burst.at);
+    let spent = thread.spent(false);
+    lanes.iter_mut().for_each(|lane| lane.start(spent));
+    let mut stopped = None;
+    while let Some(Turn { at, lane, burst }) = earliest(lanes, options.paced) {
+        if at > thread.now {
+            thread.wait(at);
         }
-        if stop.load(Ordering::Relaxed) || options.until.is_some_and(|until| thread.now >= until) {
-            for lane in &mut *lanes {
-                lane.stop();
-            }
+        if stopped.is_none() && is_over(options, stop, thread.now) {
+            stopped = Some(thread.now);
+            lanes.iter_mut().for_each(Lane::stop);
         }
-        let lane = &mut lanes[at];
-        let has_room = lane.send(thread.now, &burst).map_err(|source| lane.failed(source))?;
-        if !has_room {
-            thread.no_room();
-            continue;
-        }
+        let lane = &mut lanes[lane];
+        let sent = lane.send(thread.now, &burst).map_err(|source| lane.failed(source))?;
         thread.now = clock::monotonic();
+        if sent.no_room && stopped.is_some_and(|since| thread.now >= since + GIVE_UP) {
+            lane.give_up();
+        }
         if lane.is_frame_over() {
-            let spent = thread.spent();
+            let spent = thread.spent(lane.is_late(thread.now));
             lane.end_frame(spent, options.paced);
             thread.tell(lanes, Duration::from_secs(1), told);
         }
     }
     thread.tell(lanes, Duration::ZERO, told);
-    Ok(())
+    Ok(thread.account())
 }
 
-/// The stream whose turn it is: of equals, the first.
-fn earliest(lanes: &[Lane]) -> Option<(usize, crate::pace::Burst)> {
-    let next = lanes.iter().enumerate().filter_map(|(at, lane)| Some((at, lane.next()?)));
-    next.min_by_key(|(_, burst)| burst.at)
+fn is_over(options: &Options, stop: &AtomicBool, now: Time) -> bool {
+    stop.load(Ordering::Relaxed) || options.until.is_some_and(|until| now >= until)
+}
+
+/// Whose turn it is, with what, and when; at once where that is past.
+struct Turn {
+    at: Time,
+    lane: usize,
+    burst: crate::pace::Burst,
+}
+
+/// The stream whose turn it is: of equals, the first. One that has no room waits, the others do not.
+fn earliest(lanes: &[Lane], paced: bool) -> Option<Turn> {
+    let turns = lanes.iter().enumerate().filter_map(|(lane, own)| {
+        let burst = own.next()?;
+        let scheduled = if paced { burst.at } else { Time::ZERO };
+        Some(Turn { at: scheduled.max(own.not_before()), lane, burst })
+    });
+    turns.min_by_key(|turn| (turn.at, turn.burst.at))
 }
 
 /// The account of a thread.
@@ -192,25 +222,26 @@ struct Thread {
     now: Time,
     asleep: Duration,
     waking: Duration,
-    no_room: Duration,
     woke_late_max: Duration,
-    steal: Option<Duration>,
+    steal: Steal,
     steal_read: Time,
+    /// When it began, and its processor time then.
+    begun: (Time, Duration),
     last: (Time, Duration, Option<Duration>),
 }
 
 impl Thread {
     fn new(now: Time) -> Self {
-        let steal = steal();
+        let (steal, running) = (Steal::read(), clock::thread_time());
         Self {
             now,
             asleep: Duration::ZERO,
             waking: Duration::ZERO,
-            no_room: Duration::ZERO,
             woke_late_max: Duration::ZERO,
             steal,
             steal_read: now,
-            last: (now, clock::thread_time(), steal),
+            begun: (now, running),
+            last: (now, running, steal.all),
         }
     }
 
@@ -223,24 +254,26 @@ impl Thread {
         self.woke_late_max = self.woke_late_max.max(late);
     }
 
-    fn no_room(&mut self) {
-        let before = self.now;
-        self.wait(before + NO_ROOM);
-        self.no_room += self.now.saturating_since(before);
-    }
-
-    fn spent(&mut self) -> Spent {
-        if self.now.saturating_since(self.steal_read) >= STEAL_EVERY {
-            (self.steal, self.steal_read) = (steal(), self.now);
+    /// What was spent until now. The stolen time may be older by [`STEAL_EVERY`], unless it is asked for
+    /// `exactly`.
+    fn spent(&mut self, exactly: bool) -> Spent {
+        if exactly || self.now.saturating_since(self.steal_read) >= STEAL_EVERY {
+            (self.steal, self.steal_read) = (Steal::read(), self.now);
         }
         Spent {
             at: self.now,
             running: clock::thread_time(),
             asleep: self.asleep,
             waking: self.waking,
-            no_room: self.no_room,
-            steal: self.steal,
+            no_room: Duration::ZERO,
+            steal: self.steal.own,
         }
+    }
+
+    fn account(&self) -> Account {
+        let (at, running) = self.begun;
+        let span = self.now.saturating_since(at);
+        Account { span, running: clock::thread_time().saturating_sub(running) }
     }
 
     /// Tells what was counted, if `least` has passed since the last time.
@@ -250,7 +283,7 @@ impl Thread {
         if span < least || span.is_zero() {
             return;
         }
-        let steal = self.steal;
+        let steal = self.steal.all;
         self.last = (self.now, clock::thread_time(), steal);
         let thread = ThreadSecond {
             at: self.now,
@@ -267,6 +300,14 @@ impl Thread {
     }
 }
 
-fn steal() -> Option<Duration> {
-    blame::parse_steal(&std::fs::read_to_string("/proc/stat").ok()?)
+impl Steal {
+    /// The stolen time by now, with that of the processor that the calling thread is on.
+    fn read() -> Self {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let cpu = rustix::thread::sched_getcpu();
+        Self {
+            all: blame::parse_steal(&stat, "cpu"),
+            own: blame::parse_steal(&stat, &format!("cpu{cpu}")).map(|steal| (cpu, steal)),
+        }
+    }
 }

@@ -26,15 +26,27 @@ pub enum Segmentation {
 /// Times that a packet is tried while the network refuses earlier ones.
 const TRIES: u32 = 4;
 
-/// What became of a burst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
-    /// The kernel has it.
-    All,
-    /// The socket, or the interface's queue, has no room now: the same burst must be sent again.
-    NoRoom,
-    /// There is no way, or nobody listens: it is lost.
-    Unreachable,
+/// What became of a burst. Its first packets left or were lost; where there was no room, the others
+/// were not tried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Packets that the kernel has.
+    pub packets: u32,
+    /// Packets that there was no way for: they are lost.
+    pub unreachable: u32,
+    /// Answers that earlier packets found no way, or nobody who listens: each is a packet lost, which was
+    /// counted as sent.
+    pub refused: u32,
+    /// The socket, or the interface's queue, has no room now for the other packets: they must be sent
+    /// again.
+    pub no_room: bool,
+}
+
+impl Sent {
+    /// Packets that are done with, sent or lost.
+    pub const fn done(&self) -> u32 {
+        self.packets + self.unreachable
+    }
 }
 
 /// Where a stream goes, and how.
@@ -96,6 +108,10 @@ impl Outlet {
         // A packet that is larger than the path is an error, not fragments.
         set_int(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
             .map_err(Error::os(doing("forbidding fragments")))?;
+        // Without, Linux tells as success that the interface's queue dropped a packet (udp_send_skb in
+        // net/ipv4/udp.c). With it, answers to packets are queued: `answers` takes them.
+        set_int(socket.as_fd(), libc::IPPROTO_IP, libc::IP_RECVERR, 1)
+            .map_err(Error::os(doing("asking for errors (IP_RECVERR)")))?;
         if segmentation == Segmentation::Kernel {
             let size = i32::try_from(datagram_bytes).unwrap_or(i32::MAX);
             set_int(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, size)
@@ -133,24 +149,37 @@ impl Outlet {
             Segmentation::Kernel => vectors.len(),
             Segmentation::None => 2,
         };
-        for (number, packet) in vectors.chunks_mut(step.max(1)).enumerate() {
-            match send_gathered(&self.socket, packet)? {
-                // Of packets sent one by one, those behind the first are lost with the one that
-                // found no room: the receiver's counts tell.
-                Sent::NoRoom if number > 0 => return Ok(Sent::All),
-                Sent::All => {}
-                other => return Ok(other),
+        let mut sent = Sent::default();
+        for call in vectors.chunks_mut(step.max(1)) {
+            match send_gathered(&self.socket, call, &mut sent.refused)? {
+                Call::Sent => sent.packets += call.len() as u32 / 2,
+                Call::Unreachable => sent.unreachable += call.len() as u32 / 2,
+                Call::NoRoom => {
+                    sent.no_room = true;
+                    break;
+                }
             }
         }
-        Ok(Sent::All)
+        Ok(sent)
     }
+}
+
+/// What became of one call.
+enum Call {
+    Sent,
+    NoRoom,
+    Unreachable,
 }
 
 fn vector(bytes: &[u8]) -> libc::iovec {
     libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
 }
 
-fn send_gathered(socket: &OwnedFd, vectors: &mut [libc::iovec]) -> io::Result<Sent> {
+fn send_gathered(
+    socket: &OwnedFd,
+    vectors: &mut [libc::iovec],
+    refused: &mut u32,
+) -> io::Result<Call> {
     // SAFETY: plain data; all zeros is a message without address and control data.
     let mut message = unsafe { std::mem::zeroed::<libc::msghdr>() };
     message.msg_iov = vectors.as_mut_ptr();
@@ -159,15 +188,64 @@ fn send_gathered(socket: &OwnedFd, vectors: &mut [libc::iovec]) -> io::Result<Se
         // SAFETY: the vectors point to headers and pieces that outlive the call, with their lengths.
         let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, 0) };
         if sent >= 0 {
-            return Ok(Sent::All);
+            return Ok(Call::Sent);
         }
         let error = io::Error::last_os_error();
+        let answers = answers(socket);
+        *refused += answers;
         match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS) => return Ok(Sent::NoRoom),
+            Some(libc::EAGAIN | libc::ENOBUFS) => return Ok(Call::NoRoom),
             // What a host answered to an earlier packet stands before this one: again.
             Some(libc::EINTR | libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {}
+            // An answer to an earlier packet, of whatever kind, is no error of this one.
+            _ if answers > 0 => {}
             _ => return Err(error),
         }
     }
-    Ok(Sent::Unreachable)
+    Ok(Call::Unreachable)
+}
+
+/// Takes the answers to earlier packets (ICMP) from the socket's error queue, where IP_RECVERR puts them
+/// (ip(7)), and counts those that say that a packet did not arrive. Left there they would fill it up to
+/// the receive buffer's size.
+fn answers(socket: &OwnedFd) -> u32 {
+    let mut count = 0;
+    let mut control = [0_u64; 16];
+    loop {
+        // SAFETY: plain data; all zeros is a message without address and data.
+        let mut message = unsafe { std::mem::zeroed::<libc::msghdr>() };
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: there is nowhere to write to but `control`, whose length is told.
+        let taken = unsafe {
+            libc::recvmsg(
+                socket.as_raw_fd(),
+                &raw mut message,
+                libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
+            )
+        };
+        if taken < 0 {
+            return count;
+        }
+        count += u32::from(is_answer(&message));
+    }
+}
+
+/// True if an entry of the error queue came from another host; what this one says of a packet that it
+/// did not send is the error of the call that tried.
+fn is_answer(message: &libc::msghdr) -> bool {
+    // SAFETY: the kernel wrote `message`'s control data, whose headers these functions follow.
+    let header = unsafe { libc::CMSG_FIRSTHDR(message) };
+    if header.is_null() {
+        return false;
+    }
+    // SAFETY: a header that is not null lies in the control data with what it announces.
+    let (level, kind) = unsafe { ((*header).cmsg_level, (*header).cmsg_type) };
+    if (level, kind) != (libc::IPPROTO_IP, libc::IP_RECVERR) {
+        return false;
+    }
+    // SAFETY: IP_RECVERR's data begin with this structure, at any alignment.
+    let error =
+        unsafe { libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().read_unaligned() };
+    error.ee_origin == libc::SO_EE_ORIGIN_ICMP
 }

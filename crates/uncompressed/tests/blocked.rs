@@ -1,0 +1,117 @@
+//! Senders whose interface takes no more: in a network of their own, where a queue lets a packet pass in
+//! hours. Needs root, iproute2 and the token bucket filter (sch_tbf).
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use suiro_uncompressed::node::{self, Records, SenderJob, SenderStream, SentTotal, Source};
+use suiro_uncompressed::packet::{Format, PAYLOAD_TYPE, Stream};
+use suiro_uncompressed::socket::{Inlet, Outlet, Route, Segmentation};
+use suiro_uncompressed::{Geometry, clock, reader, send};
+use suiro_units::{Bytes, Duration};
+
+/// Where packets leave by the slow interface.
+const SLOW: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 2), 9);
+
+/// What is done on a machine that is alone in its network; there, `limit` bytes wait for [`SLOW`]. `None`
+/// where there is no such network.
+fn alone<T: Send>(limit: u32, done: impl FnOnce() -> T + Send) -> Option<T> {
+    let network = format!(
+        "ip link set lo up && ip link add slow mtu 9000 type veth peer name far mtu 9000 && \
+         ip addr add 10.9.0.1/24 dev slow && ip link set slow up && ip link set far up && \
+         ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev slow && \
+         tc qdisc replace dev slow root tbf rate 8bit burst 9100 limit {limit}"
+    );
+    std::thread::scope(|scope| {
+        let alone = scope.spawn(|| {
+            // SAFETY: a network is left that this thread alone uses, and no memory or file is shared less.
+            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+                eprintln!("skipped: no new network: {}", std::io::Error::last_os_error());
+                return None;
+            }
+            // Programs that it starts are in its network.
+            let made = Command::new("sh").args(["-c", &network]).output().unwrap();
+            if !made.status.success() {
+                eprintln!("skipped: {}", String::from_utf8_lossy(&made.stderr));
+                return None;
+            }
+            Some(done())
+        });
+        alone.join().unwrap()
+    })
+}
+
+fn job(to: &[SocketAddrV4], segmentation: Segmentation) -> SenderJob {
+    let geometry: Geometry = "320x90 4:2:2 10 bit 50".parse().unwrap();
+    let stream = |(number, destination): (usize, &SocketAddrV4)| SenderStream {
+        number: number as u32,
+        source: Source::Synthetic { geometry, frames: 2 },
+        format: Format::Raster,
+        packet_bytes: 8800,
+        stream: Stream { payload_type: PAYLOAD_TYPE, ssrc: 7 },
+        route: Route { destination: *destination, source: None, ttl: 1 },
+    };
+    SenderJob {
+        streams: to.iter().enumerate().map(stream).collect(),
+        ring: reader::Options {
+            source: reader::Source::Memory,
+            frames: 2,
+            memory: Bytes::new(100_000_000),
+            repeat: true,
+            depth: reader::DEPTH,
+            shape: None,
+        },
+        burst: send::BURST,
+        segmentation,
+        options: send::Options { paced: true, cpu: None, begin: None, until: None },
+        duration: Some(Duration::from_millis(200)),
+        records: Records { endpoint: String::new(), dir: None, epoch: clock::monotonic() },
+    }
+}
+
+/// A stream into a queue of `limit` bytes beside one to this host.
+fn sent(limit: u32, segmentation: Segmentation) -> Option<Vec<SentTotal>> {
+    alone(limit, || {
+        let inlet = Inlet::open(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), None, 1 << 20).unwrap();
+        let job = job(&[SLOW, inlet.address()], segmentation);
+        node::send(&job, |_| {}, &mut |_, _| {}, &AtomicBool::new(false)).unwrap()
+    })
+}
+
+/// 72,000 bytes of frame in 9 packets: more than the queue takes, and than the socket's buffer if the
+/// queue takes all.
+#[test]
+fn a_stream_without_room_stops_neither_the_others_nor_the_end() {
+    // A full socket, and a full interface.
+    for limit in [50_000_000, 20_000] {
+        for segmentation in [Segmentation::Kernel, Segmentation::None] {
+            let Some(sent) = sent(limit, segmentation) else { return };
+            let [blocked, other] = &sent[..] else { panic!("two streams") };
+            let counts = &blocked.counts;
+            assert!(counts.no_room > 100, "it was told of the full queue: {counts:?}");
+            assert_eq!((counts.skipped, counts.unreachable), (1, 0), "its last frame was given up");
+            assert!(blocked.span < Duration::from_secs(3), "{:?}", blocked.span);
+            // 200 ms at 50 a second, and on to the end of the frame under way; each whole.
+            assert!(other.counts.frames >= 10, "{:?}", other.counts);
+            assert_eq!((other.counts.packets, other.counts.no_room), (9 * other.counts.frames, 0));
+        }
+    }
+}
+
+/// Of packets sent one by one, those that left are counted, and only those that did not are sent again.
+#[test]
+fn packets_before_a_full_queue_are_not_sent_twice() {
+    let sent = alone(20_000, || {
+        let route = Route { destination: SLOW, source: None, ttl: 1 };
+        let mut outlet = Outlet::open(&route, Segmentation::None, 4, 8772).unwrap();
+        let piece = [0; 8768];
+        let burst =
+            || (0..7).map(|_| ([0; suiro_uncompressed::packet::HEADER_BYTES_MAX], &piece[..]));
+        [outlet.send(burst()).unwrap(), outlet.send(burst()).unwrap()]
+    });
+    let Some([first, second]) = sent else { return };
+    // One passes at once, two wait.
+    assert!((1..7).contains(&first.packets) && first.no_room, "{first:?}");
+    assert!(second.packets == 0 && second.no_room, "{second:?}");
+}
