@@ -65,3 +65,27 @@ fn whole_rasters_are_no_pictures_of_st_2110() {
     let line = "send 127.0.0.1:9 --store nodes/node-1.frames --from memory --once";
     run(&room, line).exits(1).says(&["stream 0: ", "2200x1125", "hint: --format raster"]);
 }
+
+#[test]
+fn what_nobody_takes_is_told_and_fails() {
+    let room = Room::new();
+    let line = format!("send 127.0.0.1:9 {PICTURES} --duration 300_ms");
+    let Some(done) = alone(&room, "ip link set lo up", &line) else { return };
+    let done = done.exits(1);
+    let unreachable =
+        done.stdout.split(", ").find_map(|part| part.strip_suffix(" packets unreachable"));
+    let unreachable: u64 = unreachable.expect("they are told").parse().unwrap();
+    assert!(unreachable > 0, "{}", done.stdout);
+}
+
+#[test]
+fn a_ring_that_memory_cuts_says_so() {
+    let room = Room::new();
+    run(&room, "synth --out nodes --nodes 1 --frames 9 --geometry 64x16_4:2:2_10_50").exits(0);
+    // Slots of one page: 2560 bytes of picture, and the trailer.
+    let store = "--store nodes/node-1.frames";
+    let line = format!("send 127.0.0.1:9 {store} --from cached --memory 40_kB --duration 1_ms");
+    run(&room, &line).says(&["ring of 9 frames of 600 asked: 40 kB of memory"]);
+    let line = format!("send 127.0.0.1:9 {store} --from memory --ring 4 --duration 1_ms");
+    run(&room, &line).says(&["ring of 4 frames, the first of the store's 9"]);
+}

@@ -16,7 +16,7 @@ use suiro_uncompressed::node::{
 use suiro_uncompressed::packet::{
     Format, IP_UDP_BYTES, Layout, PAYLOAD_TYPE, STANDARD_PACKET_BYTES, STUDY_PACKET_BYTES, Stream,
 };
-use suiro_uncompressed::reader::{self, Ring};
+use suiro_uncompressed::reader::{self, Bound, Ring};
 use suiro_uncompressed::receive::LeftOut;
 use suiro_uncompressed::sdp::{self, Description};
 use suiro_uncompressed::socket::{BUFFER_BYTES, Joined, Route, Segmentation};
@@ -28,6 +28,9 @@ use crate::{Outcome, Usage};
 
 /// Most streams of one process.
 pub const STREAMS_MAX: usize = 64;
+
+/// Different synthetic frames of a stream, unless told otherwise.
+const SYNTHETIC: u32 = 60;
 
 /// How packets are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -120,9 +123,9 @@ pub struct SendArgs {
     /// Where stores are read from.
     #[arg(long, value_name = "WHERE", value_enum, default_value_t = From::Direct)]
     from: From,
-    /// Frames of each stream's ring; fewer if --memory is less.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    ring: u32,
+    /// Frames of each stream's ring; fewer if --memory is less [default: 600, of synthetic frames 60].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    ring: Option<u32>,
     /// Memory for all rings together.
     #[arg(long, value_name = "SIZE", default_value = "4 GB")]
     memory: Bytes,
@@ -189,18 +192,20 @@ pub fn send(args: &SendArgs) -> Result<Outcome> {
     }
     let tell = |rings: &[Ring]| {
         for (stream, ring) in job.streams.iter().zip(rings) {
-            let (bound, to) = (ring.bound(), stream.route.destination);
-            eprintln!(
-                "stream {} to {to}: {}, ring of {} frames",
-                stream.number,
-                ring.header().geometry,
-                bound.frames
-            );
+            let (to, geometry) = (stream.route.destination, ring.header().geometry);
+            let ring = told_ring(ring.bound(), ring.header().frames, args);
+            eprintln!("stream {} to {to}: {geometry}, {ring}", stream.number);
         }
         eprintln!("Ctrl-C ends it");
     };
     let mut warn = |stream: u32, reason: &str| eprintln!("stream {stream} ends early: {reason}");
-    let totals = node::send(&job, tell, &mut warn, &stop)?;
+    let totals = match node::send(&job, tell, &mut warn, &stop) {
+        Err(node::Error::Frames { source: reader::Error::Stopped, .. }) => {
+            eprintln!("stopped while the rings were filled: nothing was sent");
+            return Ok(Outcome::Failed);
+        }
+        totals => totals?,
+    };
     tell_sent(&totals, args.common.json)?;
     let well = totals.iter().all(|total| went_well(total, !args.unpaced));
     Ok(if well { Outcome::Done } else { Outcome::Failed })
@@ -211,6 +216,22 @@ pub fn went_well(total: &SentTotal, paced: bool) -> bool {
     let counts = &total.counts;
     let in_time = counts.late == 0 && counts.skipped == 0 && total.repeats == 0;
     (in_time || !paced) && counts.unreachable == 0 && total.failure.is_none()
+}
+
+/// A ring in words: what bounds it, and what of a store is not in memory and so never sent.
+fn told_ring(bound: Bound, frames: u64, args: &SendArgs) -> String {
+    let mut told = format!("ring of {} frames", bound.frames);
+    if bound.frames < bound.asked {
+        told += &format!(" of {} asked: {} of memory", bound.asked, args.memory);
+        let streams = args.destinations.len();
+        if streams > 1 {
+            told += &format!(" for {streams} streams");
+        }
+    }
+    if args.from == From::Memory && frames > bound.frames.into() {
+        told += &format!(", the first of the store's {frames}");
+    }
+    told
 }
 
 fn sender_job(args: &SendArgs) -> Result<SenderJob> {
@@ -228,10 +249,12 @@ fn sender_job(args: &SendArgs) -> Result<SenderJob> {
         let least = synth::STAMP_SAMPLES;
         bail!(Usage(format!("--geometry {geometry}: a row needs {least} samples for the stamp")));
     }
+    let usual_ring = if args.store.is_empty() { SYNTHETIC } else { reader::FRAMES };
+    let frames = args.ring.unwrap_or(usual_ring);
     let stream = |(number, destination): (usize, &SocketAddrV4)| {
         let source = match args.store.get(number) {
             Some(path) => Source::Store(path.clone()),
-            None => Source::Synthetic { geometry, frames: args.ring },
+            None => Source::Synthetic { geometry, frames },
         };
         let number = number as u32;
         SenderStream {
@@ -251,7 +274,7 @@ fn sender_job(args: &SendArgs) -> Result<SenderJob> {
                 From::Cached => reader::Source::Cached,
                 From::Memory => reader::Source::Memory,
             },
-            frames: args.ring,
+            frames,
             memory: Bytes::new(args.memory.get() / count as u64),
             repeat: !args.once,
             depth: reader::DEPTH,

@@ -53,7 +53,7 @@ pub fn read(
     ready: impl FnOnce(&[Ring]),
     stop: &AtomicBool,
 ) -> Result<Vec<ReadTotal>, Error> {
-    let rings = job.stores.iter().map(|(stream, path)| ring(job, *stream, path));
+    let rings = job.stores.iter().map(|(stream, path)| ring(job, *stream, path, stop));
     let mut rings = rings.collect::<Result<Vec<_>, _>>()?;
     ready(&rings);
     let begin = clock::monotonic().max(job.begin.unwrap_or(Time::ZERO));
@@ -84,8 +84,8 @@ pub fn read(
     .and_then(|totals| log.close().map(|()| totals))
 }
 
-fn ring(job: &ReaderJob, stream: u32, path: &Path) -> Result<Ring, Error> {
-    Ring::open(path, None, &job.ring).map_err(|source| Error::Frames { stream, source })
+fn ring(job: &ReaderJob, stream: u32, path: &Path, stop: &AtomicBool) -> Result<Ring, Error> {
+    Ring::open(path, None, &job.ring, stop).map_err(|source| Error::Frames { stream, source })
 }
 
 /// Takes each frame as soon as it is there.

@@ -96,7 +96,7 @@ pub fn send(
     stop: &AtomicBool,
 ) -> Result<Vec<SentTotal>, Error> {
     let rings =
-        job.streams.iter().map(|stream| ring(job, stream)).collect::<Result<Vec<_>, _>>()?;
+        job.streams.iter().map(|stream| ring(job, stream, stop)).collect::<Result<Vec<_>, _>>()?;
     let layouts: Vec<_> = job
         .streams
         .iter()
@@ -160,12 +160,12 @@ fn failed(job: &SenderJob, error: send::Error) -> Error {
     }
 }
 
-fn ring(job: &SenderJob, stream: &SenderStream) -> Result<Ring, Error> {
+fn ring(job: &SenderJob, stream: &SenderStream, stop: &AtomicBool) -> Result<Ring, Error> {
     let ring = match &stream.source {
-        Source::Store(path) => Ring::open(path, None, &job.ring),
+        Source::Store(path) => Ring::open(path, None, &job.ring, stop),
         Source::Synthetic { geometry, frames } => {
             let header = Header { part: stream.number, ..Header::new(*geometry, Content::Picture) };
-            Ring::synthetic(&header, *frames, &job.ring)
+            Ring::synthetic(&header, *frames, &job.ring, stop)
         }
     };
     ring.map_err(|source| Error::Frames { stream: stream.number, source })

@@ -127,6 +127,9 @@ pub enum Error {
     /// The thread that reads cannot be started.
     #[error("cannot start the reader: {0}")]
     Thread(std::io::Error),
+    /// It was told to stop before the ring was full.
+    #[error("stopped before the ring was full")]
+    Stopped,
     /// The reader ended before.
     #[error("the reader has ended: {0}")]
     Ended(String),

@@ -14,12 +14,15 @@ use crate::geometry::Geometry;
 use crate::store::{Header, Store, Trailer};
 use crate::synth;
 
+/// How often who waits for a ring to be filled looks whether it is to stop.
+const STOP_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
+
 /// How many frames a ring has, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
     /// Frames of the ring.
     pub frames: u32,
-    /// Frames that were asked for.
+    /// Frames that were asked for, and in memory are there: above `frames` if memory bounds it.
     pub asked: u32,
     /// Its memory in bytes.
     pub bytes: u64,
@@ -102,15 +105,20 @@ impl Shared {
         locked(&self.failure)
     }
 
-    /// Waits until `frames` are filled in all, or the reader has ended.
-    fn wait_for(&self, frames: u64) -> Result<(), Error> {
+    /// Waits until `frames` are filled in all, the reader has ended, or `stop` is set.
+    fn wait_for(&self, frames: u64, stop: &AtomicBool) -> Result<(), Error> {
         let mut failure = self.failure();
         while self.counters.filled.load(Ordering::Acquire) < frames {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
             if let Some(error) = failure.take() {
                 *failure = Some(Error::Ended(error.to_string()));
                 return Err(error);
             }
-            failure = self.changed.wait(failure).unwrap_or_else(PoisonError::into_inner);
+            // A signal's handler can set `stop`, but wake nobody.
+            let waited = self.changed.wait_timeout(failure, STOP_EVERY);
+            failure = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(())
     }
@@ -120,9 +128,17 @@ impl Ring {
     /// Opens the store at `path`, whose pictures must be `wanted` if that is told, and fills the ring.
     /// Returns when it is full, or has all frames.
     ///
+    /// # Errors
+    /// If the store cannot be read, the ring has no room, or `stop` is set before it is full.
+    ///
     /// # Panics
     /// If the depth is out of its bounds.
-    pub fn open(path: &Path, wanted: Option<&Geometry>, options: &Options) -> Result<Self, Error> {
+    pub fn open(
+        path: &Path,
+        wanted: Option<&Geometry>,
+        options: &Options,
+        stop: &AtomicBool,
+    ) -> Result<Self, Error> {
         if options.shape.is_some_and(|shape| shape.rate.is_zero()) {
             return Err(Error::Shape);
         }
@@ -138,7 +154,7 @@ impl Ring {
         };
         let bound = Bound::of(&header, asked, options)?;
         if options.source == Source::Memory {
-            return Self::load(&store, bound, options.repeat);
+            return Self::load(&store, bound, options.repeat, stop);
         }
         let total = (!options.repeat).then_some(header.frames);
         let shared = Shared::new(&header, bound, total)?;
@@ -147,15 +163,21 @@ impl Ring {
         let reader = std::thread::Builder::new().name("reader".to_owned());
         ring.reader = Some(reader.spawn(move || engine.run()).map_err(Error::Thread)?);
         let full = u64::from(bound.frames).min(total.unwrap_or(u64::MAX));
-        ring.shared.wait_for(full)?;
+        ring.shared.wait_for(full, stop)?;
         Ok(ring)
     }
 
     /// A ring of `frames` synthetic frames ([`synth`]) in memory, sent again and again.
     ///
     /// # Errors
-    /// If the geometry has no room for the stamp ([`synth::fits`]), or the memory none for a frame.
-    pub fn synthetic(header: &Header, frames: u32, options: &Options) -> Result<Self, Error> {
+    /// If the geometry has no room for the stamp ([`synth::fits`]), the memory has none for a frame, or
+    /// `stop` is set before all are drawn.
+    pub fn synthetic(
+        header: &Header,
+        frames: u32,
+        options: &Options,
+        stop: &AtomicBool,
+    ) -> Result<Self, Error> {
         if !synth::fits(&header.geometry) {
             return Err(Error::Stamp(header.geometry));
         }
@@ -169,12 +191,12 @@ impl Ring {
             Trailer { number, checksum: checksum::of_frame(&slot[..bytes]) }.write(slot);
             Ok(())
         };
-        Self::filled(header, bound, options.repeat, fill)
+        Self::filled(header, bound, options.repeat, (fill, stop))
     }
 
-    fn load(store: &Store, bound: Bound, repeat: bool) -> Result<Self, Error> {
+    fn load(store: &Store, bound: Bound, repeat: bool, stop: &AtomicBool) -> Result<Self, Error> {
         let fill = |index: u64, slot: &mut [u8]| Ok(store.read(index, slot).map(drop)?);
-        Self::filled(*store.header(), bound, repeat, fill)
+        Self::filled(*store.header(), bound, repeat, (fill, stop))
     }
 
     /// A ring that is all memory.
@@ -182,11 +204,14 @@ impl Ring {
         header: Header,
         bound: Bound,
         repeat: bool,
-        fill: impl Fn(u64, &mut [u8]) -> Result<(), Error>,
+        (fill, stop): (impl Fn(u64, &mut [u8]) -> Result<(), Error>, &AtomicBool),
     ) -> Result<Self, Error> {
         let frames = u64::from(bound.frames);
         let shared = Shared::new(&header, bound, Some(frames))?;
         for index in 0..frames {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
             // SAFETY: nobody else has the arena yet, and each slot is taken once at a time.
             fill(index, unsafe { shared.arena.slot(index).as_mut() })?;
             shared.counters.begun.store(index + 1, Ordering::Relaxed);
@@ -289,7 +314,7 @@ impl Ring {
         if self.cycle.is_some() || self.shared.total.is_some_and(|total| next >= total) {
             return Ok(());
         }
-        self.shared.wait_for(next + 1)
+        self.shared.wait_for(next + 1, &AtomicBool::new(false))
     }
 
     /// Why the reader ended before its time; `None` while all is well. What is in the ring is still

@@ -1,5 +1,6 @@
 use std::fs::OpenOptions;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as Span;
 
 use suiro_units::{Duration, Time};
@@ -8,6 +9,9 @@ use super::*;
 use crate::geometry::{Depth, FrameRate, Geometry, Sampling};
 use crate::store::{Content, Header, Recorder};
 use crate::{checksum, clock, synth};
+
+/// Nobody stops it.
+static GOES_ON: AtomicBool = AtomicBool::new(false);
 
 /// Slots of several reads: 1.3 MB.
 fn geometry() -> Geometry {
@@ -50,7 +54,7 @@ fn frames_come_in_their_order_again_and_again_from_wherever_they_are() {
     let (_folder, path) = store(6);
     for source in [Source::Cached, Source::Direct, Source::Memory] {
         let options = Options { frames: 9, ..options(source) };
-        let mut ring = Ring::open(&path, Some(&geometry()), &options).unwrap();
+        let mut ring = Ring::open(&path, Some(&geometry()), &options, &GOES_ON).unwrap();
         let numbers: Vec<_> = (0..20).map(|_| next(&mut ring)).collect();
         let expected: Vec<_> = (0..20).map(|at| 7 + at % 6).collect();
         assert_eq!(numbers, expected, "{source:?}");
@@ -63,7 +67,7 @@ fn a_ring_ends_with_its_store() {
     let (_folder, path) = store(6);
     for source in [Source::Cached, Source::Memory] {
         let options = Options { frames: 8, repeat: false, ..options(source) };
-        let mut ring = Ring::open(&path, None, &options).unwrap();
+        let mut ring = Ring::open(&path, None, &options, &GOES_ON).unwrap();
         for number in 7..13 {
             assert_eq!(next(&mut ring), number);
         }
@@ -80,7 +84,7 @@ fn a_starved_sender_repeats_the_last_frame_and_it_is_counted() {
     // After the first four frames the storage needs 100 ms for each.
     let shape = Shape { rate: "100 Mbit/s".parse().unwrap(), latency: Duration::ZERO };
     let options = Options { shape: Some(shape), ..options(Source::Cached) };
-    let mut ring = Ring::open(&path, None, &options).unwrap();
+    let mut ring = Ring::open(&path, None, &options, &GOES_ON).unwrap();
     let mut meter = ring.meter();
     meter.look(Time::from_secs(1));
     for number in 7..11 {
@@ -103,7 +107,7 @@ fn an_emulated_storage_keeps_its_rate() {
     let (_folder, path) = store(6);
     let shape = Shape { rate: "2 Gbit/s".parse().unwrap(), latency: Duration::from_millis(2) };
     let options = Options { shape: Some(shape), ..options(Source::Cached) };
-    let mut ring = Ring::open(&path, None, &options).unwrap();
+    let mut ring = Ring::open(&path, None, &options, &GOES_ON).unwrap();
     let mut meter = ring.meter();
     let before = clock::monotonic();
     meter.look(before);
@@ -121,7 +125,7 @@ fn an_emulated_storage_keeps_its_rate() {
 #[test]
 fn a_meter_accounts_for_every_slot() {
     let (_folder, path) = store(6);
-    let mut ring = Ring::open(&path, None, &options(Source::Cached)).unwrap();
+    let mut ring = Ring::open(&path, None, &options(Source::Cached), &GOES_ON).unwrap();
     let mut meter = ring.meter();
     let full = meter.look(Time::from_secs(1));
     assert_eq!((full.free, full.reading, full.waiting), (0, 0, 4));
@@ -139,17 +143,17 @@ fn the_ring_is_bounded_by_memory_and_says_so() {
     let slot = Header::new(geometry(), Content::Picture).slot_bytes() as u64;
     let memory = Bytes::new(slot * 3 + 5);
     let options = Options { frames: 600, memory, ..options(Source::Cached) };
-    let ring = Ring::open(&path, None, &options).unwrap();
+    let ring = Ring::open(&path, None, &options, &GOES_ON).unwrap();
     assert_eq!(ring.bound(), Bound { frames: 3, asked: 600, bytes: slot * 3 });
     let little = Options { memory: Bytes::new(slot * 2), ..options };
-    let error = Ring::open(&path, None, &little).unwrap_err();
+    let error = Ring::open(&path, None, &little, &GOES_ON).unwrap_err();
     assert!(matches!(error, Error::Small { frames: 2, .. }), "{error}");
 }
 
 #[test]
 fn a_store_that_is_cut_under_way_ends_the_reader_with_the_reason() {
     let (_folder, path) = store(6);
-    let mut ring = Ring::open(&path, None, &options(Source::Cached)).unwrap();
+    let mut ring = Ring::open(&path, None, &options(Source::Cached), &GOES_ON).unwrap();
     OpenOptions::new().write(true).open(&path).unwrap().set_len(5000).unwrap();
     let error = loop {
         if let Err(error) = ring.wait() {
@@ -166,9 +170,31 @@ fn a_store_that_is_cut_under_way_ends_the_reader_with_the_reason() {
 }
 
 #[test]
+fn who_waits_for_a_ring_to_be_full_can_be_stopped() {
+    let (_folder, path) = store(6);
+    // The first frame would need minutes.
+    let shape = Some(Shape { rate: "100 kbit/s".parse().unwrap(), latency: Duration::ZERO });
+    let stop = AtomicBool::new(false);
+    let options = Options { shape, ..options(Source::Cached) };
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| Ring::open(&path, None, &options, &stop).unwrap_err());
+        stop.store(true, Ordering::Relaxed);
+        assert!(matches!(opening.join().unwrap(), Error::Stopped));
+    });
+    for source in [Source::Memory, Source::Cached] {
+        let options = Options { source, shape, ..options };
+        assert!(matches!(Ring::open(&path, None, &options, &stop), Err(Error::Stopped)));
+    }
+    let header = Header::new(geometry(), Content::Picture);
+    let synthetic = Ring::synthetic(&header, 3, &options, &stop);
+    assert!(matches!(synthetic, Err(Error::Stopped)));
+}
+
+#[test]
 fn a_store_of_other_pictures_is_refused() {
     let (_folder, path) = store(1);
-    let error = Ring::open(&path, Some(&Geometry::HD), &options(Source::Cached)).unwrap_err();
+    let error =
+        Ring::open(&path, Some(&Geometry::HD), &options(Source::Cached), &GOES_ON).unwrap_err();
     assert!(error.to_string().contains("its pictures are 960x540"), "{error}");
 }
 
@@ -176,14 +202,14 @@ fn a_store_of_other_pictures_is_refused() {
 fn a_storage_without_a_rate_is_refused() {
     let shape = Shape { rate: "0 bit/s".parse().unwrap(), latency: Duration::ZERO };
     let options = Options { shape: Some(shape), ..options(Source::Cached) };
-    let error = Ring::open("nowhere".as_ref(), None, &options).unwrap_err();
+    let error = Ring::open("nowhere".as_ref(), None, &options, &GOES_ON).unwrap_err();
     assert_eq!(error.to_string(), "a storage of 0 bit/s never answers");
 }
 
 #[test]
 fn synthetic_frames_need_no_store() {
     let header = Header { part: 2, parts: 8, ..Header::new(geometry(), Content::Picture) };
-    let mut ring = Ring::synthetic(&header, 3, &options(Source::Memory)).unwrap();
+    let mut ring = Ring::synthetic(&header, 3, &options(Source::Memory), &GOES_ON).unwrap();
     let numbers: Vec<_> = (0..5).map(|_| next(&mut ring)).collect();
     assert_eq!(numbers, [0, 1, 2, 0, 1]);
 }
