@@ -490,9 +490,10 @@ table! {
         late_load: i64,
         /// Most that a frame's last packet left after it was due.
         behind_max_ns: i64,
-        /// Frames left out because their time was over.
+        /// Frames left out because their time was over, or given up at the end because there was no room.
         skipped_frames: i64,
-        /// Packets that had no way, or nobody to take them.
+        /// Packets that had no way, and answers (ICMP) that nobody took a packet that was sent: hosts send
+        /// fewer of these than there are such packets.
         unreachable_packets: i64,
         /// Times that there was no room for a burst.
         no_room: i64,

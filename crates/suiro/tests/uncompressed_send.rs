@@ -72,9 +72,8 @@ fn what_nobody_takes_is_told_and_fails() {
     let line = format!("send 127.0.0.1:9 {PICTURES} --duration 300_ms");
     let Some(done) = alone(&room, "ip link set lo up", &line) else { return };
     let done = done.exits(1);
-    let unreachable =
-        done.stdout.split(", ").find_map(|part| part.strip_suffix(" packets unreachable"));
-    let unreachable: u64 = unreachable.expect("they are told").parse().unwrap();
+    let (told, _) = done.stdout.split_once(" packets unreachable;").expect("they are told");
+    let unreachable: u64 = told.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(unreachable > 0, "{}", done.stdout);
 }
 
@@ -88,4 +87,23 @@ fn a_ring_that_memory_cuts_says_so() {
     run(&room, &line).says(&["ring of 9 frames of 600 asked: 40 kB of memory"]);
     let line = format!("send 127.0.0.1:9 {store} --from memory --ring 4 --duration 1_ms");
     run(&room, &line).says(&["ring of 4 frames, the first of the store's 9"]);
+}
+
+#[test]
+fn a_session_description_names_who_sends() {
+    let room = Room::new();
+    let line = format!("send 239.0.0.1:5004 127.0.0.1:5006 {PICTURES} --sdp . --duration 1_ms");
+    let network = "ip link set lo up && ip link add near address 02:00:5e:00:00:07 type veth peer name far && \
+        ip addr add 192.0.2.7/24 dev near && ip link set near up && ip link set far up && \
+        ip route add 239.0.0.0/8 dev near";
+    let Some(done) = alone(&room, network, &line) else { return };
+    assert!(done.stderr.contains("Ctrl-C"), "{}", done.stderr);
+    let read = |name: &str| std::fs::read_to_string(room.path("work").join(name)).unwrap();
+    let (group, host) = (read("stream-0.sdp"), read("stream-1.sdp"));
+    // Without --source: the interface that the routes choose.
+    assert!(group.contains("a=source-filter: incl IN IP4 239.0.0.1 192.0.2.7\r\n"), "{group}");
+    assert!(group.contains("a=ts-refclk:localmac=02-00-5e-00-00-07\r\n"), "{group}");
+    assert!(host.contains(" IN IP4 127.0.0.1\r\ns=") && host.contains("a=ts-refclk:local\r\n"));
+    let origin = |text: &str| text.lines().nth(1).unwrap().split(' ').nth(1).unwrap().to_owned();
+    assert_ne!(origin(&group), origin(&host), "streams of one sender are told apart");
 }

@@ -17,8 +17,15 @@ const STANDARD_UDP_BYTES: u32 = 1460;
 pub struct Description {
     /// What the session is called; one line.
     pub name: String,
-    /// The sender's address.
-    pub source: Ipv4Addr,
+    /// Its number, which tells it from all others of this sender (RFC 8866 §5.2: sess-id).
+    pub session: u64,
+    /// Its version: a later one of the same session is greater. RFC 8866 §5.2 advises the time in seconds
+    /// since 1900.
+    pub version: u64,
+    /// The sender's address, to which receivers of a group limit it; `None` if it is not known.
+    pub source: Option<Ipv4Addr>,
+    /// The hardware address of the sender, whose clock it follows; `None` if it has none.
+    pub mac: Option<[u8; 6]>,
     /// Where the stream goes: a host's address, or a multicast group.
     pub destination: Ipv4Addr,
     /// The UDP port.
@@ -38,10 +45,15 @@ impl fmt::Display for Description {
         let Self { source, destination, port, ttl, payload_type, geometry, .. } = self;
         let name = self.name.replace(['\r', '\n', '\0'], " ");
         let name = if name.is_empty() { "-" } else { &name };
-        write!(f, "v=0\r\no=- 0 0 IN IP4 {source}\r\ns={name}\r\nt=0 0\r\n")?;
+        let origin = source.unwrap_or(Ipv4Addr::UNSPECIFIED);
+        let Self { session, version, .. } = self;
+        write!(f, "v=0\r\no=- {session} {version} IN IP4 {origin}\r\ns={name}\r\nt=0 0\r\n")?;
         write!(f, "m=video {port} RTP/AVP {payload_type}\r\nc=IN IP4 {destination}")?;
         if destination.is_multicast() {
-            write!(f, "/{ttl}\r\na=source-filter: incl IN IP4 {destination} {source}")?;
+            write!(f, "/{ttl}")?;
+            if let Some(source) = source {
+                write!(f, "\r\na=source-filter: incl IN IP4 {destination} {source}")?;
+            }
         }
         write!(f, "\r\na=rtpmap:{payload_type} raw/{RTP_CLOCK_HZ}\r\n")?;
         write!(f, "a=fmtp:{payload_type} sampling={}; ", geometry.sampling())?;
@@ -51,8 +63,18 @@ impl fmt::Display for Description {
         if self.datagram_bytes > STANDARD_UDP_BYTES {
             write!(f, "; MAXUDP={}", self.datagram_bytes)?;
         }
-        // RFC 7273 §4.8: the sender's own clock. It may follow TAI, but does not claim a PTP domain.
-        write!(f, "\r\na=ts-refclk:local\r\na=mediaclk:direct=0\r\n")
+        // ST 2110-10 §8.2: a sender that does not claim a PTP domain names itself by its hardware
+        // address. RFC 7273 §4.8 has a word for one that has none.
+        match self.mac {
+            Some([a, b, c, d, e, g]) => {
+                write!(
+                    f,
+                    "\r\na=ts-refclk:localmac={a:02x}-{b:02x}-{c:02x}-{d:02x}-{e:02x}-{g:02x}"
+                )?;
+            }
+            None => write!(f, "\r\na=ts-refclk:local")?,
+        }
+        write!(f, "\r\na=mediaclk:direct=0\r\n")
     }
 }
 
@@ -110,9 +132,13 @@ impl FromStr for Description {
         let (_, parameters) =
             parameters.ok_or(Error::Lacks("a=fmtp of the video's payload type"))?;
         let parameters = Parameters(parameters);
+        let (session, version, source) = lines.origin()?;
         Ok(Self {
             name: lines.value('s').unwrap_or("-").to_owned(),
-            source: lines.origin()?,
+            session,
+            version,
+            source,
+            mac: lines.mac(),
             destination,
             port: medium.port,
             ttl,
@@ -196,15 +222,27 @@ impl<'a> Lines<'a> {
         Ok((address, ttl.parse().ok().filter(|ttl| *ttl > 0).ok_or_else(wrong)?))
     }
 
-    /// `o=- 0 0 IN IP4 ADDRESS`; a name instead of an address is no error, but tells nothing.
-    fn origin(&self) -> Result<Ipv4Addr, Error> {
+    /// `o=- SESSION VERSION IN IP4 ADDRESS`: numbers beyond 64 bits, and a name instead of an address,
+    /// are no error, but tell nothing.
+    fn origin(&self) -> Result<(u64, u64, Option<Ipv4Addr>), Error> {
         let (number, value) = self.line('o').ok_or(Error::Lacks("origin (o=…)"))?;
-        let address = value.split_ascii_whitespace().nth(5);
-        let address = address.ok_or_else(|| error_at(number, value, "o=- 0 0 IN IP4 ADDRESS"))?;
-        Ok(match address.parse() {
-            Ok(IpAddr::V4(address)) => address,
-            _ => Ipv4Addr::UNSPECIFIED,
-        })
+        let words: Vec<_> = value.split_ascii_whitespace().collect();
+        let [_, session, version, _, _, address, ..] = words[..] else {
+            return Err(error_at(number, value, "o=- SESSION VERSION IN IP4 ADDRESS"));
+        };
+        let address = match address.parse() {
+            Ok(IpAddr::V4(address)) => Some(address).filter(|address| !address.is_unspecified()),
+            _ => None,
+        };
+        Ok((session.parse().unwrap_or(0), version.parse().unwrap_or(0), address))
+    }
+
+    /// `a=ts-refclk:localmac=MAC`; other clocks are other senders' matter.
+    fn mac(&self) -> Option<[u8; 6]> {
+        let mut values = self.0.iter().filter(|line| line.1 == 'a').map(|(_, _, value)| value);
+        let mac = values.find_map(|value| value.strip_prefix("ts-refclk:localmac="))?;
+        let octets = mac.split('-').map(|octet| u8::from_str_radix(octet, 16).ok());
+        octets.collect::<Option<Vec<_>>>()?.try_into().ok()
     }
 
     /// The value of `a=NAME:TYPE VALUE`.

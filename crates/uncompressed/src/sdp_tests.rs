@@ -6,7 +6,10 @@ use crate::geometry::Sampling;
 fn description() -> Description {
     Description {
         name: "node 1".to_owned(),
-        source: Ipv4Addr::new(192, 0, 2, 1),
+        session: 7,
+        version: 3_900_000_000,
+        source: Some(Ipv4Addr::new(192, 0, 2, 1)),
+        mac: Some([0x02, 0, 0x5e, 0x10, 0, 0xff]),
         destination: Ipv4Addr::new(239, 1, 2, 3),
         port: 5004,
         ttl: 32,
@@ -17,7 +20,7 @@ fn description() -> Description {
 }
 
 const TEXT: &str = "v=0\r
-o=- 0 0 IN IP4 192.0.2.1\r
+o=- 7 3900000000 IN IP4 192.0.2.1\r
 s=node 1\r
 t=0 0\r
 m=video 5004 RTP/AVP 96\r
@@ -26,13 +29,23 @@ a=source-filter: incl IN IP4 239.1.2.3 192.0.2.1\r
 a=rtpmap:96 raw/90000\r
 a=fmtp:96 sampling=YCbCr-4:2:2; width=1920; height=1080; exactframerate=60000/1001; depth=10; \
 TCS=SDR; colorimetry=BT709; PM=2110GPM; SSN=ST2110-20:2017; TP=2110TPW; MAXUDP=4820\r
-a=ts-refclk:local\r
+a=ts-refclk:localmac=02-00-5e-10-00-ff\r
 a=mediaclk:direct=0\r
 ";
 
 #[test]
 fn it_is_written_as_others_read_it() {
     assert_eq!(description().to_string(), TEXT);
+}
+
+#[test]
+fn an_unknown_sender_is_not_made_up() {
+    let unknown = Description { source: None, mac: None, ..description() };
+    let text = unknown.to_string();
+    assert!(text.contains("o=- 7 3900000000 IN IP4 0.0.0.0\r\n"), "{text}");
+    assert!(text.contains("c=IN IP4 239.1.2.3/32\r\na=rtpmap"), "no filter lets all in: {text}");
+    assert!(text.contains("\r\na=ts-refclk:local\r\n"), "{text}");
+    assert_eq!(text.parse(), Ok(unknown));
 }
 
 #[test]
@@ -44,7 +57,7 @@ fn the_first_video_is_taken_and_the_session_speaks_where_it_is_silent() {
         m=video 5008 RTP/AVP 96\nc=IN IP4 192.0.2.9\n";
     let read: Description = text.parse().unwrap();
     assert_eq!((read.destination, read.port), (Ipv4Addr::new(192, 0, 2, 7), 5006));
-    assert_eq!((read.payload_type, read.source), (112, Ipv4Addr::UNSPECIFIED));
+    assert_eq!((read.payload_type, read.source), (112, None));
     assert_eq!(read.geometry.to_string(), "64x4 RGB 8 bit 50");
 }
 
@@ -85,12 +98,16 @@ proptest! {
         (width, height, depth, sampling) in (1u32..500, 1u32..4000, 0usize..3, 0usize..3),
         (port, ttl, payload_type) in (1u16.., 1u8.., 0u8..128),
         (source, group, datagram_bytes) in (any::<u32>(), any::<u32>(), 1460u32..65_507),
+        (session, version, mac) in (any::<u64>(), any::<u64>(), any::<Option<[u8; 6]>>()),
     ) {
         let (sampling, depth) = (Sampling::ALL[sampling], Depth::ALL[depth]);
         let geometry = Geometry::new((width * 4, height), sampling, depth, FrameRate::P59_94).unwrap();
         let destination = Ipv4Addr::from(group);
         let written = Description {
-            source: Ipv4Addr::from(source),
+            session,
+            version,
+            source: Some(Ipv4Addr::from(source)).filter(|source| !source.is_unspecified()),
+            mac,
             destination,
             port,
             ttl: if destination.is_multicast() { ttl } else { 1 },

@@ -19,7 +19,7 @@ use suiro_uncompressed::packet::{
 use suiro_uncompressed::reader::{self, Bound, Ring};
 use suiro_uncompressed::receive::LeftOut;
 use suiro_uncompressed::sdp::{self, Description};
-use suiro_uncompressed::socket::{BUFFER_BYTES, Joined, Route, Segmentation};
+use suiro_uncompressed::socket::{BUFFER_BYTES, Departure, Joined, Route, Segmentation};
 use suiro_uncompressed::store::Store;
 use suiro_uncompressed::{Geometry, clock, receive, send, synth};
 use suiro_units::{Bytes, Duration};
@@ -308,11 +308,17 @@ fn describe(args: &SendArgs, job: &SenderJob, dir: &Path) -> Result<()> {
         };
         let layout = Layout::new(stream.format, &geometry, stream.packet_bytes)?;
         let route = &stream.route;
+        let departure = Departure::of(route)?;
+        let (destination, port) = (*route.destination.ip(), route.destination.port());
         let description = Description {
             name: format!("suiro stream {}", stream.number),
-            source: route.source.unwrap_or(Ipv4Addr::LOCALHOST),
-            destination: *route.destination.ip(),
-            port: route.destination.port(),
+            // A sender has one stream to each destination.
+            session: u64::from(u32::from(destination)) << 16 | u64::from(port),
+            version: ntp_seconds(),
+            source: Some(departure.address),
+            mac: departure.mac,
+            destination,
+            port,
             ttl: route.ttl,
             payload_type: stream.stream.payload_type,
             geometry,
@@ -323,6 +329,12 @@ fn describe(args: &SendArgs, job: &SenderJob, dir: &Path) -> Result<()> {
             .with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
+}
+
+/// The time in seconds since 1900, as NTP counts.
+fn ntp_seconds() -> u64 {
+    let unix = clock::monotonic().as_nanos().wrapping_add_signed(clock::realtime_lead_ns());
+    unix / 1_000_000_000 + 2_208_988_800
 }
 
 /// Prints what was sent, a line for each stream.

@@ -17,8 +17,10 @@ use crate::clock;
 pub const BURST: u32 = 7;
 /// From the start to the first frame: time to fill the caches, and to be in step with other hosts.
 pub const LEAD: Duration = Duration::from_millis(100);
-/// How often the stolen time is read: it counts in hundredths of a second.
+/// How old the stolen time may be when a frame ends in time: the next one's is counted from it.
 const STEAL_EVERY: Duration = Duration::from_millis(50);
+/// How old it may be when a frame ends late: it counts in hundredths of a second.
+const STEAL_TICK: Duration = Duration::from_millis(10);
 /// How long, from when it is to stop, a stream that has no room may try to send its last frame whole.
 pub const GIVE_UP: Duration = Duration::from_secs(1);
 /// How long a burst that found no room waits before it is tried again.
@@ -65,9 +67,10 @@ pub struct Counts {
     pub late_load: u64,
     /// Most that a frame's last packet left after it was due.
     pub behind_max: Duration,
-    /// Frames left out because their time was over.
+    /// Frames left out because their time was over, or given up at the end because there was no room.
     pub skipped: u64,
-    /// Packets that had no way, or nobody to take them.
+    /// Packets that had no way, and answers that nobody took a packet that was sent: hosts send fewer of
+    /// these than there are such packets.
     pub unreachable: u64,
     /// Times that there was no room for a burst.
     pub no_room: u64,
@@ -254,10 +257,10 @@ impl Thread {
         self.woke_late_max = self.woke_late_max.max(late);
     }
 
-    /// What was spent until now. The stolen time may be older by [`STEAL_EVERY`], unless it is asked for
-    /// `exactly`.
-    fn spent(&mut self, exactly: bool) -> Spent {
-        if exactly || self.now.saturating_since(self.steal_read) >= STEAL_EVERY {
+    /// What was spent until now, when a frame ends, `late` or not.
+    fn spent(&mut self, late: bool) -> Spent {
+        let old = if late { STEAL_TICK } else { STEAL_EVERY };
+        if self.now.saturating_since(self.steal_read) >= old {
             (self.steal, self.steal_read) = (Steal::read(), self.now);
         }
         Spent {

@@ -1,5 +1,6 @@
 //! Sockets: the one place that opens them. UDP over IPv4, as ST 2110 has it.
 
+mod departure;
 mod inlet;
 mod outlet;
 
@@ -9,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
+pub use departure::Departure;
 pub use inlet::{Datagram, Datagrams, Inlet, Joined, Taken};
 pub use outlet::{GSO_BYTES_MAX, GSO_PACKETS_MAX, Outlet, Route, Segmentation, Sent};
 

@@ -106,3 +106,11 @@ fn an_address_that_is_taken_is_told() {
     let error = Inlet::open(address, None, 1000).unwrap_err();
     assert!(error.to_string().starts_with(&format!("binding to {address}: ")), "{error}");
 }
+
+#[test]
+fn a_stream_on_this_host_leaves_by_loopback_which_has_no_hardware_address() {
+    let route = Route { destination: LOOPBACK, source: None, ttl: 1 };
+    let route = Route { destination: SocketAddrV4::new(*route.destination.ip(), 9), ..route };
+    let departure = Departure { address: Ipv4Addr::LOCALHOST, mac: None };
+    assert_eq!(Departure::of(&route).unwrap(), departure);
+}

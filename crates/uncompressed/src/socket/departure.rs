@@ -1,0 +1,67 @@
+//! Where packets leave from: what a session description says of their sender.
+
+use std::ffi::CStr;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use super::{Error, Route, bind, cooked, local, udp};
+
+/// Where a stream's packets leave from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// Their source address.
+    pub address: Ipv4Addr,
+    /// The hardware address of the interface with that address; `None` if it has none, as loopback.
+    pub mac: Option<[u8; 6]>,
+}
+
+impl Departure {
+    /// Of packets that go by `route`: nothing is sent, the system is asked.
+    pub fn of(route: &Route) -> Result<Self, Error> {
+        let to = route.destination;
+        let socket = udp()?;
+        bind(&socket, SocketAddrV4::new(route.source.unwrap_or(Ipv4Addr::UNSPECIFIED), 0))?;
+        rustix::net::connect(&socket, &to)
+            .map_err(Error::os(format!("finding a way for the stream to {to}")))?;
+        let address = *local(&socket)?.ip();
+        Ok(Self { address, mac: mac(address)? })
+    }
+}
+
+/// The hardware address of the interface that has `address`.
+fn mac(address: Ipv4Addr) -> Result<Option<[u8; 6]>, Error> {
+    let mut first = std::ptr::null_mut();
+    // SAFETY: on success `first` is a list of its own, freed below.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(Error::os("listing the interfaces' addresses")(error));
+    }
+    // SAFETY: the list lives until it is freed, and nothing of it is kept.
+    let mac = unsafe { mac_in(first, address) };
+    // SAFETY: it is the list from above, once.
+    unsafe { libc::freeifaddrs(first) };
+    Ok(mac.filter(|mac| *mac != [0; 6]))
+}
+
+/// # Safety
+/// `first` must be a list of getifaddrs(3).
+unsafe fn mac_in(first: *const libc::ifaddrs, address: Ipv4Addr) -> Option<[u8; 6]> {
+    // SAFETY: each entry but null is whole, and its address null or as long as its family says.
+    let entries = || {
+        std::iter::successors(unsafe { first.as_ref() }, |entry| unsafe { entry.ifa_next.as_ref() })
+            .filter_map(|entry| Some((entry, unsafe { entry.ifa_addr.as_ref() }?)))
+    };
+    // SAFETY: names are C strings.
+    let name = |entry: &libc::ifaddrs| unsafe { CStr::from_ptr(entry.ifa_name) }.to_owned();
+    let own = entries().find(|(_, of)| {
+        // SAFETY: an address of this family is a `sockaddr_in`.
+        i32::from(of.sa_family) == libc::AF_INET
+            && *cooked(unsafe { &*std::ptr::from_ref(*of).cast() }).ip() == address
+    });
+    let own = name(own?.0);
+    let packet = entries()
+        .find(|(entry, of)| i32::from(of.sa_family) == libc::AF_PACKET && name(entry) == own);
+    // SAFETY: an address of this family is a `sockaddr_ll`.
+    let packet = unsafe { &*std::ptr::from_ref(packet?.1).cast::<libc::sockaddr_ll>() };
+    let mac = packet.sll_addr.first_chunk().copied();
+    mac.filter(|_| packet.sll_halen == 6)
+}
