@@ -5,31 +5,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use suiro_hosts::{Host, Network};
-use suiro_layers::{FlowFilter, Protocol, Recorder, RecorderSpec};
+use suiro_layers::{FlowFilter, Prepared, Protocol, Recorder, RecorderSpec};
 use suiro_scenario::RecordOptions;
 
 use crate::clock::Epoch;
 
-/// A recorder a host; what they saw is joined at the end.
-pub struct Layers {
-    recorders: Vec<(String, Recorder)>,
+/// A recorder a host, prepared before the trial's zero and running from then on; what they saw is joined at the end.
+pub struct Layers<R> {
+    recorders: Vec<(String, R)>,
     dir: PathBuf,
-    epoch: Epoch,
 }
 
-impl Layers {
-    /// Starts them, if `options` asks for them.
-    pub fn start(
-        network: &Network,
-        options: &RecordOptions,
-        epoch: Epoch,
-        dir: &Path,
-    ) -> Result<Self> {
-        let mut layers = Self { recorders: Vec::new(), dir: dir.to_owned(), epoch };
-        if !options.layers {
-            return Ok(layers);
-        }
-        let start = |host: &Host| {
+impl Layers<Prepared> {
+    /// Prepares them, if `options` asks for them.
+    pub fn prepare(network: &Network, options: &RecordOptions, dir: &Path) -> Result<Self> {
+        let hosts = if options.layers { network.hosts() } else { &[] };
+        let prepare = |host: &Host| {
             let name = host.name().to_owned();
             let spec = RecorderSpec {
                 host: name.clone(),
@@ -37,20 +28,29 @@ impl Layers {
                 process: None,
                 namespace: None,
                 system_calls: true,
-                epoch_monotonic_ns: Some(epoch.monotonic_ns),
                 dir: dir.to_owned(),
                 name: Some(name.clone()),
             };
-            let recorder = host.enter(|| Recorder::start(spec))?;
+            let recorder = host.enter(|| Prepared::new(spec))?;
             let recorder = recorder.with_context(|| format!("recording the layers of {name}"))?;
             Ok((name, recorder))
         };
-        layers.recorders = network.hosts().iter().map(start).collect::<Result<_>>()?;
-        Ok(layers)
+        let recorders = hosts.iter().map(prepare).collect::<Result<_>>()?;
+        Ok(Self { recorders, dir: dir.to_owned() })
     }
 
+    /// Starts them; times count from `epoch`.
+    pub fn start(self, epoch: Epoch) -> Layers<Recorder> {
+        let start =
+            |(host, prepared): (String, Prepared)| (host, prepared.start(Some(epoch.monotonic_ns)));
+        let recorders = self.recorders.into_iter().map(start).collect();
+        Layers { recorders, dir: self.dir }
+    }
+}
+
+impl Layers<Recorder> {
     /// Ends them and joins what they saw (table `layer_accounts`); returns what failed. Passages that a recorder lost are no fault: it counts them.
-    pub fn stop(self) -> Vec<String> {
+    pub fn stop(self, epoch: Epoch) -> Vec<String> {
         let fault = |(host, recorder): (String, Recorder)| {
             let error = recorder.stop().err()?;
             Some(format!("recording the layers of {host}: {error}"))
@@ -59,7 +59,7 @@ impl Layers {
             return Vec::new();
         }
         let mut faults: Vec<String> = self.recorders.into_iter().filter_map(fault).collect();
-        if let Err(error) = suiro_layers::report::write(&self.dir, self.epoch.monotonic_ns) {
+        if let Err(error) = suiro_layers::report::write(&self.dir, epoch.monotonic_ns) {
             faults.push(format!("joining the layers of the hosts: {error}"));
         }
         faults

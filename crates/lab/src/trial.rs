@@ -36,6 +36,7 @@ pub fn run(
 
     tell(&Phase::Starting);
     let sockets = Sockets::prepare(&network, &setup.record, &order.dir)?;
+    let layers = Layers::prepare(&network, &setup.record, &order.dir)?;
     let started = rfc3339(realtime_ns());
     let epoch = Epoch::now();
     let wires = {
@@ -43,7 +44,7 @@ pub fn run(
         Wires::start(&network, &setup.topology, order.trial.seed, epoch, record)?
     };
     let sockets = sockets.start(epoch)?;
-    let layers = Layers::start(&network, &setup.record, epoch, &order.dir)?;
+    let layers = layers.start(epoch);
     let cast = Cast::new(Stage {
         setup,
         network: &network,
@@ -57,7 +58,7 @@ pub fn run(
 
     tell(&Phase::Finishing);
     let (tcp, mut faults) = sockets.stop();
-    faults.extend(layers.stop());
+    faults.extend(layers.stop(epoch));
     let (links, wire_faults) = wires.stop()?;
     faults.extend(wire_faults);
     let because = invalid_because(&self_checks, &played, faults);

@@ -166,7 +166,6 @@ fn start(host: &Host, dir: &Path, watch: Watch) -> Recorder {
         process: None,
         namespace: None,
         system_calls: watch != Watch::BothWithoutSystemCalls,
-        epoch_monotonic_ns: None,
         dir: dir.into(),
         name: Some(host.name().into()),
     };

@@ -29,4 +29,4 @@ pub use event::{
 pub use flow::{Endpoint, FlowError, FlowFilter};
 pub use namespace::{Namespace, NamespaceError};
 pub use probe::ProbeError;
-pub use record::{FileError, LiveTap, Recorded, Recorder, RecorderError, RecorderSpec};
+pub use record::{FileError, LiveTap, Prepared, Recorded, Recorder, RecorderError, RecorderSpec};

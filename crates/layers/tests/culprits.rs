@@ -75,7 +75,6 @@ impl Scenes {
             process: None,
             namespace: None,
             system_calls: true,
-            epoch_monotonic_ns: None,
             dir: dir.into(),
             name: Some(host.name().into()),
         };

@@ -15,11 +15,13 @@ use std::time::Duration;
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_recv_buffer_size};
 use suiro_hosts::{Host, Privilege, Suite, Test, ipv4, ipv6};
 use suiro_layers::report::{Overhead, joined, text};
-use suiro_layers::{Event, Key, Point, Recorder, RecorderSpec, Recording, Second};
+use suiro_layers::{
+    Event, Key, Moment, Point, Prepared, Recorder, RecorderSpec, Recording, Second,
+};
 
 use common::two_hosts::{
-    IN, OUT, PACKETS, Pair, at, bind, check_way, exchange, interface, keys, segment, start_with,
-    way,
+    IN, OUT, PACKETS, Pair, at, bind, check_way, exchange, interface, keys, segment, spec,
+    start_with, way,
 };
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ const TESTS: &[Test<Pair>] = &[
     ("each byte of a stream is seen at each point", each_byte_is_seen),
     ("so is that of IPv6", each_byte_is_seen_over_ipv6),
     ("without system calls", without_system_calls),
+    ("a prepared recorder waits", a_prepared_recorder_waits),
     ("what recording costs is told", what_recording_costs_is_told),
 ];
 
@@ -268,7 +271,6 @@ fn a_process_is_known_by_its_ports(_: &Pair) {
             process: Some(process),
             namespace: None,
             system_calls: true,
-            epoch_monotonic_ns: None,
             dir: dir.path().into(),
             name: None,
         });
@@ -362,6 +364,33 @@ fn without_system_calls(pair: &Pair) {
     }
 }
 
+fn a_prepared_recorder_waits(pair: &Pair) {
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
+    from.connect(to.local_addr().unwrap()).unwrap();
+    let flow = format!("udp:*-{}", to.local_addr().unwrap());
+    let (dir, unused) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let prepare =
+        |dir| pair.a.enter(|| Prepared::new(spec("a", &flow, dir, true))).unwrap().unwrap();
+    let prepared = prepare(dir.path());
+    drop(prepare(unused.path()));
+    exchange(&from, &to);
+    let zero = Moment::now();
+    let recorder = prepared.start(Some(zero.monotonic_ns));
+    exchange(&from, &to);
+    let recording = recorder.stop().unwrap().recording;
+    assert!(recording.start.monotonic_ns >= zero.monotonic_ns, "{:?}", recording.start);
+    let read = Recording::read_all(dir.path()).unwrap().remove(0);
+    for point in OUT {
+        let events = at(&read, point, true);
+        let later = events.iter().filter(|event| event.t_ns >= zero.monotonic_ns);
+        assert_eq!(later.count(), PACKETS, "{point}: each from the beginning on");
+    }
+    let document = std::fs::read_to_string(dir.path().join("layers.a.json")).unwrap();
+    let epoch = format!("\"epoch_monotonic_ns\": {},", zero.monotonic_ns);
+    assert!(document.contains(&epoch), "no {epoch} in {document}");
+    assert_eq!(std::fs::read_dir(unused.path()).unwrap().count(), 0, "it recorded nothing");
+}
+
 /// Long enough that packets come after the recorder has seen the first.
 fn what_recording_costs_is_told(pair: &Pair) {
     const ROUNDS: u64 = 10;
@@ -381,5 +410,5 @@ fn what_recording_costs_is_told(pair: &Pair) {
     }
     let [a, b] = &recordings;
     let text = text(&joined(a, b));
-    assert_eq!(text.matches("µs a packet in the kernel (sample of").count(), 2, "{text}");
+    assert_eq!(text.matches("µs a packet in the kernel, ").count(), 2, "{text}");
 }

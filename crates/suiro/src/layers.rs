@@ -117,7 +117,6 @@ fn record(args: RecordArgs) -> Result<Outcome> {
         process: args.pid,
         namespace: args.netns.as_deref().map(Namespace::named).transpose()?,
         system_calls: !args.no_syscalls,
-        epoch_monotonic_ns: None,
         dir: dir.clone(),
         name: None,
     };

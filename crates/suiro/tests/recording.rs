@@ -110,6 +110,7 @@ fn what_is_asked_for_wrongly_is_told() {
         .says(&["first end `10.0.0.1`: no `:PORT`", "hint: "]);
     run(&[]).exits(2).says(&["--flow <FLOW>"]);
     run(&["--flow", "udp:*-*", "--netns", "no-such"]).exits(1).says(&["/run/netns/no-such: "]);
+    std::fs::create_dir(room.path("work").join("out")).expect("who is refused leaves no folder");
     room.write("out/layers.json", "{}");
     run(&["--flow", "udp:*-*"]).exits(2).says(&["holds a recording", "choose another --out"]);
 }

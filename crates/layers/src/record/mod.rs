@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -60,8 +60,6 @@ pub struct RecorderSpec {
     /// Trace system calls, which costs every system call of the machine a little: without, nothing is
     /// known of [`Point::SendCall`].
     pub system_calls: bool,
-    /// What `t_ns` of the table counts from (CLOCK_MONOTONIC); by default the recording's start.
-    pub epoch_monotonic_ns: Option<u64>,
     /// The folder, which exists.
     pub dir: PathBuf,
     /// Between `layers` and the ending of the files' names; none by default.
@@ -91,6 +89,9 @@ pub enum RecorderError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The one who prepared it went away.
+    #[error("the recorder was dropped before it began")]
+    NotBegun,
     /// No thread.
     #[error("starting the recorder's thread: {0}")]
     Thread(#[source] std::io::Error),
@@ -117,6 +118,21 @@ pub struct Recorded {
     pub events: u64,
 }
 
+/// A recorder whose probes are attached and that records nothing yet. To attach them takes some 100 ms, which a
+/// trial need not lose. Dropped, it takes them off again.
+#[derive(Debug)]
+pub struct Prepared {
+    begin: Sender<Begin>,
+    recorder: Recorder,
+}
+
+/// When a recording begins, and what its times count from.
+#[derive(Debug, Clone, Copy)]
+struct Begin {
+    start: Moment,
+    epoch_ns: u64,
+}
+
 /// A recording in progress.
 #[derive(Debug)]
 pub struct Recorder {
@@ -125,13 +141,13 @@ pub struct Recorder {
     thread: JoinHandle<Result<Recorded, RecorderError>>,
 }
 
-impl Recorder {
-    /// Starts. When this returns, the probes are attached.
+impl Prepared {
+    /// Attaches the probes.
     ///
     /// # Errors
     /// Wrong flows, no such process or namespace, no permission, a kernel that cannot, or files that
     /// cannot be written.
-    pub fn start(spec: RecorderSpec) -> Result<Self, RecorderError> {
+    pub fn new(spec: RecorderSpec) -> Result<Self, RecorderError> {
         if spec.flows.is_empty() || spec.flows.len() > FILTERS_MAX {
             return Err(RecorderError::Flows(spec.flows.len()));
         }
@@ -140,31 +156,50 @@ impl Recorder {
             (None, None) => Namespace::current()?,
             (Some(_), _) => spec.namespace.expect("it is there"),
         };
-        let RecorderSpec { host, flows, process, system_calls, .. } = spec;
+        let RecorderSpec { host, flows, process, system_calls, dir, name, .. } = spec;
         let target = Target { host, flows, process, system_calls };
-        let RecorderSpec { dir, name, epoch_monotonic_ns, .. } = spec;
-        let files = Files { dir, name, epoch_monotonic_ns };
         let (stop, stopped) = channel();
+        let (begin, begins) = channel();
         let (ready, is_ready) = channel();
         let run = move || {
-            let work = match Work::into_files(target, &namespace, &files) {
+            let work = match Work::into_files(target, &namespace, &dir) {
                 Ok(work) => work,
                 Err(error) => return Err(drop_and(ready, error)),
             };
             // Whoever asked waits below.
             let _ = ready.send(work.points());
-            work.run(&stopped, &files)
+            work.run(&begins, &stopped, &Files { dir, name })
         };
         let thread = std::thread::Builder::new().name("layers".into()).spawn(run);
         let thread = thread.map_err(RecorderError::Thread)?;
         match is_ready.recv() {
-            Ok(points) => Ok(Self { stop, points, thread }),
+            Ok(points) => Ok(Self { begin, recorder: Recorder { stop, points, thread } }),
             Err(_) => match thread.join() {
                 Ok(Err(error)) => Err(error),
                 Ok(Ok(_)) => unreachable!("it says that it is ready before it ends"),
                 Err(panic) => std::panic::resume_unwind(panic),
             },
         }
+    }
+
+    /// Begins to record now; `t_ns` of the table counts from `epoch_monotonic_ns` (CLOCK_MONOTONIC), or else from
+    /// now. What passes from here on is recorded; a few packets of the last 10 ms may be as well.
+    pub fn start(self, epoch_monotonic_ns: Option<u64>) -> Recorder {
+        let start = Moment::now();
+        let epoch_ns = epoch_monotonic_ns.unwrap_or(start.monotonic_ns);
+        // One that has ended tells why when it is stopped.
+        let _ = self.begin.send(Begin { start, epoch_ns });
+        self.recorder
+    }
+}
+
+impl Recorder {
+    /// Starts at once. When this returns, the probes are attached.
+    ///
+    /// # Errors
+    /// As [`Prepared::new`].
+    pub fn start(spec: RecorderSpec) -> Result<Self, RecorderError> {
+        Ok(Prepared::new(spec)?.start(None))
     }
 
     /// What is watched, and why the rest is not.
@@ -276,17 +311,29 @@ impl<S: Sink> Work<S> {
 
     /// Takes what the buffer holds, a batch at most. Returns how many.
     fn take(&mut self) -> Result<usize, RecorderError> {
-        let taken = self.ring.consume_raw_n(BATCH);
-        if taken < 0 {
-            return Err(libbpf_rs::Error::from_raw_os_error(-taken).into());
-        }
+        let taken = self.consume()?;
         let gap = self.has_lost()?;
         let mut raw = self.raw.take();
         self.sampling.count(&raw);
         let result = self.sink.take(gap, &raw);
         raw.clear();
         self.raw.replace(raw);
-        result.map(|()| taken.unsigned_abs() as usize)
+        result.map(|()| taken)
+    }
+
+    /// As [`Self::take`], but for nobody.
+    fn discard(&mut self) -> Result<usize, RecorderError> {
+        let taken = self.consume()?;
+        self.raw.borrow_mut().clear();
+        Ok(taken)
+    }
+
+    fn consume(&mut self) -> Result<usize, RecorderError> {
+        let taken = self.ring.consume_raw_n(BATCH);
+        if taken < 0 {
+            return Err(libbpf_rs::Error::from_raw_os_error(-taken).into());
+        }
+        Ok(taken.unsigned_abs() as usize)
     }
 
     /// Takes all that the buffer holds, and begins or ends the sample of what that costs.
@@ -418,14 +465,6 @@ impl<S: Sink> Work<S> {
 struct Files {
     dir: PathBuf,
     name: Option<String>,
-    epoch_monotonic_ns: Option<u64>,
-}
-
-impl Files {
-    /// What `t_ns` counts from.
-    fn epoch_ns(&self, start: Moment) -> u64 {
-        self.epoch_monotonic_ns.unwrap_or(start.monotonic_ns)
-    }
 }
 
 /// A spool, and the kernel's names of reasons for drops.
@@ -444,18 +483,39 @@ impl Sink for Raws {
 }
 
 impl Work<Raws> {
-    /// Starts to record into files.
+    /// Attaches the probes for a recording into files.
     fn into_files(
         target: Target,
         namespace: &Namespace,
-        files: &Files,
+        dir: &Path,
     ) -> Result<Self, RecorderError> {
-        Self::start(target, namespace, |causes| {
-            Ok(Raws { spool: Spool::create(&files.dir)?, causes })
-        })
+        Self::start(target, namespace, |causes| Ok(Raws { spool: Spool::create(dir)?, causes }))
     }
 
-    fn run(mut self, stopped: &Receiver<()>, files: &Files) -> Result<Recorded, RecorderError> {
+    /// Throws away what passes until the recording begins. Returns what its times count from.
+    fn wait(&mut self, begins: &Receiver<Begin>) -> Result<u64, RecorderError> {
+        loop {
+            match begins.recv_timeout(PERIOD) {
+                Ok(Begin { start, epoch_ns }) => {
+                    self.start = start;
+                    self.cpu_start_ns = time::thread_cpu_ns();
+                    self.sums = self.schedule.sums(start.monotonic_ns)?;
+                    self.open_ports()?;
+                    return Ok(epoch_ns);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(RecorderError::NotBegun),
+                Err(RecvTimeoutError::Timeout) => while self.discard()? == BATCH {},
+            }
+        }
+    }
+
+    fn run(
+        mut self,
+        begins: &Receiver<Begin>,
+        stopped: &Receiver<()>,
+        files: &Files,
+    ) -> Result<Recorded, RecorderError> {
+        let epoch_ns = self.wait(begins)?;
         loop {
             let goes_on = stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout);
             if !goes_on {
@@ -471,17 +531,16 @@ impl Work<Raws> {
             if !goes_on {
                 self.sampling.end(&self.probes, now_ns);
                 self.take_rest()?;
-                return self.finish(files);
+                return self.finish(files, epoch_ns);
             }
         }
     }
 
     /// Reads what was recorded and writes the files.
-    fn finish(self, files: &Files) -> Result<Recorded, RecorderError> {
+    fn finish(self, files: &Files, epoch_ns: u64) -> Result<Recorded, RecorderError> {
         let recorded_cpu_ns = time::thread_cpu_ns();
         let mut recording = self.recording()?;
         recording.clock = discipline::status();
-        let epoch_ns = files.epoch_ns(self.start);
         let named = (&*self.target.host, epoch_ns);
         let Raws { spool, causes } = self.sink;
         let mut rows = EventWriter::create(&files.dir, files.name.as_deref(), named, causes)?;

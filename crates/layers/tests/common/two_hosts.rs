@@ -76,16 +76,19 @@ pub fn start_with(
     dir: &Path,
     system_calls: bool,
 ) -> Result<Recorder, RecorderError> {
-    Recorder::start(RecorderSpec {
+    Recorder::start(spec(name, flow, dir, system_calls))
+}
+
+pub fn spec(name: &str, flow: &str, dir: &Path, system_calls: bool) -> RecorderSpec {
+    RecorderSpec {
         host: name.into(),
         flows: vec![flow.parse().unwrap()],
         process: None,
         namespace: None,
         system_calls,
-        epoch_monotonic_ns: None,
         dir: dir.into(),
         name: Some(name.into()),
-    })
+    }
 }
 
 pub fn bind(host: &Host, address: IpAddr) -> UdpSocket {
