@@ -129,3 +129,31 @@ impl Records {
         time.as_nanos().wrapping_sub(self.epoch.as_nanos()).cast_signed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_sending_says_what_helps_if_that_is_known() {
+        let text = |errno| {
+            let source = io::Error::from_raw_os_error(errno);
+            let destination = "192.0.2.7:5004".parse().unwrap();
+            Error::Sending { stream: 3, destination, packet: 8800, source }.to_string()
+        };
+        for (errno, remedies) in [
+            (libc::EMSGSIZE, ["--packet N", "mtu 8800"].as_slice()),
+            (libc::EINVAL, &["--packet N", "mtu 8800", "--no-gso"]),
+            (libc::EIO, &["--no-gso"]),
+            (libc::ENETDOWN, &["ip link set dev NAME up"]),
+        ] {
+            let text = text(errno);
+            let (what, hint) = text.split_once("\nhint: ").expect("there is a hint");
+            assert!(
+                what.starts_with("stream 3 to 192.0.2.7:5004: sending packets of 8800 bytes: ")
+            );
+            assert!(remedies.iter().all(|remedy| hint.contains(remedy)), "{errno}: {hint}");
+        }
+        assert!(!text(libc::EPERM).contains("hint"));
+    }
+}

@@ -100,14 +100,15 @@ fn drain(
     let mut now = clock::wait_until(begin);
     // What the ring has already would count as read in no time.
     for _ in 0..ring.bound().frames {
-        ring.wait().map_err(failed)?;
+        if !is_there(ring, stop).map_err(failed)? {
+            break;
+        }
         ring.advance();
     }
     let start = clock::monotonic();
     let (mut frames, mut groups) = (0, Groups::new(start));
     while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| now < until) {
-        ring.wait().map_err(failed)?;
-        if ring.next_frame().is_none() {
+        if !is_there(ring, stop).map_err(failed)? || ring.next_frame().is_none() {
             break;
         }
         now = clock::monotonic();
@@ -117,6 +118,14 @@ fn drain(
     let bytes = frames * ring.header().geometry.frame_bytes() as u64;
     let span = now.saturating_since(start);
     Ok(ReadTotal { stream, span, frames, bytes, times: groups.times() })
+}
+
+/// Waits for the next frame; false if it is to stop first.
+fn is_there(ring: &Ring, stop: &AtomicBool) -> Result<bool, reader::Error> {
+    match ring.wait(stop) {
+        Err(reader::Error::Stopped) => Ok(false),
+        waited => waited.map(|()| true),
+    }
 }
 
 /// The records of a reading node: its rings, once a second.

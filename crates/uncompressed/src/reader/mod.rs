@@ -127,8 +127,8 @@ pub enum Error {
     /// The thread that reads cannot be started.
     #[error("cannot start the reader: {0}")]
     Thread(std::io::Error),
-    /// It was told to stop before the ring was full.
-    #[error("stopped before the ring was full")]
+    /// It was told to stop before the frames that were waited for came.
+    #[error("stopped before the frames came")]
     Stopped,
     /// The reader ended before.
     #[error("the reader has ended: {0}")]

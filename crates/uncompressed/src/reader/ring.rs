@@ -307,14 +307,14 @@ impl Ring {
     }
 
     /// Waits until the next frame is there, for those who read as fast as they can. An error if the
-    /// reader has ended.
-    pub fn wait(&self) -> Result<(), Error> {
+    /// reader has ended, or `stop` is set before.
+    pub fn wait(&self, stop: &AtomicBool) -> Result<(), Error> {
         let handed = self.shared.counters.handed.load(Ordering::Relaxed);
         let next = if handed == 0 { 0 } else { self.current + 1 };
         if self.cycle.is_some() || self.shared.total.is_some_and(|total| next >= total) {
             return Ok(());
         }
-        self.shared.wait_for(next + 1, &AtomicBool::new(false))
+        self.shared.wait_for(next + 1, stop)
     }
 
     /// Why the reader ended before its time; `None` while all is well. What is in the ring is still

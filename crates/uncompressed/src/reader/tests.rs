@@ -39,7 +39,7 @@ fn options(source: Source) -> Options {
 
 /// Number of the next frame, which must be there and sound.
 fn next(ring: &mut Ring) -> u64 {
-    ring.wait().unwrap();
+    ring.wait(&GOES_ON).unwrap();
     let frame = ring.next_frame().expect("the ring has no end");
     assert!(!frame.repeated);
     assert_eq!(frame.checksum, checksum::of_frame(frame.bytes));
@@ -71,7 +71,7 @@ fn a_ring_ends_with_its_store() {
         for number in 7..13 {
             assert_eq!(next(&mut ring), number);
         }
-        ring.wait().unwrap();
+        ring.wait(&GOES_ON).unwrap();
         assert_eq!(ring.advance(), Advance::Ended);
         assert_eq!(ring.current().number, 12);
         assert!(ring.next_frame().is_none());
@@ -92,6 +92,7 @@ fn a_starved_sender_repeats_the_last_frame_and_it_is_counted() {
         assert_eq!(ring.current().number, number);
     }
     // A frame needs 100 ms, and four advances need none.
+    assert!(matches!(ring.wait(&AtomicBool::new(true)), Err(Error::Stopped)));
     assert_eq!(ring.advance(), Advance::Repeated);
     let frame = ring.current();
     assert_eq!((frame.number, frame.repeated), (10, true));
@@ -156,7 +157,7 @@ fn a_store_that_is_cut_under_way_ends_the_reader_with_the_reason() {
     let mut ring = Ring::open(&path, None, &options(Source::Cached), &GOES_ON).unwrap();
     OpenOptions::new().write(true).open(&path).unwrap().set_len(5000).unwrap();
     let error = loop {
-        if let Err(error) = ring.wait() {
+        if let Err(error) = ring.wait(&GOES_ON) {
             break error.to_string();
         }
         assert_ne!(ring.advance(), Advance::Ended);

@@ -231,3 +231,62 @@ fn common(layout: &Layout, frame: u64, content: &Frame<'_>) -> packet::Frame {
         checksum: content.checksum,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+    use std::sync::atomic::AtomicBool;
+
+    use suiro_units::Bytes;
+
+    use super::*;
+    use crate::geometry::Geometry;
+    use crate::packet::Format;
+    use crate::reader::{self, Options, Source};
+    use crate::socket::{Inlet, Route, Segmentation};
+    use crate::store::{Content, Header};
+
+    /// A stream of one packet a frame to `inlet`, from frame 0 of the epoch.
+    fn lane(inlet: &Inlet) -> Lane {
+        let geometry: Geometry = "64x4 4:2:2 10 50".parse().unwrap();
+        let layout = Layout::new(Format::Raster, &geometry, 1500).unwrap();
+        let route = Route { destination: inlet.address(), source: None, ttl: 1 };
+        let bytes = (layout.header_bytes(), layout.datagram_bytes());
+        let outlet = Outlet::open(&route, Segmentation::None, bytes.0, bytes.1).unwrap();
+        let (source, memory) = (Source::Memory, Bytes::new(1 << 20));
+        let (repeat, depth, shape) = (true, reader::DEPTH, None);
+        let options = Options { source, frames: 2, memory, repeat, depth, shape };
+        let header = Header::new(geometry, Content::Picture);
+        let ring = Ring::synthetic(&header, 2, &options, &AtomicBool::new(false)).unwrap();
+        let stream = packet::Stream { payload_type: 96, ssrc: 1 };
+        let epoch = Epoch::measured(Time::from_secs(1), Time::from_secs(1));
+        Lane::new(0, (layout, stream), outlet, ring, 7, (epoch, 50))
+    }
+
+    #[test]
+    fn the_first_frame_is_late_for_what_happened_since_it_began() {
+        let inlet = Inlet::open(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), None, 1 << 16).unwrap();
+        let mut lane = lane(&inlet);
+        let begin = lane.next().unwrap().at;
+        // A thread that had hardly run, and ran all the time since.
+        let before = Spent {
+            at: begin,
+            running: Duration::from_millis(10),
+            steal: None,
+            ..Spent::default()
+        };
+        lane.start(before);
+        let late = Duration::from_millis(70);
+        while let Some(burst) = lane.next() {
+            assert!(!lane.send(begin, &burst).unwrap().no_room);
+        }
+        assert!(!lane.is_late(begin) && lane.is_late(begin + late) && lane.is_frame_over());
+        let spent = Spent { at: begin + late, running: before.running + late, ..before };
+        lane.end_frame(spent, true);
+        let counts = lane.counts();
+        assert_eq!((counts.frames, counts.late, counts.late_load), (1, 1, 1), "{counts:?}");
+        // What is taken for a row is not lost for the total.
+        assert_eq!(lane.take(begin, late).counts, counts);
+        assert_eq!(lane.counts(), counts);
+    }
+}
