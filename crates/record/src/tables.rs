@@ -524,7 +524,8 @@ table! {
         bytes: i64,
         /// Packets that did not come, those that came late taken off again: it may be negative.
         lost_packets: i64,
-        /// Of the lost, those that found the socket's buffer full.
+        /// Times that packets found the socket's buffer full: those that the kernel had put together count once,
+        /// so that it may be less than what was lost by it.
         dropped_packets: i64,
         /// Packets that came after one with a later sequence number.
         reordered_packets: i64,

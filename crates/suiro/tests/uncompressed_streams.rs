@@ -166,6 +166,20 @@ fn ended(mut child: Child) -> bool {
 }
 
 #[test]
+fn what_cannot_be_received_is_a_usage_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for (line, reason) in [
+        ("receive 127.0.0.1:0 --buffer 5_GB", "--buffer \"5 GB\": 4 KiB to 1 GB can be had"),
+        ("receive x.sdp --format raster", "x.sdp: a session description is of st2110"),
+    ] {
+        let output = suiro(folder.path(), line).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
 fn we_take_ffmpegs() {
     let Some(ffmpeg) = ffmpeg() else { return };
     let folder = tempfile::tempdir().unwrap();

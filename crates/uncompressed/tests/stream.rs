@@ -13,13 +13,13 @@ use suiro_uncompressed::node::{
     self, Received, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, SentTotal,
     Source,
 };
-use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
+use suiro_uncompressed::packet::{self, Format, HEADER_BYTES_MAX, Layout, PAYLOAD_TYPE, Stream};
 use suiro_uncompressed::socket::{Inlet, Joined, Route, Segmentation};
 use suiro_uncompressed::store::{Content, Header, Recorder, Store};
 use suiro_uncompressed::{
     Depth, FrameRate, Geometry, Sampling, clock, reader, receive, send, synth,
 };
-use suiro_units::{Bytes, Time};
+use suiro_units::{Bytes, Duration, Time};
 
 const FRAMES: u64 = 12;
 
@@ -258,4 +258,52 @@ fn a_group_is_received_by_all_who_joined_it() {
     let frames: Vec<_> = received.totals.iter().map(|total| total.counts.frames).collect();
     assert_eq!(frames, [FRAMES, FRAMES, 0]);
     assert!(received.totals.iter().all(|total| total.counts.lost == 0));
+}
+
+/// Packets of which each tells that 599 frames did not come: rows enough that the records are written.
+#[test]
+fn records_that_cannot_be_written_end_the_receiver_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("uncompressed_frames.receiver.parquet");
+    std::os::unix::fs::symlink("/dev/full", table).unwrap();
+    let mut job = receiver(dir.path(), Format::Raster, 8800);
+    job.streams.truncate(1);
+    job.streams[0].record = None;
+    let (stop, (tell, told)) = (AtomicBool::new(false), channel());
+    let patience = clock::monotonic() + Duration::from_secs(60);
+    let received = std::thread::scope(|scope| {
+        let (job, stop) = (&job, &stop);
+        let receiving = scope
+            .spawn(move || node::receive(job, |own| tell.send(own[0]).unwrap(), stop).map(drop));
+        let to = told.recv().unwrap();
+        #[expect(clippy::disallowed_methods, reason = "a sender that none of ours is")]
+        let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        for number in 1.. {
+            if receiving.is_finished() || clock::monotonic() > patience {
+                break;
+            }
+            socket.send_to(&first_packet(number), to).unwrap();
+        }
+        assert!(receiving.is_finished() || !stop.swap(true, Ordering::Relaxed), "it went on");
+        receiving.join().unwrap()
+    });
+    let error = received.unwrap_err().to_string();
+    assert!(error.contains("uncompressed_frames.receiver.parquet"), "{error}");
+    assert!(clock::monotonic() < patience, "it ended only because it was told to");
+}
+
+/// The first packet of every 600th frame.
+fn first_packet(number: u32) -> Vec<u8> {
+    let layout = Layout::new(Format::Raster, &geometry(), 8800).unwrap();
+    let frame = packet::Frame {
+        timestamp: FrameRate::P59_94.rtp_timestamp(u64::from(number) * 600),
+        sequence: number,
+        number,
+        checksum: 0,
+    };
+    let mut header = [0; HEADER_BYTES_MAX];
+    layout.write_header(Stream { payload_type: PAYLOAD_TYPE, ssrc: 1 }, &frame, 0, &mut header);
+    let mut packet = header[..layout.header_bytes()].to_vec();
+    packet.resize(layout.datagram_bytes(), 0);
+    packet
 }

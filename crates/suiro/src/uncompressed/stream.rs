@@ -19,7 +19,7 @@ use suiro_uncompressed::packet::{
 use suiro_uncompressed::reader::{self, Bound, Ring};
 use suiro_uncompressed::receive::LeftOut;
 use suiro_uncompressed::sdp::{self, Description};
-use suiro_uncompressed::socket::{BUFFER_BYTES, Departure, Joined, Route, Segmentation};
+use suiro_uncompressed::socket::{BUFFER_MAX_BYTES, Departure, Joined, Route, Segmentation};
 use suiro_uncompressed::store::Store;
 use suiro_uncompressed::{Geometry, clock, receive, send, synth};
 use suiro_units::{Bytes, Duration};
@@ -166,7 +166,7 @@ pub struct ReceiveArgs {
     /// Own address of the interface to receive groups by.
     #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::UNSPECIFIED)]
     interface: Ipv4Addr,
-    /// Receive buffer of each stream.
+    /// Receive buffer of each stream, 4 KiB to 1 GB.
     #[arg(long, value_name = "SIZE", default_value = "64 MiB")]
     buffer: Bytes,
     /// Do not sum up the frames: packets are verified alone.
@@ -405,7 +405,7 @@ fn receiver_job(args: &ReceiveArgs) -> Result<ReceiverJob> {
         args.streams.iter().enumerate().map(|(at, text)| receiver_stream(args, at, text)).collect();
     Ok(ReceiverJob {
         streams: streams?,
-        buffer_bytes: u32::try_from(args.buffer.get()).unwrap_or(BUFFER_BYTES).min(1 << 30),
+        buffer_bytes: buffer_bytes(args.buffer)?,
         replace: args.replace,
         warn: |told| eprintln!("{told}"),
         verify: !args.no_verify,
@@ -415,6 +415,12 @@ fn receiver_job(args: &ReceiveArgs) -> Result<ReceiverJob> {
         },
         records: common.records("receiver")?,
     })
+}
+
+fn buffer_bytes(buffer: Bytes) -> Result<u32> {
+    let bytes = u32::try_from(buffer.get()).ok();
+    let bytes = bytes.filter(|bytes| (4096..=BUFFER_MAX_BYTES).contains(bytes));
+    bytes.ok_or_else(|| Usage(format!("--buffer \"{buffer}\": 4 KiB to 1 GB can be had")).into())
 }
 
 /// A recording that is there is not replaced unless told.
@@ -433,6 +439,11 @@ fn recording(dir: &Path, at: usize) -> PathBuf {
 fn receiver_stream(args: &ReceiveArgs, at: usize, text: &str) -> Result<ReceiverStream> {
     let common = &args.common;
     let (address, geometry, packet_bytes, payload_type) = if text.ends_with(".sdp") {
+        if common.format != Layouts::St2110 {
+            bail!(Usage(format!(
+                "{text}: a session description is of st2110, not of --format raster"
+            )));
+        }
         let description = read_sdp(Path::new(text))?;
         let address = SocketAddrV4::new(description.destination, description.port);
         let packet = description.datagram_bytes.saturating_add(IP_UDP_BYTES);

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use suiro_record::Writer;
@@ -67,7 +67,7 @@ pub struct Total {
     pub span: Duration,
     /// What was counted.
     pub counts: Counts,
-    /// Packets that found the socket's buffer full.
+    /// Times that packets found the socket's buffer full: those that the kernel had put together count once.
     pub dropped: u32,
     /// How evenly packets came; `None` if no frame came whole before the last one.
     pub evenness: Option<Seen>,
@@ -86,6 +86,10 @@ pub struct Received {
 
 /// Receives until the time is up or `stop` is set. `ready` is called when all sockets are open, with
 /// their addresses.
+///
+/// # Errors
+/// If a socket or a store cannot be opened, receiving fails, or the records cannot be written: then
+/// `stop` is set at once. Recordings are ended whole all the same.
 pub fn receive(
     job: &ReceiverJob,
     ready: impl FnOnce(&[SocketAddrV4]),
@@ -97,20 +101,25 @@ pub fn receive(
     let mut log = Log::create(job)?;
     let (tell, told) = sync_channel(TOLD_MAX);
     ready(&addresses);
-    std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("receiver".to_owned());
         let (lanes, options) = (&mut lanes, &job.options);
         let receiver = thread
             .spawn_scoped(scope, move || receive::run(lanes, options, stop, &tell))
             .map_err(|source| Error::Io { doing: "starting the receiver", source })?;
-        log.follow(&told)?;
+        let followed = log.follow(&told);
+        if followed.is_err() {
+            // Nobody would hear of it before the time is up.
+            stop.store(true, Ordering::Relaxed);
+        }
         let done = receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        done.map_err(|source| Error::Io { doing: "receiving", source })
-    })?;
+        followed.and(done.map_err(|source| Error::Io { doing: "receiving", source }))
+    });
     let recordings = job.streams.iter().zip(&mut lanes);
     let recordings = recordings
         .filter_map(|(stream, lane)| Some((stream.number, lane.end_recording()?)))
         .collect();
+    ended?;
     let mut totals = log.close()?;
     // What is told by the thread may have gaps; the lanes know.
     for (total, lane) in totals.iter_mut().zip(&lanes) {

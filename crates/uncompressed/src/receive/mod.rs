@@ -34,7 +34,7 @@ pub struct Lane {
     inlet: Inlet,
     track: Track,
     recording: Option<Recording>,
-    /// Packets that found the socket's buffer full, as of now and of the last second.
+    /// Times that packets found the socket's buffer full, as of now and of the last second.
     dropped: u32,
     dropped_before: u32,
     counts_before: Counts,
@@ -51,7 +51,8 @@ pub struct Second {
     pub stream: u32,
     /// What was counted in this second.
     pub counts: Counts,
-    /// Packets that found the socket's buffer full, which are among the lost.
+    /// Times that packets found the socket's buffer full, which are among the lost: those that the kernel had
+    /// put together count once.
     pub dropped: u32,
     /// How evenly packets came; `None` if of no frame it is known ([`Frame::seen`]).
     pub evenness: Option<Seen>,
@@ -89,7 +90,7 @@ impl Lane {
         self.track.counts()
     }
 
-    /// Packets that found the socket's buffer full so far.
+    /// Times that packets found the socket's buffer full so far.
     pub const fn dropped(&self) -> u32 {
         self.dropped
     }

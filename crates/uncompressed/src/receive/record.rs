@@ -95,3 +95,45 @@ impl Recording {
         RecordingEnd { written, left_out: self.left_out }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::geometry::{Depth, FrameRate, Geometry, Sampling};
+    use crate::receive::track::blank;
+    use crate::store::{Content, Store};
+    use suiro_units::Time;
+
+    fn frame(number: u64, whole: bool) -> Frame {
+        Frame { whole, ..blank(number, Time::ZERO, None) }
+    }
+
+    #[test]
+    fn a_recording_that_ends_early_is_told_at_once_and_keeps_what_it_has() {
+        let geometry = Geometry::new((64, 4), Sampling::YCbCr422, Depth::Ten, FrameRate::P59_94);
+        let header = Header::new(geometry.unwrap(), Content::Picture);
+        let picture = vec![7; header.geometry.frame_bytes()];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stream-0.frames");
+        let (tell, told) = channel();
+        let failed = move |error: &Error| tell.send(error.to_string()).unwrap();
+        let mut recording = Recording::create(&path, header, false, failed).unwrap();
+        recording.frame(&frame(1000, true), &picture);
+        recording.frame(&frame(1001, false), &picture);
+        recording.frame(&frame(1002, true), &picture);
+        // A sender that began anew, hours ago by its clock.
+        recording.frame(&frame(5, true), &picture);
+        let error = told.recv().unwrap();
+        assert!(error.contains("frame 5 cannot follow frame 1002"), "{error}");
+        recording.frame(&frame(6, true), &picture);
+        let RecordingEnd { written, left_out } = recording.end();
+        assert!(matches!(written, Err(Error::Jump { frames: 3, .. })), "{written:?}");
+        assert_eq!(left_out, LeftOut { incomplete: 1, slow: 0, ended: 1 });
+        let store = Store::open(&path).unwrap();
+        assert_eq!((store.header().first, store.header().frames), (1000, 3));
+        let again = Recording::create(&path, header, false, |_| {}).unwrap_err();
+        assert!(again.to_string().contains("exists"), "{again}");
+    }
+}

@@ -443,7 +443,7 @@ impl Track {
 }
 
 /// Frame `number`, of which nothing has come.
-const fn blank(number: u64, first: Time, due: Option<Time>) -> Frame {
+pub(super) const fn blank(number: u64, first: Time, due: Option<Time>) -> Frame {
     Frame {
         number,
         content: None,

@@ -55,7 +55,8 @@ pub struct Datagram<'a> {
 pub struct Taken {
     /// Messages received.
     pub messages: usize,
-    /// Packets that found the socket's buffer full since it was opened, if a message told.
+    /// Times that packets found the socket's buffer full since it was opened, if a message told: those that
+    /// the kernel had put together (UDP_GRO) count once.
     pub dropped: Option<u32>,
 }
 
@@ -113,9 +114,10 @@ impl Inlet {
         buffers: &mut Datagrams,
         mut each: impl FnMut(Datagram<'_>),
     ) -> io::Result<Taken> {
-        let mut vectors: [libc::iovec; MESSAGES] = std::array::from_fn(|at| libc::iovec {
-            iov_base: (&raw mut buffers.memory[at * STRIDE_BYTES]).cast(),
-            iov_len: MESSAGE_BYTES,
+        let mut rooms = buffers.memory.chunks_exact_mut(STRIDE_BYTES);
+        let mut vectors: [libc::iovec; MESSAGES] = std::array::from_fn(|_| {
+            let room = &mut rooms.next().expect("there is room for each message")[..MESSAGE_BYTES];
+            libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() }
         });
         let mut headers: [libc::mmsghdr; MESSAGES] = std::array::from_fn(|at| {
             // SAFETY: plain data; all zeros is an empty message.

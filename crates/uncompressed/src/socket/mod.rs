@@ -18,6 +18,10 @@ pub use outlet::{GSO_BYTES_MAX, GSO_PACKETS_MAX, Outlet, Route, Segmentation, Se
 /// of a 3 Gbit/s stream.
 pub const BUFFER_BYTES: u32 = 64 << 20;
 
+/// Largest receive buffer that can be asked for, 1 GB: twice as much, which the kernel counts, is at most
+/// 2^31 - 2 (socket(7)).
+pub const BUFFER_MAX_BYTES: u32 = 1_000_000_000;
+
 /// Why a socket is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
