@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use suiro_units::fnv1a;
+
 use super::{Frame, Order};
 use crate::event::{Key, Protocol};
 
@@ -200,15 +202,9 @@ fn datagram_key(payload: &[u8], payload_bytes: u32, ip_id: u16) -> Key {
     if ip_id != 0 {
         // A capture may have cut it short.
         let is_whole = payload.len() >= CHECKED.min(payload_bytes as usize);
-        let check = hash(payload.iter().take(CHECKED).copied()) as u16;
+        let check = fnv1a(payload.iter().take(CHECKED).copied()) as u16;
         return Key::IpId { id: ip_id, check: if is_whole { check } else { 0 } };
     }
-    Key::Hash(hash(payload.iter().take(HASHED).copied().chain(payload_bytes.to_be_bytes())))
-}
-
-/// FNV-1a: captures are compared with captures only, and both are hashed here.
-fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    // Captures are compared with captures only, and both are hashed here.
+    Key::Hash(fnv1a(payload.iter().take(HASHED).copied().chain(payload_bytes.to_be_bytes())))
 }

@@ -16,7 +16,7 @@ use suiro_uncompressed::store::{Content, Header, Recorder};
 use suiro_uncompressed::{Geometry, clock, reader, receive, send, synth};
 use suiro_units::{Bytes, Time};
 
-use super::stream::stop_flag;
+use super::stream::{stop_flag, warn_of_end};
 use crate::Outcome;
 
 /// Memory that the frames of one endpoint may have: 600 of a raster have 3.7 GB.
@@ -57,8 +57,7 @@ pub fn send(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Resul
         duration: None,
         records: records(job),
     };
-    let mut warn = |stream: u32, reason: &str| eprintln!("stream {stream} ends early: {reason}");
-    let totals = node::send(&work, |_| ready(), &mut warn, &stop);
+    let totals = node::send(&work, |_| ready(), &mut warn_of_end, &stop);
     if let Source::Store(path) = source {
         let _ = std::fs::remove_file(path);
     }

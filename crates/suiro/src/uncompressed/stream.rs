@@ -198,8 +198,7 @@ pub fn send(args: &SendArgs) -> Result<Outcome> {
         }
         eprintln!("Ctrl-C ends it");
     };
-    let mut warn = |stream: u32, reason: &str| eprintln!("stream {stream} ends early: {reason}");
-    let totals = match node::send(&job, tell, &mut warn, &stop) {
+    let totals = match node::send(&job, tell, &mut warn_of_end, &stop) {
         Err(node::Error::Frames { source: reader::Error::Stopped, .. }) => {
             eprintln!("stopped while the rings were filled: nothing was sent");
             return Ok(Outcome::Failed);
@@ -209,6 +208,11 @@ pub fn send(args: &SendArgs) -> Result<Outcome> {
     tell_sent(&totals, args.common.json)?;
     let well = totals.iter().all(|total| went_well(total, !args.unpaced));
     Ok(if well { Outcome::Done } else { Outcome::Failed })
+}
+
+/// Says at once that a stream ends before its time.
+pub fn warn_of_end(stream: u32, reason: &str) {
+    eprintln!("stream {stream} ends early: {reason}");
 }
 
 /// True if a stream was sent as it should be: all of it, to somebody, and where it is `paced`, in time.
