@@ -68,7 +68,7 @@ fn every_target_returns_from_its_seeds_and_from_damaged_ones() {
 
 #[test]
 fn each_target_is_a_program_of_libfuzzer() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("libfuzzer");
     let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
     let mut programs: Vec<_> = files(&folder.join("fuzz_targets"))
         .iter()

@@ -1,7 +1,8 @@
 //! What controllers cost: one report (and the packets it reports), and a minute of a flow over the
 //! link core in virtual time.
 
-#[path = "../tests/common/mod.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
+#[path = "../tests/all/common/mod.rs"]
 mod common;
 
 use common::flow::{Controlled, Reports};

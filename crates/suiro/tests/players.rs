@@ -25,7 +25,7 @@ const PLAYERS: [(Program, &str); 5] = [
 const STREAM: &str = r#"
 name = "players"
 title = "a small stream"
-duration = "8 s"
+duration = "20 s"
 [topology]
 shape = "dumbbell"
 link = "access"
@@ -136,7 +136,7 @@ fn check_records(name: &str, dir: &Path, access: &[AccessRow]) {
         let lasts = row.duration_ms.is_some_and(|ms| (900..1100).contains(&ms));
         assert!(row.media_ms.is_some() && lasts, "{name}: {row:?}");
     }
-    assert!(count >= 2, "{name}: {count} video segments in eight seconds");
+    assert!(count >= 2, "{name}: {count} video segments in twenty seconds");
     assert_eq!(&*states[0].state, "starting", "{name}");
     assert!(states.iter().any(|row| &*row.state == "playing"), "{name} never played");
     assert!(states.iter().any(|row| row.rung_bps.is_some()), "{name} never told its rung");

@@ -1,0 +1,8 @@
+//! The analysis' tests, of one program.
+
+mod common;
+mod layers;
+mod rivals;
+mod screen;
+mod trial;
+mod uncompressed;

@@ -1,0 +1,136 @@
+//! Metrics and series of a video flow and a TCP flow that share a link.
+
+use crate::common;
+use suiro_analysis::{Records, summarise, timeline};
+use suiro_record::tables::{LinkRow, RateRow};
+
+const MS: i64 = 1_000_000;
+const GOP: i64 = 1001 * MS;
+
+fn packet(t_ns: i64, flow: &str, size_bytes: i64, verdict: &str) -> LinkRow {
+    let arrives = (verdict == "delivered").then_some(t_ns + MS);
+    LinkRow {
+        t_ns,
+        link: "ethernet".into(),
+        direction: "down".into(),
+        packet: 0,
+        flow: flow.into(),
+        size_bytes,
+        payload_bytes: Some(size_bytes - 40),
+        queue_bytes: 0,
+        queue_packets: 0,
+        verdict: verdict.into(),
+        cause: (verdict == "dropped").then(|| "queue".into()),
+        ecn_marked: false,
+        dequeued_ns: arrives,
+        scheduled_ns: arrives,
+        departed_ns: arrives,
+    }
+}
+
+fn report(t_ns: i64, target_bps: i64, loss_ratio: Option<f64>) -> RateRow {
+    RateRow {
+        t_ns,
+        endpoint: "film".into(),
+        period_ns: GOP,
+        target_bps,
+        send_bps: 0,
+        media_bps: 0,
+        loss_ratio,
+        rtt_ns: Some(20 * MS),
+        recv_bps: None,
+        quantiser: Some(4),
+        encoder_bps: Some(3_000_000),
+        queue_bytes: 0,
+        broken: None,
+    }
+}
+
+const RTP: &str = "udp 10.0.0.1:5004>10.0.0.3:5004";
+const RTCP: &str = "udp 10.0.0.1:5005>10.0.0.3:5005";
+const TCP: &str = "tcp 10.0.0.2:40000>10.0.0.4:5201";
+
+/// 31 GoP times; TCP begins a second before the video. The video takes 1001 B and then 3003 B per GoP
+/// time, its RTCP 100 B more; TCP 2102 B; neither a connection of 10 B nor one of a few seconds is a rival.
+fn records() -> Records {
+    let mut link = vec![packet(0, TCP, 9999, "delivered")];
+    link.push(packet(500 * MS, "tcp 10.0.0.2:40002>10.0.0.4:5201", 10, "delivered"));
+    for second in 5..9 {
+        let t_ns = 1000 * MS * second;
+        link.push(packet(t_ns, "tcp 10.0.0.2:80>10.0.0.4:40000", 1500, "delivered"));
+    }
+    for gop in 0..30 {
+        let t_ns = GOP * (gop + 1);
+        link.push(packet(t_ns, RTP, if gop % 2 == 0 { 1001 } else { 3003 }, "delivered"));
+        link.push(packet(t_ns + 10 * MS, RTCP, 100, "delivered"));
+        link.push(packet(t_ns + 20 * MS, TCP, 2102, "delivered"));
+    }
+    for lost in 0..20 {
+        link.push(packet(GOP * 2 + lost * MS, RTP, 1500, "dropped"));
+    }
+    let rate = vec![report(GOP, 2_000_000, None), report(3 * GOP, 4_000_000, Some(0.25))];
+    Records { link, rate, ..Records::default() }
+}
+
+#[test]
+fn metrics_by_hand() {
+    let metrics = summarise(&common::trial(31.5 * 1.001), &records());
+    let is = |name: &str, want: f64| {
+        let value = metrics[&format!("fairness.{name}")].unwrap();
+        assert!((value - want).abs() < want.abs() * 1e-9, "{name}: {value}, not {want}");
+    };
+    // 2002 B and 100 B in 1.001 s.
+    is("video_mean_bps", 2102.0 * 8.0 / 1.001);
+    is("tcp_mean_bps", 2102.0 * 8.0 / 1.001);
+    is("friendliness", 1.0);
+    is("jain_ratio", 1.0);
+    // ±1001 B about 2102 B in thirty GoP times.
+    is("video_variation", (30.0_f64 / 29.0).sqrt() * 1001.0 / 2102.0);
+    is("video_loss_ratio", 0.25);
+    is("rtt_mean_ms", 20.0);
+    is("video_flows", 1.0);
+    is("tcp_flows", 1.0);
+    // Five GoP times hold at most one more of one kind than of the other.
+    is("jain_short_ratio", {
+        let x = 2102.0 + 1001.0 / 5.0;
+        let y = 2102.0 - 1001.0 / 5.0;
+        let jain = |a: f64| (a + 2102.0).powi(2) / (2.0 * (a * a + 2102.0 * 2102.0));
+        f64::midpoint(jain(x), jain(y))
+    });
+    assert_eq!(metrics["fairness.convergence_s"], Some(0.0));
+    assert_eq!(metrics["fairness.tcp_variation"], Some(0.0));
+}
+
+#[test]
+fn without_a_rate_control_nobody_competes() {
+    let records = Records { rate: Vec::new(), ..records() };
+    let metrics = summarise(&common::trial(10.0), &records);
+    assert!(!metrics.keys().any(|name| name.starts_with("fairness.")));
+}
+
+#[test]
+fn without_tcp_there_is_no_friendliness() {
+    let mut records = records();
+    records.link.retain(|row| row.flow.starts_with("udp"));
+    let metrics = summarise(&common::trial(31.0), &records);
+    assert_eq!(metrics["fairness.friendliness"], None);
+    assert_eq!(metrics["fairness.tcp_mean_bps"], None);
+    assert!(metrics["fairness.video_mean_bps"].is_some());
+}
+
+#[test]
+fn series_of_both_flows_and_of_the_control() {
+    let timeline = timeline(&common::trial(10.01), &records(), 10);
+    let values = |name: &str| {
+        let series = timeline.series.iter().find(|series| series.name == name);
+        series.unwrap_or_else(|| panic!("no {name}")).values.clone()
+    };
+    assert!((timeline.bin_s - 1.001).abs() < 1e-9);
+    assert_eq!(values("fairness.video_bps")[0], Some(0.0));
+    let first = values("fairness.video_bps")[1].unwrap();
+    assert!((first - 1101.0 * 8.0 / 1.001).abs() < 1e-6, "{first}");
+    let target = values("fairness.target_bps");
+    assert_eq!((target[0], target[1], target[4]), (None, Some(2e6), Some(4e6)));
+    assert_eq!(values("fairness.version_bps")[2], Some(3e6));
+    assert_eq!(values("fairness.loss_ratio")[3], Some(0.25));
+}

@@ -1,0 +1,248 @@
+//! What viewers saw, computed by hand.
+
+use crate::common::trial;
+use proptest::prelude::*;
+use suiro_analysis::{Records, summarise, ticks, timeline, viewing};
+use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
+use suiro_record::{P1203, ScreenOutcome, Trial};
+
+const MS: i64 = 1_000_000;
+
+/// A frame of 25 a second, captured live, shown then or never.
+fn frame(frame: i64, displayed_ms: Option<i64>) -> FrameRow {
+    FrameRow {
+        t_ns: displayed_ms.unwrap_or(0) * MS,
+        endpoint: "viewer".into(),
+        frame,
+        captured_ns: Some(frame * 40 * MS),
+        rung_bps: Some(1_000_000),
+        encoded_bytes: None,
+        sent_ns: None,
+        received_ns: Some(0),
+        decodable: true,
+        damaged: false,
+        displayed_ns: displayed_ms.map(|ms| ms * MS),
+    }
+}
+
+fn tick(t_ms: i64, picture: Option<f64>, experience: f64) -> QualityRow {
+    QualityRow {
+        t_ns: t_ms * MS,
+        endpoint: "viewer".into(),
+        frame: Some(0),
+        repeated: picture.is_none(),
+        picture_vmaf: picture,
+        picture_ssim: picture.map(|vmaf| vmaf / 100.0),
+        picture_psnr_db: picture.map(|vmaf| vmaf / 2.0),
+        experience_vmaf: Some(experience),
+        experience_ssim: Some(experience / 100.0),
+        experience_psnr_db: Some(experience / 2.0),
+    }
+}
+
+fn assert_metrics(trial: &Trial, records: &Records, want: &[(&str, Option<f64>)]) {
+    let metrics = summarise(trial, records);
+    for (name, want) in want {
+        let got = *metrics.get(*name).unwrap_or_else(|| panic!("{name} is missing"));
+        let near = match (got, *want) {
+            (Some(got), Some(want)) => (got - want).abs() <= 1e-9 * want.abs().max(1.0),
+            (got, want) => got == want,
+        };
+        assert!(near, "{name}: {got:?}, expected {want:?}");
+    }
+}
+
+/// Frames 10 to 59 from 1 s on, 600 ms old; frames 20 to 22 are not shown; then the picture stands
+/// for 2 s, and goes on 2600 ms old.
+fn frozen() -> Records {
+    let shown = |n: i64| frame(n, Some(1000 + (n - 10) * 40 + if n < 40 { 0 } else { 2000 }));
+    let skipped = |n| frame(n, None);
+    // The last was received and is still to be shown.
+    let frames = (10..20).chain(23..60).map(shown).chain((20..23).chain([60]).map(skipped));
+    Records { frames: frames.collect(), ..Records::default() }
+}
+
+#[test]
+fn freezes_latency_and_frame_rate_by_hand() {
+    let want = [
+        // Frame 39 stands for 2040 ms; three missing frames are no freeze. The viewing ends with
+        // frame 59 shown for 40 ms.
+        ("video.freezes", Some(1.0)),
+        ("video.freeze_s", Some(2.04)),
+        ("video.freeze_max_s", Some(2.04)),
+        ("video.frames_skipped", Some(3.0)),
+        ("video.fps_shown", Some(47.0 / 4.0)),
+        // 27 frames before and 20 after.
+        ("media.latency_p50_ms", Some(600.0)),
+        ("media.latency_p95_ms", Some(2600.0)),
+        ("media.latency_max_ms", Some(2600.0)),
+        ("video.vmaf_mean", None),
+        ("video.mos_estimate", None),
+        ("player.startup_s", None),
+    ];
+    assert_metrics(&trial(5.0), &frozen(), &want);
+    let timeline = timeline(&trial(5.0), &frozen(), 600);
+    assert_eq!(timeline.stalls, [(2.16, 4.2)]);
+    let latency = timeline.series.iter().find(|s| s.name == "player.latency_ms").expect("latency");
+    let near = |bin: usize, want: f64| (latency.values[bin].expect("a value") - want).abs() < 1e-6;
+    assert!(near(10, 600.0) && near(49, 2600.0), "{:?}", latency.values);
+    assert_eq!(latency.values[30], None, "nothing was shown then");
+}
+
+#[test]
+fn a_freeze_may_last_to_the_end_unless_all_was_played() {
+    let mut records = frozen();
+    // The last picture, shown at 4960 ms, stands for two more seconds.
+    assert_metrics(&trial(6.96), &records, &[("video.freeze_s", Some(4.04))]);
+    let ended = PlayerRow {
+        t_ns: 5000 * MS,
+        endpoint: "viewer".into(),
+        state: "ended".into(),
+        buffer_ms: Some(0.0),
+        position_ms: Some(0.0),
+        rung_bps: None,
+        latency_ms: Some(1.0),
+        speed: 0.0,
+        stalls: 0,
+        estimate_bps: None,
+        dropped_pictures: None,
+    };
+    records.player.push(ended);
+    assert_metrics(&trial(6.96), &records, &[("video.freeze_s", Some(2.04))]);
+}
+
+/// What is on the screen at each tick of 25 a second.
+fn on_screen(records: &Records, duration_s: f64) -> Vec<Option<u64>> {
+    let ticks = ticks(&trial(duration_s), records, "viewer", (25, 1));
+    let times = ticks.windows(2).map(|pair| pair[1].t_ns - pair[0].t_ns);
+    assert!(times.into_iter().all(|ns| ns == 40 * MS), "ticks are even");
+    ticks.iter().map(|tick| tick.shown.map(|(frame, _)| frame)).collect()
+}
+
+#[test]
+fn ticks_repeat_what_is_frozen() {
+    let screen = on_screen(&frozen(), 5.0);
+    assert_eq!(screen.len(), 125);
+    // The first picture comes at 1 s, between the ticks at 980 and 1020 ms.
+    assert_eq!(screen[24..27], [None, Some(10), Some(11)]);
+    let skipped: Vec<_> = (33..40).map(|tick| screen[tick].expect("shown")).collect();
+    assert_eq!(skipped, [18, 19, 19, 19, 19, 23, 24], "missing frames leave the one before");
+    assert_eq!(screen.iter().filter(|shown| **shown == Some(39)).count(), 51, "2 s and a frame");
+    assert_eq!(screen[124], Some(59));
+}
+
+#[test]
+fn ticks_do_not_mind_jitter_of_less_than_half_a_frame() {
+    let jittered = |n: i64| FrameRow {
+        displayed_ns: Some((1007 + n * 40 + (n * 17) % 37 - 18) * MS),
+        ..frame(n, None)
+    };
+    let records = Records { frames: (0..100).map(jittered).collect(), ..Records::default() };
+    let mut shown: Vec<u64> = on_screen(&records, 4.99).into_iter().flatten().collect();
+    assert_eq!(shown.len() as u64, shown[shown.len() - 1] + 1);
+    shown.dedup();
+    assert_eq!(shown.len() as u64, shown[shown.len() - 1] + 1, "each once, none left out");
+}
+
+#[test]
+fn a_screen_at_any_time() {
+    let seen = viewing(&trial(5.0), &frozen(), "viewer");
+    assert_eq!(
+        (seen.at(999 * MS), seen.age_ns(999 * MS), seen.frozen_ns(999 * MS)),
+        (None, None, None)
+    );
+    assert_eq!(seen.at(1000 * MS).map(|moment| moment.frame), Some(10));
+    // In the freeze the picture grows older.
+    assert_eq!(seen.age_ns(3160 * MS), Some(1600 * MS));
+    assert_eq!(seen.frozen_ns(3160 * MS), Some(1000 * MS));
+    assert_eq!((seen.frozen_ns(4199 * MS), seen.frozen_ns(4200 * MS)), (Some(2039 * MS), None));
+    assert_eq!(viewing(&trial(5.0), &frozen(), "nobody").moments, []);
+}
+
+#[test]
+fn nothing_shown_has_no_ticks() {
+    assert_eq!(on_screen(&Records::default(), 5.0), []);
+    let records = Records { frames: vec![frame(0, None)], ..Records::default() };
+    assert_eq!(on_screen(&records, 5.0), []);
+    assert_eq!(ticks(&trial(5.0), &frozen(), "viewer", (0, 1)), []);
+    assert_eq!(ticks(&trial(5.0), &frozen(), "nobody", (25, 1)), []);
+}
+
+#[test]
+fn scores_of_pictures_and_of_the_experience_are_kept_apart() {
+    let mut quality: Vec<QualityRow> =
+        (0..20).map(|n| tick(n * 40, Some(80.0 + n as f64), 50.0)).collect();
+    quality.push(tick(800, None, 8.0));
+    // After the trial.
+    quality.push(tick(1040, Some(1.0), 1.0));
+    let records = Records { quality, ..Records::default() };
+    let want = [
+        ("video.vmaf_mean", Some(89.5)),
+        ("video.vmaf_p5", Some(80.0)),
+        ("video.ssim_mean", Some(0.895)),
+        ("video.psnr_mean_db", Some(44.75)),
+        ("video.experience_vmaf_mean", Some(48.0)),
+        ("video.experience_vmaf_p5", Some(50.0)),
+        ("video.experience_ssim_mean", Some(0.48)),
+        ("video.experience_psnr_mean_db", Some(24.0)),
+        ("video.mos_estimate", Some(89.5 / 20.0)),
+        ("video.freezes", None),
+    ];
+    assert_metrics(&trial(1.0), &records, &want);
+    let timeline = timeline(&trial(1.0), &records, 600);
+    let of = |name: &str| timeline.series.iter().find(|s| s.name == name).expect("a series");
+    assert_eq!(of("player.experience_vmaf").values[8], Some(8.0));
+    assert_eq!(of("player.picture_vmaf").values[8], None);
+}
+
+#[test]
+fn the_opinion_of_p1203_is_that_of_the_viewer_it_was_given_for() {
+    let said = |endpoint: &str, o46: Option<f64>| ScreenOutcome {
+        endpoint: endpoint.into(),
+        p1203: o46.map(|o46| P1203 { o46, ..P1203::default() }),
+        ..ScreenOutcome::default()
+    };
+    let quality = vec![tick(0, Some(80.0), 0.0)];
+    for (screens, want) in [
+        (Vec::new(), None),
+        (vec![said("viewer", None)], None),
+        (vec![said("another", Some(2.0)), said("viewer", Some(3.5))], Some(3.5)),
+    ] {
+        let records = Records { quality: quality.clone(), screens, ..Records::default() };
+        assert_metrics(&trial(1.0), &records, &[("video.p1203_mos", want)]);
+    }
+}
+
+#[test]
+fn the_estimated_opinion_keeps_to_its_scale() {
+    for (vmaf, mos) in [(0.0, 1.0), (20.0, 1.0), (60.0, 3.0), (100.0, 5.0)] {
+        let records = Records { quality: vec![tick(0, Some(vmaf), 0.0)], ..Records::default() };
+        assert_metrics(&trial(1.0), &records, &[("video.mos_estimate", Some(mos))]);
+    }
+}
+
+proptest! {
+    #[test]
+    fn odd_rows_never_panic(
+        frames in prop::collection::vec((any::<i64>(), any::<Option<i64>>(), any::<Option<i64>>()), 0..40),
+        scores in prop::collection::vec((any::<i64>(), any::<Option<f64>>()), 0..40),
+        duration_s in 0.0..1e9,
+    ) {
+        let frames = frames.into_iter().map(|(number, captured_ns, displayed_ns)| FrameRow {
+            captured_ns,
+            displayed_ns,
+            ..frame(number.clamp(i64::MIN / MS / 80, i64::MAX / MS / 80), None)
+        });
+        let quality = scores.into_iter().map(|(t_ns, vmaf)| QualityRow {
+            t_ns,
+            ..tick(0, vmaf, vmaf.unwrap_or(0.0))
+        });
+        let (frames, quality) = (frames.collect(), quality.collect());
+        let records = Records { frames, quality, ..Records::default() };
+        for value in summarise(&trial(duration_s), &records).into_values().flatten() {
+            prop_assert!(value.is_finite());
+        }
+        timeline(&trial(duration_s), &records, 600);
+        ticks(&trial(duration_s.min(100.0)), &records, "viewer", (25, 1));
+    }
+}

@@ -1,0 +1,164 @@
+//! Streams of uncompressed video and their rings, computed by hand.
+
+use crate::common::trial;
+use suiro_analysis::{Records, summarise, timeline};
+use suiro_record::tables::{UncompressedFrameRow, UncompressedRingRow};
+
+const MS: i64 = 1_000_000;
+
+/// Frame `frame` of a stream, 10 ms each, begun `late_ms` after it was due, of ten packets.
+fn frame(stream: i64, frame: i64, late_ms: f64) -> UncompressedFrameRow {
+    let due = frame * 10 * MS;
+    let t_ns = due + (late_ms * 1e6) as i64;
+    UncompressedFrameRow {
+        t_ns,
+        endpoint: "receiver".into(),
+        stream,
+        frame,
+        period_ns: 10 * MS,
+        due_ns: Some(due),
+        last_ns: Some(t_ns + 9 * MS),
+        content: Some(frame),
+        packets: 10,
+        lost_packets: 0,
+        duplicate_packets: 0,
+        reordered_packets: 0,
+        bytes: 1000,
+        sound: Some(true),
+        burst_packets: Some(4.0),
+        over_packets: Some(0),
+        buffer_packets: Some(7.5),
+    }
+}
+
+fn second(stream: i64, s: i64, free: i64, read_bps: Option<f64>) -> UncompressedRingRow {
+    UncompressedRingRow {
+        t_ns: s * 1000 * MS,
+        endpoint: "node".into(),
+        stream,
+        slots: 10,
+        free,
+        reading: 1,
+        waiting: 8 - free,
+        read_bps,
+        send_bps: Some(5.0),
+        repeats: free / 4,
+        sent_frames: 100 * s,
+        repeated_frames: 0,
+    }
+}
+
+fn metric(records: &Records, name: &str) -> Option<f64> {
+    *summarise(&trial(30.0), records).get(name).unwrap_or_else(|| panic!("{name} is missing"))
+}
+
+#[test]
+fn streams_in_step_are_neither_late_nor_lost() {
+    let rows = (0..100).flat_map(|n| [frame(0, n, 0.1), frame(1, n, 0.3)]);
+    let records = Records { uncompressed: rows.collect(), ..Records::default() };
+    assert_eq!(metric(&records, "stream.streams"), Some(2.0));
+    assert_eq!(metric(&records, "stream.lost_packets"), Some(0.0));
+    assert_eq!(metric(&records, "stream.late_frames"), Some(0.0));
+    assert_eq!(metric(&records, "stream.damaged_frames"), Some(0.0));
+    assert_eq!(metric(&records, "stream.over_ratio"), Some(0.0));
+    assert_eq!(metric(&records, "stream.burst_max_packets"), Some(4.0));
+    assert_eq!(metric(&records, "stream.buffer_max_packets"), Some(7.5));
+    assert_eq!(metric(&records, "stream.skew_p99_ms"), Some(0.2));
+    assert_eq!(metric(&records, "stream.lateness_max_ms"), Some(0.3));
+    let rate = metric(&records, "stream.rate_mean_bps").unwrap();
+    // A hundred frames of 10 ms, whatever the trial's length.
+    assert!((rate - 200.0 * 1000.0 * 8.0).abs() < 1e-6, "{rate}");
+}
+
+#[test]
+fn what_is_lost_late_damaged_or_bursty_counts() {
+    let mut rows: Vec<_> = (0..10).flat_map(|n| [frame(0, n, 0.0), frame(1, n, 0.0)]).collect();
+    // Late by more than a frame time; not at all there; damaged; above the limit.
+    rows[2] = frame(0, 1, 10.5);
+    rows[4] = UncompressedFrameRow {
+        packets: 0,
+        lost_packets: 10,
+        bytes: 0,
+        last_ns: None,
+        sound: None,
+        over_packets: None,
+        ..frame(0, 2, 0.0)
+    };
+    rows[7].sound = Some(false);
+    rows[9].over_packets = Some(5);
+    let records = Records { uncompressed: rows, ..Records::default() };
+    assert_eq!(metric(&records, "stream.lost_packets"), Some(10.0));
+    assert_eq!(metric(&records, "stream.lost_frames"), Some(1.0));
+    assert_eq!(metric(&records, "stream.late_frames"), Some(2.0));
+    assert_eq!(metric(&records, "stream.damaged_frames"), Some(1.0));
+    assert_eq!(metric(&records, "stream.over_ratio"), Some(5.0 / 190.0));
+    assert_eq!(metric(&records, "stream.skew_max_ms"), Some(10.5));
+}
+
+#[test]
+fn without_a_common_clock_lateness_is_unknown() {
+    let row =
+        |stream, late| UncompressedFrameRow { due_ns: None, sound: None, ..frame(stream, 3, late) };
+    let records = Records { uncompressed: vec![row(0, 0.0), row(1, 2.0)], ..Records::default() };
+    for name in ["late_frames", "lateness_p99_ms", "damaged_frames", "skew_p99_ms"] {
+        assert_eq!(metric(&records, &format!("stream.{name}")), None, "{name}");
+    }
+    assert!(!summarise(&trial(30.0), &Records::default()).contains_key("stream.streams"));
+}
+
+#[test]
+fn a_ring_tells_its_least_fill_its_rates_and_its_repeats() {
+    let rings = vec![
+        second(0, 1, 0, None),
+        second(0, 2, 4, Some(30.0)),
+        second(0, 3, 0, Some(10.0)),
+        // While a ring is filled, and in the second that the first frame is taken, rates are not its mean.
+        UncompressedRingRow { sent_frames: 1, ..second(1, 0, 0, Some(99.0)) },
+        second(1, 1, 0, Some(99.0)),
+        second(1, 2, 1, Some(15.0)),
+    ];
+    let records = Records { rings, ..Records::default() };
+    assert_eq!(metric(&records, "ring.repeats"), Some(1.0));
+    assert_eq!(metric(&records, "ring.fill_min_ratio"), Some(0.5));
+    assert_eq!(metric(&records, "ring.read_mean_bps"), Some(35.0));
+    assert_eq!(metric(&records, "ring.read_slowest_bps"), Some(15.0));
+    assert_eq!(metric(&records, "ring.send_mean_bps"), Some(10.0));
+    let memory = Records { rings: vec![second(0, 1, 0, None)], ..Records::default() };
+    assert_eq!(metric(&memory, "ring.read_slowest_bps"), None);
+}
+
+#[test]
+fn rings_are_drawn_together_and_each_by_itself() {
+    let rings = (0..3).flat_map(|s| [second(0, s, 2, Some(30.0)), second(1, s, s, Some(10.0))]);
+    let records = Records { rings: rings.collect(), ..Records::default() };
+    let timeline = timeline(&trial(30.0), &records, 30);
+    assert_eq!(timeline.bin_s, 1.0);
+    let values = |name: &str| {
+        let series = timeline.series.iter().find(|series| series.name == name);
+        series.unwrap_or_else(|| panic!("{name} is missing")).values[..3].to_vec()
+    };
+    // From each second's row to the next: what waited at its beginning, what was read in it.
+    assert_eq!(values("ring.node.0.waiting"), [Some(6.0), Some(6.0), None]);
+    assert_eq!(values("ring.node.1.waiting"), [Some(8.0), Some(7.0), None]);
+    assert_eq!(values("ring.waiting"), [Some(6.0), Some(6.0), None]);
+    assert_eq!(values("ring.read_bps"), [Some(40.0), Some(40.0), None]);
+    assert_eq!(values("ring.send_bps"), [Some(10.0), Some(10.0), None]);
+    assert_eq!(values("ring.node.1.read_bps"), [Some(10.0), Some(10.0), None]);
+}
+
+#[test]
+fn the_latest_frame_and_what_is_lost_are_drawn() {
+    let mut rows: Vec<_> = (0..10).flat_map(|n| [frame(0, n, 0.0), frame(1, n, 2.5)]).collect();
+    let drawn = |rows: &[UncompressedFrameRow], name: &str| {
+        let records = Records { uncompressed: rows.to_vec(), ..Records::default() };
+        let series = timeline(&trial(30.0), &records, 30).series;
+        series
+            .into_iter()
+            .find(|series| series.name == name)
+            .map(|series| series.values[..2].to_vec())
+    };
+    assert_eq!(drawn(&rows, "stream.lateness_ms"), Some(vec![Some(2.5), None]));
+    assert_eq!(drawn(&rows, "stream.lost_packets"), None);
+    rows[3].lost_packets = 4;
+    assert_eq!(drawn(&rows, "stream.lost_packets"), Some(vec![Some(4.0), Some(0.0)]));
+}

@@ -1,0 +1,237 @@
+//! The queue disciplines against the numbers of their RFCs.
+
+use crate::common::greedy::Greedy;
+use crate::common::{
+    self, Arrival, delivered, down, dropped, evenly, link, mean_ms, ms, packet, run, sojourn,
+};
+use suiro_link::{Backlog, Cause, Direction, Ecn, Event, Packet, Verdict};
+use suiro_units::{Bytes, Duration, Time};
+
+fn dropped_for(events: &[Event], cause: Cause) -> Vec<&Event> {
+    events.iter().filter(|event| event.verdict == Verdict::Dropped(cause)).collect()
+}
+
+/// Mean sojourn time of what was delivered after `from`, in milliseconds.
+fn standing_ms(events: &[Event], from: Time) -> f64 {
+    let settled = events.iter().filter(|event| delivered(event) && event.arrived >= from);
+    mean_ms(settled.filter_map(sojourn))
+}
+
+#[test]
+fn droptail_counts_what_waits_and_not_what_is_served() {
+    let toml = |limit: &str| format!("rate = '12 Mbit/s'\nqueue.limit = '{limit}'");
+    for (limit, waiting) in [("3p", 3), ("4500 B", 3), ("4499 B", 2), ("3 ms", 3), ("1 B", 1)] {
+        let events = run(&mut link(&toml(limit), 1), &evenly(10, 1500, Duration::ZERO));
+        let passed = events.iter().filter(|event| delivered(event)).count();
+        assert_eq!(passed, waiting + 1, "limit {limit}: and one in service");
+        assert_eq!(dropped_for(&events, Cause::Queue).len(), 10 - passed);
+    }
+}
+
+#[test]
+fn the_backlog_told_is_what_the_packet_found() {
+    let toml = "rate = '12 Mbit/s'\nqueue.limit = '2p'";
+    let events = run(&mut link(toml, 1), &evenly(5, 1500, Duration::from_micros(1)));
+    let mut found: Vec<(u64, Backlog)> = events.iter().map(|e| (e.number, e.backlog)).collect();
+    found.sort_by_key(|(number, _)| *number);
+    let expected = [0, 0, 1, 2, 2]
+        .map(|packets: u32| Backlog { bytes: Bytes::new(u64::from(packets) * 1500), packets });
+    assert_eq!(found.into_iter().map(|(_, backlog)| backlog).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_limit_in_time_follows_the_rate() {
+    // 50 ms are 50 packets at 12 Mbit/s and 5 at 1.2 Mbit/s; an outage leaves it as it is.
+    let toml = "rate = '12 Mbit/s'\nqueue.limit = '50 ms'\n\
+                changes = [{ at = '10 s', rate = '0 bit/s' }, { at = '20 s', rate = '1200 kbit/s' }]";
+    for (at, waiting) in [(0, 50), (11_000, 50), (21_000, 5)] {
+        let arrivals: Vec<Arrival> = (0..100).map(|n| down(ms(at), packet(n, 1500))).collect();
+        let events = run(&mut link(toml, 1), &arrivals);
+        let in_service = usize::from(at != 11_000);
+        assert_eq!(events.iter().filter(|e| delivered(e)).count(), waiting + in_service, "at {at}");
+    }
+}
+
+/// RFC 8289 §5: after the sojourn time has been above the target for an interval one packet is
+/// dropped, and the next ones after interval/√count.
+#[test]
+fn codel_drops_by_its_control_law() {
+    let toml = "rate = '12 Mbit/s'\nqueue = { discipline = 'codel', limit = '100000p' }";
+    // A third more than the link carries, deaf to drops: 1500 bytes take 1 ms.
+    let events = run(&mut link(toml, 1), &evenly(8_000, 1500, Duration::from_micros(750)));
+    let drops: Vec<Time> = dropped_for(&events, Cause::Aqm).iter().map(|e| e.at).collect();
+    let above = |event: &&Event| sojourn(event) >= Some(Duration::from_millis(5));
+    let first_above = events.iter().filter(|e| delivered(e)).find(above).expect("it is overloaded");
+    let service = Duration::from_millis(1);
+
+    let mut expected = first_above.dequeued.expect("it was delivered") + Duration::from_millis(100);
+    for (count, &at) in (1..).zip(&drops).take(300) {
+        // A packet is dropped when the next one is taken.
+        assert!(at >= expected && at < expected + service, "drop {count} at {at}, not {expected}");
+        let from = if count == 1 { at } else { expected };
+        expected = from + Duration::from_millis(100).mul_f64(1.0 / f64::from(count).sqrt());
+    }
+    assert!(drops.len() > 300, "{} drops", drops.len());
+}
+
+/// RFC 8289 §4.2: a standing delay of about the target, with the link in full use.
+#[test]
+fn codel_holds_its_target_where_droptail_fills_its_queue() {
+    let standing = |queue: &str, ecn| {
+        let toml = format!("rate = '20 Mbit/s'\ndelay = '20 ms'\nqueue = {queue}");
+        let mut link = link(&toml, 1);
+        let end = Time::from_secs(60);
+        let events = Greedy::new(4, Duration::from_millis(20), ecn).run(&mut link, end);
+        let settled = events.iter().filter(|e| delivered(e) && e.at >= Time::from_secs(20));
+        let bits: u64 = settled.map(|event| event.packet.size.bits()).sum();
+        let counts = link.counts(Direction::Down);
+        (standing_ms(&events, Time::from_secs(20)), bits as f64 / 40.0 / 20e6, counts)
+    };
+    let (codel_ms, share, counts) = standing("{ discipline = 'codel' }", Ecn::NotEct);
+    assert!((1.0..10.0).contains(&codel_ms), "CoDel stands at {codel_ms} ms");
+    assert!(share > 0.9, "the link is used to {share}");
+    assert!(counts.marked == 0 && counts.dropped() > 10, "{counts:?}");
+
+    let (marked_ms, share, counts) = standing("{ discipline = 'codel' }", Ecn::Ect0);
+    assert!((1.0..10.0).contains(&marked_ms), "with ECN it stands at {marked_ms} ms");
+    assert!(share > 0.9, "the link is used to {share}");
+    assert!(counts.marked > 10 && counts.dropped() == 0, "{counts:?}");
+
+    let (droptail_ms, ..) = standing("{ limit = '200 ms' }", Ecn::NotEct);
+    assert!(droptail_ms > 60.0, "droptail stands at {droptail_ms} ms");
+}
+
+/// RFC 8033 §4.2: the delay is held at QDELAY_REF, 15 ms by default.
+#[test]
+fn pie_holds_its_target() {
+    for (target_ms, update_ms, sources) in [(15.0, 15, 5), (15.0, 15, 20), (40.0, 5, 10)] {
+        let toml = format!(
+            "rate = '20 Mbit/s'\ndelay = '25 ms'\nqueue = {{ discipline = 'pie', ecn = false, \
+             target = '{target_ms} ms', update = '{update_ms} ms' }}"
+        );
+        let mut link = link(&toml, 1);
+        let end = Time::from_secs(100);
+        let greedy = Greedy::new(sources, Duration::from_millis(25), Ecn::NotEct);
+        let events = greedy.run(&mut link, end);
+        let standing = standing_ms(&events, Time::from_secs(30));
+        let range = target_ms * 0.75..target_ms * 1.25;
+        assert!(range.contains(&standing), "{sources} sources: {standing} ms, of {target_ms} ms");
+        assert_eq!(dropped_for(&events, Cause::Queue).len(), 0);
+    }
+}
+
+/// RFC 8033 §4.4 and §5.1.
+#[test]
+fn pie_lets_a_burst_pass_and_marks_before_it_drops() {
+    // 120 ms worth of packets at once, then nothing: less than MAX_BURST, 150 ms.
+    let toml = "rate = '12 Mbit/s'\nqueue.discipline = 'pie'";
+    let events = run(&mut link(toml, 1), &evenly(120, 1500, Duration::ZERO));
+    assert!(events.iter().all(delivered));
+
+    let mut link = link("rate = '20 Mbit/s'\nqueue.discipline = 'pie'", 1);
+    let greedy = Greedy::new(5, Duration::from_millis(40), Ecn::Ect0);
+    greedy.run(&mut link, Time::from_secs(60));
+    let counts = link.counts(Direction::Down);
+    assert!(counts.marked > 50 && counts.dropped() < counts.marked / 10, "{counts:?}");
+
+    // A deaf source drives the probability above 10 %: then marking ends.
+    let deaf: Vec<Arrival> = evenly(60_000, 1500, Duration::from_micros(500))
+        .into_iter()
+        .map(|a| Arrival { packet: Packet { ecn: Ecn::Ect0, ..a.packet }, ..a })
+        .collect();
+    let toml = "rate = '12 Mbit/s'\nqueue = { discipline = 'pie', limit = '100000p' }";
+    let events = run(&mut common::link(toml, 1), &deaf);
+    let late: Vec<&Event> = events.iter().filter(|e| e.arrived > ms(15_000)).collect();
+    assert!(late.iter().any(|event| dropped(event)) && !late.iter().any(|e| e.ecn_marked));
+    // Half of what arrives must go.
+    let share = late.iter().filter(|e| dropped(e)).count() as f64 / late.len() as f64;
+    assert!((share - 0.5).abs() < 0.05, "{share} is dropped");
+}
+
+fn constant(flow: u64, bytes: u64, every: Duration, until: Time) -> Vec<Arrival> {
+    let count = (until - Time::ZERO).as_nanos() / every.as_nanos();
+    let flow = |n| Packet { id: flow << 32 | n, flow, ..packet(0, bytes) };
+    (0..count).map(|n| down(Time::ZERO + every * n, flow(n))).collect()
+}
+
+fn together(flows: Vec<Vec<Arrival>>) -> Vec<Arrival> {
+    let mut all: Vec<Arrival> = flows.into_iter().flatten().collect();
+    all.sort_by_key(|arrival| (arrival.at, arrival.packet.id));
+    all
+}
+
+const FQ: &str = "rate = '10 Mbit/s'\nqueue.discipline = 'fq-codel'";
+
+/// RFC 8290 §3 and §4.2: queues share by bytes, whatever they ask for and however large their
+/// packets.
+#[test]
+fn fq_codel_shares_by_bytes() {
+    let end = Time::from_secs(20);
+    let us = Duration::from_micros;
+    let flows = vec![
+        // 24, 12 and 8 Mbit/s onto 10 Mbit/s.
+        constant(1, 1500, us(500), end),
+        constant(2, 1500, us(1000), end),
+        constant(3, 300, us(300), end),
+    ];
+    let events = run(&mut link(FQ, 1), &together(flows));
+    let share = |flow| {
+        let of = events.iter().filter(|e| e.packet.flow == flow && delivered(e));
+        of.filter(|e| e.at >= ms(1000) && e.at < end).map(|e| e.packet.size.get()).sum::<u64>()
+    };
+    let shares = [1, 2, 3].map(|flow| share(flow) as f64);
+    let sum: f64 = shares.iter().sum();
+    let jain = sum * sum / (3.0 * shares.iter().map(|share| share * share).sum::<f64>());
+    assert!(jain > 0.999, "{shares:?}");
+    assert!((sum * 8.0 / 19.0 / 10e6 - 1.0).abs() < 0.001, "all of the rate is used: {sum}");
+}
+
+/// RFC 8290 §4.2 and §6: a flow that sends less than a quantum in a round waits for little more
+/// than the packet in service.
+#[test]
+fn fq_codel_serves_a_sparse_flow_first() {
+    let end = Time::from_secs(10);
+    let bulk = || constant(1, 1500, Duration::from_micros(600), end);
+    let sparse = constant(2, 100, Duration::from_micros(19_997), end);
+    let waits = |toml: &str| {
+        let events = run(&mut link(toml, 1), &together(vec![bulk(), sparse.clone()]));
+        // At the start both flows are new.
+        let sparse = events.iter().filter(|e| e.packet.flow == 2 && e.arrived > ms(100));
+        let waits: Vec<Option<Duration>> = sparse.map(sojourn).collect();
+        (waits.iter().flatten().max().copied().unwrap_or_default(), waits.contains(&None))
+    };
+    let packet_time = Bytes::new(1500) / suiro_units::BitRate::from_mbps(10);
+    let (longest, dropped) = waits(FQ);
+    assert!(longest <= packet_time && !dropped, "waited {longest}");
+    let (droptail, _) = waits("rate = '10 Mbit/s'\nqueue.limit = '1000p'");
+    assert!(droptail > Duration::from_millis(500), "droptail: waited {droptail}");
+}
+
+/// RFC 8290 §4.1: who fills the queue loses, not who comes last.
+#[test]
+fn fq_codel_makes_room_at_the_fattest_queue() {
+    let toml = "rate = '1 Mbit/s'\nqueue = { discipline = 'fq-codel', limit = '100p' }";
+    let bulk = (0..200).map(|n| down(ms(0), Packet { flow: 1, ..packet(n, 1500) }));
+    let thin = (0..10).map(|n| down(ms(1), Packet { flow: 2, ..packet(1000 + n, 100) }));
+    let arrivals: Vec<Arrival> = bulk.chain(thin).collect();
+    let events = run(&mut link(toml, 1), &arrivals);
+    let lost = dropped_for(&events, Cause::Queue);
+    assert!(!lost.is_empty() && lost.iter().all(|event| event.packet.flow == 1));
+    // From the head: the freshest packets of the fat flow survive.
+    let last = events.iter().find(|event| event.packet.id == 199).expect("each packet ends");
+    assert!(delivered(last));
+}
+
+/// Flows that meet in one queue of few; which ones do depends on the seed.
+#[test]
+fn fq_codel_hashes_with_the_seeds_salt() {
+    let toml = "rate = '1 Mbit/s'\nqueue = { discipline = 'fq-codel', flows = 2 }";
+    let order = |seed| {
+        let arrivals: Vec<Arrival> =
+            (0..40).map(|n| down(ms(0), Packet { flow: n % 8, ..packet(n, 1000) })).collect();
+        let events = run(&mut link(toml, seed), &arrivals);
+        events.iter().map(|event| event.packet.id).collect::<Vec<_>>()
+    };
+    assert_eq!(order(1), order(1));
+    assert!((2..10).any(|seed| order(seed) != order(1)));
+}

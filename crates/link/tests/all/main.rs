@@ -1,0 +1,13 @@
+//! The link's tests, of one program: each would link all that they share.
+
+mod bounds;
+mod by_hand;
+mod common;
+mod conservation;
+mod disciplines;
+mod golden;
+mod propagation;
+mod rate;
+mod spec;
+mod traces;
+mod wifi;
