@@ -26,21 +26,46 @@ pub fn of_frame(frame: &[u8]) -> u64 {
 /// If `offset`, the piece's place in the frame in bytes, is no multiple of [`WORD_BYTES`].
 pub fn of_piece(offset: usize, piece: &[u8]) -> u64 {
     assert!(offset.is_multiple_of(WORD_BYTES), "a piece begins with a word");
-    let mut key = ((offset / WORD_BYTES) as u64 + 1).wrapping_mul(P);
+    let first = (offset / WORD_BYTES) as u64;
     let (words, rest) = piece.as_chunks::<WORD_BYTES>();
+    let sum = of_words(first, words);
+    if rest.is_empty() {
+        return sum;
+    }
+    let mut word = [0; WORD_BYTES];
+    word[..rest.len()].copy_from_slice(rest);
+    sum.wrapping_add(of_words(first + words.len() as u64, &[word]))
+}
+
+/// What words from number `first` on add, with the widest vectors that this processor has: with AVX2 it is
+/// twice as fast as without.
+fn of_words(first: u64, words: &[[u8; WORD_BYTES]]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2")]
+        fn wide(first: u64, words: &[[u8; WORD_BYTES]]) -> u64 {
+            sum(first, words)
+        }
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has what the function needs.
+            return unsafe { wide(first, words) };
+        }
+    }
+    sum(first, words)
+}
+
+#[inline(always)]
+fn sum(first: u64, words: &[[u8; WORD_BYTES]]) -> u64 {
+    let mut key = first.wrapping_add(1).wrapping_mul(P);
     let mut sum = 0u64;
     for word in words {
         sum = sum.wrapping_add(scattered(key, u64::from_le_bytes(*word)));
         key = key.wrapping_add(P);
     }
-    if !rest.is_empty() {
-        let mut word = [0; WORD_BYTES];
-        word[..rest.len()].copy_from_slice(rest);
-        sum = sum.wrapping_add(scattered(key, u64::from_le_bytes(word)));
-    }
     sum
 }
 
+#[inline(always)]
 fn scattered(key: u64, word: u64) -> u64 {
     let mixed = word ^ key;
     (mixed >> 32).wrapping_mul(mixed & 0xffff_ffff).wrapping_add(word.rotate_left(32))
@@ -63,6 +88,15 @@ mod tests {
         let mixed = P.wrapping_mul(2) ^ 2;
         let second = (mixed >> 32) * (mixed & 0xffff_ffff) + (2 << 32);
         assert_eq!(of_frame(&[1, 0, 0, 0, 0, 0, 0, 0, 2]), first.wrapping_add(second));
+    }
+
+    #[test]
+    fn it_is_the_same_with_and_without_wide_vectors() {
+        let frame = frame();
+        let (words, _) = frame.as_chunks::<WORD_BYTES>();
+        for length in [0, 1, 3, 4, 5, 8, 1095, words.len()] {
+            assert_eq!(of_words(7, &words[..length]), sum(7, &words[..length]), "{length}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The clocks, and waiting: the one place where senders and receivers read the time.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rustix::time::{ClockId, DynamicClockId, Timespec};
 use suiro_units::{Duration, Time};
 
@@ -7,6 +9,9 @@ use crate::epoch::Epoch;
 
 /// Below this, waiting turns round and round: a sleep would take longer.
 const SPIN: Duration = Duration::from_micros(5);
+
+/// How often who waits long looks whether it is to stop.
+pub const STOP_EVERY: Duration = Duration::from_millis(50);
 
 /// Readings of two clocks within this, in nanoseconds, are of one moment.
 const CLOSE_NS: u64 = 500;
@@ -125,17 +130,28 @@ pub fn prepare_thread(cpu: Option<usize>) -> std::io::Result<()> {
 
 /// Waits until `time` on the monotonic clock and says when it is over.
 pub fn wait_until(time: Time) -> Time {
-    let now = monotonic();
-    if now + SPIN < time {
-        sleep_until(time);
-    }
     loop {
         let now = monotonic();
         if now >= time {
             return now;
         }
-        std::hint::spin_loop();
+        if now + SPIN < time {
+            sleep_until(time);
+        } else {
+            std::hint::spin_loop();
+        }
     }
+}
+
+/// As [`wait_until`], but `None` within [`STOP_EVERY`] after `stop` is set.
+pub fn wait_unless(stop: &AtomicBool, time: Time) -> Option<Time> {
+    while !stop.load(Ordering::Relaxed) {
+        let now = wait_until(time.min(monotonic() + STOP_EVERY));
+        if now >= time {
+            return Some(now);
+        }
+    }
+    None
 }
 
 fn sleep_until(time: Time) {
@@ -183,6 +199,17 @@ mod tests {
         assert!(state(37, false).unwrap().contains("nothing keeps its clock"));
         assert_eq!(state(37, true), None);
         assert!(tai_state().is_some());
+    }
+
+    #[test]
+    fn a_wait_ends_when_it_is_told_to() {
+        let stop = AtomicBool::new(false);
+        let soon = monotonic() + Duration::from_millis(2);
+        assert!(wait_unless(&stop, soon).unwrap() >= soon);
+        std::thread::scope(|scope| {
+            scope.spawn(|| stop.store(true, Ordering::Relaxed));
+            assert_eq!(wait_unless(&stop, soon + Duration::from_secs(3600)), None);
+        });
     }
 
     #[test]

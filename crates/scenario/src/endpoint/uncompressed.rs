@@ -72,7 +72,7 @@ pub enum UncompressedSource {
     /// Memory, where all of them are.
     #[default]
     Memory,
-    /// A file in the trial's folder, read while it is sent, through the page cache, as from a storage with
+    /// A file in the trial's folder, read while it is sent, in place in the page cache, as from a storage with
     /// this rate and latency.
     Storage {
         /// Bits that it reads per second.

@@ -147,7 +147,7 @@ fn source(
         recorder.write(&frame)?;
     }
     recorder.finish()?;
-    Ok((Source::Store(path), reader::Source::Cached, Some(Shape { rate, latency })))
+    Ok((Source::Store(path), reader::Source::Mapped, Some(Shape { rate, latency })))
 }
 
 const fn what(format: UncompressedFormat) -> (Format, Geometry) {

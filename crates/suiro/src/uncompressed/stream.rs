@@ -64,6 +64,8 @@ enum From {
     Direct,
     /// The page cache, which reads the disk when it must.
     Cached,
+    /// The page cache, in place: nothing is copied before the socket.
+    Mapped,
     /// Memory: the ring is filled once, and sent again and again.
     Memory,
 }
@@ -276,6 +278,7 @@ fn sender_job(args: &SendArgs) -> Result<SenderJob> {
             source: match args.from {
                 From::Direct => reader::Source::Direct,
                 From::Cached => reader::Source::Cached,
+                From::Mapped => reader::Source::Mapped,
                 From::Memory => reader::Source::Memory,
             },
             frames,

@@ -97,7 +97,9 @@ fn drain(
     stop: &AtomicBool,
 ) -> Result<ReadTotal, Error> {
     let failed = |source| Error::Frames { stream, source };
-    let mut now = clock::wait_until(begin);
+    let Some(mut now) = clock::wait_unless(stop, begin) else {
+        return Ok(ReadTotal { stream, span: Duration::ZERO, frames: 0, bytes: 0, times: None });
+    };
     // What the ring has already would count as read in no time.
     for _ in 0..ring.bound().frames {
         if !is_there(ring, stop).map_err(failed)? {

@@ -1,4 +1,5 @@
-//! The thread that keeps a ring full: reads of a slot's pieces, several under way at a time.
+//! The thread that keeps a ring full: reads of a slot's pieces, several under way at a time. Of a store that
+//! is mapped, a piece is read by having the kernel show its pages.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -16,9 +17,15 @@ use super::{Error, Options, READ_BYTES, Shaper, Source};
 use crate::clock;
 use crate::store::Store;
 
+/// Has the kernel read the pages of a range and show them (madvise(2), Linux 5.14).
+const POPULATE_READ: i32 = libc::MADV_POPULATE_READ;
+/// What becomes of a store under way.
+const CUT: &str = "the file ends before it should";
+
 /// The reader of one ring.
 pub(super) struct Engine {
     store: Store,
+    source: Source,
     file: std::fs::File,
     uring: IoUring,
     shared: Arc<Shared>,
@@ -54,7 +61,7 @@ impl Engine {
         let depth = options.depth as usize;
         Ok(Self {
             uring: IoUring::new(options.depth).map_err(Error::Uring)?,
-            missing: vec![0; shared.arena.slots()],
+            missing: vec![0; shared.slots],
             requests: vec![Request::default(); depth],
             idle: (0..depth).collect(),
             shaper: options.shape.map(Shaper::new),
@@ -62,6 +69,7 @@ impl Engine {
             next: (0, 0),
             filled: 0,
             store,
+            source: options.source,
             file,
             shared,
         })
@@ -124,7 +132,7 @@ impl Engine {
         let (slot, _) = self.next;
         let released = self.shared.counters.released.load(Ordering::Acquire);
         let exists = self.shared.total.is_none_or(|total| slot < total);
-        exists && slot < released + self.shared.arena.slots() as u64
+        exists && slot < released + self.shared.slots as u64
     }
 
     fn read(&mut self, slot: u64, begin: usize, bytes: usize) -> Result<(), Error> {
@@ -133,13 +141,16 @@ impl Engine {
         self.requests[request] = Request { slot, bytes, due, held: false };
         let at = self.store.header().slot_offset(self.index(slot)) + begin as u64;
         // SAFETY: `begin` lies within the slot.
-        let to = unsafe { self.shared.arena.slot(slot).cast::<u8>().add(begin) };
-        let read = opcode::Read::new(Fd(self.file.as_raw_fd()), to.as_ptr(), bytes as u32)
-            .offset(at)
-            .build()
-            .user_data(request as u64);
-        // SAFETY: the piece is ours until it is published, the arena lives until `run` has seen all
-        // requests end, and so does the file.
+        let to = unsafe { self.shared.arena.slot(slot).cast::<u8>().add(begin) }.as_ptr();
+        let read = match self.source {
+            Source::Mapped => {
+                opcode::Madvise::new(to.cast(), i64::from(bytes as u32), POPULATE_READ).build()
+            }
+            _ => opcode::Read::new(Fd(self.file.as_raw_fd()), to, bytes as u32).offset(at).build(),
+        };
+        let read = read.user_data(request as u64);
+        // SAFETY: the piece is ours until it is published, or only read, the arena lives until `run` has
+        // seen all requests end, and so does the file.
         let pushed = unsafe { self.uring.submission().push(&read) };
         pushed.expect("there are as many entries as requests");
         self.under_way += 1;
@@ -172,8 +183,10 @@ impl Engine {
             let Request { slot, bytes, .. } = self.requests[request];
             let failed = |because: String| self.failed(slot, because);
             match usize::try_from(result) {
-                Ok(read) if read == bytes => {}
-                Ok(_) => return Err(failed("the file ends before it should".to_owned())),
+                Ok(read) if read == bytes || self.source == Source::Mapped => {}
+                Ok(_) => return Err(failed(CUT.to_owned())),
+                // What there is of the mapping is not there of the file.
+                Err(_) if result == -libc::EFAULT => return Err(failed(CUT.to_owned())),
                 Err(_) => {
                     return Err(failed(io::Error::from_raw_os_error(-result).to_string()));
                 }
@@ -206,11 +219,16 @@ impl Engine {
     }
 
     fn publish(&mut self) -> Result<(), Error> {
-        // SAFETY: all its pieces were read, and only this thread touches it before it is published.
-        let slot = unsafe { self.shared.arena.slot(self.filled).as_ref() };
-        self.store.trailer(self.index(self.filled), slot)?;
+        let index = self.index(self.filled);
+        let trailer = if self.source == Source::Mapped {
+            self.store.read_trailer(index)?
+        } else {
+            // SAFETY: all its pieces were read, and only this thread touches it before it is published.
+            let slot = unsafe { self.shared.arena.slot(self.filled).as_ref() };
+            self.store.trailer(index, slot)?
+        };
         self.filled += 1;
-        self.shared.publish(self.filled);
+        self.shared.publish(self.filled, trailer);
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! From the store to the sender: a ring of frames that a thread keeps full.
 //!
-//! The thread reads with io_uring, past the page cache (O_DIRECT) or through it; or there is no thread,
-//! and the ring is the memory that holds all frames. The sender takes one frame per frame time and never
+//! The thread reads with io_uring, past the page cache (O_DIRECT) or through it, or has the page cache show
+//! the frames where they are, so that they are copied only into the socket; or there is no thread, and the
+//! ring is the memory that holds all frames. The sender takes one frame per frame time and never
 //! waits: when the ring is empty it gets the last frame again, marked and counted, so that an even send
 //! rate cannot hide starvation.
 //!
@@ -42,6 +43,8 @@ pub enum Source {
     Direct,
     /// The page cache, which reads the disk when it must.
     Cached,
+    /// The page cache, in place: it reads the disk when it must, and nothing is copied to the ring.
+    Mapped,
     /// Memory: the ring is filled once, and sent again and again.
     Memory,
 }
@@ -96,6 +99,18 @@ pub enum Error {
     Memory {
         /// Bytes wanted.
         bytes: usize,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The store cannot be shown in place.
+    #[error(
+        "{path}: cannot map its {frames} frames: {source}\nhint: read it through the page cache"
+    )]
+    Map {
+        /// The store.
+        path: String,
+        /// Its frames.
+        frames: u64,
         /// What the system says.
         source: std::io::Error,
     },

@@ -10,12 +10,10 @@ use super::engine::Engine;
 use super::meter::{Counters, Meter};
 use super::{DEPTH_MAX, Error, FRAMES_MIN, Options, Source};
 use crate::checksum;
+use crate::clock::STOP_EVERY;
 use crate::geometry::Geometry;
 use crate::store::{Header, Store, Trailer};
 use crate::synth;
-
-/// How often who waits for a ring to be filled looks whether it is to stop.
-const STOP_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// How many frames a ring has, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +59,9 @@ pub struct Ring {
     bound: Bound,
     /// Frames of a ring that is all memory and is sent again and again.
     cycle: Option<u64>,
-    /// The frame that the sender has, counted on and on.
+    /// The frame that the sender has, counted on and on, and what it is.
     current: u64,
+    trailer: Trailer,
     repeated: bool,
 }
 
@@ -78,6 +77,10 @@ pub(super) fn locked(failure: &Mutex<Option<Error>>) -> MutexGuard<'_, Option<Er
 #[derive(Debug)]
 pub(super) struct Shared {
     pub arena: Arena,
+    /// Slots of the ring.
+    pub slots: usize,
+    /// What is in each slot of the ring that is filled.
+    trailers: Mutex<Vec<Trailer>>,
     pub counters: Arc<Counters>,
     /// Frames that there will ever be; `None` without end.
     pub total: Option<u64>,
@@ -88,11 +91,22 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Says that a frame was filled, to whom it may concern.
-    pub fn publish(&self, filled: u64) {
+    /// Says that `trailer`'s frame was filled, the last of so many, to whom it may concern.
+    pub fn publish(&self, filled: u64, trailer: Trailer) {
+        let slot = ((filled - 1) % self.slots as u64) as usize;
+        self.trailers()[slot] = trailer;
         let _guard = self.failure();
         self.counters.filled.store(filled, Ordering::Release);
         self.changed.notify_all();
+    }
+
+    /// What is in slot `index`, counted on and on.
+    fn trailer(&self, index: u64) -> Trailer {
+        self.trailers()[(index % self.slots as u64) as usize]
+    }
+
+    fn trailers(&self) -> MutexGuard<'_, Vec<Trailer>> {
+        self.trailers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says why the reader ended.
@@ -117,7 +131,7 @@ impl Shared {
                 return Err(error);
             }
             // A signal's handler can set `stop`, but wake nobody.
-            let waited = self.changed.wait_timeout(failure, STOP_EVERY);
+            let waited = self.changed.wait_timeout(failure, STOP_EVERY.into());
             failure = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(())
@@ -150,20 +164,25 @@ impl Ring {
         let header = *store.header();
         let asked = match options.source {
             Source::Memory => options.frames.min(u32::try_from(header.frames).unwrap_or(u32::MAX)),
-            Source::Direct | Source::Cached => options.frames,
+            Source::Direct | Source::Cached | Source::Mapped => options.frames,
         };
         let bound = Bound::of(&header, asked, options)?;
         if options.source == Source::Memory {
             return Self::load(&store, bound, options.repeat, stop);
         }
         let total = (!options.repeat).then_some(header.frames);
-        let shared = Shared::new(&header, bound, total)?;
+        let arena = match options.source {
+            Source::Mapped => mapped(&store)?,
+            _ => bound.reserve()?,
+        };
+        let shared = Shared::new(arena, bound, total);
         let mut ring = Self::of(shared, header, bound, None);
         let engine = Engine::new(store, Arc::clone(&ring.shared), options)?;
         let reader = std::thread::Builder::new().name("reader".to_owned());
         ring.reader = Some(reader.spawn(move || engine.run()).map_err(Error::Thread)?);
         let full = u64::from(bound.frames).min(total.unwrap_or(u64::MAX));
         ring.shared.wait_for(full, stop)?;
+        ring.trailer = ring.shared.trailer(0);
         Ok(ring)
     }
 
@@ -188,14 +207,13 @@ impl Ring {
         let fill = |index: u64, slot: &mut [u8]| {
             let number = header.first + index;
             synth::draw(&header.geometry, number, part, &mut slot[..bytes]);
-            Trailer { number, checksum: checksum::of_frame(&slot[..bytes]) }.write(slot);
-            Ok(())
+            Ok(Trailer { number, checksum: checksum::of_frame(&slot[..bytes]) })
         };
         Self::filled(header, bound, options.repeat, (fill, stop))
     }
 
     fn load(store: &Store, bound: Bound, repeat: bool, stop: &AtomicBool) -> Result<Self, Error> {
-        let fill = |index: u64, slot: &mut [u8]| Ok(store.read(index, slot).map(drop)?);
+        let fill = |index: u64, slot: &mut [u8]| Ok(store.read(index, slot)?);
         Self::filled(*store.header(), bound, repeat, (fill, stop))
     }
 
@@ -204,25 +222,25 @@ impl Ring {
         header: Header,
         bound: Bound,
         repeat: bool,
-        (fill, stop): (impl Fn(u64, &mut [u8]) -> Result<(), Error>, &AtomicBool),
+        (fill, stop): (impl Fn(u64, &mut [u8]) -> Result<Trailer, Error>, &AtomicBool),
     ) -> Result<Self, Error> {
         let frames = u64::from(bound.frames);
-        let shared = Shared::new(&header, bound, Some(frames))?;
+        let shared = Shared::new(bound.reserve()?, bound, Some(frames));
         for index in 0..frames {
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }
             // SAFETY: nobody else has the arena yet, and each slot is taken once at a time.
-            fill(index, unsafe { shared.arena.slot(index).as_mut() })?;
+            let trailer = fill(index, unsafe { shared.arena.slot(index).as_mut() })?;
             shared.counters.begun.store(index + 1, Ordering::Relaxed);
-            shared.publish(index + 1);
+            shared.publish(index + 1, trailer);
         }
         Ok(Self::of(shared, header, bound, repeat.then_some(frames)))
     }
 
     fn of(shared: Shared, header: Header, bound: Bound, cycle: Option<u64>) -> Self {
-        let shared = Arc::new(shared);
-        Self { shared, reader: None, header, bound, cycle, current: 0, repeated: false }
+        let (trailer, shared) = (shared.trailer(0), Arc::new(shared));
+        Self { shared, reader: None, header, bound, cycle, current: 0, trailer, repeated: false }
     }
 
     /// What the frames are; of a ring that reads a store, what the store says.
@@ -252,6 +270,7 @@ impl Ring {
         if let Some(cycle) = self.cycle {
             counters.handed.store(handed + 1, Ordering::Relaxed);
             self.current = next % cycle;
+            self.trailer = self.shared.trailer(self.current);
             return Advance::New;
         }
         if next < counters.filled.load(Ordering::Acquire) {
@@ -277,6 +296,7 @@ impl Ring {
 
     fn take(&mut self, next: u64) {
         self.current = next;
+        self.trailer = self.shared.trailer(next);
         self.repeated = false;
         // What was read from the slot before is read before it is written anew.
         self.shared.counters.released.store(next, Ordering::Release);
@@ -289,13 +309,13 @@ impl Ring {
     pub fn current(&self) -> Frame<'_> {
         // SAFETY: the slot was filled before it was published, as `open` and `filled` waited for the
         // first and `advance` saw the others. It is not released before the next `advance`, which
-        // needs `&mut self`, so that nobody writes to it while the frame is borrowed.
+        // needs `&mut self`, so that nobody writes to it while the frame is borrowed. Of a store that
+        // is mapped it is the file's own page: nobody writes to a store that is being sent.
         let slot = unsafe { self.shared.arena.slot(self.current).as_ref() };
-        let trailer = Trailer::read(slot).expect("a slot is published with its trailer");
         Frame {
             bytes: &slot[..self.header.geometry.frame_bytes()],
-            number: trailer.number,
-            checksum: trailer.checksum,
+            number: self.trailer.number,
+            checksum: self.trailer.checksum,
             repeated: self.repeated,
         }
     }
@@ -324,6 +344,15 @@ impl Ring {
     }
 }
 
+/// All frames of a store, in place.
+fn mapped(store: &Store) -> Result<Arena, Error> {
+    let header = store.header();
+    let first = header.slot_offset(0) as usize;
+    Arena::of_file(store.file(), first, header.slot_bytes(), header.frames).map_err(|source| {
+        Error::Map { path: store.path().display().to_string(), frames: header.frames, source }
+    })
+}
+
 impl Drop for Ring {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
@@ -347,21 +376,26 @@ impl Bound {
         }
         Ok(Self { frames, asked, bytes: u64::from(frames) * slot as u64 })
     }
+
+    /// The memory.
+    fn reserve(&self) -> Result<Arena, Error> {
+        let (bytes, frames) = (self.bytes as usize, self.frames as usize);
+        Arena::new(bytes / frames, frames).map_err(|source| Error::Memory { bytes, source })
+    }
 }
 
 impl Shared {
-    fn new(header: &Header, bound: Bound, total: Option<u64>) -> Result<Self, Error> {
-        let slot_bytes = header.slot_bytes();
-        let arena = Arena::new(slot_bytes, bound.frames as usize).map_err(|source| {
-            Error::Memory { bytes: slot_bytes * bound.frames as usize, source }
-        })?;
-        Ok(Self {
+    fn new(arena: Arena, bound: Bound, total: Option<u64>) -> Self {
+        let slots = bound.frames as usize;
+        Self {
             arena,
+            slots,
+            trailers: Mutex::new(vec![Trailer { number: 0, checksum: 0 }; slots]),
             counters: Arc::default(),
             total,
             stop: AtomicBool::new(false),
             failure: Failure::default(),
             changed: Condvar::new(),
-        })
+        }
     }
 }

@@ -52,7 +52,7 @@ fn next(ring: &mut Ring) -> u64 {
 #[test]
 fn frames_come_in_their_order_again_and_again_from_wherever_they_are() {
     let (_folder, path) = store(6);
-    for source in [Source::Cached, Source::Direct, Source::Memory] {
+    for source in [Source::Cached, Source::Direct, Source::Mapped, Source::Memory] {
         let options = Options { frames: 9, ..options(source) };
         let mut ring = Ring::open(&path, Some(&geometry()), &options, &GOES_ON).unwrap();
         let numbers: Vec<_> = (0..20).map(|_| next(&mut ring)).collect();
@@ -153,21 +153,23 @@ fn the_ring_is_bounded_by_memory_and_says_so() {
 
 #[test]
 fn a_store_that_is_cut_under_way_ends_the_reader_with_the_reason() {
-    let (_folder, path) = store(6);
-    let mut ring = Ring::open(&path, None, &options(Source::Cached), &GOES_ON).unwrap();
-    OpenOptions::new().write(true).open(&path).unwrap().set_len(5000).unwrap();
-    let error = loop {
-        if let Err(error) = ring.wait(&GOES_ON) {
-            break error.to_string();
-        }
-        assert_ne!(ring.advance(), Advance::Ended);
-    };
-    assert!(error.contains("the file ends before it should"), "{error}");
-    let last = ring.current().number;
-    assert_eq!(ring.advance(), Advance::Ended, "what was read has been handed");
-    assert_eq!(ring.current().number, last, "the last frame stays");
-    assert_eq!(ring.meter().failure(), ring.failure());
-    assert!(ring.failure().unwrap().contains("the reader has ended"));
+    for source in [Source::Cached, Source::Mapped] {
+        let (_folder, path) = store(6);
+        let mut ring = Ring::open(&path, None, &options(source), &GOES_ON).unwrap();
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(5000).unwrap();
+        let error = loop {
+            if let Err(error) = ring.wait(&GOES_ON) {
+                break error.to_string();
+            }
+            assert_ne!(ring.advance(), Advance::Ended);
+        };
+        assert!(error.contains("the file ends before it should"), "{error}");
+        let last = ring.current().number;
+        assert_eq!(ring.advance(), Advance::Ended, "what was read has been handed");
+        assert_eq!(ring.current().number, last, "the last frame stays");
+        assert_eq!(ring.meter().failure(), ring.failure());
+        assert!(ring.failure().unwrap().contains("the reader has ended"));
+    }
 }
 
 #[test]

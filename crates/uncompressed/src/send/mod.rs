@@ -171,7 +171,11 @@ pub fn run(
     clock::prepare_thread(options.cpu)?;
     // What is counted begins with the first packet, not with the wait for it.
     let begin = earliest(lanes, true).filter(|_| options.paced).map(|turn| turn.at);
-    let mut thread = Thread::new(begin.map_or_else(clock::monotonic, clock::wait_until));
+    let begun = begin.map_or_else(|| Some(clock::monotonic()), |at| clock::wait_unless(stop, at));
+    let Some(now) = begun else {
+        return Ok(Account { span: Duration::ZERO, running: Duration::ZERO });
+    };
+    let mut thread = Thread::new(now);
     let spent = thread.spent(false);
     lanes.iter_mut().for_each(|lane| lane.start(spent));
     let mut stopped = None;

@@ -9,8 +9,8 @@ use rustix::net::sockopt;
 
 use super::{Error, bind, cooked, local, receive_buffer, set_int, udp};
 
-/// Messages of one call.
-const MESSAGES: usize = 16;
+/// Messages of one call: with more, what is copied leaves the cache before it is looked at.
+const MESSAGES: usize = 4;
 /// Room for one message: coalesced by the kernel, it is as large as a UDP datagram can be.
 const MESSAGE_BYTES: usize = 65_536;
 /// From one message's place to the next: off the power of two, so that their beginnings do not all fall

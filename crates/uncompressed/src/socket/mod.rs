@@ -35,18 +35,14 @@ pub enum Error {
     },
     /// The system grants a smaller buffer than is needed.
     #[error(
-        "a {kind} buffer of {wanted} bytes was refused: the system grants {granted}\n\
-         hint: sysctl -w {sysctl}={wanted}"
+        "a receive buffer of {wanted} bytes was refused: the system grants {granted}\n\
+         hint: sysctl -w net.core.rmem_max={wanted}"
     )]
     Buffer {
-        /// `receive` or `send`.
-        kind: &'static str,
         /// Bytes wanted.
         wanted: u32,
         /// Bytes granted.
         granted: u32,
-        /// What limits it.
-        sysctl: &'static str,
     },
 }
 
@@ -80,8 +76,7 @@ fn receive_buffer(socket: &OwnedFd, wanted: u32) -> Result<(), Error> {
     // The kernel doubles what it is told, for its own overhead (socket(7)).
     let granted = u32::try_from(size / 2).unwrap_or(u32::MAX);
     if granted < wanted {
-        let (kind, sysctl) = ("receive", "net.core.rmem_max");
-        return Err(Error::Buffer { kind, wanted, granted, sysctl });
+        return Err(Error::Buffer { wanted, granted });
     }
     Ok(())
 }

@@ -81,8 +81,9 @@ pub struct Outlet {
 unsafe impl Send for Outlet {}
 
 impl Outlet {
-    /// Opens a socket of the calling thread's network namespace, for packets with `header_bytes` of
-    /// header and datagrams of `datagram_bytes`, the last of a burst excepted.
+    /// Opens a socket of the calling thread's network namespace, with the system's usual send buffer: room
+    /// for a few bursts, so that an interface that stands still holds the sender up before its queue drops.
+    /// It is for packets with `header_bytes` of header and datagrams of `datagram_bytes`, the last of a burst excepted.
     pub fn open(
         route: &Route,
         segmentation: Segmentation,
@@ -196,7 +197,9 @@ fn send_gathered(
         match error.raw_os_error() {
             Some(libc::EAGAIN | libc::ENOBUFS) => return Ok(Call::NoRoom),
             // What a host answered to an earlier packet stands before this one: again.
-            Some(libc::EINTR | libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {}
+            Some(libc::EINTR | libc::ECONNREFUSED | libc::EHOSTUNREACH) => {}
+            // An interface that is down may come up again, and other streams have others.
+            Some(libc::ENETUNREACH | libc::ENETDOWN) => {}
             // An answer to an earlier packet, of whatever kind, is no error of this one.
             _ if answers > 0 => {}
             _ => return Err(error),

@@ -89,8 +89,7 @@ fn a_stream_goes_on_though_nobody_listens() {
 #[test]
 fn a_refused_buffer_names_the_setting() {
     // Root is granted anything; so the text is what is tested.
-    let (kind, sysctl) = ("receive", "net.core.rmem_max");
-    let error = Error::Buffer { kind, wanted: 67_108_864, granted: 212_992, sysctl };
+    let error = Error::Buffer { wanted: 67_108_864, granted: 212_992 };
     assert_eq!(
         error.to_string(),
         "a receive buffer of 67108864 bytes was refused: the system grants 212992\n\

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::header::TRAILER_BYTES;
 use super::{Error, Header, PAGE_BYTES, Trailer};
 use crate::checksum;
 use crate::geometry::Geometry;
@@ -70,6 +71,10 @@ impl Store {
         &self.path
     }
 
+    pub(crate) const fn file(&self) -> &File {
+        &self.file
+    }
+
     /// What it says about itself.
     pub const fn header(&self) -> &Header {
         &self.header
@@ -98,6 +103,15 @@ impl Store {
             },
         )?;
         self.trailer(index, slot)
+    }
+
+    /// Reads only the trailer of slot `index`.
+    pub fn read_trailer(&self, index: u64) -> Result<Trailer, Error> {
+        let mut bytes = [0; TRAILER_BYTES];
+        let at = self.header.slot_offset(index + 1) - TRAILER_BYTES as u64;
+        let read = self.file.read_exact_at(&mut bytes, at);
+        read.map_err(Error::io(&self.path, "cannot read"))?;
+        self.trailer(index, &bytes)
     }
 
     /// The trailer of slot `index`, which must have the number that its place implies.

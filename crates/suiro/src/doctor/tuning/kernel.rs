@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use suiro_uncompressed::socket::BUFFER_BYTES;
+
 use super::machine::Machine;
 use super::{Change, Finding};
 use crate::doctor::State;
 
 const GROUP: &str = "uncompressed: memory";
-/// Ten frames of an SDI raster, 62 MB: what a receiver may lag behind.
-const SOCKET_BYTES: u64 = 64 << 20;
 /// Packets that wait for a CPU: 3 Gbit/s in packets of 8800 bytes for 100 ms, and some.
 const BACKLOG_PACKETS: u64 = 5000;
 
@@ -19,13 +19,7 @@ pub fn findings(machine: &Machine) -> Vec<Finding> {
             machine,
             "receive buffers",
             "a receiver that is kept from running loses nothing",
-            ("/proc/sys/net/core/rmem_max", SOCKET_BYTES, "bytes"),
-        ),
-        at_least(
-            machine,
-            "send buffers",
-            "a burst of packets is taken whole",
-            ("/proc/sys/net/core/wmem_max", SOCKET_BYTES, "bytes"),
+            ("/proc/sys/net/core/rmem_max", BUFFER_BYTES.into(), "bytes"),
         ),
         at_least(
             machine,

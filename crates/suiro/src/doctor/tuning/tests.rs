@@ -29,7 +29,6 @@ tx-udp-segmentation: off [fixed]
 
 const FILES: &[(&str, &str)] = &[
     ("proc/sys/net/core/rmem_max", "212992\n"),
-    ("proc/sys/net/core/wmem_max", "134217728\n"),
     ("proc/sys/kernel/random/boot_id", "one\n"),
     ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n"),
     ("sys/devices/system/cpu/online", "0-3\n"),
