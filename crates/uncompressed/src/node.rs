@@ -102,7 +102,6 @@ fn hint(error: &io::Error, packet: u32) -> String {
         Some(libc::EIO) => {
             "--no-gso: the interface does no checksums, which UDP_SEGMENT needs".into()
         }
-        Some(libc::EFAULT) => "a store that is mapped must not be cut while it is sent".to_owned(),
         _ => return String::new(),
     };
     format!("\nhint: {hint}")
@@ -145,7 +144,6 @@ mod tests {
             (libc::EMSGSIZE, ["--packet N", "mtu 8800"].as_slice()),
             (libc::EINVAL, &["--packet N", "mtu 8800", "--no-gso"]),
             (libc::EIO, &["--no-gso"]),
-            (libc::EFAULT, &["must not be cut"]),
         ] {
             let text = text(errno);
             let (what, hint) = text.split_once("\nhint: ").expect("there is a hint");

@@ -189,6 +189,12 @@ fn a_stream_ends_when_its_time_is_up() {
 /// Nobody reads frames that are not there, and nobody is left in the belief that they were sent.
 #[test]
 fn a_store_that_is_cut_while_it_is_sent_ends_its_stream_with_the_reason() {
+    for source in [reader::Source::Cached, reader::Source::Mapped] {
+        cut_while_sent(source);
+    }
+}
+
+fn cut_while_sent(source: reader::Source) {
     // On a real file system, which O_DIRECT needs.
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     store(dir.path(), 0);
@@ -198,7 +204,7 @@ fn a_store_that_is_cut_while_it_is_sent_ends_its_stream_with_the_reason() {
     }];
     let to = to.each_ref().map(Inlet::address);
     let mut job = sender(dir.path(), Format::Raster, 8800, &to);
-    (job.ring.source, job.ring.frames) = (reader::Source::Cached, 4);
+    (job.ring.source, job.ring.frames) = (source, 4);
     let cut = |_: &[reader::Ring]| {
         let path = dir.path().join("node-1.frames");
         std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(5000).unwrap();
@@ -208,10 +214,13 @@ fn a_store_that_is_cut_while_it_is_sent_ends_its_stream_with_the_reason() {
     // Without a time or a stop: it ends because the frames do.
     let sent = node::send(&job, cut, &mut warn, &AtomicBool::new(false)).unwrap();
     assert_eq!((sent[0].counts.frames, &sent[0].failure), (FRAMES, &None));
-    assert!(sent[1].counts.frames - sent[1].repeats >= 4, "what was read is sent");
+    // What is shown in place is gone with its file.
+    let there = if source == reader::Source::Mapped { 0 } else { 4 };
+    assert!(sent[1].counts.frames - sent[1].repeats >= there, "what was read is sent");
     assert!(sent[1].counts.frames - sent[1].repeats < FRAMES);
     let failure = sent[1].failure.clone().unwrap();
-    assert!(failure.contains("node-1.frames: reading frame"), "{failure}");
+    let reasons = ["node-1.frames: reading frame", "is no longer in its store"];
+    assert!(reasons.iter().any(|reason| failure.contains(reason)), "{failure}");
     assert_eq!(warnings, [(1, failure)]);
 }
 

@@ -72,8 +72,8 @@ pub enum UncompressedSource {
     /// Memory, where all of them are.
     #[default]
     Memory,
-    /// A file in the trial's folder, read while it is sent, in place in the page cache, as from a storage with
-    /// this rate and latency.
+    /// A file in the trial's folder, sent from where the page cache has it, each frame when a storage with this
+    /// rate and latency would have delivered it.
     Storage {
         /// Bits that it reads per second.
         rate: BitRate,

@@ -62,8 +62,6 @@ enum From {
     Direct,
     /// The page cache, which reads the disk when it must.
     Cached,
-    /// The page cache, in place: nothing is copied before the socket.
-    Mapped,
 }
 
 /// What is read.
@@ -167,7 +165,6 @@ fn reader_job(args: &ReadArgs, common: &CommonArgs) -> Result<ReaderJob> {
     let source = match args.from {
         From::Direct => reader::Source::Direct,
         From::Cached => reader::Source::Cached,
-        From::Mapped => reader::Source::Mapped,
     };
     let (repeat, depth, memory) = (true, reader::DEPTH, Bytes::new(4_000_000_000));
     Ok(ReaderJob {

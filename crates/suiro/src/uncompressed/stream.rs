@@ -64,7 +64,7 @@ enum From {
     Direct,
     /// The page cache, which reads the disk when it must.
     Cached,
-    /// The page cache, in place: nothing is copied before the socket.
+    /// The page cache, in place: nothing is copied before the socket; it must have room for the ring.
     Mapped,
     /// Memory: the ring is filled once, and sent again and again.
     Memory,
@@ -221,7 +221,8 @@ pub fn warn_of_end(stream: u32, reason: &str) {
 pub fn went_well(total: &SentTotal, paced: bool) -> bool {
     let counts = &total.counts;
     let in_time = counts.late == 0 && counts.skipped == 0 && total.repeats == 0;
-    (in_time || !paced) && counts.unreachable == 0 && total.failure.is_none()
+    let all = counts.frames > 0 && counts.unreachable == 0 && total.failure.is_none();
+    all && (in_time || !paced)
 }
 
 /// A ring in words: what bounds it, and what of a store is not in memory and so never sent.

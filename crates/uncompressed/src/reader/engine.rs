@@ -21,6 +21,11 @@ use crate::store::Store;
 const POPULATE_READ: i32 = libc::MADV_POPULATE_READ;
 /// What becomes of a store under way.
 const CUT: &str = "the file ends before it should";
+/// What a mapping says of that, and of a disk that fails.
+const GONE: &str = "the file ends before it should, or its disk fails";
+/// A kernel that cannot show pages in advance.
+const OLD: &str =
+    "cannot be shown in place: that needs Linux 5.14\nhint: --from cached copies them";
 
 /// The reader of one ring.
 pub(super) struct Engine {
@@ -144,9 +149,14 @@ impl Engine {
         let to = unsafe { self.shared.arena.slot(slot).cast::<u8>().add(begin) }.as_ptr();
         let read = match self.source {
             Source::Mapped => {
-                opcode::Madvise::new(to.cast(), i64::from(bytes as u32), POPULATE_READ).build()
+                // From the beginning of the page, which may be larger than that of a store.
+                let before = to.addr() % page_bytes();
+                let (from, length) = (to.wrapping_sub(before), (bytes + before) as i64);
+                opcode::Madvise::new(from.cast(), length, POPULATE_READ).build()
             }
-            _ => opcode::Read::new(Fd(self.file.as_raw_fd()), to, bytes as u32).offset(at).build(),
+            Source::Direct | Source::Cached | Source::Memory => {
+                opcode::Read::new(Fd(self.file.as_raw_fd()), to, bytes as u32).offset(at).build()
+            }
         };
         let read = read.user_data(request as u64);
         // SAFETY: the piece is ours until it is published, or only read, the arena lives until `run` has
@@ -182,13 +192,15 @@ impl Engine {
         for (request, result) in answers {
             let Request { slot, bytes, .. } = self.requests[request];
             let failed = |because: String| self.failed(slot, because);
-            match usize::try_from(result) {
-                Ok(read) if read == bytes || self.source == Source::Mapped => {}
-                Ok(_) => return Err(failed(CUT.to_owned())),
-                // What there is of the mapping is not there of the file.
-                Err(_) if result == -libc::EFAULT => return Err(failed(CUT.to_owned())),
-                Err(_) => {
-                    return Err(failed(io::Error::from_raw_os_error(-result).to_string()));
+            let is_mapped = self.source == Source::Mapped;
+            match (usize::try_from(result), -result) {
+                (Ok(_), _) if is_mapped => {}
+                (Ok(read), _) if read == bytes => {}
+                (Ok(_), _) => return Err(failed(CUT.to_owned())),
+                (Err(_), libc::EFAULT) if is_mapped => return Err(failed(GONE.to_owned())),
+                (Err(_), libc::EINVAL) if is_mapped => return Err(failed(OLD.to_owned())),
+                (Err(_), errno) => {
+                    return Err(failed(io::Error::from_raw_os_error(errno).to_string()));
                 }
             }
             self.requests[request].held = true;
@@ -234,7 +246,7 @@ impl Engine {
 
     /// Where a slot is in the ring.
     fn place(&self, slot: u64) -> usize {
-        (slot % self.missing.len() as u64) as usize
+        self.shared.place(slot)
     }
 
     /// Where a slot's frame is in the store.
@@ -269,6 +281,13 @@ fn interrupted(waited: io::Result<usize>) -> Result<(), Error> {
         Ok(_) | Err((Some(libc::ETIME | libc::EINTR), _)) => Ok(()),
         Err((_, error)) => Err(Error::Uring(error)),
     }
+}
+
+/// Bytes of a page of memory.
+fn page_bytes() -> usize {
+    // SAFETY: it reads a number.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).expect("the system has pages")
 }
 
 fn timespec(span: Duration) -> Timespec {

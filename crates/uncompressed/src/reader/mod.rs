@@ -43,7 +43,9 @@ pub enum Source {
     Direct,
     /// The page cache, which reads the disk when it must.
     Cached,
-    /// The page cache, in place: it reads the disk when it must, and nothing is copied to the ring.
+    /// The page cache, in place: it reads the disk when it must, and nothing is copied to the ring. Nobody may
+    /// write to the store meanwhile. The page cache must have room for the rings: of what it gives up
+    /// before it is sent, the sender waits for the disk.
     Mapped,
     /// Memory: the ring is filled once, and sent again and again.
     Memory,
@@ -102,10 +104,14 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
+    /// A frame in the page cache that was cut off its store, or that the disk does not give again.
+    #[error("frame {number} is no longer in its store, which was cut, or whose disk fails")]
+    Gone {
+        /// Its number.
+        number: u64,
+    },
     /// The store cannot be shown in place.
-    #[error(
-        "{path}: cannot map its {frames} frames: {source}\nhint: read it through the page cache"
-    )]
+    #[error("{path}: cannot map its {frames} frames: {source}\nhint: --from cached copies them")]
     Map {
         /// The store.
         path: String,

@@ -1,7 +1,7 @@
 //! The ring, as its reader shares it and its sender sees it.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -40,7 +40,8 @@ pub enum Advance {
 /// One frame, in the ring's memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
-    /// Its bytes.
+    /// Its bytes. Of [`Source::Mapped`], they are the file's: to touch them is safe only as long as nobody
+    /// writes to the store or cuts it; to have the kernel send them always is.
     pub bytes: &'a [u8],
     /// Its number in its sequence.
     pub number: u64,
@@ -79,8 +80,8 @@ pub(super) struct Shared {
     pub arena: Arena,
     /// Slots of the ring.
     pub slots: usize,
-    /// What is in each slot of the ring that is filled.
-    trailers: Mutex<Vec<Trailer>>,
+    /// Number and checksum of what is in each slot of the ring; as the slots, ordered by the counters.
+    trailers: Box<[[AtomicU64; 2]]>,
     pub counters: Arc<Counters>,
     /// Frames that there will ever be; `None` without end.
     pub total: Option<u64>,
@@ -93,8 +94,9 @@ pub(super) struct Shared {
 impl Shared {
     /// Says that `trailer`'s frame was filled, the last of so many, to whom it may concern.
     pub fn publish(&self, filled: u64, trailer: Trailer) {
-        let slot = ((filled - 1) % self.slots as u64) as usize;
-        self.trailers()[slot] = trailer;
+        let [number, checksum] = &self.trailers[self.place(filled - 1)];
+        number.store(trailer.number, Ordering::Relaxed);
+        checksum.store(trailer.checksum, Ordering::Relaxed);
         let _guard = self.failure();
         self.counters.filled.store(filled, Ordering::Release);
         self.changed.notify_all();
@@ -102,16 +104,21 @@ impl Shared {
 
     /// What is in slot `index`, counted on and on.
     fn trailer(&self, index: u64) -> Trailer {
-        self.trailers()[(index % self.slots as u64) as usize]
+        let [number, checksum] = &self.trailers[self.place(index)];
+        Trailer {
+            number: number.load(Ordering::Relaxed),
+            checksum: checksum.load(Ordering::Relaxed),
+        }
     }
 
-    fn trailers(&self) -> MutexGuard<'_, Vec<Trailer>> {
-        self.trailers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Where slot `index`, counted on and on, is in the ring.
+    pub fn place(&self, index: u64) -> usize {
+        (index % self.slots as u64) as usize
     }
 
-    /// Says why the reader ended.
+    /// Says why the reader ended, or there is nothing to be sent any more; the first reason stays.
     pub fn fail(&self, error: Error) {
-        *self.failure() = Some(error);
+        self.failure().get_or_insert(error);
         self.changed.notify_all();
     }
 
@@ -173,7 +180,7 @@ impl Ring {
         let total = (!options.repeat).then_some(header.frames);
         let arena = match options.source {
             Source::Mapped => mapped(&store)?,
-            _ => bound.reserve()?,
+            Source::Direct | Source::Cached | Source::Memory => bound.reserve()?,
         };
         let shared = Shared::new(arena, bound, total);
         let mut ring = Self::of(shared, header, bound, None);
@@ -337,8 +344,13 @@ impl Ring {
         self.shared.wait_for(next + 1, stop)
     }
 
-    /// Why the reader ended before its time; `None` while all is well. What is in the ring is still
-    /// sent, then the ring ends.
+    /// Says that the frame under way is no longer there: of a store that is mapped, and was cut.
+    pub fn lose(&self) {
+        self.shared.fail(Error::Gone { number: self.trailer.number });
+    }
+
+    /// Why the reader ended before its time, or the frames are no longer there; `None` while all is well.
+    /// What is in the ring is still sent, then the ring ends.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure().as_ref().map(ToString::to_string)
     }
@@ -390,7 +402,7 @@ impl Shared {
         Self {
             arena,
             slots,
-            trailers: Mutex::new(vec![Trailer { number: 0, checksum: 0 }; slots]),
+            trailers: (0..slots).map(|_| Default::default()).collect(),
             counters: Arc::default(),
             total,
             stop: AtomicBool::new(false),

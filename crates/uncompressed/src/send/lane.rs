@@ -138,6 +138,14 @@ impl Lane {
         }
     }
 
+    /// The frame under way is no longer where its ring showed it: nothing more of this stream is sent, and
+    /// the ring says why.
+    pub fn lose(&mut self) {
+        self.ring.lose();
+        self.stop();
+        self.give_up();
+    }
+
     /// An error of this stream.
     pub fn failed(&self, source: std::io::Error) -> Error {
         let packet = packet::IP_UDP_BYTES + self.layout.datagram_bytes() as u32;

@@ -158,7 +158,7 @@ pub struct Account {
 
 /// Sends until all streams have ended, `stop` is set, or the time is up; then the frames under way are
 /// sent whole, unless there is no room for them for [`GIVE_UP`]. What it tells goes to `told`;
-/// what that has no room for is left out.
+/// what that has no room for is left out. Nothing is sent if `stop` is set before the first frame begins.
 ///
 /// # Errors
 /// If the thread cannot be kept on its processor, or the system takes no more packets of a stream.
@@ -188,7 +188,14 @@ pub fn run(
             lanes.iter_mut().for_each(Lane::stop);
         }
         let lane = &mut lanes[lane];
-        let sent = lane.send(thread.now, &burst).map_err(|source| lane.failed(source))?;
+        let sent = match lane.send(thread.now, &burst) {
+            // The kernel finds no memory behind the frame: its store was mapped, and is not what it was.
+            Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
+                lane.lose();
+                continue;
+            }
+            sent => sent.map_err(|source| lane.failed(source))?,
+        };
         thread.now = clock::monotonic();
         if sent.no_room && stopped.is_some_and(|since| thread.now >= since + GIVE_UP) {
             lane.give_up();

@@ -83,7 +83,8 @@ unsafe impl Send for Outlet {}
 impl Outlet {
     /// Opens a socket of the calling thread's network namespace, with the system's usual send buffer: room
     /// for a few bursts, so that an interface that stands still holds the sender up before its queue drops.
-    /// It is for packets with `header_bytes` of header and datagrams of `datagram_bytes`, the last of a burst excepted.
+    /// It is for packets with `header_bytes` of header and datagrams of `datagram_bytes`, the last of a
+    /// burst excepted.
     pub fn open(
         route: &Route,
         segmentation: Segmentation,

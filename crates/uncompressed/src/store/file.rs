@@ -91,27 +91,31 @@ impl Store {
     /// If `slot` has another size than [`Header::slot_bytes`].
     pub fn read(&self, index: u64, slot: &mut [u8]) -> Result<Trailer, Error> {
         assert_eq!(slot.len(), self.header.slot_bytes(), "a slot is read whole");
-        let (frames, path) = (self.header.frames, || self.path.clone());
-        let truncated = |whole| Error::Truncated { path: path(), frames, whole };
+        let frames = self.header.frames;
         if index >= frames {
-            return Err(truncated(frames));
+            return Err(Error::Truncated { path: self.path.clone(), frames, whole: frames });
         }
-        self.file.read_exact_at(slot, self.header.slot_offset(index)).map_err(
-            |source| match source.kind() {
-                std::io::ErrorKind::UnexpectedEof => truncated(index),
-                _ => Error::io(&self.path, "cannot read")(source),
-            },
-        )?;
+        self.read_end(index, slot)?;
         self.trailer(index, slot)
     }
 
     /// Reads only the trailer of slot `index`.
-    pub fn read_trailer(&self, index: u64) -> Result<Trailer, Error> {
+    pub(crate) fn read_trailer(&self, index: u64) -> Result<Trailer, Error> {
         let mut bytes = [0; TRAILER_BYTES];
-        let at = self.header.slot_offset(index + 1) - TRAILER_BYTES as u64;
-        let read = self.file.read_exact_at(&mut bytes, at);
-        read.map_err(Error::io(&self.path, "cannot read"))?;
+        self.read_end(index, &mut bytes)?;
         self.trailer(index, &bytes)
+    }
+
+    /// Reads the last bytes of slot `index`, up to all of it.
+    fn read_end(&self, index: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        let at = self.header.slot_offset(index + 1) - bytes.len() as u64;
+        let frames = self.header.frames;
+        self.file.read_exact_at(bytes, at).map_err(|source| match source.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                Error::Truncated { path: self.path.clone(), frames, whole: index }
+            }
+            _ => Error::io(&self.path, "cannot read")(source),
+        })
     }
 
     /// The trailer of slot `index`, which must have the number that its place implies.
