@@ -54,7 +54,9 @@ fn each_datagram_is_seen(pair: &Pair) {
     let flow = format!("udp:{}-{}", from.local_addr().unwrap(), to.local_addr().unwrap());
     let recordings = pair.record(&flow, || exchange(&from, &to));
     let keys = check_way(&recordings, PACKETS);
-    assert!(keys.iter().all(|key| matches!(key, Key::IpId { .. })), "{:?}", keys[0]);
+    // The kernel counts them from anywhere: one may be 0, which is as good as none.
+    let unnumbered = keys.iter().filter(|key| !matches!(key, Key::IpId { .. })).count();
+    assert!(unnumbered <= 1, "{keys:?}");
     let [a, b] = &recordings;
     let sizes = |recording| -> Vec<u32> {
         at(recording, Point::ReceiveCall, false).iter().map(|event| event.payload_bytes).collect()
