@@ -128,7 +128,7 @@ pub enum Key {
         /// From the first 12 bytes of payload, to tell those apart; 0 where they could not be read.
         check: u16,
     },
-    /// Hash of the first 64 bytes of payload and its length.
+    /// Hash of the first 64 bytes of payload and its length; its lower 16 bits are an identification's `check`.
     Hash(u64),
     /// TCP: a range of bytes, [`Event::payload_bytes`] long.
     Bytes {

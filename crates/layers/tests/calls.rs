@@ -18,7 +18,7 @@ use suiro_layers::report::joined;
 use suiro_layers::{Point, Recording};
 
 use common::calls::{Receive, recvmmsg, sendmmsg, uring_receives, uring_sends, uring_sends_later};
-use common::two_hosts::{Pair, at, bind, check_way, interface, keys, segment, way};
+use common::two_hosts::{Pair, at, bind, check_way, interface, keys, set_option, way};
 
 fn main() -> ExitCode {
     Suite { privilege: Privilege::Root, stage: Pair::build, tests: TESTS }.main()
@@ -193,7 +193,7 @@ fn io_uring_sends_later(pair: &Pair) {
 /// The socket gets what came together as one, and the application by one call.
 fn many_are_received_as_one(pair: &Pair) {
     let (from, to, flow) = sockets(pair);
-    segment(&from, 500);
+    set_option(&from, (libc::SOL_UDP, libc::UDP_SEGMENT), 500);
     together(&to);
     let interface = pair.b.enter(interface).unwrap();
     pair.b.offloads_of_a_card(&interface).unwrap();

@@ -20,7 +20,7 @@ use suiro_layers::{
 };
 
 use common::two_hosts::{
-    IN, OUT, PACKETS, Pair, at, bind, check_way, exchange, interface, keys, segment, spec,
+    IN, OUT, PACKETS, Pair, at, bind, check_way, exchange, interface, keys, set_option, spec,
     start_with, way,
 };
 
@@ -38,6 +38,7 @@ const TESTS: &[Test<Pair>] = &[
     ("what a full socket drops is told", a_full_socket_is_told),
     ("a socket that other flows use too", other_flows_keep_their_place),
     ("a super-packet is its datagrams", a_super_packet_is_its_datagrams),
+    ("super-packets that are cut on their way", super_packets_are_cut),
     ("a fragmented datagram is one", a_fragmented_datagram_is_one),
     ("what a queue discipline drops is told", a_queue_discipline_is_told),
     ("a process is known by its ports", a_process_is_known_by_its_ports),
@@ -171,7 +172,7 @@ fn a_super_packet_is_its_datagrams(pair: &Pair) {
     {
         let (from, to) = (bind(&pair.a, addresses[0]), bind(&pair.b, addresses[1]));
         from.connect(to.local_addr().unwrap()).unwrap();
-        segment(&from, 500);
+        set_option(&from, (libc::SOL_UDP, libc::UDP_SEGMENT), 500);
         let segments = bytes / 500 + 1;
         let send = || {
             for number in 0..20u8 {
@@ -197,6 +198,39 @@ fn a_super_packet_is_its_datagrams(pair: &Pair) {
         for (recording, point) in way(&at_a, &at_b) {
             assert_eq!(keys(recording, point), expected, "{point}");
         }
+    }
+}
+
+/// Of a socket that is not connected and finds the path's MTU itself, super-packets have no identification;
+/// those that the kernel cuts them into have.
+fn super_packets_are_cut(pair: &Pair) {
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
+    let address = to.local_addr().unwrap();
+    set_option(&from, (libc::SOL_UDP, libc::UDP_SEGMENT), 500);
+    set_option(&from, (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER), libc::IP_PMTUDISC_PROBE);
+    let send = || {
+        for number in 0..50u8 {
+            let part = |at: usize| [number, (at / 500) as u8, 7, 7, 7][(at % 500).min(4)];
+            let payload: Vec<u8> = (0..4_700).map(part).collect();
+            assert_eq!(from.send_to(&payload, address).unwrap(), 4_700);
+            for at in 1..=10 {
+                let part = if at == 10 { 200 } else { 500 };
+                assert_eq!(to.recv(&mut [0; 2000]).unwrap(), part);
+            }
+        }
+    };
+    let recordings = pair.record(&format!("udp:*-{address}"), send);
+    let [a, b] = &recordings;
+    let kinds = |recording, point| {
+        keys(recording, point).iter().filter(|key| matches!(key, Key::IpId { .. })).count()
+    };
+    assert_eq!((kinds(a, Point::SendIp), kinds(b, Point::ReceiveIp)), (0, 450));
+    let report = joined(a, b);
+    let [account] = &report.accounts[..] else { panic!("{:?}", report.accounts) };
+    assert_eq!((account.sent, account.delivered), (500, 500));
+    assert_eq!((account.unsettled, account.appeared, account.repeated), (0, 0, 0));
+    for sap in &account.saps {
+        assert_eq!((sap.passed, sap.unseen, sap.duplicates), (500, 0, 0), "{sap:?}");
     }
 }
 

@@ -187,6 +187,40 @@ fn datagrams_of_super_packets_with_one_number_are_told_apart() {
     }
 }
 
+/// Super-packets without an identification of 10 datagrams each, that are cut at the driver and numbered from 0
+/// on, five on the way at a time; where the receiver merges them, they have none again. And the other way round.
+#[test]
+fn a_packet_that_is_numbered_on_its_way_is_one() {
+    for numbered_first in [false, true] {
+        let lost = |number: u64| number % 7 == 3;
+        let mut sightings = Vec::new();
+        for number in 0..3_000u64 {
+            let check = (number.wrapping_mul(40_503) % 65_521 + 1) as u16;
+            let (sent_ns, segment) = (number as i64 / 10 * 1_000_000, (number % 10) as u16);
+            for point in way().filter(|&point| point <= Point::SendDriver || !lost(number)) {
+                let cut = (Point::SendDriver..=Point::ReceiveDevice).contains(&point);
+                let is_numbered = segment != 0 && cut != numbered_first;
+                let (key, ip_id) = if is_numbered {
+                    (Key::IpId { id: segment, check }, segment)
+                } else {
+                    (Key::Hash((number + 1) << 16 | u64::from(check)), 0)
+                };
+                let late = if point > Point::SendDriver { 5_000_000 } else { 0 };
+                let t_ns = sent_ns + i64::from(segment) * 1_000 + point as i64 + late;
+                sightings.push(Sighting { t_ns, point, key, ip_id, bytes: 500, drop: None });
+            }
+        }
+        sightings.sort_by_key(|sighting| (sighting.t_ns, sighting.point));
+        let matched = matched(&sightings);
+        assert_eq!((matched.passages.len(), matched.repeated), (3_000, 0));
+        for point in way() {
+            let (expected, tally) = (3_000 - 429, matched.tally(point));
+            let expected = if point <= Point::SendDriver { 3_000 } else { expected };
+            assert_eq!((tally.seen, tally.duplicates), (expected, 0), "{point}");
+        }
+    }
+}
+
 #[test]
 fn a_packet_that_was_not_seen_at_the_first_point_begins_where_it_was() {
     let key = Key::IpId { id: 3, check: 0 };

@@ -13,11 +13,21 @@ const CHAIN: usize = 16;
 /// linux/udp.h), has the number of one of each super-packet before.
 const CHAIN_OF_IDS: usize = 256;
 
+/// IPv4 identifications below this may be of a super-packet that had none: cut in software or by the network
+/// card, its datagrams are numbered from 0 on (inet_gso_segment in net/ipv4/af_inet.c). Such is a super-packet of a
+/// socket that is not connected and has IP_PMTUDISC_DO or PROBE.
+const RENUMBERED: u16 = 128;
+/// Packets with one check that are kept for that, and how many packets later they are too old.
+const KEPT: usize = 4;
+const KEPT_FOR: u32 = 8192;
+
 /// Joins sightings of datagrams into passages. They are given in the order of their times, as far as
 /// clocks allow; those of two hosts may be out of order by less than half a round of the key.
 pub struct Datagrams {
     origin: Option<Point>,
     newest: BTreeMap<Key, u32>,
+    /// By their check, the newest packets without an identification, or with one of [`RENUMBERED`].
+    unnumbered: BTreeMap<u16, [u32; KEPT]>,
     counts: BTreeMap<Option<u32>, u32>,
     furthest: [u32; POINTS],
     matched: Matched,
@@ -29,6 +39,7 @@ impl Datagrams {
         Self {
             origin: points.first(),
             newest: BTreeMap::new(),
+            unnumbered: BTreeMap::new(),
             counts: BTreeMap::new(),
             furthest: [0; POINTS],
             matched: Matched::default(),
@@ -38,7 +49,11 @@ impl Datagrams {
     /// The next sighting. At most 2³²−1 packets are told apart; sightings beyond are not taken.
     pub fn push(&mut self, sighting: &Sighting) {
         let point = sighting.point;
-        let Some(index) = self.find(sighting) else { return self.begin(sighting) };
+        let found = match self.find(sighting) {
+            Some(index) if !self.matched.passages[index as usize].has(point) => Some(index),
+            other => self.find_renumbered(sighting).or(other),
+        };
+        let Some(index) = found else { return self.begin(sighting) };
         if !self.matched.passages[index as usize].has(point) {
             return self.join(index, sighting);
         }
@@ -83,6 +98,32 @@ impl Datagrams {
         best.map(|(_, index)| index).or(is_it.then_some(newest))
     }
 
+    /// The packet that was seen before it was numbered, or is seen again as it was before: of those still
+    /// young, the one that lacks this point, has come furthest and was sent first.
+    fn find_renumbered(&self, sighting: &Sighting) -> Option<u32> {
+        let kept = self.unnumbered.get(&renumbered(sighting.key)?)?;
+        let now = self.counts.get(&space(sighting.key)).copied().unwrap_or(0);
+        let mut best: Option<(u8, u32)> = None;
+        for &index in kept {
+            let Some(passage) = self.matched.passages.get(index as usize) else { break };
+            let progress = passage.progress(sighting.point);
+            let is_other = match sighting.key {
+                Key::Hash(_) => !passage.unnumbered,
+                _ => passage.unnumbered,
+            };
+            if is_other
+                && now.wrapping_sub(passage.number) < KEPT_FOR
+                && passage.bytes == sighting.bytes
+                && !passage.has(sighting.point)
+                && passage.same_ip_id(sighting)
+                && best.is_none_or(|(most, _)| progress >= most)
+            {
+                best = Some((progress, index));
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
     fn begin(&mut self, sighting: &Sighting) {
         let Ok(index) = u32::try_from(self.matched.passages.len()) else { return };
         if index == NONE {
@@ -92,8 +133,14 @@ impl Datagrams {
         *count = count.wrapping_add(1);
         let number = *count;
         let previous = self.newest.insert(sighting.key.split().0, index).unwrap_or(NONE);
-        let passage = Passage { number, previous, ..Passage::new(sighting.bytes) };
+        let unnumbered = matches!(sighting.key, Key::Hash(_));
+        let passage = Passage { number, previous, unnumbered, ..Passage::new(sighting.bytes) };
         self.matched.passages.push(passage);
+        if let Some(check) = renumbered(sighting.key) {
+            let kept = self.unnumbered.entry(check).or_insert([NONE; KEPT]);
+            kept.rotate_right(1);
+            kept[0] = index;
+        }
         self.join(index, sighting);
     }
 
@@ -109,6 +156,15 @@ impl Datagrams {
         } else {
             self.furthest[point] = index;
         }
+    }
+}
+
+/// The check of a packet that may be renumbered on its way, or may have been.
+const fn renumbered(key: Key) -> Option<u16> {
+    match key {
+        Key::Hash(hash) if hash as u16 != 0 => Some(hash as u16),
+        Key::IpId { id: ..RENUMBERED, check } if check != 0 => Some(check),
+        _ => None,
     }
 }
 

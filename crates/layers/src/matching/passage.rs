@@ -106,6 +106,8 @@ pub struct Passage {
     pub ip_id: u16,
     /// What tells it from others with its key; 0 where it is not known.
     pub(super) check: u16,
+    /// Whether it was first seen without an identification.
+    pub(super) unnumbered: bool,
     /// That and why the kernel gave it, or a copy of it, up.
     pub drop: Option<Drop>,
     /// Number among those of its key space.
@@ -121,6 +123,7 @@ impl Passage {
             bytes,
             ip_id: 0,
             check: 0,
+            unnumbered: false,
             drop: None,
             number: 0,
             previous: NONE,

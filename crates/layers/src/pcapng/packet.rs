@@ -199,12 +199,14 @@ fn datagram_key(payload: &[u8], payload_bytes: u32, ip_id: u16) -> Key {
     if let (true, Some(sequence), Some(ssrc)) = (is_rtp, NET.u16(payload, 2), NET.u32(payload, 8)) {
         return Key::Rtp { ssrc, sequence };
     }
+    // A capture may have cut it short.
+    let is_whole = payload.len() >= CHECKED.min(payload_bytes as usize);
+    let check = fnv1a(payload.iter().take(CHECKED).copied()) as u16;
+    let check = if is_whole { check } else { 0 };
     if ip_id != 0 {
-        // A capture may have cut it short.
-        let is_whole = payload.len() >= CHECKED.min(payload_bytes as usize);
-        let check = fnv1a(payload.iter().take(CHECKED).copied()) as u16;
-        return Key::IpId { id: ip_id, check: if is_whole { check } else { 0 } };
+        return Key::IpId { id: ip_id, check };
     }
     // Captures are compared with captures only, and both are hashed here.
-    Key::Hash(fnv1a(payload.iter().take(HASHED).copied().chain(payload_bytes.to_be_bytes())))
+    let hash = fnv1a(payload.iter().take(HASHED).copied().chain(payload_bytes.to_be_bytes()));
+    Key::Hash(hash >> 16 << 16 | u64::from(check))
 }

@@ -148,11 +148,16 @@ pub fn way<'r>(a: &'r Recording, b: &'r Recording) -> impl Iterator<Item = (&'r 
     OUT.into_iter().map(move |point| (a, point)).chain(IN.into_iter().map(move |point| (b, point)))
 }
 
-pub fn segment(socket: &UdpSocket, bytes: libc::c_int) {
+/// Sets an option that is an int.
+pub fn set_option(
+    socket: &UdpSocket,
+    (level, name): (libc::c_int, libc::c_int),
+    value: libc::c_int,
+) {
     // SAFETY: the option is an int, of which address and size are given.
     let set = unsafe {
-        let value = std::ptr::from_ref(&bytes).cast();
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, value, 4)
+        let value = std::ptr::from_ref(&value).cast();
+        libc::setsockopt(socket.as_raw_fd(), level, name, value, 4)
     };
     assert_eq!(set, 0);
 }

@@ -24,10 +24,11 @@ INLINE u64 udp_key(const struct packet *packet, u32 bytes, u32 segment, u8 *kind
 		return (u64)from_network32(payload->rtp.source) << 16 |
 		       from_network16(payload->rtp.sequence);
 	}
-	if (packet->ip_id) {
-		// Datagrams of two super-packets may have one number: the payload's beginning tells them apart.
-		u16 check = packet->payload_read ? mix(mix(0, payload->words[0]), payload->words[1]) : 0;
+	// Datagrams of two super-packets may have one number: the payload's first 12 bytes tell them apart.
+	u16 check = packet->payload_read ?
+			    mix(mix(0, payload->words[0]), (u32)payload->words[1]) : 0;
 
+	if (packet->ip_id) {
 		*kind = IP_ID;
 		return (u32)check << 16 | (u16)(packet->ip_id + segment);
 	}
@@ -36,7 +37,8 @@ INLINE u64 udp_key(const struct packet *packet, u32 bytes, u32 segment, u8 *kind
 	for (u32 i = 0; i < HASHED / 8; i++)
 		hash = mix(hash, payload->words[i]);
 	*kind = HASH;
-	return hash;
+	// The kernel may number the datagrams of a super-packet that has no number: they keep the check.
+	return hash >> 16 << 16 | check;
 }
 
 struct passage {
