@@ -1,10 +1,10 @@
 //! What viewers saw, computed by hand.
 
-use crate::common::trial;
+use crate::common::{assert_metrics, trial};
 use proptest::prelude::*;
 use suiro_analysis::{Records, summarise, ticks, timeline, viewing};
 use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
-use suiro_record::{P1203, ScreenOutcome, Trial};
+use suiro_record::{P1203, ScreenOutcome};
 
 const MS: i64 = 1_000_000;
 
@@ -37,18 +37,6 @@ fn tick(t_ms: i64, picture: Option<f64>, experience: f64) -> QualityRow {
         experience_vmaf: Some(experience),
         experience_ssim: Some(experience / 100.0),
         experience_psnr_db: Some(experience / 2.0),
-    }
-}
-
-fn assert_metrics(trial: &Trial, records: &Records, want: &[(&str, Option<f64>)]) {
-    let metrics = summarise(trial, records);
-    for (name, want) in want {
-        let got = *metrics.get(*name).unwrap_or_else(|| panic!("{name} is missing"));
-        let near = match (got, *want) {
-            (Some(got), Some(want)) => (got - want).abs() <= 1e-9 * want.abs().max(1.0),
-            (got, want) => got == want,
-        };
-        assert!(near, "{name}: {got:?}, expected {want:?}");
     }
 }
 

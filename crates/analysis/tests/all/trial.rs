@@ -1,10 +1,10 @@
 //! Whole trials whose metrics and series are computed by hand, and odd ones that must not panic.
 
-use crate::common::trial;
+use crate::common::{assert_metrics, trial};
 use proptest::prelude::*;
 use suiro_analysis::{Panel, Records, describe, summarise, timeline};
 use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
-use suiro_record::{LinkRate, LinkTotals, Trial};
+use suiro_record::{LinkRate, LinkTotals};
 
 const MS: i64 = 1_000_000;
 
@@ -98,18 +98,6 @@ fn segment(t_ms: i64, first_ms: i64, done_ms: Option<i64>, status: i64) -> Reque
         error: None,
         abandoned: None,
         attempt: 1,
-    }
-}
-
-fn assert_metrics(trial: &Trial, records: &Records, want: &[(&str, Option<f64>)]) {
-    let metrics = summarise(trial, records);
-    for (name, want) in want {
-        let got = *metrics.get(*name).unwrap_or_else(|| panic!("{name} is missing"));
-        let near = match (got, *want) {
-            (Some(got), Some(want)) => (got - want).abs() <= 1e-9 * want.abs().max(1.0),
-            (got, want) => got == want,
-        };
-        assert!(near, "{name}: {got:?}, expected {want:?}");
     }
 }
 

@@ -107,11 +107,7 @@ impl Datagrams {
         for &index in kept {
             let Some(passage) = self.matched.passages.get(index as usize) else { break };
             let progress = passage.progress(sighting.point);
-            let is_other = match sighting.key {
-                Key::Hash(_) => !passage.unnumbered,
-                _ => passage.unnumbered,
-            };
-            if is_other
+            if passage.unnumbered != matches!(sighting.key, Key::Hash(_))
                 && now.wrapping_sub(passage.number) < KEPT_FOR
                 && passage.bytes == sighting.bytes
                 && !passage.has(sighting.point)

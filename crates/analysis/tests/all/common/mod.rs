@@ -1,5 +1,6 @@
 //! What the tests of whole trials share.
 
+use suiro_analysis::{Records, summarise};
 use suiro_record::Trial;
 use suiro_units::Seed;
 
@@ -22,5 +23,18 @@ pub fn trial(duration_s: f64) -> Trial {
         tcp: Vec::new(),
         endpoints: Vec::new(),
         versions: Default::default(),
+    }
+}
+
+/// Fails unless the metrics that are named have these values.
+pub fn assert_metrics(trial: &Trial, records: &Records, want: &[(&str, Option<f64>)]) {
+    let metrics = summarise(trial, records);
+    for (name, want) in want {
+        let got = *metrics.get(*name).unwrap_or_else(|| panic!("{name} is missing"));
+        let near = match (got, *want) {
+            (Some(got), Some(want)) => (got - want).abs() <= 1e-9 * want.abs().max(1.0),
+            (got, want) => got == want,
+        };
+        assert!(near, "{name}: {got:?}, expected {want:?}");
     }
 }
