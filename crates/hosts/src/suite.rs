@@ -22,8 +22,8 @@ pub struct Suite<S: 'static> {
     /// What the sandbox is made with. Without root, tests that need it are skipped.
     pub privilege: Privilege,
     /// Builds what all tests use, inside the sandbox; an error says why they are all skipped.
-    pub stage: fn() -> Result<S, String>,
-    /// Names and tests, which run in this order. None runs after one that failed: they share the stage.
+    pub fixture: fn() -> Result<S, String>,
+    /// Names and tests, which run in this order. None runs after one that failed: they share the fixture.
     pub tests: &'static [Test<S>],
 }
 
@@ -56,12 +56,12 @@ impl<S> Suite<S> {
             return tests_ended(0, 0, self.tests.len(), 0.0);
         }
         let began = now();
-        let stage = match (self.stage)() {
-            Ok(stage) => stage,
+        let fixture = match (self.fixture)() {
+            Ok(fixture) => fixture,
             Err(reason) => return skipped(&reason),
         };
         let passes = |(name, test): &&&Test<S>| {
-            let passed = catch_unwind(AssertUnwindSafe(|| test(&stage))).is_ok();
+            let passed = catch_unwind(AssertUnwindSafe(|| test(&fixture))).is_ok();
             say(&format!("test {name} ... {}", if passed { "ok" } else { "FAILED" }));
             passed
         };

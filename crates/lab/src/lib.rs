@@ -5,10 +5,9 @@
 //!                                                         ├─ wires: self-check, carriers
 //!                                                         ├─ tcp::Sampler per host
 //!                                                         ├─ layers::Recorder per host
-//!                                                         └─ cast: endpoint processes
+//!                                                         └─ supervisor: endpoint processes
 //! ```
 
-pub mod cast;
 pub mod clock;
 pub mod lacking;
 mod layers;
@@ -17,5 +16,6 @@ pub mod machine;
 pub mod process;
 pub mod runner;
 mod sockets;
+pub mod supervisor;
 pub mod trial;
 pub mod wires;

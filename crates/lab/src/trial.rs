@@ -9,12 +9,12 @@ use suiro_record::{Cable, Check, LinkRate, SelfCheck, Trial};
 use suiro_scenario::Topology;
 use suiro_units::Duration;
 
-use crate::cast::{Cast, Ending, Played, Stage};
 use crate::clock::{Epoch, realtime_ns, rfc3339};
 use crate::layers::Layers;
 use crate::process::Event;
 use crate::runner::{Order, Phase};
 use crate::sockets::Sockets;
+use crate::supervisor::{Ending, Supervised, Supervisor, Surroundings};
 use crate::wires::Wires;
 
 /// Runs the trial that `order` describes and writes its records and `trial.json` into its folder.
@@ -45,7 +45,7 @@ pub fn run(
     };
     let sockets = sockets.start(epoch)?;
     let layers = layers.start(epoch);
-    let cast = Cast::new(Stage {
+    let supervisor = Supervisor::new(Surroundings {
         setup,
         network: &network,
         epoch,
@@ -54,14 +54,15 @@ pub fn run(
         seed: order.trial.seed.derive("endpoints"),
     });
     let duration_s = setup.duration.as_secs_f64();
-    let played = cast.play((sender, events), &mut || tell(&Phase::Running { duration_s }))?;
+    let supervised =
+        supervisor.run((sender, events), &mut || tell(&Phase::Running { duration_s }))?;
 
     tell(&Phase::Finishing);
     let (tcp, mut faults) = sockets.stop();
     faults.extend(layers.stop(epoch));
     let (links, wire_faults) = wires.stop()?;
     faults.extend(wire_faults);
-    let because = invalid_because(&self_checks, &played, faults);
+    let because = invalid_because(&self_checks, &supervised, faults);
     let trial = Trial {
         cell: order.trial.cell.clone(),
         repetition: order.trial.repetition,
@@ -70,15 +71,15 @@ pub fn run(
         invalid_because: because,
         skipped: false,
         started,
-        duration_s: played.ended.as_secs_f64(),
+        duration_s: supervised.ended.as_secs_f64(),
         epoch_monotonic_ns: epoch.monotonic_ns,
         self_checks,
         links,
         link_rates: link_rates(&setup.topology, setup.duration),
         cables: cables(&network, &setup.topology)?,
         tcp,
-        endpoints: played.outcomes,
-        versions: played.versions,
+        endpoints: supervised.outcomes,
+        versions: supervised.versions,
     };
     suiro_record::folder::write_outcome(&order.dir, &trial)?;
     Ok(trial)
@@ -164,15 +165,19 @@ pub fn failed_checks(checks: &[SelfCheck]) -> Vec<String> {
 }
 
 /// Why the trial's figures must not be used: every reason once.
-fn invalid_because(checks: &[SelfCheck], played: &Played, faults: Vec<String>) -> Option<String> {
+fn invalid_because(
+    checks: &[SelfCheck],
+    supervised: &Supervised,
+    faults: Vec<String>,
+) -> Option<String> {
     let mut reasons = failed_checks(checks);
-    match &played.ending {
+    match &supervised.ending {
         None | Some(Ending::Over) => {}
         Some(Ending::Failed(because)) => reasons.push(because.clone()),
         Some(Ending::Interrupted) => reasons.push("it was interrupted".to_owned()),
     }
     reasons.extend(faults);
-    for outcome in &played.outcomes {
+    for outcome in &supervised.outcomes {
         let Some(failure) = &outcome.failure else { continue };
         let reason = format!("endpoint {}: {failure}", outcome.name);
         if !reasons.contains(&reason) {

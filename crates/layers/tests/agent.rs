@@ -86,7 +86,7 @@ fn events(numbers: std::ops::Range<u64>) -> Vec<Event> {
 }
 
 /// What a test does with an agent.
-struct Scene<'s> {
+struct Fixture<'s> {
     address: SocketAddr,
     folder: &'s Path,
     tap: Sender<Vec<Event>>,
@@ -94,7 +94,7 @@ struct Scene<'s> {
     complaints: &'s Mutex<Vec<String>>,
 }
 
-impl Scene<'_> {
+impl Fixture<'_> {
     /// The agent sees these events, and has them when this returns.
     fn sees(&self, numbers: std::ops::Range<u64>) {
         self.tap.send(events(numbers)).unwrap();
@@ -108,7 +108,7 @@ impl Scene<'_> {
 }
 
 /// Credentials of `127.0.0.1` and `watcher`, an agent, and the test.
-fn with_agent(limits: Limits, test: impl FnOnce(&Scene)) {
+fn with_agent(limits: Limits, test: impl FnOnce(&Fixture)) {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), &["127.0.0.1", "watcher"], now());
     let server = Identity::read(&folder.path().join("127.0.0.1")).unwrap().server().unwrap();
@@ -122,9 +122,10 @@ fn with_agent(limits: Limits, test: impl FnOnce(&Scene)) {
         let told = Told { events: told, taken: taking, gave: false };
         scope.spawn(|| agent.run(&listener, told, &stopped, &tell).unwrap());
         // Whatever the test finds, the agent ends.
-        let scene = Scene { address, folder: folder.path(), tap, taken, complaints: &complaints };
+        let fixture =
+            Fixture { address, folder: folder.path(), tap, taken, complaints: &complaints };
         let end = Ends(&stopped);
-        test(&scene);
+        test(&fixture);
         drop(end);
     });
 }
@@ -148,16 +149,16 @@ fn ids(watched: &Watched) -> Vec<u16> {
 
 #[test]
 fn a_watcher_gets_every_event_once_also_over_a_link_that_breaks() {
-    with_agent(Limits::default(), |scene| {
-        let mut watched = scene.watcher("watcher");
+    with_agent(Limits::default(), |fixture| {
+        let mut watched = fixture.watcher("watcher");
         watched.update().unwrap();
-        scene.sees(0..100);
+        fixture.sees(0..100);
         watched.update().unwrap();
         assert_eq!(ids(&watched), (0..100).collect::<Vec<_>>());
         // The connection breaks; the agent goes on.
         watched.hang_up();
-        scene.sees(100..150);
-        scene.sees(150..200);
+        fixture.sees(100..150);
+        fixture.sees(150..200);
         watched.update().unwrap();
         assert_eq!(ids(&watched), (0..200).collect::<Vec<_>>());
         assert_eq!(watched.gaps(), []);
@@ -171,10 +172,10 @@ fn a_watcher_gets_every_event_once_also_over_a_link_that_breaks() {
 
 #[test]
 fn what_an_agent_had_no_room_for_is_told() {
-    with_agent(Limits { events: 40, ..Limits::default() }, |scene| {
-        let mut watched = scene.watcher("watcher");
+    with_agent(Limits { events: 40, ..Limits::default() }, |fixture| {
+        let mut watched = fixture.watcher("watcher");
         watched.update().unwrap();
-        scene.sees(0..100);
+        fixture.sees(0..100);
         watched.update().unwrap();
         assert_eq!(ids(&watched), (60..100).collect::<Vec<_>>());
         assert_eq!(watched.gaps(), [Gap::Missed(60)]);
@@ -183,13 +184,13 @@ fn what_an_agent_had_no_room_for_is_told() {
 
 #[test]
 fn what_another_watcher_fetched_is_told_as_missing() {
-    with_agent(Limits::default(), |scene| {
-        let (mut first, mut second) = (scene.watcher("watcher"), scene.watcher("watcher"));
+    with_agent(Limits::default(), |fixture| {
+        let (mut first, mut second) = (fixture.watcher("watcher"), fixture.watcher("watcher"));
         first.update().unwrap();
         second.update().unwrap();
-        scene.sees(0..10);
+        fixture.sees(0..10);
         first.update().unwrap();
-        scene.sees(10..20);
+        fixture.sees(10..20);
         first.update().unwrap();
         second.update().unwrap();
         assert_eq!(ids(&second), (10..20).collect::<Vec<_>>());
@@ -199,17 +200,17 @@ fn what_another_watcher_fetched_is_told_as_missing() {
 
 #[test]
 fn a_recording_that_was_ended_begins_anew_and_the_gap_is_told() {
-    with_agent(Limits::default(), |scene| {
-        let mut watched = scene.watcher("watcher");
+    with_agent(Limits::default(), |fixture| {
+        let mut watched = fixture.watcher("watcher");
         watched.update().unwrap();
-        scene.sees(0..10);
+        fixture.sees(0..10);
         watched.update().unwrap();
-        let mut other = scene.watcher("watcher");
+        let mut other = fixture.watcher("watcher");
         other.end().unwrap();
-        scene.sees(10..20);
+        fixture.sees(10..20);
         assert!(matches!(watched.update(), Err(AgentError::Refused { .. })));
         watched.update().unwrap();
-        scene.sees(20..30);
+        fixture.sees(20..30);
         watched.update().unwrap();
         assert_eq!(ids(&watched), (0..10).chain(20..30).collect::<Vec<_>>());
         assert!(
@@ -219,42 +220,42 @@ fn a_recording_that_was_ended_begins_anew_and_the_gap_is_told() {
 }
 
 /// What the watcher is told when it shows these credentials.
-fn refused(scene: &Scene, identity: &str) -> String {
-    let error = scene.watcher(identity).update().unwrap_err();
+fn refused(fixture: &Fixture, identity: &str) -> String {
+    let error = fixture.watcher(identity).update().unwrap_err();
     assert!(!error.may_pass(), "{error}");
     error.to_string()
 }
 
 #[test]
 fn nobody_is_served_without_credentials_of_the_same_authority() {
-    with_agent(Limits::default(), |scene| {
-        let other = scene.folder.join("other");
+    with_agent(Limits::default(), |fixture| {
+        let other = fixture.folder.join("other");
         make(&other, &["127.0.0.1", "watcher"], now());
-        let stranger = refused(scene, "other/watcher");
+        let stranger = refused(fixture, "other/watcher");
         assert!(stranger.contains("of another authority\nhint: "), "{stranger}");
         // It trusts the agent's authority, but has a certificate of another.
-        let half = scene.folder.join("half");
+        let half = fixture.folder.join("half");
         fs::create_dir(&half).unwrap();
-        fs::copy(scene.folder.join("authority.pem"), half.join("authority.pem")).unwrap();
+        fs::copy(fixture.folder.join("authority.pem"), half.join("authority.pem")).unwrap();
         for file in ["certificate.pem", "key.pem"] {
             fs::copy(other.join("watcher").join(file), half.join(file)).unwrap();
         }
-        let forged = refused(scene, "half");
+        let forged = refused(fixture, "half");
         assert!(forged.contains("does not know our certificate's authority"), "{forged}");
 
         let long_ago = now() - Duration::from_secs(40 * 86_400);
-        make(scene.folder, &["late"], long_ago);
-        let late = refused(scene, "late");
+        make(fixture.folder, &["late"], long_ago);
+        let late = refused(fixture, "late");
         assert!(late.contains("says that our certificate has expired\nhint: "), "{late}");
-        assert!(scene.watcher("watcher").update().is_ok(), "others are served as before");
+        assert!(fixture.watcher("watcher").update().is_ok(), "others are served as before");
     });
 }
 
 #[test]
 fn an_agent_that_is_not_who_was_called_is_not_believed() {
-    with_agent(Limits::default(), |scene| {
-        let config = Identity::read(&scene.folder.join("watcher")).unwrap().client().unwrap();
-        let peer = format!("localhost:{}", scene.address.port());
+    with_agent(Limits::default(), |fixture| {
+        let config = Identity::read(&fixture.folder.join("watcher")).unwrap().client().unwrap();
+        let peer = format!("localhost:{}", fixture.address.port());
         let error = Watched::new(&peer, Arc::clone(&config), clock).update().unwrap_err();
         assert!(error.to_string().contains("is for another name\nhint: "), "{error}");
     });
@@ -278,12 +279,12 @@ fn credentials_that_are_missing_or_damaged_are_named() {
 
 #[test]
 fn hostile_bytes_get_no_answer_and_harm_nobody() {
-    with_agent(Limits::default(), |scene| {
+    with_agent(Limits::default(), |fixture| {
         let noise: Vec<u8> =
             (0..5000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         for bytes in [&noise[..], b"GET / HTTP/1.1\r\n\r\n", &[0x16, 3, 1, 0xff, 0xff]] {
             #[expect(clippy::disallowed_methods, reason = "a stranger's socket")]
-            let mut stranger = TcpStream::connect(scene.address).unwrap();
+            let mut stranger = TcpStream::connect(fixture.address).unwrap();
             stranger.write_all(bytes).unwrap();
             stranger.shutdown(std::net::Shutdown::Write).unwrap();
             let mut answer = Vec::new();
@@ -292,7 +293,7 @@ fn hostile_bytes_get_no_answer_and_harm_nobody() {
             // At most a TLS alert.
             assert!(answer.len() <= 7, "{answer:?}");
         }
-        scene.watcher("watcher").update().unwrap();
-        assert!(!scene.complaints.lock().unwrap().is_empty());
+        fixture.watcher("watcher").update().unwrap();
+        assert!(!fixture.complaints.lock().unwrap().is_empty());
     });
 }

@@ -21,7 +21,7 @@ use common::calls::{Receive, recvmmsg, sendmmsg, uring_receives, uring_sends, ur
 use common::two_hosts::{Pair, at, bind, check_way, interface, keys, set_option, way};
 
 fn main() -> ExitCode {
-    Suite { privilege: Privilege::Root, stage: Pair::build, tests: TESTS }.main()
+    Suite { privilege: Privilege::Root, fixture: Pair::build, tests: TESTS }.main()
 }
 
 const TESTS: &[Test<Pair>] = &[

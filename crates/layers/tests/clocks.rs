@@ -19,18 +19,18 @@ use suiro_layers::clock::discipline::status;
 use common::two_hosts::interface;
 
 fn main() -> ExitCode {
-    Suite { privilege: Privilege::User, stage: Stage::build, tests: TESTS }.main()
+    Suite { privilege: Privilege::User, fixture: Fixture::build, tests: TESTS }.main()
 }
 
-const TESTS: &[Test<Stage>] = &[
+const TESTS: &[Test<Fixture>] = &[
     ("no daemon", |_| assert_eq!(status(), None)),
-    ("chronyd that follows nobody", Stage::chronyd_follows_nobody),
-    ("chronyd tells offset and error", Stage::chronyd_tells_offset_and_error),
-    ("ptp4l tells offset and error", Stage::ptp4l_tells_offset_and_error),
+    ("chronyd that follows nobody", Fixture::chronyd_follows_nobody),
+    ("chronyd tells offset and error", Fixture::chronyd_tells_offset_and_error),
+    ("ptp4l tells offset and error", Fixture::ptp4l_tells_offset_and_error),
 ];
 
 /// The server is in `b`, what is asked in `a`.
-struct Stage {
+struct Fixture {
     a: Host,
     b: Host,
 }
@@ -47,7 +47,7 @@ impl Drop for Daemon {
     }
 }
 
-impl Stage {
+impl Fixture {
     fn build() -> Result<Self, String> {
         let mut command = Command::new("mount");
         let mounted = command.args(["-t", "tmpfs", "none", "/run"]).status();

@@ -23,28 +23,28 @@ const PAYLOAD: usize = 1000;
 const FRAME: f64 = 1042.0;
 
 fn main() -> ExitCode {
-    Suite { privilege: Privilege::Root, stage: Scenes::build, tests: SCENES }.main()
+    Suite { privilege: Privilege::Root, fixture: Fixture::build, tests: TESTS }.main()
 }
 
-const SCENES: &[Test<Scenes>] = &[
-    ("a socket's buffer too small", Scenes::small_buffer),
-    ("a slow reader", Scenes::slow_reader),
-    ("a queue discipline that drops", Scenes::queue_discipline),
-    ("loss on the way", Scenes::loss_on_the_way),
-    ("a queue on the way that drops", Scenes::full_queue_on_the_way),
-    ("a queue on the way that delays", Scenes::queue_on_the_way),
-    ("a firewall's rule", Scenes::firewall),
-    ("a softirq with too much to do", Scenes::softirq_overload),
-    ("back-pressure", Scenes::back_pressure),
+const TESTS: &[Test<Fixture>] = &[
+    ("a socket's buffer too small", Fixture::small_buffer),
+    ("a slow reader", Fixture::slow_reader),
+    ("a queue discipline that drops", Fixture::queue_discipline),
+    ("loss on the way", Fixture::loss_on_the_way),
+    ("a queue on the way that drops", Fixture::full_queue_on_the_way),
+    ("a queue on the way that delays", Fixture::queue_on_the_way),
+    ("a firewall's rule", Fixture::firewall),
+    ("a softirq with too much to do", Fixture::softirq_overload),
+    ("back-pressure", Fixture::back_pressure),
 ];
 
-struct Scenes {
+struct Fixture {
     a: Host,
     r: Host,
     b: Host,
 }
 
-impl Scenes {
+impl Fixture {
     fn build() -> Result<Self, String> {
         let cable = |from, to| CableSpec { from, to, mtu: 1500, kind: CableKind::Plain };
         let hosts = ["a", "r", "b"].map(Into::into).to_vec();
@@ -52,14 +52,14 @@ impl Scenes {
             Network::build(&NetworkSpec { hosts, cables: vec![cable(0, 1), cable(1, 2)] });
         let network = network.unwrap();
         let [a, r, b] = [0, 1, 2].map(|host| network.hosts()[host].clone());
-        let scenes = Self { a, r, b };
+        let fixture = Self { a, r, b };
         let dir = tempfile::tempdir().unwrap();
-        match scenes.start(&scenes.a, "udp", dir.path()) {
+        match fixture.start(&fixture.a, "udp", dir.path()) {
             Err(RecorderError::Probe(error)) => Err(error.to_string()),
-            _ if !scenes.has_tools() => {
+            _ if !fixture.has_tools() => {
                 Err("no tc or no nft (nftables), which make the culprits".into())
             }
-            _ => Ok(scenes),
+            _ => Ok(fixture),
         }
     }
 

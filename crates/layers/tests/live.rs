@@ -25,7 +25,7 @@ use common::two_hosts::{
 };
 
 fn main() -> ExitCode {
-    Suite { privilege: Privilege::Root, stage: Pair::build, tests: TESTS }.main()
+    Suite { privilege: Privilege::Root, fixture: Pair::build, tests: TESTS }.main()
 }
 
 const STREAM_BYTES: usize = 5_000_000;

@@ -18,7 +18,7 @@ mod gstreamer;
 mod installed;
 mod ladder;
 mod record;
-mod stage;
+mod session;
 mod vlc;
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use suiro_scenario::{EndpointSpec, Job, Program, Protocol};
 use suiro_units::{Duration, Time};
 
 pub use installed::{Installed, Located, Missing, locate, programs};
-use stage::Stage;
+use session::Session;
 
 /// What a player of others is to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,16 +150,16 @@ pub async fn run(
 ) -> Result<Summary, PlayError> {
     let installed = Installed::find(job.program).await?;
     let mut stop = std::pin::pin!(stop);
-    let mut stage = tokio::select! {
-        stage = Stage::set(job, clock) => stage?,
+    let mut session = tokio::select! {
+        session = Session::open(job, clock) => session?,
         () = &mut stop => return Ok(Summary { played: false, failure: None, stalls: 0, dropped: None, requests: 0 }),
     };
     ready(&installed.versions);
     let failure = tokio::select! {
         () = &mut stop => None,
-        failure = perform(&mut stage, &installed) => failure?,
+        failure = watch(&mut session, &installed) => failure?,
     };
-    let summary = stage.close(failure)?;
+    let summary = session.close(failure)?;
     match &summary.failure {
         Some(reason) if !summary.played => {
             let player = installed.to_string();
@@ -171,16 +171,16 @@ pub async fn run(
 
 /// Waits for the start and plays until it breaks off: why, or `None` at the stream's end. To drop
 /// it stops the player.
-async fn perform(
-    stage: &mut Stage<'_>,
+async fn watch(
+    session: &mut Session<'_>,
     installed: &Installed,
 ) -> Result<Option<String>, PlayError> {
-    stage.clock.sleep_until(stage.job.start).await;
-    stage.begin()?;
-    match stage.job.program {
-        Program::Vlc => vlc::play(stage, installed).await,
-        Program::Gstreamer => gstreamer::play(stage, installed).await,
-        Program::Dashjs | Program::Hlsjs => browser::play(stage, installed).await,
+    session.clock.sleep_until(session.job.start).await;
+    session.begin()?;
+    match session.job.program {
+        Program::Vlc => vlc::play(session, installed).await,
+        Program::Gstreamer => gstreamer::play(session, installed).await,
+        Program::Dashjs | Program::Hlsjs => browser::play(session, installed).await,
         Program::Suiro => unreachable!("`Installed::find` knows only players of others"),
     }
 }

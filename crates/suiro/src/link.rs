@@ -270,8 +270,8 @@ pub fn inside(descriptor: i32) -> Result<Outcome> {
     let epoch = Epoch::now();
     let wires =
         wires::Wires::start(&network, &topology, order.seed, epoch, order.record.as_deref())?;
-    let play = Play { network: &network, sender: &sender, events: &events };
-    let ended = play.both(&order)?;
+    let session = Session { network: &network, sender: &sender, events: &events };
+    let ended = session.both(&order)?;
     let duration_s = epoch.elapsed().as_secs_f64();
     let (links, faults) = wires.stop()?;
     let mut reasons = trial::failed_checks(&self_checks);
@@ -311,13 +311,13 @@ const SERVER: usize = 0;
 const CLIENT: usize = 1;
 
 /// The two programs at the ends of the link.
-struct Play<'a> {
+struct Session<'a> {
     network: &'a Network,
     sender: &'a Sender<Event>,
     events: &'a Receiver<Event>,
 }
 
-impl Play<'_> {
+impl Session<'_> {
     /// Runs both; how the client's program ended.
     fn both(&self, order: &Order) -> Result<Ended> {
         let server = match &order.server {

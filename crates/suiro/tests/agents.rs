@@ -15,25 +15,25 @@ const SUIRO: &str = env!("CARGO_BIN_EXE_suiro");
 const PORT: u16 = 7470;
 
 fn main() -> ExitCode {
-    Suite { privilege: Privilege::Root, stage: Stage::build, tests: TESTS }.main()
+    Suite { privilege: Privilege::Root, fixture: Fixture::build, tests: TESTS }.main()
 }
 
-const TESTS: &[Test<Stage>] = &[
-    ("an agent that listens may do nothing else", Stage::agents_have_no_rights),
-    ("strangers are refused", Stage::strangers_are_refused),
-    ("what iperf3 sent is what was watched", Stage::what_iperf3_sent_is_what_was_watched),
-    ("an agent ends as asked", Stage::agents_end_as_asked),
+const TESTS: &[Test<Fixture>] = &[
+    ("an agent that listens may do nothing else", Fixture::agents_have_no_rights),
+    ("strangers are refused", Fixture::strangers_are_refused),
+    ("what iperf3 sent is what was watched", Fixture::what_iperf3_sent_is_what_was_watched),
+    ("an agent ends as asked", Fixture::agents_end_as_asked),
 ];
 
 /// Two hosts with their agents, and the folder of credentials.
-struct Stage {
+struct Fixture {
     a: Host,
     b: Host,
     agents: RefCell<[Child; 2]>,
     dir: TempDir,
 }
 
-impl Stage {
+impl Fixture {
     fn build() -> Result<Self, String> {
         if Command::new("iperf3").arg("--version").output().is_err() {
             return Err("no iperf3".into());

@@ -19,21 +19,21 @@ const NOBODY: u32 = 65_534;
 const PACKETS: u64 = 100;
 
 fn main() -> ExitCode {
-    Suite { privilege: Privilege::Root, stage: Stage::build, tests: TESTS }.main()
+    Suite { privilege: Privilege::Root, fixture: Fixture::build, tests: TESTS }.main()
 }
 
-const TESTS: &[Test<Stage>] = &[
-    ("it says what is missing, and what mends it", Stage::the_command_mends_it),
-    ("another namespace is refused", Stage::another_namespace_is_refused),
+const TESTS: &[Test<Fixture>] = &[
+    ("it says what is missing, and what mends it", Fixture::the_command_mends_it),
+    ("another namespace is refused", Fixture::another_namespace_is_refused),
 ];
 
 /// A copy of the program, for rights belong to a file.
-struct Stage {
+struct Fixture {
     suiro: PathBuf,
     dir: TempDir,
 }
 
-impl Stage {
+impl Fixture {
     fn build() -> Result<Self, String> {
         if Command::new("setcap").arg("-h").output().is_err() {
             return Err("no setcap".into());

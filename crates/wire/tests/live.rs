@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     // Root sees what an ordinary user would: the stricter case.
     let privilege =
         if probe(Privilege::User).is_ok() { Privilege::User } else { Privilege::of_this_process() };
-    Suite { privilege, stage: || Ok(()), tests: TESTS }.main()
+    Suite { privilege, fixture: || Ok(()), tests: TESTS }.main()
 }
 
 const TESTS: &[Test<()>] = &[

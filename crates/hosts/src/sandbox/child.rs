@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 /// Where the new process got to; told to its maker when a step fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Stage {
+pub(super) enum Step {
     Guard = 1,
     DenyGroups,
     MapUsers,
@@ -21,14 +21,14 @@ pub(super) enum Stage {
     Exec,
 }
 
-impl Stage {
+impl Step {
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
-        use Stage::{
+        use Step::{
             DenyGroups, Exec, Guard, MapGroups, MapUsers, MountProc, PrivateMounts, Streams,
         };
         [Guard, DenyGroups, MapUsers, MapGroups, PrivateMounts, MountProc, Streams, Exec]
             .into_iter()
-            .find(|stage| *stage as u8 == byte)
+            .find(|step| *step as u8 == byte)
     }
 
     pub(super) fn doing(self) -> &'static str {
@@ -86,7 +86,7 @@ impl Image {
 
 /// Runs the new process up to its program. `control` is its end of the socket to its maker.
 pub(super) fn run(plan: &Plan, control: RawFd, makers_end: RawFd) -> ! {
-    let stage = match set_up(plan, control, makers_end) {
+    let step = match set_up(plan, control, makers_end) {
         Ok(()) => match &plan.image {
             None => exit(0),
             Some(image) => {
@@ -98,15 +98,15 @@ pub(super) fn run(plan: &Plan, control: RawFd, makers_end: RawFd) -> ! {
                         image.environment.as_ptr(),
                     );
                 }
-                Stage::Exec
+                Step::Exec
             }
         },
-        Err(stage) => stage,
+        Err(step) => step,
     };
     // SAFETY: errno of this thread.
     let errno = unsafe { *libc::__errno_location() };
     let [a, b, c, d] = errno.to_le_bytes();
-    let record = [stage as u8, a, b, c, d];
+    let record = [step as u8, a, b, c, d];
     // SAFETY: writes five bytes of a live array.
     unsafe { libc::write(control, record.as_ptr().cast(), record.len()) };
     exit(127)
@@ -117,22 +117,22 @@ fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-fn set_up(plan: &Plan, control: RawFd, makers_end: RawFd) -> Result<(), Stage> {
+fn set_up(plan: &Plan, control: RawFd, makers_end: RawFd) -> Result<(), Step> {
     guard(control, makers_end)?;
     if let Some(maps) = &plan.maps {
         // user_namespaces(7): setgroups must be denied before an ordinary user may map a group.
-        write_file(c"/proc/self/setgroups", c"deny").ok_or(Stage::DenyGroups)?;
-        write_file(c"/proc/self/uid_map", &maps.users).ok_or(Stage::MapUsers)?;
-        write_file(c"/proc/self/gid_map", &maps.groups).ok_or(Stage::MapGroups)?;
+        write_file(c"/proc/self/setgroups", c"deny").ok_or(Step::DenyGroups)?;
+        write_file(c"/proc/self/uid_map", &maps.users).ok_or(Step::MapUsers)?;
+        write_file(c"/proc/self/gid_map", &maps.groups).ok_or(Step::MapGroups)?;
     }
     let private = libc::MS_REC | libc::MS_PRIVATE;
-    mount(c"none", c"/", None, private).ok_or(Stage::PrivateMounts)?;
+    mount(c"none", c"/", None, private).ok_or(Step::PrivateMounts)?;
     let plain = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    mount(c"proc", c"/proc", Some(c"proc"), plain).ok_or(Stage::MountProc)?;
+    mount(c"proc", c"/proc", Some(c"proc"), plain).ok_or(Step::MountProc)?;
     for (target, stream) in plan.streams.iter().enumerate() {
         if let Some(fd) = stream {
             // SAFETY: both are plain numbers; dup2 clears close-on-exec on the target.
-            check(unsafe { libc::dup2(*fd, target as RawFd) }).ok_or(Stage::Streams)?;
+            check(unsafe { libc::dup2(*fd, target as RawFd) }).ok_or(Step::Streams)?;
         }
     }
     reset_signals();
@@ -141,11 +141,11 @@ fn set_up(plan: &Plan, control: RawFd, makers_end: RawFd) -> Result<(), Stage> {
 
 /// Asks the kernel to kill this process when its maker's thread ends, and makes sure that the maker
 /// was still there afterwards: it answers only what it heard.
-fn guard(control: RawFd, makers_end: RawFd) -> Result<(), Stage> {
+fn guard(control: RawFd, makers_end: RawFd) -> Result<(), Step> {
     // SAFETY: closes this process's copy, so that reading sees the end when the maker is gone.
     unsafe { libc::close(makers_end) };
     // SAFETY: takes plain numbers.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).ok_or(Stage::Guard)?;
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).ok_or(Step::Guard)?;
     let mut byte = [GUARDED];
     // SAFETY: one byte of a live array, twice.
     unsafe {

@@ -13,7 +13,7 @@ use crate::presentation::{MediaPlaylist, Resource, Segment, Segments, Source, Tr
 use crate::url::Url;
 
 /// What a track may look at when it decides.
-pub(crate) struct Scene<'a> {
+pub(crate) struct Situation<'a> {
     pub now: Time,
     /// Live: the media time that is captured now.
     pub captured: Option<Duration>,
@@ -344,31 +344,31 @@ impl TrackState {
         i64::try_from(start.as_nanos()).ok()
     }
 
-    pub(crate) fn step(&mut self, scene: &Scene) -> Step {
+    pub(crate) fn step(&mut self, situation: &Situation) -> Step {
         if self.complete || self.in_flight.is_some() {
             return Step::Idle;
         }
-        if self.not_before > scene.now {
+        if self.not_before > situation.now {
             return Step::Wait(self.not_before);
         }
         // Twice at most: to choose a rung, and to look at that rung's list.
         for _ in 0..2 {
             let rung = self.choice.unwrap_or(self.current);
-            let segment = match self.next_of(rung, scene) {
-                Next::Unknown => return self.fetch_playlist(rung, scene.now),
-                Next::Later => return self.fetch_playlist(rung, scene.now),
+            let segment = match self.next_of(rung, situation) {
+                Next::Unknown => return self.fetch_playlist(rung, situation.now),
+                Next::Later => return self.fetch_playlist(rung, situation.now),
                 Next::End => {
                     self.complete = true;
-                    return Step::Wait(scene.now);
+                    return Step::Wait(situation.now);
                 }
                 Next::Found(segment) => segment,
             };
-            let Some(playout) = scene.playout else { return Step::Idle };
-            if let Some(step) = self.obstacle(&segment, scene, playout) {
+            let Some(playout) = situation.playout else { return Step::Idle };
+            if let Some(step) = self.obstacle(&segment, situation, playout) {
                 return step;
             }
             if self.choice.is_none() {
-                match self.choose(scene, playout) {
+                match self.choose(situation, playout) {
                     Some(choice) => self.choice = Some(choice),
                     None => return Step::Wait(self.not_before),
                 }
@@ -377,24 +377,24 @@ impl TrackState {
             return self.fetch_segment(rung, segment);
         }
         let rung = self.choice.unwrap_or(self.current);
-        match self.next_of(rung, scene) {
+        match self.next_of(rung, situation) {
             Next::Found(segment) => self.fetch_segment(rung, segment),
-            Next::Unknown => self.fetch_playlist(rung, scene.now),
-            Next::Later => self.fetch_playlist(rung, scene.now),
+            Next::Unknown => self.fetch_playlist(rung, situation.now),
+            Next::Later => self.fetch_playlist(rung, situation.now),
             Next::End => Step::Idle,
         }
     }
 
-    fn next_of(&self, rung: usize, scene: &Scene) -> Next {
+    fn next_of(&self, rung: usize, situation: &Situation) -> Next {
         let state = &self.rungs[rung];
         let Some(segments) = &state.segments else { return Next::Unknown };
-        if scene.playout.is_none() {
+        if situation.playout.is_none() {
             // Its segments are known, and yet nothing could be prepared: it was empty.
             return Next::Later;
         }
         let more = match &state.playlist {
             Some(playlist) => !playlist.ended,
-            None => scene.live && !self.ended,
+            None => situation.live && !self.ended,
         };
         match segments.following(self.next) {
             Some(segment) => Next::Found(segment),
@@ -405,12 +405,17 @@ impl TrackState {
 
     /// What keeps a segment from being fetched now: it is not there yet, a hole lies before it, or
     /// there is no room for it.
-    fn obstacle(&self, segment: &Segment, scene: &Scene, playout: &Playout) -> Option<Step> {
+    fn obstacle(
+        &self,
+        segment: &Segment,
+        situation: &Situation,
+        playout: &Playout,
+    ) -> Option<Step> {
         let listed = self.lowest_segments().is_none_or(Segments::is_listed);
-        if let Some(captured) = scene.captured.filter(|_| !listed)
+        if let Some(captured) = situation.captured.filter(|_| !listed)
             && segment.end() > captured
         {
-            return Some(Step::Wait(scene.now + (segment.end() - captured)));
+            return Some(Step::Wait(situation.now + (segment.end() - captured)));
         }
         let end = playout.end_of(self.index);
         // Less than half a segment is rounding, or rungs that were not cut alike.
@@ -418,25 +423,25 @@ impl TrackState {
             let dry = playout.buffer_of(self.index).is_zero();
             return Some(if dry { Step::Skip(segment.start) } else { Step::Idle });
         }
-        let needed = match scene.download {
+        let needed = match situation.download {
             Download::Segment => segment.end(),
             Download::Stream => segment.start,
         };
         match playout.time_of_room(self.index, needed) {
-            Some(at) if at <= scene.now => None,
+            Some(at) if at <= situation.now => None,
             Some(at) => Some(Step::Wait(at)),
             None => Some(Step::Idle),
         }
     }
 
     /// The rung of the next segment; `None` if the algorithm pauses.
-    fn choose(&mut self, scene: &Scene, playout: &Playout) -> Option<usize> {
+    fn choose(&mut self, situation: &Situation, playout: &Playout) -> Option<usize> {
         let Some(controller) = &mut self.controller else { return Some(0) };
-        let choice = controller.choose(scene.now, playout.buffer_of(self.index));
+        let choice = controller.choose(situation.now, playout.buffer_of(self.index));
         if choice.wait.is_zero() {
             return Some(choice.rung);
         }
-        self.not_before = scene.now + choice.wait;
+        self.not_before = situation.now + choice.wait;
         None
     }
 

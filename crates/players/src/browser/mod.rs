@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::child::{self, Guarded, Lines};
 use crate::record::State;
-use crate::stage::Stage;
+use crate::session::Session;
 use crate::{Installed, PlayError};
 use report::PageClock;
 use server::Site;
@@ -52,7 +52,7 @@ const ARGUMENTS: &[&str] = &[
 
 /// Plays until the stream ends or breaks; why it broke.
 pub(crate) async fn play(
-    stage: &mut Stage<'_>,
+    session: &mut Session<'_>,
     installed: &Installed,
 ) -> Result<Option<String>, PlayError> {
     let library = installed.at.library.as_ref().expect("a library belongs to a browser player");
@@ -64,10 +64,10 @@ pub(crate) async fn play(
     let site = Site {
         library: std::fs::read(library)
             .map_err(PlayError::system(format!("reading {}", library.display())))?,
-        job: job(stage),
+        job: job(session),
         reports: sender,
     };
-    let profile = Profile::make(&stage.job.dir, &stage.job.name)?;
+    let profile = Profile::make(&session.job.dir, &session.job.name)?;
     let mut command = child::command(&installed.at.command);
     command.args(ARGUMENTS).arg(format!("--user-data-dir={}", profile.0.display()));
     command.arg(format!("http://127.0.0.1:{port}/")).env("HOME", &profile.0);
@@ -79,17 +79,17 @@ pub(crate) async fn play(
     tokio::select! {
         never = server::serve(listener, site) => match never {},
         ended = last_words(&mut guarded, &mut messages) => Ok(Some(ended)),
-        failure = hear(stage, reports) => failure,
+        failure = hear(session, reports) => failure,
     }
 }
 
 /// What the page is to play.
-fn job(stage: &Stage<'_>) -> String {
+fn job(session: &Session<'_>) -> String {
     serde_json::json!({
-        "player": stage.job.program.name(),
-        "manifest": stage.job.url.to_string(),
-        "buffer_s": stage.job.buffer.as_secs_f64(),
-        "target_latency_s": stage.job.target_latency.map(|latency| latency.as_secs_f64()),
+        "player": session.job.program.name(),
+        "manifest": session.job.url.to_string(),
+        "buffer_s": session.job.buffer.as_secs_f64(),
+        "target_latency_s": session.job.target_latency.map(|latency| latency.as_secs_f64()),
     })
     .to_string()
 }
@@ -107,7 +107,7 @@ async fn last_words(guarded: &mut Guarded, messages: &mut Lines<ChildStderr>) ->
 }
 
 async fn hear(
-    stage: &mut Stage<'_>,
+    session: &mut Session<'_>,
     mut reports: Receiver<Bytes>,
 ) -> Result<Option<String>, PlayError> {
     let mut clock = PageClock::default();
@@ -122,22 +122,22 @@ async fn hear(
             Ok(report) => report,
             Err(reason) => return Ok(Some(reason)),
         };
-        clock.hear(stage.clock.now(), &report);
+        clock.hear(session.clock.now(), &report);
         if report.left_out > 0 {
             return Ok(Some(format!("the page left out {} entries", report.left_out)));
         }
         for request in &report.requests {
-            stage.request(&request.request(&clock))?;
+            session.request(&request.request(&clock))?;
         }
         for state in &report.states {
             let at = state.at(&clock);
-            let unix_ns = stage.clock.unix_ns(at);
-            state.apply(&mut stage.view, unix_ns, &stage.ladder);
-            stage.tick_at(at)?;
+            let unix_ns = session.clock.unix_ns(at);
+            state.apply(&mut session.view, unix_ns, &session.ladder);
+            session.tick_at(at)?;
         }
         match report.failure {
             Some(reason) => return Ok(Some(reason)),
-            None if stage.view.state == State::Ended => return Ok(None),
+            None if session.view.state == State::Ended => return Ok(None),
             None => {}
         }
     }

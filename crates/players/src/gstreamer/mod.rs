@@ -10,7 +10,7 @@ use tokio::process::{ChildStderr, ChildStdout};
 
 use crate::child::{self, Guarded, Lines};
 use crate::record::{Request, State};
-use crate::stage::Stage;
+use crate::session::Session;
 use crate::{Installed, PlayError};
 use lines::{Download, Message};
 
@@ -26,11 +26,11 @@ const ARGUMENTS: &[&str] = &[
 
 /// Plays until the stream ends or breaks; why it broke.
 pub(crate) async fn play(
-    stage: &mut Stage<'_>,
+    session: &mut Session<'_>,
     installed: &Installed,
 ) -> Result<Option<String>, PlayError> {
     let mut command = child::command(&installed.at.command);
-    command.args(ARGUMENTS).arg(format!("uri={}", stage.job.url));
+    command.args(ARGUMENTS).arg(format!("uri={}", session.job.url));
     // Its own words for its downloads; the plain debug format; no search for new plugins.
     command.env("GST_DEBUG", "adaptivedemux2:6").env("GST_DEBUG_NO_COLOR", "1");
     command.env("LC_ALL", "C").env_remove("GST_DEBUG_FILE").env_remove("DISPLAY");
@@ -42,7 +42,9 @@ pub(crate) async fn play(
     let messages = Lines::new(streams.stdout.take().expect("standard output is piped"));
     let downloads = Lines::new(streams.stderr.take().expect("standard error is piped"));
     let playhead = Playhead::default();
-    Watch { guarded, messages, downloads, playhead, over: false, last_error: None }.run(stage).await
+    Watch { guarded, messages, downloads, playhead, over: false, last_error: None }
+        .run(session)
+        .await
 }
 
 /// It does not tell where it is: it begins with the first segment that it fetched, and goes on at
@@ -84,19 +86,19 @@ struct Watch {
 }
 
 impl Watch {
-    async fn run(mut self, stage: &mut Stage<'_>) -> Result<Option<String>, PlayError> {
+    async fn run(mut self, session: &mut Session<'_>) -> Result<Option<String>, PlayError> {
         loop {
-            let due = stage.next_row().max(stage.clock.now() + Duration::from_millis(1));
+            let due = session.next_row().max(session.clock.now() + Duration::from_millis(1));
             tokio::select! {
                 line = self.messages.next() => match line {
-                    Some(line) => self.hear(stage, &line),
-                    None => return self.end(stage).await,
+                    Some(line) => self.hear(session, &line),
+                    None => return self.end(session).await,
                 },
-                Some(line) = self.downloads.next() => self.fetch(stage, &line)?,
-                () = stage.clock.sleep_until(due) => {}
+                Some(line) = self.downloads.next() => self.fetch(session, &line)?,
+                () = session.clock.sleep_until(due) => {}
             }
-            self.look(stage);
-            stage.tick()?;
+            self.look(session);
+            session.tick()?;
             if self.over {
                 // At the end it says so, and waits for somebody to stop it or ends itself.
                 return Ok(None);
@@ -104,43 +106,43 @@ impl Watch {
         }
     }
 
-    fn hear(&mut self, stage: &mut Stage<'_>, line: &str) {
+    fn hear(&mut self, session: &mut Session<'_>, line: &str) {
         match lines::message(line) {
             Some(Message::Moves(moves)) => {
-                self.playhead.turn(stage.clock.now(), moves);
-                if moves { stage.view.turn(State::Playing) } else { stage.view.wait() }
+                self.playhead.turn(session.clock.now(), moves);
+                if moves { session.view.turn(State::Playing) } else { session.view.wait() }
             }
-            Some(Message::Dropped(count)) => stage.view.dropped = Some(count),
+            Some(Message::Dropped(count)) => session.view.dropped = Some(count),
             Some(Message::Over) => {
                 self.over = true;
-                stage.view.turn(State::Ended);
+                session.view.turn(State::Ended);
             }
             None => {}
         }
     }
 
-    fn fetch(&mut self, stage: &mut Stage<'_>, line: &str) -> Result<(), PlayError> {
-        let now = stage.clock.now();
+    fn fetch(&mut self, session: &mut Session<'_>, line: &str) -> Result<(), PlayError> {
+        let now = session.clock.now();
         match lines::download(line) {
             Some(Download::Sent(target)) => {
                 self.playhead.first_s = self.playhead.first_s.or_else(|| {
-                    let segment = stage.ladder.place(&target)?.segment?;
+                    let segment = session.ladder.place(&target)?.segment?;
                     Some(segment.start_s)
                 });
-                stage.sent(Request { sent: now, target, ..Request::default() })?;
+                session.sent(Request { sent: now, target, ..Request::default() })?;
             }
             Some(Download::FirstByte(target)) => {
-                stage.answered_to(&target, |request| request.first_byte = Some(now));
+                session.answered_to(&target, |request| request.first_byte = Some(now));
             }
             Some(Download::Done(target, status)) => {
-                stage.answered_to(&target, |request| {
+                session.answered_to(&target, |request| {
                     request.status = Some(status);
                     match status {
                         400.. => request.error = Some(format!("status {status}")),
                         _ => request.done = Some(now),
                     }
                 });
-                stage.finished_to(&target)?;
+                session.finished_to(&target)?;
             }
             None => {
                 if let Some(error) = lines::error(line) {
@@ -152,20 +154,20 @@ impl Watch {
     }
 
     /// What follows from the time that has passed.
-    fn look(&mut self, stage: &mut Stage<'_>) {
-        let now = stage.clock.now();
+    fn look(&mut self, session: &mut Session<'_>) {
+        let now = session.clock.now();
         self.playhead.count(now);
         let Some(position_s) = self.playhead.position_s() else { return };
-        if stage.view.state != State::Playing {
+        if session.view.state != State::Playing {
             return;
         }
-        stage.view.position_ms = Some(position_s * 1e3);
-        stage.view.latency_ms = stage.latency_ms(now, position_s);
-        stage.view.rung_bps = stage.rung_at(position_s).or(stage.view.rung_bps);
+        session.view.position_ms = Some(position_s * 1e3);
+        session.view.latency_ms = session.latency_ms(now, position_s);
+        session.view.rung_bps = session.rung_at(position_s).or(session.view.rung_bps);
     }
 
-    async fn end(mut self, stage: &Stage<'_>) -> Result<Option<String>, PlayError> {
-        if stage.view.state == State::Ended {
+    async fn end(mut self, session: &Session<'_>) -> Result<Option<String>, PlayError> {
+        if session.view.state == State::Ended {
             return Ok(None);
         }
         let doing = "waiting for gst-launch-1.0";

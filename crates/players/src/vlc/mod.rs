@@ -10,7 +10,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use crate::child::{self, Guarded, Lines};
 use crate::record::{Request, State};
-use crate::stage::Stage;
+use crate::session::Session;
 use crate::{Installed, PlayError};
 use lines::{Head, Message, Statistic};
 
@@ -40,12 +40,12 @@ const ARGUMENTS: &[&str] = &[
 
 /// Plays until the stream ends or breaks; why it broke.
 pub(crate) async fn play(
-    stage: &mut Stage<'_>,
+    session: &mut Session<'_>,
     installed: &Installed,
 ) -> Result<Option<String>, PlayError> {
     let mut command = child::command(&installed.at.command);
     command.args(ARGUMENTS).arg(format!("--network-caching={CACHING_MS}"));
-    command.arg(stage.job.url.to_string()).env("HOME", "/nonexistent");
+    command.arg(session.job.url.to_string()).env("HOME", "/nonexistent");
     command.env_remove("DISPLAY").env_remove("DBUS_SESSION_BUS_ADDRESS");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // It refuses to run as root.
@@ -59,12 +59,12 @@ pub(crate) async fn play(
         guarded,
         head: None,
         clock: Playhead::default(),
-        shown: (0, stage.clock.now()),
+        shown: (0, session.clock.now()),
         delay_ms: CACHING_MS,
         over: false,
         last_error: None,
     }
-    .run(stage)
+    .run(session)
     .await
 }
 
@@ -95,56 +95,56 @@ struct Watch {
 }
 
 impl Watch {
-    async fn run(mut self, stage: &mut Stage<'_>) -> Result<Option<String>, PlayError> {
-        let mut ask_at = stage.clock.now() + ASK_EVERY;
+    async fn run(mut self, session: &mut Session<'_>) -> Result<Option<String>, PlayError> {
+        let mut ask_at = session.clock.now() + ASK_EVERY;
         loop {
-            let due = stage.next_row().max(stage.clock.now() + Duration::from_millis(1));
+            let due = session.next_row().max(session.clock.now() + Duration::from_millis(1));
             tokio::select! {
                 line = self.messages.next() => match line {
-                    Some(line) => self.hear(stage, &line)?,
-                    None => return self.end(stage).await,
+                    Some(line) => self.hear(session, &line)?,
+                    None => return self.end(session).await,
                 },
-                Some(line) = self.answers.next() => self.count(stage, &line),
-                () = stage.clock.sleep_until(due.min(ask_at)) => {}
+                Some(line) = self.answers.next() => self.count(session, &line),
+                () = session.clock.sleep_until(due.min(ask_at)) => {}
             }
-            let now = stage.clock.now();
+            let now = session.clock.now();
             if now >= ask_at {
                 // When it has ended, its messages end too.
                 let _ = self.input.write_all(b"stats\n").await;
                 ask_at = now + ASK_EVERY;
             }
-            self.look(stage, now);
-            stage.tick()?;
+            self.look(session, now);
+            session.tick()?;
         }
     }
 
-    fn hear(&mut self, stage: &mut Stage<'_>, line: &str) -> Result<(), PlayError> {
+    fn hear(&mut self, session: &mut Session<'_>, line: &str) -> Result<(), PlayError> {
         let Some(message) = lines::message(line) else { return Ok(()) };
-        let now = stage.clock.now();
+        let now = session.clock.now();
         match message {
             Message::Begins(head) => self.head = Some(head),
             Message::Target(target) if self.head == Some(Head::Request) => {
                 self.clock.first_s = self.clock.first_s.or_else(|| {
-                    let segment = stage.ladder.place(&target)?.segment?;
+                    let segment = session.ladder.place(&target)?.segment?;
                     Some(segment.start_s)
                 });
-                stage.sent(Request { sent: now, target, ..Request::default() })?;
+                session.sent(Request { sent: now, target, ..Request::default() })?;
             }
             Message::Status(status) if self.head == Some(Head::Answer) => {
-                stage.answered(|request| request.status = Some(status));
+                session.answered(|request| request.status = Some(status));
             }
             Message::Length(bytes) if self.head == Some(Head::Answer) => {
-                stage.answered(|request| request.body_bytes = bytes);
+                session.answered(|request| request.body_bytes = bytes);
             }
             Message::HeadEnds => {
                 if self.head.take() == Some(Head::Answer) {
-                    stage.finished()?;
+                    session.finished()?;
                 }
             }
-            Message::Buffering => stage.view.wait(),
+            Message::Buffering => session.view.wait(),
             Message::Buffered => {
                 self.shown.1 = now;
-                stage.view.turn(State::Playing);
+                session.view.turn(State::Playing);
             }
             Message::Delay(ms) => self.delay_ms = ms,
             Message::Demuxed { at_us, began_us } if began_us > 0 => {
@@ -168,43 +168,43 @@ impl Watch {
             self.clock.offset_s.or(first_s.map(|first| seconds(began_us) - first));
     }
 
-    fn count(&mut self, stage: &mut Stage<'_>, line: &str) {
+    fn count(&mut self, session: &mut Session<'_>, line: &str) {
         match lines::statistic(line) {
             Some(Statistic::Displayed(count)) if count > self.shown.0 => {
-                self.shown = (count, stage.clock.now());
-                if stage.view.state == State::Stalled {
-                    stage.view.turn(State::Playing);
+                self.shown = (count, session.clock.now());
+                if session.view.state == State::Stalled {
+                    session.view.turn(State::Playing);
                 }
             }
-            Some(Statistic::Lost(count)) => stage.view.dropped = Some(count),
+            Some(Statistic::Lost(count)) => session.view.dropped = Some(count),
             Some(Statistic::Displayed(_)) | None => {}
         }
     }
 
     /// What follows from the time that has passed.
-    fn look(&self, stage: &mut Stage<'_>, now: Time) {
+    fn look(&self, session: &mut Session<'_>, now: Time) {
         if now.saturating_since(self.shown.1) > STILL {
-            stage.view.wait();
+            session.view.wait();
         }
         let Some(((since, demuxed_s), offset_s)) = self.clock.demuxed.zip(self.clock.offset_s)
         else {
             return;
         };
-        if stage.view.state != State::Playing {
+        if session.view.state != State::Playing {
             return;
         }
         // It says so about once a second: a longer silence is no progress.
         let ahead_s = now.saturating_since(since).as_secs_f64().min(1.0);
         let position_s = (demuxed_s - offset_s - self.delay_ms as f64 / 1e3 + ahead_s).max(0.0);
-        stage.view.position_ms = Some(position_s * 1e3);
-        stage.view.latency_ms = stage.latency_ms(now, position_s);
-        stage.view.rung_bps = stage.rung_at(position_s).or(stage.view.rung_bps);
+        session.view.position_ms = Some(position_s * 1e3);
+        session.view.latency_ms = session.latency_ms(now, position_s);
+        session.view.rung_bps = session.rung_at(position_s).or(session.view.rung_bps);
     }
 
-    async fn end(mut self, stage: &mut Stage<'_>) -> Result<Option<String>, PlayError> {
+    async fn end(mut self, session: &mut Session<'_>) -> Result<Option<String>, PlayError> {
         let status = self.guarded.wait().await.map_err(PlayError::system("waiting for vlc"))?;
-        if self.over && status.success() && stage.view.state != State::Starting {
-            stage.view.turn(State::Ended);
+        if self.over && status.success() && session.view.state != State::Starting {
+            session.view.turn(State::Ended);
             return Ok(None);
         }
         let because = self.last_error.map(|text| format!(": {text}")).unwrap_or_default();

@@ -480,5 +480,4 @@ impl Receiver {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

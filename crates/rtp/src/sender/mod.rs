@@ -510,5 +510,4 @@ fn size(packet: &Packet) -> Bytes {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -7,7 +7,7 @@ mod canvas;
 mod choice;
 mod font;
 mod layout;
-mod scene;
+mod painter;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::cli::CompareArgs;
 use crate::progress::Work;
 use crate::{Outcome, Usage, report};
 use layout::{Layout, TileAreas};
-use scene::{Painter, Scene, Tile};
+use painter::{Content, Painter, Tile};
 
 /// One trial to show.
 struct Shown {
@@ -111,7 +111,7 @@ fn make(title: &str, shown: &[Shown], (output, poster): (&Path, &Path)) -> Resul
         tiles: tiles.collect(),
     };
     let tiles = shown.iter().map(|shown| shown.tile.clone()).collect();
-    let mut painter = Painter::new(Scene { title: title.to_owned(), duration_ns, tiles }, layout);
+    let mut painter = Painter::new(Content { title: title.to_owned(), duration_ns, tiles }, layout);
     let mut work = Work::new("comparison");
     let written = mosaic.write(&ffmpeg, output, |picture, planes| {
         let t_ns = i128::from(picture) * 1_000_000_000 / i128::from(fps);

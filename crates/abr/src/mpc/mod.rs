@@ -1,0 +1,236 @@
+//! MPC: plans five segments ahead with a throughput that is unlikely to be fallen short of.
+//!
+//! Yin, Jindal, Sekar and Sinopoli, "A Control-Theoretic Approach for Dynamic Adaptive Video
+//! Streaming over HTTP" (SIGCOMM 2015), the variant that they call RobustMPC. The next rung is the
+//! first of the plan *R₁ … R₅* of the greatest
+//!
+//! > Σ Rₖ − λ · Σ |Rₖ − Rₖ₋₁| − μ · (seconds of stall)
+//!
+//! with their balanced weights: λ is 1, and a second of stall costs as much as a segment of the top
+//! rung is worth (their μ of 3000 for a top rung of 3000 kbit/s).
+//!
+//! **Throughput.** The harmonic mean of the last five downloads, divided by one plus the largest
+//! relative error that this prediction had at them. As the sum above does not fall when throughput
+//! rises, planning with the least likely throughput is planning for the worst case.
+//!
+//! **Buffer.** A segment of rung *R* takes R · (its duration) ∕ throughput to arrive; meanwhile the
+//! buffer drains, and what is missing is a stall. Then the segment is added. A buffer without room
+//! for a segment waits until it has it. A player knows nominal bit rates only, which are peaks:
+//! segments are taken to be as large as they can be.
+//!
+//! **Cost.** Twelve rungs have 12⁵ = 248,832 plans. Of two beginnings of a plan that end at the same
+//! rung, one that has neither more buffer nor a greater sum cannot become the better one, so
+//! for each rung only a front remains in which more buffer costs some of the sum. A front keeps
+//! [`FRONT_MAX`] beginnings, spread evenly where there would be more, and a ladder of more than
+//! [`RUNGS_MAX`] rungs is looked at in as many, so that a decision takes at most
+//! 4 · 17² · 128 = 147,968 steps whatever a manifest says; with five rungs or fewer nothing is ever left
+//! out and the plan is the best there is.
+
+use std::collections::VecDeque;
+
+use suiro_units::BitRate;
+
+use crate::bola::Look;
+use crate::{Choice, Ladder, Limits};
+
+/// Segments that a plan has: the paper's horizon.
+pub const HORIZON: usize = 5;
+/// Downloads that the prediction and its error look back at.
+pub const PAST: usize = 5;
+/// The weight of a change of bit rate: λ.
+pub const SWITCH_WEIGHT: f64 = 1.0;
+/// Beginnings of plans that are kept for each rung.
+pub const FRONT_MAX: usize = 128;
+/// Rungs that are looked at, beside the one that is played; all of a ladder that has no more.
+pub const RUNGS_MAX: usize = 16;
+
+/// The last downloads and how wrong the predictions of them were.
+#[derive(Debug, Clone, Default)]
+struct Predictor {
+    rates_bps: VecDeque<f64>,
+    errors: VecDeque<f64>,
+}
+
+impl Predictor {
+    fn add(&mut self, rate: BitRate) {
+        let bps = (rate.as_bps() as f64).max(1.0);
+        if let Some(predicted) = self.mean_bps() {
+            push(&mut self.errors, (predicted - bps).abs() / bps);
+        }
+        push(&mut self.rates_bps, bps);
+    }
+
+    /// The harmonic mean: the rate at which the same bytes of each would have taken as long.
+    fn mean_bps(&self) -> Option<f64> {
+        let inverse: f64 = self.rates_bps.iter().map(|bps| 1.0 / bps).sum();
+        (inverse > 0.0).then(|| self.rates_bps.len() as f64 / inverse)
+    }
+
+    /// What the throughput is unlikely to fall short of.
+    fn robust_bps(&self) -> Option<f64> {
+        let error = self.errors.iter().copied().fold(0.0, f64::max);
+        self.mean_bps().map(|mean| mean / (1.0 + error))
+    }
+}
+
+fn push(past: &mut VecDeque<f64>, value: f64) {
+    if past.len() == PAST {
+        past.pop_front();
+    }
+    past.push_back(value);
+}
+
+/// The beginning of a plan, after some of its segments.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    /// Its first rung.
+    first: usize,
+    /// Buffer when its last segment has arrived.
+    buffer_s: f64,
+    /// The sum so far, in bit/s.
+    sum: f64,
+}
+
+/// What a plan is made in: everything that is the same for all plans.
+#[derive(Debug)]
+struct Frame<'a> {
+    bps: &'a [f64],
+    segment_s: f64,
+    /// The most buffer that leaves room for a segment.
+    room_s: f64,
+    throughput_bps: f64,
+    stall_weight: f64,
+}
+
+impl Frame<'_> {
+    /// What follows if a segment of bit rate `bps` is fetched next, after one of `last_bps`.
+    fn fetch(&self, from: &Start, last_bps: Option<f64>, bps: f64) -> Start {
+        let buffer_s = from.buffer_s.min(self.room_s);
+        let takes_s = bps * self.segment_s / self.throughput_bps;
+        let stall_s = (takes_s - buffer_s).max(0.0);
+        let change = last_bps.map_or(0.0, |last| (bps - last).abs());
+        Start {
+            first: from.first,
+            buffer_s: (buffer_s - takes_s).max(0.0) + self.segment_s,
+            sum: from.sum + bps - SWITCH_WEIGHT * change - self.stall_weight * stall_s,
+        }
+    }
+
+    /// The first rung of the best plan, and what the plan is worth; the lowest of equals.
+    fn plan(&self, rungs: &[usize], last: Option<usize>, buffer_s: f64) -> (usize, f64) {
+        let last_bps = last.map(|rung| self.bps[rung]);
+        let mut fronts: Vec<Vec<Start>> = rungs
+            .iter()
+            .map(|&first| {
+                let nothing = Start { first, buffer_s, sum: 0.0 };
+                vec![self.fetch(&nothing, last_bps, self.bps[first])]
+            })
+            .collect();
+        for _ in 1..HORIZON {
+            fronts = rungs.iter().map(|&rung| self.extend(rungs, &fronts, rung)).collect();
+        }
+        let better = |best: (usize, f64), start: &Start| {
+            let more = start.sum > best.1 || (start.sum == best.1 && start.first < best.0);
+            if more { (start.first, start.sum) } else { best }
+        };
+        fronts.iter().flatten().fold((rungs[0], f64::NEG_INFINITY), better)
+    }
+
+    /// The front of what ends at `rung`, one segment later.
+    fn extend(&self, rungs: &[usize], fronts: &[Vec<Start>], rung: usize) -> Vec<Start> {
+        let before = rungs.iter().zip(fronts);
+        let longer = before.flat_map(|(&last, front)| {
+            front.iter().map(move |start| self.fetch(start, Some(self.bps[last]), self.bps[rung]))
+        });
+        front(longer.collect())
+    }
+}
+
+/// Leaves out whatever has neither more buffer nor a greater sum than another; thins what is left.
+fn front(mut starts: Vec<Start>) -> Vec<Start> {
+    let order = |a: &Start, b: &Start| {
+        let buffer = b.buffer_s.total_cmp(&a.buffer_s);
+        buffer.then(b.sum.total_cmp(&a.sum)).then(a.first.cmp(&b.first))
+    };
+    starts.sort_unstable_by(order);
+    let mut most = f64::NEG_INFINITY;
+    starts.retain(|start| {
+        let kept = start.sum > most;
+        most = most.max(start.sum);
+        kept
+    });
+    if starts.len() > FRONT_MAX {
+        starts = spread(starts.len(), FRONT_MAX).map(|at| starts[at]).collect();
+    }
+    starts
+}
+
+/// `count` indices of `of` things, evenly, with the first and the last; `of` is larger, `count` 2 at
+/// least.
+fn spread(of: usize, count: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(move |at| at * (of - 1) / (count - 1))
+}
+
+/// The rule's memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Mpc {
+    bps: Vec<f64>,
+    segment_s: f64,
+    room_s: f64,
+    predictor: Predictor,
+    /// The rung of the last segment.
+    last: Option<usize>,
+}
+
+impl Mpc {
+    pub(crate) fn new(ladder: &Ladder, limits: Limits) -> Self {
+        let segment_s = limits.segment.as_secs_f64();
+        Self {
+            bps: ladder.rungs().iter().map(|rung| rung.as_bps() as f64).collect(),
+            segment_s,
+            room_s: (limits.buffer.as_secs_f64() - segment_s).max(0.0),
+            predictor: Predictor::default(),
+            last: None,
+        }
+    }
+
+    /// The rate of a download that is large enough to tell it.
+    pub(crate) fn on_rate(&mut self, rate: BitRate) {
+        self.predictor.add(rate);
+    }
+
+    /// `rung` was chosen, perhaps by another rule, and is fetched now.
+    pub(crate) fn chosen(&mut self, rung: usize) {
+        self.last = Some(rung);
+    }
+
+    pub(crate) fn choose(&mut self, look: &Look) -> Choice {
+        let rung = self.predictor.robust_bps().map_or(0, |throughput_bps| {
+            let frame = Frame {
+                bps: &self.bps,
+                segment_s: self.segment_s,
+                room_s: self.room_s,
+                throughput_bps,
+                stall_weight: self.bps.last().copied().unwrap_or_default(),
+            };
+            frame.plan(&self.rungs(), self.last, look.buffer.as_secs_f64()).0
+        });
+        self.chosen(rung);
+        Choice::at_once(rung)
+    }
+
+    /// The rungs to look at, in rising order.
+    fn rungs(&self) -> Vec<usize> {
+        let all = self.bps.len();
+        if all <= RUNGS_MAX {
+            return (0..all).collect();
+        }
+        let mut rungs: Vec<usize> = spread(all, RUNGS_MAX).chain(self.last).collect();
+        rungs.sort_unstable();
+        rungs.dedup();
+        rungs
+    }
+}
+
+#[cfg(test)]
+mod tests;

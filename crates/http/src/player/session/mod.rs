@@ -1,0 +1,584 @@
+//! What a player does next, pure: it is handed the time and what has arrived, and says what to
+//! fetch ([`Session::poll`]) and when to be asked again ([`Session::deadline`]).
+//!
+//! Lane 0 fetches the manifest, and fetches it again as its author asks (DASH: ISO/IEC 23009-1
+//! §5.4, `minimumUpdatePeriod`); lanes 1 and 2 belong to the tracks (`track`). A lane has
+//! one request at a time, as a browser's player has for each kind of media.
+
+use std::sync::{Arc, Mutex};
+
+use suiro_abr::playout::Totals;
+use suiro_abr::{
+    Algorithm, Controller, Ladder, Limits, Live, Playout, PlayoutConfig, Sample, State,
+};
+use suiro_scenario::{Download, Protocol};
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+use super::fetch::Fetched;
+use super::frames::{Frame, Frames};
+use super::live::{captured, join_at, zero_ns};
+pub use super::request::{Fetch, View, What};
+pub(crate) use super::request::{Head, Piece, Room};
+use super::retry;
+use super::track::{Situation, Step, TrackState};
+use super::watch::Abandoned;
+use crate::presentation::{
+    self, LiveStream, MANIFEST_BYTES_MAX, Playlist, Presentation, Resource, Segment, TrackKind,
+};
+use crate::url::Url;
+
+/// Number of lanes: requests that may run at the same time.
+pub const LANES: usize = 3;
+/// The largest segment, in bytes.
+const SEGMENT_BYTES_MAX: u64 = 64 << 20;
+/// The largest initialisation segment, in bytes.
+const INIT_BYTES_MAX: u64 = 1 << 20;
+/// The most by which a live player changes its speed to keep its latency: too little to be heard.
+const SPEED_CHANGE: f64 = 0.05;
+/// How far the latency may be off before the speed changes.
+const LATENCY_TOLERANCE: Duration = Duration::from_millis(100);
+/// How far the latency may be off before the player jumps: dash.js's `maxDrift`.
+const LATENCY_DRIFT: Duration = Duration::from_secs(12);
+/// The shortest time between two fetches of a manifest, whatever it asks for.
+const REFRESH_LEAST: Duration = Duration::from_millis(250);
+
+/// What the session is to play, and how.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The manifest.
+    pub url: Url,
+    /// What the manifest is.
+    pub protocol: Protocol,
+    /// How rungs are chosen.
+    pub algorithm: Algorithm,
+    /// The most media to hold; at least two segments are held whatever this says.
+    pub buffer: Duration,
+    /// How segments are taken.
+    pub download: Download,
+    /// Latency to play a live stream at; `None`: as the manifest suggests, else three segments.
+    pub target_latency: Option<Duration>,
+    /// The wall clock at the epoch, in nanoseconds since 1970.
+    pub epoch_unix_ns: u64,
+    /// True if a segment that comes too slowly is given up for one of a lower rung.
+    pub abandon: bool,
+    /// True if the bodies of segments are wanted, to be saved.
+    pub keep_bodies: bool,
+}
+
+/// The manifest's lane.
+#[derive(Debug)]
+struct ManifestLane {
+    url: Url,
+    in_flight: Option<Fetch>,
+    due: Option<Time>,
+    failed: u32,
+}
+
+/// What is played, once the manifest is there.
+#[derive(Debug)]
+struct Stream {
+    live: Option<LiveStream>,
+    refresh: Option<Duration>,
+    tracks: Vec<TrackState>,
+    playout: Option<Playout>,
+    /// What was shown of the video; why not, if it cannot be told.
+    frames: Result<Frames, &'static str>,
+    /// The playhead as requests under way see it.
+    head: Arc<Mutex<Head>>,
+}
+
+/// A player's decisions.
+#[derive(Debug)]
+pub struct Session {
+    config: Config,
+    now: Time,
+    manifest: ManifestLane,
+    stream: Option<Stream>,
+    failure: Option<String>,
+    wake: Option<Time>,
+}
+
+impl Session {
+    /// A session that begins with fetching the manifest.
+    pub fn new(config: Config) -> Self {
+        let manifest = ManifestLane {
+            url: config.url.clone(),
+            in_flight: None,
+            due: Some(Time::ZERO),
+            failed: 0,
+        };
+        Self { config, now: Time::ZERO, manifest, stream: None, failure: None, wake: None }
+    }
+
+    /// Moves on to `now`: plays, stalls, jumps.
+    pub fn advance(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        let Some(stream) = &mut self.stream else { return };
+        let Some(playout) = &mut stream.playout else { return };
+        let stalls = playout.totals().stalls;
+        let frames = &mut stream.frames;
+        playout.follow(now, |motion| {
+            if let Ok(frames) = frames {
+                frames.on_motion(&motion);
+            }
+        });
+        if stream.tracks.iter().all(|track| track.complete) {
+            playout.complete(now);
+        }
+        if self.failure.is_none()
+            && let Some(position) = playout.wants_seek()
+        {
+            playout.seek(now, position);
+            if let Ok(frames) = &mut stream.frames {
+                frames.on_seek(now, playout.position());
+            }
+            stream.tracks.iter_mut().for_each(|track| track.seek(position));
+        }
+        if playout.totals().stalls > stalls {
+            stream.tracks.iter_mut().for_each(TrackState::on_stall);
+        }
+        let mut head = stream.head.lock().expect("nobody panics while holding the playhead");
+        (head.at, head.position, head.speed) = (self.now, playout.position(), playout.speed());
+    }
+
+    /// The next request to make now; asked until there is none.
+    pub fn poll(&mut self, now: Time) -> Option<Fetch> {
+        self.advance(now);
+        self.wake = None;
+        if self.failure.is_some() {
+            return None;
+        }
+        self.poll_manifest().or_else(|| self.poll_tracks())
+    }
+
+    /// The next request to give up now; asked until there is none. Its lane is free then.
+    pub(crate) fn abandon(&mut self, now: Time) -> Option<Abandoned> {
+        self.advance(now);
+        let Stream { tracks, playout, .. } = self.stream.as_mut()?;
+        let playout = playout.as_ref().filter(|_| self.config.abandon)?;
+        tracks.iter_mut().find_map(|track| track.abandon(now, playout))
+    }
+
+    /// When to ask again, if nothing arrives before; `None`: when something arrives.
+    pub fn deadline(&self) -> Option<Time> {
+        let playout = self.stream.as_ref().and_then(|s| s.playout.as_ref());
+        let tracks = self.stream.iter().flat_map(|s| &s.tracks);
+        let looks = tracks.filter_map(|track| track.watch.due()).filter(|_| self.config.abandon);
+        let rest = [self.wake, playout.and_then(Playout::next_event)].into_iter().flatten();
+        rest.chain(looks).min()
+    }
+
+    /// Why playback was given up.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// The requests that are under way.
+    pub fn in_flight(&self) -> impl Iterator<Item = &Fetch> {
+        let tracks =
+            self.stream.iter().flat_map(|s| &s.tracks).filter_map(|t| t.in_flight.as_ref());
+        self.manifest.in_flight.iter().chain(tracks)
+    }
+
+    /// How long each state has lasted; `None` before playback was prepared.
+    pub fn totals(&self) -> Option<Totals> {
+        Some(self.stream.as_ref()?.playout.as_ref()?.totals())
+    }
+
+    /// What has become certain of the video's frames since this was last asked, in order.
+    pub fn take_frames(&mut self) -> Vec<Frame> {
+        self.stream
+            .as_mut()
+            .and_then(|s| s.frames.as_mut().ok())
+            .map_or_else(Vec::new, Frames::take)
+    }
+
+    /// The frames that are still in the buffer when playback breaks off; why there is nothing to
+    /// tell of any frame, if so.
+    ///
+    /// # Errors
+    /// What the manifest lacks.
+    pub fn rest_of_frames(&mut self) -> Result<Vec<Frame>, &'static str> {
+        let stream = self.stream.as_mut().ok_or("there was no manifest")?;
+        stream.frames.as_mut().map(|frames| frames.rest(self.now)).map_err(|why| *why)
+    }
+
+    /// What a viewer sees now.
+    pub fn view(&mut self) -> View {
+        let failed = self.failure.is_some();
+        let Some((playout, tracks)) =
+            self.stream.as_mut().and_then(|s| s.playout.as_ref().zip(Some(&mut s.tracks)))
+        else {
+            return View {
+                state: State::Starting,
+                failed,
+                buffer: Duration::ZERO,
+                position: Duration::ZERO,
+                rung: None,
+                latency_ns: None,
+                speed: 0.0,
+                stalls: 0,
+                estimate: None,
+            };
+        };
+        let state = playout.state();
+        let video = &mut tracks[0];
+        let rung = video.rate_at(playout.position());
+        View {
+            state,
+            failed: failed && state != State::Playing,
+            buffer: playout.buffer(),
+            position: playout.position(),
+            rung: rung.filter(|_| !playout.totals().playing.is_zero() || state == State::Playing),
+            latency_ns: playout.latency_ns(),
+            speed: playout.speed(),
+            stalls: playout.totals().stalls,
+            estimate: video.controller.as_ref().and_then(Controller::estimate),
+        }
+    }
+
+    /// A request has ended.
+    pub(crate) fn on_fetched(
+        &mut self,
+        now: Time,
+        fetch: &Fetch,
+        fetched: Fetched,
+    ) -> Option<Piece> {
+        self.advance(now);
+        let Some(index) = fetch.lane.checked_sub(1) else {
+            self.manifest.in_flight = None;
+            self.on_manifest(fetched);
+            return None;
+        };
+        let stream = self.stream.as_mut().expect("a track's request needs a stream");
+        stream.tracks[index].end_request();
+        match fetched.body {
+            Err(error) => {
+                let tried = stream.tracks[index].on_failure(now, &fetch.what, &error.to_string());
+                self.failure = self.failure.take().or(tried);
+                None
+            }
+            Ok(ref body) => match &fetch.what {
+                What::Playlist { rung } => {
+                    self.on_playlist(index, *rung, body, &fetched);
+                    None
+                }
+                What::Init { kind, .. } => {
+                    stream.tracks[index].on_init(&fetch.resource);
+                    Some(Piece::Init(*kind, body.clone()))
+                }
+                What::Segment { kind, rate, segment, generation } => {
+                    let piece = Piece::Segment(*kind, *rate, body.clone());
+                    self.on_segment(index, *rate, segment, *generation, &fetched).then_some(piece)
+                }
+                What::Manifest => unreachable!("the manifest has a lane of its own"),
+            },
+        }
+    }
+
+    fn wake_at(&mut self, at: Time) {
+        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+    }
+
+    fn poll_manifest(&mut self) -> Option<Fetch> {
+        let due = self.manifest.due?;
+        if self.manifest.in_flight.is_some() {
+            return None;
+        }
+        if due > self.now {
+            self.wake_at(due);
+            return None;
+        }
+        let resource = Resource { url: self.manifest.url.clone(), range: None };
+        let fetch = Fetch {
+            lane: 0,
+            what: What::Manifest,
+            resource,
+            attempt: self.manifest.failed + 1,
+            bytes_max: MANIFEST_BYTES_MAX as u64,
+            keep_body: true,
+            room: None,
+            progress: Arc::default(),
+        };
+        self.manifest.due = None;
+        self.manifest.in_flight = Some(fetch.clone());
+        Some(fetch)
+    }
+
+    fn poll_tracks(&mut self) -> Option<Fetch> {
+        let now = self.now;
+        let epoch = self.config.epoch_unix_ns;
+        let mut waits = Vec::new();
+        let mut found = None;
+        let stream = self.stream.as_mut()?;
+        for track in &mut stream.tracks {
+            let situation = Situation {
+                now,
+                captured: stream.live.as_ref().and_then(|live| captured(live, epoch, now)),
+                live: stream.live.is_some(),
+                playout: stream.playout.as_ref(),
+                download: self.config.download,
+            };
+            match track.step(&situation) {
+                Step::Idle => {}
+                Step::Wait(at) => waits.push(at),
+                Step::Skip(position) => {
+                    if let Some(playout) = &mut stream.playout {
+                        playout.skip(now, position);
+                    }
+                    waits.push(now);
+                }
+                Step::Fetch(request) => {
+                    let (what, resource) = *request;
+                    let fetch = self.config.fetch(track, what, resource, &stream.head);
+                    track.begin_request(now, &fetch);
+                    found = Some(fetch);
+                    break;
+                }
+            }
+        }
+        waits.into_iter().for_each(|at| self.wake_at(at));
+        found
+    }
+
+    fn on_manifest(&mut self, fetched: Fetched) {
+        let parsed = match fetched.body {
+            Err(error) => Err(error.to_string()),
+            Ok(ref body) => parse_manifest(self.config.protocol, body, &fetched.url),
+        };
+        match parsed {
+            Ok(presentation) => {
+                self.manifest.failed = 0;
+                self.accept(presentation, fetched.requested);
+            }
+            Err(reason) => {
+                self.manifest.failed += 1;
+                if self.manifest.failed >= retry::MANIFEST_TRIES {
+                    self.failure = Some(format!("the manifest: {reason}"));
+                } else {
+                    self.manifest.due = Some(self.now + retry::delay(self.manifest.failed));
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self, presentation: Presentation, requested: Time) {
+        if let Some(location) = &presentation.location {
+            self.manifest.url = location.clone();
+        }
+        match &mut self.stream {
+            None => {
+                let video = presentation.tracks.first().filter(|t| t.kind == TrackKind::Video);
+                let frames = video.ok_or("there is no video").and_then(|t| Frames::new(&t.rungs));
+                let tracks = presentation.tracks.into_iter().enumerate();
+                self.stream = Some(Stream {
+                    live: presentation.live,
+                    refresh: presentation.refresh,
+                    tracks: tracks.map(|(index, track)| TrackState::new(index, track)).collect(),
+                    playout: None,
+                    frames,
+                    head: Arc::default(),
+                });
+            }
+            Some(stream) => {
+                stream.refresh = presentation.refresh;
+                // A live stream that has ended becomes static; its clock goes on counting.
+                let ended = presentation.live.is_none();
+                if let Err(reason) = stream.update(&presentation, ended) {
+                    self.failure = Some(reason);
+                    return;
+                }
+                if ended {
+                    return;
+                }
+            }
+        }
+        self.prepare();
+        self.manifest.due = self.next_refresh(requested);
+    }
+
+    /// When to fetch the manifest again: as soon as it can list a further segment, but not before
+    /// half of its `minimumUpdatePeriod` has passed. Where segments follow from a rule, when the
+    /// period has passed.
+    fn next_refresh(&self, requested: Time) -> Option<Time> {
+        let stream = self.stream.as_ref()?;
+        let live = stream.live.as_ref()?;
+        let period = stream.refresh?.max(REFRESH_LEAST);
+        let zero_ns = zero_ns(live, self.config.epoch_unix_ns)?;
+        let listed = stream.tracks.iter().filter_map(TrackState::next_listed).min();
+        Some(match listed {
+            None => requested + period,
+            Some(end) => {
+                let available = zero_ns.saturating_add_unsigned(end.as_nanos());
+                let available = Time::from_nanos(u64::try_from(available).unwrap_or(0));
+                available.max(requested + (period / 2).max(REFRESH_LEAST))
+            }
+        })
+    }
+
+    fn on_playlist(&mut self, index: usize, rung: usize, body: &[u8], fetched: &Fetched) {
+        let parsed = match presentation::from_playlist(body, &fetched.url) {
+            Ok(Playlist::Media(playlist)) => Ok(playlist),
+            Ok(Playlist::Multivariant(_)) => {
+                Err("a multivariant playlist where a media playlist was expected".to_owned())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        let stream = self.stream.as_mut().expect("a playlist's request needs a stream");
+        match parsed {
+            Err(reason) => {
+                let what = What::Playlist { rung };
+                let tried = stream.tracks[index].on_failure(self.now, &what, &reason);
+                self.failure = self.failure.take().or(tried);
+            }
+            Ok(playlist) => {
+                if stream.playout.is_none() && !playlist.ended {
+                    let zero_unix_ns = playlist.date_unix_ns;
+                    let live = LiveStream { zero_unix_ns, ..LiveStream::default() };
+                    stream.live.get_or_insert(live);
+                }
+                let zero = stream.live.as_ref().and_then(|live| live.zero_unix_ns);
+                stream.tracks[index].on_playlist(rung, &playlist, zero, fetched.requested);
+                self.prepare();
+            }
+        }
+    }
+
+    /// Sets up playout and controllers, once the segments of the first video rung are known.
+    fn prepare(&mut self) {
+        let epoch = self.config.epoch_unix_ns;
+        let Some(stream) = &mut self.stream else { return };
+        if stream.playout.is_some() {
+            return;
+        }
+        let Some(segments) = stream.tracks[0].lowest_segments() else { return };
+        let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
+            // An empty live playlist: it will be fetched again.
+            return;
+        };
+        let segment = first.duration.max(last.duration);
+        let capacity = self.config.buffer.max(segment * 2);
+        let listed = segments.is_listed().then_some((&first, &last));
+        let plan = stream.live.as_ref().map(|live| {
+            let target = self.config.target_latency.or(live.suggested_delay);
+            let target = target.unwrap_or(segment * 3);
+            (target, join_at(live, epoch, self.now, target, listed))
+        });
+        let position = plan.map_or(first.start, |(_, position)| position);
+        let live = plan.zip(stream.live.as_ref()).and_then(|((target, _), live)| {
+            Some(Live {
+                zero_ns: zero_ns(live, epoch)?,
+                target,
+                tolerance: LATENCY_TOLERANCE,
+                speed_change: SPEED_CHANGE,
+                latest: target + LATENCY_DRIFT,
+            })
+        });
+        if let Ok(frames) = &mut stream.frames {
+            frames.zero_ns = live.map(|live| live.zero_ns);
+        }
+        let config = PlayoutConfig { startup: segment / 2, resume: segment / 2, capacity, live };
+        let buffer = plan.map_or(capacity, |(target, _)| capacity.min(target));
+        stream.head.lock().expect("nobody panics while holding the playhead").capacity = capacity;
+        let tracks = stream.tracks.len();
+        stream.playout = Some(Playout::new(config, tracks, position, self.now));
+        for track in &mut stream.tracks {
+            track.begin(position);
+        }
+        let rates = stream.tracks[0].rates();
+        let ladder = Ladder::new(rates).expect("a manifest's ladder is not empty, rising, bounded");
+        let limits = Limits { segment, buffer };
+        stream.tracks[0].controller = Some(Controller::new(self.config.algorithm, ladder, limits));
+    }
+
+    fn on_segment(
+        &mut self,
+        index: usize,
+        rate: BitRate,
+        segment: &Segment,
+        generation: u64,
+        fetched: &Fetched,
+    ) -> bool {
+        let stream = self.stream.as_mut().expect("a segment's request needs a stream");
+        let track = &mut stream.tracks[index];
+        if let Some(controller) = &mut track.controller {
+            controller.on_download(&Sample {
+                bytes: Bytes::new(fetched.bytes),
+                requested: fetched.requested,
+                // Time in which it did not read says nothing about the network.
+                done: fetched.finished - fetched.held,
+            });
+        }
+        let playout = stream.playout.as_mut().expect("segments are fetched to be played");
+        let wanted = track.generation == generation;
+        if wanted && playout.extend(self.now, index, segment.end()).is_ok() {
+            track.on_segment(rate, segment);
+            if let (0, Ok(frames)) = (index, &mut stream.frames) {
+                frames.on_segment(fetched.finished, rate, segment);
+            }
+            return true;
+        }
+        track.choice = None;
+        false
+    }
+}
+
+impl Config {
+    fn fetch(
+        &self,
+        track: &mut TrackState,
+        what: What,
+        resource: Resource,
+        head: &Arc<Mutex<Head>>,
+    ) -> Fetch {
+        let room = match &what {
+            What::Segment { segment, .. } if self.download == Download::Stream => {
+                Some(Room { start: segment.start, duration: segment.duration, head: head.clone() })
+            }
+            _ => None,
+        };
+        let (bytes_max, keep_body) = match what {
+            What::Manifest | What::Playlist { .. } => (MANIFEST_BYTES_MAX as u64, true),
+            What::Init { .. } => (INIT_BYTES_MAX, self.keep_bodies),
+            What::Segment { .. } => (SEGMENT_BYTES_MAX, self.keep_bodies),
+        };
+        Fetch {
+            lane: track.index + 1,
+            attempt: track.attempt(&what),
+            what,
+            resource,
+            bytes_max,
+            keep_body,
+            room,
+            progress: Arc::default(),
+        }
+    }
+}
+
+impl Stream {
+    fn update(&mut self, presentation: &Presentation, ended: bool) -> Result<(), String> {
+        for track in &mut self.tracks {
+            let kind = track.kind;
+            let new = presentation.tracks.iter().find(|new| new.kind == kind);
+            let new = new.ok_or_else(|| format!("the manifest lost its {} track", kind.name()))?;
+            track.update(new, ended)?;
+        }
+        Ok(())
+    }
+}
+
+fn parse_manifest(protocol: Protocol, body: &[u8], url: &Url) -> Result<Presentation, String> {
+    match protocol {
+        Protocol::Dash => presentation::from_mpd(body, url).map_err(|e| e.to_string()),
+        Protocol::Hls => match presentation::from_playlist(body, url) {
+            Ok(Playlist::Multivariant(presentation)) => Ok(presentation),
+            Ok(Playlist::Media(_)) => {
+                Err("a media playlist; the player needs the multivariant playlist".into())
+            }
+            Err(error) => Err(error.to_string()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

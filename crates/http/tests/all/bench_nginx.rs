@@ -1,0 +1,170 @@
+//! The origin beside nginx: segments of 2 MB over loopback, one connection, the same client for both,
+//! by turns. Without nginx it says so and measures nothing.
+//!
+//! nginx has one worker and sends a file from the page cache by `sendfile`; the origin sends from its
+//! memory, on one thread. The client takes a core of its own where there are two.
+
+#![expect(clippy::print_stdout, reason = "the figures are its output")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use common::{Origin, vod};
+use suiro_http::Clock;
+use suiro_http::origin::catalogue::Container;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+
+const SEGMENT_BYTES: usize = 2_000_000;
+/// Turns of each server; the medians of their rates are compared.
+const TURNS: usize = 21;
+/// Segments of one turn.
+const SEGMENTS: u32 = 100;
+/// What is asked of the origin.
+const TARGET: f64 = 0.8;
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// nginx, until it is dropped.
+struct Nginx {
+    child: Child,
+    port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // Its one worker ends with it: `master_process off`.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    folders.map(|folder| folder.join("nginx")).find(|file| file.is_file())
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let address = std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+    runtime().block_on(async {
+        let listener = suiro_http::net::listen(address, None).expect("a free port");
+        listener.local_addr().expect("it is bound").port()
+    })
+}
+
+fn start_nginx(program: &Path) -> Nginx {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (at, port) = (folder.path(), free_port());
+    std::fs::create_dir_all(at.join("v1")).expect("a folder");
+    std::fs::write(at.join("v1/7.m4s"), vec![b'.'; SEGMENT_BYTES]).expect("a segment");
+    let shown = at.display();
+    let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("{kind}_temp_path {shown}/{kind};"))
+        .concat();
+    let text = format!(
+        "daemon off; master_process off; pid {shown}/pid; error_log {shown}/error.log;\n\
+         events {{ worker_connections 64; }}\n\
+         http {{ {paths} access_log off; sendfile on; tcp_nopush on; tcp_nodelay on;\n\
+         keepalive_requests 1000000; server {{ listen 127.0.0.1:{port}; root {shown}; }} }}\n"
+    );
+    let file = at.join("nginx.conf");
+    std::fs::write(&file, text).expect("a configuration");
+    let mut command = Command::new(program);
+    command.arg("-p").arg(at).arg("-c").arg(&file).stderr(Stdio::null());
+    let child = command.spawn().expect("nginx starts");
+    Nginx { child, port, _folder: folder }
+}
+
+/// Connects; to a server that is only starting, a little later.
+async fn connect(port: u16) -> TcpStream {
+    for _ in 0..500 {
+        if let Ok(stream) = suiro_http::net::connect("127.0.0.1", port, None).await {
+            return stream;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("no server at port {port} within 5 s")
+}
+
+/// One request and all of its response.
+async fn get(stream: &mut TcpStream, buffer: &mut [u8]) {
+    stream.write_all(b"GET /v1/7.m4s HTTP/1.1\r\nhost: a\r\n\r\n").await.expect("it reads");
+    let (mut read, mut head) = (0, None);
+    while head.is_none_or(|head| read < head + SEGMENT_BYTES) {
+        let count = stream.read(buffer).await.expect("it answers");
+        assert!(count > 0, "the server closed the connection");
+        if head.is_none() {
+            // The head comes in one piece, with the first of the body or alone.
+            let end = buffer[..count].windows(4).position(|four| four == b"\r\n\r\n");
+            head = end.map(|end| read + end + 4);
+            assert!(buffer.starts_with(b"HTTP/1.1 200 "), "the segment is there");
+        }
+        read += count;
+    }
+    assert_eq!(head.map(|head| read - head), Some(SEGMENT_BYTES), "nothing more comes");
+}
+
+/// The rate of one turn, in bytes per second.
+async fn turn(clock: Clock, stream: &mut TcpStream, buffer: &mut [u8]) -> f64 {
+    let begun = clock.now();
+    for _ in 0..SEGMENTS {
+        get(stream, buffer).await;
+    }
+    f64::from(SEGMENTS) * SEGMENT_BYTES as f64 / (clock.now() - begun).as_secs_f64()
+}
+
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
+fn start_origin() -> u16 {
+    let (told, address) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        runtime().block_on(async {
+            // Rung `v1` of the pattern at 32 Mbit/s and half a second.
+            let rates = [400_000, 32_000_000];
+            let origin = Origin::start_with(vod(600), Container::Fmp4, Clock::from_now(), rates);
+            told.send(origin.address.port()).expect("the bench waits");
+            std::future::pending::<()>().await;
+        });
+    });
+    address.recv().expect("the origin starts")
+}
+
+fn main() {
+    let Some(program) = program() else {
+        eprintln!("skipped: nginx is not installed\nhint: apt install nginx-light");
+        return;
+    };
+    let nginx = start_nginx(&program);
+    let ports = [start_origin(), nginx.port];
+    let (clock, mut rates) = (Clock::from_now(), [Vec::new(), Vec::new()]);
+    runtime().block_on(async {
+        let mut buffer = vec![0; 512 << 10];
+        let mut streams = [connect(ports[0]).await, connect(ports[1]).await];
+        for round in 0..=TURNS {
+            for (stream, rates) in streams.iter_mut().zip(&mut rates) {
+                let rate = turn(clock, stream, &mut buffer).await;
+                // The first warms up.
+                if round > 0 {
+                    rates.push(rate);
+                }
+            }
+        }
+    });
+    let [origin, nginx] = rates.map(|rates| median(rates) / 1e9);
+    let ratio = origin / nginx;
+    let verdict = if ratio >= TARGET { "reached" } else { "missed" };
+    println!("origin {origin:.2} GB/s, nginx {nginx:.2} GB/s: {ratio:.2} of nginx");
+    println!("target {TARGET} of nginx: {verdict}");
+}

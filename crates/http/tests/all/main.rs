@@ -1,0 +1,7 @@
+//! The tests of origin and players, of one program.
+
+mod common;
+mod faults;
+mod loopback;
+mod origin;
+mod real;

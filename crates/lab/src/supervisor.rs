@@ -1,0 +1,451 @@
+//! The endpoints of a trial, from their start to their end. What each does is its own business; here
+//! is when it starts, whether it is ready, and what its exit means.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+
+use anyhow::{Context, Result};
+use rustix::process::Signal;
+use serde::Deserialize;
+use suiro_hosts::Network;
+use suiro_record::EndpointOutcome;
+use suiro_scenario::{Endpoint, Exit, Job, Peer, Ready, Setup, StopSignal};
+use suiro_units::{Duration, Seed, Time};
+
+use crate::clock::Epoch;
+use crate::listening;
+use crate::process::{Event, Process, describe};
+
+/// Longest time from an endpoint's start until it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+/// Time in which our own endpoints close their records after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often `/proc` is asked whether a port listens.
+const PORT_POLL: Duration = Duration::from_millis(20);
+
+/// What the endpoints of a trial have in common.
+pub struct Surroundings<'a> {
+    /// What the trial runs.
+    pub setup: &'a Setup,
+    /// The hosts.
+    pub network: &'a Network,
+    /// The trial's zero.
+    pub epoch: Epoch,
+    /// The trial's folder.
+    pub dir: &'a Path,
+    /// The prepared media.
+    pub packages: &'a BTreeMap<String, PathBuf>,
+    /// The trial's seed.
+    pub seed: Seed,
+}
+
+/// The endpoints and what has become of them.
+pub struct Supervisor<'a> {
+    surroundings: Surroundings<'a>,
+    members: Vec<Member<'a>>,
+    versions: BTreeMap<String, String>,
+    ending: Option<Ending>,
+}
+
+struct Member<'a> {
+    endpoint: &'a Endpoint,
+    state: State,
+    failure: Option<String>,
+}
+
+enum State {
+    Waiting,
+    Starting { process: Process, since: Time },
+    Ready { process: Process },
+    Stopping,
+    Exited { status: ExitStatus },
+}
+
+/// Why the endpoints stopped before its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// An endpoint said that the trial is over, or all have exited.
+    Over,
+    /// An endpoint failed.
+    Failed(String),
+    /// Somebody asked for it.
+    Interrupted,
+}
+
+/// How the endpoints fared.
+pub struct Supervised {
+    /// One per endpoint, in the scenario's order.
+    pub outcomes: Vec<EndpointOutcome>,
+    /// Versions they told.
+    pub versions: BTreeMap<String, String>,
+    /// Why it ended early, if it did.
+    pub ending: Option<Ending>,
+    /// When the endpoints were asked to stop: the end of what was measured.
+    pub ended: Time,
+}
+
+#[derive(Deserialize)]
+struct ReadyLine {
+    ready: bool,
+    #[serde(default)]
+    versions: BTreeMap<String, String>,
+}
+
+impl<'a> Supervisor<'a> {
+    /// Endpoints that have not started.
+    pub fn new(surroundings: Surroundings<'a>) -> Self {
+        let member = |endpoint| Member { endpoint, state: State::Waiting, failure: None };
+        let members = surroundings.setup.endpoints.iter().map(member).collect();
+        Self { surroundings, members, versions: BTreeMap::new(), ending: None }
+    }
+
+    /// Starts, watches and stops the endpoints; returns when all have ended.
+    pub fn run(
+        mut self,
+        (sender, events): (&Sender<Event>, &Receiver<Event>),
+        on_running: &mut dyn FnMut(),
+    ) -> Result<Supervised> {
+        let end = Time::ZERO + self.surroundings.setup.duration;
+        let mut told = false;
+        while self.ending.is_none() {
+            let now = self.surroundings.epoch.elapsed();
+            if now >= end {
+                break;
+            }
+            self.start_due(now, sender)?;
+            self.check_starting(now);
+            if !told && self.members.iter().all(|a| !matches!(a.state, State::Starting { .. })) {
+                told = true;
+                on_running();
+            }
+            self.receive(events, self.next_look(now, end));
+        }
+        let ended = self.surroundings.epoch.elapsed().min(end);
+        if self.ending.is_none() {
+            self.fail_unready();
+        }
+        self.stop(events);
+        Ok(self.outcome(ended))
+    }
+
+    /// Starts the next endpoint if its time has come and the one before it is ready.
+    fn start_due(&mut self, now: Time, events: &Sender<Event>) -> Result<()> {
+        while let Some(number) = self.members.iter().position(|a| matches!(a.state, State::Waiting))
+        {
+            let busy = self.members.iter().any(|a| matches!(a.state, State::Starting { .. }));
+            if busy || now < Time::ZERO + self.members[number].endpoint.start {
+                break;
+            }
+            let endpoint = self.members[number].endpoint;
+            let started = self.surroundings.command(endpoint).and_then(|command| {
+                Process::start(command, number, &self.surroundings.log(endpoint), events)
+                    .with_context(|| format!("starting {}", program(endpoint)))
+            });
+            match started {
+                Ok(process) => {
+                    let command = endpoint.spec.command();
+                    let at_once = command.is_some_and(|command| command.ready == Ready::AtOnce);
+                    self.members[number].state = if at_once {
+                        State::Ready { process }
+                    } else {
+                        State::Starting { process, since: now }
+                    };
+                }
+                Err(error) => {
+                    self.fail(number, format!("{error:#}"));
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at endpoints that are starting: does the port listen, is the time up?
+    fn check_starting(&mut self, now: Time) {
+        for number in 0..self.members.len() {
+            let member = &mut self.members[number];
+            let State::Starting { process, since } = &member.state else { continue };
+            let port = match member.endpoint.spec.command().map(|command| &command.ready) {
+                Some(Ready::Port(port)) => Some(*port),
+                Some(Ready::AtOnce | Ready::Line(_)) | None => None,
+            };
+            if port.is_some_and(|port| listening::at_port(process.pid(), port)) {
+                member.ready();
+            } else if now > *since + READY_WITHIN {
+                let because = match process.last_words() {
+                    Some(words) => format!("not ready within {READY_WITHIN}: {words}"),
+                    None => format!("not ready within {READY_WITHIN}"),
+                };
+                self.fail(number, because);
+            }
+        }
+    }
+
+    /// At the end of the trial: an endpoint that is not ready yet, or could not start because of
+    /// one, has measured nothing.
+    fn fail_unready(&mut self) {
+        let waits = self.members.iter().any(|a| matches!(a.state, State::Starting { .. }));
+        for number in 0..self.members.len() {
+            let because = match &self.members[number].state {
+                State::Starting { process, since } => {
+                    let after = self.surroundings.epoch.elapsed().saturating_since(*since);
+                    let words = process.last_words().map(|w| format!(": {w}")).unwrap_or_default();
+                    let seconds = after.as_secs_f64();
+                    format!("not ready when the trial ended, {seconds:.1} s after its start{words}")
+                }
+                State::Waiting if waits => {
+                    "never started: one before it was not ready in time".to_owned()
+                }
+                State::Waiting => "never started: the trial was over before".to_owned(),
+                State::Ready { .. } | State::Stopping | State::Exited { .. } => continue,
+            };
+            self.fail(number, because);
+        }
+    }
+
+    /// When there is something to do even if nothing happens.
+    fn next_look(&self, now: Time, end: Time) -> Duration {
+        let starting = self.members.iter().any(|a| matches!(a.state, State::Starting { .. }));
+        let next_start = self
+            .members
+            .iter()
+            .find(|a| matches!(a.state, State::Waiting))
+            .map(|a| Time::ZERO + a.endpoint.start)
+            .filter(|_| !starting);
+        let look = if starting { Some(now + PORT_POLL) } else { next_start };
+        look.unwrap_or(end).min(end).saturating_since(now)
+    }
+
+    /// Waits for one event, at most `within`, and takes it in.
+    fn receive(&mut self, events: &Receiver<Event>, within: Duration) {
+        match events.recv_timeout(within.into()) {
+            Ok(Event::Line { process, text }) => self.line(process, &text),
+            Ok(Event::Exited { process, status }) => self.exited(process, status),
+            Ok(Event::Interrupted) => {
+                self.ending.get_or_insert(Ending::Interrupted);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                unreachable!("the trial holds a sender of events")
+            }
+        }
+    }
+
+    fn line(&mut self, number: usize, text: &str) {
+        let member = &mut self.members[number];
+        if !matches!(member.state, State::Starting { .. }) {
+            return;
+        }
+        match member.endpoint.spec.command() {
+            Some(command) => {
+                if matches!(&command.ready, Ready::Line(wanted) if text.contains(wanted)) {
+                    member.ready();
+                }
+            }
+            None => {
+                if let Ok(line) = serde_json::from_str::<ReadyLine>(text)
+                    && line.ready
+                {
+                    self.versions.extend(line.versions);
+                    member.ready();
+                }
+            }
+        }
+    }
+
+    /// What the exit of an endpoint before the end means.
+    fn exited(&mut self, number: usize, status: ExitStatus) {
+        let member = &mut self.members[number];
+        let before = std::mem::replace(&mut member.state, State::Exited { status });
+        let was_ready = !matches!(before, State::Starting { .. });
+        let policy = member.endpoint.spec.exit();
+        let failed = match policy {
+            Exit::Ignored => false,
+            Exit::Fails => true,
+            Exit::Allowed | Exit::EndsTrial => !status.success() || !was_ready,
+        };
+        if failed {
+            let words = match &before {
+                State::Starting { process, .. } | State::Ready { process } => process.last_words(),
+                State::Waiting | State::Stopping | State::Exited { .. } => None,
+            };
+            let early = if was_ready { "ended early" } else { "ended before it was ready" };
+            let words = words.map(|w| format!(": {w}")).unwrap_or_default();
+            self.fail(number, format!("{early} with {}{words}", describe(status)));
+        } else if policy == Exit::EndsTrial
+            || self.members.iter().all(|a| matches!(a.state, State::Exited { .. }))
+        {
+            self.ending.get_or_insert(Ending::Over);
+        }
+    }
+
+    fn fail(&mut self, number: usize, because: String) {
+        let name = &self.members[number].endpoint.name;
+        self.ending.get_or_insert(Ending::Failed(format!("endpoint {name}: {because}")));
+        self.members[number].failure = Some(because);
+    }
+
+    /// Asks every endpoint to stop, last started first, and kills what does not.
+    fn stop(&mut self, events: &Receiver<Event>) {
+        for number in (0..self.members.len()).rev() {
+            let member = &mut self.members[number];
+            let before = std::mem::replace(&mut member.state, State::Stopping);
+            let process = match before {
+                State::Starting { process, .. } | State::Ready { process } => process,
+                State::Waiting | State::Stopping | State::Exited { .. } => {
+                    member.state = before;
+                    continue;
+                }
+            };
+            let (signal, grace, ours) = match member.endpoint.spec.command() {
+                Some(command) => (stop_signal(command.stop), command.grace, false),
+                None => (Signal::TERM, GRACE, true),
+            };
+            process.signal(signal);
+            let killed = self.await_exit(number, grace, events).is_none();
+            if killed {
+                process.signal(Signal::KILL);
+                self.await_exit(number, GRACE, events);
+            }
+            let State::Exited { status } = self.members[number].state else {
+                self.fail(number, "did not end, even when killed".to_owned());
+                continue;
+            };
+            if ours && (killed || !status.success()) {
+                let words = process.last_words().map(|w| format!(": {w}")).unwrap_or_default();
+                let how = if killed { "did not stop".to_owned() } else { describe(status) };
+                self.fail(number, format!("at its end: {how}{words}"));
+            }
+        }
+    }
+
+    fn await_exit(
+        &mut self,
+        number: usize,
+        within: Duration,
+        events: &Receiver<Event>,
+    ) -> Option<()> {
+        let deadline = self.surroundings.epoch.elapsed() + within;
+        loop {
+            let left = deadline.saturating_since(self.surroundings.epoch.elapsed());
+            match events.recv_timeout(left.into()) {
+                Ok(Event::Exited { process, status }) => {
+                    self.members[process].state = State::Exited { status };
+                    if process == number {
+                        return Some(());
+                    }
+                    self.exited_unasked(process, status);
+                }
+                // It is stopping already, and what it was to measure is measured.
+                Ok(Event::Interrupted | Event::Line { .. }) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// An exit while another endpoint is being stopped, before this one was asked: our own never
+    /// give up, whatever becomes of the other side.
+    fn exited_unasked(&mut self, number: usize, status: ExitStatus) {
+        let ours = self.members[number].endpoint.spec.command().is_none();
+        if ours && !status.success() {
+            self.fail(number, format!("at its end: {}", describe(status)));
+        }
+    }
+
+    fn outcome(self, ended: Time) -> Supervised {
+        let of = |member: Member<'_>| {
+            let status = match member.state {
+                State::Exited { status } => Some(status),
+                _ => None,
+            };
+            EndpointOutcome {
+                name: member.endpoint.name.clone(),
+                host: member.endpoint.host.clone(),
+                kind: member.endpoint.spec.kind().to_owned(),
+                exit_code: status.and_then(|s| s.code()),
+                signal: status.and_then(|s| std::os::unix::process::ExitStatusExt::signal(&s)),
+                failure: member.failure,
+                log: format!("logs/{}.log", member.endpoint.name),
+            }
+        };
+        Supervised {
+            outcomes: self.members.into_iter().map(of).collect(),
+            versions: self.versions,
+            ending: self.ending,
+            ended,
+        }
+    }
+}
+
+impl Member<'_> {
+    fn ready(&mut self) {
+        let before = std::mem::replace(&mut self.state, State::Waiting);
+        self.state = match before {
+            State::Starting { process, .. } => State::Ready { process },
+            other => other,
+        };
+    }
+}
+
+impl Surroundings<'_> {
+    fn log(&self, endpoint: &Endpoint) -> PathBuf {
+        self.dir.join("logs").join(format!("{}.log", endpoint.name))
+    }
+
+    /// The command of an endpoint, to run in its host.
+    fn command(&self, endpoint: &Endpoint) -> Result<Command> {
+        let mut command = match endpoint.spec.command() {
+            Some(spec) => {
+                let mut command = Command::new(&spec.command[0]);
+                command.args(&spec.command[1..]);
+                command
+            }
+            None => {
+                let job = self.dir.join(format!("{}.job.json", endpoint.name));
+                let text = serde_json::to_string_pretty(&self.job(endpoint))?;
+                std::fs::write(&job, text).with_context(|| format!("writing {}", job.display()))?;
+                let mut command = Command::new("/proc/self/exe");
+                command.arg("endpoint").arg(job);
+                command
+            }
+        };
+        let host = self.network.host(&endpoint.host).context("the plan names its hosts")?;
+        host.command(&mut command);
+        Ok(command)
+    }
+
+    fn job(&self, endpoint: &Endpoint) -> Job {
+        let peer =
+            |e: &Endpoint| (e.name.clone(), Peer { host: e.host.clone(), port: e.spec.port() });
+        let media = endpoint.spec.media().and_then(|name| self.packages.get(name).cloned());
+        Job {
+            endpoint: endpoint.clone(),
+            epoch_monotonic_ns: self.epoch.monotonic_ns,
+            epoch_realtime_ns: self.epoch.realtime_ns,
+            duration: self.setup.duration,
+            dir: self.dir.to_owned(),
+            media,
+            peers: self.setup.endpoints.iter().map(peer).collect(),
+            seed: self.seed.derive(&endpoint.name),
+        }
+    }
+}
+
+fn program(endpoint: &Endpoint) -> String {
+    match endpoint.spec.command() {
+        Some(spec) => format!("`{}`", spec.command.join(" ")),
+        None => endpoint.spec.kind().to_owned(),
+    }
+}
+
+const fn stop_signal(signal: StopSignal) -> Signal {
+    match signal {
+        StopSignal::Term => Signal::TERM,
+        StopSignal::Int => Signal::INT,
+        StopSignal::Quit => Signal::QUIT,
+        StopSignal::Hup => Signal::HUP,
+        StopSignal::Kill => Signal::KILL,
+    }
+}

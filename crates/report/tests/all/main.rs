@@ -1,0 +1,5 @@
+//! The tests of reports, of one program.
+
+mod folder;
+mod synthetic;
+mod types;

@@ -1,0 +1,4 @@
+//! A results folder of synthetic trials.
+
+pub mod folder;
+pub mod model;

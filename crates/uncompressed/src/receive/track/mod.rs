@@ -1,0 +1,466 @@
+//! One stream as it is received: packets counted, frames told whole or not. Pure: times and datagrams
+//! are arguments.
+
+use std::net::SocketAddrV4;
+
+use suiro_units::{Duration, Time};
+
+use super::sequence::{Arrival, Sequence};
+use crate::checksum;
+use crate::epoch::Epoch;
+use crate::measure::{Evenness, Seen};
+use crate::packet::{IP_UDP_BYTES, Layout, Received};
+
+/// After this time without a packet of its sender, a stream takes another one.
+const SILENCE: Duration = Duration::from_millis(200);
+/// Frames under way at a time: packets of one before may still come.
+const OPEN_MAX: usize = 2;
+/// A frame that comes further from when it was due by TAI is none of a sender with the same clock: the leap
+/// seconds alone are 37 s. No network and no sender of ours delays as much.
+const APART_MAX: Duration = Duration::from_secs(5);
+
+/// What was counted, of packets and frames. Bytes are of IP packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets of the stream, duplicates excluded.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets that are missing; one that comes late is taken off again, so a second's may be negative.
+    pub lost: i64,
+    /// Packets that came after a later one.
+    pub reordered: u64,
+    /// Packets that came again.
+    pub duplicate: u64,
+    /// Packets so old that they are a replay.
+    pub replayed: u64,
+    /// Packets of other senders.
+    pub foreign: u64,
+    /// Datagrams that are none of this format.
+    pub malformed: u64,
+    /// Times that the sender was another one, or began anew: with another sequence, or timestamps that
+    /// went back.
+    pub restarts: u64,
+    /// Frames that came whole.
+    pub frames: u64,
+    /// Frames of which something was missing.
+    pub incomplete: u64,
+    /// Whole frames with another checksum than their sender told.
+    pub corrupt: u64,
+    /// Frames of which it is known when they were due: their sender has the receiver's clock.
+    pub timed: u64,
+    /// Of these, frames whose last packet came more than a frame time after it was due.
+    pub late: u64,
+}
+
+impl Counts {
+    /// What was counted after `before`.
+    pub const fn since(&self, before: &Self) -> Self {
+        Self {
+            packets: self.packets - before.packets,
+            bytes: self.bytes - before.bytes,
+            lost: self.lost - before.lost,
+            reordered: self.reordered - before.reordered,
+            duplicate: self.duplicate - before.duplicate,
+            replayed: self.replayed - before.replayed,
+            foreign: self.foreign - before.foreign,
+            malformed: self.malformed - before.malformed,
+            restarts: self.restarts - before.restarts,
+            frames: self.frames - before.frames,
+            incomplete: self.incomplete - before.incomplete,
+            corrupt: self.corrupt - before.corrupt,
+            timed: self.timed - before.timed,
+            late: self.late - before.late,
+        }
+    }
+
+    /// Frames that were late; `None` if of none it is known when they were due.
+    pub fn late_if_known(&self) -> Option<u64> {
+        (self.timed > 0).then_some(self.late)
+    }
+}
+
+/// A frame that is over, or of which nothing came.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Frame {
+    /// Its number since the epoch, as its RTP timestamp says.
+    pub number: u64,
+    /// Number of its content in its store, if the packets told.
+    pub content: Option<u32>,
+    /// When its first packet came; when it should have, if none did.
+    pub first: Time,
+    /// When its last packet came; `None` if none did.
+    pub last: Option<Time>,
+    /// When its first packet was due; `None` if the sender's clock is another one: it came more than
+    /// 5 s from then.
+    pub due: Option<Time>,
+    /// Bytes that came.
+    pub bytes: usize,
+    /// True if all came.
+    pub whole: bool,
+    /// Packets that came, each counted once.
+    pub packets: u32,
+    /// Packets that did not come; until a first frame came whole, as many as their bytes would fill.
+    pub lost: u32,
+    /// Packets that came again.
+    pub duplicate: u32,
+    /// Packets that came after a later one.
+    pub reordered: u32,
+    /// How evenly its packets came; `None` until a first frame came whole, which says how many packets
+    /// its sender makes of one.
+    pub seen: Option<Seen>,
+    /// True if it has the checksum that its sender told; `None` if it told none, or not all came, or
+    /// nobody summed up.
+    pub sound: Option<bool>,
+    /// True if its last packet came more than a frame time after it was due, or none came; `None` if
+    /// nobody knows when it was.
+    pub late: Option<bool>,
+}
+
+/// A frame under way.
+#[derive(Debug)]
+struct Open {
+    timestamp: u32,
+    frame: Frame,
+    sum: u64,
+    told: Option<u64>,
+    picture: Vec<u8>,
+}
+
+/// What to do with frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Sum up the bytes and compare with the sender's checksum.
+    pub verify: bool,
+    /// Put the pictures together.
+    pub pictures: bool,
+}
+
+/// Frames of which nothing came that are told of at a time.
+const MISSING_MAX: u64 = 600;
+
+/// Who hears of frames that are over: the frame, and its bytes if pictures are wanted.
+pub type OnFrame<'a> = &'a mut dyn FnMut(&Frame, &[u8]);
+
+/// One stream.
+#[derive(Debug)]
+pub struct Track {
+    layout: Layout,
+    payload_type: u8,
+    epoch: Epoch,
+    wanted: Wanted,
+    sender: Option<(SocketAddrV4, u32)>,
+    heard: Time,
+    sequence: Sequence,
+    /// Packets that the sender makes of a frame, and how evenly they come: once a frame came whole.
+    learnt: Option<(u32, Evenness)>,
+    /// The largest IP packet of the sender.
+    largest: u32,
+    open: Vec<Open>,
+    /// Memory of pictures, to be used again.
+    spare: Vec<Vec<u8>>,
+    /// The timestamp of the newest frame.
+    newest: Option<u32>,
+    /// The number of the newest frame.
+    newest_number: Option<u64>,
+    counts: Counts,
+    seen: Option<Seen>,
+}
+
+impl Track {
+    /// A stream of `layout`, whose frames' due times `epoch` tells.
+    pub fn new(layout: Layout, payload_type: u8, epoch: Epoch, wanted: Wanted) -> Self {
+        Self {
+            layout,
+            payload_type,
+            epoch,
+            wanted,
+            sender: None,
+            heard: Time::ZERO,
+            sequence: Sequence::default(),
+            learnt: None,
+            largest: 0,
+            open: Vec::new(),
+            spare: Vec::new(),
+            newest: None,
+            newest_number: None,
+            counts: Counts::default(),
+            seen: None,
+        }
+    }
+
+    /// What was counted so far.
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// How evenly packets came since the last time that this was asked; `None` if of no frame it is
+    /// known.
+    pub const fn evenness(&mut self) -> Option<Seen> {
+        self.seen.take()
+    }
+
+    /// Takes a datagram that came at `now` from `from`.
+    pub fn datagram(&mut self, now: Time, from: SocketAddrV4, bytes: &[u8], on_frame: OnFrame<'_>) {
+        let Ok(packet) = self.layout.parse(bytes, self.payload_type) else {
+            self.counts.malformed += 1;
+            return;
+        };
+        if !self.is_own(now, from, packet.ssrc) {
+            self.counts.foreign += 1;
+            return;
+        }
+        let arrival = self.sequence.arrive(packet.sequence);
+        if !self.count(arrival, packet.timestamp) {
+            return;
+        }
+        if self.goes_back(arrival, packet.timestamp) || arrival == Arrival::Restart {
+            self.restart(now, packet.timestamp, on_frame);
+        }
+        self.heard = now;
+        self.counts.packets += 1;
+        let ip_bytes = bytes.len() as u32 + IP_UDP_BYTES;
+        self.counts.bytes += u64::from(ip_bytes);
+        self.largest = self.largest.max(ip_bytes);
+        let begins = self.newest != Some(packet.timestamp) && self.is_newer(packet.timestamp);
+        let Some(at) = self.frame_of(now, packet.timestamp, begins, on_frame) else { return };
+        if let Some((_, evenness)) = &mut self.learnt {
+            evenness.packets(now, 1, begins);
+        }
+        self.add_to_frame(now, at, &packet, arrival == Arrival::Reordered, on_frame);
+    }
+
+    /// Counts a packet; true if it is one that has not come before.
+    fn count(&mut self, arrival: Arrival, timestamp: u32) -> bool {
+        let counts = &mut self.counts;
+        match arrival {
+            Arrival::Ahead(lost) => counts.lost += i64::from(lost),
+            Arrival::Reordered => {
+                counts.reordered += 1;
+                counts.lost -= 1;
+            }
+            Arrival::Restart => {}
+            Arrival::Duplicate => {
+                counts.duplicate += 1;
+                let own = self.open.iter_mut().find(|open| open.timestamp == timestamp);
+                if let Some(open) = own {
+                    open.frame.duplicate += 1;
+                }
+                return false;
+            }
+            Arrival::Old => {
+                counts.replayed += 1;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The stream is over: so are the frames under way.
+    pub fn finish(&mut self, on_frame: OnFrame<'_>) {
+        while !self.open.is_empty() {
+            self.close(0, on_frame);
+        }
+    }
+
+    /// The sender is the first one that is heard, and another one when that fell silent.
+    fn is_own(&mut self, now: Time, from: SocketAddrV4, ssrc: u32) -> bool {
+        if self.sender == Some((from, ssrc)) {
+            return true;
+        }
+        if self.sender.is_some() && now.saturating_since(self.heard) < SILENCE {
+            return false;
+        }
+        if self.sender.replace((from, ssrc)).is_some() {
+            self.counts.restarts += 1;
+            self.sequence = Sequence::default();
+            (self.newest, self.newest_number) = (None, None);
+            (self.learnt, self.largest) = (None, 0);
+        }
+        true
+    }
+
+    /// True if timestamps go back though sequence numbers go on: the sender's clock was set.
+    fn goes_back(&self, arrival: Arrival, timestamp: u32) -> bool {
+        let other = self.newest.is_some_and(|newest| newest != timestamp);
+        matches!(arrival, Arrival::Ahead(_)) && other && !self.is_newer(timestamp)
+    }
+
+    /// The same sender began anew: its open frames are over. Unless its timestamps go on soon after
+    /// those before, as after an outage, they are others.
+    fn restart(&mut self, now: Time, timestamp: u32, on_frame: OnFrame<'_>) {
+        self.counts.restarts += 1;
+        self.finish(on_frame);
+        (self.learnt, self.largest) = (None, 0);
+        let number = self.number_of(now, timestamp);
+        let ahead = self.newest_number.and_then(|newest| number.checked_sub(newest));
+        if !self.is_newer(timestamp) || ahead.is_none_or(|frames| frames > MISSING_MAX) {
+            (self.newest, self.newest_number) = (None, None);
+        }
+    }
+
+    /// The number of the frame of a timestamp that came at `now`.
+    fn number_of(&self, now: Time, timestamp: u32) -> u64 {
+        let rate = self.layout.geometry().rate();
+        rate.frame_of(timestamp, self.epoch.frame_at(rate, now))
+    }
+
+    fn is_newer(&self, timestamp: u32) -> bool {
+        self.newest.is_none_or(|newest| timestamp.wrapping_sub(newest).cast_signed() > 0)
+    }
+
+    /// The place of the open frame with that timestamp; a new one if the packet begins it; `None` if it
+    /// is over already: what had come of it then, counts.
+    fn frame_of(
+        &mut self,
+        now: Time,
+        timestamp: u32,
+        begins: bool,
+        on_frame: OnFrame<'_>,
+    ) -> Option<usize> {
+        let at = self.open.iter().position(|open| open.timestamp == timestamp);
+        if at.is_some() || !begins {
+            return at;
+        }
+        if self.open.len() == OPEN_MAX {
+            self.close(0, on_frame);
+        }
+        let open = self.begin(now, timestamp);
+        self.tell_missing(&open.frame, on_frame);
+        (self.newest, self.newest_number) = (Some(timestamp), Some(open.frame.number));
+        self.open.push(open);
+        Some(self.open.len() - 1)
+    }
+
+    /// Tells of the frames before `frame` of which nothing came.
+    fn tell_missing(&mut self, frame: &Frame, on_frame: OnFrame<'_>) {
+        let Some(before) = self.newest_number else { return };
+        let (rate, period) =
+            (self.layout.geometry().rate(), self.layout.geometry().rate().period());
+        for number in before + 1..frame.number.min(before.saturating_add(MISSING_MAX)) {
+            let due = frame.due.map(|_| self.epoch.start(rate, number));
+            let first = due.unwrap_or(frame.first.saturating_sub(period * (frame.number - number)));
+            let missing = Frame { lost: self.packets_per_frame(), ..blank(number, first, due) };
+            self.counts.incomplete += 1;
+            self.count_late(missing.late);
+            on_frame(&missing, &[]);
+        }
+    }
+
+    /// What a sender makes of a frame, as far as it is known.
+    fn packets_per_frame(&self) -> u32 {
+        self.learnt
+            .as_ref()
+            .map_or_else(|| self.layout.packets_per_frame(), |(packets, _)| *packets)
+    }
+
+    fn count_late(&mut self, late: Option<bool>) {
+        self.counts.timed += u64::from(late.is_some());
+        self.counts.late += u64::from(late == Some(true));
+    }
+
+    fn add_to_frame(
+        &mut self,
+        now: Time,
+        at: usize,
+        packet: &Received<'_>,
+        reordered: bool,
+        on_frame: OnFrame<'_>,
+    ) {
+        let (Wanted { verify, pictures }, open) = (self.wanted, &mut self.open[at]);
+        for (offset, piece) in packet.pieces() {
+            open.frame.bytes += piece.len();
+            if verify && offset.is_multiple_of(checksum::WORD_BYTES) {
+                open.sum = open.sum.wrapping_add(checksum::of_piece(offset, piece));
+            }
+            if pictures {
+                open.picture[offset..offset + piece.len()].copy_from_slice(piece);
+            }
+        }
+        open.frame.packets += 1;
+        open.frame.reordered += u32::from(reordered);
+        open.frame.last = Some(now);
+        open.frame.content = packet.number.or(open.frame.content);
+        open.told = packet.checksum.or(open.told);
+        if open.frame.bytes >= self.layout.frame_bytes() {
+            self.close(at, on_frame);
+        }
+    }
+
+    /// When frame `number`, which came at `now`, was due; `None` if its sender's clock is another one.
+    /// It is decided here alone.
+    fn due(&self, now: Time, number: u64) -> Option<Time> {
+        let due = self.epoch.start(self.layout.geometry().rate(), number);
+        (due.max(now).saturating_since(due.min(now)) <= APART_MAX).then_some(due)
+    }
+
+    fn begin(&mut self, now: Time, timestamp: u32) -> Open {
+        let number = self.number_of(now, timestamp);
+        let mut picture = self.spare.pop().unwrap_or_default();
+        picture.resize(if self.wanted.pictures { self.layout.frame_bytes() } else { 0 }, 0);
+        let due = self.due(now, number);
+        let frame = Frame { last: Some(now), ..blank(number, now, due) };
+        Open { timestamp, frame, sum: 0, told: None, picture }
+    }
+
+    /// Packets of a frame that is over which did not come, one at least if it is not whole.
+    fn lost(&self, frame: &Frame) -> u32 {
+        if frame.whole {
+            return 0;
+        }
+        let missing = self.layout.frame_bytes().saturating_sub(frame.bytes);
+        let packets = frame.packets as usize;
+        let lost = match &self.learnt {
+            Some((all, _)) => (*all as usize).saturating_sub(packets),
+            // As large as those that came.
+            None => (missing * packets).div_ceil(frame.bytes.max(1)),
+        };
+        u32::try_from(lost.max(1)).unwrap_or(u32::MAX)
+    }
+
+    fn close(&mut self, at: usize, on_frame: OnFrame<'_>) {
+        let Open { mut frame, sum, told, picture, .. } = self.open.remove(at);
+        let period = self.layout.geometry().rate().period();
+        frame.whole = frame.bytes == self.layout.frame_bytes();
+        let summed = self.wanted.verify && frame.whole;
+        frame.sound = told.filter(|_| summed).map(|told| told == sum);
+        frame.late = frame.due.map(|due| frame.last.is_none_or(|last| last > due + period * 2));
+        frame.lost = self.lost(&frame);
+        frame.seen = self.learnt.as_mut().map(|(_, evenness)| evenness.take());
+        self.seen = Seen::both(self.seen, frame.seen);
+        if frame.whole && self.learnt.is_none() {
+            let evenness = Evenness::new(frame.packets, self.largest, period);
+            self.learnt = Some((frame.packets, evenness));
+        }
+        let counts = &mut self.counts;
+        counts.frames += u64::from(frame.whole);
+        counts.incomplete += u64::from(!frame.whole);
+        counts.corrupt += u64::from(frame.sound == Some(false));
+        self.count_late(frame.late);
+        on_frame(&frame, &picture);
+        self.spare.push(picture);
+    }
+}
+
+/// Frame `number`, of which nothing has come.
+pub(super) const fn blank(number: u64, first: Time, due: Option<Time>) -> Frame {
+    Frame {
+        number,
+        content: None,
+        first,
+        last: None,
+        due,
+        bytes: 0,
+        whole: false,
+        packets: 0,
+        lost: 0,
+        duplicate: 0,
+        reordered: 0,
+        seen: None,
+        sound: None,
+        late: if due.is_some() { Some(true) } else { None },
+    }
+}
+
+#[cfg(test)]
+mod tests;
