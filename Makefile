@@ -1,8 +1,10 @@
 # The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
-.PHONY: help demo test lint bench bench-uncompressed fuzz setup players demo-players tools advisories
+.PHONY: help demo test lint bench bench-uncompressed fuzz setup players demo-players install uninstall tools advisories
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
+	@echo "make install     put suiro, its man pages and shell completions into ~/.local (PREFIX=DIR for elsewhere)"
+	@echo "make uninstall   remove what make install put there"
 	@echo "make players      install the players of others: VLC, GStreamer, dash.js, hls.js"
 	@echo "make demo-players play with each of them for 30 s through a link"
 	@echo "make test        lint, all tests, the page's tests"
@@ -17,6 +19,13 @@ help:
 demo:
 	@scripts/setup demo
 	@scripts/demo
+
+install:
+	@scripts/setup build
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
+
+uninstall:
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install --undo
 
 test:
 	@scripts/setup test

@@ -90,6 +90,18 @@ pub enum Command {
     },
     /// Which layer of which host lost or delayed a packet.
     Layers(crate::layers::LayersArgs),
+    /// Print the completions for a shell; `make install` installs them.
+    #[command(hide = true)]
+    Completions {
+        /// Which shell.
+        shell: CompletionsFor,
+    },
+    /// Write the man pages; `make install` installs them.
+    #[command(hide = true)]
+    Man {
+        /// The folder; it is made where there is none.
+        dir: PathBuf,
+    },
     /// One endpoint of a trial; `lab` starts it.
     #[command(hide = true)]
     Endpoint {
@@ -258,4 +270,15 @@ pub enum TcpCommand {
 pub enum Loadable {
     /// TCP Vegas (Brakmo and Peterson, 1995).
     Vegas,
+}
+
+/// The shells that suiro has completions for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum CompletionsFor {
+    /// GNU Bash, with the package bash-completion.
+    Bash,
+    /// Zsh.
+    Zsh,
+    /// Fish.
+    Fish,
 }

@@ -16,6 +16,7 @@ mod report;
 mod run;
 mod scenarios;
 mod screens;
+mod shell;
 mod tcp;
 mod uncompressed;
 
@@ -94,6 +95,8 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Tcp(args) => tcp::run(&args.command),
         Command::Uncompressed { command } => uncompressed::run(&command),
         Command::Layers(args) => layers::run(args.command),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man { dir } => shell::man(&dir),
         Command::Endpoint { job } => endpoint::run_job(&job),
         Command::Trial { order } => run::trial(&order),
     }

@@ -1,0 +1,99 @@
+//! `make install` puts the program, a man page for each command and completions that work where they belong, and
+//! `make uninstall` removes all of it.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Done, Room};
+
+/// `scripts/install` with that argument, into the room's `work/prefix`.
+fn install(room: &Room, argument: &str) -> Done {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install");
+    let mut command = Command::new(script.canonicalize().unwrap());
+    room.furnish(&mut command);
+    // A folder without a leading slash belongs to the caller's working folder.
+    command.arg(argument).env("PREFIX", "prefix").env_remove("DESTDIR");
+    Done::of(&mut command)
+}
+
+/// The commands that `docs/commands.md` documents, as the names of their man pages.
+fn documented() -> BTreeSet<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let headings = text.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`'));
+    headings.map(|command| format!("{}.1", command.replace(' ', "-"))).collect()
+}
+
+fn names(folder: &Path) -> BTreeSet<String> {
+    let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    common::entries(folder).into_iter().map(name).collect()
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let below = |path: PathBuf| if path.is_dir() { files(&path) } else { vec![path] };
+    common::entries(folder).into_iter().flat_map(below).collect()
+}
+
+/// What bash offers for these words, of which the last is being typed.
+fn offers(script: &Path, words: &[&str]) -> Vec<String> {
+    let last = words.len() - 1;
+    let before = if last > 0 { words[last - 1] } else { "" };
+    let typed = format!(
+        "source {}; COMP_WORDS=({}); COMP_CWORD={last}; _suiro suiro '{}' '{before}'; \
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        script.display(),
+        words.join(" "),
+        words[last],
+    );
+    let done = Done::of(Command::new("bash").args(["--norc", "-c", &typed])).exits(0);
+    done.stdout.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_installed_works_and_can_be_removed() {
+    let room = Room::new();
+    install(&room, env!("CARGO_BIN_EXE_suiro")).exits(0).says(&["not on your PATH"]);
+    let prefix = room.path("work").join("prefix");
+
+    let version = Done::of(Command::new(prefix.join("bin/suiro")).arg("--version")).exits(0);
+    assert_eq!(version.stdout, concat!("suiro ", env!("CARGO_PKG_VERSION"), "\n"));
+
+    let man = prefix.join("share/man/man1");
+    assert_eq!(names(&man), documented());
+    let page = std::fs::read_to_string(man.join("suiro-run.1")).unwrap();
+    for part in [".TH", "Run a scenario and write a report", "\\-\\-repeat"] {
+        assert!(page.contains(part), "no `{part}` in:\n{page}");
+    }
+
+    let bash = prefix.join("share/bash-completion/completions/suiro");
+    assert_eq!(offers(&bash, &["suiro", "re"]), ["report"]);
+    assert_eq!(offers(&bash, &["suiro", "run", "--rep"]), ["--repeat"]);
+    // What only suiro itself starts is not offered.
+    assert!(offers(&bash, &["suiro", "link"]).iter().all(|offer| offer == "link"));
+    assert_eq!(offers(&bash, &["suiro", "endp"]), [""; 1]);
+
+    for (shell, script) in
+        [("zsh", "zsh/site-functions/_suiro"), ("fish", "fish/vendor_completions.d/suiro.fish")]
+    {
+        let script = prefix.join("share").join(script);
+        assert!(std::fs::read_to_string(&script).unwrap().contains("uncompressed"), "{shell}");
+        if common::has(shell) {
+            Done::of(Command::new(shell).arg("-n").arg(&script)).exits(0);
+        }
+    }
+
+    install(&room, "--undo").exits(0);
+    assert_eq!(files(&prefix), Vec::<PathBuf>::new());
+    assert!(room.strays().is_empty(), "{:?}", room.strays());
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named_with_a_remedy() {
+    let room = Room::new();
+    room.write("prefix", "a file, no folder");
+    install(&room, env!("CARGO_BIN_EXE_suiro")).exits(1).says(&["hint: ", "PREFIX=DIR"]);
+}
