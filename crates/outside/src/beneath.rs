@@ -1,0 +1,149 @@
+//! Files of a folder that somebody else may have made, reached without leaving the folder.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+
+use crate::file;
+
+/// Opens a regular file below `folder` for reading. No link on the way is followed, the last one
+/// included, and `..` does not lead out; `folder` itself is the user's own word and may be a link.
+///
+/// # Errors
+/// What the system says; that the path leads out of the folder or is a link; that it is no regular
+/// file.
+pub fn open(folder: &Path, path: &Path) -> io::Result<File> {
+    let file =
+        File::from(resolve(folder, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
+    file::check(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// The text of such a file of `most` bytes at most.
+///
+/// # Errors
+/// As of [`open`] and of [`file::read_text`].
+pub fn read_text(folder: &Path, path: &Path, most: u64) -> io::Result<String> {
+    file::text(file::bytes(open(folder, path)?, most)?)
+}
+
+/// Fails unless `path` is a folder that can be reached from `folder` in this way.
+///
+/// # Errors
+/// As of [`open`].
+pub fn check_folder(folder: &Path, path: &Path) -> io::Result<()> {
+    resolve(folder, path, OFlags::PATH | OFlags::DIRECTORY).map(drop)
+}
+
+/// Whether `path` is made of names alone: neither absolute nor with `..`.
+pub fn stays(path: &Path) -> bool {
+    let mut parts = path.components().peekable();
+    parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+fn resolve(folder: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    if !stays(path) {
+        return Err(leads_out());
+    }
+    let flags = flags | OFlags::CLOEXEC;
+    let root =
+        openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let opened = match openat2(&root, path, flags, Mode::empty(), how) {
+        // Kernels before 5.6 have no openat2; some containers refuse it.
+        Err(Errno::NOSYS | Errno::PERM) => step_by_step(root, path, flags),
+        opened => opened,
+    };
+    opened.map_err(|error| match error {
+        Errno::LOOP | Errno::XDEV => leads_out(),
+        error => error.into(),
+    })
+}
+
+/// The same without `openat2`: one name after another, none of which may be a link.
+fn step_by_step(root: OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut at = root;
+    let mut names = path.components().peekable();
+    while let Some(name) = names.next() {
+        let on_the_way = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = if names.peek().is_some() { on_the_way } else { flags };
+        at = openat(&at, name.as_os_str(), flags | OFlags::NOFOLLOW, Mode::empty()).map_err(
+            // With O_DIRECTORY the kernel says of a link that it is no directory.
+            |error| match error {
+                Errno::NOTDIR if is_link(&at, name.as_os_str()) => Errno::LOOP,
+                error => error,
+            },
+        )?;
+    }
+    Ok(at)
+}
+
+fn is_link(at: &OwnedFd, name: &std::ffi::OsStr) -> bool {
+    rustix::fs::readlinkat(at, name, Vec::new()).is_ok()
+}
+
+fn leads_out() -> io::Error {
+    let problem = "a link, or a path that leads out of its folder: neither is followed here";
+    io::Error::new(ErrorKind::PermissionDenied, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A folder `in` with files and links, and a file beside it.
+    fn room() -> tempfile::TempDir {
+        let room = tempfile::tempdir().unwrap();
+        let inside = room.path().join("in");
+        std::fs::create_dir_all(inside.join("sub")).unwrap();
+        std::fs::write(inside.join("sub/file"), "here").unwrap();
+        std::fs::write(room.path().join("secret"), "there").unwrap();
+        symlink(room.path().join("secret"), inside.join("out")).unwrap();
+        symlink("sub", inside.join("near")).unwrap();
+        symlink(room.path(), inside.join("up")).unwrap();
+        room
+    }
+
+    #[test]
+    fn nothing_leads_out_of_a_folder() {
+        let room = room();
+        let folder = room.path().join("in");
+        assert_eq!(read_text(&folder, Path::new("sub/file"), 9).unwrap(), "here");
+        let secret = room.path().join("secret");
+        for path in ["out", "up/secret", "near/file", "../secret", "sub/../../secret", ".", ""] {
+            let error = open(&folder, Path::new(path)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{path}: {error}");
+        }
+        assert_eq!(open(&folder, &secret).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        assert_eq!(open(&folder, Path::new("none")).unwrap_err().kind(), ErrorKind::NotFound);
+        // The folder itself is what the user typed.
+        symlink(&folder, room.path().join("link")).unwrap();
+        let through = room.path().join("link");
+        assert_eq!(read_text(&through, Path::new("sub/file"), 9).unwrap(), "here");
+        assert!(check_folder(&folder, Path::new("sub")).is_ok());
+        assert!(check_folder(&folder, Path::new("up")).is_err());
+    }
+
+    #[test]
+    fn a_kernel_without_openat2_follows_no_link_either() {
+        let room = room();
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let root = || {
+            openat(CWD, room.path().join("in"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+                .unwrap()
+        };
+        let at = |path: &str| step_by_step(root(), Path::new(path), flags);
+        assert!(at("sub/file").is_ok());
+        for path in ["out", "up/secret", "near/file"] {
+            assert_eq!(at(path).unwrap_err(), Errno::LOOP, "{path}");
+        }
+        assert_eq!(at("none").unwrap_err(), Errno::NOENT);
+        assert_eq!(at("sub/file/x").unwrap_err(), Errno::NOTDIR);
+    }
+}

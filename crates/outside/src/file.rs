@@ -1,0 +1,112 @@
+//! Regular files, read up to a bound.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// Opens a regular file for reading. Links in `path` are followed: its author is the user.
+///
+/// # Errors
+/// What the system says, or that it is no regular file: a FIFO would block, and a device may never
+/// end.
+pub fn open(path: &Path) -> io::Result<File> {
+    // Before it is opened: to open a device may already do something.
+    check(&std::fs::metadata(path)?)?;
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).expect("open(2) takes its flags as an int");
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    check(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// The content of a regular file of `most` bytes at most.
+///
+/// # Errors
+/// As of [`open`], and if the file is larger; no more than `most` bytes are read in that case.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    bytes(open(path)?, most)
+}
+
+/// The text of a regular file of `most` bytes at most.
+///
+/// # Errors
+/// As of [`read`], and if it is not UTF-8.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    text(read(path, most)?)
+}
+
+/// What is left of an open file, `most` bytes at most.
+///
+/// # Errors
+/// As of [`read`].
+pub fn bytes(file: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut content)?;
+    if content.len() as u64 > most {
+        let problem = format!("larger than {}, the most that is read of it", size(most));
+        return Err(io::Error::new(ErrorKind::FileTooLarge, problem));
+    }
+    Ok(content)
+}
+
+pub(crate) fn text(content: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(content)
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "not text: it is not UTF-8"))
+}
+
+/// Fails unless this is a regular file.
+pub(crate) fn check(file: &std::fs::Metadata) -> io::Result<()> {
+    let kind = file.file_type();
+    let found = match () {
+        () if kind.is_file() => return Ok(()),
+        () if kind.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+        () if kind.is_fifo() => "a FIFO",
+        () if kind.is_socket() => "a socket",
+        () if kind.is_symlink() => "a link",
+        () => "a device",
+    };
+    Err(io::Error::new(ErrorKind::InvalidInput, format!("expected a regular file, found {found}")))
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..0x10_0000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_met_to_the_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, [b'x'; 2048]).unwrap();
+        assert_eq!(read(&path, 2048).unwrap().len(), 2048);
+        let error = read(&path, 2047).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+        assert_eq!(error.to_string(), "larger than 1 KiB, the most that is read of it");
+        std::fs::write(&path, [0xff]).unwrap();
+        assert_eq!(read_text(&path, 10).unwrap_err().to_string(), "not text: it is not UTF-8");
+    }
+
+    #[test]
+    fn what_blocks_or_never_ends_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| read(path, 10).unwrap_err().to_string();
+        assert_eq!(refused(Path::new("/dev/zero")), "expected a regular file, found a device");
+        let fifo = folder.path().join("fifo");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(refused(&fifo), "expected a regular file, found a FIFO");
+        assert_eq!(refused(folder.path()), "is a directory");
+        // A file of /proc says that it has no bytes, and has some.
+        assert!(!read(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
+    }
+}
