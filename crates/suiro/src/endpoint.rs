@@ -105,37 +105,37 @@ pub fn run_job(file: &Path) -> Result<Outcome> {
                 let work = PlayerJob::from_job(&job).context("a player's job names its origin")?;
                 let ready = || ready(&BTreeMap::new());
                 let summary = player::run(&work, clock, ready, stopped(None)?).await?;
-                eprintln!("{summary:?}");
+                say!("{summary:?}");
             }
             EndpointSpec::Player(_) => {
                 let work = PlayJob::from_job(&job).context("a player's job names its origin")?;
                 let summary = suiro_players::run(&work, clock, ready, stopped(None)?).await?;
-                eprintln!("{summary:?}");
+                say!("{summary:?}");
             }
             EndpointSpec::RtpSender(_) => {
                 let work =
                     SenderJob::from_job(&job).context("a sender's job names its receiver")?;
                 let ready = || ready(&BTreeMap::new());
                 let counters = send::run(&work, clock, ready, stopped(None)?).await?;
-                eprintln!("{counters:?}");
+                say!("{counters:?}");
             }
             EndpointSpec::RtpReceiver(_) => {
                 let work = ReceiverJob::from_job(&job).context("it is a receiver's job")?;
                 let ready = || ready(&BTreeMap::new());
                 let counters = receive::run(&work, clock, ready, stopped(None)?).await?;
-                eprintln!("{counters:?}");
+                say!("{counters:?}");
             }
             EndpointSpec::WebServer(_) => {
                 let work = ServerJob::from_job(&job).context("it is a web server's job")?;
                 let ready = |_| ready(&BTreeMap::new());
                 let requests = web::server::serve(&work, ready, stopped(None)?).await?;
-                eprintln!("{requests} requests");
+                say!("{requests} requests");
             }
             EndpointSpec::WebClients(_) => {
                 let work = ClientsJob::from_job(&job).context("web clients' job names a server")?;
                 let ready = || ready(&BTreeMap::new());
                 let pages = web::clients::run(&work, clock, ready, stopped(None)?).await?;
-                eprintln!("{pages} pages");
+                say!("{pages} pages");
             }
             EndpointSpec::UncompressedSender(_)
             | EndpointSpec::UncompressedReceiver(_)
@@ -160,9 +160,9 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
     };
     let port = args.port;
     let tell = move |_| {
-        eprintln!("DASH  http://localhost:{port}{}", origin::MPD_PATH);
-        eprintln!("HLS   http://localhost:{port}{}", origin::MULTIVARIANT_PATH);
-        eprintln!("Ctrl-C ends it");
+        say!("DASH  http://localhost:{port}{}", origin::MPD_PATH);
+        say!("HLS   http://localhost:{port}{}", origin::MULTIVARIANT_PATH);
+        say!("Ctrl-C ends it");
     };
     block_on(async {
         origin::run(&job, Clock::from_now(), tell, stopped(None)?).await?;
@@ -228,13 +228,13 @@ fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outc
     };
     let tell = |versions: &BTreeMap<String, String>| {
         let texts: Vec<String> = versions.iter().map(|(k, v)| format!("{k} {v}")).collect();
-        eprintln!("{}", texts.join(", "));
+        say!("{}", texts.join(", "));
     };
     let summary = block_on(async {
         let stop = stopped(args.duration)?;
         Ok(suiro_players::run(&job, Clock::from_now(), tell, stop).await?)
     })?;
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::say::results();
     writeln!(out, "{} stalls; {} requests", summary.stalls, summary.requests)?;
     if let Some(dropped) = summary.dropped {
         writeln!(out, "{dropped} pictures dropped")?;
@@ -246,7 +246,7 @@ fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outc
 }
 
 fn tell(summary: &Summary) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::say::results();
     if let Some(totals) = &summary.totals {
         writeln!(
             out,

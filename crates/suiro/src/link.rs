@@ -327,7 +327,7 @@ impl Session<'_> {
         let client = match self.start_client(order) {
             Ok(client) => client,
             Err(error) => {
-                eprintln!("error: {}: {error}", order.command[0]);
+                say!("error: {}: {error}", order.command[0]);
                 if let Some(server) = server {
                     self.stop(&server);
                 }
@@ -391,7 +391,7 @@ impl Session<'_> {
                 Ok(Event::Line { .. }) | Err(_) => {}
             }
             if started.elapsed() > Time::ZERO + SERVER_WITHIN {
-                eprintln!("suiro: nothing listens on host server after {SERVER_WITHIN}; going on");
+                say!("suiro: nothing listens on host server after {SERVER_WITHIN}; going on");
                 break;
             }
         }
@@ -413,7 +413,7 @@ impl Session<'_> {
 /// The summary: JSON on standard output, or a line a direction on standard error.
 fn tell(summary: &LinkSummary<'_>, json: bool) -> Result<()> {
     if json {
-        let mut out = io::stdout().lock();
+        let mut out = crate::say::results();
         serde_json::to_writer_pretty(&mut out, summary)?;
         writeln!(out)?;
         return Ok(());
@@ -421,14 +421,18 @@ fn tell(summary: &LinkSummary<'_>, json: bool) -> Result<()> {
     for link in summary.links {
         let dropped: u64 = link.dropped.values().sum();
         let lateness = link.lateness.p99_us.map_or("—".to_owned(), |us| format!("{us:.0} µs"));
-        eprintln!(
+        say!(
             "suiro link {}: {} packets in, {} delivered, {dropped} dropped on purpose, {} \
              still inside, {} unaccounted; lateness p99 {lateness}",
-            link.direction, link.offered, link.delivered, link.queued, link.unaccounted
+            link.direction,
+            link.offered,
+            link.delivered,
+            link.queued,
+            link.unaccounted
         );
     }
     if let Some(because) = &summary.invalid_because {
-        eprintln!("suiro link: NOT VALID: {because}");
+        say!("suiro link: NOT VALID: {because}");
     }
     Ok(())
 }

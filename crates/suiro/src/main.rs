@@ -1,4 +1,8 @@
 //! The command line: what was typed is in [`cli`], what it means in a module for each command.
+#![warn(clippy::print_stderr)]
+
+#[macro_use]
+mod say;
 
 mod cli;
 mod compare;
@@ -51,7 +55,7 @@ fn main() -> ExitCode {
         // Whoever read the output has seen enough, as in `suiro schema | head`, and needs no message.
         Err(error) if is_broken_pipe(&error) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {}", told(&error));
+            say!("error: {}", told(&error));
             let usage = error.is::<Usage>() || error.is::<suiro_scenario::ScenarioError>();
             ExitCode::from(if usage { 2 } else { 1 })
         }

@@ -50,7 +50,7 @@ impl Work {
         if self.plain
             && (text != self.told_text || percent >= self.told_percent + PLAIN_STEP_PERCENT)
         {
-            eprintln!("{}: {percent} % {text}", self.name);
+            say!("{}: {percent} % {text}", self.name);
             self.told_percent = percent;
             text.clone_into(&mut self.told_text);
         }
@@ -58,7 +58,7 @@ impl Work {
 
     /// Prints a line that stays.
     pub fn tell(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| crate::say::line(line));
     }
 
     /// Takes the bar away.
@@ -99,7 +99,7 @@ impl Trials {
         if plain {
             let about = expected.as_secs();
             let trials = count(planned, "trial");
-            eprintln!("running {trials}, {jobs} at a time: about {about} s");
+            say!("running {trials}, {jobs} at a time: about {about} s");
         }
         Self { bars, total, each: BTreeMap::new(), plain, finished: 0, planned }
     }
@@ -125,7 +125,7 @@ impl Observer for Trials {
     fn phase(&mut self, trial: &PlannedTrial, phase: &Phase) {
         if self.plain {
             if let Phase::Running { duration_s } = phase {
-                eprintln!("{}: measuring for {duration_s:.0} s", label(trial));
+                say!("{}: measuring for {duration_s:.0} s", label(trial));
             }
             return;
         }
@@ -160,7 +160,7 @@ impl Observer for Trials {
         };
         let line = format!("[{}/{}] {}: {verdict}", self.finished, self.planned, label(trial));
         if self.plain {
-            eprintln!("{line}");
+            say!("{line}");
         } else if outcome.invalid_because.is_some() {
             // A terminal that went away loses this line; the report has it.
             let _ = self.bars.println(line);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use suiro_record::Folder;
 
 use crate::cli::{FindingsArgs, ReportArgs};
-use crate::{Outcome, Usage};
+use crate::{Outcome, Usage, say};
 
 /// Width of the table where nothing tells the terminal's.
 const WIDTH: usize = 100;
@@ -34,8 +34,8 @@ pub fn results(dir: &Path) -> Result<Folder> {
 pub fn make(folder: &Folder) -> Result<Outcome> {
     let built = suiro_report::build(folder)
         .with_context(|| format!("reporting on {}", folder.root().display()))?;
-    let mut out = std::io::stdout().lock();
-    let (width, colour) = look(&out);
+    let mut out = say::results();
+    let (width, colour) = look(&std::io::stdout());
     write!(out, "{}", suiro_report::terminal_table(&built.summary, &built.report, width, colour))?;
     let findings = suiro_report::findings_text(&built.findings, width, colour);
     if !findings.is_empty() {

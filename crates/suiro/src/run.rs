@@ -40,7 +40,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     let packages = prepare_media(&trials, &mut manifest)?;
     folder.write_manifest(&manifest)?;
     for (trial, because) in skipped {
-        eprintln!("{}: skipped: {because}", trial.folder);
+        say!("{}: skipped: {because}", trial.folder);
         runner::skip(&folder, trial, because)?;
     }
     let orders: Vec<Order> =

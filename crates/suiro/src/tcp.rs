@@ -93,5 +93,5 @@ pub fn vegas_for(plan: &Plan) -> Option<vegas::Loaded> {
     if !wanted || !root || Controls::read().lacking(vegas::NAME).is_none() {
         return None;
     }
-    vegas::Loaded::new(vegas::NAME).inspect_err(|error| eprintln!("{error}")).ok()
+    vegas::Loaded::new(vegas::NAME).inspect_err(|error| say!("{error}")).ok()
 }

@@ -50,10 +50,10 @@ pub fn run(args: &CompareArgs) -> Result<Outcome> {
     let poster = output.with_extension("png");
     make(&manifest.title, &shown, (&output, &poster))
         .with_context(|| format!("making {}", output.display()))?;
-    writeln!(std::io::stdout(), "{}\n{}", output.display(), poster.display())?;
+    writeln!(crate::say::results(), "{}\n{}", output.display(), poster.display())?;
     if args.out.is_none() {
         let built = suiro_report::build(&results).context("showing it in the report")?;
-        writeln!(std::io::stdout(), "{}", built.report.display())?;
+        writeln!(crate::say::results(), "{}", built.report.display())?;
     }
     Ok(Outcome::Done)
 }

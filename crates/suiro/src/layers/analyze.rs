@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<Capture> {
         (capture.cut.into(), "packet at the end is cut short"),
     ] {
         if count > 0 {
-            eprintln!("{}: {count} {what}", path.display());
+            say!("{}: {count} {what}", path.display());
         }
     }
     Ok(capture)

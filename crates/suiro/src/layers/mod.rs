@@ -124,12 +124,12 @@ fn record(args: RecordArgs) -> Result<Outcome> {
     let recorder = Recorder::start(spec).inspect_err(|_| made.remove())?;
     for PointStatus { point, missing, .. } in recorder.points() {
         if let Some(reason) = missing {
-            eprintln!("{point}: not recorded: {reason}");
+            say!("{point}: not recorded: {reason}");
         }
     }
     wait(&recorder, args.duration)?;
     let recorded = recorder.stop()?;
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::say::results();
     tell(&recorded, &mut out)?;
     writeln!(out, "{}", dir.display())?;
     Ok(Outcome::Done)
@@ -161,8 +161,8 @@ fn wait(recorder: &Recorder, duration: Option<Duration>) -> Result<()> {
     let (events, interrupted) = channel();
     interrupt::forward_to(events)?;
     match duration {
-        Some(duration) => eprintln!("recording for {duration}, or until Ctrl-C"),
-        None => eprintln!("recording until Ctrl-C"),
+        Some(duration) => say!("recording for {duration}, or until Ctrl-C"),
+        None => say!("recording until Ctrl-C"),
     }
     let mut rest = duration.map(StdDuration::from);
     while !recorder.has_ended() && rest != Some(StdDuration::ZERO) {

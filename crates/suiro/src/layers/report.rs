@@ -59,7 +59,7 @@ fn both(dir: &Path) -> Result<[Recording; 2]> {
 
 /// Prints a report for people, or for programs.
 pub(super) fn print(report: &Report, json: bool) -> Result<Outcome> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::say::results();
     if json {
         serde_json::to_writer_pretty(&mut out, report)?;
         writeln!(out)?;

@@ -154,10 +154,10 @@ fn join(agents: &[Watched; 2]) -> Option<([Recording; 2], Report)> {
 fn finish(agents: &mut [Watched; 2], args: &WatchArgs) -> Result<Outcome> {
     for agent in agents.iter_mut() {
         if let Err(error) = agent.end() {
-            eprintln!("{error}: its last moments are missing");
+            say!("{error}: its last moments are missing");
         }
     }
-    missing(agents).iter().for_each(|line| eprintln!("{line}"));
+    missing(agents).iter().for_each(|line| say!("{line}"));
     let Some((recordings, report)) = join(agents) else {
         let silent = agents.iter().filter(|agent| agent.recording().is_none());
         let names: Vec<&str> = silent.map(Watched::peer).collect();
@@ -166,7 +166,7 @@ fn finish(agents: &mut [Watched; 2], args: &WatchArgs) -> Result<Outcome> {
     for (recording, name) in recordings.iter().zip(["first", "second"]) {
         write(recording, &args.out.join(name))?;
     }
-    eprintln!("recordings: {}/first and {0}/second", args.out.display());
+    say!("recordings: {}/first and {0}/second", args.out.display());
     print(&report, args.json)
 }
 

@@ -240,7 +240,7 @@ fn told_sent(totals: &[SentTotal], json: bool) -> Result<Outcome> {
 }
 
 fn tell_read(totals: &[ReadTotal], json: bool) -> Result<Outcome> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::say::results();
     let mut well = true;
     for ReadTotal { stream, span, frames, bytes, times } in totals {
         let gbps = rate(*bytes, *span);

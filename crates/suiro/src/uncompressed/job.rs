@@ -62,7 +62,7 @@ pub fn send(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Resul
         let _ = std::fs::remove_file(path);
     }
     let totals = totals?;
-    eprintln!("{totals:?}");
+    say!("{totals:?}");
     if let Some(failure) = totals.iter().find_map(|total| total.failure.as_ref()) {
         bail!("the frames ended: {failure}");
     }
@@ -83,7 +83,7 @@ fn read(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Ou
     };
     let totals = node::read(&work, |_| ready(), &stop);
     let _ = std::fs::remove_file(path);
-    eprintln!("{:?}", totals?);
+    say!("{:?}", totals?);
     Ok(Outcome::Done)
 }
 
@@ -118,13 +118,13 @@ pub fn receive(job: &Job, spec: &UncompressedReceiver, ready: impl FnOnce()) -> 
         streams: spec.streams.iter().map(stream).collect(),
         buffer_bytes: bytes(spec.buffer),
         replace: false,
-        warn: |told| eprintln!("{told}"),
+        warn: |told| say!("{told}"),
         verify: spec.verify,
         options: receive::Options { cpu: spec.cpu.and_then(clock::processor), until: None },
         records: records(job),
     };
     let received = node::receive(&work, |_| ready(), &stop)?;
-    eprintln!("{received:?}");
+    say!("{received:?}");
     Ok(Outcome::Done)
 }
 

@@ -65,7 +65,7 @@ pub fn run(command: &UncompressedCommand) -> Result<Outcome> {
 /// Frames are in step with those of other hosts if the clocks are.
 fn tell_of_clock() {
     if let Some(complaint) = clock::tai_state().and_then(TaiState::complaint) {
-        eprintln!(
+        say!(
             "note: in step with this machine only: {complaint}; `suiro doctor --uncompressed` tells what mends it"
         );
     }

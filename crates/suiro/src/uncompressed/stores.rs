@@ -163,7 +163,7 @@ fn synth_store(args: &SynthArgs, raster: Option<Raster>, part: u32) -> Result<()
 
 fn told(folder: &Path, stores: usize, frames: u64) -> Result<Outcome> {
     let folder = folder.display();
-    writeln!(std::io::stdout(), "{stores} stores of {frames} frames in {folder}")?;
+    writeln!(crate::say::results(), "{stores} stores of {frames} frames in {folder}")?;
     Ok(Outcome::Done)
 }
 
@@ -298,13 +298,13 @@ pub fn join(args: &JoinArgs) -> Result<Outcome> {
     work.finish();
     let (ragged, whole) = (reader.ragged(), reader.splitter().whole());
     if ragged > 0 {
-        eprintln!(
+        say!(
             "frames {} to {} joined; {ragged} before and after them, which not all stores have, were left out",
             numbers.start,
             numbers.end - 1
         );
     }
-    writeln!(std::io::stdout(), "{frames} frames of {whole} in {}", args.out.display())?;
+    writeln!(crate::say::results(), "{frames} frames of {whole} in {}", args.out.display())?;
     Ok(Outcome::Done)
 }
 

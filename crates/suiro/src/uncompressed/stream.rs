@@ -196,13 +196,13 @@ pub fn send(args: &SendArgs) -> Result<Outcome> {
         for (stream, ring) in job.streams.iter().zip(rings) {
             let (to, geometry) = (stream.route.destination, ring.header().geometry);
             let ring = told_ring(ring.bound(), ring.header().frames, args);
-            eprintln!("stream {} to {to}: {geometry}, {ring}", stream.number);
+            say!("stream {} to {to}: {geometry}, {ring}", stream.number);
         }
-        eprintln!("Ctrl-C ends it");
+        say!("Ctrl-C ends it");
     };
     let totals = match node::send(&job, tell, &mut warn_of_end, &stop) {
         Err(node::Error::Frames { source: reader::Error::Stopped, .. }) => {
-            eprintln!("stopped while the rings were filled: nothing was sent");
+            say!("stopped while the rings were filled: nothing was sent");
             return Ok(Outcome::Failed);
         }
         totals => totals?,
@@ -214,7 +214,7 @@ pub fn send(args: &SendArgs) -> Result<Outcome> {
 
 /// Says at once that a stream ends before its time.
 pub fn warn_of_end(stream: u32, reason: &str) {
-    eprintln!("stream {stream} ends early: {reason}");
+    say!("stream {stream} ends early: {reason}");
 }
 
 /// True if a stream was sent as it should be: all of it, to somebody, and where it is `paced`, in time.
@@ -347,7 +347,7 @@ fn ntp_seconds() -> u64 {
 
 /// Prints what was sent, a line for each stream.
 pub fn tell_sent(totals: &[SentTotal], json: bool) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::say::results();
     for SentTotal { stream, span, counts, repeats, thread, failure } in totals {
         let gbps = rate(counts.bytes, *span);
         if json {
@@ -385,9 +385,9 @@ pub fn receive(args: &ReceiveArgs) -> Result<Outcome> {
     let job = receiver_job(args)?;
     let tell = |addresses: &[SocketAddrV4]| {
         for (stream, address) in job.streams.iter().zip(addresses) {
-            eprintln!("stream {} at {address}: {}", stream.number, stream.layout.geometry());
+            say!("stream {} at {address}: {}", stream.number, stream.layout.geometry());
         }
-        eprintln!("Ctrl-C ends it");
+        say!("Ctrl-C ends it");
     };
     let received = node::receive(&job, tell, &stop)?;
     tell_received(&received, args.common.json)?;
@@ -415,7 +415,7 @@ fn receiver_job(args: &ReceiveArgs) -> Result<ReceiverJob> {
         streams: streams?,
         buffer_bytes: buffer_bytes(args.buffer)?,
         replace: args.replace,
-        warn: |told| eprintln!("{told}"),
+        warn: |told| say!("{told}"),
         verify: !args.no_verify,
         options: receive::Options {
             cpu: common.cpu,
@@ -481,7 +481,7 @@ fn read_sdp(path: &Path) -> Result<Description> {
 }
 
 fn tell_received(received: &Received, json: bool) -> Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::say::results();
     for total in &received.totals {
         let (counts, seen) = (&total.counts, total.evenness);
         let late = counts.late_if_known();
@@ -525,16 +525,13 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
         match &end.written {
             Ok(done) => {
                 let (path, whole) = (done.path.display(), done.frames - done.missing);
-                eprintln!(
-                    "stream {stream}: {whole} frames in {path}, {} missing between",
-                    done.missing
-                );
+                say!("stream {stream}: {whole} frames in {path}, {} missing between", done.missing);
             }
-            Err(error) => eprintln!("stream {stream}: the recording ended: {error}"),
+            Err(error) => say!("stream {stream}: the recording ended: {error}"),
         }
         let LeftOut { incomplete, slow, ended } = end.left_out;
         if end.left_out != LeftOut::default() {
-            eprintln!(
+            say!(
                 "stream {stream}: not recorded: {incomplete} frames incomplete, {slow} for a slow disk, {ended} \
                  when the recording had ended"
             );

@@ -153,11 +153,11 @@ pub fn run(request: &Request) -> Result<bool> {
         let (changes, left): (Vec<_>, Vec<_>) = all.partition(kept);
         let well = told(&apply::apply(&machine, changes, &request.state)?)?;
         if !left.is_empty() {
-            eprintln!("interfaces are left as they are; those that streams use: --interface NAME");
+            say!("interfaces are left as they are; those that streams use: --interface NAME");
         }
         return Ok(well);
     }
-    eprintln!(
+    say!(
         "watching all processors at work for {}: streams that run here meanwhile are late",
         still::WATCH
     );
@@ -169,13 +169,13 @@ pub fn run(request: &Request) -> Result<bool> {
     } else {
         table::draw_checks(&checks, &table::Style::of_standard_output())
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    crate::say::results().write_all(text.as_bytes())?;
     Ok(well)
 }
 
 /// Prints what was done. True if nothing failed.
 fn told(steps: &[apply::Step]) -> Result<bool> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::say::results();
     if steps.is_empty() {
         writeln!(out, "nothing to change")?;
     }
