@@ -1,11 +1,9 @@
 //! Why an endpoint ends.
 
-use std::io;
-use std::path::{Path, PathBuf};
-
 use suiro_media::MediaError;
 use suiro_media::live::LiveError;
 use suiro_rate::SpecError;
+use suiro_realtime::{FeedError, LogError};
 use suiro_record::RecordError;
 
 use crate::net::NetError;
@@ -21,6 +19,9 @@ pub enum EndpointError {
     /// The camera, or its encoder.
     #[error(transparent)]
     Live(#[from] LiveError),
+    /// The camera cannot be started.
+    #[error(transparent)]
+    Feed(#[from] FeedError),
     /// The media, or ffmpeg.
     #[error(transparent)]
     Media(#[from] MediaError),
@@ -36,22 +37,7 @@ pub enum EndpointError {
     /// A record could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The camera has no thread.
-    #[error("starting the camera: {0}")]
-    Thread(#[source] io::Error),
-    /// What was received could not be saved.
-    #[error("saving what was received to {path}: {source}")]
-    Save {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl EndpointError {
-    pub(crate) fn save(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Save { path, source }
-    }
+    /// The viewing could not be recorded.
+    #[error(transparent)]
+    Log(#[from] LogError),
 }

@@ -1,20 +1,19 @@
 //! The endpoint that receives: the loop between sockets and [`Receiver`], and the table `frames`.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use suiro_clock::Clock;
-use suiro_record::tables::FrameRow;
-use suiro_record::{Text, Writer};
+use suiro_media::screen;
+use suiro_realtime::Log;
 use suiro_scenario::{EndpointSpec, Job, RtcpTimes, RtpCodec};
-use suiro_units::{Duration, Seed, Time};
+use suiro_units::{Duration, Seed};
 use suiro_viewer::Policy;
 
 use crate::EndpointError;
 use crate::net::{self, Pair};
 use crate::payload::{Codec, mpeg2};
-use crate::receiver::{Config, Counters, Receiver, Seen};
+use crate::receiver::{Config, Counters, Receiver};
 use crate::send::{AGAIN_TYPE, H264_TYPE, rtcp_of, sleep};
 
 /// Packets that are taken in before anything else is looked at.
@@ -96,7 +95,12 @@ pub async fn run(
 ) -> Result<Counters, EndpointError> {
     let pair = Pair::bind(job.port).await?;
     let receiver = Receiver::new(clock.now(), job.config(clock), job.seed.random());
-    let log = Log::new(job, clock)?;
+    let coded = match job.codec {
+        Codec::H264 => screen::Codec::H264,
+        Codec::Mpeg2 => screen::Codec::Mpeg2,
+    };
+    let save = job.save.then_some(coded);
+    let log = Log::create(&job.dir, &job.name, clock.epoch_unix_ns(), save)?;
     let mut endpoint = Endpoint { clock, pair, receiver, log, sender: None };
     ready();
     let mut stop = std::pin::pin!(stop);
@@ -168,7 +172,7 @@ impl Endpoint {
             }
         }
         while let Some(seen) = self.receiver.take_seen() {
-            self.log.seen(&seen)?;
+            self.log.push(&seen)?;
         }
         Ok(())
     }
@@ -184,75 +188,9 @@ impl Endpoint {
             net::send(&self.pair.rtcp, &bye, rtcp_of(sender)).await?;
         }
         while let Some(seen) = self.receiver.take_seen() {
-            self.log.seen(&seen)?;
+            self.log.push(&seen)?;
         }
         self.log.close()?;
         Ok(self.receiver.counters().clone())
-    }
-}
-
-/// What is written down.
-struct Log {
-    endpoint: Text,
-    clock: Clock,
-    frames: Writer<FrameRow>,
-    saved: Option<(PathBuf, std::io::BufWriter<std::fs::File>)>,
-}
-
-impl Log {
-    fn new(job: &ReceiverJob, clock: Clock) -> Result<Self, EndpointError> {
-        let extension = match job.codec {
-            Codec::H264 => "h264",
-            Codec::Mpeg2 => "m2v",
-        };
-        let path = job.dir.join(format!("received.{}.{extension}", job.name));
-        let saved = match job.save {
-            false => None,
-            true => {
-                let file = std::fs::File::create(&path).map_err(EndpointError::save(&path))?;
-                Some((path, std::io::BufWriter::new(file)))
-            }
-        };
-        let frames = Writer::create_named(&job.dir, &format!("frames.{}", job.name))?;
-        Ok(Self { endpoint: job.name.as_str().into(), clock, frames, saved })
-    }
-
-    fn seen(&mut self, seen: &Seen) -> Result<(), EndpointError> {
-        let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        let nanos = |time: Time| integer(time.as_nanos());
-        let outcome = seen.outcome;
-        let in_trial = |unix_ns: u64| {
-            i64::try_from(i128::from(unix_ns) - i128::from(self.clock.epoch_unix_ns())).ok()
-        };
-        let captured = seen.captured_unix_ns.and_then(in_trial);
-        if outcome.decodable()
-            && let (Some((path, file)), Some(data)) = (&mut self.saved, &seen.data)
-        {
-            file.write_all(data).map_err(EndpointError::save(path))?;
-        }
-        let received = outcome.received;
-        let bytes = seen.data.as_ref().map(|data| integer(data.len() as u64));
-        self.frames.push(FrameRow {
-            t_ns: nanos(outcome.displayed().or(received).unwrap_or(outcome.at)),
-            endpoint: self.endpoint.clone(),
-            frame: integer(outcome.frame),
-            captured_ns: captured,
-            rung_bps: seen.rate.map(|rate| integer(rate.as_bps())),
-            encoded_bytes: bytes.filter(|_| received.is_some()),
-            sent_ns: seen.sent_unix_ns.and_then(in_trial),
-            received_ns: received.map(nanos),
-            decodable: outcome.decodable(),
-            damaged: outcome.damaged,
-            displayed_ns: outcome.displayed().map(nanos),
-        })?;
-        Ok(())
-    }
-
-    fn close(self) -> Result<(), EndpointError> {
-        self.frames.close()?;
-        if let Some((path, mut file)) = self.saved {
-            file.flush().map_err(EndpointError::save(&path))?;
-        }
-        Ok(())
     }
 }

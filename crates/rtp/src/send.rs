@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 use suiro_clock::Clock;
-use suiro_media::live::{Effort, EncoderConfig, Footage, FootageSpec, LiveSource};
+use suiro_media::live::FootageSpec;
 use suiro_media::quantised::{GROUP, GROUP_DURATION, Set};
-use suiro_media::{Ffmpeg, cache};
 use suiro_rate::RateSpec;
+use suiro_realtime::{Camera, Share};
 use suiro_record::tables::RateRow;
 use suiro_record::{Text, Writer};
 use suiro_scenario::{EndpointSpec, Job, OnBreak, RtcpTimes, RtpCodec, RtpSender, VersionRate};
@@ -18,7 +18,7 @@ use crate::EndpointError;
 use crate::net::{self, Pair};
 use crate::payload::{Codec, mpeg2};
 use crate::sender::{Config, Counters, Period, ReportTimes, Sender, Transmit};
-use crate::source::{Feed, Frame, Live, Prepared};
+use crate::source::{Feed, Frame, Prepared};
 
 /// Payload types of our streams: dynamic ones (RFC 3551 §3), and MPEG video's own.
 pub const H264_TYPE: u8 = 96;
@@ -125,18 +125,14 @@ fn source(job: &Job, spec: &RtpSender) -> Option<Source> {
 
 /// What can be had before the stream begins.
 enum AtHand {
-    Footage(Footage, FootageSpec),
+    Camera(Camera),
     Set(Box<Set>, VersionRate),
 }
 
 impl AtHand {
     fn get(source: &Source) -> Result<Self, EndpointError> {
         match source {
-            Source::Camera(spec) => {
-                let ffmpeg = Ffmpeg::locate()?;
-                let footage = Footage::prepare(&ffmpeg, spec, &cache::folder(), &mut |_, _| {})?;
-                Ok(Self::Footage(footage, spec.clone()))
-            }
+            Source::Camera(spec) => Ok(Self::Camera(Camera::prepare(spec)?)),
             Source::Prepared(folder, by) => Ok(Self::Set(Box::new(Set::load(folder)?), *by)),
         }
     }
@@ -148,24 +144,17 @@ impl AtHand {
         clock: Clock,
         (target, packet): (BitRate, Bytes),
     ) -> Result<Feed, EndpointError> {
-        let (footage, spec) = match self {
-            Self::Footage(footage, spec) => (footage, spec),
+        match self {
+            Self::Camera(camera) => {
+                let rate = Share::default().encoder_rate(target, Bytes::ZERO);
+                let feed = camera.start(now, rate, clock.epoch_unix_ns(), move || clock.now())?;
+                Ok(Feed::Camera(feed))
+            }
             Self::Set(set, by) => {
                 let prepared = Prepared::new(*set, now, packet, by)?;
-                return Ok(Feed::Prepared(Box::new(prepared)));
+                Ok(Feed::Prepared(Box::new(prepared)))
             }
-        };
-        let rate = Live::rate_for(target, Bytes::ZERO);
-        let config = EncoderConfig {
-            width: spec.width,
-            height: spec.height,
-            fps: spec.fps,
-            bitrate: rate,
-            effort: Effort::Medium,
-            may_skip: true,
-        };
-        let source = LiveSource::new(footage, config, now, clock.epoch_unix_ns() / 1_000_000)?;
-        Ok(Feed::Live(Live::start(source, rate, clock).map_err(EndpointError::Thread)?))
+        }
     }
 }
 

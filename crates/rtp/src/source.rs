@@ -2,27 +2,14 @@
 
 use suiro_clock::Clock;
 use suiro_media::MediaError;
-use suiro_media::live::{Camera, Captured, LiveError, LiveSource, RATES};
+use suiro_media::live::LiveError;
 use suiro_media::quantised::{self, Group, Set};
+use suiro_realtime::Share;
 use suiro_scenario::VersionRate;
-use suiro_units::{BitRate, Bytes, Duration, Time};
-use tokio::sync::mpsc;
+use suiro_units::{BitRate, Bytes, Time};
 
 use crate::sender::SourceFrame;
 use crate::versions::{Due, Picture, Version, Versions, VersionsError};
-
-/// Frames of the camera that wait for the sender at most; of more, the newest is lost.
-const WAITING_MAX: usize = 64;
-
-/// Share of the target that the encoder is given: headers take some 3 % of full packets and more of
-/// others, and encoders do not hit their rate in each second.
-const ENCODER_SHARE: f64 = 0.93;
-
-/// How soon what waits should have left.
-const DRAIN: Duration = Duration::from_secs(1);
-
-/// Share of the target that the encoder is always given.
-const LEAST_SHARE: f64 = 0.3;
 
 /// A frame with its bytes.
 #[derive(Debug, Clone)]
@@ -53,10 +40,25 @@ impl Frame {
     }
 }
 
+impl From<suiro_realtime::Frame> for Frame {
+    fn from(frame: suiro_realtime::Frame) -> Self {
+        Self {
+            number: frame.number,
+            captured: frame.captured,
+            references: frame.references,
+            data: frame.data,
+            rate: frame.rate,
+            quantiser: None,
+            begins_group: frame.key,
+            budget: None,
+        }
+    }
+}
+
 /// Either kind.
 pub enum Feed {
     /// A camera.
-    Live(Live),
+    Camera(suiro_realtime::Feed),
     /// Prepared versions.
     Prepared(Box<Prepared>),
 }
@@ -73,7 +75,7 @@ impl Feed {
         target: BitRate,
     ) -> Result<Option<Frame>, MediaError> {
         match self {
-            Self::Live(live) => Ok(live.next().await),
+            Self::Camera(camera) => Ok(camera.next().await.map(Frame::from)),
             Self::Prepared(prepared) => prepared.next(clock, target).await.map(Some),
         }
     }
@@ -81,15 +83,15 @@ impl Feed {
     /// The rate control allows so much from now on, and so much waits in the sender. (Versions are
     /// chosen when a group begins.)
     pub fn set_target(&mut self, target: BitRate, queued: Bytes) {
-        if let Self::Live(live) = self {
-            live.set_target(target, queued);
+        if let Self::Camera(camera) = self {
+            camera.set_rate(Share::default().encoder_rate(target, queued));
         }
     }
 
     /// Makes the next frame a key frame, where there is an encoder.
     pub fn request_key_frame(&self) {
-        if let Self::Live(live) = self {
-            live.camera.request_key_frame();
+        if let Self::Camera(camera) = self {
+            camera.request_key_frame();
         }
     }
 
@@ -99,63 +101,8 @@ impl Feed {
     /// What ended it before.
     pub fn stop(self) -> Result<(), LiveError> {
         match self {
-            Self::Live(live) => live.camera.stop(),
+            Self::Camera(camera) => camera.stop(),
             Self::Prepared(_) => Ok(()),
-        }
-    }
-}
-
-/// An encoder in the loop.
-pub struct Live {
-    camera: Camera,
-    frames: mpsc::Receiver<Captured>,
-    rate: BitRate,
-}
-
-impl Live {
-    /// Starts the camera. Its times are those of `clock`.
-    ///
-    /// # Errors
-    /// That of the operating system, if there is no thread to be had.
-    pub fn start(source: LiveSource, rate: BitRate, clock: Clock) -> std::io::Result<Self> {
-        let (post, frames) = mpsc::channel(WAITING_MAX);
-        // A full channel loses the frame, as a busy encoder does; the ones after it refer to it, and
-        // the viewer asks for a key frame.
-        let camera = Camera::start(source, move || clock.now(), move |c| drop(post.try_send(c)))?;
-        Ok(Self { camera, frames, rate })
-    }
-
-    /// The encoder's rate under a target: what waits is sent within a second beside it.
-    pub fn rate_for(target: BitRate, queued: Bytes) -> BitRate {
-        let share = target.mul_f64(ENCODER_SHARE);
-        let waiting = queued / DRAIN;
-        let rate = BitRate::from_bps(share.as_bps().saturating_sub(waiting.as_bps()));
-        rate.max(target.mul_f64(LEAST_SHARE)).clamp(*RATES.start(), *RATES.end())
-    }
-
-    fn set_target(&mut self, target: BitRate, queued: Bytes) {
-        let rate = Self::rate_for(target, queued);
-        if rate != self.rate {
-            self.rate = rate;
-            self.camera.set_bitrate(rate);
-        }
-    }
-
-    /// The next frame that was encoded.
-    async fn next(&mut self) -> Option<Frame> {
-        loop {
-            let captured = self.frames.recv().await?;
-            let Some(encoded) = captured.encoded else { continue };
-            return Some(Frame {
-                number: captured.number,
-                captured: captured.captured,
-                references: captured.references,
-                data: encoded.bytes,
-                rate: self.rate,
-                quantiser: None,
-                begins_group: encoded.key,
-                budget: None,
-            });
         }
     }
 }

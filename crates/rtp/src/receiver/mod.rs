@@ -5,14 +5,14 @@ mod assembler;
 mod counters;
 mod numbering;
 
-use std::collections::{BTreeMap, VecDeque};
-
+use suiro_realtime::{Delivered, Viewer};
 use suiro_units::{BitRate, Duration, Random, Time};
-use suiro_viewer::{Frame, Outcome, Parts, Playout, Policy};
+use suiro_viewer::{Parts, Policy};
 
 pub use assembler::{Assembler, Received};
 pub use counters::Counters;
 pub use numbering::Numbering;
+pub use suiro_realtime::Seen;
 
 use crate::packet::{FrameMark, HEADER_BYTES, IP_UDP_BYTES, Packet};
 use crate::payload::Codec;
@@ -26,8 +26,6 @@ use crate::rtcp::{self, Message, Outgoing, Sent};
 const REORDER: Duration = Duration::from_millis(20);
 /// A key frame is not asked for more often than this.
 const PICTURE_LOSSES: Duration = Duration::from_millis(500);
-/// Frames of which more is known than the playout keeps, until their fate is.
-const KNOWN_MAX: usize = 8192;
 /// Bandwidth of the session before any packet came, for RTCP's share.
 const SESSION_FIRST: BitRate = BitRate::from_mbps(1);
 
@@ -52,31 +50,6 @@ pub struct Config {
     pub epoch_unix_ns: u64,
 }
 
-/// What became of a frame.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    /// Its fate. Its times are those of the receiver, and its number that of the source; but the
-    /// capture time counts from anywhere.
-    pub outcome: Outcome,
-    /// When it was captured, in nanoseconds since 1970 by the sender's wall clock; `None` before the
-    /// sender's first report.
-    pub captured_unix_ns: Option<u64>,
-    /// When its first packet left, by the same clock; `None` if its sender does not tell.
-    pub sent_unix_ns: Option<u64>,
-    /// The bit rate of its version or encoder; `None` if its sender does not tell.
-    pub rate: Option<BitRate>,
-    /// Its bytes, as far as they came; `None` if nothing of it came.
-    pub data: Option<Vec<u8>>,
-}
-
-#[derive(Debug)]
-struct Known {
-    captured_unix_ns: Option<u64>,
-    sent_unix_ns: Option<u64>,
-    rate: Option<BitRate>,
-    data: Vec<u8>,
-}
-
 /// A receiver of one stream.
 #[derive(Debug)]
 pub struct Receiver {
@@ -89,9 +62,7 @@ pub struct Receiver {
     again_ssrc: Option<u32>,
     assembler: Assembler,
     numbering: Numbering,
-    playout: Playout,
-    known: BTreeMap<u64, Known>,
-    seen: VecDeque<Seen>,
+    viewer: Viewer,
     nacks: Nacks,
     arrivals: Arrivals,
     feedback_at: Option<Time>,
@@ -118,9 +89,7 @@ impl Receiver {
             again_ssrc: None,
             assembler: Assembler::new(config.codec),
             numbering: Numbering::default(),
-            playout: Playout::new(config.policy),
-            known: BTreeMap::new(),
-            seen: VecDeque::new(),
+            viewer: Viewer::new(config.policy),
             nacks: Nacks::default(),
             arrivals: Arrivals::default(),
             feedback_at: None,
@@ -274,7 +243,7 @@ impl Receiver {
         if self.config.again_type.is_none() {
             return REORDER;
         }
-        let buffer = self.playout.buffer().unwrap_or(Duration::ZERO);
+        let buffer = self.viewer.buffer().unwrap_or(Duration::ZERO);
         (buffer + self.config.policy.wait).max(REORDER)
     }
 
@@ -286,14 +255,12 @@ impl Receiver {
         self.advance(now);
     }
 
-    /// Hands frames that are whole or given up to the playout, and asks it what became of them.
+    /// Hands frames that are whole or given up to the viewer, which decides what becomes of them.
     fn advance(&mut self, now: Time) {
         while let Some(received) = self.assembler.poll(now) {
             self.on_frame(now, received);
         }
-        while let Some(outcome) = self.playout.poll(now) {
-            self.see(outcome);
-        }
+        self.viewer.advance(now);
     }
 
     fn on_frame(&mut self, now: Time, received: Received) {
@@ -311,14 +278,13 @@ impl Receiver {
             content if content.usable => Parts::Some,
             _ => Parts::TooFew,
         };
-        let frame = Frame { number, captured, references, parts };
-        if self.playout.on_frame(now, frame).is_err() {
-            self.counters.refused += 1;
-            return;
-        }
         let captured_unix_ns = self.captured(received.timestamp);
         let waited = received.mark.and_then(FrameMark::waited);
-        let known = Known {
+        let delivered = Delivered {
+            number,
+            captured,
+            references,
+            parts,
             captured_unix_ns,
             sent_unix_ns: captured_unix_ns
                 .zip(waited)
@@ -326,9 +292,8 @@ impl Receiver {
             rate: received.mark.map(|mark| BitRate::from_bps(mark.rate_bps.into())),
             data: received.content.bytes,
         };
-        self.known.insert(number, known);
-        if self.known.len() > KNOWN_MAX {
-            self.known.pop_first();
+        if self.viewer.on_frame(now, delivered).is_err() {
+            self.counters.refused += 1;
         }
     }
 
@@ -340,22 +305,9 @@ impl Receiver {
         reported.checked_add_signed(ticks * 100_000 / 9)
     }
 
-    fn see(&mut self, outcome: Outcome) {
-        let known = self.known.remove(&outcome.frame);
-        let seen = match known {
-            Some(Known { captured_unix_ns, sent_unix_ns, rate, data }) => {
-                Seen { outcome, captured_unix_ns, sent_unix_ns, rate, data: Some(data) }
-            }
-            None => {
-                Seen { outcome, captured_unix_ns: None, sent_unix_ns: None, rate: None, data: None }
-            }
-        };
-        self.seen.push_back(seen);
-    }
-
     /// What became of the next frame.
     pub fn take_seen(&mut self) -> Option<Seen> {
-        self.seen.pop_front()
+        self.viewer.take_seen()
     }
 
     /// A packet has come at the RTCP port.
@@ -390,7 +342,7 @@ impl Receiver {
         let feedback = self.feedback_at.filter(|_| !self.arrivals.is_empty());
         let regular = self.reception.is_some().then(|| self.interval.next());
         let picture = self.picture_loss_at();
-        let playout = self.playout.next_event();
+        let playout = self.viewer.next_event();
         let assembly = self.assembler.next_event();
         [feedback, regular, picture, playout, assembly, self.nacks.next()]
             .into_iter()
@@ -400,7 +352,7 @@ impl Receiver {
 
     /// When a key frame is asked for; `None`: none is needed.
     fn picture_loss_at(&self) -> Option<Time> {
-        let since = self.playout.broken_since()?;
+        let since = self.viewer.broken_since()?;
         Some(self.asked.map_or(since, |asked| asked + PICTURE_LOSSES))
     }
 
@@ -469,10 +421,7 @@ impl Receiver {
     /// Ends the viewing: everything still held has its fate. A last report says good-bye.
     pub fn finish(&mut self, now: Time) -> Vec<u8> {
         self.advance(now);
-        self.playout.finish(now);
-        while let Some(outcome) = self.playout.poll(now) {
-            self.see(outcome);
-        }
+        self.viewer.finish(now);
         let received = self.reception.as_mut().map(|reception| reception.report(now, self.ssrc));
         let cname = self.config.cname.clone();
         Outgoing { ssrc: self.ssrc, cname, received, bye: true, ..Outgoing::default() }.write()

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use suiro_rate::RateSpec;
 use suiro_scenario::OnBreak;
 use suiro_units::{Bytes, Seed};

@@ -1,0 +1,141 @@
+//! A camera and its encoder, as a sender has them: frames come by themselves, and between two of them
+//! it takes another bit rate.
+
+use suiro_media::live::{
+    self, Captured, Effort, EncoderConfig, Footage, FootageSpec, LiveError, LiveSource, RATES,
+};
+use suiro_media::{Ffmpeg, cache};
+use suiro_units::{BitRate, Time};
+use tokio::sync::mpsc;
+
+/// Frames that wait for the sender at most; of more, the newest is lost.
+const WAITING_MAX: usize = 64;
+
+/// Why there is no feed.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    /// The footage, or the encoder.
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    /// The camera has no thread.
+    #[error("starting the camera: {0}")]
+    Thread(#[source] std::io::Error),
+}
+
+/// A camera that is ready to be started: what it sees is at hand.
+#[derive(Debug)]
+pub struct Camera {
+    footage: Footage,
+    spec: FootageSpec,
+}
+
+/// An encoded frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The source frame's number, from 0; it counts on where the footage repeats. Numbers of frames
+    /// that the encoder left out, or had no time for, are missing.
+    pub number: u64,
+    /// When it was captured, by the clock of the feed.
+    pub captured: Time,
+    /// The frame that it refers to, the one encoded before; `None` for a key frame.
+    pub references: Option<u64>,
+    /// Whether it is a key frame (IDR), which begins with the parameter sets.
+    pub key: bool,
+    /// Its NAL units, in the byte stream format (ITU-T H.264 annex B): Constrained Baseline, one
+    /// reference, no picture out of order.
+    pub data: Vec<u8>,
+    /// The bit rate that the encoder is set to.
+    pub rate: BitRate,
+}
+
+/// A camera that runs: H.264 frames in real time. Dropping it ends it.
+pub struct Feed {
+    camera: live::Camera,
+    frames: mpsc::Receiver<Captured>,
+    rate: BitRate,
+}
+
+impl Camera {
+    /// Makes what it sees, or finds it in the cache. This blocks, and the first time may take as long
+    /// as the footage: do it before others wait.
+    ///
+    /// # Errors
+    /// [`LiveError`]: there is no ffmpeg, the specification cannot be met, or the source cannot be had.
+    pub fn prepare(spec: &FootageSpec) -> Result<Self, LiveError> {
+        let ffmpeg = Ffmpeg::locate()?;
+        let footage = Footage::prepare(&ffmpeg, spec, &cache::folder(), &mut |_, _| {})?;
+        Ok(Self { footage, spec: spec.clone() })
+    }
+
+    /// Starts it; the first frame is captured at `start`, and encoded at a bit rate within [`RATES`].
+    /// Times are those of `clock`, whose zero is `epoch_unix_ns` nanoseconds after 1970, for the stamps
+    /// in the pictures.
+    ///
+    /// # Errors
+    /// [`FeedError`]: no such encoder, or no thread.
+    pub fn start(
+        self,
+        start: Time,
+        rate: BitRate,
+        epoch_unix_ns: u64,
+        clock: impl Fn() -> Time + Send + 'static,
+    ) -> Result<Feed, FeedError> {
+        let rate = rate.clamp(*RATES.start(), *RATES.end());
+        let config = EncoderConfig {
+            width: self.spec.width,
+            height: self.spec.height,
+            fps: self.spec.fps,
+            bitrate: rate,
+            effort: Effort::Medium,
+            may_skip: true,
+        };
+        let source = LiveSource::new(self.footage, config, start, epoch_unix_ns / 1_000_000)?;
+        let (post, frames) = mpsc::channel(WAITING_MAX);
+        // A full channel loses the frame, as a busy encoder does; the ones after it refer to it, and
+        // the viewer asks for a key frame.
+        let sink = move |captured| drop(post.try_send(captured));
+        let camera = live::Camera::start(source, clock, sink).map_err(FeedError::Thread)?;
+        Ok(Feed { camera, frames, rate })
+    }
+}
+
+impl Feed {
+    /// The next frame, as soon as it is encoded; `None` when the camera has ended, which
+    /// [`Self::stop`] explains. A call that is given up loses no frame.
+    pub async fn next(&mut self) -> Option<Frame> {
+        loop {
+            let captured = self.frames.recv().await?;
+            let Some(encoded) = captured.encoded else { continue };
+            return Some(Frame {
+                number: captured.number,
+                captured: captured.captured,
+                references: captured.references,
+                key: encoded.key,
+                data: encoded.bytes,
+                rate: self.rate,
+            });
+        }
+    }
+
+    /// The bit rate from the next frame on; beyond [`RATES`], the nearest in them.
+    pub fn set_rate(&mut self, rate: BitRate) {
+        let rate = rate.clamp(*RATES.start(), *RATES.end());
+        if rate != self.rate {
+            self.rate = rate;
+            self.camera.set_bitrate(rate);
+        }
+    }
+
+    /// Makes the next frame a key frame.
+    pub fn request_key_frame(&self) {
+        self.camera.request_key_frame();
+    }
+
+    /// Ends it, after the frame at hand.
+    ///
+    /// # Errors
+    /// What ended it before.
+    pub fn stop(self) -> Result<(), LiveError> {
+        self.camera.stop()
+    }
+}

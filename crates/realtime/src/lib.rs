@@ -1,0 +1,31 @@
+//! Real-time video without a transport: what every protocol that carries it needs at both ends.
+//!
+//! A sender has a [`Feed`]: a camera and its encoder, which takes a new bit rate, frame rate, size or a
+//! request for a key frame between two frames. [`Share`] makes the encoder's bit rate of what the
+//! transport's rate control allows, and [`split`] divides an allowance among several media.
+//!
+//! A receiver hands each frame that its transport has put together to a [`Viewer`], and polls it for
+//! the [`Seen`] of every frame: whether and when it was displayed. [`Log`] writes them to the table
+//! `frames` and keeps the coded pictures that could be decoded ([`Saver`]), from which screens are
+//! filmed after the trial.
+//!
+//! ```text
+//!  allowance ─► Share ─► Feed ─► Frame ─► (transport) ─► Delivered ─► Viewer ─► Seen ─► Log
+//!  key frame request ────►▲                                          │ broken_since
+//!                         └───────────────── (transport) ◄───────────┘
+//! ```
+//!
+//! Nothing here opens a socket or knows a protocol. Time is an argument; only the [`Feed`]'s thread
+//! waits, on the clock that it is given.
+
+mod feed;
+mod log;
+mod save;
+mod share;
+mod viewer;
+
+pub use feed::{Camera, Feed, FeedError, Frame};
+pub use log::{FrameLog, Log, LogError};
+pub use save::{Saver, received};
+pub use share::{Demand, Share, split};
+pub use viewer::{Delivered, Seen, Viewer};
