@@ -1,5 +1,6 @@
 //! The endpoints' clock: tokio's, as time since the trial's epoch. Nothing else here reads one.
 
+use suiro_kernel_clock as kernel;
 use suiro_units::{Duration, Time};
 use tokio::time::Instant;
 
@@ -21,17 +22,15 @@ impl Clock {
     /// epoch may lie in the future.
     #[expect(clippy::disallowed_methods, reason = "this module is the endpoints' clock")]
     pub fn new(epoch_monotonic_ns: u64, epoch_realtime_ns: u64) -> Self {
-        let base = Instant::now();
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        Self { base, base_ns: nanoseconds(now), epoch_monotonic_ns, epoch_realtime_ns }
+        let base = kernel::beside(Instant::now);
+        let base_ns = base.monotonic_ns;
+        Self { base: base.other, base_ns, epoch_monotonic_ns, epoch_realtime_ns }
     }
 
     /// A clock whose zero is now: for an endpoint that is started by hand.
-    #[expect(clippy::disallowed_methods, reason = "this module is the endpoints' clock")]
     pub fn from_now() -> Self {
-        use rustix::time::{ClockId, clock_gettime};
-        let monotonic = nanoseconds(clock_gettime(ClockId::Monotonic));
-        Self::new(monotonic, nanoseconds(clock_gettime(ClockId::Realtime)))
+        let real = kernel::realtime();
+        Self::new(real.monotonic_ns, real.other)
     }
 
     /// The time since the epoch; zero before it.
@@ -57,11 +56,6 @@ impl Clock {
         let ahead = Duration::from_nanos(monotonic_ns.saturating_sub(self.base_ns));
         tokio::time::sleep_until(self.base + ahead.into()).await;
     }
-}
-
-fn nanoseconds(t: rustix::time::Timespec) -> u64 {
-    let part = |n| u64::try_from(n).expect("clocks are past their epoch");
-    part(t.tv_sec) * 1_000_000_000 + part(t.tv_nsec)
 }
 
 #[cfg(test)]

@@ -1,25 +1,8 @@
-//! The one place where the lab reads clocks.
+//! The zero of a trial, and the time since it.
 
-use rustix::time::{ClockId, clock_gettime};
+use suiro_kernel_clock as kernel;
+pub use suiro_kernel_clock::realtime_ns;
 use suiro_units::Time;
-
-/// CLOCK_MONOTONIC in nanoseconds: the axis that every process of a trial shares.
-#[expect(clippy::disallowed_methods, reason = "this module is the lab's clock")]
-pub fn monotonic_ns() -> u64 {
-    nanoseconds(clock_gettime(ClockId::Monotonic))
-}
-
-/// CLOCK_REALTIME in nanoseconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "this module is the lab's clock")]
-pub fn realtime_ns() -> u64 {
-    nanoseconds(clock_gettime(ClockId::Realtime))
-}
-
-fn nanoseconds(t: rustix::time::Timespec) -> u64 {
-    let seconds = u64::try_from(t.tv_sec).expect("the clock is past its epoch");
-    let rest = u64::try_from(t.tv_nsec).expect("nanoseconds are not negative");
-    seconds * 1_000_000_000 + rest
-}
 
 /// Both clocks at one instant: the zero of a trial.
 #[derive(Debug, Clone, Copy)]
@@ -33,12 +16,13 @@ pub struct Epoch {
 impl Epoch {
     /// Now.
     pub fn now() -> Self {
-        Self { monotonic_ns: monotonic_ns(), realtime_ns: realtime_ns() }
+        let real = kernel::realtime();
+        Self { monotonic_ns: real.monotonic_ns, realtime_ns: real.other }
     }
 
     /// The time since this epoch.
     pub fn elapsed(self) -> Time {
-        Time::from_nanos(monotonic_ns().saturating_sub(self.monotonic_ns))
+        Time::from_nanos(kernel::monotonic_ns().saturating_sub(self.monotonic_ns))
     }
 }
 

@@ -226,8 +226,7 @@ fn since(before: &BTreeMap<String, Run>) -> BTreeMap<String, Run> {
 /// Processor time of all threads of this program: those that send, receive and record, with the softirqs and
 /// programs that run on top of them. (/proc/stat samples at ticks, with which a burst a millisecond keeps step.)
 fn cpu_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    suiro_kernel_clock::process_cpu_ns()
 }
 
 fn start_bpftrace() -> Option<Child> {

@@ -271,6 +271,19 @@ pub struct Moment {
     pub realtime_ns: u64,
 }
 
+impl Moment {
+    /// Both clocks now, read at one moment.
+    pub fn now() -> Self {
+        let real = suiro_kernel_clock::realtime();
+        Self { monotonic_ns: real.monotonic_ns, realtime_ns: real.other }
+    }
+
+    /// Nanoseconds since an earlier moment, by CLOCK_MONOTONIC.
+    pub fn since(self, earlier: Self) -> u64 {
+        self.monotonic_ns.saturating_sub(earlier.monotonic_ns)
+    }
+}
+
 /// How a point fared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

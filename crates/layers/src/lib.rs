@@ -19,7 +19,6 @@ pub mod pcapng;
 mod probe;
 mod record;
 pub mod report;
-mod time;
 pub mod verdict;
 
 pub use event::{

@@ -9,7 +9,6 @@
 //! need root. Nothing else here needs privilege inside the socket's own network namespace.
 
 mod bpf;
-mod clock;
 pub mod congestion;
 pub mod diag;
 mod follow;

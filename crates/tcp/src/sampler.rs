@@ -21,10 +21,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
+use suiro_kernel_clock::{monotonic_ns, thread_cpu_ns};
 use suiro_record::RecordError;
 use suiro_units::{Duration, Time};
 
-use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::diag::DiagError;
 use crate::follow::{Follower, Repeats};
 use crate::probe::ProbeError;

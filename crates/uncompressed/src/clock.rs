@@ -1,8 +1,9 @@
-//! The clocks, and waiting: the one place where senders and receivers read the time.
+//! The time as senders and receivers take it, and waiting for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::time::{ClockId, DynamicClockId, Timespec};
+use rustix::time::Timespec;
+use suiro_kernel_clock as kernel;
 use suiro_units::{Duration, Time};
 
 use crate::epoch::Epoch;
@@ -13,37 +14,27 @@ const SPIN: Duration = Duration::from_micros(5);
 /// How often who waits long looks whether it is to stop.
 pub const STOP_EVERY: Duration = Duration::from_millis(50);
 
-/// Readings of two clocks within this, in nanoseconds, are of one moment.
-const CLOSE_NS: u64 = 500;
-/// Readings after the first, on a machine where none are so close.
-const READINGS_MAX: usize = 8;
-
 /// CLOCK_MONOTONIC.
 #[inline]
 pub fn monotonic() -> Time {
-    Time::from_nanos(read(ClockId::Monotonic))
+    Time::from_nanos(kernel::monotonic_ns())
 }
 
 /// What of the processor's time the calling thread has had.
 pub fn thread_time() -> Duration {
-    Duration::from_nanos(read(ClockId::ThreadCPUTime))
+    Duration::from_nanos(kernel::thread_cpu_ns())
 }
 
 /// What of the processors' time all threads of this process have had.
 pub fn process_time() -> Duration {
-    Duration::from_nanos(read(ClockId::ProcessCPUTime))
+    Duration::from_nanos(kernel::process_cpu_ns())
 }
 
-/// Where the epoch of all frames lies on the monotonic clock, as CLOCK_TAI says now.
+/// Where the epoch of all frames lies on the monotonic clock, as CLOCK_TAI says now. That is UTC until something has
+/// given the kernel the leap seconds: see [`tai_state`].
 pub fn epoch() -> Epoch {
-    let (tai, monotonic) = together(tai);
-    Epoch::measured(Time::from_nanos(tai), Time::from_nanos(monotonic))
-}
-
-/// CLOCK_TAI in nanoseconds. Until something has told the kernel the leap seconds, it is UTC: see [`tai_state`].
-fn tai() -> u64 {
-    let tai = rustix::time::clock_gettime_dynamic(DynamicClockId::Tai);
-    tai.map_or_else(|_| read(ClockId::Realtime), nanoseconds)
+    let tai = kernel::tai();
+    Epoch::measured(Time::from_nanos(tai.other), Time::from_nanos(tai.monotonic_ns))
 }
 
 /// What the kernel says of CLOCK_TAI (adjtimex(2)).
@@ -81,27 +72,7 @@ pub fn tai_state() -> Option<TaiState> {
 /// What CLOCK_REALTIME, in which the kernel stamps packets, is ahead of the monotonic clock, in
 /// nanoseconds. Ask again from time to time: the wall clock may be set.
 pub fn realtime_lead_ns() -> i64 {
-    let (real, monotonic) = together(|| read(ClockId::Realtime));
-    real.wrapping_sub(monotonic).cast_signed()
-}
-
-/// Another clock and the monotonic one, as they are at one moment: if the thread is interrupted between
-/// the readings they are taken again, and the closest are given.
-fn together(other: impl Fn() -> u64) -> (u64, u64) {
-    let once = || {
-        let before = read(ClockId::Monotonic);
-        let other = other();
-        let span = read(ClockId::Monotonic).saturating_sub(before);
-        (span, other, before + span / 2)
-    };
-    let mut closest = once();
-    for _ in 0..READINGS_MAX {
-        if closest.0 <= CLOSE_NS {
-            break;
-        }
-        closest = closest.min(once());
-    }
-    (closest.1, closest.2)
+    kernel::realtime().lead_ns()
 }
 
 /// Of the processors that this process may use, number `nth`, from 0 and round again; `None` if the
@@ -163,34 +134,9 @@ fn sleep_until(time: Time) {
     let _ = rustix::thread::clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &request);
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place that reads clocks")]
-#[inline]
-fn read(clock: ClockId) -> u64 {
-    nanoseconds(rustix::time::clock_gettime(clock))
-}
-
-const fn nanoseconds(time: Timespec) -> u64 {
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn clocks_are_read_at_one_moment() {
-        // Interrupted the first time: 3 ms between the readings.
-        let interruptions = std::cell::Cell::new(1);
-        let other = || {
-            if interruptions.replace(0) == 1 {
-                let until = monotonic() + Duration::from_millis(3);
-                while monotonic() < until {}
-            }
-            read(ClockId::Monotonic)
-        };
-        let (other, monotonic) = together(other);
-        assert!(other.abs_diff(monotonic) < 1_000_000, "{other} {monotonic}");
-    }
 
     #[test]
     fn a_clock_that_others_do_not_share_is_told() {

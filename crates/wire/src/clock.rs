@@ -1,6 +1,6 @@
-//! The one place where the wire reads clocks.
+//! The axis of a trial, and where the kernel's stamps lie on it.
 
-use rustix::time::{ClockId, clock_gettime};
+use suiro_kernel_clock as kernel;
 use suiro_units::Time;
 
 /// CLOCK_MONOTONIC counted from an epoch: the axis of a trial.
@@ -17,7 +17,7 @@ impl Clock {
 
     /// Counts from now.
     pub fn starting_now() -> Self {
-        Self::since(read(ClockId::Monotonic))
+        Self::since(kernel::monotonic_ns())
     }
 
     /// CLOCK_MONOTONIC at [`Time::ZERO`], in nanoseconds.
@@ -28,24 +28,14 @@ impl Clock {
     /// The time; the epoch itself while that lies ahead.
     #[inline]
     pub fn now(self) -> Time {
-        Time::from_nanos(read(ClockId::Monotonic).saturating_sub(self.epoch_ns))
+        Time::from_nanos(kernel::monotonic_ns().saturating_sub(self.epoch_ns))
     }
 
     /// How far CLOCK_REALTIME, in which the kernel stamps packets, is ahead of this clock. Ask
     /// again for each batch of packets: the wall clock may be set at any time.
     pub(crate) fn realtime_lead_ns(self) -> i64 {
-        let before = read(ClockId::Monotonic);
-        let real = read(ClockId::Realtime);
-        let after = read(ClockId::Monotonic);
-        let own = before + (after - before) / 2;
-        real.wrapping_sub(own.wrapping_sub(self.epoch_ns)).cast_signed()
+        kernel::realtime().lead_ns().wrapping_add_unsigned(self.epoch_ns)
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this module is the wire's clock")]
-fn read(clock: ClockId) -> u64 {
-    let t = clock_gettime(clock);
-    t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned()
 }
 
 #[cfg(test)]
@@ -56,7 +46,7 @@ mod tests {
     fn the_wall_clock_maps_to_ours() {
         let clock = Clock::starting_now();
         let lead = clock.realtime_lead_ns();
-        let real = read(ClockId::Realtime).cast_signed() - lead;
+        let real = kernel::realtime_ns().cast_signed() - lead;
         let now = clock.now().as_nanos().cast_signed();
         // Both were read within this test; a tenth of a second allows for any machine.
         assert!((now - real).abs() < 100_000_000, "{now} {real}");

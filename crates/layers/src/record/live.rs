@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use suiro_kernel_clock as kernel;
 use suiro_record::Text;
 
 use super::reading::Reading;
@@ -13,7 +14,6 @@ use crate::event::{DropCause, Event};
 use crate::flow::FlowFilter;
 use crate::namespace::Namespace;
 use crate::probe::settings::FILTERS_MAX;
-use crate::time;
 
 /// Probes at work, for an agent. Once they are attached, no privilege is needed any more.
 pub struct LiveTap {
@@ -73,7 +73,7 @@ impl LiveTap {
         // Nobody sends anything: this only passes the time.
         let _ = self.pause.1.recv_timeout(PERIOD);
         self.work.take_all()?;
-        let now_ns = time::monotonic_ns();
+        let now_ns = kernel::monotonic_ns();
         if now_ns >= self.work.next_second_ns() {
             self.work.second_ends(now_ns)?;
         }

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
+use suiro_kernel_clock as kernel;
 use suiro_record::{RecordError, Text};
 
 use crate::clock::discipline;
@@ -21,7 +22,6 @@ use crate::probe::schedule::{Schedule, Sums};
 use crate::probe::settings::{FILTERS_MAX, Settings};
 use crate::probe::timing::Timing;
 use crate::probe::{Kernel, ProbeError, Probes, why_missing};
-use crate::time;
 
 use cost::Sampling;
 use file::EventWriter;
@@ -301,7 +301,7 @@ impl<S: Sink> Work<S> {
             scheduling: Vec::new(),
             lost: 0,
             start,
-            cpu_start_ns: time::thread_cpu_ns(),
+            cpu_start_ns: kernel::thread_cpu_ns(),
             sampling: Sampling::Waiting,
             target,
         };
@@ -343,9 +343,9 @@ impl<S: Sink> Work<S> {
             let timing = Timing::start();
             // What comes until here was not timed.
             self.empty()?;
-            self.sampling.begin(timing, &self.probes, time::monotonic_ns());
+            self.sampling.begin(timing, &self.probes, kernel::monotonic_ns());
         }
-        self.sampling.look(&self.probes, time::monotonic_ns());
+        self.sampling.look(&self.probes, kernel::monotonic_ns());
         Ok(())
     }
 
@@ -365,7 +365,7 @@ impl<S: Sink> Work<S> {
         let kernel = self.sampling.told();
         Cost {
             packets: 0,
-            recorder_ns: time::thread_cpu_ns() - self.cpu_start_ns,
+            recorder_ns: kernel::thread_cpu_ns() - self.cpu_start_ns,
             writing_ns: 0,
             kernel: kernel.as_ref().ok().copied(),
             kernel_missing: kernel.err(),
@@ -498,7 +498,7 @@ impl Work<Raws> {
             match begins.recv_timeout(PERIOD) {
                 Ok(Begin { start, epoch_ns }) => {
                     self.start = start;
-                    self.cpu_start_ns = time::thread_cpu_ns();
+                    self.cpu_start_ns = kernel::thread_cpu_ns();
                     self.sums = self.schedule.sums(start.monotonic_ns)?;
                     self.open_ports()?;
                     return Ok(epoch_ns);
@@ -519,12 +519,12 @@ impl Work<Raws> {
         loop {
             let goes_on = stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout);
             if !goes_on {
-                let before_ns = time::thread_cpu_ns();
+                let before_ns = kernel::thread_cpu_ns();
                 self.probes.detach();
-                self.cpu_start_ns += time::thread_cpu_ns() - before_ns;
+                self.cpu_start_ns += kernel::thread_cpu_ns() - before_ns;
             }
             self.take_all()?;
-            let now_ns = time::monotonic_ns();
+            let now_ns = kernel::monotonic_ns();
             if now_ns >= self.next_second_ns() || !goes_on {
                 self.second_ends(now_ns)?;
             }
@@ -538,7 +538,7 @@ impl Work<Raws> {
 
     /// Reads what was recorded and writes the files.
     fn finish(self, files: &Files, epoch_ns: u64) -> Result<Recorded, RecorderError> {
-        let recorded_cpu_ns = time::thread_cpu_ns();
+        let recorded_cpu_ns = kernel::thread_cpu_ns();
         let mut recording = self.recording()?;
         recording.clock = discipline::status();
         let named = (&*self.target.host, epoch_ns);
@@ -554,7 +554,7 @@ impl Work<Raws> {
         rows.close()?;
         reading.tell(&mut recording);
         if let Some(cost) = &mut recording.cost {
-            cost.writing_ns = time::thread_cpu_ns() - recorded_cpu_ns;
+            cost.writing_ns = kernel::thread_cpu_ns() - recorded_cpu_ns;
         }
         file::write_document(&files.dir, files.name.as_deref(), epoch_ns, &recording)?;
         Ok(Recorded { recording, events: reading.written })
