@@ -1,33 +1,27 @@
 //! Many players in one figure: what most of them had.
 
-use crate::timeline::Series;
-
 /// Players that are drawn each by itself; of more only the mean.
 pub(crate) const DRAWN_MAX: usize = 4;
 
-/// The mean of the series of one name, bin by bin over those that have a value there.
-pub(crate) fn means(each: Vec<Series>) -> Vec<Series> {
-    let mut means: Vec<(Series, Vec<u32>)> = Vec::new();
-    for series in each {
-        let Some((sum, counts)) = means.iter_mut().find(|(sum, _)| sum.name == series.name) else {
-            let counts = series.values.iter().map(|value| u32::from(value.is_some())).collect();
-            means.push((series, counts));
-            continue;
-        };
-        for ((sum, count), value) in sum.values.iter_mut().zip(counts).zip(series.values) {
+/// The mean of those that are known; `None` if none is.
+pub(crate) fn mean(each: &[Option<f64>]) -> Option<f64> {
+    let known: Vec<f64> = each.iter().copied().flatten().collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}
+
+/// The mean of several series, bin by bin over those that have a value there.
+pub(crate) fn means(each: impl Iterator<Item = Vec<Option<f64>>>) -> Vec<Option<f64>> {
+    let mut sums: Vec<(Option<f64>, u32)> = Vec::new();
+    for values in each {
+        sums.resize(sums.len().max(values.len()), (None, 0));
+        for ((sum, count), value) in sums.iter_mut().zip(values) {
             if let Some(value) = value {
                 *sum = Some(sum.unwrap_or(0.0) + value);
                 *count += 1;
             }
         }
     }
-    for (series, counts) in &mut means {
-        series.label.push_str(", mean");
-        for (value, count) in series.values.iter_mut().zip(counts) {
-            *value = value.map(|sum| sum / f64::from(*count));
-        }
-    }
-    means.into_iter().map(|(series, _)| series).collect()
+    sums.into_iter().map(|(sum, count)| sum.map(|sum| sum / f64::from(count))).collect()
 }
 
 /// When at least half of `of` players stood still, from all their spans; sorted, none meets another.
@@ -60,29 +54,14 @@ pub(crate) fn mostly(spans: impl Iterator<Item = (i64, i64)>, of: usize) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::{Panel, Style};
-
-    fn series(values: &[Option<f64>]) -> Series {
-        Series {
-            name: "player.latency_ms".into(),
-            panel: Panel::Latency,
-            label: "latency".into(),
-            unit: "ms",
-            style: Style::Line,
-            doc: "",
-            values: values.to_vec(),
-        }
-    }
 
     #[test]
     fn means_are_over_those_that_have_a_value() {
-        let all = means(vec![
-            series(&[Some(1.0), None, Some(4.0), None]),
-            series(&[Some(3.0), Some(5.0), None, None]),
-        ]);
-        assert_eq!(all.len(), 1);
-        assert_eq!(all[0].values, [Some(2.0), Some(5.0), Some(4.0), None]);
-        assert_eq!(all[0].label, "latency, mean");
+        let first = vec![Some(1.0), None, Some(4.0), None];
+        let all = means([first, vec![Some(3.0), Some(5.0), None, None]].into_iter());
+        assert_eq!(all, [Some(2.0), Some(5.0), Some(4.0), None]);
+        assert_eq!(mean(&all), Some(11.0 / 3.0));
+        assert_eq!(mean(&[None]), None);
     }
 
     #[test]

@@ -6,13 +6,12 @@ use suiro_record::tables::LayerAccountRow;
 
 use crate::Records;
 
-/// The layers from the top, as table `layer_accounts` names them.
-pub(crate) const LAYERS: [&str; 4] = ["system_call", "transport", "network", "link"];
-
 /// The main flow from one host to another: that which sent most packets.
 pub(crate) struct Direction<'a> {
-    /// `layers.SENDER_to_RECEIVER`.
-    pub prefix: String,
+    /// The host that sends.
+    pub sender: &'a str,
+    /// The host that receives.
+    pub receiver: &'a str,
     rows: Vec<&'a LayerAccountRow>,
 }
 
@@ -29,7 +28,7 @@ pub(crate) fn directions(records: &Records) -> Vec<Direction<'_>> {
         };
         let (_, rows) =
             flows.into_iter().max_by_key(|(flow, rows)| (flow.starts_with("udp"), size(rows)))?;
-        Some(Direction { prefix: format!("layers.{sender}_to_{receiver}"), rows })
+        Some(Direction { sender, receiver, rows })
     });
     main.collect()
 }

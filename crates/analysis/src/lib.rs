@@ -17,32 +17,38 @@
 //!   value that occurred.
 //! - What could not be measured is `None`, never zero.
 
+mod analyse;
 mod bins;
 mod catalogue;
 mod compare;
 mod crowd;
+mod family;
 pub mod findings;
 mod held;
+mod instance;
 mod layers;
 mod link;
+mod panel;
 mod player;
 mod rivals;
 mod screen;
 mod stats;
-mod summary;
 mod tcp;
 mod ticks;
 mod timeline;
 mod uncompressed;
+mod view;
 mod viewing;
 mod web;
 
-pub use catalogue::{Better, Metric, catalogue, describe, documentation};
+pub use analyse::{Analysis, analyse, summarise, timeline};
+pub use catalogue::{Better, Metric, Quantity, catalogue, describe, documentation, quantities};
 pub use compare::{CellSummary, compare};
+pub use instance::{Instance, Way};
+pub use panel::{Look, Panel, Style};
 pub use stats::{Distribution, Spread};
-pub use summary::summarise;
 pub use ticks::{Tick, ticks};
-pub use timeline::{Panel, Series, Style, Timeline, timeline};
+pub use timeline::{Series, Timeline};
 pub use viewing::{Moment, Viewing, viewing};
 
 use suiro_record::tables::{

@@ -14,8 +14,8 @@ const DROPPED: &str = "dropped";
 
 /// One direction of one link.
 pub(crate) struct Direction<'a> {
-    /// `link.down` or `link.up` if the trial has one link, else `link.NAME.down`.
-    pub prefix: String,
+    /// The link's name in the scenario.
+    pub link: &'a str,
     /// `down` or `up`.
     pub direction: &'a str,
     /// Packets that arrived within the trial, in order of arrival.
@@ -45,17 +45,12 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
             rows.push(row);
         }
     }
-    let mut links: Vec<&str> = found.keys().map(|(link, _)| *link).collect();
-    links.dedup();
-    let one = links.len() == 1;
     let directions = found.into_iter().map(|((link, direction), mut rows)| {
         rows.sort_by_key(|row| row.t_ns);
-        let prefix =
-            if one { format!("link.{direction}") } else { format!("link.{link}.{direction}") };
         let totals = trial.links.iter().find(|t| t.link == link && t.direction == direction);
         let asked = trial.link_rates.iter().find(|r| r.link == link && r.direction == direction);
         let (service, busy_ns) = service(&rows, duration_ns);
-        Direction { prefix, direction, rows, totals, service, busy_ns, asked, duration_ns }
+        Direction { link, direction, rows, totals, service, busy_ns, asked, duration_ns }
     });
     directions.collect()
 }

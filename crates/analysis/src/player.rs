@@ -1,13 +1,14 @@
 //! Players: what their viewers had.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use suiro_record::Trial;
-use suiro_record::tables::{FrameRow, PlayerRow, QualityRow, RequestRow};
+use suiro_record::tables::{PlayerRow, RequestRow};
 
 use crate::held::{Stretch, distribution, hold, total_ns};
 use crate::screen::Screen;
 use crate::stats::Distribution;
+use crate::view::grouped;
 use crate::{Records, duration_ns};
 
 /// A player writes a row at least this often, so its last row stands no longer.
@@ -31,30 +32,16 @@ pub(crate) struct Player<'a> {
 
 /// Every player, by name.
 pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>> {
-    let mut rows: BTreeMap<&str, Vec<&PlayerRow>> = BTreeMap::new();
-    let mut requests: BTreeMap<&str, Vec<&RequestRow>> = BTreeMap::new();
-    let mut frames: BTreeMap<&str, Vec<&FrameRow>> = BTreeMap::new();
-    let mut quality: BTreeMap<&str, Vec<&QualityRow>> = BTreeMap::new();
-    for row in &records.player {
-        rows.entry(&row.endpoint).or_default().push(row);
-    }
-    for row in &records.requests {
-        requests.entry(&row.endpoint).or_default().push(row);
-    }
-    for row in &records.frames {
-        frames.entry(&row.endpoint).or_default().push(row);
-    }
-    for row in &records.quality {
-        quality.entry(&row.endpoint).or_default().push(row);
-    }
+    let mut rows = grouped(&records.player, |row| &*row.endpoint, |row| row.t_ns);
+    let mut requests = grouped(&records.requests, |row| &*row.endpoint, |row| row.t_ns);
+    let mut frames = grouped(&records.frames, |row| &*row.endpoint, |row| row.t_ns);
+    let mut quality = grouped(&records.quality, |row| &*row.endpoint, |row| row.t_ns);
     let names = rows.keys().chain(requests.keys()).chain(frames.keys()).chain(quality.keys());
     let names: BTreeSet<&str> = names.copied().collect();
     let end_ns = duration_ns(trial);
     let players = names.into_iter().map(|name| {
-        let mut rows = rows.remove(name).unwrap_or_default();
-        rows.sort_by_key(|row| row.t_ns);
-        let mut requests = requests.remove(name).unwrap_or_default();
-        requests.sort_by_key(|row| row.t_ns);
+        let rows = rows.remove(name).unwrap_or_default();
+        let requests = requests.remove(name).unwrap_or_default();
         let last_ns = rows.last().map_or(0, |row| row.t_ns.saturating_add(PERIOD_NS));
         let states = hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns);
         let frames = frames.remove(name).unwrap_or_default();

@@ -6,14 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use suiro_record::Trial;
 use suiro_record::tables::{LinkRow, RateRow};
 
 use crate::bins::Bins;
 use crate::held::{Stretch, hold};
-use crate::link::{Direction, directions};
+use crate::link::Direction;
 use crate::stats::Distribution;
-use crate::{Records, duration_ns};
+use crate::view::{View, grouped};
 
 /// 30 pictures at 30000/1001 per second.
 const GOP_NS: i64 = 1_001_000_000;
@@ -72,19 +71,14 @@ pub(crate) struct Rivals<'a> {
 
 impl<'a> Rivals<'a> {
     /// `None` if nobody sent video under a rate control.
-    pub fn of(trial: &'a Trial, records: &'a Records) -> Option<Self> {
-        let duration_ns = duration_ns(trial);
-        let mut senders: BTreeMap<&str, Vec<&RateRow>> = BTreeMap::new();
-        for row in records.rate.iter().filter(|row| (0..duration_ns).contains(&row.t_ns)) {
-            senders.entry(&row.endpoint).or_default().push(row);
-        }
+    pub fn of(view: &View<'a>) -> Option<Self> {
+        let duration_ns = view.duration_ns;
+        let within = view.within(&view.records.rate, |row| row.t_ns);
+        let senders = grouped(within, |row| &*row.endpoint, |row| row.t_ns);
         if senders.is_empty() {
             return None;
         }
-        for rows in senders.values_mut() {
-            rows.sort_by_key(|row| row.t_ns);
-        }
-        let mut flows = flows(&directions(trial, records));
+        let mut flows = flows(view.links());
         let firsts = flows.iter().filter(|flow| flow.kind == Kind::Video);
         let begin_ns = firsts.filter_map(|flow| Some(flow.delivered.first()?.0)).min();
         let begin_ns = begin_ns.unwrap_or(0);

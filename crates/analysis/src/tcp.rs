@@ -1,11 +1,12 @@
 //! The TCP sockets that carry media.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use suiro_record::tables::TcpRow;
 
 use crate::held::{Stretch, distribution, hold};
 use crate::stats::Distribution;
+use crate::view::{View, grouped};
 use crate::{Records, duration_ns};
 
 /// A socket that sent less than this share of what the busiest sent is not a media socket.
@@ -28,14 +29,10 @@ pub(crate) fn media_sockets<'a>(
     trial: &suiro_record::Trial,
     records: &'a Records,
 ) -> Vec<Socket<'a>> {
-    let mut rows: BTreeMap<(&str, &str), Vec<&TcpRow>> = BTreeMap::new();
-    for row in &records.tcp {
-        rows.entry((&row.host, &row.socket)).or_default().push(row);
-    }
+    let rows = grouped(&records.tcp, |row| (&*row.host, &*row.socket), |row| row.t_ns);
     let end_ns = duration_ns(trial);
     let mut sockets: Vec<Socket> = Vec::new();
-    for ((host, _), mut rows) in rows {
-        rows.sort_by_key(|row| row.t_ns);
+    for ((host, _), rows) in rows {
         let within = || rows.iter().filter(|row| row.t_ns <= end_ns);
         let most = |of: fn(&TcpRow) -> i64| within().map(|row| of(row)).max().unwrap_or(0);
         let (acked_bytes, received) = (most(|row| row.acked_bytes), most(|row| row.received_bytes));
@@ -53,36 +50,26 @@ pub(crate) fn media_sockets<'a>(
 
 /// Media sockets that belong together: all of a trial, or those of one sending host.
 pub(crate) struct Senders<'a> {
-    /// `tcp`, or `tcp.HOST`.
-    pub prefix: String,
+    /// The host; none for all of them.
+    pub host: Option<&'a str>,
     pub sockets: Vec<&'a Socket<'a>>,
     /// The trial's length.
     pub duration_ns: i64,
 }
 
 /// All senders, then, if several hosts send, each host's.
-pub(crate) fn senders<'a>(
-    trial: &suiro_record::Trial,
-    sockets: &'a [Socket<'a>],
-) -> Vec<Senders<'a>> {
-    if sockets.is_empty() {
-        return Vec::new();
+pub(crate) fn senders<'v>(view: &'v View<'_>) -> Vec<Senders<'v>> {
+    let (sockets, duration_ns) = (view.sockets(), view.duration_ns);
+    let group = |host: Option<&'v str>| {
+        let of_host = |socket: &&Socket| host.is_none_or(|host| socket.host == host);
+        Senders { host, sockets: sockets.iter().filter(of_host).collect(), duration_ns }
+    };
+    let hosts: BTreeSet<&str> = sockets.iter().map(|socket| socket.host).collect();
+    match hosts.len() {
+        0 => Vec::new(),
+        1 => vec![group(None)],
+        _ => std::iter::once(None).chain(hosts.into_iter().map(Some)).map(group).collect(),
     }
-    let duration_ns = duration_ns(trial);
-    let mut hosts: BTreeMap<&str, Vec<&Socket>> = BTreeMap::new();
-    for socket in sockets {
-        hosts.entry(socket.host).or_default().push(socket);
-    }
-    let all = Senders { prefix: "tcp".into(), sockets: sockets.iter().collect(), duration_ns };
-    if hosts.len() == 1 {
-        return vec![all];
-    }
-    let each = hosts.into_iter().map(|(host, sockets)| Senders {
-        prefix: format!("tcp.{host}"),
-        sockets,
-        duration_ns,
-    });
-    std::iter::once(all).chain(each).collect()
 }
 
 impl Senders<'_> {

@@ -2,8 +2,8 @@
 
 use suiro_record::Trial;
 
-use crate::player::players;
-use crate::{Records, duration_ns};
+use crate::Records;
+use crate::view::View;
 
 /// Most ticks of a screen: a day at 120 a second.
 const TICKS_MAX: i64 = 24 * 3600 * 120;
@@ -30,11 +30,11 @@ pub struct Tick {
 /// Ticks lie half a frame after the moments at which a stream that is played evenly changes its
 /// picture: so each of its frames is on one tick, even if it comes almost half a frame early or late.
 pub fn ticks(trial: &Trial, records: &Records, endpoint: &str, rate: (u32, u32)) -> Vec<Tick> {
-    let players = players(trial, records);
-    let Some(player) = players.iter().find(|player| player.name == endpoint) else {
+    let view = View::new(trial, records);
+    let Some(player) = view.player(endpoint) else {
         return Vec::new();
     };
-    let (shown, end_ns) = (player.screen.shown(), player.screen.end_ns().min(duration_ns(trial)));
+    let (shown, end_ns) = (player.screen.shown(), player.screen.end_ns().min(view.duration_ns));
     let (pictures, seconds) = (i128::from(rate.0), i128::from(rate.1));
     // A tick lasts a nanosecond at least.
     if shown.is_empty() || pictures == 0 || pictures > seconds * 1_000_000_000 {

@@ -2,17 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use suiro_record::Trial;
 use suiro_record::tables::{UncompressedFrameRow, UncompressedRingRow};
 
+use crate::Records;
 use crate::bins::Bins;
 use crate::held::Stretch;
 use crate::stats::Distribution;
-use crate::timeline::{Panel, Series, Style};
-use crate::{Records, duration_ns};
-
-/// Rings that are drawn each by itself; of more only what is over all.
-const DRAWN_MAX: usize = 16;
+use crate::view::{View, grouped};
 
 /// All streams of all receivers, within the trial.
 pub(crate) struct Streams<'a> {
@@ -21,10 +17,8 @@ pub(crate) struct Streams<'a> {
 
 impl<'a> Streams<'a> {
     /// `None` if nobody received any.
-    pub fn of(trial: &Trial, records: &'a Records) -> Option<Self> {
-        let duration_ns = duration_ns(trial);
-        let within = |row: &&UncompressedFrameRow| (0..duration_ns).contains(&row.t_ns);
-        let rows: Vec<_> = records.uncompressed.iter().filter(within).collect();
+    pub fn of(view: &View<'a>) -> Option<Self> {
+        let rows = view.within(&view.records.uncompressed, |row| row.t_ns);
         (!rows.is_empty()).then_some(Self { rows })
     }
 
@@ -61,11 +55,22 @@ impl<'a> Streams<'a> {
         (!due.is_empty()).then(|| due.iter().filter(late).count() as f64)
     }
 
-    pub fn lateness_ms(&self) -> Distribution {
+    /// How long after it was due each frame began, in milliseconds, with when that was.
+    pub fn late_starts(&self) -> impl Iterator<Item = (i64, f64)> {
         let came = self.rows.iter().filter(|row| row.packets > 0);
-        Distribution::equal(
-            came.filter_map(|row| Some(row.t_ns.saturating_sub(row.due_ns?) as f64 / 1e6)),
-        )
+        came.filter_map(|row| {
+            let late_ns = row.t_ns.saturating_sub(row.due_ns?);
+            Some((row.t_ns, late_ns as f64 / 1e6))
+        })
+    }
+
+    pub fn lateness_ms(&self) -> Distribution {
+        Distribution::equal(self.late_starts().map(|(_, ms)| ms))
+    }
+
+    /// Packets that did not come, and when.
+    pub fn losses(&self) -> impl Iterator<Item = (i64, f64)> {
+        self.rows.iter().map(|row| (row.t_ns, row.lost_packets as f64))
     }
 
     /// Of each frame time of which several streams came; without a common clock, frames of one number need
@@ -96,28 +101,67 @@ impl<'a> Streams<'a> {
     }
 }
 
-/// All rings of all senders, within the trial.
+/// The seconds of each ring, sorted, by endpoint and stream.
+pub(crate) type ByRing<'a> = BTreeMap<(&'a str, i64), Vec<&'a UncompressedRingRow>>;
+
+pub(crate) fn by_ring(records: &Records) -> ByRing<'_> {
+    grouped(&records.rings, |row| (&*row.endpoint, row.stream), |row| row.t_ns)
+}
+
+/// What is taken of the row at a second's beginning and of that at its end.
+type OfSecond = fn(&UncompressedRingRow, &UncompressedRingRow) -> Option<f64>;
+
+/// One ring.
+pub(crate) struct Ring<'a> {
+    /// Its seconds, sorted.
+    pub rows: &'a [&'a UncompressedRingRow],
+}
+
+impl Ring<'_> {
+    /// From each of its rows to the next.
+    pub fn binned(&self, bins: &Bins, of: OfSecond) -> Vec<Option<f64>> {
+        bins.held_mean(self.rows.windows(2).filter_map(|pair| {
+            let (from_ns, to_ns) = (pair[0].t_ns.max(0), pair[1].t_ns);
+            let value = of(pair[0], pair[1])?;
+            (from_ns < to_ns).then_some(Stretch { from_ns, to_ns, value })
+        }))
+    }
+}
+
+/// All rings of all senders.
 pub(crate) struct Rings<'a> {
-    rows: Vec<&'a UncompressedRingRow>,
+    rings: &'a ByRing<'a>,
+    end_ns: i64,
 }
 
 impl<'a> Rings<'a> {
     /// `None` if there was none.
-    pub fn of(trial: &Trial, records: &'a Records) -> Option<Self> {
-        let duration_ns = duration_ns(trial);
-        let within = |row: &&UncompressedRingRow| (0..=duration_ns).contains(&row.t_ns);
-        let rows: Vec<_> = records.rings.iter().filter(within).collect();
-        (!rows.is_empty()).then_some(Self { rows })
+    pub fn of(view: &'a View<'_>) -> Option<Self> {
+        let rings = Self { rings: view.rings(), end_ns: view.duration_ns };
+        let any = rings.rows().next().is_some();
+        any.then_some(rings)
+    }
+
+    /// Those rows of a ring that lie within the trial, its end included.
+    fn within(
+        &self,
+        rows: &'a [&'a UncompressedRingRow],
+    ) -> impl Iterator<Item = &'a UncompressedRingRow> {
+        let end_ns = self.end_ns;
+        rows.iter().copied().filter(move |row| (0..=end_ns).contains(&row.t_ns))
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &'a UncompressedRingRow> {
+        self.rings.values().flat_map(|rows| self.within(rows))
     }
 
     pub fn sum(&self, of: fn(&UncompressedRingRow) -> i64) -> f64 {
-        self.rows.iter().map(|row| of(row) as f64).sum()
+        self.rows().map(|row| of(row) as f64).sum()
     }
 
     pub fn fill_min(&self) -> Option<f64> {
         let filled = self
-            .rows
-            .iter()
+            .rows()
             .filter(|row| row.slots > 0)
             .map(|row| 1.0 - (row.free as f64 + row.reading as f64) / row.slots as f64);
         filled.reduce(f64::min)
@@ -136,144 +180,26 @@ impl<'a> Rings<'a> {
     /// From when a ring's second frame was taken: before, it is filled, and its sender, which has the first
     /// one, waits to begin.
     fn means(&self, of: fn(&UncompressedRingRow) -> Option<f64>) -> Option<Vec<f64>> {
-        let mut rings: BTreeMap<(&str, i64), Vec<f64>> = BTreeMap::new();
-        let mut begun: BTreeSet<(&str, i64)> = BTreeSet::new();
-        for row in &self.rows {
-            let ring = (&*row.endpoint, row.stream);
-            if let Some(value) = of(row).filter(|_| begun.contains(&ring)) {
-                rings.entry(ring).or_default().push(value);
+        let mean = |rows: &'a Vec<&'a UncompressedRingRow>| {
+            let mut values = Vec::new();
+            let mut begun = false;
+            for row in self.within(rows) {
+                values.extend(of(row).filter(|_| begun));
+                begun |= row.sent_frames > 1;
             }
-            if row.sent_frames > 1 {
-                begun.insert(ring);
-            }
-        }
-        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-        (!rings.is_empty()).then(|| rings.into_values().map(mean).collect())
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let means: Vec<f64> = self.rings.values().filter_map(mean).collect();
+        (!means.is_empty()).then_some(means)
     }
-}
 
-/// A ring's seconds in order, by endpoint and stream.
-type ByRing<'a> = BTreeMap<(&'a str, i64), Vec<&'a UncompressedRingRow>>;
-
-/// What is taken of the row at a second's beginning and of that at its end.
-type OfSecond = fn(&UncompressedRingRow, &UncompressedRingRow) -> Option<f64>;
-
-/// The streams and rings of a trial over time.
-pub(crate) fn series(records: &Records, bins: &Bins) -> Vec<Series> {
-    of_streams(records, bins).into_iter().chain(of_rings(records, bins)).collect()
-}
-
-fn of_streams(records: &Records, bins: &Bins) -> Vec<Series> {
-    let rows = &records.uncompressed;
-    let late = rows.iter().filter(|row| row.packets > 0).filter_map(|row| {
-        let late_ns = row.t_ns.saturating_sub(row.due_ns?);
-        Some((row.t_ns, late_ns as f64 / 1e6))
-    });
-    let lost = bins.sum(rows.iter().map(|row| (row.t_ns, row.lost_packets as f64)));
-    let any_lost = lost.iter().any(|lost| *lost > 0.0);
-    let new = |panel, name: &str, label: &str, unit, style, doc, values| {
-        let (name, label) = (name.to_owned(), label.to_owned());
-        Series { name, panel, label, unit, style, doc, values }
-    };
-    vec![
-        new(
-            Panel::Lateness,
-            "stream.lateness_ms",
-            "latest",
-            "ms",
-            Style::Line,
-            "from when a frame was due to its first packet, greatest of all streams",
-            bins.max(late),
-        ),
-        new(
-            Panel::Losses,
-            "stream.lost_packets",
-            "lost",
-            "packets",
-            Style::Bar,
-            "packets that did not come, all streams",
-            lost.into_iter().map(|lost| any_lost.then_some(lost)).collect(),
-        ),
-    ]
-}
-
-fn of_rings(records: &Records, bins: &Bins) -> Vec<Series> {
-    let mut rings = ByRing::new();
-    for row in &records.rings {
-        rings.entry((&row.endpoint, row.stream)).or_default().push(row);
+    /// Every ring's values, joined bin by bin.
+    pub fn joined(&self, bins: &Bins, of: OfSecond, join: fn(f64, f64) -> f64) -> Vec<Option<f64>> {
+        let each = self.rings.values().map(|rows| Ring { rows }.binned(bins, of));
+        let join = |all: Vec<Option<f64>>, ring: Vec<Option<f64>>| {
+            let pairs = all.into_iter().zip(ring);
+            pairs.map(|(a, b)| a.zip(b).map(|(a, b)| join(a, b)).or(a).or(b)).collect()
+        };
+        each.reduce(join).unwrap_or_default()
     }
-    for rows in rings.values_mut() {
-        rows.sort_by_key(|row| row.t_ns);
-    }
-    let waiting: OfSecond = |from, _| Some(from.waiting as f64);
-    let read: OfSecond = |_, to| to.read_bps;
-    let send: OfSecond = |_, to| to.send_bps;
-    let mut all = vec![
-        new(
-            Panel::Ring,
-            "waiting",
-            "least waiting",
-            "fewest frames that waited in any ring",
-            over(&rings, bins, waiting, f64::min),
-        ),
-        new(
-            Panel::Storage,
-            "read_bps",
-            "read",
-            "rate of reading from storage, all rings",
-            over(&rings, bins, read, |a, b| a + b),
-        ),
-        new(
-            Panel::Storage,
-            "send_bps",
-            "sent",
-            "frames handed to senders, all rings",
-            over(&rings, bins, send, |a, b| a + b),
-        ),
-    ];
-    if (2..=DRAWN_MAX).contains(&rings.len()) {
-        for ((endpoint, stream), rows) in &rings {
-            let each = [
-                (Panel::Ring, "waiting", "frames that waited in this ring", waiting),
-                (Panel::Storage, "read_bps", "rate of reading into this ring", read),
-            ];
-            for (panel, field, doc, of) in each {
-                let field = format!("{endpoint}.{stream}.{field}");
-                let drawn = new(panel, &field, "each ring", doc, binned(rows, bins, of));
-                all.push(Series { style: Style::Context, ..drawn });
-            }
-        }
-    }
-    all
-}
-
-fn new(
-    panel: Panel,
-    field: &str,
-    label: &str,
-    doc: &'static str,
-    values: Vec<Option<f64>>,
-) -> Series {
-    let unit = if panel == Panel::Ring { "frames" } else { "bit/s" };
-    let (name, label) = (format!("ring.{field}"), label.to_owned());
-    Series { name, panel, label, unit, style: Style::Line, doc, values }
-}
-
-/// One ring, from each of its rows to the next.
-fn binned(rows: &[&UncompressedRingRow], bins: &Bins, of: OfSecond) -> Vec<Option<f64>> {
-    bins.held_mean(rows.windows(2).filter_map(|pair| {
-        let (from_ns, to_ns) = (pair[0].t_ns.max(0), pair[1].t_ns);
-        let value = of(pair[0], pair[1])?;
-        (from_ns < to_ns).then_some(Stretch { from_ns, to_ns, value })
-    }))
-}
-
-/// All rings together.
-fn over(rings: &ByRing, bins: &Bins, of: OfSecond, join: fn(f64, f64) -> f64) -> Vec<Option<f64>> {
-    let each = rings.values().map(|rows| binned(rows, bins, of));
-    let join = |all: Vec<Option<f64>>, ring: Vec<Option<f64>>| {
-        let pairs = all.into_iter().zip(ring);
-        pairs.map(|(a, b)| a.zip(b).map(|(a, b)| join(a, b)).or(a).or(b)).collect()
-    };
-    each.reduce(join).unwrap_or_default()
 }

@@ -2,8 +2,9 @@
 
 use suiro_record::Trial;
 
-use crate::player::{Player, players};
-use crate::{Records, duration_ns};
+use crate::Records;
+use crate::player::Player;
+use crate::view::View;
 
 /// A picture that came on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +34,8 @@ pub struct Viewing {
 
 /// What the viewer of that name saw; nothing if there is none.
 pub fn viewing(trial: &Trial, records: &Records, endpoint: &str) -> Viewing {
-    let players = players(trial, records);
-    let found = players.iter().find(|player| player.name == endpoint);
-    found.map(|player| of(player, duration_ns(trial))).unwrap_or_default()
+    let view = View::new(trial, records);
+    view.player(endpoint).map(|player| of(player, view.duration_ns)).unwrap_or_default()
 }
 
 fn of(player: &Player, duration_ns: i64) -> Viewing {

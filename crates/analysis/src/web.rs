@@ -1,10 +1,9 @@
 //! Pages of the web: what those had who loaded them.
 
-use suiro_record::Trial;
 use suiro_record::tables::PageRow;
 
 use crate::stats::Distribution;
-use crate::{Records, duration_ns};
+use crate::view::View;
 
 /// All pages of all people that were begun within the trial.
 pub(crate) struct Web<'a> {
@@ -14,11 +13,9 @@ pub(crate) struct Web<'a> {
 
 impl<'a> Web<'a> {
     /// `None` if nobody loaded any.
-    pub fn of(trial: &Trial, records: &'a Records) -> Option<Self> {
-        let duration_ns = duration_ns(trial);
-        let within = |row: &&PageRow| (0..duration_ns).contains(&row.t_ns);
-        let pages: Vec<_> = records.pages.iter().filter(within).collect();
-        (!pages.is_empty()).then_some(Self { pages, duration_ns })
+    pub fn of(view: &View<'a>) -> Option<Self> {
+        let pages = view.within(&view.records.pages, |row| row.t_ns);
+        (!pages.is_empty()).then_some(Self { pages, duration_ns: view.duration_ns })
     }
 
     /// Pages that were there, whole, within the trial, and when.

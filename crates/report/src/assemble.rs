@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use suiro_analysis::{Spread, catalogue, compare, describe};
+use suiro_analysis::{Instance, Metric, Spread, Way, catalogue, compare, describe};
 use suiro_record::{Axis, Cell, Findings, Manifest, Summary, TrialSummary};
 use suiro_study::Study;
 
@@ -131,34 +131,42 @@ fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -
 /// The metrics that some trial has, in the catalogue's order, the general before the particular.
 pub(crate) fn metrics(summary: &Summary) -> Vec<PageMetric> {
     let names: BTreeSet<&String> = summary.trials.iter().flat_map(|t| t.metrics.keys()).collect();
-    let mut found: Vec<(usize, String, &String)> = Vec::new();
+    let mut found: Vec<(usize, String, PageMetric)> = Vec::new();
     for name in names {
         if let Some((metric, instance)) = describe(name) {
             let place = catalogue().position(|m| std::ptr::eq(m, metric));
-            found.push((place.unwrap_or(usize::MAX), instance, name));
+            let words = instance.words();
+            let one = page_metric(name, metric, &instance);
+            found.push((place.unwrap_or(usize::MAX), words, one));
         }
     }
-    found.sort();
-    found.into_iter().filter_map(|(_, _, name)| page_metric(name)).collect()
+    found.sort_by(|a, b| (a.0, &a.1, &a.2.name).cmp(&(b.0, &b.1, &b.2.name)));
+    found.into_iter().map(|(_, _, one)| one).collect()
 }
 
-fn page_metric(name: &str) -> Option<PageMetric> {
-    let (metric, instance) = describe(name)?;
-    let label = match instance.as_str() {
-        "" => metric.label.to_owned(),
-        instance => format!("{}, {instance}", metric.label),
+fn page_metric(name: &str, metric: &Metric, instance: &Instance) -> PageMetric {
+    // What all had, and what links carried towards viewers.
+    let general = match instance.direction {
+        Some(way) => way == Way::Down,
+        None => instance.name.is_none(),
     };
-    let side = instance != "up" && !instance.ends_with(" up");
-    let general = instance.is_empty() || metric.family == "link";
-    Some(PageMetric {
+    PageMetric {
         name: name.to_owned(),
-        label,
+        label: labelled(metric.label, instance),
         unit: metric.unit.to_owned(),
         better: metric.better,
         digits: metric.digits,
-        main: metric.main && side && general,
+        main: metric.main && general,
         doc: metric.doc.to_owned(),
-    })
+    }
+}
+
+/// A label, and which one of several it is of.
+fn labelled(label: &str, instance: &Instance) -> String {
+    match instance.words().as_str() {
+        "" => label.to_owned(),
+        words => format!("{label}, {words}"),
+    }
 }
 
 /// Every kind of series that some trial has, by figure.
@@ -170,10 +178,10 @@ fn series(trials: &[Read]) -> Vec<PageSeries> {
             kinds.push(PageSeries {
                 name: one.name.clone(),
                 panel: one.panel,
-                label: one.label.clone(),
-                unit: one.unit.to_owned(),
-                style: one.style,
-                doc: one.doc.to_owned(),
+                label: labelled(one.quantity.label, &one.instance),
+                unit: one.quantity.unit.to_owned(),
+                style: one.quantity.style,
+                doc: one.quantity.doc.to_owned(),
             });
         }
     }

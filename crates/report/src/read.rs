@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use suiro_analysis::{Records, Timeline, summarise, timeline};
+use suiro_analysis::{Analysis, Records, Timeline, analyse};
 use suiro_record::table::Row;
 use suiro_record::tables::RateRow;
 use suiro_record::{Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome, Trial};
@@ -99,8 +99,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize) -> Read {
     }
     let dir = folder.trial(planned);
     let (records, problems) = records(&dir);
-    read.metrics = summarise(&outcome, &records);
-    read.timeline = timeline(&outcome, &records, bins);
+    Analysis { metrics: read.metrics, timeline: read.timeline } = analyse(&outcome, &records, bins);
     read.warnings = warnings(&records.rate);
     read.screens = records.screens;
     read.outcome = Some(outcome);

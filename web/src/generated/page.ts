@@ -107,7 +107,7 @@ export interface PageSeries {
 }
 
 /** A figure of the stack that shares one time axis, in the order of a page. */
-export type Panel = "throughput_down" | "throughput_up" | "rivals" | "target" | "loss" | "window" | "rtt" | "queue" | "queue_delay" | "losses" | "buffer" | "rung" | "latency" | "quality" | "lateness" | "ring" | "storage" | "layer_loss" | "layer_delay";
+export type Panel = "throughput_down" | "rivals" | "target" | "loss" | "rung" | "buffer" | "latency" | "quality" | "layer_loss" | "layer_delay" | "window" | "rtt" | "queue" | "queue_delay" | "losses" | "lateness" | "ring" | "storage" | "throughput_up";
 
 /** How a series is drawn. */
 export type Style = "line" | "step" | "context" | "bound" | "bar";

@@ -1,49 +1,89 @@
 //! Video under a rate control, and the TCP beside it.
 
-use super::Metric;
-use crate::rivals::Kind;
+use suiro_record::tables::RateRow;
 
-pub(super) static METRICS: &[Metric] = catalogue! {
+use crate::bins::Bins;
+use crate::family::{Curve, Family, Measure, Subject};
+use crate::instance::Instance;
+use crate::rivals::{Kind, Rivals};
+use crate::view::View;
+
+/// All flows that share a path.
+pub(super) struct Sharing;
+
+impl Subject for Sharing {
+    type One<'v> = Rivals<'v>;
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Rivals<'v>)> {
+        Rivals::of(view).map(|rivals| (Instance::only(), rivals)).into_iter().collect()
+    }
+}
+
+pub(super) static FAMILY: Family<Sharing> = Family { metrics: METRICS, series: SERIES };
+
+static METRICS: &[Measure<Sharing>] = metrics! {
     #[main] fairness.video_mean_bps ["bit/s", Higher, 3] "Video flow",
         "IP packets delivered of a video flow (RTP and its RTCP) per second, in whole GoP times of \
          1.001 s from the first video packet on, mean over the video flows. A flow's packets count \
          at the link that delivered the fewest of its bytes.",
-        Rivals(|r| r.mean_bps(Kind::Video));
+        |r| r.mean_bps(Kind::Video);
     #[main] fairness.tcp_mean_bps ["bit/s", Higher, 3] "TCP flow",
         "The same of TCP flows: those of at least 1 % of the bytes of the busiest that lasted for at least \
          half of the time.",
-        Rivals(|r| r.mean_bps(Kind::Tcp));
+        |r| r.mean_bps(Kind::Tcp);
     #[main] fairness.friendliness ["ratio", Neither, 3] "Friendliness",
         "Mean rate of a video flow over that of a TCP flow: 1 is an equal share, more is greed.",
-        Rivals(|r| r.friendliness());
+        |r| r.friendliness();
     #[main] fairness.jain_ratio ["ratio", Higher, 3] "Jain's index",
         "(Σx)² ∕ (n·Σx²) of the mean rates x of all n flows, video and TCP (Jain, Chiu and Hawe, 1984).",
-        Rivals(|r| r.jain());
+        |r| r.jain();
     fairness.jain_short_ratio ["ratio", Higher, 3] "Jain's index, short term",
         "Jain's index of rates averaged over five GoP times, mean over the trial.",
-        Rivals(|r| r.jain_short());
+        |r| r.jain_short();
     fairness.convergence_s ["s", Lower, 3] "Convergence",
         "From the first video packet to the first of ten GoP times in a row at which Jain's index of \
          the next five is at least 0.9; null if that never came.",
-        Rivals(|r| r.convergence_s());
+        |r| r.convergence_s();
     #[main] fairness.video_variation ["ratio", Lower, 3] "Video varies",
         "Coefficient of variation (standard deviation over mean) of a video flow's rate per GoP time, \
          mean over the video flows.",
-        Rivals(|r| r.variation(Kind::Video));
+        |r| r.variation(Kind::Video);
     fairness.tcp_variation ["ratio", Lower, 3] "TCP varies",
         "Coefficient of variation of a TCP flow's rate per GoP time, mean over the TCP flows.",
-        Rivals(|r| r.variation(Kind::Tcp));
+        |r| r.variation(Kind::Tcp);
     fairness.video_loss_ratio ["ratio", Lower, 3] "Video lost",
         "Packets of the video flows that links dropped, as a share of those dropped and delivered.",
-        Rivals(|r| r.video_loss());
+        |r| r.video_loss();
     fairness.rtt_mean_ms ["ms", Lower, 3] "RTT, video",
         "Smoothed round-trip time as the senders of video measure it by RTCP, mean over their control \
          periods.",
-        Rivals(|r| r.rtt_ms().mean());
+        |r| r.rtt_ms().mean();
     fairness.video_flows ["", Neither, 3] "Video flows",
         "Video flows that competed.",
-        Rivals(|r| Some(r.count(Kind::Video)));
+        |r| Some(r.count(Kind::Video));
     fairness.tcp_flows ["", Neither, 3] "TCP flows",
         "TCP flows that competed.",
-        Rivals(|r| Some(r.count(Kind::Tcp)));
+        |r| Some(r.count(Kind::Tcp));
 };
+
+static SERIES: &[Curve<Sharing>] = series! {
+    fairness.video_bps [Rivals, "bit/s", Line] "video",
+        "IP packets delivered of a video flow, mean over the flows",
+        |r, bins| r.rate_bins(Kind::Video, bins);
+    fairness.tcp_bps [Rivals, "bit/s", Context] "TCP",
+        "IP packets delivered of a TCP flow, mean over the flows",
+        |r, bins| r.rate_bins(Kind::Tcp, bins);
+    fairness.target_bps [Target, "bit/s", Step] "target rate",
+        "what the rate control allows a video sender, mean over the senders",
+        |r, bins| control(r, bins, |row| Some(row.target_bps as f64));
+    fairness.version_bps [Target, "bit/s", Context] "video rate",
+        "mean rate of the version that is sent, or what the encoder is set to, mean over the senders",
+        |r, bins| control(r, bins, |row| Some(row.encoder_bps? as f64));
+    fairness.loss_ratio [Loss, "ratio", Line] "loss",
+        "share of packets lost, as receivers report it to the senders of video",
+        |r, bins| bins.mean(r.losses());
+};
+
+fn control(rivals: &Rivals, bins: &Bins, of: fn(&RateRow) -> Option<f64>) -> Vec<Option<f64>> {
+    bins.held_mean(rivals.stretches(of))
+}

@@ -1,75 +1,170 @@
 //! What links carried, in all and each direction by itself.
 
-use super::Metric;
-use crate::link::{ecn_ratio, goodput};
+use crate::bins::Bins;
+use crate::family::{Curve, Family, Measure, Subject};
+use crate::held::Stretch;
+use crate::instance::Instance;
+use crate::link::{Direction, ecn_ratio, goodput, since};
 use crate::stats::Distribution;
+use crate::view::View;
 
-pub(super) static FLOW: &[Metric] = catalogue! {
+/// All directions of all links together.
+pub(super) struct Links;
+
+impl Subject for Links {
+    type One<'v> = &'v [Direction<'v>];
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, &'v [Direction<'v>])> {
+        vec![(Instance::only(), view.links())]
+    }
+}
+
+/// Each direction of each link.
+pub(super) struct Directions;
+
+impl Subject for Directions {
+    type One<'v> = &'v Direction<'v>;
+
+    const PLACE: &'static str = ".DIRECTION";
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, &'v Direction<'v>)> {
+        let links = view.links();
+        let several = links.iter().any(|other| other.link != links[0].link);
+        let named = |one: &'v Direction<'v>| {
+            (Instance::direction(several.then_some(one.link), one.direction), one)
+        };
+        links.iter().map(named).collect()
+    }
+
+    fn instance(path: &str) -> Instance {
+        match path.rsplit_once('.') {
+            Some((link, direction)) => Instance::direction(Some(link), direction),
+            None => Instance::direction(None, path),
+        }
+    }
+
+    fn is_drawn(one: &Self::One<'_>) -> bool {
+        !one.rows.is_empty()
+    }
+}
+
+pub(super) static ALL: Family<Links> = Family { metrics: FLOW, series: &[] };
+
+pub(super) static EACH: Family<Directions> = Family { metrics: METRICS, series: SERIES };
+
+static FLOW: &[Measure<Links>] = metrics! {
     #[main] flow.goodput_mean_bps ["bit/s", Higher, 3] "Goodput",
         "TCP and UDP payload that the links delivered in the down direction within the trial, over \
          the trial's duration. A byte that crosses several links counts on each; copies that a link \
          made do not count; a byte that TCP needlessly sent twice does.",
-        Links(goodput);
+        |links| goodput(links);
 };
 
-pub(super) static METRICS: &[Metric] = catalogue! {
+static METRICS: &[Measure<Directions>] = metrics! {
     #[main] link.loss_ratio ["ratio", Lower, 3] "Loss",
         "Packets that the link dropped, for any cause, as a share of those dropped and delivered. \
          Packets still in the link at the end count as neither.",
-        Direction(|d| d.loss_ratio(&[]));
+        |d| d.loss_ratio(&[]);
     link.loss_random_ratio ["ratio", Lower, 3] "Loss, random",
         "Packets that the loss model dropped, as a share of those dropped and delivered.",
-        Direction(|d| d.loss_ratio(&["loss"]));
+        |d| d.loss_ratio(&["loss"]);
     link.loss_queue_ratio ["ratio", Lower, 3] "Loss, queue",
         "Packets dropped because the queue was full or by active queue management, as a share of \
          those dropped and delivered.",
-        Direction(|d| d.loss_ratio(&["queue", "aqm"]));
+        |d| d.loss_ratio(&["queue", "aqm"]);
     link.ecn_ratio ["ratio", Neither, 3] "ECN marks",
         "Packets that the queue discipline marked Congestion Experienced, as a share of those \
          delivered.",
-        Direction(ecn_ratio);
+        |d| ecn_ratio(d);
     link.throughput_mean_bps ["bit/s", Higher, 3] "Throughput",
         "IP packets delivered, headers included, over the trial's duration.",
-        Direction(|d| d.per_second(d.delivered().map(|(_, r)| r.size_bytes as f64 * 8.0).sum()));
+        |d| d.per_second(d.delivered().map(|(_, r)| r.size_bytes as f64 * 8.0).sum());
     link.payload_mean_bps ["bit/s", Higher, 3] "Payload",
         "TCP and UDP payload delivered, over the trial's duration.",
-        Direction(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
+        |d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum());
     link.served_bps ["bit/s", Neither, 3] "Rate when busy",
         "The rate at which the link served packets while one was always waiting: what the link's \
          rate was when it mattered. Null if no packet ever waited.",
-        Direction(|d| d.served_bps());
+        |d| d.served_bps();
     #[main] link.utilisation ["ratio", Higher, 3] "Utilisation",
         "Share of what the link could carry at the rate asked for that it carried. Where no rate was \
          asked for: the share of the trial in which it was serving a packet, null if none ever waited.",
-        Direction(|d| d.utilisation());
+        |d| d.utilisation();
     link.queue_delay_mean_ms ["ms", Lower, 3] "Queueing delay",
         "From a packet's arrival at the link to the start of its service, mean over packets.",
-        Direction(|d| d.queue_delays().mean());
+        |d| d.queue_delays().mean();
     #[main] link.queue_delay_p95_ms ["ms", Lower, 3] "Queueing delay, 95 %",
         "From a packet's arrival at the link to the start of its service, 95th percentile.",
-        Direction(|d| d.queue_delays().percentile(0.95));
+        |d| d.queue_delays().percentile(0.95);
     link.delay_mean_ms ["ms", Lower, 3] "One-way delay",
         "From a packet's arrival at the link to its delivery, mean over packets delivered.",
-        Direction(|d| d.one_way_delays().mean());
+        |d| d.one_way_delays().mean();
     link.delay_p95_ms ["ms", Lower, 3] "One-way delay, 95 %",
         "From a packet's arrival at the link to its delivery, 95th percentile.",
-        Direction(|d| d.one_way_delays().percentile(0.95));
+        |d| d.one_way_delays().percentile(0.95);
     link.queue_max_bytes ["B", Lower, 3] "Queue, greatest",
         "Most bytes that a packet found waiting before it.",
-        Direction(|d| Distribution::equal(d.rows.iter().map(|r| r.queue_bytes as f64)).max());
+        |d| Distribution::equal(d.rows.iter().map(|r| r.queue_bytes as f64)).max();
     link.unaccounted ["", Lower, 3] "Lost by the emulator",
         "Packets that the emulator itself lost. Must be 0.",
-        Direction(|d| d.totals.map(|totals| totals.unaccounted as f64));
+        |d| d.totals.map(|totals| totals.unaccounted as f64);
     link.lateness_p50_us ["µs", Lower, 3] "Emulator lateness, median",
         "Actual less scheduled delivery, median over packets.",
-        Direction(|d| d.totals?.lateness.p50_us);
+        |d| d.totals?.lateness.p50_us;
     link.lateness_p99_us ["µs", Lower, 3] "Emulator lateness, 99 %",
         "Actual less scheduled delivery, 99th percentile.",
-        Direction(|d| d.totals?.lateness.p99_us);
+        |d| d.totals?.lateness.p99_us;
     link.lateness_max_us ["µs", Lower, 3] "Emulator lateness, worst",
         "Actual less scheduled delivery, worst packet.",
-        Direction(|d| d.totals?.lateness.max_us);
+        |d| d.totals?.lateness.max_us;
     link.emulator_cores ["cores", Lower, 3] "Emulator's CPU",
         "Share of one core that the emulator took for the whole link, both directions.",
-        Direction(|d| d.totals?.cpu_cores);
+        |d| d.totals?.cpu_cores;
 };
+
+static SERIES: &[Curve<Directions>] = series! {
+    link.throughput_bps [ThroughputDown, "bit/s", Line] "throughput",
+        "IP packets delivered, headers included",
+        |d, bins| throughput(d, bins);
+    link.rate_bps [ThroughputDown, "bit/s", Bound] "link rate",
+        "rate that the scenario asks for",
+        |d, bins| d.asked_stretches().map(|asked| bins.held_mean(asked)).unwrap_or_default();
+    link.rate_bps [ThroughputDown, "bit/s", Bound] "link rate",
+        "rate at which the link served while packets waited; a gap where none waited",
+        |d, bins| if d.asked.is_some() { Vec::new() } else { served(d, bins) };
+    link.queue_bytes [Queue, "B", Line] "queue",
+        "most bytes that an arriving packet found waiting",
+        |d, bins| bins.max(d.rows.iter().map(|row| (row.t_ns, row.queue_bytes as f64)));
+    link.queue_delay_ms [QueueDelay, "ms", Line] "queueing delay",
+        "from arrival to the start of service, mean over packets",
+        |d, bins| queue_delay(d, bins);
+    link.drops [Losses, "packets", Bar] "drops",
+        "packets dropped by the link",
+        |d, bins| drops(d, bins);
+};
+
+fn throughput(direction: &Direction, bins: &Bins) -> Vec<Option<f64>> {
+    let sizes = direction.delivered().map(|(t_ns, row)| (t_ns, row.size_bytes as f64 * 8.0));
+    let per_s = |bits: f64| Some(bits / bins.width_s());
+    bins.sum(sizes).into_iter().map(per_s).collect()
+}
+
+fn served(direction: &Direction, bins: &Bins) -> Vec<Option<f64>> {
+    bins.held_mean(direction.service.iter().map(|served| {
+        let value = served.value * 8e9 / served.length_ns();
+        Stretch { value, ..*served }
+    }))
+}
+
+fn queue_delay(direction: &Direction, bins: &Bins) -> Vec<Option<f64>> {
+    let waited = direction.rows.iter().filter_map(|row| {
+        let served_ns = row.dequeued_ns?;
+        Some((row.t_ns, since(served_ns, row.t_ns)))
+    });
+    bins.mean(waited)
+}
+
+fn drops(direction: &Direction, bins: &Bins) -> Vec<Option<f64>> {
+    let drops = bins.sum(direction.dropped().map(|row| (row.t_ns, 1.0)));
+    drops.into_iter().map(Some).collect()
+}

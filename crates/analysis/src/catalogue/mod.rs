@@ -1,24 +1,45 @@
-//! Every metric: its name, unit, meaning and how it is computed. A file for each kind of thing that is
-//! measured.
+//! Every metric and every series: its name, unit, meaning and how it is computed. A file for each kind
+//! of thing that is measured, and a line in the list of families.
 
 /// A table of metrics: `family.field [unit, which way is good, digits] label, meaning, how`.
-macro_rules! catalogue {
+macro_rules! metrics {
     ($($(#[main $($main:tt)?])? $family:ident . $field:ident [$unit:literal, $better:ident, $digits:literal]
-        $label:literal, $doc:literal, $of:ident($value:expr);)+) => {
-        &[$($crate::catalogue::Metric {
-            family: stringify!($family),
-            field: stringify!($field),
-            label: $label,
-            unit: $unit,
-            better: $crate::catalogue::Better::$better,
-            digits: $digits,
-            main: catalogue!(@main $($($main)? yes)?),
-            doc: $doc,
-            of: $crate::catalogue::Of::$of($value),
+        $label:literal, $doc:literal, $of:expr;)+) => {
+        &[$($crate::family::Measure {
+            metric: $crate::catalogue::Metric {
+                family: stringify!($family),
+                field: stringify!($field),
+                label: $label,
+                unit: $unit,
+                better: $crate::catalogue::Better::$better,
+                digits: $digits,
+                main: metrics!(@main $($($main)? yes)?),
+                doc: $doc,
+            },
+            of: $of,
         }),+]
     };
     (@main yes) => { true };
     (@main) => { false };
+}
+
+/// A table of series: `family.field [panel, unit, style] label, meaning, how`.
+macro_rules! series {
+    ($($family:ident . $field:ident [$panel:ident, $unit:literal, $style:ident]
+        $label:literal, $doc:literal, $of:expr;)+) => {
+        &[$($crate::family::Curve {
+            quantity: $crate::catalogue::Quantity {
+                family: stringify!($family),
+                field: stringify!($field),
+                panel: $crate::panel::Panel::$panel,
+                label: $label,
+                unit: $unit,
+                style: $crate::panel::Style::$style,
+                doc: $doc,
+            },
+            of: $of,
+        }),+]
+    };
 }
 
 mod fairness;
@@ -32,12 +53,25 @@ mod web;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::link::Direction;
-use crate::player::Player;
-use crate::rivals::Rivals;
-use crate::tcp::Senders;
-use crate::uncompressed::{Rings, Streams};
-use crate::web::Web;
+use crate::family::Registered;
+use crate::instance::Instance;
+use crate::panel::{Panel, Style};
+
+/// The families, in the order of a report.
+pub(crate) static FAMILIES: &[&dyn Registered] = &[
+    &link::ALL,
+    &player::FAMILY,
+    &tcp::FAMILY,
+    &uncompressed::STREAMS,
+    &uncompressed::RINGS,
+    &uncompressed::RING,
+    &fairness::FAMILY,
+    &web::FAMILY,
+    &link::EACH,
+    &layers::FAMILY,
+];
+
+const MS_PER_S: f64 = 1e3;
 
 /// Which way a metric is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -54,8 +88,7 @@ pub enum Better {
 /// One metric of the catalogue.
 #[derive(Clone, Copy)]
 pub struct Metric {
-    /// What it belongs to: `flow`, `tcp`, `player`, `video`, `media`, `requests`, `fairness`, `web`, `stream`, `ring`,
-    /// `link` or `layers`.
+    /// What it belongs to, such as `player`: the first word of its name.
     pub family: &'static str,
     /// Its name within the family; ends in its unit.
     pub field: &'static str,
@@ -71,26 +104,25 @@ pub struct Metric {
     pub main: bool,
     /// What it means, precisely.
     pub doc: &'static str,
-    pub(crate) of: Of,
 }
 
-/// What a metric is computed from.
-#[derive(Clone, Copy)]
-pub(crate) enum Of {
-    /// All directions of all links.
-    Links(fn(&[Direction]) -> Option<f64>),
-    Direction(fn(&Direction) -> Option<f64>),
-    Layers(fn(&crate::layers::Direction) -> Option<f64>),
-    Senders(fn(&Senders) -> Option<f64>),
-    Player(fn(&Player) -> Option<f64>),
-    /// Video under a rate control, and the TCP beside it.
-    Rivals(fn(&Rivals) -> Option<f64>),
-    /// Pages of the web.
-    Web(fn(&Web) -> Option<f64>),
-    /// All rings of all senders of uncompressed video.
-    Rings(fn(&Rings) -> Option<f64>),
-    /// All streams of all receivers of uncompressed video.
-    Streams(fn(&Streams) -> Option<f64>),
+/// One quantity over time, of which a trial has a series for each instance.
+#[derive(Debug, Clone, Copy)]
+pub struct Quantity {
+    /// What it belongs to, such as `tcp`: the first word of its name.
+    pub family: &'static str,
+    /// Its name within the family.
+    pub field: &'static str,
+    /// The figure it is drawn in; of throughput, where that of a down direction is.
+    pub panel: Panel,
+    /// A few words for a legend.
+    pub label: &'static str,
+    /// `bit/s`, `B`, `ms`, `s`, `ratio`, `packets` or `frames`; empty for scores and shares.
+    pub unit: &'static str,
+    /// How it is drawn.
+    pub style: Style,
+    /// What it means.
+    pub doc: &'static str,
 }
 
 impl std::fmt::Debug for Metric {
@@ -98,20 +130,6 @@ impl std::fmt::Debug for Metric {
         write!(f, "{}.{} [{}]", self.family, self.field, self.unit)
     }
 }
-
-const MS_PER_S: f64 = 1e3;
-
-/// The families, in the order of a report.
-static FAMILIES: [&[Metric]; 8] = [
-    link::FLOW,
-    player::METRICS,
-    tcp::METRICS,
-    uncompressed::METRICS,
-    fairness::METRICS,
-    web::METRICS,
-    link::METRICS,
-    layers::METRICS,
-];
 
 /// Every metric, in the order of a report.
 ///
@@ -121,20 +139,25 @@ static FAMILIES: [&[Metric]; 8] = [
 /// `requests`); where several hosts send, `tcp.FIELD` is over all their sockets and
 /// `tcp.HOST.FIELD` over each one's.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
-    FAMILIES.into_iter().flatten()
+    FAMILIES.iter().flat_map(|family| family.metrics())
 }
 
-/// The catalogue's entry of a summary's metric, and the words that set this one apart from others of
-/// the same kind: `link.down.loss_ratio` is `loss_ratio`, `down`. `None` if it is not ours.
-pub fn describe(name: &str) -> Option<(&'static Metric, String)> {
+/// Every quantity that is drawn over time, in the order of families. Its name is that of a metric of the
+/// same family: `tcp.FIELD`, `link.DIRECTION.FIELD`.
+pub fn quantities() -> impl Iterator<Item = &'static Quantity> {
+    FAMILIES.iter().flat_map(|family| family.quantities())
+}
+
+/// The catalogue's entry of a summary's metric, and which one of several things of its kind it is of:
+/// `link.down.loss_ratio` is `loss_ratio` of the direction down. `None` if it is not ours.
+pub fn describe(name: &str) -> Option<(&'static Metric, Instance)> {
     let (family, rest) = name.split_once('.')?;
-    let (instance, field) = rest.rsplit_once('.').unwrap_or(("", rest));
-    let metric = catalogue().find(|m| m.family == family && m.field == field)?;
-    let instance = match instance.rsplit_once('.') {
-        Some((link, direction)) if family == "link" => format!("{link} {direction}"),
-        _ => instance.to_owned(),
-    };
-    Some((metric, instance))
+    let (path, field) = rest.rsplit_once('.').unwrap_or(("", rest));
+    let named = |metric: &&Metric| metric.family == family && metric.field == field;
+    FAMILIES.iter().find_map(|family| {
+        let metric = family.metrics().find(named)?;
+        Some((metric, family.instance(path)))
+    })
 }
 
 /// The catalogue as Markdown: `docs/metrics.md`.
@@ -151,8 +174,7 @@ pub fn documentation() -> String {
          `layers` is `SENDER_to_RECEIVER`, of hosts.\n\n\
          | metric | unit | better | meaning |\n|---|---|---|---|\n",
     );
-    for metric in catalogue() {
-        let place = if ["link", "layers"].contains(&metric.family) { ".DIRECTION" } else { "" };
+    for (place, metric) in FAMILIES.iter().flat_map(|f| f.metrics().map(|m| (f.place(), m))) {
         let Metric { family, field, unit, doc, .. } = metric;
         let better = match metric.better {
             Better::Higher => "higher",
@@ -160,6 +182,18 @@ pub fn documentation() -> String {
             Better::Neither => "",
         };
         text.push_str(&format!("| `{family}{place}.{field}` | {unit} | {better} | {doc} |\n"));
+    }
+    text.push_str(
+        "\n## Series\n\n\
+         These are drawn over time in the report, and the figures of a study refer to them by name.\n\
+         With several links, players or sending hosts the names are formed as those of metrics are;\n\
+         of more than four players only the mean is drawn.\n\n\
+         | series | figure | unit | meaning |\n|---|---|---|---|\n",
+    );
+    for (place, quantity) in FAMILIES.iter().flat_map(|f| f.quantities().map(|q| (f.place(), q))) {
+        let Quantity { family, field, unit, panel, doc, .. } = quantity;
+        let title = panel.look().title;
+        text.push_str(&format!("| `{family}{place}.{field}` | {title} | {unit} | {doc} |\n"));
     }
     text
 }
@@ -204,7 +238,7 @@ mod tests {
 
     #[test]
     fn instances_are_described() {
-        let instance = |name| describe(name).map(|(m, instance)| (m.field, instance));
+        let instance = |name| describe(name).map(|(m, instance)| (m.field, instance.words()));
         assert_eq!(instance("link.down.loss_ratio"), Some(("loss_ratio", "down".into())));
         assert_eq!(instance("link.a.b.up.loss_ratio"), Some(("loss_ratio", "a.b up".into())));
         assert_eq!(instance("player.stall_s"), Some(("stall_s", String::new())));

@@ -1,120 +1,179 @@
 //! Players of stored, live and real-time video, their screens and their requests.
 
-use super::{MS_PER_S, Metric};
+use suiro_record::tables::QualityRow;
 
-pub(super) static METRICS: &[Metric] = catalogue! {
+use super::MS_PER_S;
+use crate::bins::Bins;
+use crate::family::{Curve, Family, Measure, Subject};
+use crate::instance::Instance;
+use crate::player::Player;
+use crate::view::View;
+
+/// Each player.
+pub(super) struct Players;
+
+impl Subject for Players {
+    type One<'v> = &'v Player<'v>;
+
+    const HAS_MEAN: bool = true;
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, &'v Player<'v>)> {
+        let players = view.players();
+        let several = players.len() > 1;
+        let named = |player: &'v Player<'v>| {
+            (if several { Instance::named(player.name) } else { Instance::only() }, player)
+        };
+        players.iter().map(named).collect()
+    }
+}
+
+pub(super) static FAMILY: Family<Players> = Family { metrics: METRICS, series: SERIES };
+
+static METRICS: &[Measure<Players>] = metrics! {
     #[main] video.bitrate_mean_bps ["bit/s", Higher, 3] "Video bit rate",
         "Nominal bit rate of the rung under the playhead, over the time in which the picture moved.",
-        Player(|p| p.playing(|row| row.rung_bps.map(|bps| bps as f64)).mean());
+        |p| p.playing(|row| row.rung_bps.map(|bps| bps as f64)).mean();
     #[main] player.startup_s ["s", Lower, 3] "Start-up",
         "From the player's first record to the first moving picture; null if there was none.",
-        Player(|p| p.startup_s());
+        |p| p.startup_s();
     #[main] player.stalls ["", Lower, 3] "Stalls",
         "Interruptions after playback began.",
-        Player(|p| p.stalls());
+        |p| p.stalls();
     #[main] player.stall_s ["s", Lower, 3] "Stalled",
         "Time spent waiting after playback began.",
-        Player(|p| p.stall_s());
+        |p| p.stall_s();
     player.stall_ratio ["ratio", Lower, 3] "Stalled share",
         "Time spent waiting after playback began, as a share of that and the time played.",
-        Player(|p| p.stall_ratio());
+        |p| p.stall_ratio();
     player.played_s ["s", Higher, 3] "Played",
         "Time in which the picture moved.",
-        Player(|p| p.played_s());
+        |p| p.played_s();
     #[main] player.switches ["", Lower, 3] "Rung switches",
         "Changes of the rung under the playhead.",
-        Player(|p| p.switches());
+        |p| p.switches();
     #[main] player.buffer_mean_s ["s", Neither, 3] "Buffer",
         "Media buffered ahead of the playhead, mean over the time played or stalled.",
-        Player(|p| p.watched(|row| Some(row.buffer_ms? / MS_PER_S)).mean());
+        |p| p.watched(|row| Some(row.buffer_ms? / MS_PER_S)).mean();
     #[main] media.latency_p50_ms ["ms", Lower, 4] "Latency, median",
         "Live only: from the capture of a picture to its display, median over the pictures shown. Of \
          a player that does not tell its frames: age of the picture under the playhead, over the \
          time played or stalled.",
-        Player(|p| p.latency().percentile(0.5));
+        |p| p.latency().percentile(0.5);
     media.latency_p95_ms ["ms", Lower, 4] "Latency, 95 %",
         "Live only: from capture to display, 95th percentile.",
-        Player(|p| p.latency().percentile(0.95));
+        |p| p.latency().percentile(0.95);
     media.latency_p99_ms ["ms", Lower, 4] "Latency, 99 %",
         "Live only: from capture to display, 99th percentile.",
-        Player(|p| p.latency().percentile(0.99));
+        |p| p.latency().percentile(0.99);
     media.latency_max_ms ["ms", Lower, 4] "Latency, greatest",
         "Live only: from capture to display, greatest.",
-        Player(|p| p.latency().max());
+        |p| p.latency().max();
     video.freezes ["", Lower, 3] "Freezes",
         "Intervals between two pictures shown of at least three times the average of the 30 before \
          them and 150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`); \
          the one in which the viewing ended counts, start-up does not.",
-        Player(|p| p.screen.freeze_count());
+        |p| p.screen.freeze_count();
     #[main] video.freeze_s ["s", Lower, 3] "Frozen",
         "Length of all freezes: whole intervals, as W3C's `totalFreezesDuration`.",
-        Player(|p| p.screen.freeze_s());
+        |p| p.screen.freeze_s();
     video.freeze_max_s ["s", Lower, 3] "Longest freeze",
         "Length of the longest freeze; 0 if there was none.",
-        Player(|p| p.screen.freeze_max_s());
+        |p| p.screen.freeze_max_s();
     video.fps_shown ["1/s", Higher, 3] "Frame rate shown",
         "Pictures shown per second, from the first one to the end of the viewing.",
-        Player(|p| p.screen.fps_shown());
+        |p| p.screen.fps_shown();
     video.frames_skipped ["", Lower, 3] "Frames skipped",
         "Source frames between the first and the last that were shown that were not shown \
          themselves.",
-        Player(|p| p.screen.frames_skipped());
+        |p| p.screen.frames_skipped();
     video.frames_damaged ["", Lower, 3] "Frames damaged",
         "Pictures shown although parts were lost, of them or of what they refer to: a decoder made \
          those up. None where the viewer shows no such pictures.",
-        Player(|p| p.screen.frames_damaged());
+        |p| p.screen.frames_damaged();
     #[main] video.vmaf_mean ["", Higher, 3] "VMAF",
         "*Picture* quality: VMAF of each picture shown against its own source frame, mean. Freezes \
          and delay do not count.",
-        Player(|p| p.screen.scores(|row| row.picture_vmaf).mean());
+        |p| p.screen.scores(|row| row.picture_vmaf).mean();
     video.vmaf_p5 ["", Higher, 3] "VMAF, 5 %",
         "Picture quality: 5th percentile of VMAF over the pictures shown.",
-        Player(|p| p.screen.scores(|row| row.picture_vmaf).percentile(0.05));
+        |p| p.screen.scores(|row| row.picture_vmaf).percentile(0.05);
     video.ssim_mean ["", Higher, 4] "SSIM",
         "Picture quality: structural similarity of luma, mean over the pictures shown.",
-        Player(|p| p.screen.scores(|row| row.picture_ssim).mean());
+        |p| p.screen.scores(|row| row.picture_ssim).mean();
     video.psnr_mean_db ["dB", Higher, 3] "PSNR",
         "Picture quality: peak signal-to-noise ratio of luma, mean over the pictures shown.",
-        Player(|p| p.screen.scores(|row| row.picture_psnr_db).mean());
+        |p| p.screen.scores(|row| row.picture_psnr_db).mean();
     video.experience_vmaf_mean ["", Higher, 3] "VMAF, experience",
         "*Experience*: VMAF of the screen at each tick of the source's frame rate against the frame \
          that should have been there at a constant delay (that of most frames), mean. Freezes \
          count, and so does a live player's playing faster or slower to keep its latency: \
          meanwhile it shows other frames. Not to be compared with picture quality.",
-        Player(|p| p.screen.scores(|row| row.experience_vmaf).mean());
+        |p| p.screen.scores(|row| row.experience_vmaf).mean();
     video.experience_vmaf_p5 ["", Higher, 3] "VMAF, experience, 5 %",
         "Experience: 5th percentile of VMAF over time.",
-        Player(|p| p.screen.scores(|row| row.experience_vmaf).percentile(0.05));
+        |p| p.screen.scores(|row| row.experience_vmaf).percentile(0.05);
     video.experience_ssim_mean ["", Higher, 4] "SSIM, experience",
         "Experience: structural similarity of luma, mean over time.",
-        Player(|p| p.screen.scores(|row| row.experience_ssim).mean());
+        |p| p.screen.scores(|row| row.experience_ssim).mean();
     video.experience_psnr_mean_db ["dB", Higher, 3] "PSNR, experience",
         "Experience: peak signal-to-noise ratio of luma, mean over time.",
-        Player(|p| p.screen.scores(|row| row.experience_psnr_db).mean());
+        |p| p.screen.scores(|row| row.experience_psnr_db).mean();
     video.mos_estimate ["", Higher, 3] "MOS, estimated",
         "Estimated mean opinion of the pictures, 1 (bad) to 5 (excellent): `video.vmaf_mean` ∕ 20, at \
          least 1. The scale of the VMAF model v0.6.1 is linear in the votes that it was trained on, \
          with bad at about 20 and excellent at 100 (Netflix, VMAF repository, resource/doc/models.md). \
          Limits: clips of 10 s on a television of 1080 lines at three times its height; it knows \
          neither freezes nor delay nor sound.",
-        Player(|p| p.screen.mos());
+        |p| p.screen.mos();
     video.p1203_mos ["", Higher, 3] "MOS, P.1203",
         "Overall opinion of picture, sound, start-up and stalls by ITU-T P.1203 in mode 0 (`O.46`), 1 \
          (bad) to 5 (excellent), on a computer's screen of 1920×1080; null unless `[record] quality` \
          is on and the machine has the program `p1203-standalone`, which is not part of suiro. The \
          Recommendation is valid for 1 to 5 minutes of H.264 of at most 1920×1080 over a reliable \
          transport; a shorter or longer trial gets a number that it does not vouch for.",
-        Player(|p| p.p1203_mos);
+        |p| p.p1203_mos;
     requests.failed ["", Lower, 3] "Failed requests",
         "HTTP requests that failed or were answered with a status of 400 or more.",
-        Player(|p| p.failed_requests());
+        |p| p.failed_requests();
     requests.abandoned ["", Lower, 3] "Segments given up",
         "Requests for segments that were given up under way, for a lower rung.",
-        Player(|p| p.abandoned_requests());
+        |p| p.abandoned_requests();
     requests.first_byte_p50_ms ["ms", Lower, 3] "First byte, median",
         "From sending the request for a segment to the first byte of its body, median.",
-        Player(|p| p.segment_times(|row| row.first_byte_ns).percentile(0.5));
+        |p| p.segment_times(|row| row.first_byte_ns).percentile(0.5);
     requests.segment_p95_ms ["ms", Lower, 4] "Segment download, 95 %",
         "From sending the request for a segment to its last byte, 95th percentile.",
-        Player(|p| p.segment_times(|row| row.done_ns).percentile(0.95));
+        |p| p.segment_times(|row| row.done_ns).percentile(0.95);
 };
+
+static SERIES: &[Curve<Players>] = series! {
+    player.buffer_s [Buffer, "s", Line] "buffer",
+        "media buffered ahead of the playhead",
+        |p, bins| bins.held_mean(p.stretches(|row| Some(row.buffer_ms? / MS_PER_S)));
+    player.rung_bps [Rung, "bit/s", Step] "rung",
+        "nominal bit rate of the video under the playhead",
+        |p, bins| bins.held_last(p.stretches(|row| row.rung_bps.map(|bps| bps as f64)));
+    player.estimate_bps [Rung, "bit/s", Context] "estimate",
+        "throughput as the player estimates it",
+        |p, bins| bins.held_mean(p.stretches(|row| row.estimate_bps.map(|bps| bps as f64)));
+    player.latency_ms [Latency, "ms", Line] "latency",
+        "from the capture of a picture to its display",
+        |p, bins| latency(p, bins);
+    player.picture_vmaf [Quality, "", Line] "VMAF of the picture",
+        "each picture shown against its own source frame",
+        |p, bins| score(p, bins, |row| row.picture_vmaf);
+    player.experience_vmaf [Quality, "", Context] "VMAF of the experience",
+        "the screen against the source at a constant delay",
+        |p, bins| score(p, bins, |row| row.experience_vmaf);
+};
+
+fn latency(player: &Player, bins: &Bins) -> Vec<Option<f64>> {
+    match player.screen.is_known() {
+        true => bins.mean(player.screen.latencies()),
+        false => bins.held_mean(player.stretches(|row| row.latency_ms)),
+    }
+}
+
+fn score(player: &Player, bins: &Bins, of: fn(&QualityRow) -> Option<f64>) -> Vec<Option<f64>> {
+    bins.mean(player.screen.quality.iter().filter_map(|row| Some((row.t_ns, of(row)?))))
+}

@@ -1,69 +1,171 @@
 //! Streams of uncompressed video, and the rings that their senders read ahead into.
 
-use super::Metric;
+use suiro_record::tables::UncompressedRingRow;
 
-pub(super) static METRICS: &[Metric] = catalogue! {
+use crate::bins::Bins;
+use crate::family::{Curve, Family, Measure, Subject};
+use crate::instance::Instance;
+use crate::uncompressed::{Ring, Rings, Streams};
+use crate::view::View;
+
+/// Rings that are drawn each by itself; of more only what is over all.
+const DRAWN_MAX: usize = 16;
+
+/// All streams of all receivers.
+pub(super) struct AllStreams;
+
+impl Subject for AllStreams {
+    type One<'v> = Streams<'v>;
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Streams<'v>)> {
+        Streams::of(view).map(|streams| (Instance::only(), streams)).into_iter().collect()
+    }
+}
+
+/// All rings of all senders.
+pub(super) struct AllRings;
+
+impl Subject for AllRings {
+    type One<'v> = Rings<'v>;
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Rings<'v>)> {
+        Rings::of(view).map(|rings| (Instance::only(), rings)).into_iter().collect()
+    }
+}
+
+/// Each ring, if there are several: drawn beside what is over all.
+pub(super) struct EachRing;
+
+impl Subject for EachRing {
+    type One<'v> = Ring<'v>;
+
+    const PLACE: &'static str = ".ENDPOINT.STREAM";
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Ring<'v>)> {
+        let rings = view.rings();
+        let drawn = rings.iter().filter(|_| (2..=DRAWN_MAX).contains(&rings.len()));
+        let one = drawn.map(|((endpoint, stream), rows)| {
+            let path = format!("{endpoint}.{stream}");
+            (Instance { path, ..Instance::only() }, Ring { rows })
+        });
+        one.collect()
+    }
+}
+
+pub(super) static STREAMS: Family<AllStreams> =
+    Family { metrics: OF_STREAMS, series: STREAMS_OVER_TIME };
+
+pub(super) static RINGS: Family<AllRings> = Family { metrics: OF_RINGS, series: RINGS_OVER_TIME };
+
+pub(super) static RING: Family<EachRing> = Family { metrics: &[], series: RING_OVER_TIME };
+
+static OF_STREAMS: &[Measure<AllStreams>] = metrics! {
     #[main] stream.rate_mean_bps ["bit/s", Higher, 4] "Uncompressed video",
         "Bytes of frames of uncompressed video that came, over the time from the first frame to the \
          end of the last, all streams together; headers do not count.",
-        Streams(|s| s.rate_bps());
+        |s| s.rate_bps();
     stream.streams ["", Higher, 3] "Streams",
         "Streams of uncompressed video of which a packet came.",
-        Streams(|s| Some(s.count() as f64));
+        |s| Some(s.count() as f64);
     #[main] stream.lost_packets ["", Lower, 6] "Packets lost",
         "Packets of uncompressed video that did not come.",
-        Streams(|s| Some(s.sum(|row| row.lost_packets)));
+        |s| Some(s.sum(|row| row.lost_packets));
     stream.lost_frames ["", Lower, 6] "Frames not whole",
         "Frames of uncompressed video of which a packet did not come.",
-        Streams(|s| Some(s.sum(|row| i64::from(row.lost_packets > 0))));
+        |s| Some(s.sum(|row| i64::from(row.lost_packets > 0)));
     stream.damaged_frames ["", Lower, 6] "Frames damaged",
         "Whole frames of uncompressed video whose checksum was wrong; null if none was verified.",
-        Streams(|s| s.damaged());
+        |s| s.damaged();
     #[main] stream.late_frames ["", Lower, 6] "Frames late",
         "Frames of uncompressed video that began more than a frame time after the epoch said, or \
          never came; null without a common clock.",
-        Streams(|s| s.late());
+        |s| s.late();
     stream.lateness_p99_ms ["ms", Lower, 3] "Frame start, 99 %",
         "From when a frame was due to its first packet, 99th percentile.",
-        Streams(|s| s.lateness_ms().percentile(0.99));
+        |s| s.lateness_ms().percentile(0.99);
     stream.lateness_max_ms ["ms", Lower, 3] "Frame start, greatest",
         "From when a frame was due to its first packet, greatest.",
-        Streams(|s| s.lateness_ms().max());
+        |s| s.lateness_ms().max();
     #[main] stream.skew_p99_ms ["ms", Lower, 3] "Skew of streams, 99 %",
         "Of each frame time, from the first stream's first packet to the last stream's, 99th \
          percentile; null of a single stream, or without a common clock.",
-        Streams(|s| s.skew_ms().percentile(0.99));
+        |s| s.skew_ms().percentile(0.99);
     stream.skew_max_ms ["ms", Lower, 3] "Skew of streams, greatest",
         "Of each frame time, from the first stream's first packet to the last stream's, greatest.",
-        Streams(|s| s.skew_ms().max());
+        |s| s.skew_ms().max();
     stream.burst_max_packets ["", Lower, 3] "Longest burst",
         "Greatest number of packets in a bucket that drains at a constant rate, in the style of ST \
          2110-21.",
-        Streams(|s| s.burst_max());
+        |s| s.burst_max();
     stream.buffer_max_packets ["", Lower, 3] "Receiver's buffer",
         "Greatest buffer in packets that reading a frame at a constant rate would have needed, in the \
          style of ST 2110-21.",
-        Streams(|s| s.buffer_max());
+        |s| s.buffer_max();
     stream.over_ratio ["ratio", Lower, 3] "Packets in bursts",
         "Share of packets that met that bucket above the limit of wide senders.",
-        Streams(|s| s.over_ratio());
+        |s| s.over_ratio();
+};
+
+static OF_RINGS: &[Measure<AllRings>] = metrics! {
     #[main] ring.repeats ["", Lower, 6] "Frames repeated",
         "Frames that senders of uncompressed video sent again because the next one had not been \
          read, all streams together.",
-        Rings(|r| Some(r.sum(|row| row.repeats)));
+        |r| Some(r.sum(|row| row.repeats));
     ring.fill_min_ratio ["ratio", Higher, 3] "Least filled ring",
         "Least share of a ring's slots with a frame that was read, the one being sent included, of \
          all rings and seconds.",
-        Rings(|r| r.fill_min());
+        |r| r.fill_min();
     ring.read_mean_bps ["bit/s", Higher, 4] "Read rate",
         "Rate of reading from storage, mean over the seconds, all rings together; null if they are \
          memory.",
-        Rings(|r| r.read_bps().map(|each| each.iter().sum()));
+        |r| r.read_bps().map(|each| each.iter().sum());
     ring.read_slowest_bps ["bit/s", Higher, 4] "Slowest reader",
         "Rate of reading from storage, mean over the seconds, of the ring with the least.",
-        Rings(|r| r.read_bps().and_then(|each| each.into_iter().reduce(f64::min)));
+        |r| r.read_bps().and_then(|each| each.into_iter().reduce(f64::min));
     ring.send_mean_bps ["bit/s", Higher, 4] "Send rate",
         "Bytes of frames handed to senders, repeats included, mean over the seconds, all rings \
          together.",
-        Rings(|r| r.send_bps().map(|each| each.iter().sum()));
+        |r| r.send_bps().map(|each| each.iter().sum());
 };
+
+static STREAMS_OVER_TIME: &[Curve<AllStreams>] = series! {
+    stream.lateness_ms [Lateness, "ms", Line] "latest",
+        "from when a frame was due to its first packet, greatest of all streams",
+        |s, bins| bins.max(s.late_starts());
+    stream.lost_packets [Losses, "packets", Bar] "lost",
+        "packets that did not come, all streams",
+        |s, bins| lost(s, bins);
+};
+
+static RINGS_OVER_TIME: &[Curve<AllRings>] = series! {
+    ring.waiting [Ring, "frames", Line] "least waiting",
+        "fewest frames that waited in any ring",
+        |r, bins| r.joined(bins, WAITING, f64::min);
+    ring.read_bps [Storage, "bit/s", Line] "read",
+        "rate of reading from storage, all rings",
+        |r, bins| r.joined(bins, READ, |a, b| a + b);
+    ring.send_bps [Storage, "bit/s", Line] "sent",
+        "frames handed to senders, all rings",
+        |r, bins| r.joined(bins, |_, to| to.send_bps, |a, b| a + b);
+};
+
+static RING_OVER_TIME: &[Curve<EachRing>] = series! {
+    ring.waiting [Ring, "frames", Context] "each ring",
+        "frames that waited in this ring",
+        |r, bins| r.binned(bins, WAITING);
+    ring.read_bps [Storage, "bit/s", Context] "each ring",
+        "rate of reading into this ring",
+        |r, bins| r.binned(bins, READ);
+};
+
+const WAITING: fn(&UncompressedRingRow, &UncompressedRingRow) -> Option<f64> =
+    |from, _| Some(from.waiting as f64);
+
+const READ: fn(&UncompressedRingRow, &UncompressedRingRow) -> Option<f64> = |_, to| to.read_bps;
+
+/// Nothing where nothing was lost in the whole trial.
+fn lost(streams: &Streams, bins: &Bins) -> Vec<Option<f64>> {
+    let lost = bins.sum(streams.losses());
+    let any = lost.iter().any(|lost| *lost > 0.0);
+    lost.into_iter().map(|lost| any.then_some(lost)).collect()
+}

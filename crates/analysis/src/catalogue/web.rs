@@ -1,24 +1,40 @@
 //! Pages of the web.
 
-use super::Metric;
+use crate::family::{Family, Measure, Subject};
+use crate::instance::Instance;
+use crate::view::View;
+use crate::web::Web;
 
-pub(super) static METRICS: &[Metric] = catalogue! {
+/// All pages of a trial.
+pub(super) struct Pages;
+
+impl Subject for Pages {
+    type One<'v> = Web<'v>;
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Web<'v>)> {
+        Web::of(view).map(|web| (Instance::only(), web)).into_iter().collect()
+    }
+}
+
+pub(super) static FAMILY: Family<Pages> = Family { metrics: METRICS, series: &[] };
+
+static METRICS: &[Measure<Pages>] = metrics! {
     #[main] web.load_p50_s ["s", Lower, 3] "Page load, median",
         "From a page's first connection to the last byte of its last object, median over the pages loaded.",
-        Web(|w| w.load_s().percentile(0.5));
+        |w| w.load_s().percentile(0.5);
     #[main] web.load_p95_s ["s", Lower, 3] "Page load, 95 %",
         "The same, 95th percentile.",
-        Web(|w| w.load_s().percentile(0.95));
+        |w| w.load_s().percentile(0.95);
     web.goodput_mean_bps ["bit/s", Neither, 3] "Web goodput",
         "Bodies received of all pages, over the trial's duration.",
-        Web(|w| Some(w.rate_bps()));
+        |w| Some(w.rate_bps());
     web.pages ["", Higher, 3] "Pages loaded",
         "Pages loaded whole within the trial.",
-        Web(|w| Some(w.count()));
+        |w| Some(w.count());
     web.flows ["", Neither, 3] "Web flows",
         "TCP connections of the pages loaded, all of them ended.",
-        Web(|w| Some(w.connections()));
+        |w| Some(w.connections());
     web.unfinished ["", Lower, 3] "Pages not loaded",
         "Pages begun but given up after 60 s, refused, or cut off by the trial's end. They have no load time.",
-        Web(|w| Some(w.unfinished()));
+        |w| Some(w.unfinished());
 };

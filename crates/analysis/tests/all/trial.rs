@@ -404,6 +404,10 @@ proptest! {
         }
         let timeline = timeline(&trial, &records, 50);
         prop_assert!(timeline.series.iter().all(|s| s.values.len() <= 50));
+        let mut names: Vec<_> = timeline.series.iter().map(|s| &s.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        prop_assert_eq!(names.len(), timeline.series.len(), "two series of one name");
     }
 
     #[test]

@@ -1,0 +1,58 @@
+//! Everything that is made of the records of one trial.
+
+use std::collections::BTreeMap;
+
+use suiro_record::Trial;
+
+use crate::Records;
+use crate::bins::Bins;
+use crate::catalogue::FAMILIES;
+use crate::timeline::{Timeline, finish};
+use crate::view::View;
+
+/// What the records of one trial say.
+#[derive(Debug, Clone, Default)]
+pub struct Analysis {
+    /// As [`summarise`] gives them.
+    pub metrics: BTreeMap<String, Option<f64>>,
+    /// As [`timeline`] gives it.
+    pub timeline: Timeline,
+}
+
+/// Metrics and series of one trial, of records that are grouped once: what [`summarise`] and
+/// [`timeline`] give.
+pub fn analyse(trial: &Trial, records: &Records, bins_max: usize) -> Analysis {
+    let view = View::new(trial, records);
+    let bins = Bins::new(view.duration_ns, bins_max);
+    let (mut metrics, mut series) = (BTreeMap::new(), Vec::new());
+    for family in FAMILIES {
+        let group = family.group(&view);
+        group.summarise(&mut metrics);
+        group.draw(&bins, &mut series);
+    }
+    Analysis { metrics, timeline: finish(&view, &bins, series) }
+}
+
+/// Every metric of the [`catalogue()`](crate::catalogue()) that applies to what took part, by name;
+/// `None` where it could not be measured. What did not take part at all (no player, no TCP) has no
+/// entries.
+pub fn summarise(trial: &Trial, records: &Records) -> BTreeMap<String, Option<f64>> {
+    let view = View::new(trial, records);
+    let mut metrics = BTreeMap::new();
+    for family in FAMILIES {
+        family.group(&view).summarise(&mut metrics);
+    }
+    metrics
+}
+
+/// The series of a trial in bins of 100 ms, or wider where that would be more than `bins_max`.
+/// A series without any value is left out.
+pub fn timeline(trial: &Trial, records: &Records, bins_max: usize) -> Timeline {
+    let view = View::new(trial, records);
+    let bins = Bins::new(view.duration_ns, bins_max);
+    let mut series = Vec::new();
+    for family in FAMILIES {
+        family.group(&view).draw(&bins, &mut series);
+    }
+    finish(&view, &bins, series)
+}

@@ -1,0 +1,130 @@
+//! The figures of a page that share one time axis, and how series are drawn in them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::instance::Way;
+
+/// How a panel is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Its heading.
+    pub title: &'static str,
+    /// The only direction that it has series of, which its title names; none if it has series of both,
+    /// or of what has no direction.
+    pub direction: Option<Way>,
+    /// Its height in pixels.
+    pub height_px: u32,
+    /// True if the times at which the viewer's picture stood still are shaded.
+    pub stalls: bool,
+    /// True if its vertical axis need not begin at zero.
+    pub floating: bool,
+    /// True if the figure of an up direction is left out where nothing happened in it.
+    pub quiet_up: bool,
+}
+
+const LOW: Look = Look {
+    title: "",
+    direction: None,
+    height_px: 132,
+    stalls: false,
+    floating: false,
+    quiet_up: false,
+};
+const TALL: Look = Look { height_px: 168, ..LOW };
+
+/// Declares the panels, in the order of a page: each with its look.
+macro_rules! panels {
+    ($($(#[doc = $doc:literal])+ $panel:ident = $look:expr;)+) => {
+        /// A figure of the stack that shares one time axis, in the order of a page.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Panel {
+            $($(#[doc = $doc])+ $panel,)+
+        }
+
+        impl Panel {
+            /// Every panel, in the order of a page.
+            pub const ALL: &[Self] = &[$(Self::$panel),+];
+
+            /// How it is drawn.
+            pub fn look(self) -> Look {
+                match self {
+                    $(Self::$panel => $look,)+
+                }
+            }
+        }
+    };
+}
+
+// The order of the story: what the link carried, what the viewer had, then why.
+panels! {
+    /// Throughput down and the link's rate.
+    ThroughputDown = Look {
+        title: "Throughput down", direction: Some(Way::Down), stalls: true, ..TALL
+    };
+    /// Rates of video and of TCP beside each other.
+    Rivals = Look { title: "Video and TCP, a flow each", ..TALL };
+    /// What a rate control allows, and the video that is sent.
+    Target = Look { title: "Target of the rate control, and the video sent", ..TALL };
+    /// Loss as senders of video see it.
+    Loss = Look { title: "Loss seen by the video's sender", ..LOW };
+    /// Rung shown, and the throughput that the player expects.
+    Rung = Look { title: "Rung shown", stalls: true, ..LOW };
+    /// Media buffered by the player.
+    Buffer = Look { title: "Playback buffer", stalls: true, ..TALL };
+    /// Age of the picture.
+    Latency = Look { title: "Latency to the picture", stalls: true, floating: true, ..TALL };
+    /// How good the picture looks.
+    Quality = Look { title: "Quality of the picture", stalls: true, floating: true, ..TALL };
+    /// Lost between service access points.
+    LayerLoss = Look {
+        title: "Lost between layers' access points, a share of what was sent", ..LOW
+    };
+    /// Delayed between service access points.
+    LayerDelay = Look { title: "Delay between layers' access points", ..LOW };
+    /// Congestion window and slow-start threshold.
+    Window = Look { title: "Congestion window", ..TALL };
+    /// Round-trip time.
+    Rtt = Look { title: "Round-trip time", ..TALL };
+    /// Bytes waiting in the queue.
+    Queue = Look { title: "Queue", quiet_up: true, ..LOW };
+    /// Delay in the queue.
+    QueueDelay = Look { title: "Queueing delay", quiet_up: true, ..LOW };
+    /// Packets dropped.
+    Losses = Look { title: "Packets dropped", quiet_up: true, ..LOW };
+    /// How late frames of uncompressed video begin.
+    Lateness = Look { title: "How late frames begin, the latest of all streams", ..LOW };
+    /// Frames of uncompressed video between storage and sender.
+    Ring = Look { title: "Frames between storage and sender", ..LOW };
+    /// Rates of reading and sending uncompressed video.
+    Storage = Look { title: "Reading and sending", ..LOW };
+    /// Throughput up and the link's rate.
+    ThroughputUp = Look { title: "Throughput up", direction: Some(Way::Up), ..LOW };
+}
+
+impl Panel {
+    /// Where a series of that direction goes: throughput up has a panel of its own.
+    pub(crate) fn of_direction(self, direction: Option<Way>) -> Self {
+        match (self, direction) {
+            (Self::ThroughputDown, Some(Way::Up)) => Self::ThroughputUp,
+            (panel, _) => panel,
+        }
+    }
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Style {
+    /// A line.
+    Line,
+    /// A line in steps.
+    Step,
+    /// A faint line beside the main one.
+    Context,
+    /// A faint line in steps beside the main one: a bound.
+    Bound,
+    /// A bar per bin.
+    Bar,
+}

@@ -1,0 +1,87 @@
+//! The records of one trial, grouped once.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use suiro_record::Trial;
+
+use crate::link::{Direction, directions};
+use crate::player::{Player, players};
+use crate::tcp::{Socket, media_sockets};
+use crate::uncompressed::{ByRing, by_ring};
+use crate::{Records, duration_ns};
+
+/// What every metric and every series reads: the records of one trial, and the groups of them that
+/// several families share, each made when it is first asked for. Groups that one family alone reads
+/// are made by that family, which is asked once.
+pub(crate) struct View<'a> {
+    pub trial: &'a Trial,
+    pub records: &'a Records,
+    /// The trial's length.
+    pub duration_ns: i64,
+    links: OnceCell<Vec<Direction<'a>>>,
+    sockets: OnceCell<Vec<Socket<'a>>>,
+    players: OnceCell<Vec<Player<'a>>>,
+    rings: OnceCell<ByRing<'a>>,
+}
+
+impl<'a> View<'a> {
+    pub fn new(trial: &'a Trial, records: &'a Records) -> Self {
+        Self {
+            trial,
+            records,
+            duration_ns: duration_ns(trial),
+            links: OnceCell::new(),
+            sockets: OnceCell::new(),
+            players: OnceCell::new(),
+            rings: OnceCell::new(),
+        }
+    }
+
+    /// Every direction of every link, sorted by link, down before up.
+    pub fn links(&self) -> &[Direction<'a>] {
+        self.links.get_or_init(|| directions(self.trial, self.records))
+    }
+
+    /// The TCP sockets that carry media, by host and name.
+    pub fn sockets(&self) -> &[Socket<'a>] {
+        self.sockets.get_or_init(|| media_sockets(self.trial, self.records))
+    }
+
+    /// Every player, by name.
+    pub fn players(&self) -> &[Player<'a>] {
+        self.players.get_or_init(|| players(self.trial, self.records))
+    }
+
+    /// The player of that name.
+    pub fn player(&self, name: &str) -> Option<&Player<'a>> {
+        self.players().iter().find(|player| player.name == name)
+    }
+
+    /// The seconds of every ring of uncompressed video, by endpoint and stream.
+    pub fn rings(&self) -> &ByRing<'a> {
+        self.rings.get_or_init(|| by_ring(self.records))
+    }
+
+    /// Those rows whose time is within the trial, its end excluded.
+    pub fn within<R>(&self, rows: &'a [R], t_ns: fn(&R) -> i64) -> Vec<&'a R> {
+        let trial = 0..self.duration_ns;
+        rows.iter().filter(|row| trial.contains(&t_ns(row))).collect()
+    }
+}
+
+/// Rows by what `key` says of them, each group sorted by time; of one time in the order of the table.
+pub(crate) fn grouped<'a, R, K: Ord>(
+    rows: impl IntoIterator<Item = &'a R>,
+    key: impl Fn(&'a R) -> K,
+    t_ns: fn(&R) -> i64,
+) -> BTreeMap<K, Vec<&'a R>> {
+    let mut groups: BTreeMap<K, Vec<&R>> = BTreeMap::new();
+    for row in rows {
+        groups.entry(key(row)).or_default().push(row);
+    }
+    for rows in groups.values_mut() {
+        rows.sort_by_key(|row| t_ns(row));
+    }
+    groups
+}
