@@ -1,0 +1,133 @@
+//! The guide's commands work: every block of shell in `docs/guide.md` runs, in order, in one folder. Trials last three
+//! seconds; that apart, the commands are those of the page.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Done, Room};
+use suiro_media::Ffmpeg;
+use suiro_media::ffmpeg::Feature;
+
+/// A block of shell of the page, and the line that it begins at.
+struct Block {
+    line: usize,
+    script: String,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (number, line) in page.lines().enumerate() {
+        match &mut open {
+            None if line == "```sh" => {
+                open = Some(Block { line: number + 1, script: String::new() });
+            }
+            Some(_) if line == "```" => blocks.extend(open.take()),
+            Some(block) => block.script.extend([line, "\n"]),
+            None => {}
+        }
+    }
+    blocks
+}
+
+/// What a block needs that this machine does not have.
+fn missing(script: &str, ffmpeg: Option<&Ffmpeg>) -> Option<&'static str> {
+    let python = |modules: &str| {
+        let done = Command::new("python3").args(["-c", &format!("import {modules}")]).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    let films = ffmpeg.is_some_and(|f| f.has(Feature::Libvmaf) && f.has(Feature::Libx264));
+    if script.contains("film.toml") && !films {
+        return Some("it needs an ffmpeg with libvmaf and libx264");
+    }
+    if script.contains("matplotlib") && !python("pyarrow, matplotlib") {
+        return Some("it needs pyarrow and matplotlib");
+    }
+    None
+}
+
+/// A folder with a `suiro` whose trials are short: it is put before everything else on the PATH. Where this machine was
+/// too busy to carry a link in time, which is no fault of the guide, it does not fail.
+fn short_suiro(room: &Room) -> PathBuf {
+    let folder = room.path("bin");
+    std::fs::create_dir(&folder).unwrap();
+    let script = format!(
+        r#"#!/bin/sh
+if [ "$1" = run ]; then shift; set -- run --duration '3 s' "$@"; fi
+printed='{}'
+'{}' "$@" >"$printed.out" 2>"$printed.err"
+code=$?
+cat "$printed.out"
+cat "$printed.err" >&2
+if [ $code = 1 ] && grep -q 'late or later' "$printed.out" "$printed.err"; then exit 0; fi
+exit $code
+"#,
+        folder.join("printed").display(),
+        env!("CARGO_BIN_EXE_suiro"),
+    );
+    std::fs::write(folder.join("suiro"), script).unwrap();
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.join("suiro"), executable).unwrap();
+    folder
+}
+
+#[test]
+fn every_command_of_the_guide_works() {
+    if !common::can_run() || !common::has("python3") {
+        return;
+    }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide.md");
+    let blocks = blocks(&std::fs::read_to_string(page).unwrap());
+    assert!(blocks.len() >= 10, "{} blocks of shell", blocks.len());
+    let ffmpeg = Ffmpeg::locate().ok();
+    let room = Room::new();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", short_suiro(&room).display());
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    for Block { line, script } in &blocks {
+        if let Some(reason) = missing(script, ffmpeg.as_ref()) {
+            eprintln!("skipped: the commands at docs/guide.md line {line}: {reason}");
+            continue;
+        }
+        let mut command = Command::new("bash");
+        room.furnish(&mut command);
+        command.args(["-euo", "pipefail", "-c", script]).env("PATH", &path);
+        // Prepared media is kept between runs of the tests.
+        command.env("XDG_CACHE_HOME", &cache);
+        if let Some(ffmpeg) = &ffmpeg {
+            command.env("SUIRO_FFMPEG", ffmpeg.path());
+        }
+        let done = Done::of(&mut command);
+        assert_eq!(
+            done.code,
+            Some(0),
+            "docs/guide.md line {line}:\n{script}\nprinted:\n{}\n{}",
+            done.stdout,
+            done.stderr
+        );
+    }
+    made(&room, ffmpeg.is_some());
+}
+
+/// What the guide promises is there.
+fn made(room: &Room, film: bool) {
+    let work = room.path("work");
+    let queues = room.results("results/queues").summary();
+    assert_eq!(queues.trials.len(), 4);
+    let again = room.results("results/again").summary();
+    assert_eq!(
+        queues.trials.iter().map(|t| (&t.cell, t.seed)).collect::<Vec<_>>(),
+        again.trials.iter().map(|t| (&t.cell, t.seed)).collect::<Vec<_>>(),
+        "a run repeated from its folder has the same cells and seeds"
+    );
+    let csv = std::fs::read_to_string(work.join("rtt.csv")).unwrap();
+    assert!(csv.starts_with("tcp,mean,deviation,trials\n"), "{csv}");
+    let valid =
+        room.results("results/repeated").summary().trials.iter().filter(|t| t.valid).count();
+    let rows = csv.lines().skip(1).filter_map(|row| row.rsplit(',').next()?.parse::<usize>().ok());
+    assert_eq!(rows.sum::<usize>(), valid, "{csv}");
+    assert!(!film || work.join("film.mp4").exists());
+}
