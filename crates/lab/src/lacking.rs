@@ -1,9 +1,7 @@
 //! What a trial needs of this machine and does not find: asked before it is run, so that a scenario
 //! runs as far as a machine can.
 
-use std::path::Path;
-
-use suiro_scenario::{EndpointSpec, Setup, TcpTrace};
+use suiro_scenario::{Setup, TcpTrace};
 use suiro_tcp::Controls;
 use suiro_tcp::probe::Probe;
 
@@ -18,26 +16,9 @@ pub fn lacking(setup: &Setup) -> Option<String> {
     }
     let controls = Controls::read();
     setup.endpoints.iter().find_map(|endpoint| {
-        let because = match &endpoint.spec {
-            EndpointSpec::Origin(origin) => controls.lacking(origin.tcp.as_deref()?)?,
-            EndpointSpec::WebServer(server) => controls.lacking(server.tcp.as_deref()?)?,
-            EndpointSpec::Command(command) => controls.lacking(of_iperf3(&command.command)?)?,
-            _ => return None,
-        };
+        let because = controls.lacking(endpoint.spec.kind().congestion()?.name)?;
         Some(format!("endpoint {}: {because}", endpoint.name))
     })
-}
-
-/// The congestion control that iperf3 is told to use, if the command is iperf3: of other programs
-/// nobody knows.
-fn of_iperf3(command: &[String]) -> Option<&str> {
-    let (program, arguments) = command.split_first()?;
-    if Path::new(program).file_name()? != "iperf3" {
-        return None;
-    }
-    let long = arguments.iter().find_map(|argument| argument.strip_prefix("--congestion="));
-    let at = arguments.iter().position(|argument| argument == "--congestion" || argument == "-C");
-    long.or_else(|| arguments.get(at? + 1).map(String::as_str))
 }
 
 #[cfg(test)]
@@ -45,22 +26,6 @@ mod tests {
     use suiro_scenario::{NoFiles, Overrides, parse};
 
     use super::*;
-
-    fn congestion(command: &str) -> Option<String> {
-        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        of_iperf3(&words).map(str::to_owned)
-    }
-
-    #[test]
-    fn iperf3_says_what_it_needs() {
-        let bbr = Some("bbr".to_owned());
-        assert_eq!(congestion("iperf3 --client x --congestion bbr --time 9"), bbr);
-        assert_eq!(congestion("/usr/bin/iperf3 --congestion=bbr"), bbr);
-        assert_eq!(congestion("iperf3 -c x -C bbr"), bbr);
-        assert_eq!(congestion("iperf3 --client x"), None);
-        assert_eq!(congestion("iperf3 --congestion"), None);
-        assert_eq!(congestion("echo -C bbr"), None);
-    }
 
     #[test]
     fn what_the_kernel_lacks_is_told_before_the_trial() {

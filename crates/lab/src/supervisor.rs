@@ -260,7 +260,7 @@ impl<'a> Supervisor<'a> {
         let member = &mut self.members[number];
         let before = std::mem::replace(&mut member.state, State::Exited { status });
         let was_ready = !matches!(before, State::Starting { .. });
-        let policy = member.endpoint.spec.exit();
+        let policy = member.endpoint.spec.kind().exit();
         let failed = match policy {
             Exit::Ignored => false,
             Exit::Fails => true,
@@ -363,7 +363,7 @@ impl<'a> Supervisor<'a> {
             EndpointOutcome {
                 name: member.endpoint.name.clone(),
                 host: member.endpoint.host.clone(),
-                kind: member.endpoint.spec.kind().to_owned(),
+                kind: member.endpoint.spec.name().to_owned(),
                 exit_code: status.and_then(|s| s.code()),
                 signal: status.and_then(|s| std::os::unix::process::ExitStatusExt::signal(&s)),
                 failure: member.failure,
@@ -419,7 +419,8 @@ impl Surroundings<'_> {
     fn job(&self, endpoint: &Endpoint) -> Job {
         let peer =
             |e: &Endpoint| (e.name.clone(), Peer { host: e.host.clone(), port: e.spec.port() });
-        let media = endpoint.spec.media().and_then(|name| self.packages.get(name).cloned());
+        let medium = endpoint.spec.kind().medium();
+        let media = medium.and_then(|medium| self.packages.get(medium.name).cloned());
         Job {
             endpoint: endpoint.clone(),
             epoch_monotonic_ns: self.epoch.monotonic_ns,
@@ -436,7 +437,7 @@ impl Surroundings<'_> {
 fn program(endpoint: &Endpoint) -> String {
     match endpoint.spec.command() {
         Some(spec) => format!("`{}`", spec.command.join(" ")),
-        None => endpoint.spec.kind().to_owned(),
+        None => endpoint.spec.name().to_owned(),
     }
 }
 

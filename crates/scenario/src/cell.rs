@@ -7,12 +7,11 @@ use suiro_link::{LinkConfig, LinkSpec};
 use suiro_media::MediaSpec;
 use suiro_media::spec::Source;
 use suiro_units::Duration;
-use suiro_viewer::Loss;
 
-use crate::check::{Check, Placed};
+use crate::check::{Cell, Placed};
 use crate::copies;
 use crate::document::{self, Node, entries, entry};
-use crate::endpoint::{Common, EndpointSpec, RtpCodec};
+use crate::endpoint::{self, Common, EndpointSpec};
 use crate::error::Issue;
 use crate::files::Files;
 use crate::header::{check_name, table};
@@ -34,20 +33,19 @@ pub(crate) fn read(body: &Node<'_>, files: &dyn Files, issues: &mut Vec<Issue>) 
     let quality = record.as_ref().is_some_and(|record| record.quality);
     let media = reader.media(quality);
     let (mut endpoints, unread) = reader.endpoints(wiring.as_ref());
-    for placed in &mut endpoints {
-        // What a camera showed, and what a loss made of pictures, is nowhere else to look at.
-        if let EndpointSpec::RtpReceiver(receiver) = &mut placed.endpoint.spec {
-            let only_there = receiver.codec == RtpCodec::H264 || receiver.viewer.loss == Loss::Show;
-            receiver.save |= quality && only_there;
-        }
+    if quality {
+        endpoints.iter_mut().for_each(|placed| placed.endpoint.spec.kind_mut().keep_for_screen());
     }
     let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs));
-    Check { body, duration, media: &media, endpoints: &endpoints, unread: &unread }.run(issues);
+    Cell { body, duration, media: &media, endpoints: &endpoints, unread: &unread }.check(issues);
     if issues.len() > before {
         return None;
     }
     // What nothing serves need not be encoded.
-    let served = |name: &str| endpoints.iter().any(|p| p.endpoint.spec.media() == Some(name));
+    let served = |name: &str| {
+        let mut media = endpoints.iter().filter_map(|placed| placed.endpoint.spec.kind().medium());
+        media.any(|medium| medium.name == name)
+    };
     let media = media.into_iter().filter(|(name, _)| served(name));
     let media = media.filter_map(|(name, spec)| Some((name, spec?))).collect();
     let endpoints = endpoints.into_iter().map(|placed| placed.endpoint).collect();
@@ -227,9 +225,7 @@ impl Reader<'_, '_> {
 
     /// The file of a camera found, if it shows one.
     fn camera(&mut self, name: &str, mut spec: EndpointSpec) -> Option<EndpointSpec> {
-        if let EndpointSpec::RtpSender(sender) = &mut spec
-            && let Some(camera) = &mut sender.camera
-        {
+        if let Some(camera) = spec.kind_mut().camera_mut() {
             let path = ["endpoints", name, "camera", "source"];
             camera.source = self.source(&path, camera.source.clone())?;
         }
@@ -270,7 +266,8 @@ fn read_endpoint(
     issues: &mut Vec<Issue>,
 ) -> Option<(Common, EndpointSpec)> {
     let what = format!("[endpoints.{name}]");
-    let kind = document::kind(&mut node, "kind", &what, &EndpointSpec::KINDS);
+    let kinds: Vec<&'static str> = endpoint::kinds().collect();
+    let kind = document::kind(&mut node, "kind", &what, &kinds);
     let kind = kind.map_err(|issue| issues.push(issue)).ok()?;
     let (common, own) = document::split(node, &Common::KEYS);
     let common = document::read::<Common>(common, &what, &[]);

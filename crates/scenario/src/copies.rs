@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use crate::check::Placed;
 use crate::document::{self, Node};
-use crate::endpoint::{Common, Endpoint, EndpointSpec};
+use crate::endpoint::{Common, Endpoint, EndpointSpec, Reference};
 use crate::error::Issue;
 use crate::topology::Wiring;
 
@@ -89,17 +89,18 @@ pub(crate) fn refer(
     let names: BTreeSet<String> = sections.values().flatten().cloned().collect();
     for placed in endpoints {
         let Placed { section, number, endpoint } = placed;
-        let Some((key, to)) = endpoint.spec.refers_to() else { continue };
-        let Some(there) = sections.get(to).filter(|_| !names.contains(to)) else { continue };
         let here = sections[section].len();
-        if there.len() == here {
-            there[*number].clone_into(to);
-        } else if !unread.contains(to) {
-            let message = format!("{here} of `{section}`, but {} of `{to}`", there.len());
-            let place = document::place(body, &["endpoints", section, key]);
-            let hint = format!("give both the same count, or say which one: `{}`", there[0]);
-            issues.push(Issue::new(place, message).hint(hint));
-            unread.push(to.clone());
+        for Reference { key, name: to, .. } in endpoint.spec.kind_mut().references() {
+            let Some(there) = sections.get(to).filter(|_| !names.contains(to)) else { continue };
+            if there.len() == here {
+                there[*number].clone_into(to);
+            } else if !unread.contains(to) {
+                let message = format!("{here} of `{section}`, but {} of `{to}`", there.len());
+                let place = document::place(body, &["endpoints", section, key]);
+                let hint = format!("give both the same count, or say which one: `{}`", there[0]);
+                issues.push(Issue::new(place, message).hint(hint));
+                unread.push(to.clone());
+            }
         }
     }
 }

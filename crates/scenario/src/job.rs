@@ -21,7 +21,7 @@ pub struct Job {
     pub duration: Duration,
     /// The trial's folder, for records (`TABLE.NAME.parquet`).
     pub dir: PathBuf,
-    /// The package of [`crate::EndpointSpec::media`]; `None` if it needs none.
+    /// The package of its medium ([`crate::Kind::medium`]); `None` if it needs none.
     pub media: Option<PathBuf>,
     /// Every endpoint of the trial, by name.
     pub peers: BTreeMap<String, Peer>,

@@ -20,7 +20,7 @@
 //! | `[topology]` | `shape = "dumbbell"` (`servers`, `clients`, `link`), `"chain"` (`links`) or `"explicit"` (`hosts`, `cables`); `mtu`. |
 //! | `[links.NAME]` | What a link does to packets: [`suiro_link::LinkSpec`]. |
 //! | `[media.NAME]` | A video, its ladder and its packaging: [`suiro_media::MediaSpec`]. |
-//! | `[endpoints.NAME]` | A process: `kind`, `host`, `count` (how many of it, each with a number, a port and a chance of its own), `start`, and the keys of its kind: [`Origin`], [`Player`], [`RtpSender`], [`RtpReceiver`], [`UncompressedSender`], [`UncompressedReceiver`], [`WebServer`], [`WebClients`], [`Command`]. |
+//! | `[endpoints.NAME]` | A process: `kind`, `host`, `count` (how many of it, each with a number, a port and a chance of its own), `start`, and the keys of its kind, the struct in the variant of [`EndpointSpec`]. |
 //! | `[record]` | What is recorded: [`RecordOptions`]. |
 //!
 //! References are replaced in `duration`, `[topology]`, `[links]`, `[media]`, `[endpoints]` and
@@ -58,11 +58,13 @@ mod setup;
 mod substitute;
 mod topology;
 
+pub use check::Check;
 pub use endpoint::{
-    Command, Download, Endpoint, EndpointSpec, Exit, HlsRungs, Mode, OnBreak, Origin, Player,
-    Program, Protocol, Ready, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal,
-    UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource, VersionRate,
-    WebClients, WebServer,
+    Command, Congestion, Delivery, Download, Endpoint, EndpointSpec, Exit, Flow, HlsRungs, Kind,
+    Listens, Medium, Mode, Need, OnBreak, Origin, Player, Program, Protocol, Ready, Reference,
+    RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal, Transport, UncompressedFormat,
+    UncompressedReceiver, UncompressedSender, UncompressedSource, VersionRate, Viewer, WebClients,
+    WebServer, kinds,
 };
 pub use files::{Disk, Files, NoFiles};
 pub use job::{Job, Peer};

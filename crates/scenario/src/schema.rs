@@ -7,10 +7,7 @@ use suiro_link::LinkSpec;
 use suiro_media::MediaSpec;
 use suiro_units::Duration;
 
-use crate::endpoint::{
-    Command, Common, Origin, Player, RtpReceiver, RtpSender, UncompressedReceiver,
-    UncompressedSender, WebClients, WebServer,
-};
+use crate::endpoint::{Common, KINDS};
 use crate::header::Header;
 use crate::setup::RecordOptions;
 use crate::topology::{Chain, Dumbbell, Explicit};
@@ -55,7 +52,11 @@ fn sub<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
 
 /// The schema of an object, in place.
 fn inline<T: JsonSchema>(generator: &mut SchemaGenerator) -> Map<String, Value> {
-    match Schema::into(T::json_schema(generator)) {
+    object_of(T::json_schema(generator))
+}
+
+fn object_of(schema: Schema) -> Map<String, Value> {
+    match Schema::into(schema) {
         Value::Object(schema) => schema,
         _ => unreachable!("the schema of a struct is an object"),
     }
@@ -87,18 +88,11 @@ fn topology(generator: &mut SchemaGenerator) -> Value {
 
 fn endpoints(generator: &mut SchemaGenerator) -> Value {
     let common = inline::<Common>(generator);
-    let kinds = [
-        ("origin", inline::<Origin>(generator)),
-        ("player", inline::<Player>(generator)),
-        ("rtp-sender", inline::<RtpSender>(generator)),
-        ("rtp-receiver", inline::<RtpReceiver>(generator)),
-        ("uncompressed-sender", inline::<UncompressedSender>(generator)),
-        ("uncompressed-receiver", inline::<UncompressedReceiver>(generator)),
-        ("web-server", inline::<WebServer>(generator)),
-        ("web-clients", inline::<WebClients>(generator)),
-        ("command", inline::<Command>(generator)),
-    ];
-    let kinds = kinds.map(|(kind, own)| tagged("kind", kind, joined(common.clone(), own)));
+    let mut kinds = Vec::new();
+    for kind in KINDS {
+        let own = object_of((kind.schema)(generator));
+        kinds.push(tagged("kind", kind.name, joined(common.clone(), own)));
+    }
     named("The processes of a trial, by name.", json!({ "oneOf": kinds }))
 }
 

@@ -1,6 +1,6 @@
 //! What one cell of a scenario says, typed and resolved: all that is needed to run it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use suiro_link::LinkConfig;
 use suiro_media::MediaSpec;
 use suiro_units::Duration;
 
-use crate::Endpoint;
+use crate::endpoint::{Endpoint, Flow};
 
 /// The content of one cell. Everything it names exists: hosts, links, media, origins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,50 @@ pub struct Setup {
     pub endpoints: Vec<Endpoint>,
     /// What is recorded.
     pub record: RecordOptions,
+}
+
+impl Setup {
+    /// Where the video of a viewer comes from: the endpoint that has it as prepared media or from a camera, found
+    /// through any number of relays. `None` if there is none.
+    pub fn source_of(&self, viewer: &str) -> Option<&Endpoint> {
+        let endpoint = |name: &str| self.endpoints.iter().find(|it| it.name == name);
+        let has_media = |name: &str| {
+            let kind = endpoint(name).map(|endpoint| endpoint.spec.kind());
+            kind.is_some_and(|kind| kind.medium().is_some() || kind.camera().is_some())
+        };
+        let upstream = |name: &str| endpoint(name).map_or(Vec::new(), |it| self.upstream(it));
+        endpoint(&trace(viewer, &has_media, &upstream)?)
+    }
+
+    /// The endpoints that send media to this one.
+    fn upstream(&self, endpoint: &Endpoint) -> Vec<String> {
+        let flows = |from: &Endpoint, flow: Flow| {
+            let references = from.spec.references().into_iter();
+            references.filter(move |it| it.media == flow).map(|it| it.name)
+        };
+        let fetched = flows(endpoint, Flow::Comes);
+        let senders = self.endpoints.iter();
+        let senders = senders.filter(|it| flows(it, Flow::Goes).any(|to| to == endpoint.name));
+        fetched.chain(senders.map(|it| it.name.clone())).collect()
+    }
+}
+
+/// The first name with `found`, upstream of `from` or `from` itself. Circles end the search.
+fn trace(
+    from: &str,
+    found: &dyn Fn(&str) -> bool,
+    upstream: &dyn Fn(&str) -> Vec<String>,
+) -> Option<String> {
+    let (mut seen, mut names) = (BTreeSet::new(), vec![from.to_owned()]);
+    while let Some(name) = names.pop() {
+        if found(&name) {
+            return Some(name);
+        }
+        if seen.insert(name.clone()) {
+            names.extend(upstream(&name));
+        }
+    }
+    None
 }
 
 /// Hosts and the links between them. Connected: every host reaches every other.
@@ -96,5 +140,42 @@ impl Default for RecordOptions {
             layers: false,
             quality: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NoFiles, Overrides, built_in};
+
+    #[test]
+    fn a_source_is_found_through_relays_and_circles_end() {
+        let upstream = |name: &str| match name {
+            "viewer" => vec!["edge".to_owned()],
+            "edge" => vec!["core".to_owned(), "edge".to_owned()],
+            "core" => vec!["publisher".to_owned(), "edge".to_owned()],
+            _ => Vec::new(),
+        };
+        let publisher = |name: &str| name == "publisher";
+        assert_eq!(trace("viewer", &publisher, &upstream).as_deref(), Some("publisher"));
+        assert_eq!(trace("viewer", &|_| false, &upstream), None);
+        assert_eq!(trace("other", &publisher, &upstream), None);
+    }
+
+    #[test]
+    fn every_viewer_of_the_built_in_scenarios_has_a_source() {
+        let mut viewers = 0;
+        for scenario in built_in() {
+            let plan = scenario.plan_with(&Overrides::default(), &NoFiles).unwrap();
+            let setup = &plan.trials[0].setup;
+            let shows = setup.endpoints.iter().filter(|it| it.spec.kind().viewer().is_some());
+            for viewer in shows {
+                let source = setup.source_of(&viewer.name);
+                let source = source.unwrap_or_else(|| panic!("{}: {}", plan.name, viewer.name));
+                assert!(source.spec.kind().viewer().is_none());
+                viewers += 1;
+            }
+        }
+        assert!(viewers >= 10, "{viewers}");
     }
 }

@@ -13,7 +13,7 @@ use suiro_lab::{clock, machine, trial as lab_trial};
 use suiro_media::MediaSpec;
 use suiro_media::live::FootageSpec;
 use suiro_record::{Folder, Manifest, PlannedTrial, Trial};
-use suiro_scenario::{Overrides, Plan, Scenario};
+use suiro_scenario::{Need, Overrides, Plan, Scenario};
 
 use crate::cli::RunArgs;
 use crate::progress::Trials;
@@ -205,8 +205,12 @@ fn possible<'a>(
 /// Why a player of a trial cannot be used on this machine, with the remedy.
 fn lacking_player(setup: &suiro_scenario::Setup) -> Option<String> {
     setup.endpoints.iter().find_map(|endpoint| {
-        let suiro_scenario::EndpointSpec::Player(player) = &endpoint.spec else { return None };
-        let missing = suiro_players::locate(player.program)?.err()?;
+        let needs = endpoint.spec.kind().needs().into_iter();
+        let mut missing = needs.filter_map(|need| match need {
+            Need::Player(program) => suiro_players::locate(program)?.err(),
+            Need::Command(_) => None,
+        });
+        let missing = missing.next()?;
         let suiro_players::Missing { name, reason, remedy } = missing;
         Some(format!("endpoint {}: player {name}: {reason}; {remedy}", endpoint.name))
     })
@@ -261,7 +265,7 @@ fn prepare_media(trials: &[&Planned], manifest: &mut Manifest) -> Result<Package
     }
     let endpoints = trials.iter().flat_map(|trial| &trial.setup.endpoints);
     let cameras: BTreeMap<String, &FootageSpec> = endpoints
-        .filter_map(|endpoint| endpoint.spec.camera())
+        .filter_map(|endpoint| endpoint.spec.kind().camera())
         .map(|camera| (format!("{camera:?}"), camera))
         .collect();
     for camera in cameras.values() {

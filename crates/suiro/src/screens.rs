@@ -18,9 +18,8 @@ use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
 use suiro_record::{
     Folder, P1203, PlannedTrial, Reader, ScreenOutcome, Screens, Text, Trial, Writer,
 };
-use suiro_scenario::{EndpointSpec, RtpSender};
+use suiro_scenario::{Delivery, Viewer};
 use suiro_units::BitRate;
-use suiro_viewer::Loss;
 
 use crate::progress::{self, Work};
 use crate::{interrupt, p1203};
@@ -68,12 +67,9 @@ fn wanted(folder: &Folder, planned: &PlannedTrial) -> Option<(Order, Trial)> {
 
 fn of_trial(ffmpeg: &Ffmpeg, order: &Order, trial: &Trial, progress: Progress) -> Screens {
     let viewers = order.setup.endpoints.iter().filter_map(|endpoint| {
-        let from = match &endpoint.spec {
-            EndpointSpec::Player(player) => Some(player.origin.as_str()),
-            EndpointSpec::RtpReceiver(_) => sender(order, &endpoint.name),
-            _ => None,
-        };
-        Some((endpoint.name.as_str(), from?))
+        endpoint.spec.kind().viewer()?;
+        let source = order.setup.source_of(&endpoint.name)?;
+        Some((endpoint.name.as_str(), source.name.as_str()))
     });
     let screens = viewers.map(|(name, origin)| {
         let mut outcome = ScreenOutcome { endpoint: name.to_owned(), ..ScreenOutcome::default() };
@@ -103,11 +99,10 @@ fn opinions(
     screens: &mut Screens,
 ) {
     // P.1203 is of segmented media.
-    let is_player = |name: &str| {
-        let mut endpoints = order.setup.endpoints.iter();
-        endpoints.any(|e| e.name == name && matches!(e.spec, EndpointSpec::Player(_)))
+    let is_of_segments = |name: &str| {
+        viewer(order, name).is_some_and(|viewer| viewer.delivery == Delivery::Segments)
     };
-    for screen in screens.screens.iter_mut().filter(|screen| is_player(&screen.endpoint)) {
+    for screen in screens.screens.iter_mut().filter(|screen| is_of_segments(&screen.endpoint)) {
         let scored = match p1203 {
             Ok(None) => return,
             _ if interrupt::happened() => return,
@@ -131,24 +126,17 @@ fn opinions(
 }
 
 fn opinion(program: &p1203::Program, order: &Order, trial: &Trial, name: &str) -> Result<P1203> {
-    let viewers = order.setup.endpoints.iter().filter(|endpoint| endpoint.name == name);
-    let mut origins = viewers.filter_map(|endpoint| match &endpoint.spec {
-        EndpointSpec::Player(player) => Some(player.origin.as_str()),
-        _ => None,
-    });
-    let origin = origins.next().context("it is no player")?;
+    let source = order.setup.source_of(name).context("nothing serves it media")?;
     let records = records(&order.dir)?;
-    let served = Served::load(order, origin, name, &records.frames)?;
+    let served = Served::load(order, &source.name, name, &records.frames)?;
     let Served::Package(package) = served else { bail!("its media is not in segments") };
     program.score(&order.dir, &p1203::Viewer { name, package: &package, trial, records: &records })
 }
 
-/// Who sends video to a receiver.
-fn sender<'o>(order: &'o Order, receiver: &str) -> Option<&'o str> {
-    let sends = order.setup.endpoints.iter().find(|endpoint| {
-        matches!(&endpoint.spec, EndpointSpec::RtpSender(sender) if sender.to == receiver)
-    });
-    sends.map(|endpoint| endpoint.name.as_str())
+/// How the endpoint of that name shows video.
+fn viewer(order: &Order, name: &str) -> Option<Viewer> {
+    let endpoint = order.setup.endpoints.iter().find(|endpoint| endpoint.name == name)?;
+    endpoint.spec.kind().viewer()
 }
 
 fn of_viewer(
@@ -248,7 +236,7 @@ enum Served {
 impl Served {
     fn load(order: &Order, from: &str, viewer: &str, frames: &[FrameRow]) -> Result<Self> {
         let served = order.setup.endpoints.iter().find(|endpoint| endpoint.name == from);
-        let conceals = conceals(order, viewer);
+        let conceals = self::viewer(order, viewer).is_some_and(|viewer| viewer.shows_damage);
         let stream = |codec, source| {
             let extension = match codec {
                 screen::Codec::H264 => "h264",
@@ -257,13 +245,11 @@ impl Served {
             let file = order.dir.join(format!("received.{viewer}.{extension}"));
             Self::Stream(Stream { file, codec, frames: kept(frames, viewer), source, conceals })
         };
-        if let Some(EndpointSpec::RtpSender(RtpSender { camera: Some(camera), .. })) =
-            served.map(|endpoint| &endpoint.spec)
-        {
+        if let Some(camera) = served.and_then(|endpoint| endpoint.spec.kind().camera()) {
             return Ok(stream(screen::Codec::H264, Sent::Camera(camera.clone())));
         }
-        let media = served.and_then(|endpoint| endpoint.spec.media());
-        let found = media.and_then(|media| {
+        let medium = served.and_then(|endpoint| endpoint.spec.kind().medium());
+        let found = medium.map(|medium| medium.name).and_then(|media| {
             Some((order.packages.get(media)?, order.setup.media.get(media)?.codec))
         });
         let (folder, codec) =
@@ -320,16 +306,6 @@ impl Served {
         let found = set.of_rate(BitRate::from_bps(rate));
         found.with_context(|| format!("the media has no version of {rate} bit/s"))
     }
-}
-
-/// Whether an endpoint is a viewer that shows what a loss made of pictures.
-fn conceals(order: &Order, viewer: &str) -> bool {
-    order.setup.endpoints.iter().any(|endpoint| match &endpoint.spec {
-        EndpointSpec::RtpReceiver(receiver) => {
-            endpoint.name == viewer && receiver.viewer.loss == Loss::Show
-        }
-        _ => false,
-    })
 }
 
 /// The frames of what an RTP receiver keeps: those that it could decode, in their order.

@@ -1,8 +1,16 @@
 //! The `command`: any program.
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_units::Duration;
+
+use super::{Congestion, Kind, Listens};
+use crate::check::Check;
+
+/// Longest time that a command may take to stop.
+const GRACE_MAX: Duration = Duration::from_secs(60);
 
 /// Runs any program in a host. Its output goes to the trial's logs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,6 +79,79 @@ pub enum StopSignal {
     Kill,
 }
 
+impl Kind for Command {
+    fn listens(&self) -> Vec<Listens> {
+        match self.ready {
+            Ready::Port(port) => vec![Listens::tcp(port, "ready")],
+            Ready::AtOnce | Ready::Line(_) => Vec::new(),
+        }
+    }
+
+    fn congestion(&self) -> Option<Congestion<'_>> {
+        let name = of_iperf3(&self.command)?;
+        Some(Congestion { key: "command", name })
+    }
+
+    fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    fn command(&self) -> Option<&Command> {
+        Some(self)
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        if self.command.first().is_none_or(|program| program.trim().is_empty()) {
+            let expected = "[\"PROGRAM\", \"ARGUMENT\", …]";
+            check.push(check.issue("command", "no program").expected(expected));
+        }
+        if let Some(n) = self.command.iter().position(|argument| argument.contains('\0')) {
+            let issue = check.issue("command", format!("argument {n} holds a null character"));
+            check.push(issue.hint("no program can be given one"));
+        }
+        if self.ready == Ready::Line(String::new()) {
+            let issue = check.issue("ready", "every line contains nothing");
+            check.push(issue.expected("a part of the line that tells it is ready"));
+        }
+        if self.grace > GRACE_MAX {
+            let issue = check.issue("grace", format!("a grace of {}", self.grace));
+            check.push(issue.expected(format!("at most {GRACE_MAX}")));
+        }
+    }
+}
+
+/// The congestion control that iperf3 is told to use, if the command is iperf3. Of other programs it is not known.
+fn of_iperf3(command: &[String]) -> Option<&str> {
+    let (program, arguments) = command.split_first()?;
+    if Path::new(program).file_name()? != "iperf3" {
+        return None;
+    }
+    let long = arguments.iter().find_map(|argument| argument.strip_prefix("--congestion="));
+    let at = arguments.iter().position(|argument| argument == "--congestion" || argument == "-C");
+    long.or_else(|| arguments.get(at? + 1).map(String::as_str))
+}
+
 const fn grace() -> Duration {
     Duration::from_secs(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn congestion(command: &str) -> Option<String> {
+        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        of_iperf3(&words).map(str::to_owned)
+    }
+
+    #[test]
+    fn iperf3_says_what_it_needs() {
+        let bbr = Some("bbr".to_owned());
+        assert_eq!(congestion("iperf3 --client x --congestion bbr --time 9"), bbr);
+        assert_eq!(congestion("/usr/bin/iperf3 --congestion=bbr"), bbr);
+        assert_eq!(congestion("iperf3 -c x -C bbr"), bbr);
+        assert_eq!(congestion("iperf3 --client x"), None);
+        assert_eq!(congestion("iperf3 --congestion"), None);
+        assert_eq!(congestion("echo -C bbr"), None);
+    }
 }

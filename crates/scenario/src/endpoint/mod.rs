@@ -1,21 +1,24 @@
 //! Endpoints: the processes that a trial runs in its hosts.
 //!
-//! A kind of endpoint is one module with one struct here, one variant of [`EndpointSpec`] and one
-//! line in [`EndpointSpec::read`]; what it refers to is checked in `check.rs`.
+//! A kind of endpoint is a module here with a struct that implements [`Kind`], and a line in the list of kinds below.
+//! `suiro endpoint` says what runs it.
 
 mod command;
+mod kind;
 mod origin;
 mod player;
 mod rtp;
 mod uncompressed;
 mod web;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use suiro_media::live::FootageSpec;
 use suiro_units::Duration;
 
 pub use command::{Command, Exit, Ready, StopSignal};
+pub use kind::{
+    Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Transport, Viewer,
+};
 pub use origin::{HlsRungs, Mode, Origin};
 pub use player::{Download, Player, Program, Protocol};
 pub use rtp::{OnBreak, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, VersionRate};
@@ -41,28 +44,87 @@ pub struct Endpoint {
     pub spec: EndpointSpec,
 }
 
-/// What an endpoint is and does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum EndpointSpec {
+/// Makes everything that needs all kinds from one list of them.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:literal => $kind:ident,)+) => {
+        /// What an endpoint is and does.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "kind")]
+        pub enum EndpointSpec {
+            $($(#[$doc])* #[serde(rename = $name)] $kind($kind),)+
+        }
+
+        impl EndpointSpec {
+            /// Its kind, as written in a scenario and in records.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$kind(_) => $name,)+
+                }
+            }
+
+            /// What it says about itself.
+            pub const fn kind(&self) -> &dyn Kind {
+                match self {
+                    $(Self::$kind(kind) => kind,)+
+                }
+            }
+
+            pub(crate) const fn kind_mut(&mut self) -> &mut dyn Kind {
+                match self {
+                    $(Self::$kind(kind) => kind,)+
+                }
+            }
+        }
+
+        $(impl $kind {
+            /// The `kind` of such an endpoint in a scenario.
+            pub const NAME: &'static str = $name;
+        })+
+
+        /// Every kind, in the order of the documentation.
+        pub(crate) const KINDS: &[Entry] = &[$(Entry {
+            name: $name,
+            read: |node, what| document::read(node, what, &ALSO).map(EndpointSpec::$kind),
+            schema: <$kind as JsonSchema>::json_schema,
+        }),+];
+    };
+}
+
+// The list of kinds.
+kinds! {
     /// Serves media over HTTP as DASH and HLS.
-    Origin(Origin),
+    "origin" => Origin,
     /// Plays media from an origin, without a screen.
-    Player(Player),
+    "player" => Player,
     /// Sends video over RTP.
-    RtpSender(RtpSender),
+    "rtp-sender" => RtpSender,
     /// Receives video over RTP, without a screen.
-    RtpReceiver(RtpReceiver),
+    "rtp-receiver" => RtpReceiver,
     /// Sends a stream of uncompressed video.
-    UncompressedSender(UncompressedSender),
+    "uncompressed-sender" => UncompressedSender,
     /// Receives streams of uncompressed video.
-    UncompressedReceiver(UncompressedReceiver),
+    "uncompressed-receiver" => UncompressedReceiver,
     /// Serves objects of any size over HTTP.
-    WebServer(WebServer),
+    "web-server" => WebServer,
     /// Loads pages from a web server, as people do.
-    WebClients(WebClients),
+    "web-clients" => WebClients,
     /// Any program.
-    Command(Command),
+    "command" => Command,
+}
+
+/// One kind in the list.
+pub(crate) struct Entry {
+    /// The value of the key `kind`.
+    pub name: &'static str,
+    /// Reads the keys of this kind. The text names the section in messages.
+    pub read: fn(Node<'_>, &str) -> Result<EndpointSpec, Issue>,
+    /// The JSON Schema of these keys.
+    pub schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+/// The names of all kinds, as scenarios write them.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.name)
 }
 
 /// Keys that an endpoint of any kind has.
@@ -92,153 +154,60 @@ impl Common {
     pub const KEYS: [&str; 3] = ["host", "count", "start"];
 }
 
+/// Keys that every endpoint may have besides those of its kind, for suggestions.
+const ALSO: [&str; 4] = ["kind", "host", "count", "start"];
+
 const fn one() -> u16 {
     1
 }
 
 impl EndpointSpec {
-    /// The values of `kind`.
-    pub(crate) const KINDS: [&str; 9] = [
-        "origin",
-        "player",
-        "rtp-sender",
-        "rtp-receiver",
-        "uncompressed-sender",
-        "uncompressed-receiver",
-        "web-server",
-        "web-clients",
-        "command",
-    ];
-
-    /// Reads the keys of one kind, one of [`Self::KINDS`]. `what` names the section in messages.
-    pub(crate) fn read(kind: &str, node: Node<'_>, what: &str) -> Result<Self, Issue> {
-        let also = &["kind", "host", "count", "start"];
-        match kind {
-            "origin" => document::read(node, what, also).map(Self::Origin),
-            "player" => document::read(node, what, also).map(Self::Player),
-            "rtp-sender" => document::read(node, what, also).map(Self::RtpSender),
-            "rtp-receiver" => document::read(node, what, also).map(Self::RtpReceiver),
-            "uncompressed-sender" => document::read(node, what, also).map(Self::UncompressedSender),
-            "uncompressed-receiver" => {
-                document::read(node, what, also).map(Self::UncompressedReceiver)
-            }
-            "web-server" => document::read(node, what, also).map(Self::WebServer),
-            "web-clients" => document::read(node, what, also).map(Self::WebClients),
-            _ => document::read(node, what, also).map(Self::Command),
-        }
+    /// Reads the keys of the kind `name`, one of [`KINDS`]. `what` names the section in messages.
+    pub(crate) fn read(name: &str, node: Node<'_>, what: &str) -> Result<Self, Issue> {
+        let kind = KINDS.iter().find(|kind| kind.name == name);
+        let kind = kind.expect("the caller took the name from the list");
+        (kind.read)(node, what)
     }
 
-    /// Its kind, as written in a scenario and in records.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Origin(_) => "origin",
-            Self::Player(_) => "player",
-            Self::RtpSender(_) => "rtp-sender",
-            Self::RtpReceiver(_) => "rtp-receiver",
-            Self::UncompressedSender(_) => "uncompressed-sender",
-            Self::UncompressedReceiver(_) => "uncompressed-receiver",
-            Self::WebServer(_) => "web-server",
-            Self::WebClients(_) => "web-clients",
-            Self::Command(_) => "command",
-        }
+    /// The endpoint as one kind; `None` if it is of another.
+    pub fn downcast<K: Kind>(&self) -> Option<&K> {
+        let any: &dyn std::any::Any = self.kind();
+        any.downcast_ref()
     }
 
-    /// The program that it is; `None` of our own kinds, which run as `suiro endpoint`.
-    pub const fn command(&self) -> Option<&Command> {
-        match self {
-            Self::Command(command) => Some(command),
-            Self::Origin(_)
-            | Self::Player(_)
-            | Self::RtpSender(_)
-            | Self::RtpReceiver(_)
-            | Self::UncompressedSender(_)
-            | Self::UncompressedReceiver(_)
-            | Self::WebServer(_)
-            | Self::WebClients(_) => None,
-        }
+    /// The port that other endpoints reach it at; `None` if it opens none.
+    pub fn port(&self) -> Option<u16> {
+        self.kind().listens().first().map(|listens| *listens.ports.start())
     }
 
-    /// What it means that it exits before the trial ends. A player may have played all there is.
-    pub const fn exit(&self) -> Exit {
-        match self {
-            Self::Origin(_)
-            | Self::RtpSender(_)
-            | Self::RtpReceiver(_)
-            | Self::UncompressedSender(_)
-            | Self::UncompressedReceiver(_)
-            | Self::WebServer(_)
-            | Self::WebClients(_) => Exit::Fails,
-            Self::Player(_) => Exit::Allowed,
-            Self::Command(command) => command.exit,
-        }
+    /// The program that it starts; `None` for kinds that run as `suiro endpoint`.
+    pub fn command(&self) -> Option<&Command> {
+        self.kind().command()
     }
 
-    /// The TCP or UDP port that others reach it at; `None` if it serves nothing.
-    pub const fn port(&self) -> Option<u16> {
-        match self {
-            Self::Origin(origin) => Some(origin.port),
-            Self::RtpSender(sender) => Some(sender.port),
-            Self::RtpReceiver(receiver) => Some(receiver.port),
-            Self::WebServer(server) => Some(server.port),
-            Self::Player(_)
-            | Self::UncompressedSender(_)
-            | Self::UncompressedReceiver(_)
-            | Self::WebClients(_) => None,
-            Self::Command(command) => match command.ready {
-                Ready::Port(port) => Some(port),
-                Ready::AtOnce | Ready::Line(_) => None,
-            },
-        }
+    /// The endpoints that it refers to.
+    pub fn references(&self) -> Vec<Reference> {
+        let mut copy = self.clone();
+        let references = copy.kind_mut().references().into_iter();
+        let own = |Reference { key, name, kinds, media }: Reference<&mut String>| Reference {
+            key,
+            name: name.clone(),
+            kinds,
+            media,
+        };
+        references.map(own).collect()
     }
 
-    /// The same as the copy `n` of one host, from 0, with a port of its own; `None` if there are not so
-    /// many ports.
+    /// Copy number `n` of one host, counted from 0, with ports of its own; `None` if no port is left.
     pub(crate) fn copy(&self, n: u16) -> Option<Self> {
         let mut copy = self.clone();
-        let (port, step) = match &mut copy {
-            Self::Origin(origin) => (&mut origin.port, 1),
-            Self::WebServer(server) => (&mut server.port, 1),
-            Self::RtpSender(sender) => (&mut sender.port, 2),
-            Self::RtpReceiver(receiver) => (&mut receiver.port, 2),
-            Self::Player(_)
-            | Self::UncompressedSender(_)
-            | Self::UncompressedReceiver(_)
-            | Self::WebClients(_)
-            | Self::Command(_) => return Some(copy),
-        };
-        *port = port.checked_add(n.checked_mul(step)?)?;
+        copy.kind_mut().renumber(n)?;
         Some(copy)
     }
+}
 
-    /// The endpoint that it refers to, and the key that says so.
-    pub(crate) fn refers_to(&mut self) -> Option<(&'static str, &mut String)> {
-        match self {
-            Self::Player(player) => Some(("origin", &mut player.origin)),
-            Self::RtpSender(sender) => Some(("to", &mut sender.to)),
-            Self::UncompressedSender(sender) => Some(("to", &mut sender.to)),
-            Self::WebClients(clients) => Some(("server", &mut clients.server)),
-            Self::Origin(_)
-            | Self::RtpReceiver(_)
-            | Self::UncompressedReceiver(_)
-            | Self::WebServer(_)
-            | Self::Command(_) => None,
-        }
-    }
-
-    /// What its camera sees, if it has one.
-    pub const fn camera(&self) -> Option<&FootageSpec> {
-        match self {
-            Self::RtpSender(sender) => sender.camera.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// The name of the media that it needs a package of.
-    pub fn media(&self) -> Option<&str> {
-        match self {
-            Self::Origin(origin) => Some(&origin.media),
-            Self::RtpSender(sender) => sender.media.as_deref(),
-            _ => None,
-        }
-    }
+/// The port of copy number `n` of an endpoint that takes `step` ports.
+fn shift(port: &mut u16, n: u16, step: u16) -> Option<()> {
+    *port = port.checked_add(n.checked_mul(step)?)?;
+    Some(())
 }

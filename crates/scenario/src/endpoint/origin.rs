@@ -2,7 +2,15 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use suiro_media::spec::Codec;
 use suiro_units::Duration;
+
+use super::{Congestion, Kind, Listens, Medium, shift};
+use crate::check::Check;
+
+/// How much media an origin may have on demand.
+const LENGTH: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
 
 /// Serves one media package over HTTP/1.1, as DASH and as HLS.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +61,39 @@ pub enum Mode {
     Live,
     /// All from the start (video on demand), repeated as often as the trial's duration needs.
     Vod,
+}
+
+impl Kind for Origin {
+    fn listens(&self) -> Vec<Listens> {
+        vec![Listens::tcp(self.port, "port")]
+    }
+
+    fn renumber(&mut self, n: u16) -> Option<()> {
+        shift(&mut self.port, n, 1)
+    }
+
+    fn congestion(&self) -> Option<Congestion<'_>> {
+        Some(Congestion { key: "tcp", name: self.tcp.as_deref()? })
+    }
+
+    fn medium(&self) -> Option<Medium<'_>> {
+        Some(Medium { key: "media", name: &self.media, codec: Codec::H264 })
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        if let Some(length) = self.length {
+            if self.mode == Mode::Live {
+                let issue = check.issue("length", "a live stream has no length");
+                check.push(issue.hint("remove `length`, or set mode = \"vod\""));
+            } else if !LENGTH.contains(&length) {
+                check.push(check.issue("length", "out of range").expected("1 s to 24 h"));
+            }
+        }
+        if self.mode == Mode::Live && self.window.is_zero() {
+            let issue = check.issue("window", "a live window of no time");
+            check.push(issue.expected("as much as players may fall behind, such as \"30 s\""));
+        }
+    }
 }
 
 const fn http() -> u16 {

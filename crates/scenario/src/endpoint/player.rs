@@ -3,7 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_abr::Algorithm;
+use suiro_media::spec::Format;
 use suiro_units::{Bytes, Duration};
+
+use super::{Delivery, Exit, Flow, Kind, Mode, Need, Origin, Reference, Viewer};
+use crate::check::Check;
+
+/// Sizes of a socket buffer that make sense, in bytes.
+const RECEIVE_BUFFER: std::ops::RangeInclusive<u64> = 4_000..=64_000_000;
 
 /// Plays the stream of one origin until the trial ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -117,6 +124,86 @@ impl Program {
             Self::Dashjs => matches!(protocol, Protocol::Dash),
             Self::Hlsjs => matches!(protocol, Protocol::Hls),
         }
+    }
+}
+
+impl Kind for Player {
+    fn references(&mut self) -> Vec<Reference<&mut String>> {
+        let (key, kinds, media) = ("origin", &[Origin::NAME], Flow::Comes);
+        vec![Reference { key, name: &mut self.origin, kinds, media }]
+    }
+
+    fn needs(&self) -> Vec<Need<'_>> {
+        match self.program {
+            Program::Suiro => Vec::new(),
+            program => vec![Need::Player(program)],
+        }
+    }
+
+    fn viewer(&self) -> Option<Viewer> {
+        Some(Viewer { delivery: Delivery::Segments, shows_damage: false })
+    }
+
+    /// A player may have played all there is.
+    fn exit(&self) -> Exit {
+        Exit::Allowed
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        self.check_program(check);
+        if self.receive_buffer.is_some_and(|size| !RECEIVE_BUFFER.contains(&size.get())) {
+            check.push(check.issue("receive_buffer", "out of range").expected("4 kB to 64 MB"));
+        }
+        let Some(origin) = check.peer::<Origin>(&self.origin) else { return };
+        if let Some(latency) = self.target_latency {
+            check_latency(check, latency, origin);
+        }
+        let Some(medium) = check.medium(&origin.media) else { return };
+        if self.buffer < medium.segment {
+            let message = format!("a buffer of {} holds no segment", self.buffer);
+            let expected = format!("at least one segment, {}; better three", medium.segment);
+            check.push(check.issue("buffer", message).expected(expected));
+        }
+        if self.protocol() == Protocol::Dash && medium.format == Format::Ts {
+            let message = format!("the medium `{}` is packaged as `ts` only", origin.media);
+            let hint = "give the medium format = \"fmp4\" or \"both\"";
+            check.push(check.issue("protocol", message).hint(hint));
+        }
+    }
+}
+
+impl Player {
+    fn check_program(&self, check: &mut Check<'_>) {
+        let (program, protocol) = (self.program, self.protocol());
+        if !program.plays(protocol) {
+            let (plays, not) = match protocol {
+                Protocol::Dash => ("hls", "dash"),
+                Protocol::Hls => ("dash", "hls"),
+            };
+            let message = format!("the player `{}` does not play `{not}`", program.name());
+            let hint = format!("remove protocol, or say protocol = \"{plays}\"");
+            check.push(check.issue("protocol", message).hint(hint));
+        }
+        if self.save && program != Program::Suiro {
+            let message = format!("the player `{}` saves nothing", program.name());
+            let hint = "remove save; only suiro's own player has it";
+            check.push(check.issue("save", message).hint(hint));
+        }
+    }
+}
+
+fn check_latency(check: &mut Check<'_>, latency: Duration, origin: &Origin) {
+    if origin.mode == Mode::Vod {
+        let issue = check.issue("target_latency", "the origin is not live: it has no live edge");
+        check.push(issue.hint("remove target_latency, or give the origin mode = \"live\""));
+        return;
+    }
+    // A segment can be fetched when its last frame has passed: its first is one segment old.
+    let least = check.medium(&origin.media).map_or(Duration::ZERO, |medium| medium.segment);
+    if !(least..=origin.window).contains(&latency) {
+        let issue = check.issue("target_latency", format!("a target latency of {latency}"));
+        let window = origin.window;
+        check.push(issue.expected(format!("one segment, {least}, to the window, {window}")));
     }
 }
 

@@ -3,9 +3,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_media::live::FootageSpec;
+use suiro_media::spec::Codec;
 use suiro_rate::RateSpec;
 use suiro_units::{Bytes, Duration};
-use suiro_viewer::Policy;
+use suiro_viewer::{Loss, Policy};
+
+use super::{Delivery, Flow, Kind, Listens, Medium, Reference, Viewer, shift};
+use crate::check::Check;
+
+/// Sizes of IP packets: what every host takes (RFC 791 §3.1) to the topology's largest.
+const PACKET: std::ops::RangeInclusive<Bytes> = Bytes::new(576)..=Bytes::new(9000);
+const PICTURES: std::ops::RangeInclusive<u32> = 1..=1000;
+const FEEDBACK: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(5)..=Duration::from_secs(5);
 
 /// Sends video over RTP to one receiver, as fast as a rate control allows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -128,6 +138,124 @@ impl RtpCodec {
             Self::Mpeg2 => "mpeg2",
         }
     }
+}
+
+impl Kind for RtpSender {
+    fn listens(&self) -> Vec<Listens> {
+        vec![Listens::rtp(self.port, "port")]
+    }
+
+    fn renumber(&mut self, n: u16) -> Option<()> {
+        shift(&mut self.port, n, 2)
+    }
+
+    fn references(&mut self) -> Vec<Reference<&mut String>> {
+        let (key, kinds, media) = ("to", &[RtpReceiver::NAME], Flow::Goes);
+        vec![Reference { key, name: &mut self.to, kinds, media }]
+    }
+
+    fn medium(&self) -> Option<Medium<'_>> {
+        match (self.codec, &self.media) {
+            (RtpCodec::Mpeg2, Some(name)) => {
+                Some(Medium { key: "media", name, codec: Codec::Mpeg2 })
+            }
+            (RtpCodec::H264, _) | (_, None) => None,
+        }
+    }
+
+    fn camera(&self) -> Option<&FootageSpec> {
+        self.camera.as_ref()
+    }
+
+    fn camera_mut(&mut self) -> Option<&mut FootageSpec> {
+        self.camera.as_mut()
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        if let Some(receiver) = check.peer::<RtpReceiver>(&self.to)
+            && receiver.codec != self.codec
+        {
+            let (ours, theirs) = (self.codec.name(), receiver.codec.name());
+            let message = format!("it sends `{ours}`, but `{}` takes `{theirs}`", self.to);
+            check.push(check.issue("codec", message).hint("give both the same codec"));
+        }
+        self.check_source(check);
+        check_even(check, self.port);
+        if let Err(error) = self.control.check() {
+            let issue = check.issue_at(&["control", error.key], format!("control.{error}"));
+            check.push(issue.hint("each kind has keys and ranges of its own: see suiro schema"));
+        }
+        let found = format!("packets of {}", self.packet);
+        check.require(PACKET.contains(&self.packet), "packet", found, "576 B to 9000 B");
+        let found = format!("a report each {} pictures", self.report_pictures);
+        let fits = PICTURES.contains(&self.report_pictures);
+        check.require(fits, "report_pictures", found, "1 to 1000");
+    }
+}
+
+impl RtpSender {
+    /// A camera or media, as the codec needs.
+    fn check_source(&self, check: &mut Check<'_>) {
+        let error = self.camera.as_ref().and_then(|camera| camera.validate().err());
+        let error = error.map(|error| error.to_string());
+        let (key, message, hint) = match (self.codec, &self.camera, &self.media) {
+            (RtpCodec::H264, None, _) => {
+                ("codec", "no camera", "add camera = { source = \"bbb\" }")
+            }
+            (RtpCodec::H264, Some(_), Some(_)) => {
+                ("media", "an encoder in the loop takes a camera", "remove media")
+            }
+            (RtpCodec::Mpeg2, Some(_), _) => {
+                ("camera", "`mpeg2` is prepared", "remove camera, and name a medium")
+            }
+            (RtpCodec::Mpeg2, None, None) => {
+                ("codec", "no media", "add media = \"NAME\" of a section [media.NAME]")
+            }
+            (RtpCodec::H264, Some(_), None) => {
+                let Some(text) = &error else { return };
+                let (message, hint) = text.split_once("\nhint: ").unwrap_or((text, ""));
+                ("camera", message, hint)
+            }
+            (RtpCodec::Mpeg2, None, Some(_)) => return,
+        };
+        check.push(check.issue(key, message).hint(hint));
+    }
+}
+
+impl Kind for RtpReceiver {
+    fn listens(&self) -> Vec<Listens> {
+        vec![Listens::rtp(self.port, "port")]
+    }
+
+    fn renumber(&mut self, n: u16) -> Option<()> {
+        shift(&mut self.port, n, 2)
+    }
+
+    fn viewer(&self) -> Option<Viewer> {
+        let shows_damage = self.viewer.loss == Loss::Show;
+        Some(Viewer { delivery: Delivery::Stream, shows_damage })
+    }
+
+    /// What a camera showed, and what a loss made of pictures, is nowhere else to look at.
+    fn keep_for_screen(&mut self) {
+        self.save |= self.codec == RtpCodec::H264 || self.viewer.loss == Loss::Show;
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        check_even(check, self.port);
+        let fits = self.feedback.is_none_or(|every| FEEDBACK.contains(&every));
+        check.require(fits, "feedback", "out of range", "5 ms to 5 s");
+        if let Err(error) = self.viewer.validate() {
+            let message = format!("viewer.{}: {}", error.key, error.found);
+            check.push(check.issue_at(&["viewer", error.key], message).expected(error.hint));
+        }
+    }
+}
+
+/// RFC 3550 §11: RTP has an even port and RTCP the next.
+fn check_even(check: &mut Check<'_>, port: u16) {
+    let expected = "an even port; RTCP has the next";
+    check.require(port.is_multiple_of(2), "port", format!("port {port} is odd"), expected);
 }
 
 const fn port() -> u16 {

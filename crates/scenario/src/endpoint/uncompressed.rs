@@ -5,6 +5,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Bytes, Duration};
 
+use super::{Flow, Kind, Listens, Reference};
+use crate::check::Check;
+
+const PACKET: std::ops::RangeInclusive<Bytes> = Bytes::new(576)..=Bytes::new(9000);
+const BUFFER: std::ops::RangeInclusive<Bytes> = Bytes::new(1_000_000)..=Bytes::new(256_000_000);
+const FRAMES: std::ops::RangeInclusive<u32> = 3..=600;
+const RATE: std::ops::RangeInclusive<BitRate> =
+    BitRate::from_mbps(1)..=BitRate::from_mbps(1_000_000);
+const BURST: std::ops::RangeInclusive<u32> = 1..=64;
+
 /// Sends one stream of uncompressed video, 1920×1080 at 59.94 frames per second in 4:2:2 of 10 bits:
 /// synthetic pictures, each with its number and a checksum. Frame k begins k frame times after
 /// the SMPTE epoch, whoever sends it.
@@ -114,6 +124,79 @@ impl UncompressedFormat {
             Self::Raster => "raster",
             Self::St2110 => "st2110",
         }
+    }
+}
+
+impl Kind for UncompressedSender {
+    fn references(&mut self) -> Vec<Reference<&mut String>> {
+        let (key, kinds, media) = ("to", &[UncompressedReceiver::NAME], Flow::Goes);
+        vec![Reference { key, name: &mut self.to, kinds, media }]
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        let found = format!("packets of {}", self.packet);
+        check.require(PACKET.contains(&self.packet), "packet", found, "576 B to 9000 B");
+        let found = format!("{} frames", self.frames);
+        check.require(FRAMES.contains(&self.frames), "frames", found, "3 to 600");
+        let found = format!("bursts of {} packets", self.burst);
+        check.require(BURST.contains(&self.burst), "burst", found, "1 to 64");
+        if let UncompressedSource::Storage { rate, .. } = &self.source {
+            let found = format!("a storage of {rate}");
+            check.require(RATE.contains(rate), "source", found, "1 Mbit/s to 1 Tbit/s");
+        }
+        if let Some(end) = check.end().filter(|end| self.begin >= *end) {
+            let issue = check.issue("begin", format!("a first frame at {}", self.begin));
+            check.push(issue.expected(format!("before the trial ends, at {end}")));
+        }
+        if check.before::<Self>().any(|other| other.stream == self.stream) {
+            let issue = check.issue("stream", format!("a second sender of stream {}", self.stream));
+            check.push(issue.hint("each has a stream of its own"));
+        }
+        self.check_receiver(check);
+    }
+}
+
+impl UncompressedSender {
+    fn check_receiver(&self, check: &mut Check<'_>) {
+        let Some(receiver) = check.peer::<UncompressedReceiver>(&self.to) else { return };
+        if !receiver.streams.contains(&self.stream) {
+            let message = format!("`{}` has no stream {}", self.to, self.stream);
+            let known: Vec<_> = receiver.streams.iter().map(ToString::to_string).collect();
+            let expected = format!("one of its streams: {}", known.join(", "));
+            check.push(check.issue("stream", message).expected(expected));
+        }
+        if receiver.format != self.format {
+            let (ours, theirs) = (self.format.name(), receiver.format.name());
+            let message = format!("it sends `{ours}`, but `{}` takes `{theirs}`", self.to);
+            check.push(check.issue("format", message).hint("give both the same format"));
+        }
+    }
+}
+
+impl Kind for UncompressedReceiver {
+    fn listens(&self) -> Vec<Listens> {
+        let known = self.streams.iter().filter(|stream| **stream < Self::STREAMS_MAX);
+        known.map(|stream| Listens::udp(Self::port(*stream), "streams")).collect()
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        let most = Self::STREAMS_MAX;
+        if self.streams.is_empty() {
+            check.push(check.issue("streams", "no streams").expected("one at least"));
+        }
+        for (at, stream) in self.streams.iter().enumerate() {
+            let others = check.before::<Self>().flat_map(|other| &other.streams);
+            let mut taken = others.chain(&self.streams[..at]);
+            let problem = match stream {
+                _ if *stream >= most => format!("stream {stream}"),
+                _ if taken.any(|other| other == stream) => format!("stream {stream} twice"),
+                _ => continue,
+            };
+            let expected = format!("numbers below {most}, each once in the scenario");
+            check.push(check.issue("streams", problem).expected(expected));
+        }
+        let found = format!("a receive buffer of {}", self.buffer);
+        check.require(BUFFER.contains(&self.buffer), "buffer", found, "1 MB to 256 MB");
     }
 }
 

@@ -4,6 +4,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_units::{Bytes, Duration};
 
+use super::{Congestion, Flow, Kind, Listens, Reference, shift};
+use crate::check::Check;
+
+const USERS: std::ops::RangeInclusive<u16> = 1..=1000;
+const OBJECTS: std::ops::RangeInclusive<u16> = 1..=1000;
+const CONNECTIONS: std::ops::RangeInclusive<u16> = 1..=100;
+const THINK: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(3600);
+const SHAPE: std::ops::RangeInclusive<f64> = 0.5..=10.0;
+const SIZE_MIN: Bytes = Bytes::new(100);
+
 /// Serves objects of any size over HTTP/1.1: `GET /N` is answered with N bytes, up to 1 GB.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -76,6 +87,45 @@ impl WebClients {
 impl WebServer {
     /// The largest object.
     pub const OBJECT_MAX: Bytes = Bytes::new(1_000_000_000);
+}
+
+impl Kind for WebServer {
+    fn listens(&self) -> Vec<Listens> {
+        vec![Listens::tcp(self.port, "port")]
+    }
+
+    fn renumber(&mut self, n: u16) -> Option<()> {
+        shift(&mut self.port, n, 1)
+    }
+
+    fn congestion(&self) -> Option<Congestion<'_>> {
+        Some(Congestion { key: "tcp", name: self.tcp.as_deref()? })
+    }
+}
+
+impl Kind for WebClients {
+    fn references(&mut self) -> Vec<Reference<&mut String>> {
+        let (key, kinds, media) = ("server", &[WebServer::NAME], Flow::None);
+        vec![Reference { key, name: &mut self.server, kinds, media }]
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        let Self { users, think, objects, connections, size, largest, shape, .. } = self;
+        check.require(USERS.contains(users), "users", format!("{users} users"), "1 to 1000");
+        let found = format!("a think time of {think}");
+        check.require(THINK.contains(think), "think", found, "1 ms to 1 h");
+        let found = format!("{objects} objects");
+        check.require(OBJECTS.contains(objects), "objects", found, "1 to 1000");
+        let found = format!("{connections} connections");
+        check.require(CONNECTIONS.contains(connections), "connections", found, "1 to 100");
+        let found = format!("a shape of {shape}");
+        check.require(SHAPE.contains(shape), "shape", found, "0.5 to 10, such as 1.2");
+        let found = format!("a largest object of {largest}");
+        check.require(*largest <= WebServer::OBJECT_MAX, "largest", found, "at most 1 GB");
+        let found = format!("objects of {size} in the mean, {largest} at most");
+        let fits = SIZE_MIN <= *size && size < largest;
+        check.require(fits, "size", found, "100 B or more, and less than `largest`");
+    }
 }
 
 const fn http() -> u16 {

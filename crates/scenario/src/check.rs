@@ -1,0 +1,227 @@
+//! What holds for endpoints of every kind, across sections, after each section could be read: names, ports,
+//! references, media. What a kind checks itself is in its own module.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use suiro_media::MediaSpec;
+use suiro_media::spec::Codec;
+use suiro_units::Duration;
+
+use crate::document::{self, Node};
+use crate::endpoint::{Endpoint, Kind, Listens, Reference, Transport};
+use crate::error::Issue;
+
+/// Longest name of a congestion control (`TCP_CA_NAME_MAX` of Linux, less the terminator).
+const TCP_NAME_MAX: usize = 15;
+
+/// Most endpoints of a trial.
+const ENDPOINTS_MAX: usize = 1000;
+
+/// An endpoint, and the key below `[endpoints]` that it was written under.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub section: String,
+    /// Which of that section's endpoints it is, from 0.
+    pub number: usize,
+    pub endpoint: Endpoint,
+}
+
+/// The endpoints of a cell, with what they refer to.
+pub(crate) struct Cell<'c, 't> {
+    pub body: &'c Node<'t>,
+    /// `None` if it cannot be read.
+    pub duration: Option<Duration>,
+    /// The media; `None` where one cannot be read.
+    pub media: &'c BTreeMap<String, Option<MediaSpec>>,
+    pub endpoints: &'c [Placed],
+    /// Names of endpoints that cannot be read. That has been reported: to refer to them is no fault.
+    pub unread: &'c [String],
+}
+
+/// One endpoint while it is checked: what else its cell has, and where to report what is wrong with it.
+pub struct Check<'c> {
+    cell: &'c Cell<'c, 'c>,
+    placed: &'c Placed,
+    issues: &'c mut Vec<Issue>,
+}
+
+impl<'c> Check<'c> {
+    /// When the trial ends; `None` if that cannot be read.
+    pub fn end(&self) -> Option<Duration> {
+        self.cell.duration
+    }
+
+    /// The medium of that name; `None` if there is none, or it cannot be read.
+    pub fn medium(&self, name: &str) -> Option<&'c MediaSpec> {
+        self.cell.media.get(name)?.as_ref()
+    }
+
+    /// The endpoint of that name, if it is of the kind `K`.
+    pub fn peer<K: Kind>(&self, name: &str) -> Option<&'c K> {
+        let placed = self.cell.endpoints.iter().find(|placed| placed.endpoint.name == name)?;
+        placed.endpoint.spec.downcast()
+    }
+
+    /// Other endpoints of the kind `K` whose names come before this one's. So a fault of two endpoints is reported
+    /// once.
+    pub fn before<K: Kind>(&self) -> impl Iterator<Item = &'c K> + use<'c, K> {
+        let name = &self.placed.endpoint.name;
+        let before = self.cell.endpoints.iter().filter(move |it| it.endpoint.name < *name);
+        before.filter_map(|placed| placed.endpoint.spec.downcast())
+    }
+
+    /// An issue with the value of one key of the endpoint.
+    pub fn issue(&self, key: &str, message: impl Into<String>) -> Issue {
+        self.issue_at(&[key], message)
+    }
+
+    /// An issue with the value at a path below the endpoint.
+    pub fn issue_at(&self, path: &[&str], message: impl Into<String>) -> Issue {
+        Issue::new(self.cell.place(self.placed, path), message)
+    }
+
+    /// Reports an issue.
+    pub fn push(&mut self, issue: Issue) {
+        self.issues.push(issue);
+    }
+
+    /// Reports the value of `key` unless it `fits`.
+    pub fn require(&mut self, fits: bool, key: &str, found: impl Into<String>, expected: &str) {
+        if !fits {
+            self.push(self.issue(key, found).expected(expected));
+        }
+    }
+}
+
+impl<'c> Cell<'c, '_> {
+    /// Reports what is wrong.
+    pub fn check(&self, issues: &mut Vec<Issue>) {
+        let count = self.endpoints.len() + self.unread.len();
+        if !(1..=ENDPOINTS_MAX).contains(&count) {
+            let place = document::place(self.body, &["endpoints"]);
+            let message = format!("{count} endpoints");
+            issues.push(Issue::new(place, message).expected(format!("1 to {ENDPOINTS_MAX}")));
+        }
+        self.names(issues);
+        self.ports(issues);
+        for placed in self.endpoints {
+            self.start(placed, issues);
+            self.references(placed, issues);
+            self.media(placed, issues);
+            self.congestion(placed, issues);
+            placed.endpoint.spec.kind().check(&mut Check { cell: self, placed, issues });
+        }
+    }
+
+    /// Where the value at a path below an endpoint stands.
+    fn place(&self, placed: &Placed, path: &[&str]) -> Option<Range<usize>> {
+        let path: Vec<&str> =
+            ["endpoints", &placed.section].into_iter().chain(path.iter().copied()).collect();
+        document::place(self.body, &path)
+    }
+
+    /// An issue with the value of one key of an endpoint.
+    fn issue(&self, placed: &Placed, key: &str, message: String) -> Issue {
+        Issue::new(self.place(placed, &[key]), message)
+    }
+
+    fn names(&self, issues: &mut Vec<Issue>) {
+        let mut seen = BTreeSet::new();
+        for placed in self.endpoints {
+            let name = &placed.endpoint.name;
+            if !seen.insert(name) {
+                let place = document::key_place(self.body, &["endpoints", &placed.section]);
+                let issue = Issue::new(place, format!("two endpoints are named `{name}`"));
+                let hint = "copies and host patterns number endpoints: choose another name";
+                issues.push(issue.hint(hint));
+            }
+        }
+    }
+
+    fn ports(&self, issues: &mut Vec<Issue>) {
+        let mut taken: BTreeMap<(&str, Transport, u16), &str> = BTreeMap::new();
+        for placed in self.endpoints {
+            let Endpoint { name, host, spec, .. } = &placed.endpoint;
+            for Listens { transport, ports, key } in spec.kind().listens() {
+                if *ports.start() == 0 {
+                    issues.push(self.issue(placed, key, "port 0".into()).expected("1 to 65535"));
+                    continue;
+                }
+                let others = ports.filter_map(|port| {
+                    let other = taken.insert((host, transport, port), name)?;
+                    (other != name).then_some((port, other))
+                });
+                // All ports are taken before the first clash is reported.
+                if let Some((port, other)) = others.collect::<Vec<_>>().first() {
+                    let message = format!("port {port} of host `{host}` is `{other}`'s already");
+                    let issue = self.issue(placed, key, message);
+                    issues.push(issue.hint("choose another port or host"));
+                }
+            }
+        }
+    }
+
+    fn start(&self, placed: &Placed, issues: &mut Vec<Issue>) {
+        let start = placed.endpoint.start;
+        if let Some(end) = self.duration.filter(|end| start >= *end) {
+            let issue = self.issue(placed, "start", format!("a start at {start}"));
+            issues.push(issue.expected(format!("before the trial ends, at {end}")));
+        }
+    }
+
+    fn references(&self, placed: &Placed, issues: &mut Vec<Issue>) {
+        for Reference { key, name, kinds, .. } in placed.endpoint.spec.references() {
+            let fits = |other: &&Placed| kinds.contains(&other.endpoint.spec.name());
+            let known =
+                self.endpoints.iter().filter(fits).map(|other| other.endpoint.name.as_str());
+            let known: Vec<&str> = known.collect();
+            if !known.contains(&name.as_str()) && !self.unread.contains(&name) {
+                let message = format!("no {} is named `{name}`", kinds.join(" or "));
+                issues.push(self.issue(placed, key, message).instead(&name, known));
+            }
+        }
+    }
+
+    fn media(&self, placed: &Placed, issues: &mut Vec<Issue>) {
+        let Some(needed) = placed.endpoint.spec.kind().medium() else { return };
+        let (key, name) = (needed.key, needed.name);
+        match self.media.get(name) {
+            None => {
+                let known = self.media.keys().map(String::as_str);
+                let message = format!("no medium is named `{name}`");
+                let mut issue = self.issue(placed, key, message).instead(name, known);
+                issue.hint = issue.hint.or_else(|| Some(format!("add a section [media.{name}]")));
+                issues.push(issue);
+            }
+            Some(Some(medium)) if medium.codec != needed.codec => {
+                let [found, expected] = [medium.codec, needed.codec].map(codec);
+                let message = format!("the medium `{name}` has the codec `{found}`");
+                let issue = self.issue(placed, key, message);
+                let issue = issue.expected(format!("a medium with codec = \"{expected}\""));
+                issues.push(issue.hint(format!("set codec = \"{expected}\" in [media.{name}]")));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The name of a congestion control, if one is asked for.
+    fn congestion(&self, placed: &Placed, issues: &mut Vec<Issue>) {
+        let Some(asked) = placed.endpoint.spec.kind().congestion() else { return };
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let name = asked.name;
+        if name.is_empty() || name.len() > TCP_NAME_MAX || !name.chars().all(fits) {
+            let message = format!("`{name}` cannot be a congestion control's name");
+            let issue = self.issue(placed, asked.key, message);
+            issues.push(issue.expected("a name of the kernel's, such as `reno` or `cubic`"));
+        }
+    }
+}
+
+/// A codec's name in scenarios.
+const fn codec(codec: Codec) -> &'static str {
+    match codec {
+        Codec::H264 => "h264",
+        Codec::Mpeg2 => "mpeg2",
+    }
+}
