@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use suiro_scenario::{EndpointSpec, Plan};
+use suiro_scenario::Plan;
 use suiro_tcp::{Controls, vegas};
 
 use crate::Outcome;
@@ -84,14 +84,45 @@ fn unload() -> Result<Outcome> {
 /// Loads Vegas for as long as the value lives, if a trial of `plan` asks for it, the kernel lacks it and
 /// this is root. Where loading fails the reason is told; the trials are then skipped.
 pub fn vegas_for(plan: &Plan) -> Option<vegas::Loaded> {
-    let wants = |spec: &EndpointSpec| match spec {
-        EndpointSpec::Origin(origin) => origin.tcp.as_deref() == Some(vegas::NAME),
-        _ => false,
-    };
-    let wanted = plan.trials.iter().flat_map(|t| &t.setup.endpoints).any(|e| wants(&e.spec));
     let root = rustix::process::geteuid().is_root();
-    if !wanted || !root || Controls::read().lacking(vegas::NAME).is_none() {
+    if !wants_vegas(plan) || !root || Controls::read().lacking(vegas::NAME).is_none() {
         return None;
     }
     vegas::Loaded::new(vegas::NAME).inspect_err(|error| say!("{error}")).ok()
+}
+
+/// Whether any endpoint of the plan asks for Vegas, whatever its kind.
+fn wants_vegas(plan: &Plan) -> bool {
+    let mut endpoints = plan.trials.iter().flat_map(|trial| &trial.setup.endpoints);
+    endpoints.any(|endpoint| {
+        let asked = endpoint.spec.kind().congestion();
+        asked.is_some_and(|congestion| congestion.name == vegas::NAME)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_scenario::{NoFiles, Overrides, parse};
+
+    use super::*;
+
+    fn wanted_by(endpoint: &str) -> bool {
+        let text = format!(
+            "name = \"x\"\ntitle = \"x\"\nduration = \"1 s\"\n[topology]\nshape = \"dumbbell\"\nlink = \"x\"\n\
+             [links.x]\nrate = \"1 Mbit/s\"\n[media.film]\nsource = \"synthetic\"\n[endpoints.it]\nhost = \"server\"\n{endpoint}\n"
+        );
+        let plan = parse(&text, "x.toml").unwrap().plan_with(&Overrides::default(), &NoFiles);
+        wants_vegas(&plan.unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    #[test]
+    fn every_kind_that_can_ask_for_vegas_gets_it() {
+        assert!(wanted_by("kind = \"origin\"\nmedia = \"film\"\nmode = \"vod\"\ntcp = \"vegas\""));
+        assert!(wanted_by("kind = \"web-server\"\ntcp = \"vegas\""));
+        assert!(wanted_by(
+            "kind = \"command\"\ncommand = [\"iperf3\", \"-c\", \"client\", \"-C\", \"vegas\"]"
+        ));
+        assert!(!wanted_by("kind = \"web-server\"\ntcp = \"reno\""));
+        assert!(!wanted_by("kind = \"command\"\ncommand = [\"echo\", \"-C\", \"vegas\"]"));
+    }
 }
