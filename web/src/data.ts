@@ -1,6 +1,6 @@
 // The page's data, and what the figures need of it.
 
-import type { Page, PageCell, PageSeries, PageTrial } from "./generated/page";
+import type { Page, PageCell, PagePanel, PageSeries, PageTrial } from "./generated/page";
 
 /** The data that the Rust side put into the page. */
 export function load(): Page {
@@ -90,83 +90,44 @@ function mean(cell: number, trials: PageTrial[]): Run {
   return { cell, valid: true, bin_s, stalls: [], points };
 }
 
-/** Figures in the order of the page: titles and, in words, what they show. */
+/** A figure: a panel, and those series that it shows. */
 export interface Panel {
-  id: PageSeries["panel"];
+  look: PagePanel;
   title: string;
+  direction: PageSeries["direction"];
   series: { index: number; info: PageSeries }[];
 }
-
-const TITLES: Record<PageSeries["panel"], string> = {
-  throughput_down: "Throughput down",
-  throughput_up: "Throughput up",
-  rivals: "Video and TCP, a flow each",
-  target: "Target of the rate control, and the video sent",
-  loss: "Loss seen by the video's sender",
-  window: "Congestion window",
-  rtt: "Round-trip time",
-  queue: "Queue",
-  queue_delay: "Queueing delay",
-  losses: "Packets dropped",
-  buffer: "Playback buffer",
-  rung: "Rung shown",
-  latency: "Latency to the picture",
-  quality: "Quality of the picture",
-  lateness: "How late frames begin, the latest of all streams",
-  ring: "Frames between storage and sender",
-  storage: "Reading and sending",
-  layer_loss: "Lost between layers' access points, a share of what was sent",
-  layer_delay: "Delay between layers' access points",
-};
-
-/** Story order: what the link carried, what the viewer had, then why. */
-const ORDER: PageSeries["panel"][] = [
-  "throughput_down",
-  "rivals",
-  "target",
-  "loss",
-  "rung",
-  "buffer",
-  "latency",
-  "quality",
-  "layer_loss",
-  "layer_delay",
-  "window",
-  "rtt",
-  "queue",
-  "queue_delay",
-  "losses",
-  "lateness",
-  "ring",
-  "storage",
-  "throughput_up",
-];
 
 /**
  * The figures that there is data for. Series of different instances (two players, two links) have
  * figures of their own, for the cells are overlaid in each.
  */
 export function panels(page: Page): Panel[] {
-  const found: Panel[] = [];
-  for (const id of ORDER) {
+  const found = page.panels.flatMap((look) => {
     const groups = new Map<string, Panel>();
     page.series.forEach((info, index) => {
-      if (info.panel !== id) return;
-      const instance = info.label.includes(",") ? info.label.slice(info.label.indexOf(",")) : "";
-      const own = id.startsWith("throughput") ? instance.replace(/,? ?(down|up)$/, "") : instance;
-      const group = groups.get(instance) ?? { id, title: TITLES[id] + own, series: [] };
+      if (info.panel !== look.id) return;
+      const { instance, direction } = info;
+      const key = JSON.stringify([instance, direction]);
+      const fresh: Panel = { look, title: title(look, info), direction, series: [] };
+      const group = groups.get(key) ?? fresh;
       group.series.push({ index, info });
-      groups.set(instance, group);
+      groups.set(key, group);
     });
-    found.push(...groups.values());
-  }
+    return [...groups.values()];
+  });
   return found.filter((panel) => hasMeaning(page, panel));
+}
+
+/** The panel's title, and which of several instances the figure is of. */
+function title(look: PagePanel, { instance, direction }: PageSeries): string {
+  const words = [instance, look.direction ? null : direction].filter((word) => !!word);
+  return words.length ? `${look.title}, ${words.join(" ")}` : look.title;
 }
 
 /** Up-direction queues that never held anything say nothing: left out. */
 function hasMeaning(page: Page, panel: Panel): boolean {
-  const quiet = ["queue", "queue_delay", "losses"].includes(panel.id);
-  if (!quiet || !panel.title.includes("up")) return true;
+  if (!panel.look.quiet_up || panel.direction !== "up") return true;
   return panel.series.some(({ index }) =>
     page.trials.some((trial) => trial.series[index]?.some((value) => (value ?? 0) > 0.01)),
   );

@@ -23,8 +23,6 @@ const FULL_SHADES = 3;
 const DOTS = 30;
 /** Values told beside a figure's title. */
 const READOUTS = 8;
-/** Figures in which the viewer's stalls are shaded. */
-const SHADED = ["throughput_down", "buffer", "rung", "latency", "quality"];
 
 /** The section of figures; null if no trial recorded anything over time. */
 export function figures(page: Page): HTMLElement | null {
@@ -103,7 +101,7 @@ class Figures {
       tabindex: 0,
       role: "img",
       "aria-label": `${panel.title} over time; arrow keys move the cursor`,
-      "data-panel": panel.id,
+      "data-panel": panel.look.id,
     });
     const spec = this.spec(panel, 800);
     const frame: Frame = { panel, svg, overlay, readout, spec, chart: draw(spec) };
@@ -141,7 +139,7 @@ class Figures {
       const look = this.looks[cell] as Look;
       const all = runs(this.page, cell, this.view.repetition);
       for (const run of all) lines.push(...this.lines(panel, run, look, all.length > 1));
-      if (SHADED.includes(panel.id) && all.length === 1) {
+      if (panel.look.stalls && all.length === 1) {
         for (const [from, to] of all[0]?.stalls ?? []) {
           bands.push({
             colour: look.colour,
@@ -154,24 +152,14 @@ class Figures {
         lane++;
       }
     }
-    const tall = [
-      "throughput_down",
-      "rivals",
-      "target",
-      "window",
-      "rtt",
-      "buffer",
-      "latency",
-      "quality",
-    ].includes(panel.id);
     return {
       unit: panel.series[0]?.info.unit ?? "",
       lines,
       bands,
       x: this.view.zoom ?? [0, this.duration],
       width,
-      height: tall ? 168 : 132,
-      floating: panel.id === "latency" || panel.id === "quality",
+      height: panel.look.height_px,
+      floating: panel.look.floating,
     };
   }
 
@@ -327,11 +315,10 @@ function saved(frame: Frame): Saved {
 /** What the lines that are not the main one are. */
 function note(panel: Panel): string {
   const words = panel.series.flatMap(({ info }) => {
-    const label = info.label.replace(/, .*/, "");
-    if (info.style === "bound") return [`grey: ${label}`];
-    return info.style === "context" ? [`dotted: ${label}`] : [];
+    if (info.style === "bound") return [`grey: ${info.label}`];
+    return info.style === "context" ? [`dotted: ${info.label}`] : [];
   });
-  const shaded = SHADED.includes(panel.id) ? ["bars on top: stalled"] : [];
+  const shaded = panel.look.stalls ? ["bars on top: stalled"] : [];
   return [...new Set(words), ...shaded].join(" · ");
 }
 

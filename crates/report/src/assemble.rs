@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use suiro_analysis::{Instance, Metric, Spread, Way, catalogue, compare, describe};
+use suiro_analysis::{Instance, Look, Metric, Panel, Spread, Way, catalogue, compare, describe};
 use suiro_record::{Axis, Cell, Findings, Manifest, Summary, TrialSummary};
 use suiro_study::Study;
 
 use crate::page::{
-    Page, PageCell, PageMetric, PageSeries, PageSpread, PageState, PageTrial, Points,
+    Page, PageCell, PageMetric, PagePanel, PageSeries, PageSpread, PageState, PageTrial, Points,
 };
 use crate::read::Read;
 use crate::study::published;
@@ -83,6 +83,7 @@ pub(crate) fn page(
         versions: manifest.versions,
         axes: manifest.axes,
         metrics,
+        panels: panels(&series),
         series,
         cells,
         trials,
@@ -152,20 +153,15 @@ fn page_metric(name: &str, metric: &Metric, instance: &Instance) -> PageMetric {
     };
     PageMetric {
         name: name.to_owned(),
-        label: labelled(metric.label, instance),
+        label: match instance.words().as_str() {
+            "" => metric.label.to_owned(),
+            words => format!("{}, {words}", metric.label),
+        },
         unit: metric.unit.to_owned(),
         better: metric.better,
         digits: metric.digits,
         main: metric.main && general,
         doc: metric.doc.to_owned(),
-    }
-}
-
-/// A label, and which one of several it is of.
-fn labelled(label: &str, instance: &Instance) -> String {
-    match instance.words().as_str() {
-        "" => label.to_owned(),
-        words => format!("{label}, {words}"),
     }
 }
 
@@ -178,7 +174,9 @@ fn series(trials: &[Read]) -> Vec<PageSeries> {
             kinds.push(PageSeries {
                 name: one.name.clone(),
                 panel: one.panel,
-                label: labelled(one.quantity.label, &one.instance),
+                label: one.quantity.label.to_owned(),
+                instance: one.instance.name.clone(),
+                direction: one.instance.direction,
                 unit: one.quantity.unit.to_owned(),
                 style: one.quantity.style,
                 doc: one.quantity.doc.to_owned(),
@@ -187,6 +185,17 @@ fn series(trials: &[Read]) -> Vec<PageSeries> {
     }
     kinds.sort_by_key(|kind| kind.panel);
     kinds
+}
+
+/// The panels of these series, in the order of the page.
+fn panels(series: &[PageSeries]) -> Vec<PagePanel> {
+    let used = |panel: &&Panel| series.iter().any(|one| one.panel == **panel);
+    let page_panel = |panel: &Panel| {
+        let Look { title, direction, height_px, stalls, floating, quiet_up } = panel.look();
+        let (id, title) = (*panel, title.to_owned());
+        PagePanel { id, title, direction, height_px, stalls, floating, quiet_up }
+    };
+    Panel::ALL.iter().filter(used).map(page_panel).collect()
 }
 
 fn spread(spread: Spread) -> PageSpread {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use suiro_analysis::{Better, Panel, Style};
+use suiro_analysis::{Better, Panel, Style, Way};
 use suiro_record::{
     Axis, Cable, ComparedTable, EndpointOutcome, Finding, LinkTotals, Machine, ScreenOutcome,
     SelfCheck,
@@ -37,6 +37,8 @@ pub struct Page {
     pub axes: Vec<Axis>,
     /// What was measured, in the order of the table.
     pub metrics: Vec<PageMetric>,
+    /// The panels that figures are drawn in, in the order of the page.
+    pub panels: Vec<PagePanel>,
     /// What was recorded over time, in the order of the figures.
     pub series: Vec<PageSeries>,
     /// The combinations.
@@ -147,6 +149,26 @@ pub struct PageMetric {
     pub doc: String,
 }
 
+/// A panel: how the figures of its series are drawn.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PagePanel {
+    /// Which one.
+    pub id: Panel,
+    /// Its heading.
+    pub title: String,
+    /// The only direction that it has series of, which its title names; null if it has series of both, or of
+    /// what has no direction.
+    pub direction: Option<Way>,
+    /// Its height in pixels.
+    pub height_px: u32,
+    /// True if the times at which the viewer's picture stood still are shaded.
+    pub stalls: bool,
+    /// True if its vertical axis need not begin at zero.
+    pub floating: bool,
+    /// True if the figure of an up direction is left out where nothing happened in it.
+    pub quiet_up: bool,
+}
+
 /// One kind of time series.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PageSeries {
@@ -156,6 +178,11 @@ pub struct PageSeries {
     pub panel: Panel,
     /// A few words for the legend.
     pub label: String,
+    /// Which of several players, links, hosts it is of, in words; null if there is one, or all are drawn in
+    /// one figure.
+    pub instance: Option<String>,
+    /// The direction of a link; null of what has none.
+    pub direction: Option<Way>,
     /// `bit/s`, `B`, `ms`, `s` or `packets`.
     pub unit: String,
     /// How it is drawn.

@@ -27,6 +27,8 @@ export interface Page {
   axes: Axis[];
   /** What was measured, in the order of the table. */
   metrics: PageMetric[];
+  /** The panels that figures are drawn in, in the order of the page. */
+  panels: PagePanel[];
   /** What was recorded over time, in the order of the figures. */
   series: PageSeries[];
   /** The combinations. */
@@ -90,6 +92,33 @@ export interface PageMetric {
 /** Which way a metric is good. */
 export type Better = "higher" | "lower" | "neither";
 
+/** A panel: how the figures of its series are drawn. */
+export interface PagePanel {
+  /** Which one. */
+  id: Panel;
+  /** Its heading. */
+  title: string;
+  /**
+   * The only direction that it has series of, which its title names; null if it has series of both, or of
+   * what has no direction.
+   */
+  direction?: Way | null;
+  /** Its height in pixels. */
+  height_px: number;
+  /** True if the times at which the viewer's picture stood still are shaded. */
+  stalls: boolean;
+  /** True if its vertical axis need not begin at zero. */
+  floating: boolean;
+  /** True if the figure of an up direction is left out where nothing happened in it. */
+  quiet_up: boolean;
+}
+
+/** A figure of the stack that shares one time axis, in the order of a page. */
+export type Panel = "throughput_down" | "rivals" | "target" | "loss" | "rung" | "buffer" | "latency" | "quality" | "layer_loss" | "layer_delay" | "window" | "rtt" | "queue" | "queue_delay" | "losses" | "lateness" | "ring" | "storage" | "throughput_up";
+
+/** A direction of a link. */
+export type Way = "down" | "up";
+
 /** One kind of time series. */
 export interface PageSeries {
   /** Its name, such as `tcp.cwnd_bytes`. */
@@ -98,6 +127,13 @@ export interface PageSeries {
   panel: Panel;
   /** A few words for the legend. */
   label: string;
+  /**
+   * Which of several players, links, hosts it is of, in words; null if there is one, or all are drawn in
+   * one figure.
+   */
+  instance: string | null;
+  /** The direction of a link; null of what has none. */
+  direction?: Way | null;
   /** `bit/s`, `B`, `ms`, `s` or `packets`. */
   unit: string;
   /** How it is drawn. */
@@ -105,9 +141,6 @@ export interface PageSeries {
   /** What it means. */
   doc: string;
 }
-
-/** A figure of the stack that shares one time axis, in the order of a page. */
-export type Panel = "throughput_down" | "rivals" | "target" | "loss" | "rung" | "buffer" | "latency" | "quality" | "layer_loss" | "layer_delay" | "window" | "rtt" | "queue" | "queue_delay" | "losses" | "lateness" | "ring" | "storage" | "throughput_up";
 
 /** How a series is drawn. */
 export type Style = "line" | "step" | "context" | "bound" | "bar";

@@ -70,6 +70,16 @@ fn a_sound_folder() {
     assert_eq!(page["cells"].as_array().unwrap().len(), 2);
     assert_eq!(page["trials"][0]["state"], "complete");
     let series = page["series"].as_array().unwrap();
+    let panels: Vec<&Value> =
+        page["panels"].as_array().unwrap().iter().map(|panel| &panel["id"]).collect();
+    let mut used: Vec<&Value> = series.iter().map(|one| &one["panel"]).collect();
+    used.dedup();
+    assert_eq!(panels, used, "panels are those of the series, in their order");
+    let drops = series.iter().find(|one| one["name"] == "link.up.drops").unwrap();
+    assert_eq!(
+        (&drops["label"], &drops["instance"], &drops["direction"]),
+        (&Value::from("drops"), &Value::Null, &Value::from("up"))
+    );
     let rate = series.iter().position(|s| s["name"] == "link.down.rate_bps").unwrap();
     let seen: Vec<f64> = page["trials"][0]["series"][rate]
         .as_array()
