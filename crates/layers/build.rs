@@ -1,8 +1,8 @@
-//! Compiles the BPF programs with clang, all of them as one object. No skeleton is generated: the
-//! loader names a few things of it.
+//! Compiles the BPF programs with clang, all of them as one object, and makes Rust types of what they share with the
+//! recorder. No skeleton is generated: the loader names a few things of the object.
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 
 const SOURCE: &str = "src/probe/probes.bpf.c";
 const PARTS: [&str; 7] = [
@@ -14,6 +14,20 @@ const PARTS: [&str; 7] = [
     "call/call.bpf.c",
     "schedule/schedule.bpf.c",
 ];
+/// What Rust reads or writes.
+const TYPES: [&str; 11] = [
+    "struct event",
+    "struct settings",
+    "struct counters",
+    "struct trail",
+    "struct schedule",
+    "struct softirq",
+    "enum point",
+    "enum key_kind",
+    "enum flag",
+    "enum state",
+    "enum places",
+];
 
 fn main() -> ExitCode {
     println!("cargo::rerun-if-env-changed=CLANG");
@@ -21,23 +35,14 @@ fn main() -> ExitCode {
     for part in PARTS {
         println!("cargo::rerun-if-changed=src/probe/{part}");
     }
-    match compile() {
+    let source = Path::new(SOURCE);
+    let built = suiro_bpf_build::compile(source, "probes.bpf.o")
+        .and_then(|()| suiro_bpf_build::types(source, &TYPES, "probes.rs"));
+    match built {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            println!("cargo::error=compiling {SOURCE}: {error}");
+            println!("cargo::error=BPF programs: {error}");
             ExitCode::FAILURE
         }
     }
-}
-
-fn compile() -> Result<(), String> {
-    let out = std::env::var_os("OUT_DIR").ok_or("no OUT_DIR")?;
-    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
-    // -g: the types that CO-RE goes by.
-    let status = Command::new(&clang)
-        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-c", SOURCE, "-o"])
-        .arg(PathBuf::from(out).join("probes.bpf.o"))
-        .status()
-        .map_err(|error| format!("{clang}: {error}; hint: scripts/setup installs clang"))?;
-    if status.success() { Ok(()) } else { Err(format!("{clang} failed: {status}")) }
 }

@@ -1,32 +1,27 @@
-//! Compiles the BPF programs with clang. No skeleton is generated: the loaders name a few things of
-//! the objects, which does not pay for `libbpf-cargo` and the thirty crates below it.
+//! Compiles the BPF programs with clang, and makes Rust types of their records. No skeleton is generated: the loaders name
+//! a few things of the objects, which does not pay for `libbpf-cargo` and the thirty crates below it.
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 
 const PROGRAMS: [&str; 2] = ["probe", "vegas"];
 
 fn main() -> ExitCode {
     println!("cargo::rerun-if-env-changed=CLANG");
+    match build() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("cargo::error=BPF programs: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn build() -> Result<(), String> {
     for program in PROGRAMS {
         let source = format!("bpf/{program}.bpf.c");
         println!("cargo::rerun-if-changed={source}");
-        if let Err(error) = compile(&source, &format!("{program}.bpf.o")) {
-            println!("cargo::error=compiling {source}: {error}");
-            return ExitCode::FAILURE;
-        }
+        suiro_bpf_build::compile(Path::new(&source), &format!("{program}.bpf.o"))?;
     }
-    ExitCode::SUCCESS
-}
-
-fn compile(source: &str, object: &str) -> Result<(), String> {
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("no OUT_DIR")?).join(object);
-    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
-    // -g: the types that CO-RE goes by.
-    let status = Command::new(&clang)
-        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-c", source, "-o"])
-        .arg(out)
-        .status()
-        .map_err(|error| format!("{clang}: {error}; hint: scripts/setup installs clang"))?;
-    if status.success() { Ok(()) } else { Err(format!("{clang} failed: {status}")) }
+    suiro_bpf_build::types(Path::new("bpf/probe.bpf.c"), &["struct event"], "probe.rs")
 }

@@ -102,7 +102,7 @@ static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *) = (void *)137;
 // Half a second of 1 Gbit/s: longer than the reader is ever away.
 #define RING_BYTES (8 << 20)
 
-// src/probe/event.rs reads it by offset.
+// build.rs makes a Rust type of it, which src/probe/event.rs reads.
 struct event {
 	u64 time_ns; // CLOCK_MONOTONIC
 	u64 cookie;

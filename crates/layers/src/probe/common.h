@@ -24,16 +24,18 @@ enum point {
 enum key_kind { RTP, IP_ID, HASH, BYTES };
 
 // Bits of `event.flags`.
-#define IPV6 1
-#define TCP 2
-#define SENT 4
-// Only this host's end is of a chosen flow. Such datagrams stand in the same socket's queue.
-#define OTHER 8
+enum flag {
+	IPV6 = 1,
+	TCP = 2,
+	SENT = 4,
+	// Only this host's end is of a chosen flow. Such datagrams stand in the same socket's queue.
+	OTHER = 8,
+};
 
 // A packet passes IP, link, queue discipline and driver in one go; so it does the four points on its way in.
 #define LATER 3
 
-// raw.rs reads it by offset.
+// Of this and all that Rust reads or writes, build.rs makes Rust types.
 struct event {
 	u64 time_ns; // CLOCK_MONOTONIC
 	u64 key;

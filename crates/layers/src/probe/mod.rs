@@ -22,6 +22,7 @@ pub mod timing;
 
 pub use kernel::Kernel;
 use raw::RAW_BYTES;
+use records::Plain;
 use settings::Settings;
 
 /// An ELF file is read in place, where its headers must be aligned.
@@ -31,13 +32,11 @@ struct Aligned<T: ?Sized>(T);
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/probes.bpf.o")));
 
-/// The counters of `struct counters` of common.h: those of the points, then fragments.
-const COUNTERS: usize = Point::ALL.len() + 1;
-
-/// TRAILS of packet.bpf.c.
-const TRAILS: u32 = 16;
-/// Bytes of `struct trail` before its event; the first eight are 0 if it is nobody's.
-const TRAIL_HEAD: usize = 24;
+/// What the programs write and read, made by build.rs of their C types.
+#[allow(dead_code, reason = "not all that is made is needed")]
+mod records {
+    include!(concat!(env!("OUT_DIR"), "/probes.rs"));
+}
 
 /// Why nothing can be probed.
 #[derive(Debug, thiserror::Error)]
@@ -169,12 +168,15 @@ impl Probes {
     pub fn unfinished(&self) -> libbpf_rs::Result<Vec<u8>> {
         let trails = self.map("trails")?;
         let mut events = Vec::new();
-        for place in 0..TRAILS {
+        for place in 0..records::TRAILS {
             let of_processors = trails.lookup_percpu(&place.to_ne_bytes(), MapFlags::ANY)?;
             for trail in of_processors.unwrap_or_default() {
-                let (head, event) = trail.split_at(TRAIL_HEAD);
-                if head[..8] != [0; 8] {
-                    events.extend_from_slice(&event[..RAW_BYTES]);
+                let trail = records::Trail::read(&trail);
+                // 0 if it is nobody's.
+                if trail.skb != 0 {
+                    let at = events.len();
+                    events.resize(at + RAW_BYTES, 0);
+                    trail.event.write(&mut events[at..]);
                 }
             }
         }
@@ -186,28 +188,26 @@ impl Probes {
     /// # Errors
     /// If the kernel does not tell.
     pub fn counters(&self) -> libbpf_rs::Result<Counters> {
-        let bytes = self.counters.lookup(&[0; 4], MapFlags::ANY)?.unwrap_or_default();
-        let mut words = [0; COUNTERS];
-        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_ne_bytes(*bytes.first_chunk().expect("eight bytes"));
-        }
-        Ok(Counters(words))
+        let bytes = self.counters.lookup(&[0; 4], MapFlags::ANY)?;
+        let bytes = bytes.unwrap_or_else(|| vec![0; records::Counters::BYTES]);
+        // `counters` is the only variable of its section.
+        Ok(Counters(records::Counters::read(&bytes)))
     }
 }
 
 /// What the programs have counted since they were attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counters([u64; COUNTERS]);
+pub struct Counters(records::Counters);
 
 impl Counters {
     /// Events of a point for which the buffer had no room.
     pub fn lost(&self, point: Point) -> u64 {
-        self.0[point as usize]
+        self.0.lost[point as usize]
     }
 
     /// Fragments other than the first, of any flow of this host.
     pub fn fragments(&self) -> u64 {
-        self.0[COUNTERS - 1]
+        self.0.fragments
     }
 }
 

@@ -1,19 +1,37 @@
-//! `struct event` of common.h, read by offset.
+//! `struct event` of common.h, as the passage of a packet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::event::{Flow, Key, Point, Protocol};
 
+use super::records::{self, Plain};
+
 /// Bytes of an event.
-pub const RAW_BYTES: usize = 96;
+pub const RAW_BYTES: usize = records::Event::BYTES;
 
-/// Most points that follow the first in one event.
-const LATER: usize = 3;
+const IPV6: u8 = records::IPV6 as u8;
+const TCP: u8 = records::TCP as u8;
+const SENT: u8 = records::SENT as u8;
+const OTHER: u8 = records::OTHER as u8;
 
-const IPV6: u8 = 1;
-const TCP: u8 = 2;
-const SENT: u8 = 4;
-const OTHER: u8 = 8;
+// The programs number the points as we do.
+const _: () = {
+    assert!(records::POINTS as usize == Point::ALL.len());
+    assert!(records::SEND_CALL == Point::SendCall as u32);
+    assert!(records::SEND_IP == Point::SendIp as u32);
+    assert!(records::SEND_LINK == Point::SendLink as u32);
+    assert!(records::SEND_QDISC == Point::SendQdisc as u32);
+    assert!(records::SEND_DRIVER == Point::SendDriver as u32);
+    assert!(records::RECEIVE_DEVICE == Point::ReceiveDevice as u32);
+    assert!(records::RECEIVE_IP == Point::ReceiveIp as u32);
+    assert!(records::RECEIVE_LOCAL == Point::ReceiveLocal as u32);
+    assert!(records::RECEIVE_SOCKET == Point::ReceiveSocket as u32);
+    assert!(records::RECEIVE_CALL == Point::ReceiveCall as u32);
+    assert!(records::DROPPED == Point::Dropped as u32);
+};
+
+/// Of each point that may follow the first in one event, when.
+type Later = [u32; 3];
 
 /// What the kernel's programs write: a passage of one packet, and those that followed in one go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +61,7 @@ pub struct Raw {
     pub other: bool,
     /// When it passed the points after [`Self::point`], in their order, in nanoseconds after
     /// [`Self::t_ns`]; 0 where it did not.
-    pub later_ns: [u32; LATER],
+    pub later_ns: Later,
 }
 
 /// Addresses, ports and direction as the kernel's programs write them.
@@ -88,29 +106,33 @@ impl Tuple {
 impl Raw {
     /// `None` if the point or key is not one that the programs write.
     pub fn parse(bytes: &[u8; RAW_BYTES]) -> Option<Self> {
-        let flags = bytes[71];
+        let event = records::Event::read(bytes);
         let tuple = Tuple {
-            source: *at(bytes, 24),
-            destination: *at(bytes, 40),
-            ports: *at(bytes, 56),
-            flags: flags & (IPV6 | TCP | SENT),
+            source: octets(event.source),
+            destination: octets(event.destination),
+            ports: event.ports(),
+            flags: event.flags & (IPV6 | TCP | SENT),
         };
-        let value = u64::from_ne_bytes(*at(bytes, 8));
-        let kind = *["rtp", "ip_id", "hash", "bytes"].get(usize::from(bytes[76]))?;
-        let u16_at = |offset: usize| u16::from_ne_bytes(*at(bytes, offset));
+        let kind = match u32::from(event.key_kind) {
+            records::RTP => "rtp",
+            records::IP_ID => "ip_id",
+            records::HASH => "hash",
+            records::BYTES => "bytes",
+            _ => return None,
+        };
         Some(Self {
-            t_ns: u64::from_ne_bytes(*at(bytes, 0)),
-            point: *Point::ALL.get(usize::from(bytes[70]))?,
+            t_ns: event.time_ns,
+            point: *Point::ALL.get(usize::from(event.point))?,
             tuple,
-            key: Key::from_parts(kind, value)?,
-            extra: u64::from_ne_bytes(*at(bytes, 16)),
-            payload_bytes: u32::from_ne_bytes(*at(bytes, 60)),
-            ip_id: u16_at(64),
-            segments: u16_at(66),
-            detail: u16_at(68),
-            queued: u32::from_ne_bytes(*at(bytes, 72)),
-            other: flags & OTHER != 0,
-            later_ns: [80, 84, 88].map(|offset| u32::from_ne_bytes(*at(bytes, offset))),
+            key: Key::from_parts(kind, event.key)?,
+            extra: event.extra,
+            payload_bytes: event.payload_bytes,
+            ip_id: event.ip_id,
+            segments: event.segments,
+            detail: event.detail,
+            queued: event.queued,
+            other: event.flags & OTHER != 0,
+            later_ns: event.later_ns,
         })
     }
 
@@ -135,8 +157,20 @@ impl Raw {
     }
 }
 
-fn at<const N: usize>(bytes: &[u8; RAW_BYTES], at: usize) -> &[u8; N] {
-    bytes[at..].first_chunk().expect("inside the event")
+impl records::Event {
+    /// Source and destination, in the network's byte order.
+    fn ports(&self) -> [u8; 4] {
+        let ([a, b], [c, d]) =
+            (self.source_port.to_ne_bytes(), self.destination_port.to_ne_bytes());
+        [a, b, c, d]
+    }
+}
+
+/// An address as the programs have it, in two words.
+fn octets(words: [u64; 2]) -> [u8; 16] {
+    let mut octets = [0; 16];
+    words.write(&mut octets);
+    octets
 }
 
 #[cfg(test)]
@@ -144,31 +178,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_read_by_offset() {
-        let mut bytes = [0; RAW_BYTES];
-        bytes[..8].copy_from_slice(&7u64.to_ne_bytes());
-        bytes[8..16].copy_from_slice(&(0xdead_beefu64 << 16 | 9).to_ne_bytes());
-        bytes[16..24].copy_from_slice(&5u64.to_ne_bytes());
-        bytes[24..28].copy_from_slice(&[10, 0, 0, 1]);
-        bytes[40..44].copy_from_slice(&[10, 0, 0, 2]);
-        bytes[56..60].copy_from_slice(&[0x13, 0x88, 0x13, 0x8c]);
-        bytes[60..64].copy_from_slice(&1200u32.to_ne_bytes());
-        bytes[64..66].copy_from_slice(&77u16.to_ne_bytes());
-        bytes[66] = 1;
-        (bytes[70], bytes[71]) = (1, SENT);
-        let raw = Raw::parse(&bytes).unwrap();
+    fn an_event_is_read_as_it_was_written() {
+        let mut event = records::Event {
+            time_ns: 7,
+            key: 0xdead_beefu64 << 16 | 9,
+            extra: 5,
+            source: [u64::from_ne_bytes([10, 0, 0, 1, 0, 0, 0, 0]), 0],
+            destination: [u64::from_ne_bytes([10, 0, 0, 2, 0, 0, 0, 0]), 0],
+            source_port: 5000u16.to_be(),
+            destination_port: 5004u16.to_be(),
+            payload_bytes: 1200,
+            ip_id: 77,
+            segments: 1,
+            flags: SENT,
+            point: records::SEND_IP as u8,
+            key_kind: records::RTP as u8,
+            ..records::Event::read(&[0; RAW_BYTES])
+        };
+        let bytes_of = |event: &records::Event| {
+            let mut bytes = [0; RAW_BYTES];
+            event.write(&mut bytes);
+            bytes
+        };
+        let raw = Raw::parse(&bytes_of(&event)).unwrap();
         assert_eq!(raw.tuple.flow().to_string(), "udp 10.0.0.1:5000>10.0.0.2:5004");
         assert_eq!((raw.t_ns, raw.point, raw.extra), (7, Point::SendIp, 5));
         assert_eq!(raw.key, Key::Rtp { ssrc: 0xdead_beef, sequence: 9 });
         assert_eq!((raw.payload_bytes, raw.ip_id, raw.segments), (1200, 77, 1));
         assert_eq!(raw.points().collect::<Vec<_>>(), [(Point::SendIp, 7)]);
-        bytes[80..84].copy_from_slice(&3u32.to_ne_bytes());
-        bytes[88..92].copy_from_slice(&5u32.to_ne_bytes());
-        let raw = Raw::parse(&bytes).unwrap();
+        event.later_ns = [3, 0, 5];
+        let raw = Raw::parse(&bytes_of(&event)).unwrap();
         let passed = [(Point::SendIp, 7), (Point::SendLink, 10), (Point::SendDriver, 12)];
         assert_eq!(raw.points().collect::<Vec<_>>(), passed);
         assert!(raw.is_at(Point::SendDriver) && !raw.is_at(Point::SendQdisc));
-        bytes[70] = 11;
-        assert_eq!(Raw::parse(&bytes), None);
+        event.point = records::POINTS as u8;
+        assert_eq!(Raw::parse(&bytes_of(&event)), None);
     }
 }

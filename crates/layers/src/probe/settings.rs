@@ -1,18 +1,20 @@
-//! `struct settings` of common.h, written by offset.
+//! `struct settings` of common.h: what the programs are told before they are loaded.
 
 use std::net::IpAddr;
 
 use crate::event::Protocol;
 use crate::flow::{Endpoint, FlowFilter};
 
-/// Most filters of one recorder.
-pub const FILTERS_MAX: usize = 8;
+use super::records::{self, Plain};
 
-const FILTERS_AT: usize = 56;
-const FILTER_BYTES: usize = 56;
-const END_BYTES: usize = 24;
+/// Most filters of one recorder.
+pub const FILTERS_MAX: usize = size_of::<Filters>() / size_of::<records::Filter>();
+
+/// Those of `struct settings`.
+type Filters = [records::Filter; 8];
+
 /// Bytes of the settings.
-pub const SETTINGS_BYTES: usize = FILTERS_AT + FILTERS_MAX * FILTER_BYTES;
+pub const SETTINGS_BYTES: usize = records::Settings::BYTES;
 
 /// System calls by which data can reach a socket.
 const SEND_CALLS: [i64; 8] = [
@@ -44,40 +46,54 @@ pub struct Settings<'f> {
 impl Settings<'_> {
     /// As the programs read them.
     pub fn to_bytes(&self) -> [u8; SETTINGS_BYTES] {
+        let mut filters: Filters = Plain::read(&[0; SETTINGS_BYTES]);
+        for (flow, filter) in self.flows.iter().zip(&mut filters) {
+            *filter = filter_of(flow);
+        }
+        let settings = records::Settings {
+            namespace_inode: self.namespace_inode,
+            filter_count: self.flows.len().min(FILTERS_MAX) as u32,
+            process: self.process.unwrap_or(0),
+            drops_name_socket: self.drops_name_socket.into(),
+            reads_pages: self.reads_pages.into(),
+            unused: 0,
+            send_calls: SEND_CALLS.map(|call| call as u32),
+            filters,
+        };
         let mut bytes = [0; SETTINGS_BYTES];
-        let count = self.flows.len().min(FILTERS_MAX) as u32;
-        let process = self.process.unwrap_or(0);
-        let pages = self.reads_pages.into();
-        let head = [self.namespace_inode, count, process, self.drops_name_socket.into(), pages, 0];
-        let calls = SEND_CALLS.map(|call| call as u32);
-        for (index, word) in head.into_iter().chain(calls).enumerate() {
-            bytes[4 * index..][..4].copy_from_slice(&word.to_ne_bytes());
-        }
-        for (flow, at) in self.flows.iter().zip(bytes[FILTERS_AT..].chunks_exact_mut(FILTER_BYTES))
-        {
-            for (end, at) in flow.ends.iter().zip(at.chunks_exact_mut(END_BYTES)) {
-                write_end(end, at);
-            }
-            let (v4, v6) = flow.families();
-            at[2 * END_BYTES] = match flow.protocol {
-                Protocol::Udp => libc::IPPROTO_UDP as u8,
-                Protocol::Tcp => libc::IPPROTO_TCP as u8,
-            };
-            at[2 * END_BYTES + 1] = u8::from(v4) | u8::from(v6) << 1;
-        }
+        settings.write(&mut bytes);
         bytes
     }
 }
 
-fn write_end(end: &Endpoint, at: &mut [u8]) {
-    match end.address {
-        Some(IpAddr::V4(v4)) => at[..4].copy_from_slice(&v4.octets()),
-        Some(IpAddr::V6(v6)) => at[..16].copy_from_slice(&v6.octets()),
-        None => at[18] = 1,
+fn filter_of(flow: &FlowFilter) -> records::Filter {
+    let (v4, v6) = flow.families();
+    let protocol = match flow.protocol {
+        Protocol::Udp => libc::IPPROTO_UDP,
+        Protocol::Tcp => libc::IPPROTO_TCP,
+    };
+    records::Filter {
+        ends: flow.ends.each_ref().map(end_of),
+        protocol: protocol as u8,
+        families: u8::from(v4) | u8::from(v6) << 1,
+        unused: [0; 6],
     }
-    match end.port {
-        Some(port) => at[16..18].copy_from_slice(&port.to_be_bytes()),
-        None => at[19] = 1,
+}
+
+fn end_of(end: &Endpoint) -> records::End {
+    let mut octets = [0; 16];
+    match end.address {
+        Some(IpAddr::V4(v4)) => octets[..4].copy_from_slice(&v4.octets()),
+        Some(IpAddr::V6(v6)) => octets = v6.octets(),
+        None => {}
+    }
+    records::End {
+        address: Plain::read(&octets),
+        // In the network's byte order.
+        port: end.port.unwrap_or(0).to_be(),
+        any_address: end.address.is_none().into(),
+        any_port: end.port.is_none().into(),
+        unused: 0,
     }
 }
 
@@ -86,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_are_written_by_offset() {
+    fn filters_are_written_as_the_programs_read_them() {
         let flows = ["udp:10.0.0.1:5000-*:5004", "tcp:[fd00::1]:*-*"].map(|f| f.parse().unwrap());
         let settings = Settings {
             namespace_inode: 3,
@@ -96,14 +112,22 @@ mod tests {
             flows: &flows,
         };
         let bytes = settings.to_bytes();
-        assert_eq!((bytes[0], bytes[4], bytes[8], bytes[12]), (3, 2, 0, 1));
-        let udp = &bytes[FILTERS_AT..][..FILTER_BYTES];
-        assert_eq!(udp[..4], [10, 0, 0, 1]);
-        assert_eq!(udp[16..20], [0x13, 0x88, 0, 0]);
-        assert_eq!(udp[END_BYTES + 16..END_BYTES + 20], [0x13, 0x8c, 1, 0]);
-        assert_eq!(udp[48..50], [17, 1]);
-        let tcp = &bytes[FILTERS_AT + FILTER_BYTES..][..FILTER_BYTES];
-        assert_eq!((tcp[0], tcp[15], tcp[18], tcp[19]), (0xfd, 1, 0, 1));
-        assert_eq!(tcp[48..50], [6, 2]);
+        let read = records::Settings::read(&bytes);
+        assert_eq!((read.namespace_inode, read.filter_count, read.process), (3, 2, 0));
+        assert_eq!((read.drops_name_socket, read.reads_pages, read.unused), (1, 0, 0));
+        assert_eq!(read.send_calls[7], SEND_CALLS[7] as u32);
+        let octets = |end: &records::End| {
+            let mut octets = [0; 16];
+            end.address.write(&mut octets);
+            octets
+        };
+        let [udp, tcp, ..] = read.filters;
+        assert_eq!(octets(&udp.ends[0])[..4], [10, 0, 0, 1]);
+        let end = |end: &records::End| (end.port.to_ne_bytes(), end.any_address, end.any_port);
+        assert_eq!(udp.ends.each_ref().map(end), [([0x13, 0x88], 0, 0), ([0x13, 0x8c], 1, 0)]);
+        assert_eq!((udp.protocol, udp.families), (17, 1));
+        assert_eq!((octets(&tcp.ends[0])[0], octets(&tcp.ends[0])[15]), (0xfd, 1));
+        assert_eq!(tcp.ends.each_ref().map(end), [([0, 0], 0, 1), ([0, 0], 1, 1)]);
+        assert_eq!((tcp.protocol, tcp.families), (6, 2));
     }
 }

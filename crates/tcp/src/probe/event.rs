@@ -1,11 +1,19 @@
-//! `struct event` of bpf/probe.bpf.c, read by offset.
+//! `struct event` of bpf/probe.bpf.c, as an acknowledgement.
 
 use std::ffi::CStr;
 
 use crate::diag::SocketId;
 use crate::info::{TcpInfo, finite_ssthresh};
 
-pub(crate) const EVENT_BYTES: usize = 200;
+use records::{Event, Plain};
+
+/// What build.rs made of the C types.
+#[allow(dead_code, reason = "not all that is made is needed")]
+mod records {
+    include!(concat!(env!("OUT_DIR"), "/probe.rs"));
+}
+
+pub(crate) const EVENT_BYTES: usize = Event::BYTES;
 
 /// A socket as it was just before a segment that may acknowledge data was taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,43 +42,48 @@ pub struct Ack {
 impl Ack {
     /// `None` if it is of neither IPv4 nor IPv6.
     pub(crate) fn parse(bytes: &[u8; EVENT_BYTES]) -> Option<Self> {
+        let event = Event::read(bytes);
         let id = SocketId::new(
-            u16_at(bytes, 124),
-            (at(bytes, 40), u16_at(bytes, 120)),
-            (at(bytes, 56), u16::from_be_bytes(*at(bytes, 122))),
-            u32_at(bytes, 196),
-            u64_at(bytes, 8),
+            event.family,
+            (&event.local, event.local_port),
+            // In the network's byte order.
+            (&event.remote, u16::from_be(event.remote_port)),
+            event.bound_interface,
+            event.cookie,
         )?;
-        let word = |index: usize| u32_at(bytes, 128 + 4 * index);
-        let mss = word(4);
         Some(Self {
-            monotonic_ns: u64_at(bytes, 0),
+            monotonic_ns: event.time_ns,
             id,
             info: TcpInfo {
-                ca_state: bytes[126],
-                snd_mss: mss,
-                unacked: word(8),
-                sacked: word(9),
-                lost: word(10),
-                retrans: word(11),
-                rtt_us: word(5) >> 3,
-                rttvar_us: word(6) >> 2,
-                snd_ssthresh: finite_ssthresh(word(3)),
-                snd_cwnd: word(2),
-                total_retrans: word(16),
-                pacing_rate: Some(u64_at(bytes, 16)).filter(|&rate| rate != u64::MAX),
-                bytes_acked: u64_at(bytes, 24),
-                bytes_received: u64_at(bytes, 32),
-                min_rtt_us: Some(word(7)).filter(|&rtt| rtt != u32::MAX),
-                delivery_rate: delivery_rate(word(14), mss, word(15)),
+                ca_state: event.ca_state,
+                snd_mss: event.mss,
+                unacked: event.packets_out,
+                sacked: event.sacked_out,
+                lost: event.lost_out,
+                retrans: event.retrans_out,
+                // Eight times the RTT, and four times its variation.
+                rtt_us: event.srtt_us >> 3,
+                rttvar_us: event.mdev_us >> 2,
+                snd_ssthresh: finite_ssthresh(event.snd_ssthresh),
+                snd_cwnd: event.snd_cwnd,
+                total_retrans: event.total_retrans,
+                pacing_rate: Some(event.pacing_rate).filter(|&rate| rate != u64::MAX),
+                bytes_acked: event.bytes_acked,
+                bytes_received: event.bytes_received,
+                min_rtt_us: Some(event.min_rtt_us).filter(|&rtt| rtt != u32::MAX),
+                delivery_rate: delivery_rate(
+                    event.rate_delivered,
+                    event.mss,
+                    event.rate_interval_us,
+                ),
             },
-            snd_una: word(0),
-            snd_nxt: word(1),
-            ssthresh: word(3),
-            delivered: word(13),
-            max_packets_out: word(12),
-            private: std::array::from_fn(|index| u64_at(bytes, 88 + 8 * index)),
-            congestion: *at(bytes, 72),
+            snd_una: event.snd_una,
+            snd_nxt: event.snd_nxt,
+            ssthresh: event.snd_ssthresh,
+            delivered: event.delivered,
+            max_packets_out: event.max_packets_out,
+            private: event.private,
+            congestion: event.congestion,
         })
     }
 
@@ -85,20 +98,4 @@ impl Ack {
 fn delivery_rate(segments: u32, mss: u32, interval_us: u32) -> Option<u64> {
     let bytes = u64::from(segments) * u64::from(mss);
     Some(bytes.saturating_mul(1_000_000).checked_div(interval_us.into())?).filter(|&rate| rate != 0)
-}
-
-fn at<const N: usize>(bytes: &[u8; EVENT_BYTES], at: usize) -> &[u8; N] {
-    bytes[at..].first_chunk().expect("inside the event")
-}
-
-fn u16_at(bytes: &[u8; EVENT_BYTES], offset: usize) -> u16 {
-    u16::from_ne_bytes(*at(bytes, offset))
-}
-
-fn u32_at(bytes: &[u8; EVENT_BYTES], offset: usize) -> u32 {
-    u32::from_ne_bytes(*at(bytes, offset))
-}
-
-fn u64_at(bytes: &[u8; EVENT_BYTES], offset: usize) -> u64 {
-    u64::from_ne_bytes(*at(bytes, offset))
 }

@@ -15,7 +15,7 @@ struct trail {
 	struct event event;
 };
 
-#define TRAILS 16
+enum places { TRAILS = 16 };
 #define NO_MARK 0xffffffff
 
 struct {

@@ -3,9 +3,10 @@
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use super::Probes;
+use super::records::{self, Plain};
 
-const WAITING: u64 = 1;
-const RUNNING: u64 = 2;
+const WAITING: u64 = records::WAITING as u64;
+const RUNNING: u64 = records::RUNNING as u64;
 
 /// Sums since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,21 +65,19 @@ impl Schedule {
     }
 }
 
-fn word(bytes: &[u8], index: usize) -> u64 {
-    bytes.get(8 * index..).and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_ne_bytes(*word))
-}
-
-/// `struct schedule`: since when, waited, ran, state.
+/// For how long a thread waited, and ran.
 fn thread_sums(bytes: &[u8], now_ns: u64) -> (u64, u64) {
-    let going_on = now_ns.saturating_sub(word(bytes, 0));
-    let of = |state, sum| sum + if word(bytes, 3) == state { going_on } else { 0 };
-    (of(WAITING, word(bytes, 1)), of(RUNNING, word(bytes, 2)))
+    let thread = records::Schedule::read(bytes);
+    let going_on = now_ns.saturating_sub(thread.since_ns);
+    let of = |state, sum| sum + if thread.state == state { going_on } else { 0 };
+    (of(WAITING, thread.waiting_ns), of(RUNNING, thread.running_ns))
 }
 
-/// `struct softirq`: since when it is raised, or 0; how late in all.
+/// How late the softirq of a processor was in all.
 fn softirq_late(bytes: &[u8], now_ns: u64) -> u64 {
-    let raised = Some(word(bytes, 0)).filter(|&raised| raised != 0);
-    word(bytes, 1) + raised.map_or(0, |raised| now_ns.saturating_sub(raised))
+    let softirq = records::Softirq::read(bytes);
+    let raised = Some(softirq.raised_ns).filter(|&raised| raised != 0);
+    softirq.late_ns + raised.map_or(0, |raised| now_ns.saturating_sub(raised))
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@
 
 enum state { ASLEEP, WAITING, RUNNING };
 
-// schedule/mod.rs reads it by offset.
 struct schedule {
 	u64 since_ns; // when it came into this state
 	u64 waiting_ns;
