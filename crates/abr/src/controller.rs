@@ -42,11 +42,12 @@ impl Choice {
 /// let limits = Limits { segment: Duration::from_secs(2), buffer: Duration::from_secs(30) };
 /// let mut controller = Controller::new(Algorithm::Throughput, ladder, limits);
 /// assert_eq!(controller.choose(Time::ZERO, Duration::ZERO).rung, 0);
-/// controller.on_download(&Sample {
+/// let sample = Sample {
 ///     bytes: Bytes::new(250_000),
 ///     requested: Time::ZERO,
 ///     done: Time::from_millis(500), // 4 Mbit/s, of which a tenth is kept in hand
-/// });
+/// };
+/// controller.on_segment(&sample, 0, Duration::from_secs(2));
 /// assert_eq!(controller.choose(Time::from_millis(500), Duration::from_secs(2)).rung, 1);
 /// ```
 #[derive(Debug, Clone)]
@@ -89,11 +90,21 @@ impl Controller {
         self.estimator.estimate()
     }
 
-    /// A segment has been downloaded whole.
+    /// Something has been downloaded whole that does not extend the buffer, such as a segment from
+    /// before a seek: says what the network carries.
     pub fn on_download(&mut self, sample: &Sample) {
         self.measure(sample);
         if let Some(bola) = self.bola() {
             bola.on_download(sample.done);
+        }
+    }
+
+    /// A segment of `rung` has been downloaded whole and appended; `buffer` is the media ahead of
+    /// the playhead, the segment included.
+    pub fn on_segment(&mut self, sample: &Sample, rung: usize, buffer: Duration) {
+        self.on_download(sample);
+        if let Some(bola) = self.bola() {
+            bola.on_segment(rung, sample.took(), buffer);
         }
     }
 
@@ -107,13 +118,6 @@ impl Controller {
             Rule::Mpc(mpc) => mpc.chosen(rung),
             Rule::Bola(bola) => bola.on_abandon(rung, buffer),
             Rule::Dynamic(dynamic) => dynamic.bola().on_abandon(rung, buffer),
-        }
-    }
-
-    /// Playback has run out of media.
-    pub fn on_stall(&mut self) {
-        if let Some(bola) = self.bola() {
-            bola.on_stall();
         }
     }
 

@@ -2,9 +2,15 @@
 //!
 //! Spiteri, Sitaraman and Sparacio, "From theory to practice: improving bitrate adaptation in the
 //! DASH reference player" (MMSys 2018): throughput at the start; BOLA once the buffer has reached
-//! 10 s and BOLA's rung is not below throughput's; throughput again once the buffer is below half
-//! of that and BOLA's rung is lower. A buffer that holds less than 20 s switches at half of what it
-//! holds, for live streams.
+//! 10 s and BOLA's rung is not below throughput's; throughput again once the buffer is low and
+//! BOLA's rung is lower.
+//!
+//! **Low** is below half of those 10 s, which is dash.js's hysteresis (`switchOffThreshold` in its
+//! `AbrController`). The authors' simulator Sabre (`Dynamic` in `sabre.py`) uses 10 s both ways.
+//!
+//! Differences from both: the BOLA inside is BOLA-E ([`crate::bola`]), as in dash.js, where Sabre
+//! has basic BOLA; dash.js switches by the buffer alone; and a buffer that holds less than 20 s
+//! switches at half of what it holds, for live streams.
 
 use suiro_units::Duration;
 
@@ -84,8 +90,10 @@ mod tests {
         let (ladder, mut dynamic) = set_up(30);
         // 3 Mbit/s · 0.9 = 2.7: throughput says rung 1.
         assert_eq!(dynamic.choose(&ladder, &look(0, 3)).rung, 1);
-        // Above 10 s, but BOLA (placeholder emptied by a stall) says rung 0: not yet.
-        dynamic.bola().on_stall();
+        // Above 10 s, but BOLA (a download given up at 9 s left 1 s of placeholder) says rung 0: not
+        // yet.
+        dynamic.choose(&ladder, &look(2, 3));
+        dynamic.bola().on_abandon(0, Duration::from_secs(9));
         assert_eq!(dynamic.choose(&ladder, &look(11, 3)).rung, 1);
         assert!(!dynamic.by_bola);
         // At 13 s BOLA says rung 1 too: it takes over.

@@ -22,7 +22,7 @@ fn algorithms() -> impl Strategy<Value = Algorithm> {
 enum Event {
     Choose { buffer_ms: u64 },
     Download { bytes: u64, took_us: u64 },
-    Stall,
+    Segment { rung: usize, bytes: u64, took_us: u64, buffer_ms: u64 },
     Seek,
 }
 
@@ -31,7 +31,9 @@ fn events() -> impl Strategy<Value = Event> {
         4 => (0u64..60_000).prop_map(|buffer_ms| Event::Choose { buffer_ms }),
         4 => (0u64..5_000_000, 0u64..10_000_000)
             .prop_map(|(bytes, took_us)| Event::Download { bytes, took_us }),
-        1 => Just(Event::Stall),
+        4 => (0usize..14, 0u64..5_000_000, 0u64..10_000_000, 0u64..60_000).prop_map(
+            |(rung, bytes, took_us, buffer_ms)| Event::Segment { rung, bytes, took_us, buffer_ms }
+        ),
         1 => Just(Event::Seek),
     ]
 }
@@ -66,7 +68,13 @@ proptest! {
                     let bytes = Bytes::new(bytes);
                     controller.on_download(&Sample { bytes, requested, done: now });
                 }
-                Event::Stall => controller.on_stall(),
+                Event::Segment { rung, bytes, took_us, buffer_ms } => {
+                    let requested = now;
+                    now += Duration::from_micros(took_us);
+                    let sample = Sample { bytes: Bytes::new(bytes), requested, done: now };
+                    let buffer = Duration::from_millis(buffer_ms);
+                    controller.on_segment(&sample, rung % ladder.len(), buffer);
+                }
                 Event::Seek => controller.on_seek(),
             }
         }

@@ -226,12 +226,6 @@ impl TrackState {
         }
     }
 
-    pub(crate) fn on_stall(&mut self) {
-        if let Some(controller) = &mut self.controller {
-            controller.on_stall();
-        }
-    }
-
     /// Which try at it the next one is, from 1.
     pub(crate) fn attempt(&mut self, what: &What) -> u32 {
         *self.failed.at(what) + 1
@@ -242,7 +236,8 @@ impl TrackState {
         self.failed.init = 0;
     }
 
-    pub(crate) fn on_segment(&mut self, rate: BitRate, segment: &Segment) {
+    /// A segment has been appended; returns its rung.
+    pub(crate) fn on_segment(&mut self, rate: BitRate, segment: &Segment) -> usize {
         let current = self.choice.take().unwrap_or(self.current);
         self.current = current;
         self.next = segment.end();
@@ -251,6 +246,7 @@ impl TrackState {
         if self.marks.back().is_none_or(|(_, last)| *last != rate) {
             self.marks.push_back((segment.start, rate));
         }
+        current
     }
 
     /// A request failed: tries again later, at the lowest rung; skips a segment that is not to be

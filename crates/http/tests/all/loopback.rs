@@ -3,10 +3,12 @@
 use std::time::Duration as StdDuration;
 
 use crate::common::{Origin, job, play, requests, states, vod};
+use suiro_abr::Algorithm;
 use suiro_http::Clock;
 use suiro_http::origin::catalogue::Container;
 use suiro_http::origin::timeline::Schedule;
 use suiro_http::player::PlayerJob;
+use suiro_record::tables::RequestRow;
 use suiro_scenario::{Download, Protocol};
 use suiro_units::{Bytes, Duration, Time};
 
@@ -173,4 +175,32 @@ async fn a_stream_is_read_no_faster_than_the_buffer_has_room() {
     let took = video.map(|row| row.done_ns.unwrap() - row.t_ns).max().unwrap();
     assert!(took > 300_000_000, "the longest took {took} ns");
     origin.stop().await;
+}
+
+/// With one segment of video in the buffer, whether playback has begun or waits for audio, the
+/// throughput rule decides.
+#[tokio::test]
+async fn bola_rises_with_the_second_segment() {
+    for container in [Container::Fmp4, Container::MpegTs] {
+        for attempt in 0..16 {
+            let clock = Clock::from_now();
+            let origin = Origin::start(vod(2), container, clock);
+            let dir = tempfile::tempdir().unwrap();
+            let job = PlayerJob {
+                algorithm: Algorithm::Bola,
+                buffer: Duration::from_secs(60),
+                ..job(origin.address, Protocol::Hls, dir.path())
+            };
+            play(&job, clock, StdDuration::from_millis(200)).await.unwrap();
+            let rows = requests(dir.path());
+            let video = |row: &&RequestRow| {
+                &*row.kind == "segment" && row.track.as_deref() == Some("video")
+            };
+            let rungs: Vec<_> =
+                rows.iter().filter(video).map(|row| row.rung_bps.unwrap()).collect();
+            assert!(rungs.len() >= 2, "{container:?}, attempt {attempt}: {rows:?}");
+            assert!(rungs[0] < rungs[1], "{container:?}, attempt {attempt}: {rungs:?}");
+            origin.stop().await;
+        }
+    }
 }

@@ -115,7 +115,6 @@ impl Session {
         self.now = self.now.max(now);
         let Some(stream) = &mut self.stream else { return };
         let Some(playout) = &mut stream.playout else { return };
-        let stalls = playout.totals().stalls;
         let frames = &mut stream.frames;
         playout.follow(now, |motion| {
             if let Ok(frames) = frames {
@@ -133,9 +132,6 @@ impl Session {
                 frames.on_seek(now, playout.position());
             }
             stream.tracks.iter_mut().for_each(|track| track.seek(position));
-        }
-        if playout.totals().stalls > stalls {
-            stream.tracks.iter_mut().for_each(TrackState::on_stall);
         }
         let mut head = stream.head.lock().expect("nobody panics while holding the playhead");
         (head.at, head.position, head.speed) = (self.now, playout.position(), playout.speed());
@@ -501,22 +497,26 @@ impl Session {
     ) -> bool {
         let stream = self.stream.as_mut().expect("a segment's request needs a stream");
         let track = &mut stream.tracks[index];
-        if let Some(controller) = &mut track.controller {
-            controller.on_download(&Sample {
-                bytes: Bytes::new(fetched.bytes),
-                requested: fetched.requested,
-                // Time in which it did not read says nothing about the network.
-                done: fetched.finished - fetched.held,
-            });
-        }
+        let sample = Sample {
+            bytes: Bytes::new(fetched.bytes),
+            requested: fetched.requested,
+            // Time in which it did not read says nothing about the network.
+            done: fetched.finished - fetched.held,
+        };
         let playout = stream.playout.as_mut().expect("segments are fetched to be played");
         let wanted = track.generation == generation;
         if wanted && playout.extend(self.now, index, segment.end()).is_ok() {
-            track.on_segment(rate, segment);
+            let rung = track.on_segment(rate, segment);
+            if let Some(controller) = &mut track.controller {
+                controller.on_segment(&sample, rung, playout.buffer_of(index));
+            }
             if let (0, Ok(frames)) = (index, &mut stream.frames) {
                 frames.on_segment(fetched.finished, rate, segment);
             }
             return true;
+        }
+        if let Some(controller) = &mut track.controller {
+            controller.on_download(&sample);
         }
         track.choice = None;
         false
