@@ -18,9 +18,12 @@
 //! for a segment waits until it has it. A player knows nominal bit rates only, which are peaks:
 //! segments are taken to be as large as they can be.
 //!
+//! **Ties.** Of plans of equal worth, the one that begins with the lowest rung is taken. Equal means
+//! equal: times are whole nanoseconds and worths integers, so that no rounding separates two plans.
+//!
 //! **Cost.** Twelve rungs have 12⁵ = 248,832 plans. Of two beginnings of a plan that end at the same
-//! rung, one that has neither more buffer nor a greater sum cannot become the better one, so
-//! for each rung only a front remains in which more buffer costs some of the sum. A front keeps
+//! rung, one with no more buffer and a smaller sum cannot become the better one, nor can one with no
+//! more buffer and an equal sum that begins no lower. For each rung only a front remains. A front keeps
 //! [`FRONT_MAX`] beginnings, spread evenly where there would be more, and a ladder of more than
 //! [`RUNGS_MAX`] rungs is looked at in as many, so that a decision takes at most
 //! 4 · 17² · 128 = 147,968 steps whatever a manifest says; with five rungs or fewer nothing is ever left
@@ -28,7 +31,7 @@
 
 use std::collections::VecDeque;
 
-use suiro_units::BitRate;
+use suiro_units::{BitRate, Duration};
 
 use crate::bola::Look;
 use crate::{Choice, Ladder, Limits};
@@ -38,7 +41,7 @@ pub const HORIZON: usize = 5;
 /// Downloads that the prediction and its error look back at.
 pub const PAST: usize = 5;
 /// The weight of a change of bit rate: λ.
-pub const SWITCH_WEIGHT: f64 = 1.0;
+pub const SWITCH_WEIGHT: i128 = 1;
 /// Beginnings of plans that are kept for each rung.
 pub const FRONT_MAX: usize = 128;
 /// Rungs that are looked at, beside the one that is played; all of a ladder that has no more.
@@ -86,77 +89,104 @@ struct Start {
     /// Its first rung.
     first: usize,
     /// Buffer when its last segment has arrived.
-    buffer_s: f64,
-    /// The sum so far, in bit/s.
-    sum: f64,
+    buffer_ns: i64,
+    /// The sum so far, in bit/s · ns.
+    sum: i128,
 }
+
+/// Longer downloads and buffers are taken to be so long, three years: sums then stay within `i128`.
+const LONGEST_NS: i64 = 100_000_000_000_000_000;
+/// What a bit/s counts in a sum.
+const PER_BPS: i128 = 1_000_000_000;
 
 /// What a plan is made in: everything that is the same for all plans.
 #[derive(Debug)]
-struct Frame<'a> {
-    bps: &'a [f64],
-    segment_s: f64,
+struct Frame {
+    bps: Vec<i128>,
+    /// How long a segment of each rung takes to arrive.
+    takes_ns: Vec<i64>,
+    segment_ns: i64,
     /// The most buffer that leaves room for a segment.
-    room_s: f64,
-    throughput_bps: f64,
-    stall_weight: f64,
+    room_ns: i64,
+    /// What a second of stall costs, in bit/s.
+    stall_weight: i128,
 }
 
-impl Frame<'_> {
-    /// What follows if a segment of bit rate `bps` is fetched next, after one of `last_bps`.
-    fn fetch(&self, from: &Start, last_bps: Option<f64>, bps: f64) -> Start {
-        let buffer_s = from.buffer_s.min(self.room_s);
-        let takes_s = bps * self.segment_s / self.throughput_bps;
-        let stall_s = (takes_s - buffer_s).max(0.0);
-        let change = last_bps.map_or(0.0, |last| (bps - last).abs());
-        Start {
-            first: from.first,
-            buffer_s: (buffer_s - takes_s).max(0.0) + self.segment_s,
-            sum: from.sum + bps - SWITCH_WEIGHT * change - self.stall_weight * stall_s,
+impl Frame {
+    fn new(bps: &[u64], limits: Limits, throughput_bps: f64) -> Self {
+        let segment_s = limits.segment.as_secs_f64();
+        let takes = |&bps: &u64| (bps as f64 * segment_s / throughput_bps * 1e9).round() as i64;
+        Self {
+            bps: bps.iter().map(|&bps| i128::from(bps)).collect(),
+            takes_ns: bps.iter().map(takes).map(|ns| ns.min(LONGEST_NS)).collect(),
+            segment_ns: ns(limits.segment),
+            room_ns: ns(limits.buffer.saturating_sub(limits.segment)),
+            stall_weight: bps.last().map_or(0, |&top| i128::from(top)),
         }
     }
 
-    /// The first rung of the best plan, and what the plan is worth; the lowest of equals.
-    fn plan(&self, rungs: &[usize], last: Option<usize>, buffer_s: f64) -> (usize, f64) {
-        let last_bps = last.map(|rung| self.bps[rung]);
-        let mut fronts: Vec<Vec<Start>> = rungs
-            .iter()
-            .map(|&first| {
-                let nothing = Start { first, buffer_s, sum: 0.0 };
-                vec![self.fetch(&nothing, last_bps, self.bps[first])]
-            })
-            .collect();
+    /// What follows if a segment of `rung` is fetched next, after one of `last`.
+    fn fetch(&self, from: &Start, last: Option<usize>, rung: usize) -> Start {
+        let (bps, takes_ns) = (self.bps[rung], self.takes_ns[rung]);
+        let buffer_ns = from.buffer_ns.min(self.room_ns);
+        let stall_ns = i128::from((takes_ns - buffer_ns).max(0));
+        let change = last.map_or(0, |last| (bps - self.bps[last]).abs());
+        Start {
+            first: from.first,
+            buffer_ns: (buffer_ns - takes_ns).max(0) + self.segment_ns,
+            sum: from.sum + (bps - SWITCH_WEIGHT * change) * PER_BPS - self.stall_weight * stall_ns,
+        }
+    }
+
+    /// The first rung of the best plan, and what the plan is worth in bit/s · ns; the lowest of
+    /// equals.
+    fn plan(&self, rungs: &[usize], last: Option<usize>, buffer: Duration) -> (usize, i128) {
+        let begin = |&first: &usize| {
+            let nothing = Start { first, buffer_ns: ns(buffer), sum: 0 };
+            vec![self.fetch(&nothing, last, first)]
+        };
+        let mut fronts: Vec<Vec<Start>> = rungs.iter().map(begin).collect();
         for _ in 1..HORIZON {
             fronts = rungs.iter().map(|&rung| self.extend(rungs, &fronts, rung)).collect();
         }
-        let better = |best: (usize, f64), start: &Start| {
+        let better = |best: (usize, i128), start: &Start| {
             let more = start.sum > best.1 || (start.sum == best.1 && start.first < best.0);
             if more { (start.first, start.sum) } else { best }
         };
-        fronts.iter().flatten().fold((rungs[0], f64::NEG_INFINITY), better)
+        fronts.iter().flatten().fold((rungs[0], i128::MIN), better)
     }
 
     /// The front of what ends at `rung`, one segment later.
     fn extend(&self, rungs: &[usize], fronts: &[Vec<Start>], rung: usize) -> Vec<Start> {
         let before = rungs.iter().zip(fronts);
         let longer = before.flat_map(|(&last, front)| {
-            front.iter().map(move |start| self.fetch(start, Some(self.bps[last]), self.bps[rung]))
+            front.iter().map(move |start| self.fetch(start, Some(last), rung))
         });
         front(longer.collect())
     }
 }
 
-/// Leaves out whatever has neither more buffer nor a greater sum than another; thins what is left.
+fn ns(span: Duration) -> i64 {
+    i64::try_from(span.as_nanos()).unwrap_or(LONGEST_NS).min(LONGEST_NS)
+}
+
+/// Leaves out whatever can neither become better than another nor win a tie with it; thins what is
+/// left.
 fn front(mut starts: Vec<Start>) -> Vec<Start> {
     let order = |a: &Start, b: &Start| {
-        let buffer = b.buffer_s.total_cmp(&a.buffer_s);
-        buffer.then(b.sum.total_cmp(&a.sum)).then(a.first.cmp(&b.first))
+        let buffer = b.buffer_ns.cmp(&a.buffer_ns);
+        buffer.then(b.sum.cmp(&a.sum)).then(a.first.cmp(&b.first))
     };
     starts.sort_unstable_by(order);
-    let mut most = f64::NEG_INFINITY;
+    // The greatest sum so far, and the lowest rung that a plan of that sum begins with.
+    let mut best: Option<(i128, usize)> = None;
     starts.retain(|start| {
-        let kept = start.sum > most;
-        most = most.max(start.sum);
+        let kept = best.is_none_or(|(sum, first)| {
+            start.sum > sum || (start.sum == sum && start.first < first)
+        });
+        if kept {
+            best = Some((start.sum, start.first));
+        }
         kept
     });
     if starts.len() > FRONT_MAX {
@@ -174,9 +204,8 @@ fn spread(of: usize, count: usize) -> impl Iterator<Item = usize> {
 /// The rule's memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Mpc {
-    bps: Vec<f64>,
-    segment_s: f64,
-    room_s: f64,
+    bps: Vec<u64>,
+    limits: Limits,
     predictor: Predictor,
     /// The rung of the last segment.
     last: Option<usize>,
@@ -184,11 +213,9 @@ pub(crate) struct Mpc {
 
 impl Mpc {
     pub(crate) fn new(ladder: &Ladder, limits: Limits) -> Self {
-        let segment_s = limits.segment.as_secs_f64();
         Self {
-            bps: ladder.rungs().iter().map(|rung| rung.as_bps() as f64).collect(),
-            segment_s,
-            room_s: (limits.buffer.as_secs_f64() - segment_s).max(0.0),
+            bps: ladder.rungs().iter().map(|rung| rung.as_bps()).collect(),
+            limits,
             predictor: Predictor::default(),
             last: None,
         }
@@ -206,14 +233,8 @@ impl Mpc {
 
     pub(crate) fn choose(&mut self, look: &Look) -> Choice {
         let rung = self.predictor.robust_bps().map_or(0, |throughput_bps| {
-            let frame = Frame {
-                bps: &self.bps,
-                segment_s: self.segment_s,
-                room_s: self.room_s,
-                throughput_bps,
-                stall_weight: self.bps.last().copied().unwrap_or_default(),
-            };
-            frame.plan(&self.rungs(), self.last, look.buffer.as_secs_f64()).0
+            let frame = Frame::new(&self.bps, self.limits, throughput_bps);
+            frame.plan(&self.rungs(), self.last, look.buffer).0
         });
         self.chosen(rung);
         Choice::at_once(rung)
