@@ -1,4 +1,8 @@
 //! CoDel, RFC 8289: drops at the head when packets have waited too long for too long.
+//!
+//! A packet that can be marked is marked instead, at most one at each dequeue, as in Linux. MAXPACKET
+//! is the largest packet that this queue has seen; in FQ-CoDel each flow's queue has its own, where
+//! Linux has one for all.
 
 use suiro_units::{Duration, Time};
 

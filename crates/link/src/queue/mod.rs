@@ -37,6 +37,16 @@ enum Discipline {
     FqCodel(FqCodel),
 }
 
+impl Discipline {
+    /// A packet was dropped before the discipline saw it.
+    fn has_no_room(&mut self) {
+        match self {
+            Self::Pie(queue) => queue.has_no_room(),
+            Self::Droptail(_) | Self::Codel(_) | Self::FqCodel(_) => {}
+        }
+    }
+}
+
 impl Queue {
     pub fn new(config: &QueueConfig, seed: Seed) -> Self {
         let discipline = match config.discipline {
@@ -54,6 +64,7 @@ impl Queue {
         let after =
             Backlog { bytes: before.bytes + passage.packet.size, packets: before.packets + 1 };
         if after.packets > MAX_QUEUED {
+            self.discipline.has_no_room();
             sink.dropped(now, passage, Cause::Limit);
             return;
         }
@@ -65,14 +76,18 @@ impl Queue {
                     queue.drop_from_fattest(now, sink);
                 }
             }
-            _ if !fits => sink.dropped(now, passage, Cause::Queue),
+            discipline if !fits => {
+                discipline.has_no_room();
+                sink.dropped(now, passage, Cause::Queue);
+            }
             Discipline::Droptail(queue) => queue.push(passage),
             Discipline::Codel(queue) => queue.enqueue(passage),
             Discipline::Pie(queue) => queue.enqueue(now, passage, sink),
         }
     }
 
-    /// The packet that leaves next, after those that the discipline drops into `sink`.
+    /// The packet that leaves next, after those that the discipline drops into `sink`. A server
+    /// that has become free asks even if nothing waits: some disciplines forget something then.
     pub fn dequeue(&mut self, now: Time, sink: &mut Sink<'_>) -> Option<Passage> {
         match &mut self.discipline {
             Discipline::Droptail(queue) => queue.pop(),

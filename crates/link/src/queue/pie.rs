@@ -1,4 +1,9 @@
 //! PIE, RFC 8033: drops at the tail with a probability that holds the delay at a target.
+//!
+//! Choices where the RFC leaves one: the delay is how long the packet at the head has waited
+//! (timestamps, §4.3), where the RFC's own estimate is the queue's length divided by the departure
+//! rate and Linux takes what the last packet to leave had waited; MEAN_PKTSIZE is the largest packet
+//! seen so far (Linux: the MTU).
 
 use suiro_units::{Duration, Random, Seed, Time};
 
@@ -65,6 +70,11 @@ impl Pie {
             }
         }
         self.fifo.push(passage);
+    }
+
+    /// RFC 8033 §5.4 and Appendix A: whatever drops a packet, the gathering begins anew.
+    pub fn has_no_room(&mut self) {
+        self.gathered = 0.0;
     }
 
     pub fn dequeue(&mut self, now: Time) -> Option<Passage> {
