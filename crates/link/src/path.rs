@@ -82,10 +82,12 @@ impl Path {
         }
     }
 
-    /// The server is free: it takes a packet, or waits until it can, or rests.
+    /// The server is free: it takes a packet, or waits until it can, or rests. It asks an empty
+    /// queue too, as a network card does: FQ-CoDel forgets a flow when it finds its queue empty (RFC
+    /// 8290 §4.2), and CoDel that packets waited for long (RFC 8289 §5.6).
     fn go_on(&mut self, now: Time, events: &mut VecDeque<Event>) {
         if self.queue.backlog().packets == 0 {
-            self.rest();
+            self.take(now, events);
             return;
         }
         let takes_at = self.server.takes_at(now);
@@ -180,6 +182,12 @@ impl Path {
         let mut sink = Sink { outcomes: &mut self.outcomes, events };
         let passage = self.queue.dequeue(now, &mut sink)?;
         Some(Passage { dequeued: Some(now), ..passage })
+    }
+
+    /// Nothing waits for the air: asks the empty queue, as [`Self::go_on`] does.
+    pub fn rest_on_air(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        let passage = self.take_for_air(now, events);
+        debug_assert!(passage.is_none(), "the queue is empty");
     }
 
     /// A packet has come through the air.

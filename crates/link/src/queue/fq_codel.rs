@@ -1,5 +1,8 @@
 //! FQ-CoDel, RFC 8290: flows take turns by deficit round robin, each with a CoDel of its own; a
 //! flow that sends little is served first.
+//!
+//! Packets dropped because the queue is full do not count in their flow's CoDel; Linux adds them to
+//! its `count`. Of queues with equally many bytes any may be the fattest.
 
 use std::collections::VecDeque;
 
@@ -87,8 +90,8 @@ impl FqCodel {
             }
             line.pop_front();
             // An empty new queue becomes an old one, so that it cannot come back as new at once
-            // and starve the others.
-            if from_new && !self.old.is_empty() {
+            // and starve the others. (Linux forgets it at once if there is no old queue.)
+            if from_new {
                 self.old.push_back(index);
             } else {
                 flow.listed = false;

@@ -202,6 +202,9 @@ impl Medium {
                 }
             }
             station.release(exchange.ends, self.retries, path, events);
+            if station.window.is_empty() && path.is_empty() {
+                path.rest_on_air(exchange.ends, events);
+            }
         }
     }
 
