@@ -6,6 +6,7 @@ mod common;
 mod conservation;
 mod disciplines;
 mod golden;
+mod oracle;
 mod propagation;
 mod rate;
 mod spec;
