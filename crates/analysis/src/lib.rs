@@ -51,40 +51,9 @@ pub use ticks::{Tick, ticks};
 pub use timeline::{Series, Timeline};
 pub use viewing::{Moment, Viewing, viewing};
 
-use suiro_record::tables::{
-    FrameRow, LayerAccountRow, LinkRow, PageRow, PlayerRow, QualityRow, RateRow, RequestRow,
-    TcpRow, UncompressedFrameRow, UncompressedRingRow,
-};
-use suiro_record::{ScreenOutcome, Trial};
+pub use suiro_record::Records;
 
-/// The rows of one trial, in any order.
-#[derive(Debug, Clone, Default)]
-pub struct Records {
-    /// Packets that met a link.
-    pub link: Vec<LinkRow>,
-    /// Looks at TCP sockets.
-    pub tcp: Vec<TcpRow>,
-    /// Requests of players.
-    pub requests: Vec<RequestRow>,
-    /// States of players.
-    pub player: Vec<PlayerRow>,
-    /// What each protocol layer lost and delayed.
-    pub layer_accounts: Vec<LayerAccountRow>,
-    /// Frames that viewers were to see.
-    pub frames: Vec<FrameRow>,
-    /// Scores of what was on their screens.
-    pub quality: Vec<QualityRow>,
-    /// Control periods of senders of real-time video.
-    pub rate: Vec<RateRow>,
-    /// Pages that web clients loaded.
-    pub pages: Vec<PageRow>,
-    /// Rings of frames before senders of uncompressed video.
-    pub rings: Vec<UncompressedRingRow>,
-    /// Frames that receivers of uncompressed video had.
-    pub uncompressed: Vec<UncompressedFrameRow>,
-    /// What was made of their screens afterwards.
-    pub screens: Vec<ScreenOutcome>,
-}
+use suiro_record::Trial;
 
 /// A trial's duration in nanoseconds; 0 if it is not a positive finite number.
 fn duration_ns(trial: &Trial) -> i64 {

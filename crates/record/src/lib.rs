@@ -7,9 +7,12 @@
 
 pub mod documents;
 pub mod folder;
+pub mod records;
 pub mod table;
 pub mod tables;
 
 pub use documents::*;
 pub use folder::{Folder, FolderError};
+pub use records::{Source, Table};
 pub use table::{Reader, RecordError, Row, Text, Writer};
+pub use tables::Records;

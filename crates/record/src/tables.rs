@@ -1,6 +1,7 @@
 //! The tables. A column's name ends in its unit; `t_ns` counts nanoseconds from the trial's start on
 //! the host's monotonic clock, which every host of a lab shares. What could not be measured is null.
 
+use crate::records::tables;
 use crate::table;
 use crate::table::Text;
 
@@ -562,4 +563,22 @@ table! {
         /// Processor time of the thread, for all its streams.
         thread_ns: i64,
     }
+}
+
+tables! {
+    LinkRow: link "Packets that met a link.";
+    TcpRow: tcp "Looks at TCP sockets.";
+    LayerRow;
+    LayerAccountRow: layer_accounts "What each protocol layer lost and delayed.";
+    RequestRow: requests "Requests of players.";
+    PlayerRow: player "States of players.";
+    FrameRow: frames "Frames that viewers were to see.";
+    RateRow: rate "Control periods of senders of real-time video.";
+    QualityRow: quality "Scores of what was on viewers' screens.";
+    AccessRow;
+    PageRow: pages "Pages that web clients loaded.";
+    UncompressedRingRow: rings "Rings of frames before senders of uncompressed video.";
+    UncompressedFrameRow: uncompressed "Frames that receivers of uncompressed video had.";
+    UncompressedSentRow;
+    UncompressedReceivedRow;
 }

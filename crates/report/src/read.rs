@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use suiro_analysis::{Analysis, Records, Timeline, analyse};
 use suiro_record::table::Row;
 use suiro_record::tables::RateRow;
-use suiro_record::{Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome, Trial};
+use suiro_record::{
+    Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome, Source, Trial,
+};
 
 use crate::page::PageState;
 
@@ -119,22 +121,10 @@ fn warnings(rates: &[RateRow]) -> Vec<String> {
 
 /// The tables of a trial, and what is wrong with those that could not be read.
 fn records(dir: &Path) -> (Records, Vec<String>) {
-    let mut problems = Vec::new();
-    let records = Records {
-        link: table(dir, &mut problems),
-        tcp: table(dir, &mut problems),
-        requests: table(dir, &mut problems),
-        player: table(dir, &mut problems),
-        layer_accounts: table(dir, &mut problems),
-        frames: table(dir, &mut problems),
-        quality: table(dir, &mut problems),
-        rate: table(dir, &mut problems),
-        pages: table(dir, &mut problems),
-        rings: table(dir, &mut problems),
-        uncompressed: table(dir, &mut problems),
-        screens: screens(dir, &mut problems),
-    };
-    (records, problems)
+    let mut tables = Tables { dir, problems: Vec::new() };
+    let mut records = Records::read(&mut tables);
+    records.screens = screens(dir, &mut tables.problems);
+    (records, tables.problems)
 }
 
 fn screens(dir: &Path, problems: &mut Vec<String>) -> Vec<ScreenOutcome> {
@@ -143,13 +133,22 @@ fn screens(dir: &Path, problems: &mut Vec<String>) -> Vec<ScreenOutcome> {
     read.ok().flatten().unwrap_or_default().screens
 }
 
-fn table<R: Row>(dir: &Path, problems: &mut Vec<String>) -> Vec<R> {
-    if let Err(problem) = check_size(dir, R::TABLE) {
-        problems.push(problem);
-        return Vec::new();
+/// The tables in a trial's folder.
+struct Tables<'a> {
+    dir: &'a Path,
+    /// What is wrong with those that could not be read.
+    problems: Vec<String>,
+}
+
+impl Source for Tables<'_> {
+    fn rows<R: Row>(&mut self) -> Vec<R> {
+        if let Err(problem) = check_size(self.dir, R::TABLE) {
+            self.problems.push(problem);
+            return Vec::new();
+        }
+        let failed = |error: RecordError| self.problems.push(error.to_string());
+        Reader::read_all(self.dir).map_err(failed).unwrap_or_default()
     }
-    let failed = |error: RecordError| problems.push(error.to_string());
-    Reader::read_all(dir).map_err(failed).unwrap_or_default()
 }
 
 /// Refuses tables that would not fit in memory.

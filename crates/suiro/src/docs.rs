@@ -4,13 +4,9 @@
 use std::fmt::Write;
 
 use clap::CommandFactory;
-use suiro_record::Row;
+use suiro_record::Table;
 use suiro_record::table::{Column, Kind};
-use suiro_record::tables::{
-    AccessRow, FrameRow, LayerAccountRow, LayerRow, LinkRow, PageRow, PlayerRow, QualityRow,
-    RateRow, RequestRow, TcpRow, UncompressedFrameRow, UncompressedReceivedRow,
-    UncompressedRingRow, UncompressedSentRow,
-};
+use suiro_record::tables::TABLES;
 
 /// Every column of every table.
 fn records() -> String {
@@ -21,29 +17,17 @@ fn records() -> String {
          clock that all hosts of the lab share. A table that several processes write is several \
          files, `TABLE.NAME.parquet`.\n",
     );
-    table::<LinkRow>(&mut text);
-    table::<TcpRow>(&mut text);
-    table::<LayerRow>(&mut text);
-    table::<LayerAccountRow>(&mut text);
-    table::<RequestRow>(&mut text);
-    table::<PlayerRow>(&mut text);
-    table::<FrameRow>(&mut text);
-    table::<RateRow>(&mut text);
-    table::<QualityRow>(&mut text);
-    table::<AccessRow>(&mut text);
-    table::<PageRow>(&mut text);
-    table::<UncompressedRingRow>(&mut text);
-    table::<UncompressedFrameRow>(&mut text);
-    table::<UncompressedSentRow>(&mut text);
-    table::<UncompressedReceivedRow>(&mut text);
+    for one in TABLES {
+        table(&mut text, one);
+    }
     text
 }
 
-fn table<R: Row>(text: &mut String) {
-    let doc = R::DOC.split_whitespace().collect::<Vec<_>>().join(" ");
+fn table(text: &mut String, Table { name, doc, columns }: &Table) {
+    let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut put = |line: String| writeln!(text, "{line}").expect("a string takes all");
-    put(format!("\n## `{}`\n\n{doc}\n\n| column | type | meaning |\n|---|---|---|", R::TABLE));
-    for Column { name, kind, nullable, doc } in R::COLUMNS {
+    put(format!("\n## `{name}`\n\n{doc}\n\n| column | type | meaning |\n|---|---|---|"));
+    for Column { name, kind, nullable, doc } in *columns {
         let kind = match kind {
             Kind::Integer => "integer",
             Kind::Real => "real",
