@@ -21,6 +21,7 @@ pub mod mosaic;
 pub mod mp4;
 pub mod package;
 mod prepare;
+pub mod program;
 pub mod quality;
 pub mod quantised;
 mod raw;

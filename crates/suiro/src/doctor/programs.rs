@@ -1,12 +1,11 @@
 //! Programs that suiro starts, and tools beside it.
 
-use std::ffi::OsStr;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suiro_media::program::find;
 
 use super::{Check, State};
 
@@ -107,18 +106,6 @@ impl Program {
         }
         if found.is_some() { check } else { check.but(State::Missing, self.mend) }
     }
-}
-
-/// Where a command is: in PATH, or where the system's own programs are, which an ordinary user's
-/// PATH often lacks.
-pub fn find(command: &OsStr) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    folders.map(|folder| folder.join(command)).find(|file| is_executable(file))
-}
-
-fn is_executable(file: &Path) -> bool {
-    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 fn describe(path: &Path, version: &str) -> String {

@@ -1,0 +1,32 @@
+//! Programs of this machine.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where a command is: in PATH, or where the system's own programs are, which an ordinary user's
+/// PATH often lacks.
+pub fn find(command: &OsStr) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(command)).find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_found_and_others_are_not() {
+        assert!(find("sh".as_ref()).is_some_and(|path| path.is_absolute()));
+        assert_eq!(find("no-such-program".as_ref()), None);
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("text");
+        std::fs::write(&file, "no program").unwrap();
+        assert_eq!(find(file.as_os_str()), None, "it cannot be executed");
+    }
+}
