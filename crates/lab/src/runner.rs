@@ -1,7 +1,7 @@
 //! Runs the trials of a plan, several side by side, each in a process of its own.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
@@ -10,7 +10,8 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use suiro_hosts::Sandbox;
 use suiro_record::{Folder, PlannedTrial, Trial};
-use suiro_scenario::{EndpointSpec, Setup};
+use suiro_scenario::EndpointSpec;
+pub use suiro_scenario::Order;
 use suiro_units::{Duration, Time};
 
 use crate::clock::{self, Epoch};
@@ -25,20 +26,6 @@ const PER_ENDPOINT: Duration = Duration::from_secs(10);
 
 /// The log of a trial's own process, which no endpoint's can be: their names begin with a letter.
 const OWN_LOG: &str = "_trial.log";
-
-/// What a trial's process is told: a file `order.json` in the trial's folder, so that a trial can
-/// also be run by hand.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Order {
-    /// Which trial of the plan.
-    pub trial: PlannedTrial,
-    /// What it runs.
-    pub setup: Setup,
-    /// The trial's folder.
-    pub dir: PathBuf,
-    /// Where each prepared package of media lies, by its name in the scenario.
-    pub packages: BTreeMap<String, PathBuf>,
-}
 
 /// What a trial's process tells, a JSON line each on standard output.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -67,17 +54,15 @@ pub trait Observer {
     fn finished(&mut self, trial: &PlannedTrial, outcome: &Trial);
 }
 
-impl Order {
-    /// The time after which its process is taken for hung, and killed.
-    fn limit(&self) -> Duration {
-        let stop = |spec: &EndpointSpec| match spec.command() {
-            Some(command) => command.grace + PER_ENDPOINT,
-            None => PER_ENDPOINT,
-        };
-        let links = self.setup.topology.links.iter().map(|_| PER_LINK);
-        let endpoints = self.setup.endpoints.iter().map(|endpoint| stop(&endpoint.spec));
-        links.chain(endpoints).fold(self.setup.duration + OVERHEAD, |sum, part| sum + part)
-    }
+/// The time after which an order's process is taken for hung, and killed.
+fn limit(order: &Order) -> Duration {
+    let stop = |spec: &EndpointSpec| match spec.command() {
+        Some(command) => command.grace + PER_ENDPOINT,
+        None => PER_ENDPOINT,
+    };
+    let links = order.setup.topology.links.iter().map(|_| PER_LINK);
+    let endpoints = order.setup.endpoints.iter().map(|endpoint| stop(&endpoint.spec));
+    links.chain(endpoints).fold(order.setup.duration + OVERHEAD, |sum, part| sum + part)
 }
 
 struct Running {
@@ -108,7 +93,7 @@ pub fn run(
         while running.len() < jobs.max(1)
             && let Some(order) = waiting.pop_front()
         {
-            let deadline = epoch.elapsed() + order.limit();
+            let deadline = epoch.elapsed() + limit(&order);
             let started = start(&order, next, deadline, program, sender)
                 .with_context(|| format!("starting trial {}", order.trial.folder))?;
             running.insert(next, started);

@@ -50,6 +50,7 @@ mod endpoint;
 mod files;
 mod header;
 mod job;
+mod order;
 mod overrides;
 mod plan;
 mod scenario;
@@ -68,6 +69,7 @@ pub use endpoint::{
 };
 pub use files::{Disk, Files, NoFiles};
 pub use job::{Job, Peer};
+pub use order::Order;
 pub use overrides::Overrides;
 pub use plan::{Plan, TRIALS_MAX, Trial};
 pub use scenario::{Scenario, built_in, parse};
