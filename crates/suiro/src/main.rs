@@ -14,12 +14,10 @@ mod interrupt;
 mod layers;
 mod link;
 mod media;
-mod p1203;
 mod progress;
 mod report;
 mod run;
 mod scenarios;
-mod screens;
 mod shell;
 mod tcp;
 mod uncompressed;
@@ -30,6 +28,7 @@ use anyhow::Result;
 use clap::Parser;
 
 use cli::{Cli, Command};
+use suiro_screens::told;
 
 /// How a command that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,19 +55,12 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::FAILURE,
         Err(error) => {
             say!("error: {}", told(&error));
-            let usage = error.is::<Usage>() || error.is::<suiro_scenario::ScenarioError>();
+            let usage = error.is::<Usage>()
+                || error.is::<suiro_scenario::ScenarioError>()
+                || error.is::<suiro_screens::Unsuitable>();
             ExitCode::from(if usage { 2 } else { 1 })
         }
     }
-}
-
-/// What was being done, down to the cause. Many errors name their cause themselves: it is said once.
-fn told(error: &anyhow::Error) -> String {
-    error.chain().fold(String::new(), |text, cause| match cause.to_string() {
-        cause if text.contains(&cause) => text,
-        cause if text.is_empty() => cause,
-        cause => format!("{text}: {cause}"),
-    })
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

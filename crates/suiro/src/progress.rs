@@ -8,6 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 use suiro_lab::runner::{Observer, Phase};
 use suiro_record::{PlannedTrial, Trial};
 
+use crate::interrupt;
 use crate::scenarios::count;
 
 /// How often a plain log repeats the progress of one piece of long work: every so many percent.
@@ -64,6 +65,37 @@ impl Work {
     /// Takes the bar away.
     pub fn finish(self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// The progress of filming screens, shown once there is something to film.
+#[derive(Default)]
+pub struct Screens(Option<Work>);
+
+impl Screens {
+    fn work(&mut self) -> &mut Work {
+        self.0.get_or_insert_with(|| Work::new("screens"))
+    }
+
+    /// Takes the bar away.
+    pub fn finish(self) {
+        if let Some(work) = self.0 {
+            work.finish();
+        }
+    }
+}
+
+impl suiro_screens::Observer for Screens {
+    fn progress(&mut self, trial: &PlannedTrial, done: f64, doing: &str) {
+        self.work().update(done, &format!("{}: {doing}", label(trial)));
+    }
+
+    fn problem(&mut self, trial: &PlannedTrial, endpoint: &str, problem: &str) {
+        self.work().tell(&format!("{}: {endpoint}: {problem}", label(trial)));
+    }
+
+    fn interrupted(&self) -> bool {
+        interrupt::happened()
     }
 }
 

@@ -16,8 +16,8 @@ use suiro_record::{Folder, Manifest, PlannedTrial, Trial};
 use suiro_scenario::{Need, Overrides, Plan, Scenario};
 
 use crate::cli::RunArgs;
-use crate::progress::Trials;
-use crate::{Outcome, Usage, interrupt, media, report, screens, tcp};
+use crate::progress::{Screens, Trials};
+use crate::{Outcome, Usage, interrupt, media, report, tcp};
 
 /// `suiro run NAME|FILE`.
 pub fn run(args: &RunArgs) -> Result<Outcome> {
@@ -56,7 +56,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     }
     folder.write_manifest(&manifest)?;
     if !interrupt::happened() {
-        screens::make(&folder, &manifest.plan)?;
+        film(&folder, &manifest.plan)?;
     }
     report::make(&folder)
 }
@@ -242,6 +242,15 @@ fn run_trials(plan: &Plan, args: &RunArgs, folder: &Folder, orders: Vec<Order>) 
     let ended = runner::run(orders, folder, jobs, &program, (&sender, &events), &mut progress);
     progress.finish();
     ended.map(drop)
+}
+
+/// Films what each viewer saw. Never beside a trial, which would be disturbed; nothing that goes wrong
+/// here touches what was recorded.
+fn film(folder: &Folder, plan: &[PlannedTrial]) -> Result<()> {
+    let mut progress = Screens::default();
+    let made = suiro_screens::make(folder, plan, &mut progress);
+    progress.finish();
+    made
 }
 
 /// The prepared packages, each media specification once.

@@ -1,9 +1,10 @@
 //! ffmpeg and what it was built with.
 
 use suiro_media::ffmpeg::{Feature, Ffmpeg};
+use suiro_screens::p1203::Program;
 
 use super::{Check, State};
-use crate::p1203::Program;
+use crate::interrupt;
 
 const GROUP: &str = "media";
 const MEND: &str = "make setup (installs an ffmpeg with all of it), or set SUIRO_FFMPEG";
@@ -27,7 +28,7 @@ fn p1203_check() -> Check {
         Ok(None) => return check("not found").but(State::Missing, mend),
         Err(error) => return check(&crate::told(&error)).but(State::Missing, mend),
     };
-    match program.version() {
+    match program.version(&interrupt::happened) {
         Ok(version) => check(&format!("{version}, {}", program.path().display())),
         Err(error) => check(&crate::told(&error)).but(State::Limited, mend),
     }

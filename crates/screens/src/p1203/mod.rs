@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use suiro_analysis::{Records, viewing};
-use suiro_media::Package;
+use suiro_media::{Package, program};
 use suiro_record::{P1203, Trial};
 
-use crate::doctor::programs;
+use crate::Stop;
 use bounded::{Ended, Limits};
 
 /// Names the program where it is not in PATH.
@@ -54,9 +54,9 @@ impl Program {
     /// If `SUIRO_P1203` names what is no program.
     pub fn locate() -> Result<Option<Self>> {
         let Some(named) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else {
-            return Ok(programs::find(COMMAND.as_ref()).map(Self::at));
+            return Ok(program::find(COMMAND.as_ref()).map(Self::at));
         };
-        let path = programs::find(&named).with_context(|| {
+        let path = program::find(&named).with_context(|| {
             format!("{VARIABLE}={} is no program; unset it or mend it", named.display())
         })?;
         Ok(Some(Self::at(std::path::absolute(path)?)))
@@ -74,9 +74,9 @@ impl Program {
     /// What it says of its version.
     ///
     /// # Errors
-    /// If it does not run, or says nothing.
-    pub fn version(&self) -> Result<String> {
-        let ended = bounded::run(&self.path, &["--version".as_ref()], VERSION)?;
+    /// If it does not run, says nothing, or is stopped.
+    pub fn version(&self, stop: Stop) -> Result<String> {
+        let ended = bounded::run(&self.path, &["--version".as_ref()], VERSION, stop)?;
         let text = self.answer(&ended)?;
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
         Ok(line.context("it does not tell its version")?.chars().take(40).collect())
@@ -86,24 +86,24 @@ impl Program {
     ///
     /// # Errors
     /// If the viewing is nothing for P.1203, or the program fails or answers nonsense.
-    pub fn score(&self, dir: &Path, viewer: &Viewer) -> Result<P1203> {
+    pub fn score(&self, dir: &Path, viewer: &Viewer, stop: Stop) -> Result<P1203> {
         let Viewer { name, package, trial, records } = viewer;
         let own = records.player.iter().filter(|row| &*row.endpoint == *name);
         let begun = own.map(|row| row.t_ns).min();
         let begun = begun.context("the table `player` does not tell when the player began")?;
         let seen = viewing(trial, records, name);
-        let rung = |rate| crate::screens::rung(package, Some(rate));
+        let rung = |rate| crate::rung(package, Some(rate));
         let input = input::input(package, &seen, begun, rung)?;
         let file = std::path::absolute(dir.join(format!("p1203.{name}.json")))?;
         std::fs::write(&file, serde_json::to_vec_pretty(&input)?)
             .with_context(|| format!("writing {}", file.display()))?;
-        self.ask(&file, input::media_s(&input))
+        self.ask(&file, input::media_s(&input), stop)
     }
 
-    fn ask(&self, file: &Path, media_s: f64) -> Result<P1203> {
+    fn ask(&self, file: &Path, media_s: f64, stop: Stop) -> Result<P1203> {
         // With one process it starts no others, which might outlive it.
         let arguments = ["--cpu-count".as_ref(), "1".as_ref(), file.as_os_str()];
-        let ended = bounded::run(&self.path, &arguments, self.limits)?;
+        let ended = bounded::run(&self.path, &arguments, self.limits, stop)?;
         if String::from_utf8_lossy(&ended.output).contains("'accept'") {
             let path = self.path.display();
             bail!("it asks for consent to its licence: run `{path}` once by hand as this user");

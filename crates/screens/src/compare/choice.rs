@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use suiro_record::PlannedTrial;
 
-use crate::Usage;
+use crate::Unsuitable;
 
 /// Most trials that fit on one picture.
 pub const TRIALS_MAX: usize = 9;
@@ -12,7 +12,7 @@ pub const TRIALS_MAX: usize = 9;
 /// every cell.
 ///
 /// # Errors
-/// [`Usage`]: a word that fits no cell, or several; more than fit on a picture.
+/// [`Unsuitable`]: a word that fits no cell, or several; more than fit on a picture.
 pub fn choose<'p>(plan: &'p [PlannedTrial], asked: &[String]) -> Result<Vec<&'p PlannedTrial>> {
     let chosen = match asked {
         [] => plan.iter().filter(|planned| planned.repetition == 1).collect(),
@@ -20,7 +20,7 @@ pub fn choose<'p>(plan: &'p [PlannedTrial], asked: &[String]) -> Result<Vec<&'p 
     };
     if chosen.len() > TRIALS_MAX {
         let (count, hint) = (chosen.len(), names(plan).join(", "));
-        bail!(Usage(format!(
+        bail!(Unsuitable(format!(
             "{count} trials are too many: {TRIALS_MAX} fit on a picture\nhint: choose with --cells among {hint}"
         )));
     }
@@ -43,14 +43,14 @@ fn one<'p>(plan: &'p [PlannedTrial], asked: &str) -> Result<&'p PlannedTrial> {
             Some(near) if cells.is_empty() => format!("did you mean `{near}`?"),
             _ => format!("name one of {}", all.join(", ")),
         };
-        bail!(Usage(format!("`{asked}` is {problem} of this run\nhint: {hint}")));
+        bail!(Unsuitable(format!("`{asked}` is {problem} of this run\nhint: {hint}")));
     };
     let found = plan
         .iter()
         .find(|planned| planned.cell == cell.cell && Some(planned.repetition) == repetition);
     match found {
         Some(found) => Ok(found),
-        None => bail!(Usage(format!(
+        None => bail!(Unsuitable(format!(
             "`{asked}`: there is no such repetition\nhint: write CELL#NUMBER, from 1"
         ))),
     }

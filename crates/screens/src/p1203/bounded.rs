@@ -14,7 +14,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-use crate::interrupt;
+use crate::Stop;
 
 /// How often it is seen whether the user wants to end.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
@@ -55,7 +55,7 @@ impl Drop for Guard {
 ///
 /// # Errors
 /// If it cannot be started, exceeds a bound, or the user interrupts; then it has been killed.
-pub fn run(program: &Path, arguments: &[&OsStr], limits: Limits) -> Result<Ended> {
+pub fn run(program: &Path, arguments: &[&OsStr], limits: Limits, stop: Stop) -> Result<Ended> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).process_group(0);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -67,11 +67,11 @@ pub fn run(program: &Path, arguments: &[&OsStr], limits: Limits) -> Result<Ended
     let mut output = Stream::new(guard.0.stdout.take());
     let mut errors = Stream::new(guard.0.stderr.take());
     while output.source.is_some() || errors.source.is_some() {
-        wait(&[output.source.as_ref(), errors.source.as_ref()], &timer, limits)?;
+        wait(&[output.source.as_ref(), errors.source.as_ref()], &timer, limits, stop)?;
         output.read(limits)?;
         errors.read(limits)?;
     }
-    while !wait(&[Some(&ended)], &timer, limits)? {}
+    while !wait(&[Some(&ended)], &timer, limits, stop)? {}
     let status = guard.0.wait()?;
     Ok(Ended { status, output: output.read, errors: errors.read })
 }
@@ -85,14 +85,14 @@ fn timer(seconds: i64) -> Result<OwnedFd> {
 }
 
 /// Waits a moment for one of the sources; true if one is ready.
-fn wait(sources: &[Option<&OwnedFd>], timer: &OwnedFd, limits: Limits) -> Result<bool> {
+fn wait(sources: &[Option<&OwnedFd>], timer: &OwnedFd, limits: Limits, stop: Stop) -> Result<bool> {
     let mut ready = vec![PollFd::new(timer, PollFlags::IN)];
     ready.extend(sources.iter().flatten().map(|source| PollFd::new(*source, PollFlags::IN)));
     match poll(&mut ready, Some(&LOOK)) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    if interrupt::happened() {
+    if stop() {
         bail!("interrupted");
     }
     if !ready[0].revents().is_empty() {

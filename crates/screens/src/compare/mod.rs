@@ -1,4 +1,4 @@
-//! `suiro compare`: several trials side by side in one video, in step.
+//! Several trials side by side in one video, in step.
 //!
 //! Every trial's screen was made from the trial's start on, so all are on one time: of live streams,
 //! what was captured at the same moment is shown by each when its viewer saw it.
@@ -9,22 +9,33 @@ mod font;
 mod layout;
 mod painter;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use suiro_analysis::{Records, viewing};
-use suiro_media::Ffmpeg;
 use suiro_media::mosaic::{self, Mosaic};
 use suiro_media::stamp;
+use suiro_media::{Ffmpeg, Progress};
 use suiro_record::tables::{FrameRow, PlayerRow};
 use suiro_record::{Folder, PlannedTrial, Reader, ScreenOutcome, folder};
 
-use crate::cli::CompareArgs;
-use crate::progress::Work;
-use crate::{Outcome, Usage, report};
+use crate::Unsuitable;
 use layout::{Layout, TileAreas};
 use painter::{Content, Painter, Tile};
+
+/// What is to be compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The results folder; its trials' screens have been made.
+    pub results: &'a Folder,
+    /// The cells, each by its values joined with `+`, and `#N` for another repetition than the first.
+    /// Empty: the first repetition of each.
+    pub cells: &'a [String],
+    /// The viewer whose screen is shown, where a trial has several; `None`: the first.
+    pub player: Option<&'a str>,
+    /// The video to write; the poster, a still of it, is written beside it as PNG.
+    pub output: &'a Path,
+}
 
 /// One trial to show.
 struct Shown {
@@ -37,25 +48,22 @@ struct Shown {
     video: PathBuf,
 }
 
-/// `suiro compare DIR`.
-pub fn run(args: &CompareArgs) -> Result<Outcome> {
-    let results = report::results(&args.dir)?;
-    let manifest = results.manifest()?;
-    let chosen = choice::choose(&manifest.plan, &args.cells)?;
+/// Makes the comparison; where its poster is. `progress` is told the share that is done.
+///
+/// # Errors
+/// [`Unsuitable`]: no such cell or viewer, or a trial without a screen. Else the folder cannot be read,
+/// or ffmpeg fails.
+pub fn make(request: &Request, progress: Progress) -> Result<PathBuf> {
+    let manifest = request.results.manifest()?;
+    let chosen = choice::choose(&manifest.plan, request.cells)?;
     let shown: Vec<Shown> = chosen
         .iter()
-        .map(|planned| shown(&results, planned, args.player.as_deref()))
+        .map(|planned| shown(request.results, planned, request.player))
         .collect::<Result<_>>()?;
-    let output = args.out.clone().unwrap_or_else(|| results.root().join(folder::COMPARISON));
-    let poster = output.with_extension("png");
-    make(&manifest.title, &shown, (&output, &poster))
-        .with_context(|| format!("making {}", output.display()))?;
-    writeln!(crate::say::results(), "{}\n{}", output.display(), poster.display())?;
-    if args.out.is_none() {
-        let built = suiro_report::build(&results).context("showing it in the report")?;
-        writeln!(crate::say::results(), "{}", built.report.display())?;
-    }
-    Ok(Outcome::Done)
+    let poster = request.output.with_extension("png");
+    write(&manifest.title, &shown, (request.output, &poster), progress)
+        .with_context(|| format!("making {}", request.output.display()))?;
+    Ok(poster)
 }
 
 /// A trial's screen and what its viewer saw.
@@ -64,7 +72,7 @@ fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Resu
     let lacks = |because: &str| {
         let hint = "suiro run NAME --set record.quality=true makes it after the trials; with \
                     --resume also in a folder that lacks it";
-        Usage(format!("{name} has no screen video: {because}\nhint: {hint}"))
+        Unsuitable(format!("{name} has no screen video: {because}\nhint: {hint}"))
     };
     let outcome = results.outcome(planned)?.ok_or_else(|| lacks("the trial was not run"))?;
     let screens = folder::screens(&dir)?.ok_or_else(|| lacks("none was made"))?;
@@ -94,7 +102,12 @@ fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Resu
     Ok(Shown { tile, screen, size: (width, height.saturating_sub(strip)), strip, video })
 }
 
-fn make(title: &str, shown: &[Shown], (output, poster): (&Path, &Path)) -> Result<()> {
+fn write(
+    title: &str,
+    shown: &[Shown],
+    (output, poster): (&Path, &Path),
+    progress: Progress,
+) -> Result<()> {
     let ffmpeg = Ffmpeg::locate()?;
     let (width, height) = shown.first().context("there is nothing to compare")?.size;
     let fps = shown.iter().map(|shown| shown.screen.fps).fold(1.0, f64::max);
@@ -112,14 +125,11 @@ fn make(title: &str, shown: &[Shown], (output, poster): (&Path, &Path)) -> Resul
     };
     let tiles = shown.iter().map(|shown| shown.tile.clone()).collect();
     let mut painter = Painter::new(Content { title: title.to_owned(), duration_ns, tiles }, layout);
-    let mut work = Work::new("comparison");
-    let written = mosaic.write(&ffmpeg, output, |picture, planes| {
+    mosaic.write(&ffmpeg, output, |picture, planes| {
         let t_ns = i128::from(picture) * 1_000_000_000 / i128::from(fps);
         planes.extend_from_slice(painter.paint(t_ns as i64));
-        work.update(picture as f64 / mosaic.pictures.max(1) as f64, "side by side");
-    });
-    work.finish();
-    written?;
+        progress(picture as f64 / mosaic.pictures.max(1) as f64, "side by side");
+    })?;
     // Two thirds through, something has happened.
     mosaic::still(&ffmpeg, output, mosaic.pictures * 2 / 3, poster)?;
     Ok(())

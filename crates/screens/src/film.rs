@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use suiro_analysis::{Records, Tick, ticks};
-use suiro_lab::runner::Order;
 use suiro_media::package::Track;
 use suiro_media::quality::{self, Quality};
 use suiro_media::quantised::{self, Set};
@@ -18,40 +17,43 @@ use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
 use suiro_record::{
     Folder, P1203, PlannedTrial, Reader, ScreenOutcome, Screens, Text, Trial, Writer,
 };
-use suiro_scenario::{Delivery, Viewer};
+use suiro_scenario::{Delivery, Order, Viewer};
 use suiro_units::BitRate;
 
-use crate::progress::{self, Work};
-use crate::{interrupt, p1203};
+use crate::{Observer, Stop, p1203, told};
 
 /// Makes the screens of all trials that ask for them and have none yet.
-pub fn make(folder: &Folder, plan: &[PlannedTrial]) -> Result<()> {
+///
+/// # Errors
+/// If there is no ffmpeg, or the folder cannot be written. What goes wrong with one screen is told in
+/// its [`ScreenOutcome`].
+pub fn make(folder: &Folder, plan: &[PlannedTrial], observer: &mut dyn Observer) -> Result<()> {
     let wanted: Vec<(Order, Trial)> =
         plan.iter().filter_map(|planned| wanted(folder, planned)).collect();
     if wanted.is_empty() {
         return Ok(());
     }
     let ffmpeg = Ffmpeg::locate().context("making screens")?;
-    let p1203 = p1203::Program::locate().and_then(scorer).map_err(|error| crate::told(&error));
-    let mut work = Work::new("screens");
+    let p1203 = p1203::Program::locate()
+        .and_then(|program| scorer(program, &|| observer.interrupted()))
+        .map_err(|error| told(&error));
     for (index, (order, trial)) in wanted.iter().enumerate() {
-        let name = progress::label(&order.trial);
         let mut progress = |done: f64, doing: &str| {
-            work.update((index as f64 + done) / wanted.len() as f64, &format!("{name}: {doing}"));
+            let done = (index as f64 + done) / wanted.len() as f64;
+            observer.progress(&order.trial, done, doing);
         };
         let mut screens = of_trial(&ffmpeg, order, trial, &mut progress);
-        opinions(&p1203, order, trial, &mut screens);
-        if interrupt::happened() {
+        opinions(&p1203, order, trial, (&mut screens, &|| observer.interrupted()));
+        if observer.interrupted() {
             break;
         }
         for screen in &screens.screens {
             if let Some(problem) = &screen.problem {
-                work.tell(&format!("{name}: {}: {problem}", screen.endpoint));
+                observer.problem(&order.trial, &screen.endpoint, problem);
             }
         }
         suiro_record::folder::write_screens(&order.dir, &screens)?;
     }
-    work.finish();
     Ok(())
 }
 
@@ -75,7 +77,7 @@ fn of_trial(ffmpeg: &Ffmpeg, order: &Order, trial: &Trial, progress: Progress) -
         let mut outcome = ScreenOutcome { endpoint: name.to_owned(), ..ScreenOutcome::default() };
         if let Err(error) = of_viewer(ffmpeg, order, trial, (origin, progress), &mut outcome) {
             let lacks = if outcome.video.is_some() { "quality" } else { "screen and quality" };
-            outcome.problem = Some(format!("{lacks}: null because {}", crate::told(&error)));
+            outcome.problem = Some(format!("{lacks}: null because {}", told(&error)));
         }
         outcome
     });
@@ -85,9 +87,9 @@ fn of_trial(ffmpeg: &Ffmpeg, order: &Order, trial: &Trial, progress: Progress) -
 /// A program that scores, with its version.
 type Scorer = (p1203::Program, String);
 
-fn scorer(program: Option<p1203::Program>) -> Result<Option<Scorer>> {
+fn scorer(program: Option<p1203::Program>, stop: Stop) -> Result<Option<Scorer>> {
     let Some(program) = program else { return Ok(None) };
-    let version = program.version()?;
+    let version = program.version(stop)?;
     Ok(Some((program, version)))
 }
 
@@ -96,7 +98,7 @@ fn opinions(
     p1203: &Result<Option<Scorer>, String>,
     order: &Order,
     trial: &Trial,
-    screens: &mut Screens,
+    (screens, stop): (&mut Screens, Stop),
 ) {
     // P.1203 is of segmented media.
     let is_of_segments = |name: &str| {
@@ -105,9 +107,10 @@ fn opinions(
     for screen in screens.screens.iter_mut().filter(|screen| is_of_segments(&screen.endpoint)) {
         let scored = match p1203 {
             Ok(None) => return,
-            _ if interrupt::happened() => return,
+            _ if stop() => return,
             Ok(Some((program, version))) => {
-                opinion(program, order, trial, &screen.endpoint).map(|said| (said, version))
+                let said = opinion(program, order, trial, (&screen.endpoint, stop));
+                said.map(|said| (said, version))
             }
             Err(problem) => Err(anyhow::anyhow!("{problem}")),
         };
@@ -117,7 +120,7 @@ fn opinions(
                 screen.scored_by.insert("p1203-standalone".to_owned(), version.clone());
             }
             Err(error) => {
-                let own = format!("P.1203: null because {}", crate::told(&error));
+                let own = format!("P.1203: null because {}", told(&error));
                 let others = screen.problem.take().map(|other| format!("{other}; {own}"));
                 screen.problem = Some(others.unwrap_or(own));
             }
@@ -125,12 +128,18 @@ fn opinions(
     }
 }
 
-fn opinion(program: &p1203::Program, order: &Order, trial: &Trial, name: &str) -> Result<P1203> {
+fn opinion(
+    program: &p1203::Program,
+    order: &Order,
+    trial: &Trial,
+    (name, stop): (&str, Stop),
+) -> Result<P1203> {
     let source = order.setup.source_of(name).context("nothing serves it media")?;
     let records = records(&order.dir)?;
     let served = Served::load(order, &source.name, name, &records.frames)?;
     let Served::Package(package) = served else { bail!("its media is not in segments") };
-    program.score(&order.dir, &p1203::Viewer { name, package: &package, trial, records: &records })
+    let viewer = p1203::Viewer { name, package: &package, trial, records: &records };
+    program.score(&order.dir, &viewer, stop)
 }
 
 /// How the endpoint of that name shows video.
@@ -238,11 +247,7 @@ impl Served {
         let served = order.setup.endpoints.iter().find(|endpoint| endpoint.name == from);
         let conceals = self::viewer(order, viewer).is_some_and(|viewer| viewer.shows_damage);
         let stream = |codec, source| {
-            let extension = match codec {
-                screen::Codec::H264 => "h264",
-                screen::Codec::Mpeg2 => "m2v",
-            };
-            let file = order.dir.join(format!("received.{viewer}.{extension}"));
+            let file = suiro_realtime::received(&order.dir, viewer, codec);
             Self::Stream(Stream { file, codec, frames: kept(frames, viewer), source, conceals })
         };
         if let Some(camera) = served.and_then(|endpoint| endpoint.spec.kind().camera()) {
@@ -338,6 +343,9 @@ fn shown(served: &Served, ticks: &[Tick]) -> Result<Vec<Option<Shown>>> {
 }
 
 /// The rung whose bit rate a manifest tells: that of its largest segment, over HLS with the sound's.
+///
+/// # Errors
+/// If there is no rate, or no such rung.
 pub fn rung(package: &Package, rate: Option<u64>) -> Result<usize> {
     let Some(rate) = rate else { bail!("the table `frames` does not tell the rung") };
     let largest = |track: &Track, container| Some(track.rendition(container)?.bitrate_max);

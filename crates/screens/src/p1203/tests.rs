@@ -20,7 +20,9 @@ fn ask(commands: &str) -> Result<P1203, String> {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("p1203.player.json");
     std::fs::write(&input, r#"{"I13": {}}"#).unwrap();
-    program(folder.path(), commands).ask(&input, 60.0).map_err(|error| crate::told(&error))
+    program(folder.path(), commands)
+        .ask(&input, 60.0, &|| false)
+        .map_err(|error| crate::told(&error))
 }
 
 #[test]
@@ -62,12 +64,12 @@ fn hostile_answers_are_told_and_bounded() {
         assert!(told.contains(why), "{commands}: {told}");
     }
     let missing = Program::at("/nonexistent/p1203".into());
-    assert!(missing.version().unwrap_err().to_string().contains("/nonexistent/p1203"));
+    assert!(missing.version(&|| false).unwrap_err().to_string().contains("/nonexistent/p1203"));
 }
 
 #[test]
 fn the_version_is_the_first_line_that_it_tells() {
     let folder = tempfile::tempdir().unwrap();
     let told = program(folder.path(), "[ \"$*\" = --version ] && echo && echo 1.9.6");
-    assert_eq!(told.version().unwrap(), "1.9.6");
+    assert_eq!(told.version(&|| false).unwrap(), "1.9.6");
 }
