@@ -160,3 +160,35 @@ fn a_camera_does_as_it_is_told_and_stops() {
     let error = camera.stop().unwrap_err().to_string();
     assert_eq!(error, "99 frames per second\nhint: 1 to 12");
 }
+
+#[test]
+fn a_smaller_size_begins_with_a_key_frame_and_keeps_the_stamp() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let mut source = source(&ffmpeg, cache.path());
+    let mut decoder = Decoder::new().unwrap();
+    let mut shown = Picture::new(320, 240).unwrap();
+    let mut last = None;
+    for (size, number) in [((320, 240), 0), ((240, 180), 1), ((160, 120), 4), ((320, 240), 7)] {
+        source.set_size(size.0, size.1).unwrap();
+        let until = START + Duration::from_nanos((number + 3) * 1_000_000_000 / 12);
+        for frame in film(&mut source, until) {
+            let changed = last.is_none_or(|(_, before)| before != size);
+            let encoded = frame.encoded.as_ref().expect("none may be skipped");
+            assert_eq!((encoded.key, frame.references.is_none()), (changed, changed), "{size:?}");
+            assert!(changed || frame.references == last.map(|(number, _)| number));
+            assert!(decoder.decode(&encoded.bytes, &mut shown).unwrap());
+            assert_eq!((shown.size(), (frame.config.width, frame.config.height)), (size, size));
+            let stamp = shown.read_stamp().expect("it bears a stamp");
+            assert_eq!(u64::from(stamp.frame), frame.number);
+            last = Some((frame.number, size));
+        }
+    }
+    assert_eq!(last, Some((9, (320, 240))));
+    let say = |source: &mut LiveSource, width, height| {
+        source.set_size(width, height).unwrap_err().to_string()
+    };
+    assert!(say(&mut source, 640, 240).contains("640×240 cannot be made of 320×240"));
+    assert!(say(&mut source, 160, 121).contains("even sides"));
+    assert!(say(&mut source, 64, 48).contains("cannot be stamped"));
+}

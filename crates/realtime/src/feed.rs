@@ -24,9 +24,12 @@ pub enum FeedError {
 
 /// A camera that is ready to be started: what it sees is at hand.
 #[derive(Debug)]
-pub struct Camera {
-    footage: Footage,
-    spec: FootageSpec,
+pub struct Camera(Footage);
+
+impl From<Footage> for Camera {
+    fn from(footage: Footage) -> Self {
+        Self(footage)
+    }
 }
 
 /// An encoded frame.
@@ -44,15 +47,23 @@ pub struct Frame {
     /// Its NAL units, in the byte stream format (ITU-T H.264 annex B): Constrained Baseline, one
     /// reference, no picture out of order.
     pub data: Vec<u8>,
-    /// The bit rate that the encoder is set to.
+    /// The bit rate that the encoder was set to.
     pub rate: BitRate,
+    /// Width and height of the picture.
+    pub size: (u32, u32),
 }
 
 /// A camera that runs: H.264 frames in real time. Dropping it ends it.
 pub struct Feed {
     camera: live::Camera,
     frames: mpsc::Receiver<Captured>,
+    /// Width and height of what the camera sees.
+    camera_size: (u32, u32),
+    camera_fps: u32,
+    /// What the encoder was last asked for.
     rate: BitRate,
+    fps: u32,
+    size: (u32, u32),
 }
 
 impl Camera {
@@ -64,7 +75,7 @@ impl Camera {
     pub fn prepare(spec: &FootageSpec) -> Result<Self, LiveError> {
         let ffmpeg = Ffmpeg::locate()?;
         let footage = Footage::prepare(&ffmpeg, spec, &cache::folder(), &mut |_, _| {})?;
-        Ok(Self { footage, spec: spec.clone() })
+        Ok(Self(footage))
     }
 
     /// Starts it; the first frame is captured at `start`, and encoded at a bit rate within [`RATES`].
@@ -81,21 +92,22 @@ impl Camera {
         clock: impl Fn() -> Time + Send + 'static,
     ) -> Result<Feed, FeedError> {
         let rate = rate.clamp(*RATES.start(), *RATES.end());
+        let (size, fps) = (self.0.size(), self.0.fps());
         let config = EncoderConfig {
-            width: self.spec.width,
-            height: self.spec.height,
-            fps: self.spec.fps,
+            width: size.0,
+            height: size.1,
+            fps,
             bitrate: rate,
             effort: Effort::Medium,
             may_skip: true,
         };
-        let source = LiveSource::new(self.footage, config, start, epoch_unix_ns / 1_000_000)?;
+        let source = LiveSource::new(self.0, config, start, epoch_unix_ns / 1_000_000)?;
         let (post, frames) = mpsc::channel(WAITING_MAX);
         // A full channel loses the frame, as a busy encoder does; the ones after it refer to it, and
         // the viewer asks for a key frame.
         let sink = move |captured| drop(post.try_send(captured));
         let camera = live::Camera::start(source, clock, sink).map_err(FeedError::Thread)?;
-        Ok(Feed { camera, frames, rate })
+        Ok(Feed { camera, frames, camera_size: size, camera_fps: fps, rate, fps, size })
     }
 }
 
@@ -112,7 +124,8 @@ impl Feed {
                 references: captured.references,
                 key: encoded.key,
                 data: encoded.bytes,
-                rate: self.rate,
+                rate: captured.config.bitrate,
+                size: (captured.config.width, captured.config.height),
             });
         }
     }
@@ -124,6 +137,34 @@ impl Feed {
             self.rate = rate;
             self.camera.set_bitrate(rate);
         }
+    }
+
+    /// The frame rate from the next frame on; beyond 1 and the camera's, the nearest of them. Frames are
+    /// left out as evenly as whole ones allow, and keep their numbers.
+    pub fn set_fps(&mut self, fps: u32) {
+        let fps = fps.clamp(1, self.camera_fps);
+        if fps != self.fps {
+            self.fps = fps;
+            self.camera.set_fps(fps);
+        }
+    }
+
+    /// The size of the pictures from the next frame on, which is a key frame.
+    ///
+    /// # Errors
+    /// [`LiveError`]: the sides are odd, longer than the camera's or too short; nothing changes.
+    pub fn set_size(&mut self, width: u32, height: u32) -> Result<(), LiveError> {
+        live::check_size((width, height), self.camera_size)?;
+        if (width, height) != self.size {
+            self.size = (width, height);
+            self.camera.set_size(width, height);
+        }
+        Ok(())
+    }
+
+    /// Width and height of what the camera sees: the largest pictures that it gives.
+    pub fn camera_size(&self) -> (u32, u32) {
+        self.camera_size
     }
 
     /// Makes the next frame a key frame.

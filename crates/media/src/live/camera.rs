@@ -24,6 +24,7 @@ struct Desk {
 struct Wishes {
     bitrate: Option<BitRate>,
     fps: Option<u32>,
+    size: Option<(u32, u32)>,
     key_frame: bool,
     stop: bool,
 }
@@ -54,6 +55,12 @@ impl Camera {
     /// The frame rate from the next frame on; out of range, it ends the source.
     pub fn set_fps(&self, fps: u32) {
         self.desk.wish(|wishes| wishes.fps = Some(fps));
+    }
+
+    /// The size of the pictures from the next frame on, which is a key frame; one that cannot be, ends
+    /// the source ([`super::check_size`]).
+    pub fn set_size(&self, width: u32, height: u32) {
+        self.desk.wish(|wishes| wishes.size = Some((width, height)));
     }
 
     /// Makes the next frame a key frame.
@@ -124,6 +131,9 @@ fn run(
         }
         if let Some(fps) = wishes.fps {
             source.set_fps(fps)?;
+        }
+        if let Some((width, height)) = wishes.size {
+            source.set_size(width, height)?;
         }
         if wishes.key_frame {
             source.request_key_frame();

@@ -35,6 +35,17 @@ pub enum LiveError {
         /// Those of the encoder.
         wanted: (u32, u32),
     },
+    /// A camera's pictures can only be made smaller.
+    #[error(
+        "pictures of {}×{} cannot be made of {}×{}\nhint: no side may be longer than the camera's",
+        found.0, found.1, most.0, most.1
+    )]
+    Larger {
+        /// Width and height that were asked for.
+        found: (u32, u32),
+        /// Those of the camera.
+        most: (u32, u32),
+    },
     /// The bit rate is out of range.
     #[error("a bit rate of {found}\nhint: {} to {}", range.start(), range.end())]
     Rate {

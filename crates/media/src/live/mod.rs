@@ -2,7 +2,7 @@
 //!
 //! [`Footage`] is what the camera sees, decoded once; [`LiveSource`] captures it on the clock
 //! ([`Pace`]), stamps each frame with its number and time ([`crate::stamp`]) and encodes it
-//! ([`Encoder`]) at a bit rate and frame rate that may change at any frame. It is told the time;
+//! ([`Encoder`]) at a bit rate, frame rate and size that may change at any frame. It is told the time;
 //! [`Camera`] runs it in a thread. [`Decoder`] is the other end.
 //!
 //! One thread encodes and another decodes. With [`Effort::Medium`], on one core of a Xeon at
@@ -41,6 +41,7 @@ mod error;
 mod footage;
 mod pace;
 mod picture;
+mod scale;
 mod source;
 
 pub use camera::Camera;
@@ -50,7 +51,7 @@ pub use error::LiveError;
 pub use footage::{BYTES_MAX, Footage, FootageSpec};
 pub use pace::{Due, Pace};
 pub use picture::Picture;
-pub use source::{Captured, LiveSource};
+pub use source::{Captured, LiveSource, check_size};
 
 /// Most frames per second.
 pub const FPS_MAX: u32 = 120;

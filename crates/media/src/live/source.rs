@@ -3,6 +3,7 @@
 use suiro_units::{BitRate, Time};
 
 use super::encoder::{Encoded, Encoder, EncoderConfig};
+use super::scale::Scaler;
 use super::{Footage, LiveError, Pace, Picture};
 use crate::stamp::Stamp;
 
@@ -12,10 +13,25 @@ pub struct LiveSource {
     pace: Pace,
     encoder: Encoder,
     picture: Picture,
+    /// Makes the smaller picture that is encoded; `None`: the whole one is.
+    smaller: Option<(Scaler, Picture)>,
     start: Time,
     epoch_utc_ms: u64,
     /// The last frame that was encoded.
     last: Option<u64>,
+}
+
+/// Checks that a camera whose pictures have the size `camera` can give pictures of that size.
+///
+/// # Errors
+/// [`LiveError`]: the codec takes no such size, a side is longer than the camera's, or the picture is too
+/// small for a stamp.
+pub fn check_size(size: (u32, u32), camera: (u32, u32)) -> Result<(), LiveError> {
+    if size.0 > camera.0 || size.1 > camera.1 {
+        return Err(LiveError::Larger { found: size, most: camera });
+    }
+    Picture::new(size.0, size.1)?.stamp(Stamp { frame: 0, captured_ms: 0 })?;
+    Ok(())
 }
 
 /// What became of a captured frame.
@@ -31,6 +47,8 @@ pub struct Captured {
     pub references: Option<u64>,
     /// What it was encoded to; `None` if it was left out to keep the bit rate.
     pub encoded: Option<Encoded>,
+    /// What the encoder was set to.
+    pub config: EncoderConfig,
 }
 
 impl LiveSource {
@@ -53,7 +71,8 @@ impl LiveSource {
         let mut pace = Pace::new(start, footage.fps())?;
         pace.set_fps(config.fps)?;
         let (encoder, picture) = (Encoder::new(config)?, Picture::new(found.0, found.1)?);
-        Ok(Self { footage, pace, encoder, picture, start, epoch_utc_ms, last: None })
+        let (smaller, last) = (None, None);
+        Ok(Self { footage, pace, encoder, picture, smaller, start, epoch_utc_ms, last })
     }
 
     /// When the next frame is captured.
@@ -69,10 +88,17 @@ impl LiveSource {
         let Some(due) = self.pace.take(now) else { return Ok(None) };
         self.footage.read(due.number, &mut self.picture)?;
         let captured_ms = self.epoch_utc_ms.saturating_add(due.captured.as_nanos() / 1_000_000);
+        let picture = match &mut self.smaller {
+            None => &mut self.picture,
+            Some((scaler, smaller)) => {
+                scaler.scale(&self.picture, smaller);
+                smaller
+            }
+        };
         // 2^32 frames are more than a year.
-        self.picture.stamp(Stamp { frame: due.number as u32, captured_ms })?;
+        picture.stamp(Stamp { frame: due.number as u32, captured_ms })?;
         let since_start = due.captured.saturating_since(self.start);
-        let encoded = self.encoder.encode(&self.picture, since_start)?;
+        let encoded = self.encoder.encode(picture, since_start)?;
         let references = match &encoded {
             Some(encoded) if !encoded.key => self.last,
             _ => None,
@@ -81,7 +107,8 @@ impl LiveSource {
             self.last = Some(due.number);
         }
         let (number, captured, missed) = (due.number, due.captured, due.missed);
-        Ok(Some(Captured { number, captured, missed, references, encoded }))
+        let config = *self.encoder.config();
+        Ok(Some(Captured { number, captured, missed, references, encoded, config }))
     }
 
     /// The bit rate from the next frame on.
@@ -99,6 +126,26 @@ impl LiveSource {
     pub fn set_fps(&mut self, fps: u32) -> Result<(), LiveError> {
         self.pace.set_fps(fps)?;
         self.encoder.set_fps(fps)
+    }
+
+    /// The size of the pictures from the next frame on, which is a key frame: another encoder makes
+    /// it. What the camera sees is scaled, then stamped.
+    ///
+    /// # Errors
+    /// Those of [`check_size`], or openh264 refuses.
+    pub fn set_size(&mut self, width: u32, height: u32) -> Result<(), LiveError> {
+        let (size, whole) = ((width, height), self.footage.size());
+        check_size(size, whole)?;
+        let config = *self.encoder.config();
+        if size == (config.width, config.height) {
+            return Ok(());
+        }
+        self.encoder = Encoder::new(EncoderConfig { width, height, ..config })?;
+        self.smaller = match size == whole {
+            true => None,
+            false => Some((Scaler::new(whole, size), Picture::new(width, height)?)),
+        };
+        Ok(())
     }
 
     /// Makes the next frame that is captured a key frame.
