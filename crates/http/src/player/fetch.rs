@@ -1,7 +1,6 @@
 //! HTTP/1.1 as a player speaks it: one persistent connection per lane, with bounds on everything.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Empty};
@@ -11,10 +10,11 @@ use hyper::header::{HOST, LOCATION, RANGE, USER_AGENT};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use suiro_scenario::Download;
-use suiro_units::{Duration, Time};
+use suiro_units::Duration;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::session::Fetch;
+use super::request::{Fetch, Fetched, Head, Progress};
 use crate::Clock;
 use crate::url::{Url, UrlError};
 
@@ -71,76 +71,6 @@ fn chain(error: &hyper::Error) -> String {
     text
 }
 
-/// What came of a request.
-#[derive(Debug)]
-pub(crate) struct Fetched {
-    pub requested: Time,
-    pub first_byte: Option<Time>,
-    pub finished: Time,
-    /// Time in which more could have been read, had the buffer had room.
-    pub held: Duration,
-    pub status: Option<u16>,
-    pub bytes: u64,
-    /// Where the body came from, redirects followed.
-    pub url: Url,
-    /// The body, if the session wants it.
-    pub body: Result<Bytes, FetchError>,
-}
-
-/// How far a request has come; read by the recorder when the player is stopped meanwhile.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    bytes: AtomicU64,
-    /// Each + 1; 0 while there is none.
-    length: AtomicU64,
-    requested: AtomicU64,
-    first_byte: AtomicU64,
-    status: AtomicU64,
-    held_ns: AtomicU64,
-}
-
-impl Progress {
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Relaxed)
-    }
-    pub(crate) fn begin(&self, at: Time) {
-        self.requested.store(at.as_nanos() + 1, Relaxed);
-    }
-    pub(crate) fn respond(&self, status: u16) {
-        self.status.store(u64::from(status) + 1, Relaxed);
-    }
-    /// The length of the body that is about to come, if the response tells it.
-    pub(crate) fn expect(&self, length: Option<u64>) {
-        self.length.store(length.map_or(0, |length| length.saturating_add(1)), Relaxed);
-    }
-    /// So many bytes of it are there, the first of them since `first_byte`.
-    pub(crate) fn come(&self, bytes: u64, first_byte: impl FnOnce() -> Time) {
-        if self.bytes.swap(bytes, Relaxed) == 0 && bytes > 0 {
-            self.first_byte.store(first_byte().as_nanos() + 1, Relaxed);
-        }
-    }
-    /// The body's length, once the response has told it.
-    pub(crate) fn length(&self) -> Option<u64> {
-        stored(&self.length)
-    }
-    pub(crate) fn requested(&self) -> Option<Time> {
-        stored(&self.requested).map(Time::from_nanos)
-    }
-    pub(crate) fn first_byte(&self) -> Option<Time> {
-        stored(&self.first_byte).map(Time::from_nanos)
-    }
-    pub(crate) fn held(&self) -> Duration {
-        Duration::from_nanos(self.held_ns.load(Relaxed))
-    }
-    pub(crate) fn status(&self) -> Option<u16> {
-        stored(&self.status).and_then(|s| u16::try_from(s).ok())
-    }
-}
-
-fn stored(cell: &AtomicU64) -> Option<u64> {
-    cell.load(Relaxed).checked_sub(1)
-}
-
 type Connection = SendRequest<Empty<Bytes>>;
 
 /// How connections are made and read.
@@ -166,41 +96,45 @@ pub(crate) struct Client {
     clock: Clock,
     transport: Transport,
     open: Option<(String, Connection)>,
+    /// The playhead, by which bodies are read.
+    head: watch::Receiver<Head>,
+    /// How far the request has come.
+    progress: watch::Sender<Progress>,
 }
 
 impl Client {
-    pub(crate) fn new(clock: Clock, transport: Transport) -> Self {
-        Self { clock, transport, open: None }
+    pub(crate) fn new(clock: Clock, transport: Transport, head: watch::Receiver<Head>) -> Self {
+        Self { clock, transport, open: None, head, progress: watch::Sender::default() }
+    }
+
+    /// How far the next request will have come.
+    pub(crate) fn follow(&mut self) -> watch::Receiver<Progress> {
+        self.progress.send_replace(Progress::default());
+        self.progress.subscribe()
     }
 
     /// Makes one request. Whatever fails closes the connection.
     pub(crate) async fn fetch(&mut self, fetch: &Fetch) -> Fetched {
         let requested = self.clock.now();
-        fetch.progress.begin(requested);
+        self.progress.send_replace(Progress { requested: Some(requested), ..Progress::default() });
         let mut url = fetch.resource.url.clone();
-        let whole = timeout(TOTAL_TIMEOUT.into(), self.follow(fetch, &mut url)).await;
+        let whole = timeout(TOTAL_TIMEOUT.into(), self.redirected(fetch, &mut url)).await;
         let body = whole.unwrap_or(Err(FetchError::TotalTimeout));
         // After an error status the connection is in order; after anything else it may not be.
         if !matches!(body, Ok(_) | Err(FetchError::Status(_))) {
             self.open = None;
         }
-        Fetched {
-            requested,
-            first_byte: fetch.progress.first_byte(),
-            finished: self.clock.now(),
-            held: fetch.progress.held(),
-            status: fetch.progress.status(),
-            bytes: fetch.progress.bytes(),
-            url,
-            body,
-        }
+        let Progress { first_byte, held, status, bytes, .. } = *self.progress.borrow();
+        let body = body.map_err(|error| error.to_string());
+        let finished = self.clock.now();
+        Fetched { requested, first_byte, finished, held, status, bytes, url, body }
     }
 
-    async fn follow(&mut self, fetch: &Fetch, url: &mut Url) -> Result<Bytes, FetchError> {
+    async fn redirected(&mut self, fetch: &Fetch, url: &mut Url) -> Result<Bytes, FetchError> {
         for _ in 0..=REDIRECTS {
             let response = self.respond(fetch, url).await?;
             let status = response.status();
-            fetch.progress.respond(status.as_u16());
+            self.progress.send_modify(|progress| progress.status = Some(status.as_u16()));
             if status.is_redirection() {
                 let location = response.headers().get(LOCATION).and_then(|l| l.to_str().ok());
                 let location = location.ok_or(FetchError::NoLocation)?;
@@ -271,14 +205,19 @@ impl Client {
         let mut kept = BytesMut::new();
         let length = body.size_hint().exact();
         let mut total = 0u64;
-        fetch.progress.expect(hyper::body::Body::size_hint(&body).exact());
+        self.progress.send_modify(|progress| progress.length = length);
         loop {
             self.hold(fetch, total, length).await;
             let frame = timeout(PROGRESS_TIMEOUT.into(), body.frame()).await;
             let Some(frame) = frame.map_err(|_| FetchError::ProgressTimeout)? else { break };
             let Ok(data) = frame?.into_data() else { continue };
             total += data.len() as u64;
-            fetch.progress.come(total, || self.clock.now());
+            self.progress.send_modify(|progress| {
+                if progress.bytes == 0 && total > 0 {
+                    progress.first_byte = Some(self.clock.now());
+                }
+                progress.bytes = total;
+            });
             if total > fetch.bytes_max {
                 return Err(FetchError::TooLarge(fetch.bytes_max));
             }
@@ -293,9 +232,11 @@ impl Client {
     /// holds the sender back. A body of unknown length is not held.
     async fn hold(&self, fetch: &Fetch, read: u64, length: Option<u64>) {
         let (Some(room), Some(length)) = (&fetch.room, length) else { return };
-        while let Some(wait) = room.wait(self.clock.now(), read, length) {
+        loop {
+            let head = *self.head.borrow();
+            let Some(wait) = room.wait(&head, self.clock.now(), read, length) else { break };
             self.clock.sleep_until(self.clock.now() + wait).await;
-            fetch.progress.held_ns.fetch_add(wait.as_nanos(), Relaxed);
+            self.progress.send_modify(|progress| progress.held += wait);
         }
     }
 

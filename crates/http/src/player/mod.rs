@@ -26,9 +26,10 @@ use suiro_units::{Bytes, Duration, Time};
 
 use crate::Clock;
 use crate::url::Url;
-use fetch::{Client, Fetched, Transport};
+use fetch::{Client, Transport};
 use record::Recorder;
-use session::{Config, Fetch, Session};
+use session::{Config, Fetch, Fetched, Head, Progress, Session};
+use tokio::sync::watch as channel;
 use watch::Abandoned;
 
 /// The shortest wait: whatever a manifest says, the player never spins.
@@ -172,7 +173,13 @@ type Running = Pin<Box<dyn Future<Output = (Fetch, Fetched, Client)> + Send>>;
 /// A connection, idle or at work.
 enum Line {
     Idle(Client),
-    Busy(Running),
+    Busy(Running, Under),
+}
+
+/// The request that a line is busy with: its number, and how far it has come.
+struct Under {
+    number: u64,
+    progress: channel::Receiver<Progress>,
 }
 
 struct Player {
@@ -180,6 +187,8 @@ struct Player {
     session: Session,
     transport: Transport,
     recorder: Recorder,
+    /// The session's playhead, for those that fetch.
+    head: channel::Sender<Head>,
     /// One per lane of the session.
     lines: Vec<Line>,
 }
@@ -205,12 +214,16 @@ impl Player {
             keep_bodies: job.save,
         };
         let transport = Transport { download: job.download, receive_buffer: job.receive_buffer };
+        let head = channel::Sender::new(Head::default());
+        let idle = || Line::Idle(Client::new(clock, transport, head.subscribe()));
+        let lines = (0..session::LANES).map(|_| idle()).collect();
         Ok(Self {
             clock,
             session: Session::new(config),
             transport,
             recorder: Recorder::new(job)?,
-            lines: (0..session::LANES).map(|_| Line::Idle(Client::new(clock, transport))).collect(),
+            head,
+            lines,
         })
     }
 
@@ -221,6 +234,7 @@ impl Player {
     ) -> Result<Option<String>, PlayerError> {
         loop {
             let now = self.clock.now();
+            self.tell_progress();
             self.session.advance(now);
             self.give_up(now)?;
             while let Some(fetch) = self.session.poll(now) {
@@ -231,6 +245,9 @@ impl Player {
             self.recorder.state(now, &view)?;
             if leave_at_end && view.is_over() {
                 break;
+            }
+            if let Some(head) = self.session.head() {
+                self.head.send_replace(head);
             }
             let row = self.recorder.next_row();
             let due = self.session.deadline().map_or(row, |due| due.min(row)).max(now + LEAST_WAIT);
@@ -256,31 +273,48 @@ impl Player {
     /// it to the end would take the very time that giving up is to save; the price of closing is a
     /// round trip for the next connection, and its slow start.
     fn give_up(&mut self, now: Time) -> Result<(), PlayerError> {
-        while let Some(Abandoned { fetch, reason }) = self.session.abandon(now) {
-            self.lines[fetch.lane] = Line::Idle(Client::new(self.clock, self.transport));
-            self.recorder.abandoned(&fetch, &reason)?;
+        while let Some(Abandoned { request, reason }) = self.session.abandon(now) {
+            self.lines[request.fetch.lane] = self.idle();
+            self.recorder.abandoned(&request, &reason)?;
         }
         Ok(())
     }
 
     fn start(&mut self, fetch: Fetch) {
         let lane = fetch.lane;
-        let fresh = Line::Idle(Client::new(self.clock, self.transport));
+        let fresh = self.idle();
         let idle = std::mem::replace(&mut self.lines[lane], fresh);
         let Line::Idle(mut client) = idle else {
             unreachable!("the session keeps to one request per lane")
         };
-        self.lines[lane] = Line::Busy(Box::pin(async move {
+        let under = Under { number: fetch.number, progress: client.follow() };
+        let running = Box::pin(async move {
             let fetched = client.fetch(&fetch).await;
             (fetch, fetched, client)
-        }));
+        });
+        self.lines[lane] = Line::Busy(running, under);
+    }
+
+    /// A line without a connection.
+    fn idle(&self) -> Line {
+        Line::Idle(Client::new(self.clock, self.transport, self.head.subscribe()))
+    }
+
+    /// Tells the session how far the requests under way have come.
+    fn tell_progress(&mut self) {
+        for line in &self.lines {
+            if let Line::Busy(_, Under { number, progress }) = line {
+                self.session.on_progress(*number, *progress.borrow());
+            }
+        }
     }
 
     fn close(mut self, failure: Option<String>) -> Result<Summary, PlayerError> {
         let now = self.clock.now();
+        self.tell_progress();
         self.session.advance(now);
-        for fetch in self.session.in_flight() {
-            self.recorder.unfinished(fetch)?;
+        for request in self.session.in_flight() {
+            self.recorder.unfinished(request)?;
         }
         self.recorder.frames(self.session.take_frames())?;
         let no_frames = match self.session.rest_of_frames() {
@@ -302,7 +336,7 @@ async fn wait(
 ) -> Woken {
     let finished = std::future::poll_fn(|cx| {
         for (lane, line) in lines.iter_mut().enumerate() {
-            if let Line::Busy(running) = line
+            if let Line::Busy(running, _) = line
                 && let Poll::Ready(done) = running.as_mut().poll(cx)
             {
                 return Poll::Ready((lane, Box::new(done)));

@@ -5,8 +5,8 @@ use suiro_record::tables::{FrameRow, PlayerRow, RequestRow};
 use suiro_record::{Text, Writer};
 use suiro_units::{Duration, Time};
 
-use super::fetch::Fetched;
 use super::frames::Frame;
+use super::request::{Fetched, Underway};
 use super::save::Saver;
 use super::session::{Fetch, Piece, View, What};
 use super::{PlayerError, PlayerJob, Summary};
@@ -93,7 +93,7 @@ impl Recorder {
     /// A request that has ended, well or badly.
     pub(crate) fn request(&mut self, fetch: &Fetch, fetched: &Fetched) -> Result<(), PlayerError> {
         let done = fetched.body.is_ok().then_some(fetched.finished);
-        let error = fetched.body.as_ref().err().map(ToString::to_string);
+        let error = fetched.body.as_ref().err().cloned();
         self.push(fetch, fetched.requested, fetched.first_byte, fetched.bytes, |row| {
             row.done_ns = done.map(nanoseconds);
             row.status = fetched.status.map(i64::from);
@@ -102,25 +102,29 @@ impl Recorder {
     }
 
     /// A request that was still under way when the player was stopped.
-    pub(crate) fn unfinished(&mut self, fetch: &Fetch) -> Result<(), PlayerError> {
-        self.begun(fetch, |row| row.error = Some("the player was stopped".into()))
+    pub(crate) fn unfinished(&mut self, request: &Underway) -> Result<(), PlayerError> {
+        self.begun(request, |row| row.error = Some("the player was stopped".into()))
     }
 
     /// A request that was given up.
-    pub(crate) fn abandoned(&mut self, fetch: &Fetch, reason: &str) -> Result<(), PlayerError> {
-        self.begun(fetch, |row| row.abandoned = Some(reason.into()))
+    pub(crate) fn abandoned(
+        &mut self,
+        request: &Underway,
+        reason: &str,
+    ) -> Result<(), PlayerError> {
+        self.begun(request, |row| row.abandoned = Some(reason.into()))
     }
 
     /// What has come of a request that does not go on.
     fn begun(
         &mut self,
-        fetch: &Fetch,
+        request: &Underway,
         finish: impl FnOnce(&mut RequestRow),
     ) -> Result<(), PlayerError> {
-        let progress = &fetch.progress;
-        let Some(requested) = progress.requested() else { return Ok(()) };
-        self.push(fetch, requested, progress.first_byte(), progress.bytes(), |row| {
-            row.status = progress.status().map(i64::from);
+        let Underway { fetch, progress } = request;
+        let Some(requested) = progress.requested else { return Ok(()) };
+        self.push(fetch, requested, progress.first_byte, progress.bytes, |row| {
+            row.status = progress.status.map(i64::from);
             finish(row);
         })
     }

@@ -1,17 +1,21 @@
-//! What a session asks for, and what a viewer sees of it.
-
-use std::sync::{Arc, Mutex};
+//! What passes between a session and those that fetch for it, as plain values: requests, how far they have come, what
+//! came of them; and what a viewer sees.
 
 use suiro_abr::State;
 use suiro_units::{BitRate, Duration, Time};
 
-use super::fetch::Progress;
 use crate::presentation::{Resource, Segment, TrackKind};
+use crate::url::Url;
+
+/// Number of lanes: requests that may run at the same time.
+pub const LANES: usize = 3;
 
 /// One request.
 #[derive(Debug, Clone)]
 pub struct Fetch {
-    /// The lane that it belongs to, below [`LANES`](super::session::LANES).
+    /// Which request of the session, from 1.
+    pub number: u64,
+    /// The lane that it belongs to, below [`LANES`].
     pub lane: usize,
     /// What is asked for.
     pub what: What,
@@ -25,23 +29,68 @@ pub struct Fetch {
     pub keep_body: bool,
     /// What it may be read by; `None`: at once.
     pub(crate) room: Option<Room>,
-    pub(crate) progress: Arc<Progress>,
+}
+
+/// How far a request has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// When it was made; `None` before.
+    pub requested: Option<Time>,
+    /// When the body began to come.
+    pub first_byte: Option<Time>,
+    /// Bytes of the body that are there.
+    pub bytes: u64,
+    /// The body's length, once the response has told it.
+    pub length: Option<u64>,
+    /// The response's status.
+    pub status: Option<u16>,
+    /// Time in which more could have been read, had the buffer had room.
+    pub held: Duration,
+}
+
+/// A request that is under way.
+#[derive(Debug, Clone)]
+pub(crate) struct Underway {
+    pub fetch: Fetch,
+    /// As the session was last told.
+    pub progress: Progress,
+}
+
+impl Underway {
+    pub fn new(fetch: Fetch) -> Self {
+        Self { fetch, progress: Progress::default() }
+    }
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub requested: Time,
+    pub first_byte: Option<Time>,
+    pub finished: Time,
+    /// Time in which more could have been read, had the buffer had room.
+    pub held: Duration,
+    pub status: Option<u16>,
+    pub bytes: u64,
+    /// Where the body came from, redirects followed.
+    pub url: Url,
+    /// The body, if the session wants it, or why there is none.
+    pub body: Result<bytes::Bytes, String>,
 }
 
 /// The media that a body holds, and how much of it there is room for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     /// Where its media begins.
     pub start: Duration,
     /// How much it is.
     pub duration: Duration,
-    /// Whose buffer it goes to.
-    pub head: Arc<Mutex<Head>>,
 }
 
-/// The playhead, told by the session to requests under way.
-#[derive(Debug, Clone, Copy, Default)]
+/// The playhead, and how far ahead of it media may be held.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Head {
+    /// When it was there.
     pub at: Time,
     pub position: Duration,
     pub speed: f64,
@@ -52,8 +101,7 @@ pub(crate) struct Head {
 impl Room {
     /// How long to wait at `now` until what has been read, `read` bytes of `total`, fits in the
     /// buffer; `None` if it does. A playhead that stands still is looked at again after a while.
-    pub fn wait(&self, now: Time, read: u64, total: u64) -> Option<Duration> {
-        let head = *self.head.lock().expect("nobody panics while holding the playhead");
+    pub fn wait(&self, head: &Head, now: Time, read: u64, total: u64) -> Option<Duration> {
         let share = (read as f64 / total.max(1) as f64).min(1.0);
         let end = self.start + self.duration.mul_f64(share);
         let position = head.position + now.saturating_since(head.at).mul_f64(head.speed);
@@ -149,8 +197,8 @@ mod tests {
             capacity: Duration::from_millis(1500),
         };
         let (start, duration) = (Duration::from_secs(1), Duration::from_secs(1));
-        let room = Room { start, duration, head: Arc::new(Mutex::new(head)) };
-        let wait = room.wait(Time::from_millis(100 + after_ms), read, 1000);
+        let room = Room { start, duration };
+        let wait = room.wait(&head, Time::from_millis(100 + after_ms), read, 1000);
         wait.map(|wait| wait.as_nanos() / 1_000_000)
     }
 

@@ -6,8 +6,8 @@ use suiro_abr::{Controller, Playout};
 use suiro_scenario::Download;
 use suiro_units::{BitRate, Duration, Time};
 
+use super::request::{Fetch, Underway, What};
 use super::retry;
-use super::session::{Fetch, What};
 use super::watch::{Abandoned, Watch};
 use crate::presentation::{MediaPlaylist, Resource, Segment, Segments, Source, Track, TrackKind};
 use crate::url::Url;
@@ -66,7 +66,7 @@ pub(crate) struct TrackState {
     /// Media time at which the next segment begins.
     next: Duration,
     init: Option<Resource>,
-    pub in_flight: Option<Fetch>,
+    pub in_flight: Option<Underway>,
     /// Of a track that chooses rungs: what has been seen of the request under way.
     pub watch: Watch,
     not_before: Time,
@@ -188,7 +188,7 @@ impl TrackState {
     }
 
     pub(crate) fn begin_request(&mut self, now: Time, fetch: &Fetch) {
-        self.in_flight = Some(fetch.clone());
+        self.in_flight = Some(Underway::new(fetch.clone()));
         if self.controller.is_some() {
             self.watch.begin(now, &fetch.what);
         }
@@ -202,12 +202,12 @@ impl TrackState {
     /// Gives up the request under way if it is too slow: then the same segment of a lower rung
     /// comes next.
     pub(crate) fn abandon(&mut self, now: Time, playout: &Playout) -> Option<Abandoned> {
-        let (fetch, controller) = (self.in_flight.as_ref()?, self.controller.as_mut()?);
+        let (request, controller) = (self.in_flight.as_ref()?, self.controller.as_mut()?);
         let buffer = playout.buffer_of(self.index);
-        let (rung, reason) = self.watch.look(now, fetch, controller, buffer)?;
+        let (rung, reason) = self.watch.look(now, request, controller, buffer)?;
         self.choice = Some(rung);
-        let fetch = self.in_flight.take()?;
-        Some(Abandoned { fetch, reason })
+        let request = self.in_flight.take()?;
+        Some(Abandoned { request, reason })
     }
 
     pub(crate) fn seek(&mut self, position: Duration) {

@@ -4,7 +4,7 @@ use suiro_abr::abandon::{self, Download};
 use suiro_abr::{Controller, Sample};
 use suiro_units::{Bytes, Duration, Time};
 
-use super::request::{Fetch, What};
+use super::request::{Underway, What};
 use crate::presentation::Segment;
 
 /// How often is looked at it: dash.js is told of progress by the browser, about as often.
@@ -24,7 +24,7 @@ pub(crate) struct Watch {
 /// A request that is to be cancelled.
 #[derive(Debug)]
 pub(crate) struct Abandoned {
-    pub fetch: Fetch,
+    pub request: Underway,
     /// Why, for the record.
     pub reason: String,
 }
@@ -52,7 +52,7 @@ impl Watch {
     pub(crate) fn look(
         &mut self,
         now: Time,
-        fetch: &Fetch,
+        request: &Underway,
         controller: &mut Controller,
         buffer: Duration,
     ) -> Option<(usize, String)> {
@@ -60,13 +60,13 @@ impl Watch {
             return None;
         }
         self.due = Some(now + LOOK);
-        let What::Segment { rate, segment, .. } = &fetch.what else { return None };
-        let progress = &fetch.progress;
-        let bytes = progress.bytes();
+        let What::Segment { rate, segment, .. } = &request.fetch.what else { return None };
+        let progress = &request.progress;
+        let bytes = progress.bytes;
         self.samples += u32::from(bytes > self.bytes);
         self.bytes = bytes;
         // Of a body of unknown length nobody knows how long the rest takes.
-        let (whole, first_byte) = progress.length().zip(progress.first_byte())?;
+        let (whole, first_byte) = progress.length.zip(progress.first_byte)?;
         if self.given_up == Some(segment.start) {
             return None;
         }
@@ -74,14 +74,14 @@ impl Watch {
             rate: *rate,
             segment: segment.duration,
             // Time in which it was not read says nothing about the network.
-            running: now.saturating_since(first_byte).saturating_sub(progress.held()),
+            running: now.saturating_since(first_byte).saturating_sub(progress.held),
             samples: self.samples,
             came: Bytes::new(bytes),
             whole: Bytes::new(whole),
         };
         let verdict = abandon::judge(controller.ladder(), &download, buffer)?;
         self.give_up(segment);
-        let requested = progress.requested().unwrap_or(first_byte);
+        let requested = progress.requested.unwrap_or(first_byte);
         let sample = Sample { bytes: download.came, requested, done: now };
         controller.on_abandon(&sample, verdict.rung, buffer);
         let instead = controller.ladder().rungs()[verdict.rung];

@@ -1,11 +1,10 @@
-//! What a player does next, pure: it is handed the time and what has arrived, and says what to
-//! fetch ([`Session::poll`]) and when to be asked again ([`Session::deadline`]).
+//! What a player does next, pure: it is handed the time, how far requests have come ([`Session::on_progress`]) and what
+//! has arrived, and says what to fetch ([`Session::poll`]), what to give up, where the playhead is, by which bodies may
+//! be read, and when to be asked again ([`Session::deadline`]).
 //!
 //! Lane 0 fetches the manifest, and fetches it again as its author asks (DASH: ISO/IEC 23009-1
 //! §5.4, `minimumUpdatePeriod`); lanes 1 and 2 belong to the tracks (`track`). A lane has
 //! one request at a time, as a browser's player has for each kind of media.
-
-use std::sync::{Arc, Mutex};
 
 use suiro_abr::playout::Totals;
 use suiro_abr::{
@@ -14,11 +13,10 @@ use suiro_abr::{
 use suiro_scenario::{Download, Protocol};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
-use super::fetch::Fetched;
 use super::frames::{Frame, Frames};
 use super::live::{captured, join_at, zero_ns};
-pub use super::request::{Fetch, View, What};
-pub(crate) use super::request::{Head, Piece, Room};
+pub use super::request::{Fetch, LANES, Progress, View, What};
+pub(crate) use super::request::{Fetched, Head, Piece, Room, Underway};
 use super::retry;
 use super::track::{Situation, Step, TrackState};
 use super::watch::Abandoned;
@@ -27,8 +25,6 @@ use crate::presentation::{
 };
 use crate::url::Url;
 
-/// Number of lanes: requests that may run at the same time.
-pub const LANES: usize = 3;
 /// The largest segment, in bytes.
 const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 /// The largest initialisation segment, in bytes.
@@ -69,7 +65,7 @@ pub struct Config {
 #[derive(Debug)]
 struct ManifestLane {
     url: Url,
-    in_flight: Option<Fetch>,
+    in_flight: Option<Underway>,
     due: Option<Time>,
     failed: u32,
 }
@@ -83,8 +79,8 @@ struct Stream {
     playout: Option<Playout>,
     /// What was shown of the video; why not, if it cannot be told.
     frames: Result<Frames, &'static str>,
-    /// The playhead as requests under way see it.
-    head: Arc<Mutex<Head>>,
+    /// The most media that is held ahead of the playhead.
+    capacity: Duration,
 }
 
 /// A player's decisions.
@@ -96,6 +92,8 @@ pub struct Session {
     stream: Option<Stream>,
     failure: Option<String>,
     wake: Option<Time>,
+    /// Requests so far.
+    asked: u64,
 }
 
 impl Session {
@@ -107,7 +105,15 @@ impl Session {
             due: Some(Time::ZERO),
             failed: 0,
         };
-        Self { config, now: Time::ZERO, manifest, stream: None, failure: None, wake: None }
+        Self {
+            config,
+            now: Time::ZERO,
+            manifest,
+            stream: None,
+            failure: None,
+            wake: None,
+            asked: 0,
+        }
     }
 
     /// Moves on to `now`: plays, stalls, jumps.
@@ -133,8 +139,24 @@ impl Session {
             }
             stream.tracks.iter_mut().for_each(|track| track.seek(position));
         }
-        let mut head = stream.head.lock().expect("nobody panics while holding the playhead");
-        (head.at, head.position, head.speed) = (self.now, playout.position(), playout.speed());
+    }
+
+    /// How far a request under way has come. Said of one that is over or given up, it changes nothing.
+    pub fn on_progress(&mut self, number: u64, progress: Progress) {
+        let tracks = self.stream.iter_mut().flat_map(|s| &mut s.tracks);
+        let requests = tracks.filter_map(|track| track.in_flight.as_mut());
+        let mut requests = self.manifest.in_flight.iter_mut().chain(requests);
+        if let Some(request) = requests.find(|request| request.fetch.number == number) {
+            request.progress = progress;
+        }
+    }
+
+    /// The playhead as it stands, by which the bodies of requests are read; `None` while nothing is played.
+    pub(crate) fn head(&self) -> Option<Head> {
+        let Stream { playout, capacity, .. } = self.stream.as_ref()?;
+        let playout = playout.as_ref()?;
+        let (position, speed) = (playout.position(), playout.speed());
+        Some(Head { at: self.now, position, speed, capacity: *capacity })
     }
 
     /// The next request to make now; asked until there is none.
@@ -144,7 +166,9 @@ impl Session {
         if self.failure.is_some() {
             return None;
         }
-        self.poll_manifest().or_else(|| self.poll_tracks())
+        let fetch = self.poll_manifest().or_else(|| self.poll_tracks())?;
+        self.asked = fetch.number;
+        Some(fetch)
     }
 
     /// The next request to give up now; asked until there is none. Its lane is free then.
@@ -170,7 +194,7 @@ impl Session {
     }
 
     /// The requests that are under way.
-    pub fn in_flight(&self) -> impl Iterator<Item = &Fetch> {
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Underway> {
         let tracks =
             self.stream.iter().flat_map(|s| &s.tracks).filter_map(|t| t.in_flight.as_ref());
         self.manifest.in_flight.iter().chain(tracks)
@@ -250,7 +274,7 @@ impl Session {
         stream.tracks[index].end_request();
         match fetched.body {
             Err(error) => {
-                let tried = stream.tracks[index].on_failure(now, &fetch.what, &error.to_string());
+                let tried = stream.tracks[index].on_failure(now, &fetch.what, &error);
                 self.failure = self.failure.take().or(tried);
                 None
             }
@@ -287,6 +311,7 @@ impl Session {
         }
         let resource = Resource { url: self.manifest.url.clone(), range: None };
         let fetch = Fetch {
+            number: self.asked + 1,
             lane: 0,
             what: What::Manifest,
             resource,
@@ -294,10 +319,9 @@ impl Session {
             bytes_max: MANIFEST_BYTES_MAX as u64,
             keep_body: true,
             room: None,
-            progress: Arc::default(),
         };
         self.manifest.due = None;
-        self.manifest.in_flight = Some(fetch.clone());
+        self.manifest.in_flight = Some(Underway::new(fetch.clone()));
         Some(fetch)
     }
 
@@ -326,7 +350,7 @@ impl Session {
                 }
                 Step::Fetch(request) => {
                     let (what, resource) = *request;
-                    let fetch = self.config.fetch(track, what, resource, &stream.head);
+                    let fetch = self.config.fetch(self.asked + 1, track, what, resource);
                     track.begin_request(now, &fetch);
                     found = Some(fetch);
                     break;
@@ -339,7 +363,7 @@ impl Session {
 
     fn on_manifest(&mut self, fetched: Fetched) {
         let parsed = match fetched.body {
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error),
             Ok(ref body) => parse_manifest(self.config.protocol, body, &fetched.url),
         };
         match parsed {
@@ -373,7 +397,7 @@ impl Session {
                     tracks: tracks.map(|(index, track)| TrackState::new(index, track)).collect(),
                     playout: None,
                     frames,
-                    head: Arc::default(),
+                    capacity: Duration::ZERO,
                 });
             }
             Some(stream) => {
@@ -475,7 +499,7 @@ impl Session {
         }
         let config = PlayoutConfig { startup: segment / 2, resume: segment / 2, capacity, live };
         let buffer = plan.map_or(capacity, |(target, _)| capacity.min(target));
-        stream.head.lock().expect("nobody panics while holding the playhead").capacity = capacity;
+        stream.capacity = capacity;
         let tracks = stream.tracks.len();
         stream.playout = Some(Playout::new(config, tracks, position, self.now));
         for track in &mut stream.tracks {
@@ -524,16 +548,10 @@ impl Session {
 }
 
 impl Config {
-    fn fetch(
-        &self,
-        track: &mut TrackState,
-        what: What,
-        resource: Resource,
-        head: &Arc<Mutex<Head>>,
-    ) -> Fetch {
+    fn fetch(&self, number: u64, track: &mut TrackState, what: What, resource: Resource) -> Fetch {
         let room = match &what {
             What::Segment { segment, .. } if self.download == Download::Stream => {
-                Some(Room { start: segment.start, duration: segment.duration, head: head.clone() })
+                Some(Room { start: segment.start, duration: segment.duration })
             }
             _ => None,
         };
@@ -543,6 +561,7 @@ impl Config {
             What::Segment { .. } => (SEGMENT_BYTES_MAX, self.keep_bodies),
         };
         Fetch {
+            number,
             lane: track.index + 1,
             attempt: track.attempt(&what),
             what,
@@ -550,7 +569,6 @@ impl Config {
             bytes_max,
             keep_body,
             room,
-            progress: Arc::default(),
         }
     }
 }

@@ -107,8 +107,8 @@ fn giving_up_segments_saves_the_stall_when_the_link_falls() {
                 // The same segment of a lower rung comes next.
                 let videos = run.video();
                 for (at, gone) in &run.abandoned {
-                    let What::Segment { rate, segment, .. } = &gone.fetch.what else {
-                        panic!("only segments are given up: {:?}", gone.fetch.what)
+                    let What::Segment { rate, segment, .. } = &gone.request.fetch.what else {
+                        panic!("only segments are given up: {:?}", gone.request.fetch.what)
                     };
                     let next = videos.iter().find(|(then, ..)| then >= at).expect("more comes");
                     assert!(next.1 == segment.number && next.2 < rate.as_bps() / 1000, "{next:?}");
@@ -300,7 +300,7 @@ proptest! {
         let run = run(&mut world, config(protocol, algorithm), Time::from_secs(60));
         prop_assert!(run.rounds < 60 * 40, "{} rounds in a minute", run.rounds);
         prop_assert!(run.fetches.len() < 400, "{} requests in a minute", run.fetches.len());
-        let mut given_up: Vec<_> = run.abandoned.iter().map(|(_, gone)| &gone.fetch.what).collect();
+        let mut given_up: Vec<_> = run.abandoned.iter().map(|(_, gone)| &gone.request.fetch.what).collect();
         given_up.dedup_by_key(|what| match what {
             What::Segment { segment, .. } => Some(segment.start),
             _ => None,

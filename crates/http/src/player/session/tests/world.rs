@@ -8,7 +8,6 @@ use super::super::*;
 use crate::origin::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
 use crate::origin::timeline::{Availability, Loop, Schedule};
 use crate::origin::{MPD_PATH, MULTIVARIANT_PATH, manifest};
-use crate::player::fetch::FetchError;
 use crate::presentation::TrackKind;
 
 /// 2026-11-21T01:57:00Z.
@@ -91,12 +90,15 @@ impl World {
         came.min(bytes)
     }
 
-    /// Tells the player how far a request has come.
-    pub(super) fn tell(&self, fetch: &Fetch, fetched: &Fetched, now: Time) {
-        let Some(first) = fetched.first_byte.filter(|first| *first <= now) else { return };
-        fetch.progress.expect(Some(fetched.bytes));
-        let came = self.came(first, now, Bytes::new(fetched.bytes));
-        fetch.progress.come(came.get(), || first);
+    /// How far a request has come.
+    pub(super) fn progress(&self, fetched: &Fetched, now: Time) -> Progress {
+        let requested = Progress { requested: Some(fetched.requested), ..Progress::default() };
+        let Some(first) = fetched.first_byte.filter(|first| *first <= now) else {
+            return requested;
+        };
+        let bytes = self.came(first, now, Bytes::new(fetched.bytes)).get();
+        let first_byte = Some(first).filter(|_| bytes > 0);
+        Progress { length: Some(fetched.bytes), bytes, first_byte, ..requested }
     }
 
     /// The response under way is cancelled: what the queue holds of it still comes, here half a
@@ -187,17 +189,17 @@ impl World {
             status: Some(answer.as_ref().err().copied().unwrap_or(200)),
             bytes: answer.as_ref().map_or(100, |(_, bytes)| *bytes),
             url: fetch.resource.url.clone(),
-            body: answer.map(|(body, _)| body).map_err(FetchError::Status),
+            body: answer.map(|(body, _)| body).map_err(|status| format!("status {status}")),
         };
         if self.dead.contains(&now) {
-            fetched.body = Err(FetchError::Connect(std::io::ErrorKind::ConnectionRefused.into()));
+            fetched.body = Err("connecting: connection refused".into());
             (fetched.status, fetched.bytes) = (None, 0);
             fetched.finished = now + self.rtt;
             return fetched;
         }
         self.serve(&mut fetched);
         if fetched.finished > self.dead.start && now < self.dead.start {
-            fetched.body = Err(FetchError::ProgressTimeout);
+            fetched.body = Err("nothing came for 10 s".into());
             fetched.finished = self.dead.start;
             self.free = self.dead.start;
         }
@@ -226,15 +228,16 @@ pub(super) fn run(world: &mut World, config: Config, until: Time) -> Run {
             let (fetch, fetched) = pending.remove(at);
             session.on_fetched(now, &fetch, fetched);
         }
-        pending.iter().for_each(|(fetch, fetched)| world.tell(fetch, fetched, now));
+        for (fetch, fetched) in &pending {
+            session.on_progress(fetch.number, world.progress(fetched, now));
+        }
         while let Some(gone) = session.abandon(now) {
-            pending.retain(|(fetch, _)| fetch.lane != gone.fetch.lane);
+            pending.retain(|(fetch, _)| fetch.lane != gone.request.fetch.lane);
             world.cancel(now, &mut pending);
             abandoned.push((now, gone));
         }
         while let Some(fetch) = session.poll(now) {
             assert!(pending.iter().all(|(other, _)| other.lane != fetch.lane), "a lane is busy");
-            fetch.progress.begin(now);
             let fetched = world.fetch(&fetch, now);
             fetches.push((now, fetch.clone(), fetched.status.unwrap_or(0)));
             pending.push((fetch, fetched));
@@ -288,8 +291,8 @@ impl Run {
     /// Numbers and rungs of the video segments that arrived.
     pub(super) fn video(&self) -> Vec<(Time, u64, u64)> {
         let gone = |fetch: &Fetch| {
-            let progress = self.abandoned.iter().map(|(_, gone)| &gone.fetch.progress);
-            progress.into_iter().any(|progress| Arc::ptr_eq(progress, &fetch.progress))
+            let mut given_up = self.abandoned.iter().map(|(_, gone)| gone.request.fetch.number);
+            given_up.any(|number| number == fetch.number)
         };
         let fetched =
             self.fetches.iter().filter(|(_, fetch, status)| *status == 200 && !gone(fetch));
