@@ -209,6 +209,7 @@ fn built_in(id: &str, text: &str) -> Study {
 mod tests {
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "the test compares with the folder")]
     #[test]
     fn built_in_studies_are_the_folder_and_can_be_read() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");

@@ -109,3 +109,37 @@ fn the_rule_finds_what_it_should() {
         assert_eq!(violations(&layers, &[pair]), [text]);
     }
 }
+
+/// The entries of a clippy.toml, each on a line of its own.
+fn refused(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| line.starts_with("  { path"))
+}
+
+/// Clippy reads one file a crate: that of the pure ones must have all that the workspace's has.
+#[test]
+fn pure_crates_are_those_of_the_map_and_are_refused_more() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let (map, everywhere, pure) =
+        (read("ARCHITECTURE.md"), read("clippy.toml"), read("clippy-pure.toml"));
+    let refused_here: Vec<_> = refused(&pure).collect();
+    for entry in refused(&everywhere) {
+        assert!(
+            refused_here.contains(&entry),
+            "clippy-pure.toml lacks what clippy.toml has: {entry}"
+        );
+    }
+    assert!(refused_here.len() > refused(&everywhere).count());
+    for name in layers(&map).into_keys() {
+        let row = format!("| `{name}` |");
+        let is_pure = map.lines().any(|line| line.contains(&row) && line.ends_with(" Pure. |"));
+        let file = std::fs::read_to_string(root.join(format!("crates/{name}/clippy.toml"))).ok();
+        let expected = is_pure.then(|| pure.clone());
+        assert!(
+            file == expected,
+            "`{name}`: crates/{name}/clippy.toml is {}, and the map says {}",
+            if file.is_some() { "there" } else { "not there" },
+            if is_pure { "Pure" } else { "nothing of Pure" },
+        );
+    }
+}

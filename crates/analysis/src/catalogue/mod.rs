@@ -223,6 +223,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the test compares with the file")]
     #[test]
     fn the_documentation_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
