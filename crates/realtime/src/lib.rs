@@ -18,14 +18,16 @@
 //! Nothing here opens a socket or knows a protocol. Time is an argument; only the [`Feed`]'s thread
 //! waits, on the clock that it is given.
 
+mod error;
 mod feed;
 mod log;
 mod save;
 mod share;
 mod viewer;
 
+pub use error::LogError;
 pub use feed::{Camera, Feed, FeedError, Frame};
-pub use log::{FrameLog, Log, LogError};
+pub use log::{FrameLog, Log};
 pub use save::{Saver, received};
 pub use share::{Demand, Share, split};
 pub use viewer::{Delivered, Seen, Viewer};

@@ -1,37 +1,13 @@
 //! The record of a viewing: the table `frames`, and what is saved beside it.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use suiro_media::screen::Codec;
 use suiro_record::tables::FrameRow;
-use suiro_record::{RecordError, Text, Writer};
+use suiro_record::{Text, Writer};
 use suiro_units::Time;
 
-use crate::{Saver, Seen};
-
-/// Why a viewing could not be recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum LogError {
-    /// The table could not be written.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// What was received could not be saved.
-    #[error("saving what was received to {path}: {source}")]
-    Save {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl LogError {
-    pub(crate) fn save(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Save { path, source }
-    }
-}
+use crate::{LogError, Saver, Seen};
 
 /// Writes the table `frames` of one viewer: a row for each frame, from the first received to the last.
 pub struct FrameLog {

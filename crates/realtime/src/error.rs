@@ -1,0 +1,29 @@
+//! Why there is no record of a viewing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use suiro_record::RecordError;
+
+/// Why a viewing could not be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The table could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// What was received could not be saved.
+    #[error("saving what was received to {path}: {source}")]
+    Save {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl LogError {
+    pub(crate) fn save(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Save { path, source }
+    }
+}
