@@ -294,10 +294,10 @@ impl Playout {
             return None;
         }
         let latency = latency_ns(&live, self.now, self.position());
-        if latency <= as_i64(live.latest) {
+        if latency <= live.latest.as_nanos_i64() {
             return None;
         }
-        let forward = latency - as_i64(live.target);
+        let forward = latency - live.target.as_nanos_i64();
         u64::try_from(forward).ok().map(|ns| self.position() + Duration::from_nanos(ns))
     }
 
@@ -347,7 +347,8 @@ impl Playout {
         if difference_ppm == 0 {
             return None;
         }
-        let off = latency_ns(&live, self.since, self.from).saturating_sub(as_i64(live.target));
+        let off =
+            latency_ns(&live, self.since, self.from).saturating_sub(live.target.as_nanos_i64());
         let way = off.unsigned_abs();
         let ns = (u128::from(way) * u128::from(NORMAL_PPM)).div_ceil(u128::from(difference_ppm));
         // What is centuries away does not come.
@@ -370,7 +371,7 @@ impl Playout {
             return None;
         }
         let latency = latency_ns(&live, self.now, self.position());
-        let left = as_i64(live.latest).saturating_sub(latency);
+        let left = live.latest.as_nanos_i64().saturating_sub(latency);
         u64::try_from(left).ok().map(|ns| self.now + Duration::from_nanos(ns + 1))
     }
 
@@ -428,8 +429,9 @@ impl Playout {
     /// Chooses the speed by how far the latency is from its target.
     fn set_speed(&mut self) {
         let Some(live) = self.config.live else { return };
-        let off = latency_ns(&live, self.now, self.position()).saturating_sub(as_i64(live.target));
-        let tolerance = as_i64(live.tolerance);
+        let off =
+            latency_ns(&live, self.now, self.position()).saturating_sub(live.target.as_nanos_i64());
+        let tolerance = live.tolerance.as_nanos_i64();
         let change_ppm = (live.speed_change.clamp(0.0, 0.5) * NORMAL_PPM as f64) as u64;
         let (fast, slow) = (NORMAL_PPM + change_ppm, NORMAL_PPM - change_ppm);
         let thin = self.buffer() <= self.thin();
@@ -451,13 +453,7 @@ impl Playout {
     }
 }
 
-/// A span for arithmetic with signs; the largest there is if it does not fit.
-fn as_i64(span: Duration) -> i64 {
-    i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
-}
-
 /// The age at `now` of what was captured at media time `position`.
 fn latency_ns(live: &Live, now: Time, position: Duration) -> i64 {
-    let now = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
-    now.saturating_sub(live.zero_ns).saturating_sub(as_i64(position))
+    now.as_nanos_i64().saturating_sub(live.zero_ns).saturating_sub(position.as_nanos_i64())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use suiro_record::tables::LayerAccountRow;
+use suiro_record::words::Layer;
 
 use crate::Records;
 
@@ -35,18 +36,18 @@ pub(crate) fn directions(records: &Records) -> Vec<Direction<'_>> {
 
 impl<'a> Direction<'a> {
     /// Over the whole recording, of one layer.
-    pub fn whole(&self, layer: &str, of: fn(&LayerAccountRow) -> Option<f64>) -> Option<f64> {
-        let whole = self.rows.iter().find(|row| row.t_ns.is_none() && &*row.layer == layer);
+    pub fn whole(&self, layer: Layer, of: fn(&LayerAccountRow) -> Option<f64>) -> Option<f64> {
+        let whole = self.rows.iter().find(|row| row.t_ns.is_none() && row.layer == layer);
         whole.and_then(|row| of(row))
     }
 
     /// Second by second, of one layer.
     pub fn seconds(
         &self,
-        layer: &str,
+        layer: Layer,
         of: fn(&LayerAccountRow) -> Option<f64>,
     ) -> impl Iterator<Item = (i64, f64)> {
-        let rows = self.rows.iter().filter(move |row| &*row.layer == layer);
+        let rows = self.rows.iter().filter(move |row| row.layer == layer);
         rows.filter_map(move |row| Some((row.t_ns?, of(row)?)))
     }
 }

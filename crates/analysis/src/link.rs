@@ -3,21 +3,19 @@
 use std::collections::BTreeMap;
 
 use suiro_record::tables::LinkRow;
+use suiro_record::words::{Direction as Way, LinkCause, Verdict};
 use suiro_record::{LinkRate, LinkTotals, Trial};
 
 use crate::held::Stretch;
 use crate::stats::Distribution;
 use crate::{Records, duration_ns};
 
-const DELIVERED: &str = "delivered";
-const DROPPED: &str = "dropped";
-
 /// One direction of one link.
 pub(crate) struct Direction<'a> {
     /// The link's name in the scenario.
     pub link: &'a str,
-    /// `down` or `up`.
-    pub direction: &'a str,
+    /// Which.
+    pub direction: Way,
     /// Packets that arrived within the trial, in order of arrival.
     pub rows: Vec<&'a LinkRow>,
     /// What the emulator counted.
@@ -34,13 +32,13 @@ pub(crate) struct Direction<'a> {
 
 /// Every direction of every link, sorted by link, down before up.
 pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Direction<'a>> {
-    let mut found: BTreeMap<(&str, &str), Vec<&LinkRow>> = BTreeMap::new();
+    let mut found: BTreeMap<(&str, Way), Vec<&LinkRow>> = BTreeMap::new();
     for totals in &trial.links {
-        found.entry((&totals.link, &totals.direction)).or_default();
+        found.entry((&totals.link, totals.direction)).or_default();
     }
     let duration_ns = duration_ns(trial);
     for row in &records.link {
-        let rows = found.entry((&row.link, &row.direction)).or_default();
+        let rows = found.entry((&row.link, row.direction)).or_default();
         if (0..duration_ns).contains(&row.t_ns) {
             rows.push(row);
         }
@@ -59,7 +57,7 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
 ///
 /// A link in virtual time hands nothing over: there the computed delivery counts.
 fn arrived_ns(row: &LinkRow) -> Option<i64> {
-    (&*row.verdict == DELIVERED).then_some(row.departed_ns.or(row.scheduled_ns)).flatten()
+    (row.verdict == Verdict::Delivered).then_some(row.departed_ns.or(row.scheduled_ns)).flatten()
 }
 
 fn served<'a>(rows: &[&'a LinkRow], duration_ns: i64) -> impl Iterator<Item = (i64, &'a LinkRow)> {
@@ -68,7 +66,7 @@ fn served<'a>(rows: &[&'a LinkRow], duration_ns: i64) -> impl Iterator<Item = (i
 }
 
 fn is_duplicate(row: &LinkRow) -> bool {
-    row.cause.as_deref() == Some("duplicate")
+    row.cause == Some(LinkCause::Duplicate)
 }
 
 impl<'a> Direction<'a> {
@@ -88,7 +86,7 @@ impl<'a> Direction<'a> {
 
     /// Packets dropped; those still in the link at the end are not.
     pub fn dropped(&self) -> impl Iterator<Item = &'a LinkRow> {
-        self.rows.iter().filter(|row| &*row.verdict == DROPPED).copied()
+        self.rows.iter().filter(|row| row.verdict == Verdict::Dropped).copied()
     }
 
     /// Packets that went into service within the trial, and when.
@@ -97,8 +95,8 @@ impl<'a> Direction<'a> {
     }
 
     /// The share of packets dropped for one of `causes` (all if empty); `None` without packets.
-    pub fn loss_ratio(&self, causes: &[&str]) -> Option<f64> {
-        let of_interest = |cause: &str| causes.is_empty() || causes.contains(&cause);
+    pub fn loss_ratio(&self, causes: &[LinkCause]) -> Option<f64> {
+        let of_interest = |cause: &LinkCause| causes.is_empty() || causes.contains(cause);
         let (dropped, rest) = match self.totals {
             Some(totals) => {
                 let counted = totals.dropped.iter();
@@ -111,9 +109,11 @@ impl<'a> Direction<'a> {
                 )
             }
             None => {
-                let cause = |row: &&LinkRow| of_interest(row.cause.as_deref().unwrap_or_default());
+                let all = causes.is_empty();
+                let cause = |row: &&LinkRow| all || row.cause.as_ref().is_some_and(of_interest);
                 let dropped = self.dropped().filter(cause).count() as f64;
-                let originals = |row: &&&LinkRow| &*row.verdict == DELIVERED && !is_duplicate(row);
+                let originals =
+                    |row: &&&LinkRow| row.verdict == Verdict::Delivered && !is_duplicate(row);
                 let delivered = self.rows.iter().filter(originals).count() as f64;
                 (dropped, self.dropped().count() as f64 - dropped + delivered)
             }
@@ -235,7 +235,7 @@ pub(crate) fn ecn_ratio(direction: &Direction) -> Option<f64> {
 /// Payload that the links delivered in the down direction per second, all together.
 pub(crate) fn goodput(links: &[Direction]) -> Option<f64> {
     let down: Vec<&Direction> =
-        links.iter().filter(|d| d.direction == "down" && !d.rows.is_empty()).collect();
+        links.iter().filter(|d| d.direction == Way::Down && !d.rows.is_empty()).collect();
     let rates = down.iter().map(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
     let rates: Option<Vec<f64>> = rates.collect();
     rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum())

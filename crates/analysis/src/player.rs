@@ -4,15 +4,13 @@ use std::collections::BTreeSet;
 
 use suiro_record::Trial;
 use suiro_record::tables::{PlayerRow, RequestRow};
+use suiro_record::words::{PlayerState, RequestKind};
 
 use crate::held::{Stretch, distribution, hold, total_ns};
 use crate::screen::Screen;
 use crate::stats::Distribution;
 use crate::view::grouped;
 use crate::{Records, duration_ns};
-
-/// A player writes a row at least this often, so its last row stands no longer.
-const PERIOD_NS: i64 = 100_000_000;
 
 /// One player.
 pub(crate) struct Player<'a> {
@@ -42,11 +40,14 @@ pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>
     let players = names.into_iter().map(|name| {
         let rows = rows.remove(name).unwrap_or_default();
         let requests = requests.remove(name).unwrap_or_default();
-        let last_ns = rows.last().map_or(0, |row| row.t_ns.saturating_add(PERIOD_NS));
+        let last_ns = rows
+            .last()
+            .map_or(0, |row| row.t_ns.saturating_add(PlayerState::WRITTEN_EVERY.as_nanos_i64()));
         let states = hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns);
         let frames = frames.remove(name).unwrap_or_default();
         let quality = quality.remove(name).unwrap_or_default();
-        let ended = rows.iter().find(|row| is(row, "ended")).map_or(end_ns, |row| row.t_ns);
+        let ended =
+            rows.iter().find(|row| is(row, PlayerState::Ended)).map_or(end_ns, |row| row.t_ns);
         let screen = Screen::new(&frames, quality, ended.min(end_ns));
         let made = records.screens.iter().find(|made| made.endpoint == name);
         let p1203_mos = made.and_then(|made| Some(made.p1203.as_ref()?.o46));
@@ -55,20 +56,20 @@ pub(crate) fn players<'a>(trial: &Trial, records: &'a Records) -> Vec<Player<'a>
     players.collect()
 }
 
-fn is(row: &PlayerRow, state: &str) -> bool {
-    &*row.state == state
+fn is(row: &PlayerRow, state: PlayerState) -> bool {
+    row.state == state
 }
 
 /// True once a picture was shown and before the end: the viewer is watching, or waiting.
 fn is_watched(row: &PlayerRow) -> bool {
-    is(row, "playing") || is(row, "stalled")
+    is(row, PlayerState::Playing) || is(row, PlayerState::Stalled)
 }
 
 impl Player<'_> {
     /// From the player's first row to the first picture, in seconds; `None` if there was none.
     pub fn startup_s(&self) -> Option<f64> {
         let begun = self.rows.first()?.t_ns;
-        let playing = self.rows.iter().find(|row| is(row, "playing"))?.t_ns;
+        let playing = self.rows.iter().find(|row| is(row, PlayerState::Playing))?.t_ns;
         Some(playing.saturating_sub(begun) as f64 / 1e9)
     }
 
@@ -79,19 +80,19 @@ impl Player<'_> {
     }
 
     /// Seconds spent in `state`; `None` if playback never began.
-    fn seconds_in(&self, state: &str) -> Option<f64> {
+    fn seconds_in(&self, state: PlayerState) -> Option<f64> {
         self.startup_s()?;
         Some(total_ns(&self.states, |row| is(row, state)) / 1e9)
     }
 
     /// Seconds spent waiting after playback began.
     pub fn stall_s(&self) -> Option<f64> {
-        self.seconds_in("stalled")
+        self.seconds_in(PlayerState::Stalled)
     }
 
     /// Seconds of moving picture.
     pub fn played_s(&self) -> Option<f64> {
-        self.seconds_in("playing")
+        self.seconds_in(PlayerState::Playing)
     }
 
     /// Waiting as a share of watching; `None` if playback never began.
@@ -116,7 +117,7 @@ impl Player<'_> {
 
     /// What `value` makes of the states in which the picture moves, over time.
     pub fn playing(&self, value: impl Fn(&PlayerRow) -> Option<f64>) -> Distribution {
-        let playing = self.states.iter().filter(|state| is(state.value, "playing"));
+        let playing = self.states.iter().filter(|state| is(state.value, PlayerState::Playing));
         distribution(playing, |row| value(row))
     }
 
@@ -147,7 +148,7 @@ impl Player<'_> {
             return self.screen.freezes();
         }
         let mut spans: Vec<(i64, i64)> = Vec::new();
-        for state in self.states.iter().filter(|state| is(state.value, "stalled")) {
+        for state in self.states.iter().filter(|state| is(state.value, PlayerState::Stalled)) {
             match spans.last_mut() {
                 Some(last) if last.1 == state.from_ns => last.1 = state.to_ns,
                 _ => spans.push((state.from_ns, state.to_ns)),
@@ -173,7 +174,7 @@ impl Player<'_> {
 
     /// Time from sending a request to `end`, in milliseconds, of segments.
     pub fn segment_times(&self, end: impl Fn(&RequestRow) -> Option<i64>) -> Distribution {
-        let segments = self.requests.iter().filter(|row| &*row.kind == "segment");
+        let segments = self.requests.iter().filter(|row| row.kind == RequestKind::Segment);
         let times = segments.filter_map(|row| Some(crate::link::since(end(row)?, row.t_ns)));
         Distribution::equal(times)
     }

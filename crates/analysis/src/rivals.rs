@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use suiro_record::tables::{LinkRow, RateRow};
+use suiro_record::words::{Direction as Way, Verdict};
 
 use crate::bins::Bins;
 use crate::held::{Stretch, hold};
@@ -193,7 +194,7 @@ impl<'a> Rivals<'a> {
 /// The flows that compete.
 fn flows(links: &[Direction]) -> Vec<Flow> {
     let mut found: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
-    for link in links.iter().filter(|link| link.direction == "down") {
+    for link in links.iter().filter(|link| link.direction == Way::Down) {
         let mut here: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
         for row in &link.rows {
             if let Some(key) = key(&row.flow) {
@@ -223,11 +224,11 @@ fn flows(links: &[Direction]) -> Vec<Flow> {
 }
 
 fn add(flow: &mut Flow, row: &LinkRow, duration_ns: i64) {
-    match (&*row.verdict, row.departed_ns.or(row.scheduled_ns)) {
-        ("delivered", Some(t_ns)) if (0..duration_ns).contains(&t_ns) => {
+    match (row.verdict, row.departed_ns.or(row.scheduled_ns)) {
+        (Verdict::Delivered, Some(t_ns)) if (0..duration_ns).contains(&t_ns) => {
             flow.delivered.push((t_ns, row.size_bytes as f64 * 8.0));
         }
-        ("dropped", _) => flow.dropped += 1,
+        (Verdict::Dropped, _) => flow.dropped += 1,
         _ => {}
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use suiro_hosts::{Host, Network};
 use suiro_record::TcpSampling;
+use suiro_record::words::TcpSource;
 use suiro_scenario::{RecordOptions, TcpTrace};
 use suiro_tcp::{Counts, Prepared, Sampler, SamplerError, SamplerSpec};
 
@@ -91,7 +92,7 @@ impl Looked<Prepared> {
 fn sampling(host: String, each_ack: bool, because: Option<String>, counts: &Counts) -> TcpSampling {
     TcpSampling {
         host,
-        source: if each_ack { "tcp_probe" } else { "sock_diag" }.to_owned(),
+        source: if each_ack { TcpSource::TcpProbe } else { TcpSource::SockDiag },
         because,
         samples: counts.samples,
         samples_lost: counts.lost,

@@ -139,7 +139,7 @@ fn link_rates(topology: &Topology, duration: Duration) -> Vec<LinkRate> {
             if let Some(asked) = server.mean_rates(span, usize::try_from(count).unwrap_or(0)) {
                 rates.push(LinkRate {
                     link: link.name.clone(),
-                    direction: direction.name().to_owned(),
+                    direction,
                     span_s: span.as_secs_f64(),
                     rate_bps: asked.iter().map(|rate| rate.as_bps() as f64).collect(),
                 });

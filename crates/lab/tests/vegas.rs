@@ -12,6 +12,7 @@ use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec, Privilege, Sandbox
 use suiro_link::{LinkConfig, LinkSpec};
 use suiro_record::Reader;
 use suiro_record::tables::LinkRow;
+use suiro_record::words::Verdict;
 use suiro_tcp::probe::{Ack, Probe};
 use suiro_tcp::set_congestion;
 use suiro_tcp::vegas::Loaded;
@@ -179,7 +180,7 @@ fn a_few_packets_stay_queued() {
     let queued = queues[queues.len() / 2];
     println!("({queued} packets queued, {:.2} Mbit/s)", goodput_bps(&flows[0]) / 1e6);
     assert!((1..=5).contains(&queued), "{queued}");
-    assert!(flows[0].iter().all(|row| &*row.verdict != "dropped"), "no loss");
+    assert!(flows[0].iter().all(|row| row.verdict != Verdict::Dropped), "no loss");
 }
 
 fn it_loses_to(other: &str) {

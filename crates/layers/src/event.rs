@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use suiro_record::Text;
+use suiro_record::words::KeyKind;
+pub use suiro_record::words::Point;
 
 /// One packet at one service access point of one host. A packet that stands for several (a
 /// segmentation-offload super-packet) is one event for each of them for UDP, one for all for TCP.
@@ -34,79 +36,6 @@ pub struct Event {
 /// A reason of the kernel's for a drop: an index into [`Recording::causes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DropCause(pub u16);
-
-/// A service access point, in the order in which a packet passes them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Point {
-    /// The application hands over data: the system call begins.
-    SendCall,
-    /// TCP or UDP hands over to IP: netfilter LOCAL_OUT, before all rules.
-    SendIp,
-    /// IP hands over to the link: netfilter POST_ROUTING, after all rules.
-    SendLink,
-    /// Into the queue discipline: tracepoint `net_dev_queue`.
-    SendQdisc,
-    /// To the driver: tracepoint `net_dev_start_xmit`.
-    SendDriver,
-    /// From the driver: tracepoint `netif_receive_skb`.
-    ReceiveDevice,
-    /// The link hands over to IP: netfilter PRE_ROUTING, before all rules.
-    ReceiveIp,
-    /// IP hands over to TCP or UDP: netfilter LOCAL_IN, after all rules.
-    ReceiveLocal,
-    /// The socket is found and its queue comes next: `cgroup_skb/ingress`.
-    ReceiveSocket,
-    /// The application has the data: the receiving system call's work is done.
-    ReceiveCall,
-    /// The kernel gave it up: tracepoint `kfree_skb`.
-    Dropped,
-}
-
-impl Point {
-    /// All of them, in order.
-    pub const ALL: [Self; 11] = [
-        Self::SendCall,
-        Self::SendIp,
-        Self::SendLink,
-        Self::SendQdisc,
-        Self::SendDriver,
-        Self::ReceiveDevice,
-        Self::ReceiveIp,
-        Self::ReceiveLocal,
-        Self::ReceiveSocket,
-        Self::ReceiveCall,
-        Self::Dropped,
-    ];
-
-    /// Its name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SendCall => "send_call",
-            Self::SendIp => "send_ip",
-            Self::SendLink => "send_link",
-            Self::SendQdisc => "send_qdisc",
-            Self::SendDriver => "send_driver",
-            Self::ReceiveDevice => "receive_device",
-            Self::ReceiveIp => "receive_ip",
-            Self::ReceiveLocal => "receive_local",
-            Self::ReceiveSocket => "receive_socket",
-            Self::ReceiveCall => "receive_call",
-            Self::Dropped => "dropped",
-        }
-    }
-
-    /// The one with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|point| point.name() == name)
-    }
-}
-
-impl fmt::Display for Point {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// What tells a packet from others of its flow, the same at each point of both hosts. A UDP datagram
 /// has the first of the three that it can.
@@ -138,30 +67,31 @@ pub enum Key {
 }
 
 impl Key {
-    /// Its kind's name and its value, as records hold them.
-    pub fn parts(self) -> (&'static str, u64) {
+    /// Its kind and its value, as records hold them.
+    pub fn parts(self) -> (KeyKind, u64) {
         match self {
-            Self::Rtp { ssrc, sequence } => ("rtp", u64::from(ssrc) << 16 | u64::from(sequence)),
-            Self::IpId { id, check } => ("ip_id", u64::from(check) << 16 | u64::from(id)),
-            Self::Hash(hash) => ("hash", hash),
-            Self::Bytes { start } => ("bytes", start.into()),
+            Self::Rtp { ssrc, sequence } => {
+                (KeyKind::Rtp, u64::from(ssrc) << 16 | u64::from(sequence))
+            }
+            Self::IpId { id, check } => (KeyKind::IpId, u64::from(check) << 16 | u64::from(id)),
+            Self::Hash(hash) => (KeyKind::Hash, hash),
+            Self::Bytes { start } => (KeyKind::Bytes, start.into()),
         }
     }
 
     /// From its parts; `None` if there is no such key.
-    pub fn from_parts(kind: &str, value: u64) -> Option<Self> {
+    pub fn from_parts(kind: KeyKind, value: u64) -> Option<Self> {
         Some(match kind {
-            "rtp" => {
+            KeyKind::Rtp => {
                 let ssrc = u32::try_from(value >> 16).ok()?;
                 Self::Rtp { ssrc, sequence: (value & 0xffff) as u16 }
             }
-            "ip_id" => {
+            KeyKind::IpId => {
                 let check = u16::try_from(value >> 16).ok()?;
                 Self::IpId { id: (value & 0xffff) as u16, check }
             }
-            "hash" => Self::Hash(value),
-            "bytes" => Self::Bytes { start: u32::try_from(value).ok()? },
-            _ => return None,
+            KeyKind::Hash => Self::Hash(value),
+            KeyKind::Bytes => Self::Bytes { start: u32::try_from(value).ok()? },
         })
     }
 
@@ -367,16 +297,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_found_by_their_names() {
-        for point in Point::ALL {
-            assert_eq!(Point::named(point.name()), Some(point));
-            let json = serde_json::to_string(&point).unwrap();
-            assert_eq!(json, format!("\"{point}\""));
-        }
-        assert_eq!(Point::named("send"), None);
-    }
-
-    #[test]
     fn a_flow_reads_the_same_on_both_hosts() {
         let (a, b) = ("10.0.0.1:5000".parse().unwrap(), "[fd00::2]:5004".parse().unwrap());
         let at_a = Flow { protocol: Protocol::Udp, local: a, remote: b, sent: true };
@@ -404,7 +324,7 @@ mod tests {
 
     #[test]
     fn values_that_no_key_has_are_refused() {
-        for kind in ["rtp", "ip_id", "bytes", "other"] {
+        for kind in [KeyKind::Rtp, KeyKind::IpId, KeyKind::Bytes] {
             assert_eq!(Key::from_parts(kind, u64::MAX), None, "{kind}");
         }
     }

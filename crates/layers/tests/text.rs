@@ -5,6 +5,7 @@ mod common;
 use common::{MS, Way, call};
 use suiro_layers::report::{joined, rows, text};
 use suiro_layers::{Cost, Point};
+use suiro_record::words::Layer;
 
 #[test]
 fn a_call_that_loses() {
@@ -66,7 +67,7 @@ fn rows_hold_the_whole_and_each_second() {
     let (a, b) = call(5 * MS, &ways);
     let rows = rows(&joined(&a, &b), 500);
     assert_eq!(rows.len(), 4 * 7, "four layers, the whole and six seconds");
-    let call: Vec<_> = rows.iter().filter(|row| &*row.layer == "system_call").collect();
+    let call: Vec<_> = rows.iter().filter(|row| row.layer == Layer::SystemCall).collect();
     assert!(
         call.iter().all(|row| row.own_loss_ratio.is_some_and(|loss| (loss - 0.2).abs() < 1e-9))
     );
@@ -75,7 +76,7 @@ fn rows_hold_the_whole_and_each_second() {
         [1000, 100, 200, 200, 200, 200, 100]
     );
     assert_eq!((call[0].t_ns, call[2].t_ns), (None, Some(1_000_000_500)));
-    let link = rows.iter().filter(|row| &*row.layer == "link");
+    let link = rows.iter().filter(|row| row.layer == Layer::Link);
     assert!(link.clone().all(|row| row.own_loss_ratio == Some(0.0)));
     assert!(link.clone().all(|row| row.own_delay_mean_ms == row.between_delay_mean_ms));
 }

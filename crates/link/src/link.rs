@@ -62,7 +62,7 @@ impl Link {
     pub fn arrive(&mut self, now: Time, direction: Direction, packet: Packet) {
         self.advance(now);
         self.now = self.now.max(now);
-        self.paths[direction.index()].arrive(self.now, packet, &mut self.events);
+        self.paths[direction as usize].arrive(self.now, packet, &mut self.events);
         if let Some(medium) = &mut self.medium {
             medium.wake(self.now, &self.paths);
         }
@@ -105,7 +105,7 @@ impl Link {
 
     /// What a direction has seen until now: until the latest arrival, or event polled.
     pub fn counts(&self, direction: Direction) -> Counts {
-        self.paths[direction.index()].counts(self.now)
+        self.paths[direction as usize].counts(self.now)
     }
 
     /// Does everything that is due by `now`, in order of time.

@@ -1,41 +1,7 @@
 //! What goes into a link and what comes out.
 
+pub use suiro_units::Direction;
 use suiro_units::{Bytes, Time};
-
-/// One of a link's two directions. Down is from the link's first end (the server's side) to its
-/// second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
-    /// From the server's side to the client's.
-    Down,
-    /// From the client's side to the server's.
-    Up,
-}
-
-impl Direction {
-    /// Both directions.
-    pub const BOTH: [Self; 2] = [Self::Down, Self::Up];
-
-    /// `down` or `up`, as in records and scenarios.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Down => "down",
-            Self::Up => "up",
-        }
-    }
-
-    /// The other one.
-    pub const fn opposite(self) -> Self {
-        match self {
-            Self::Down => Self::Up,
-            Self::Up => Self::Down,
-        }
-    }
-
-    pub(crate) const fn index(self) -> usize {
-        self as usize
-    }
-}
 
 /// The ECN field of the IP header (RFC 3168 §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -3,39 +3,18 @@
 use std::path::Path;
 
 use suiro_record::tables::{PlayerRow, RequestRow};
+pub(crate) use suiro_record::words::PlayerState as State;
+use suiro_record::words::RequestKind;
 use suiro_record::{RecordError, Text, Writer};
-use suiro_units::{Duration, Time};
+use suiro_units::{Duration, Time, to_i64};
 
 use crate::ladder::Ladder;
 
 /// A row of the player's state is written at least this often.
-pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
-
-/// What a player does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum State {
-    #[default]
-    Starting,
-    Playing,
-    Stalled,
-    Ended,
-    Failed,
-}
-
-impl State {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Playing => "playing",
-            Self::Stalled => "stalled",
-            Self::Ended => "ended",
-            Self::Failed => "failed",
-        }
-    }
-}
+pub(crate) const INTERVAL: Duration = State::WRITTEN_EVERY;
 
 /// What is known of a player at one moment. `None`: the player does not tell.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct View {
     pub state: State,
     pub stalls: u64,
@@ -46,6 +25,22 @@ pub(crate) struct View {
     pub speed: f64,
     pub estimate_bps: Option<u64>,
     pub dropped: Option<u64>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self {
+            state: State::Starting,
+            stalls: 0,
+            buffer_ms: None,
+            position_ms: None,
+            rung_bps: None,
+            latency_ms: None,
+            speed: 0.0,
+            estimate_bps: None,
+            dropped: None,
+        }
+    }
 }
 
 impl View {
@@ -122,17 +117,17 @@ impl Recorder {
         self.played |= view.state == State::Playing;
         self.last = Some((now, *view));
         self.states.push(PlayerRow {
-            t_ns: integer(now.as_nanos()),
+            t_ns: now.as_nanos_i64(),
             endpoint: self.endpoint.clone(),
-            state: view.state.name().into(),
+            state: view.state,
             buffer_ms: view.buffer_ms,
             position_ms: view.position_ms,
-            rung_bps: view.rung_bps.map(integer),
+            rung_bps: view.rung_bps.map(to_i64),
             latency_ms: view.latency_ms,
             speed: view.speed,
-            stalls: integer(view.stalls),
-            estimate_bps: view.estimate_bps.map(integer),
-            dropped_pictures: view.dropped.map(integer),
+            stalls: to_i64(view.stalls),
+            estimate_bps: view.estimate_bps.map(to_i64),
+            dropped_pictures: view.dropped.map(to_i64),
         })
     }
 
@@ -143,23 +138,22 @@ impl Recorder {
         let segment = place.and_then(|place| place.segment);
         let ms = |s: f64| (s * 1e3).round() as i64;
         self.requests.push(RequestRow {
-            t_ns: integer(request.sent.as_nanos()),
+            t_ns: request.sent.as_nanos_i64(),
             endpoint: self.endpoint.clone(),
             url: request.target.as_str().into(),
             kind: match (place, segment) {
-                (None, _) => "manifest",
-                (Some(_), None) => "init",
-                (Some(_), Some(_)) => "segment",
-            }
-            .into(),
-            track: place.map(|place| place.kind.name().into()),
-            rung_bps: place.map(|place| integer(place.rate.as_bps())),
-            segment: segment.map(|segment| integer(segment.number)),
+                (None, _) => RequestKind::Manifest,
+                (Some(_), None) => RequestKind::Init,
+                (Some(_), Some(_)) => RequestKind::Segment,
+            },
+            track: place.map(|place| place.kind),
+            rung_bps: place.map(|place| to_i64(place.rate.as_bps())),
+            segment: segment.map(|segment| to_i64(segment.number)),
             media_ms: segment.map(|segment| ms(segment.start_s)),
             duration_ms: segment.map(|segment| ms(segment.duration_s)),
-            body_bytes: integer(request.body_bytes),
-            first_byte_ns: request.first_byte.map(|at| integer(at.as_nanos())),
-            done_ns: request.done.map(|at| integer(at.as_nanos())),
+            body_bytes: to_i64(request.body_bytes),
+            first_byte_ns: request.first_byte.map(Time::as_nanos_i64),
+            done_ns: request.done.map(Time::as_nanos_i64),
             status: request.status.map(i64::from),
             error: request.error.as_deref().map(Into::into),
             abandoned: None,
@@ -172,8 +166,4 @@ impl Recorder {
         self.requests.close()?;
         self.states.close()
     }
-}
-
-fn integer(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
 }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use suiro_units::Seed;
 
+use crate::words::{CheckedQuantity, Direction, LinkCause, TcpSource};
+
 /// One combination of a scenario's matrix: axis name to the value's label, in the scenario's order.
 pub type Cell = Map<String, Value>;
 
@@ -90,8 +92,8 @@ pub struct Machine {
 pub struct SelfCheck {
     /// The link's name.
     pub link: String,
-    /// `down` or `up`.
-    pub direction: String,
+    /// Which of its directions.
+    pub direction: Direction,
     /// Which attempt this was, from 1. A link is checked again if a check fails, because a machine
     /// that was busy for a moment may fail it; what stands here is the last attempt.
     pub attempt: u32,
@@ -104,8 +106,8 @@ pub struct SelfCheck {
 /// One quantity, asked for and measured.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// `rate`, `delay`, `loss`, `queue` or `accounting`.
-    pub what: String,
+    /// The quantity.
+    pub what: CheckedQuantity,
     /// Its unit: `bit/s`, `ms`, `ratio`, `bytes`, `packets`.
     pub unit: String,
     /// What the scenario asks for; null for no limit.
@@ -178,18 +180,18 @@ pub struct Cable {
 
 /// What one direction of a link did in a trial. `offered` = `delivered` + `dropped` + `queued`,
 /// less `duplicated`; what does not add up is `unaccounted`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct LinkTotals {
     /// The link's name.
     pub link: String,
-    /// `down` or `up`.
-    pub direction: String,
+    /// Which of its directions.
+    pub direction: Direction,
     /// Packets that arrived.
     pub offered: u64,
     /// Packets handed to the receiving host.
     pub delivered: u64,
     /// Packets dropped on purpose, by cause.
-    pub dropped: BTreeMap<String, u64>,
+    pub dropped: BTreeMap<LinkCause, u64>,
     /// Packets still in the link at the end.
     pub queued: u64,
     /// Copies that the link made.
@@ -204,13 +206,32 @@ pub struct LinkTotals {
     pub cpu_cores: Option<f64>,
 }
 
+impl LinkTotals {
+    /// Of a direction that nothing has met yet.
+    pub fn new(link: impl Into<String>, direction: Direction) -> Self {
+        Self {
+            link: link.into(),
+            direction,
+            offered: 0,
+            delivered: 0,
+            dropped: BTreeMap::new(),
+            queued: 0,
+            duplicated: 0,
+            unaccounted: 0,
+            foreign: 0,
+            lateness: Lateness::default(),
+            cpu_cores: None,
+        }
+    }
+}
+
 /// The rate that one direction of a link was to have during a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkRate {
     /// The link's name.
     pub link: String,
-    /// `down` or `up`.
-    pub direction: String,
+    /// Which of its directions.
+    pub direction: Direction,
     /// Length of the spans that `rate_bps` counts in.
     pub span_s: f64,
     /// The mean rate of IP packets in each span, from the trial's start.
@@ -223,7 +244,7 @@ pub struct TcpSampling {
     /// The host.
     pub host: String,
     /// `tcp_probe`: at each ACK, and in between every so often; `sock_diag`: every so often alone.
-    pub source: String,
+    pub source: TcpSource,
     /// Why not at each ACK, where that was to be tried.
     pub because: Option<String>,
     /// Looks at all of the host's sockets.

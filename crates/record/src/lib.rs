@@ -10,6 +10,7 @@ pub mod folder;
 pub mod records;
 pub mod table;
 pub mod tables;
+pub mod words;
 
 pub use documents::*;
 pub use folder::{Folder, FolderError};

@@ -4,6 +4,10 @@
 use crate::records::tables;
 use crate::table;
 use crate::table::Text;
+use crate::words::{
+    Direction, Heading, KeyKind, Layer, LinkCause, PlayerState, Point, RequestKind, Segmentation,
+    TcpSource, TcpState, Track, Verdict,
+};
 
 table! {
     /// One packet that met a link, in one direction. Written by the link itself: this is the truth
@@ -13,8 +17,8 @@ table! {
         t_ns: i64,
         /// The link's name in the scenario.
         link: Text,
-        /// `down` (server towards client) or `up`.
-        direction: Text,
+        /// Which way it went.
+        direction: Direction,
         /// Number of the packet in this direction, from 0; a duplicate bears its original's.
         packet: i64,
         /// `PROTOCOL SOURCE:PORT>DESTINATION:PORT`, for example `tcp 10.0.0.1:80>10.0.0.2:40000`.
@@ -27,14 +31,10 @@ table! {
         queue_bytes: i64,
         /// Packets in the queue when it arrived, itself and the packet in service excluded.
         queue_packets: i64,
-        /// `delivered`, `dropped`, or `queued` (still in the link at the end).
-        verdict: Text,
-        /// Why it was dropped: `loss` (the loss model), `queue` (full), `aqm` (active queue
-        /// management), `size` (too large ever to pass), `retry`
-        /// (given up by Wi-Fi), `limit` (the emulator's own bound: the
-        /// trial is not valid); or how it was altered: `duplicate`, `corrupt` (a corrupted copy is
-        /// `corrupt`). Null for a plain delivery.
-        cause: Option<Text>,
+        /// What became of it.
+        verdict: Verdict,
+        /// Why it was dropped, or how it was altered; null for a plain delivery.
+        cause: Option<LinkCause>,
         /// True if the queue discipline set ECN Congestion Experienced.
         ecn_marked: bool,
         /// When it left the queue and went into service; null if it never did.
@@ -56,13 +56,12 @@ table! {
         host: Text,
         /// `LOCAL:PORT>REMOTE:PORT`.
         socket: Text,
-        /// Where it comes from: `sock_diag` (every so often) or `tcp_probe` (just before an ACK is
-        /// taken in).
-        source: Text,
+        /// How the socket was looked at.
+        source: TcpSource,
         /// The congestion control's name as the kernel spells it.
         congestion: Text,
-        /// The congestion state: `open`, `disorder`, `cwr`, `recovery` or `loss`.
-        state: Text,
+        /// The congestion state.
+        state: TcpState,
         /// Congestion window in bytes: segments × MSS.
         cwnd_bytes: i64,
         /// Slow-start threshold in bytes; null while it is still infinite.
@@ -102,18 +101,14 @@ table! {
         t_ns: i64,
         /// The host.
         host: Text,
-        /// On the way out `send_call`, `send_ip`, `send_link`, `send_qdisc`, `send_driver`; on the way
-        /// in `receive_device`, `receive_ip`, `receive_local`, `receive_socket`, `receive_call`; or
-        /// `dropped`.
-        point: Text,
-        /// `sent` or `received`, as this host sees it.
-        direction: Text,
+        /// Where.
+        point: Point,
+        /// Which way it goes, as this host sees it.
+        direction: Heading,
         /// `PROTOCOL SOURCE:PORT>DESTINATION:PORT`, the same on both hosts.
         flow: Text,
-        /// What makes it the same packet elsewhere: `rtp` (SSRC × 65536 + sequence number), `ip_id` (IPv4
-        /// identification + 65536 × a check of the payload's first 12 bytes), `hash` (of the payload) or `bytes`
-        /// (TCP sequence number of the first byte).
-        key_kind: Text,
+        /// What makes it the same packet elsewhere.
+        key_kind: KeyKind,
         /// The key's value: 64 bits, as a signed number.
         key: i64,
         /// IPv4 identification; null where there is none.
@@ -142,8 +137,8 @@ table! {
         sender: Text,
         /// The host that receives.
         receiver: Text,
-        /// `system_call`, `transport`, `network` or `link`.
-        layer: Text,
+        /// The layer.
+        layer: Layer,
         /// What the flow sent: packets of UDP, bytes of TCP.
         sent: i64,
         /// Share lost between; null if it was not watched on both sides, or nothing was sent.
@@ -172,10 +167,10 @@ table! {
         endpoint: Text,
         /// Path and query of the URL.
         url: Text,
-        /// `manifest`, `init` or `segment`.
-        kind: Text,
-        /// `video` or `audio`; null for a manifest.
-        track: Option<Text>,
+        /// What was asked for.
+        kind: RequestKind,
+        /// The track that it belongs to; null for a manifest.
+        track: Option<Track>,
         /// Nominal bit rate of the rung asked for; null for a manifest.
         rung_bps: Option<i64>,
         /// Number of the segment; null for others.
@@ -208,8 +203,8 @@ table! {
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
-        /// `starting`, `playing`, `stalled`, `ended` or `failed`.
-        state: Text,
+        /// What it does.
+        state: PlayerState,
         /// Media buffered ahead of the playhead; null if the player does not tell.
         buffer_ms: Option<f64>,
         /// The playhead in media time; null if the player does not tell.
@@ -468,9 +463,8 @@ table! {
         stream: i64,
         /// Where it goes: `ADDRESS:PORT`.
         destination: Text,
-        /// Who cuts a burst into packets: `kernel` (UDP_SEGMENT; the interface's offloads say whether it
-        /// or the card does) or `none` (one call for each packet).
-        segmentation: Text,
+        /// Who cuts a burst into packets.
+        segmentation: Segmentation,
         /// Packets sent.
         packets: i64,
         /// Their bytes as IP packets.

@@ -28,15 +28,27 @@ fn table(text: &mut String, Table { name, doc, columns }: &Table) {
     let mut put = |line: String| writeln!(text, "{line}").expect("a string takes all");
     put(format!("\n## `{name}`\n\n{doc}\n\n| column | type | meaning |\n|---|---|---|"));
     for Column { name, kind, nullable, doc } in *columns {
+        let words = kind;
         let kind = match kind {
-            Kind::Integer => "integer",
+            Kind::Integer | Kind::Natural => "integer",
             Kind::Real => "real",
             Kind::Boolean => "boolean",
-            Kind::Text => "text",
+            Kind::Text | Kind::Word(_) => "text",
         };
         let null = if *nullable { " or null" } else { "" };
-        put(format!("| `{name}` | {kind}{null} | {} |", doc.trim().replace('|', "\\|")));
+        let doc = format!("{}{}", doc.trim(), listed(*words));
+        put(format!("| `{name}` | {kind}{null} | {} |", doc.replace('|', "\\|")));
     }
+}
+
+/// The words that a column can hold, and what they mean.
+fn listed(kind: Kind) -> String {
+    let Kind::Word(words) = kind else { return String::new() };
+    let each = |(word, doc): &(&str, &str)| {
+        let doc = doc.trim().trim_end_matches('.');
+        format!("<br>`{word}`: {doc}")
+    };
+    words.iter().map(each).collect()
 }
 
 /// The command line, as `--help` prints it.

@@ -10,6 +10,7 @@ use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::table::Row;
 use suiro_record::tables::{AccessRow, PlayerRow, RequestRow};
+use suiro_record::words::{PlayerState, RequestKind, Track};
 use suiro_scenario::Program;
 
 const RUNGS: [i64; 2] = [600_000, 200_000];
@@ -123,7 +124,7 @@ fn check_records(name: &str, dir: &Path, access: &[AccessRow]) {
     let requests: Vec<RequestRow> = of_player(name, dir);
     let states: Vec<PlayerRow> = of_player(name, dir);
     let video = requests.iter().filter(|row| {
-        &*row.kind == "segment" && row.track.as_deref() == Some("video") && row.error.is_none()
+        row.kind == RequestKind::Segment && row.track == Some(Track::Video) && row.error.is_none()
     });
     let mut count = 0;
     for row in video {
@@ -137,8 +138,8 @@ fn check_records(name: &str, dir: &Path, access: &[AccessRow]) {
         assert!(row.media_ms.is_some() && lasts, "{name}: {row:?}");
     }
     assert!(count >= 2, "{name}: {count} video segments in twenty seconds");
-    assert_eq!(&*states[0].state, "starting", "{name}");
-    assert!(states.iter().any(|row| &*row.state == "playing"), "{name} never played");
+    assert_eq!(states[0].state, PlayerState::Starting, "{name}");
+    assert!(states.iter().any(|row| row.state == PlayerState::Playing), "{name} never played");
     assert!(states.iter().any(|row| row.rung_bps.is_some()), "{name} never told its rung");
 }
 

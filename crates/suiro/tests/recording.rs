@@ -6,6 +6,7 @@ use common::{Done, Room, has};
 use suiro_hosts::Privilege;
 use suiro_layers::{Point, Recording};
 use suiro_record::tables::LinkRow;
+use suiro_record::words::{Direction, Verdict};
 use suiro_record::{Reader, Trial};
 
 /// More than the link carries, so that its queue drops.
@@ -79,15 +80,16 @@ fn a_trial_records_the_layers_of_every_host() {
 
     // The link's own record is the truth about what it dropped.
     let links: Vec<LinkRow> = Reader::read_all(&dir).unwrap();
-    let up = |row: &&LinkRow| &*row.direction == "up" && row.flow.starts_with("udp");
+    let up = |row: &&LinkRow| row.direction == Direction::Up && row.flow.starts_with("udp");
     let carried = links.iter().filter(up).count();
-    let lost = links.iter().filter(up).filter(|row| &*row.verdict == "dropped").count();
+    let lost = links.iter().filter(up).filter(|row| row.verdict == Verdict::Dropped).count();
     assert!(lost > 0 && carried > lost, "{lost} of {carried}");
     for point in
         [Point::SendCall, Point::SendIp, Point::SendLink, Point::SendQdisc, Point::SendDriver]
     {
-        let down =
-            links.iter().filter(|row| &*row.direction == "down" && row.flow.starts_with("udp"));
+        let down = links
+            .iter()
+            .filter(|row| row.direction == Direction::Down && row.flow.starts_with("udp"));
         assert_eq!(count(&client, point), carried, "{point}");
         assert_eq!(count(&server, point), down.count(), "{point}");
     }

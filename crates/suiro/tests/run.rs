@@ -261,7 +261,7 @@ fn an_emulated_link_is_checked_and_accounted_for() {
     let trial = out.trial("all/1");
     // A busy machine may be too late for this link; then it has to say so.
     assert_eq!(done.code, Some(i32::from(!trial.valid)), "{}", done.stderr);
-    let directions: Vec<&str> = trial.self_checks.iter().map(|c| c.direction.as_str()).collect();
+    let directions: Vec<&str> = trial.self_checks.iter().map(|c| c.direction.name()).collect();
     assert_eq!(directions, ["down", "up"]);
     assert_eq!(out.manifest().self_checks["trials/all/1"].len(), 2);
     for link in &trial.links {

@@ -10,6 +10,7 @@ use common::{Done, Results, Room};
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::tables::{AccessRow, RequestRow};
+use suiro_record::words::{RequestKind, Track};
 
 const FPS: u64 = 24;
 /// Pictures in a segment of half a second.
@@ -109,7 +110,7 @@ fn check_saved(out: &Results, ffmpeg: &Ffmpeg) {
     let trial = out.root().join("trials/all/1");
     let requests: Vec<RequestRow> = Reader::read_all(&trial).unwrap();
     let of_video = |row: &&RequestRow| {
-        &*row.kind == "segment" && row.track.as_deref() == Some("video") && row.done_ns.is_some()
+        row.kind == RequestKind::Segment && row.track == Some(Track::Video) && row.done_ns.is_some()
     };
     let segments = requests.iter().filter(of_video).count() as u64;
     assert!(segments >= 6, "{segments} segments in eight seconds");

@@ -6,8 +6,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use suiro_record::tables::TcpRow;
+use suiro_record::words::TcpSource;
 use suiro_record::{Text, Writer};
-use suiro_units::Time;
+use suiro_units::{Time, to_i64};
 
 use crate::diag::{STATE_ESTABLISHED, STATE_SYN_SENT, STATES_WITH_DATA, Sample, SocketId};
 use crate::info::TcpInfo;
@@ -20,22 +21,6 @@ use crate::sampler::{Counts, LIST_EVERY, REPEAT_EVERY, SOCKETS_MAX, SamplerError
 pub(crate) enum Repeats {
     LeaveOut,
     Write,
-}
-
-/// Where a look at a socket comes from, as the table spells it.
-#[derive(Clone, Copy)]
-enum Source {
-    Diagnostics,
-    Probe,
-}
-
-impl Source {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Diagnostics => "sock_diag",
-            Self::Probe => "tcp_probe",
-        }
-    }
 }
 
 /// Follows the sockets of the network namespace that it was made in.
@@ -72,7 +57,7 @@ impl Follower {
             self.table.counts.acks += 1;
             let (info, congestion) = (Some(ack.info), Some(ack.congestion()));
             let sample = Sample { id: ack.id, state: STATE_ESTABLISHED, info, congestion };
-            self.table.take(now, &sample, Source::Probe, Repeats::LeaveOut)?;
+            self.table.take(now, &sample, TcpSource::TcpProbe, Repeats::LeaveOut)?;
         }
         Ok(())
     }
@@ -90,7 +75,7 @@ impl Follower {
         let Self { diagnostics, table, .. } = self;
         let states = STATES_WITH_DATA | 1 << STATE_SYN_SENT;
         table.sockets.values_mut().for_each(|socket| socket.seen = false);
-        diagnostics.all(states, |sample| table.take(now, &sample, Source::Diagnostics, repeats))?;
+        diagnostics.all(states, |sample| table.take(now, &sample, TcpSource::SockDiag, repeats))?;
         table.sockets.retain(|_, socket| socket.seen);
         self.listed = Some(now);
         Ok(())
@@ -105,7 +90,7 @@ impl Follower {
         diagnostics.each(ids, |index, answer| {
             answers += 1;
             match answer {
-                Answer::Sample(sample) => table.take(now, &sample, Source::Diagnostics, repeats),
+                Answer::Sample(sample) => table.take(now, &sample, TcpSource::SockDiag, repeats),
                 Answer::Gone => {
                     gone = true;
                     table.sockets.remove(&ids[index].cookie());
@@ -172,7 +157,7 @@ impl Table {
         &mut self,
         now: Time,
         sample: &Sample<'_>,
-        source: Source,
+        source: TcpSource,
         repeats: Repeats,
     ) -> Result<(), SamplerError> {
         let Some(socket) = follow(&mut self.sockets, &mut self.counts, sample.id) else {
@@ -219,7 +204,7 @@ fn follow<'a>(
 /// True if `row` differs from `last` in more than its time and source, or is due anyway.
 fn is_news(last: &TcpRow, row: &TcpRow) -> bool {
     let age_ns = u64::try_from(row.t_ns - last.t_ns).unwrap_or(0);
-    let again = || TcpRow { t_ns: row.t_ns, source: row.source.clone(), ..last.clone() };
+    let again = || TcpRow { t_ns: row.t_ns, source: row.source, ..last.clone() };
     age_ns >= REPEAT_EVERY.as_nanos() || again() != *row
 }
 
@@ -248,19 +233,19 @@ impl Words {
         &mut self,
         now: Time,
         socket: &Text,
-        source: Source,
+        source: TcpSource,
         (info, congestion): (&TcpInfo, &str),
     ) -> TcpRow {
         let mss = u64::from(info.snd_mss);
-        let bytes = |segments: u64| integer(segments.saturating_mul(mss));
-        let rate = |bytes_per_second: u64| integer(bytes_per_second.saturating_mul(8));
+        let bytes = |segments: u64| to_i64(segments.saturating_mul(mss));
+        let rate = |bytes_per_second: u64| to_i64(bytes_per_second.saturating_mul(8));
         TcpRow {
-            t_ns: integer(now.as_nanos()),
+            t_ns: now.as_nanos_i64(),
             host: self.host.clone(),
             socket: socket.clone(),
-            source: self.shared(source.name()),
+            source,
             congestion: self.shared(congestion),
-            state: self.shared(info.congestion_state()),
+            state: info.congestion_state(),
             cwnd_bytes: bytes(info.snd_cwnd.into()),
             ssthresh_bytes: info.snd_ssthresh.map(|segments| bytes(segments.into())),
             mss_bytes: info.snd_mss.into(),
@@ -271,15 +256,10 @@ impl Words {
             pacing_rate_bps: info.pacing_rate.map(rate),
             delivery_rate_bps: info.delivery_rate.map(rate),
             retransmits: info.total_retrans.into(),
-            acked_bytes: integer(info.bytes_acked),
-            received_bytes: integer(info.bytes_received),
+            acked_bytes: to_i64(info.bytes_acked),
+            received_bytes: to_i64(info.bytes_received),
         }
     }
-}
-
-/// Records hold signed numbers; what does not fit is the largest.
-fn integer(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// How many TCP sockets the namespace has by the kernel's own count. It is cheap to read, and a

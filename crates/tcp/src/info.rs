@@ -3,6 +3,8 @@
 //! The structure only ever grows at its end, and the kernel says how long its own is. So a field
 //! that an older kernel does not have is absent, and one that a newer kernel adds is skipped.
 
+use suiro_record::words::TcpState;
+
 /// Shortest `tcp_info` that is understood, in bytes: it ends with `tcpi_bytes_received` (Linux 4.1).
 pub const INFO_BYTES_MIN: usize = 136;
 
@@ -86,16 +88,15 @@ impl TcpInfo {
         })
     }
 
-    /// The congestion state in words: `open`, `disorder`, `cwr`, `recovery`, `loss`; `unknown` for a
-    /// number that Linux had not used when this was written.
-    pub fn congestion_state(&self) -> &'static str {
+    /// The congestion state.
+    pub const fn congestion_state(&self) -> TcpState {
         match self.ca_state {
-            0 => "open",
-            1 => "disorder",
-            2 => "cwr",
-            3 => "recovery",
-            4 => "loss",
-            _ => "unknown",
+            0 => TcpState::Open,
+            1 => TcpState::Disorder,
+            2 => TcpState::Cwr,
+            3 => TcpState::Recovery,
+            4 => TcpState::Loss,
+            _ => TcpState::Unknown,
         }
     }
 
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!((info.snd_mss, info.snd_cwnd, info.snd_ssthresh), (1448, 20, Some(17)));
         assert_eq!((info.rtt_us, info.min_rtt_us), (40_250, Some(40_001)));
         assert_eq!((info.pacing_rate, info.delivery_rate), (Some(250_000), Some(187_500)));
-        assert_eq!((info.bytes_acked, info.congestion_state()), (1_000_000, "recovery"));
+        assert_eq!((info.bytes_acked, info.congestion_state()), (1_000_000, TcpState::Recovery));
         assert_eq!(info.in_flight(), 30 - 10 - 5 + 2);
     }
 

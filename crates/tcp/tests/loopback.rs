@@ -7,6 +7,7 @@ use std::path::Path;
 
 use suiro_record::Reader;
 use suiro_record::tables::TcpRow;
+use suiro_record::words::{TcpSource, TcpState};
 use suiro_tcp::probe::{Ack, Probe};
 use suiro_tcp::{Counts, PERIOD, Prepared, SamplerError, SamplerSpec};
 use suiro_units::Duration;
@@ -52,7 +53,10 @@ fn check(address: &str) {
     assert!(rows.iter().all(|row| row.cwnd_bytes > 0 && row.mss_bytes > 0), "{rows:?}");
     assert!(last.srtt_us > 0 && last.min_rtt_us.is_some_and(|rtt| rtt > 0), "{last:?}");
     assert!(rows.is_sorted_by(|a, b| a.t_ns < b.t_ns && a.acked_bytes <= b.acked_bytes));
-    assert_eq!((&*last.host, &*last.source, &*last.state), ("server", "sock_diag", "open"));
+    assert_eq!(
+        (&*last.host, last.source, last.state),
+        ("server", TcpSource::SockDiag, TcpState::Open)
+    );
     assert!(counts.samples >= 1 && counts.sockets >= 2 && counts.unanswered == 0, "{counts:?}");
 }
 
@@ -120,7 +124,7 @@ fn each_ack_is_seen_by_the_probe() {
         assert!(acks.iter().all(|ack| ack.id == first.id && ack.info.unacked > 0), "{acks:?}");
         assert!(last.info.bytes_acked > 0 && last.info.rtt_us > 0, "{last:?}");
         assert!(last.info.snd_cwnd >= 10 && last.info.snd_mss > 500, "{last:?}");
-        assert_eq!(last.info.congestion_state(), "open");
+        assert_eq!(last.info.congestion_state(), TcpState::Open);
         // The last sample of the sampler is of after the last ACK.
         let row = rows_of(dir.path(), &name).pop().unwrap();
         assert_eq!(*row.congestion, *last.congestion());
@@ -131,9 +135,9 @@ fn each_ack_is_seen_by_the_probe() {
     let each_ack = SamplerSpec { each_ack: true, ..spec(dir.path(), PERIOD) };
     let (counts, name) = transfer("127.0.0.1:0", &each_ack);
     let rows = rows_of(dir.path(), &name);
-    let traced = rows.iter().filter(|row| &*row.source == "tcp_probe").count() as u64;
+    let traced = rows.iter().filter(|row| row.source == TcpSource::TcpProbe).count() as u64;
     assert!((1..=counts.acks).contains(&traced), "{counts:?}");
     let last = rows.last().unwrap();
-    assert_eq!((&*last.source, counts.acks_lost), ("sock_diag", 0), "{last:?}");
+    assert_eq!((last.source, counts.acks_lost), (TcpSource::SockDiag, 0), "{last:?}");
     assert_eq!(last.acked_bytes, i64::try_from(PAYLOAD_BYTES).unwrap(), "{last:?}");
 }

@@ -3,6 +3,7 @@
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 use crate::parse::{Unit, quantity_text};
+use crate::to_i64;
 
 const UNITS: &[Unit] = &[
     Unit { names: &["ns"], scale: 1 },
@@ -52,6 +53,10 @@ impl Duration {
     /// In whole nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
+    }
+    /// In whole nanoseconds, as records hold them; at most [`i64::MAX`], 292 years.
+    pub const fn as_nanos_i64(self) -> i64 {
+        to_i64(self.0)
     }
     /// In milliseconds.
     pub fn as_millis_f64(self) -> f64 {
@@ -153,6 +158,10 @@ impl Time {
     /// Nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
+    }
+    /// Nanoseconds since the epoch, as records hold them; at most [`i64::MAX`], 292 years.
+    pub const fn as_nanos_i64(self) -> i64 {
+        to_i64(self.0)
     }
     /// Seconds since the epoch.
     pub fn as_secs_f64(self) -> f64 {

@@ -106,8 +106,7 @@ impl Carrier {
         let Ended { carried, priority, cpu_cores } =
             ended.map_err(WireError::os(format!("carrying link {}", self.name)))?;
         let lost = self.before.until(&Drops::read(&self.wire, &self.link)?);
-        let mut totals = [LinkTotals::default(), LinkTotals::default()];
-        for direction in Direction::BOTH {
+        let totals = |direction: Direction| {
             let [own, opposite] = [direction, direction.opposite()]
                 .map(|direction| &carried.sides[direction as usize]);
             let ring = own.socket.drops();
@@ -117,9 +116,9 @@ impl Carrier {
                 // What the interface refused was tried again.
                 after: lost.wires[direction as usize].saturating_sub(opposite.socket.refused),
             };
-            totals[direction as usize] =
-                own.counts.totals(&self.name, direction, losses, cpu_cores);
-        }
+            Ok::<_, WireError>(own.counts.totals(&self.name, direction, losses, cpu_cores))
+        };
+        let totals = [totals(Direction::Down)?, totals(Direction::Up)?];
         let mut faults: Vec<_> = totals.iter().filter_map(invalid_because).collect();
         let lost_rows = carried.recorder.map_or(Ok(0), Recorder::finish)?;
         if lost_rows > 0 {

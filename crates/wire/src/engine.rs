@@ -21,6 +21,7 @@ use crate::pool::{Pool, Slot};
 use crate::recorder::{PacketRow, Recorder};
 use crate::socket::{BATCH, PacketSocket, Received};
 use crate::totals::Counts;
+use crate::words;
 
 /// Most frames taken from the rings before departures have their turn.
 const ARRIVALS_MAX: usize = 128;
@@ -310,15 +311,15 @@ fn end(
     let Some(recorder) = recorder else { return };
     recorder.row(PacketRow {
         arrived: event.arrived,
-        direction: event.direction.name(),
+        direction: event.direction,
         number: event.number,
         flow: meta.flow,
         size: event.packet.size.get() as u32,
         payload: meta.payload,
         queue_bytes: event.backlog.bytes.get(),
         queue_packets: event.backlog.packets.into(),
-        verdict: event.verdict.name(),
-        cause: event.verdict.cause(),
+        verdict: words::verdict(&event.verdict),
+        cause: words::cause(&event.verdict),
         ecn_marked: event.ecn_marked,
         dequeued: event.dequeued,
         scheduled: delivered.then_some(event.at),

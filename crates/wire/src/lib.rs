@@ -25,6 +25,7 @@ mod priority;
 mod recorder;
 mod socket;
 mod totals;
+mod words;
 
 pub use carrier::{Carrier, CarrierSpec, Outcome};
 pub use check::{CheckSpec, check};

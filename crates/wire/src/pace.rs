@@ -86,7 +86,7 @@ fn sleep(time: Option<Duration>, sources: &[BorrowedFd<'_>]) -> io::Result<bool>
         PollFd::from_borrowed_fd(sources.get(i).copied().unwrap_or(stdin), PollFlags::IN)
     });
     let time = time.map(|time| {
-        let ns = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let ns = time.as_nanos_i64();
         Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
     });
     match poll(&mut fds[..sources.len()], time.as_ref()) {

@@ -6,8 +6,9 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel}
 use std::thread::JoinHandle;
 
 use suiro_record::tables::LinkRow;
+use suiro_record::words::{LinkCause, Verdict};
 use suiro_record::{RecordError, Text, Writer};
-use suiro_units::Time;
+use suiro_units::{Direction, Time, to_i64};
 
 use crate::flows::FlowId;
 use crate::frame::Flow;
@@ -21,15 +22,15 @@ const BATCHES_MAX: usize = 512;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PacketRow {
     pub arrived: Time,
-    pub direction: &'static str,
+    pub direction: Direction,
     pub number: u64,
     pub flow: FlowId,
     pub size: u32,
     pub payload: Option<u32>,
     pub queue_bytes: u64,
     pub queue_packets: u64,
-    pub verdict: &'static str,
-    pub cause: Option<&'static str>,
+    pub verdict: Verdict,
+    pub cause: Option<LinkCause>,
     pub ecn_marked: bool,
     pub dequeued: Option<Time>,
     pub scheduled: Option<Time>,
@@ -124,51 +125,34 @@ fn write(
     give_back: impl Fn(Vec<PacketRow>),
 ) -> Result<(), RecordError> {
     let mut flows: Vec<Text> = Vec::new();
-    let mut words = Words::default();
     for batch in batches {
         flows.extend(batch.flows.iter().map(|flow| Text::from(flow.to_string())));
         for row in &batch.rows {
-            file.push(row.in_words(link, &flows, &mut words))?;
+            file.push(row.named(link, &flows))?;
         }
         give_back(batch.rows);
     }
     file.close()
 }
 
-/// The few words of the table, each made once.
-#[derive(Default)]
-struct Words(Vec<(&'static str, Text)>);
-
-impl Words {
-    fn text(&mut self, word: &'static str) -> Text {
-        if let Some((_, text)) = self.0.iter().find(|(known, _)| std::ptr::eq(*known, word)) {
-            return Arc::clone(text);
-        }
-        let text = Text::from(word);
-        self.0.push((word, Arc::clone(&text)));
-        text
-    }
-}
-
 impl PacketRow {
-    fn in_words(&self, link: &Text, flows: &[Text], words: &mut Words) -> LinkRow {
-        let ns = |time: Time| time.as_nanos().cast_signed();
+    fn named(&self, link: &Text, flows: &[Text]) -> LinkRow {
         LinkRow {
-            t_ns: ns(self.arrived),
+            t_ns: self.arrived.as_nanos_i64(),
             link: Arc::clone(link),
-            direction: words.text(self.direction),
-            packet: self.number.cast_signed(),
+            direction: self.direction,
+            packet: to_i64(self.number),
             flow: Arc::clone(&flows[self.flow as usize]),
             size_bytes: self.size.into(),
             payload_bytes: self.payload.map(i64::from),
-            queue_bytes: self.queue_bytes.cast_signed(),
-            queue_packets: self.queue_packets.cast_signed(),
-            verdict: words.text(self.verdict),
-            cause: self.cause.map(|cause| words.text(cause)),
+            queue_bytes: to_i64(self.queue_bytes),
+            queue_packets: to_i64(self.queue_packets),
+            verdict: self.verdict,
+            cause: self.cause,
             ecn_marked: self.ecn_marked,
-            dequeued_ns: self.dequeued.map(ns),
-            scheduled_ns: self.scheduled.map(ns),
-            departed_ns: self.departed.map(ns),
+            dequeued_ns: self.dequeued.map(Time::as_nanos_i64),
+            scheduled_ns: self.scheduled.map(Time::as_nanos_i64),
+            departed_ns: self.departed.map(Time::as_nanos_i64),
         }
     }
 }
@@ -182,14 +166,14 @@ mod tests {
     fn row(i: u64) -> PacketRow {
         PacketRow {
             arrived: Time::from_nanos(i),
-            direction: if i.is_multiple_of(2) { "down" } else { "up" },
+            direction: if i.is_multiple_of(2) { Direction::Down } else { Direction::Up },
             number: i / 2,
             flow: (i % 3) as FlowId,
             size: 1500,
             payload: (!i.is_multiple_of(3)).then_some(1448),
             queue_bytes: i,
             queue_packets: 1,
-            verdict: "delivered",
+            verdict: Verdict::Delivered,
             cause: None,
             ecn_marked: false,
             dequeued: None,
@@ -213,7 +197,7 @@ mod tests {
         for (i, row) in (0..).zip(&rows) {
             assert_eq!((row.t_ns, row.packet, row.departed_ns), (i, i / 2, Some(i + 6)));
             assert_eq!((&*row.link, &*row.flow), ("access", "ip unreadable"));
-            assert_eq!(&*row.direction, ["down", "up"][i as usize % 2]);
+            assert_eq!(row.direction, Direction::BOTH[i as usize % 2]);
         }
     }
 

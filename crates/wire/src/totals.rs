@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use suiro_link::{Cause, Direction, Verdict};
 use suiro_record::LinkTotals;
+use suiro_record::words::LinkCause;
 use suiro_units::Duration;
 
 use crate::histogram::Histogram;
+use crate::words;
 
 /// The largest 99th percentile of lateness with which a link is valid: 2 ms, a tenth of the delay
 /// of a link of 20 ms. Twice the time grain of emulators that count in milliseconds.
@@ -78,11 +80,11 @@ impl Counts {
             .iter()
             .zip(self.dropped)
             .filter(|(_, count)| *count > 0)
-            .map(|(cause, count)| (cause.name().to_owned(), count))
+            .map(|(cause, count)| (words::dropped(*cause), count))
             .collect();
         LinkTotals {
             link: link.to_owned(),
-            direction: direction.name().to_owned(),
+            direction,
             offered: self.offered,
             delivered: self.delivered,
             dropped,
@@ -102,7 +104,7 @@ impl Counts {
 pub fn invalid_because(totals: &LinkTotals) -> Option<String> {
     let of = format!("link {} {}", totals.link, totals.direction);
     let bound_us = LATENESS_P99_MAX.as_nanos() as f64 / 1e3;
-    let limited = totals.dropped.get(Cause::Limit.name()).copied().unwrap_or(0);
+    let limited = totals.dropped.get(&LinkCause::Limit).copied().unwrap_or(0);
     if totals.unaccounted > 0 {
         return Some(format!(
             "{of}: the emulator itself lost {} of {} packets",
@@ -143,7 +145,10 @@ mod tests {
     #[test]
     fn what_adds_up_is_valid() {
         let totals = totals(&counts(), KernelLosses::default());
-        assert_eq!((totals.unaccounted, totals.dropped["queue"], totals.queued), (0, 8, 5));
+        assert_eq!(
+            (totals.unaccounted, totals.dropped[&LinkCause::Queue], totals.queued),
+            (0, 8, 5)
+        );
         assert_eq!(invalid_because(&totals), None);
     }
 

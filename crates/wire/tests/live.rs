@@ -12,6 +12,7 @@ use suiro_hosts::{
 };
 use suiro_link::{LinkConfig, LinkSpec};
 use suiro_record::tables::LinkRow;
+use suiro_record::words::{CheckedQuantity, Verdict};
 use suiro_record::{Reader, SelfCheck};
 use suiro_units::Seed;
 use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Outcome, check};
@@ -163,7 +164,7 @@ fn what_is_inside_is_queued() {
     let down = &outcome.totals[0];
     assert_eq!((down.offered, down.queued, down.delivered), (5, 5, 0));
     let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
-    assert!(rows.iter().all(|row| &*row.verdict == "queued" && row.payload_bytes == Some(6)));
+    assert!(rows.iter().all(|row| row.verdict == Verdict::Queued && row.payload_bytes == Some(6)));
 }
 
 fn failed(checks: &[SelfCheck; 2]) -> Vec<String> {
@@ -179,7 +180,7 @@ fn a_link_passes_its_check() {
         let checks = Bench::new(config, 1500).check();
         assert!(checks.iter().all(|check| check.ok), "{config}: {:#?}", failed(&checks));
         let measured = |what: &str| {
-            checks[0].checks.iter().any(|part| part.what == what && part.ok == Some(true))
+            checks[0].checks.iter().any(|part| part.what.name() == what && part.ok == Some(true))
         };
         for what in ["rate", "delay", "loss", "queue", "accounting"] {
             assert!(measured(what), "{config}: {what}: {:#?}", checks[0]);
@@ -201,7 +202,7 @@ fn a_throttled_host_fails_it() {
         return;
     }
     let [down, up] = bench.check();
-    let rate = down.checks.iter().find(|part| part.what == "rate").unwrap();
+    let rate = down.checks.iter().find(|part| part.what == CheckedQuantity::Rate).unwrap();
     assert!(!down.ok && rate.ok == Some(false), "{down:#?}");
     assert!(up.ok, "{up:#?}");
 }

@@ -1,6 +1,7 @@
 //! Layered QoS, from direction to direction of hosts.
 
 use suiro_record::tables::LayerAccountRow;
+use suiro_record::words::Layer;
 
 use crate::bins::Bins;
 use crate::family::{Curve, Family, Measure, Subject};
@@ -34,91 +35,91 @@ static METRICS: &[Measure<Between>] = metrics! {
         "Lost by system calls, sockets and their queues, as a share of what was sent: between the layer's access points in both hosts, \
          less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
          most.",
-        |d| d.whole("system_call", |row| row.own_loss_ratio);
+        |d| d.whole(Layer::SystemCall, |row| row.own_loss_ratio);
     #[main] layers.system_call_delay_mean_ms ["ms", Lower, 3] "System call: delay",
         "Delay of system calls, sockets and their queues, mean over packets that came through: as with loss, less the layer below.",
-        |d| d.whole("system_call", |row| row.own_delay_mean_ms);
+        |d| d.whole(Layer::SystemCall, |row| row.own_delay_mean_ms);
     layers.system_call_delay_max_ms ["ms", Lower, 3] "System call: delay, greatest",
         "Delay of system calls, sockets and their queues, greatest.",
-        |d| d.whole("system_call", |row| row.own_delay_max_ms);
+        |d| d.whole(Layer::SystemCall, |row| row.own_delay_max_ms);
     layers.system_call_jitter_ms ["ms", Lower, 3] "System call: jitter",
         "Mean amount by which the delays of successive packets in system calls, sockets and their queues differ.",
-        |d| d.whole("system_call", |row| row.own_jitter_ms);
+        |d| d.whole(Layer::SystemCall, |row| row.own_jitter_ms);
     layers.transport_loss_ratio ["ratio", Lower, 3] "UDP or TCP: loss",
         "Lost by UDP or TCP, as a share of what was sent: between the layer's access points in both hosts, \
          less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
          most.",
-        |d| d.whole("transport", |row| row.own_loss_ratio);
+        |d| d.whole(Layer::Transport, |row| row.own_loss_ratio);
     layers.transport_delay_mean_ms ["ms", Lower, 3] "UDP or TCP: delay",
         "Delay of UDP or TCP, mean over packets that came through: as with loss, less the layer below.",
-        |d| d.whole("transport", |row| row.own_delay_mean_ms);
+        |d| d.whole(Layer::Transport, |row| row.own_delay_mean_ms);
     layers.transport_delay_max_ms ["ms", Lower, 3] "UDP or TCP: delay, greatest",
         "Delay of UDP or TCP, greatest.",
-        |d| d.whole("transport", |row| row.own_delay_max_ms);
+        |d| d.whole(Layer::Transport, |row| row.own_delay_max_ms);
     layers.transport_jitter_ms ["ms", Lower, 3] "UDP or TCP: jitter",
         "Mean amount by which the delays of successive packets in UDP or TCP differ.",
-        |d| d.whole("transport", |row| row.own_jitter_ms);
+        |d| d.whole(Layer::Transport, |row| row.own_jitter_ms);
     layers.network_loss_ratio ["ratio", Lower, 3] "IP: loss",
         "Lost by IP, as a share of what was sent: between the layer's access points in both hosts, \
          less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
          most.",
-        |d| d.whole("network", |row| row.own_loss_ratio);
+        |d| d.whole(Layer::Network, |row| row.own_loss_ratio);
     layers.network_delay_mean_ms ["ms", Lower, 3] "IP: delay",
         "Delay of IP, mean over packets that came through: as with loss, less the layer below.",
-        |d| d.whole("network", |row| row.own_delay_mean_ms);
+        |d| d.whole(Layer::Network, |row| row.own_delay_mean_ms);
     layers.network_delay_max_ms ["ms", Lower, 3] "IP: delay, greatest",
         "Delay of IP, greatest.",
-        |d| d.whole("network", |row| row.own_delay_max_ms);
+        |d| d.whole(Layer::Network, |row| row.own_delay_max_ms);
     layers.network_jitter_ms ["ms", Lower, 3] "IP: jitter",
         "Mean amount by which the delays of successive packets in IP differ.",
-        |d| d.whole("network", |row| row.own_jitter_ms);
+        |d| d.whole(Layer::Network, |row| row.own_jitter_ms);
     #[main] layers.link_loss_ratio ["ratio", Lower, 3] "Data link: loss",
         "Lost by all that is below IP, as a share of what was sent: between the layer's access points in both hosts, \
          less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
          most.",
-        |d| d.whole("link", |row| row.own_loss_ratio);
+        |d| d.whole(Layer::Link, |row| row.own_loss_ratio);
     #[main] layers.link_delay_mean_ms ["ms", Lower, 3] "Data link: delay",
         "Delay of all that is below IP, mean over packets that came through: as with loss, less the layer below.",
-        |d| d.whole("link", |row| row.own_delay_mean_ms);
+        |d| d.whole(Layer::Link, |row| row.own_delay_mean_ms);
     layers.link_delay_max_ms ["ms", Lower, 3] "Data link: delay, greatest",
         "Delay of all that is below IP, greatest.",
-        |d| d.whole("link", |row| row.own_delay_max_ms);
+        |d| d.whole(Layer::Link, |row| row.own_delay_max_ms);
     layers.link_jitter_ms ["ms", Lower, 3] "Data link: jitter",
         "Mean amount by which the delays of successive packets in all that is below IP differ.",
-        |d| d.whole("link", |row| row.own_jitter_ms);
+        |d| d.whole(Layer::Link, |row| row.own_jitter_ms);
 };
 
 static SERIES: &[Curve<Between>] = series! {
     layers.system_call_lost_ratio [LayerLoss, "", Line] "system call",
         "share of what was sent in each second, lost between the layer's access points",
-        |d, bins| by_second(d, "system_call", bins, |row| row.between_loss_ratio);
+        |d, bins| by_second(d, Layer::SystemCall, bins, |row| row.between_loss_ratio);
     layers.system_call_between_ms [LayerDelay, "ms", Line] "system call",
         "one-way delay between the layer's access points, mean over each second",
-        |d, bins| by_second(d, "system_call", bins, |row| row.between_delay_mean_ms);
+        |d, bins| by_second(d, Layer::SystemCall, bins, |row| row.between_delay_mean_ms);
     layers.transport_lost_ratio [LayerLoss, "", Line] "transport",
         "share of what was sent in each second, lost between the layer's access points",
-        |d, bins| by_second(d, "transport", bins, |row| row.between_loss_ratio);
+        |d, bins| by_second(d, Layer::Transport, bins, |row| row.between_loss_ratio);
     layers.transport_between_ms [LayerDelay, "ms", Line] "transport",
         "one-way delay between the layer's access points, mean over each second",
-        |d, bins| by_second(d, "transport", bins, |row| row.between_delay_mean_ms);
+        |d, bins| by_second(d, Layer::Transport, bins, |row| row.between_delay_mean_ms);
     layers.network_lost_ratio [LayerLoss, "", Line] "network",
         "share of what was sent in each second, lost between the layer's access points",
-        |d, bins| by_second(d, "network", bins, |row| row.between_loss_ratio);
+        |d, bins| by_second(d, Layer::Network, bins, |row| row.between_loss_ratio);
     layers.network_between_ms [LayerDelay, "ms", Line] "network",
         "one-way delay between the layer's access points, mean over each second",
-        |d, bins| by_second(d, "network", bins, |row| row.between_delay_mean_ms);
+        |d, bins| by_second(d, Layer::Network, bins, |row| row.between_delay_mean_ms);
     layers.link_lost_ratio [LayerLoss, "", Line] "link",
         "share of what was sent in each second, lost between the layer's access points",
-        |d, bins| by_second(d, "link", bins, |row| row.between_loss_ratio);
+        |d, bins| by_second(d, Layer::Link, bins, |row| row.between_loss_ratio);
     layers.link_between_ms [LayerDelay, "ms", Line] "link",
         "one-way delay between the layer's access points, mean over each second",
-        |d, bins| by_second(d, "link", bins, |row| row.between_delay_mean_ms);
+        |d, bins| by_second(d, Layer::Link, bins, |row| row.between_delay_mean_ms);
 };
 
 /// Each bin has the value of its second.
 fn by_second(
     direction: &Direction,
-    layer: &str,
+    layer: Layer,
     bins: &Bins,
     of: fn(&LayerAccountRow) -> Option<f64>,
 ) -> Vec<Option<f64>> {

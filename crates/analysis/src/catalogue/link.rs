@@ -1,5 +1,7 @@
 //! What links carried, in all and each direction by itself.
 
+use suiro_record::words::LinkCause;
+
 use crate::bins::Bins;
 use crate::family::{Curve, Family, Measure, Subject};
 use crate::held::Stretch;
@@ -31,7 +33,7 @@ impl Subject for Directions {
         let links = view.links();
         let several = links.iter().any(|other| other.link != links[0].link);
         let named = |one: &'v Direction<'v>| {
-            (Instance::direction(several.then_some(one.link), one.direction), one)
+            (Instance::direction(several.then_some(one.link), one.direction.name()), one)
         };
         links.iter().map(named).collect()
     }
@@ -67,11 +69,11 @@ static METRICS: &[Measure<Directions>] = metrics! {
         |d| d.loss_ratio(&[]);
     link.loss_random_ratio ["ratio", Lower, 3] "Loss, random",
         "Packets that the loss model dropped, as a share of those dropped and delivered.",
-        |d| d.loss_ratio(&["loss"]);
+        |d| d.loss_ratio(&[LinkCause::Loss]);
     link.loss_queue_ratio ["ratio", Lower, 3] "Loss, queue",
         "Packets dropped because the queue was full or by active queue management, as a share of \
          those dropped and delivered.",
-        |d| d.loss_ratio(&["queue", "aqm"]);
+        |d| d.loss_ratio(&[LinkCause::Queue, LinkCause::Aqm]);
     link.ecn_ratio ["ratio", Neither, 3] "ECN marks",
         "Packets that the queue discipline marked Congestion Experienced, as a share of those \
          delivered.",

@@ -10,7 +10,7 @@ fn row(flow: &str, layer: &str, t_ns: Option<i64>, sent: i64, own: f64) -> Layer
         flow: flow.into(),
         sender: "ws1".into(),
         receiver: "ws2".into(),
-        layer: layer.into(),
+        layer: layer.parse().unwrap(),
         sent,
         between_loss_ratio: Some(own + 0.1),
         own_loss_ratio: Some(own),

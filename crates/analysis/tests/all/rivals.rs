@@ -3,6 +3,7 @@
 use crate::common;
 use suiro_analysis::{Records, summarise, timeline};
 use suiro_record::tables::{LinkRow, RateRow};
+use suiro_record::words::{Direction, LinkCause};
 
 const MS: i64 = 1_000_000;
 const GOP: i64 = 1001 * MS;
@@ -12,15 +13,15 @@ fn packet(t_ns: i64, flow: &str, size_bytes: i64, verdict: &str) -> LinkRow {
     LinkRow {
         t_ns,
         link: "ethernet".into(),
-        direction: "down".into(),
+        direction: Direction::Down,
         packet: 0,
         flow: flow.into(),
         size_bytes,
         payload_bytes: Some(size_bytes - 40),
         queue_bytes: 0,
         queue_packets: 0,
-        verdict: verdict.into(),
-        cause: (verdict == "dropped").then(|| "queue".into()),
+        verdict: verdict.parse().unwrap(),
+        cause: (verdict == "dropped").then_some(LinkCause::Queue),
         ecn_marked: false,
         dequeued_ns: arrives,
         scheduled_ns: arrives,

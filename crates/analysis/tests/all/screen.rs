@@ -4,6 +4,7 @@ use crate::common::{assert_metrics, trial};
 use proptest::prelude::*;
 use suiro_analysis::{Records, summarise, ticks, timeline, viewing};
 use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
+use suiro_record::words::PlayerState;
 use suiro_record::{P1203, ScreenOutcome};
 
 const MS: i64 = 1_000_000;
@@ -85,7 +86,7 @@ fn a_freeze_may_last_to_the_end_unless_all_was_played() {
     let ended = PlayerRow {
         t_ns: 5000 * MS,
         endpoint: "viewer".into(),
-        state: "ended".into(),
+        state: PlayerState::Ended,
         buffer_ms: Some(0.0),
         position_ms: Some(0.0),
         rung_bps: None,

@@ -4,6 +4,7 @@ use crate::common::{assert_metrics, trial};
 use proptest::prelude::*;
 use suiro_analysis::{Panel, Records, describe, summarise, timeline};
 use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
+use suiro_record::words::{Direction, LinkCause, RequestKind, TcpSource, TcpState, Track, Verdict};
 use suiro_record::{LinkRate, LinkTotals};
 
 const MS: i64 = 1_000_000;
@@ -13,14 +14,14 @@ fn packet(t_ms: i64, dequeued_ms: i64, departed_ms: i64) -> LinkRow {
     LinkRow {
         t_ns: t_ms * MS,
         link: "access".into(),
-        direction: "down".into(),
+        direction: Direction::Down,
         packet: 0,
         flow: "tcp 10.0.0.1:80>10.0.0.2:40000".into(),
         size_bytes: 1000,
         payload_bytes: Some(960),
         queue_bytes: 0,
         queue_packets: 0,
-        verdict: "delivered".into(),
+        verdict: Verdict::Delivered,
         cause: None,
         ecn_marked: false,
         dequeued_ns: Some(dequeued_ms * MS),
@@ -31,8 +32,8 @@ fn packet(t_ms: i64, dequeued_ms: i64, departed_ms: i64) -> LinkRow {
 
 fn dropped(t_ms: i64, cause: &str) -> LinkRow {
     LinkRow {
-        verdict: "dropped".into(),
-        cause: Some(cause.into()),
+        verdict: Verdict::Dropped,
+        cause: Some(cause.parse().unwrap()),
         dequeued_ns: None,
         scheduled_ns: None,
         departed_ns: None,
@@ -46,9 +47,9 @@ fn sample(t_ms: i64, socket: &str, cwnd_bytes: i64, acked_bytes: i64) -> TcpRow 
         t_ns: t_ms * MS,
         host: "server".into(),
         socket: socket.into(),
-        source: "sock_diag".into(),
+        source: TcpSource::SockDiag,
         congestion: "reno".into(),
-        state: "open".into(),
+        state: TcpState::Open,
         cwnd_bytes,
         ssthresh_bytes: None,
         mss_bytes: 1448,
@@ -68,7 +69,7 @@ fn state(t_ms: i64, state: &str, buffer_ms: f64, rung_bps: Option<i64>, stalls: 
     PlayerRow {
         t_ns: t_ms * MS,
         endpoint: "viewer".into(),
-        state: state.into(),
+        state: state.parse().unwrap(),
         buffer_ms: Some(buffer_ms),
         position_ms: Some(0.0),
         rung_bps,
@@ -85,8 +86,8 @@ fn segment(t_ms: i64, first_ms: i64, done_ms: Option<i64>, status: i64) -> Reque
         t_ns: t_ms * MS,
         endpoint: "viewer".into(),
         url: "/video/1.m4s".into(),
-        kind: "segment".into(),
-        track: Some("video".into()),
+        kind: RequestKind::Segment,
+        track: Some(Track::Video),
         rung_bps: Some(1_000_000),
         segment: Some(1),
         media_ms: Some(0),
@@ -105,9 +106,9 @@ fn segment(t_ms: i64, first_ms: i64, done_ms: Option<i64>, status: i64) -> Reque
 /// alone; one dropped by a full queue, one by chance, one still there at the end.
 fn link() -> Records {
     let mut copy = packet(0, 0, 12);
-    copy.cause = Some("duplicate".into());
+    copy.cause = Some(LinkCause::Duplicate);
     let mut queued = packet(999, 999, 0);
-    (queued.verdict, queued.departed_ns, queued.scheduled_ns) = ("queued".into(), None, None);
+    (queued.verdict, queued.departed_ns, queued.scheduled_ns) = (Verdict::Queued, None, None);
     let link = vec![
         packet(0, 0, 11),
         packet(0, 1, 12),
@@ -177,13 +178,11 @@ fn what_lies_outside_the_trial_does_not_count() {
 fn what_the_emulator_counted_goes_before_what_was_recorded() {
     let mut trial = trial(1.0);
     trial.links.push(LinkTotals {
-        link: "access".into(),
-        direction: "down".into(),
         offered: 9,
         delivered: 8,
-        dropped: [("queue".to_owned(), 1), ("loss".to_owned(), 1)].into(),
+        dropped: [(LinkCause::Queue, 1), (LinkCause::Loss, 1)].into(),
         duplicated: 1,
-        ..LinkTotals::default()
+        ..LinkTotals::new("access", Direction::Down)
     });
     let want = [
         ("link.down.loss_ratio", Some(2.0 / 9.0)),
@@ -254,7 +253,7 @@ fn a_row_for_each_ack_changes_no_mean() {
     // A row each 100 us of the burst; out of order, as two sources may write them.
     for ack in 1..200 {
         let row = at(100, 5_000);
-        traced.push(TcpRow { t_ns: row.t_ns + ack * MS / 10, source: "tcp_probe".into(), ..row });
+        traced.push(TcpRow { t_ns: row.t_ns + ack * MS / 10, source: TcpSource::TcpProbe, ..row });
     }
     let want = [
         ("tcp.cwnd_mean_bytes", Some((20.0 * 100.0 + 5.0 * 20.0 + 40.0 * 180.0) / 0.3)),
@@ -341,18 +340,26 @@ fn a_player_that_never_played_has_no_stall_time() {
 
 fn odd_link() -> impl Strategy<Value = LinkRow> {
     let time = || prop_oneof![any::<i64>(), 0i64..3_000_000_000];
-    let word =
-        prop::sample::select(vec!["delivered", "dropped", "queued", "down", "duplicate", ""]);
+    let word = (
+        prop::sample::select(&Verdict::ALL),
+        prop::option::of(prop::sample::select(&LinkCause::ALL)),
+    );
     let some = || prop::option::of(time());
     (time(), word, any::<i64>(), time(), (some(), some(), some(), some())).prop_map(
-        |(t_ns, word, size_bytes, queue_bytes, (payload_bytes, dequeued, scheduled, departed))| {
+        |(
+            t_ns,
+            (verdict, cause),
+            size_bytes,
+            queue_bytes,
+            (payload_bytes, dequeued, scheduled, departed),
+        )| {
             LinkRow {
                 t_ns,
                 size_bytes,
                 queue_bytes,
                 payload_bytes,
-                verdict: word.into(),
-                cause: Some(word.into()),
+                verdict,
+                cause,
                 dequeued_ns: dequeued,
                 scheduled_ns: scheduled,
                 departed_ns: departed,
@@ -372,7 +379,7 @@ fn odd_tcp() -> impl Strategy<Value = TcpRow> {
 }
 
 fn odd_player() -> impl Strategy<Value = PlayerRow> {
-    let word = prop::sample::select(vec!["starting", "playing", "stalled", "nonsense"]);
+    let word = prop::sample::select(vec!["starting", "playing", "stalled"]);
     let time = prop_oneof![any::<i64>(), 0i64..3_000_000_000];
     (time, word, any::<f64>(), any::<Option<i64>>(), any::<i64>()).prop_map(
         |(t_ns, word, buffer, rung, stalls)| PlayerRow {
@@ -430,7 +437,7 @@ fn the_asked_rate_is_the_measure_where_it_is_known() {
     let mut asked = trial(1.0);
     asked.link_rates = vec![LinkRate {
         link: "access".into(),
-        direction: "down".into(),
+        direction: Direction::Down,
         span_s: 0.5,
         rate_bps: vec![16e3, 0.0],
     }];

@@ -12,7 +12,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use suiro_record::RecordError;
 use suiro_record::tables::AccessRow;
 use suiro_scenario::Protocol;
-use suiro_units::{Time, fnv1a};
+use suiro_units::{Time, fnv1a, to_i64};
 
 use super::access::AccessLog;
 use super::cache::Cache;
@@ -146,16 +146,15 @@ impl Service {
         self.body_bytes.fetch_add(length, Relaxed);
         self.refused.fetch_add(u64::from(status >= 400), Relaxed);
         let Some(log) = &self.log else { return };
-        let integer = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         log.push(AccessRow {
-            t_ns: integer(asked.as_nanos()),
+            t_ns: asked.as_nanos_i64(),
             endpoint: log.endpoint(),
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()).to_string().into(),
             method: head.method.as_str().into(),
             path: head.uri.path_and_query().map_or("/", |path| path.as_str()).into(),
             status: i64::from(status),
-            body_bytes: integer(length),
-            answered_ns: integer(self.clock.now().as_nanos()),
+            body_bytes: to_i64(length),
+            answered_ns: self.clock.now().as_nanos_i64(),
         });
     }
 

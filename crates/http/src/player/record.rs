@@ -1,9 +1,10 @@
 //! The player's records: `requests.NAME.parquet`, `player.NAME.parquet`, `frames.NAME.parquet`.
 
-use suiro_abr::playout::Totals;
+use suiro_abr::playout::{State, Totals};
 use suiro_record::tables::{FrameRow, PlayerRow, RequestRow};
+use suiro_record::words::{PlayerState, RequestKind};
 use suiro_record::{Text, Writer};
-use suiro_units::{Duration, Time};
+use suiro_units::{Duration, Time, to_i64};
 
 use super::frames::Frame;
 use super::request::{Fetched, Underway};
@@ -12,7 +13,7 @@ use super::session::{Fetch, Piece, View, What};
 use super::{PlayerError, PlayerJob, Summary};
 
 /// A row of the player's state is written at least this often.
-pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const INTERVAL: Duration = PlayerState::WRITTEN_EVERY;
 
 pub(crate) struct Recorder {
     endpoint: Text,
@@ -54,16 +55,16 @@ impl Recorder {
         self.last = Some((now, *view));
         let ms = |ns: i64| ns as f64 / 1e6;
         self.states.push(PlayerRow {
-            t_ns: nanoseconds(now),
+            t_ns: now.as_nanos_i64(),
             endpoint: self.endpoint.clone(),
-            state: if view.failed { "failed" } else { view.state.name() }.into(),
+            state: if view.failed { PlayerState::Failed } else { state(view.state) },
             buffer_ms: Some(view.buffer.as_millis_f64()),
             position_ms: Some(view.position.as_millis_f64()),
-            rung_bps: view.rung.map(|rate| integer(rate.as_bps())),
+            rung_bps: view.rung.map(|rate| to_i64(rate.as_bps())),
             latency_ms: view.latency_ns.map(ms),
             speed: view.speed,
-            stalls: integer(view.stalls),
-            estimate_bps: view.estimate.map(|rate| integer(rate.as_bps())),
+            stalls: to_i64(view.stalls),
+            estimate_bps: view.estimate.map(|rate| to_i64(rate.as_bps())),
             dropped_pictures: None,
         })?;
         Ok(())
@@ -73,18 +74,18 @@ impl Recorder {
     pub(crate) fn frames(&mut self, frames: Vec<Frame>) -> Result<(), PlayerError> {
         for frame in frames {
             self.frames.push(FrameRow {
-                t_ns: nanoseconds(frame.displayed.or(frame.received).unwrap_or(frame.at)),
+                t_ns: frame.displayed.or(frame.received).unwrap_or(frame.at).as_nanos_i64(),
                 endpoint: self.endpoint.clone(),
-                frame: integer(frame.number),
+                frame: to_i64(frame.number),
                 captured_ns: frame.captured_ns,
-                rung_bps: frame.rate.map(|rate| integer(rate.as_bps())),
+                rung_bps: frame.rate.map(|rate| to_i64(rate.as_bps())),
                 encoded_bytes: None,
                 sent_ns: None,
-                received_ns: frame.received.map(nanoseconds),
+                received_ns: frame.received.map(Time::as_nanos_i64),
                 // Segmented media comes whole or not at all.
                 decodable: frame.received.is_some(),
                 damaged: false,
-                displayed_ns: frame.displayed.map(nanoseconds),
+                displayed_ns: frame.displayed.map(Time::as_nanos_i64),
             })?;
         }
         Ok(())
@@ -95,7 +96,7 @@ impl Recorder {
         let done = fetched.body.is_ok().then_some(fetched.finished);
         let error = fetched.body.as_ref().err().cloned();
         self.push(fetch, fetched.requested, fetched.first_byte, fetched.bytes, |row| {
-            row.done_ns = done.map(nanoseconds);
+            row.done_ns = done.map(Time::as_nanos_i64);
             row.status = fetched.status.map(i64::from);
             row.error = error.map(Into::into);
         })
@@ -140,24 +141,24 @@ impl Recorder {
         self.request_count += 1;
         self.body_bytes += bytes;
         let (kind, track, rate, segment) = match &fetch.what {
-            What::Manifest | What::Playlist { .. } => ("manifest", None, None, None),
-            What::Init { kind, rate } => ("init", Some(kind), Some(rate), None),
+            What::Manifest | What::Playlist { .. } => (RequestKind::Manifest, None, None, None),
+            What::Init { kind, rate } => (RequestKind::Init, Some(kind), Some(rate), None),
             What::Segment { kind, rate, segment, .. } => {
-                ("segment", Some(kind), Some(rate), Some(segment))
+                (RequestKind::Segment, Some(kind), Some(rate), Some(segment))
             }
         };
         let mut row = RequestRow {
-            t_ns: nanoseconds(requested),
+            t_ns: requested.as_nanos_i64(),
             endpoint: self.endpoint.clone(),
             url: fetch.resource.url.target().into(),
-            kind: kind.into(),
-            track: track.map(|kind| kind.name().into()),
-            rung_bps: rate.map(|rate| integer(rate.as_bps())),
-            segment: segment.map(|segment| integer(segment.number)),
+            kind,
+            track: track.copied(),
+            rung_bps: rate.map(|rate| to_i64(rate.as_bps())),
+            segment: segment.map(|segment| to_i64(segment.number)),
             media_ms: segment.map(|segment| milliseconds(segment.start)),
             duration_ms: segment.map(|segment| milliseconds(segment.duration)),
-            body_bytes: integer(bytes),
-            first_byte_ns: first_byte.map(nanoseconds),
+            body_bytes: to_i64(bytes),
+            first_byte_ns: first_byte.map(Time::as_nanos_i64),
             done_ns: None,
             status: None,
             error: None,
@@ -202,14 +203,16 @@ fn has_changed(last: &View, now: &View) -> bool {
     parts(last) != parts(now) || last.speed != now.speed || now.buffer > last.buffer
 }
 
-fn nanoseconds(time: Time) -> i64 {
-    integer(time.as_nanos())
-}
-
 fn milliseconds(span: Duration) -> i64 {
-    integer((span.as_nanos() + 500_000) / 1_000_000)
+    to_i64((span.as_nanos() + 500_000) / 1_000_000)
 }
 
-fn integer(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+/// The playout's state in the words of records.
+const fn state(state: State) -> PlayerState {
+    match state {
+        State::Starting => PlayerState::Starting,
+        State::Playing => PlayerState::Playing,
+        State::Stalled => PlayerState::Stalled,
+        State::Ended => PlayerState::Ended,
+    }
 }

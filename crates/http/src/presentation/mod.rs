@@ -85,24 +85,8 @@ pub struct Track {
     pub rungs: Vec<Rung>,
 }
 
-/// What a track carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TrackKind {
-    /// Pictures, perhaps with sound in the same segments.
-    Video,
-    /// Sound alone.
-    Audio,
-}
-
-impl TrackKind {
-    /// Its name in the records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Video => "video",
-            Self::Audio => "audio",
-        }
-    }
-}
+/// What a track carries; of video, perhaps sound in the same segments.
+pub use suiro_record::words::Track as TrackKind;
 
 /// One encoding of a track.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use suiro_record::tables::PageRow;
 use suiro_record::{RecordError, Text, Writer};
 use suiro_scenario::{EndpointSpec, Job, WebClients};
-use suiro_units::{Duration, Seed, Time};
+use suiro_units::{Duration, Seed, Time, to_i64};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -183,10 +183,10 @@ impl Person {
             endpoint: Text::from(self.job.name.as_str()),
             user: i64::from(self.number),
             page: number,
-            objects: integer(page.objects.len() as u64),
-            page_bytes: integer(sizes.sum()),
-            connections: integer(seen.connections.load(Relaxed)),
-            body_bytes: integer(seen.bytes.load(Relaxed)),
+            objects: to_i64(page.objects.len() as u64),
+            page_bytes: to_i64(sizes.sum()),
+            connections: to_i64(seen.connections.load(Relaxed)),
+            body_bytes: to_i64(seen.bytes.load(Relaxed)),
             done_ns: done,
             error: result.err().map(|error| error.to_string().into()),
         }
@@ -282,11 +282,7 @@ async fn fetch(
 }
 
 fn nanoseconds(time: Time) -> i64 {
-    integer(time.as_nanos())
-}
-
-fn integer(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
+    to_i64(time.as_nanos())
 }
 
 #[cfg(test)]
@@ -369,7 +365,7 @@ mod tests {
             for (number, (row, page)) in (1..).zip(own.iter().zip(drawn)) {
                 assert_eq!(row.page, number);
                 let bytes: u64 = page.objects.iter().map(|size| size.get()).sum();
-                assert_eq!(row.page_bytes, integer(bytes));
+                assert_eq!(row.page_bytes, to_i64(bytes));
                 assert!(row.done_ns.is_none_or(|_| row.body_bytes == row.page_bytes));
             }
         }

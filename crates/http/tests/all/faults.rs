@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration as StdDuration;
+use suiro_record::words::PlayerState;
 
 use crate::common::{job, play, requests, states};
 use suiro_http::Clock;
@@ -124,7 +125,7 @@ async fn a_truncated_segment_is_fetched_again_at_the_lowest_rung() {
     assert_eq!(again.rung_bps, Some(1000));
     // A second later (RFC 9110 says nothing; players wait), and all was played.
     assert!(again.t_ns - rows[cut].t_ns >= 1_000_000_000);
-    assert_eq!(states(dir.path()).last().map(|row| &*row.state == "ended"), Some(true));
+    assert_eq!(states(dir.path()).last().map(|row| row.state == PlayerState::Ended), Some(true));
 }
 
 #[tokio::test]
@@ -140,7 +141,7 @@ async fn an_origin_that_dies_ends_playback_within_bounds() {
     let summary = play_dash(address, 2500, dir.path()).await.unwrap();
     assert!(summary.requests <= 8, "{} requests", summary.requests);
     let last = states(dir.path()).pop().unwrap();
-    assert_eq!((&*last.state, last.stalls), ("stalled", 1));
+    assert_eq!((last.state, last.stalls), (PlayerState::Stalled, 1));
     assert!(
         requests(dir.path())
             .iter()
@@ -160,7 +161,7 @@ async fn nothing_to_play_is_an_error_with_its_reason() {
         // One try; the further ones only repeat it.
         let summary = play_dash(address, 500, dir.path()).await.unwrap();
         assert_eq!((summary.totals, summary.requests), (None, 1), "{want}");
-        assert!(&*states(dir.path()).last().unwrap().state == "starting");
+        assert!(states(dir.path()).last().unwrap().state == PlayerState::Starting);
         let url = suiro_http::Url::parse("http://origin/manifest.mpd").unwrap();
         let error = suiro_http::presentation::from_mpd(answer, &url).unwrap_err().to_string();
         assert!(error.contains(want), "{error}");

@@ -1,6 +1,7 @@
 //! A player plays from an origin, over loopback.
 
 use std::time::Duration as StdDuration;
+use suiro_record::words::{RequestKind, Track};
 
 use crate::common::{Origin, job, play, requests, states, vod};
 use suiro_abr::Algorithm;
@@ -34,14 +35,14 @@ async fn plays_all_of_it(protocol: Protocol, container: Container) {
 
     let rows = requests(dir.path());
     assert!(rows.iter().all(|row| row.error.is_none() && row.status == Some(200)), "{rows:?}");
-    let segments = |track: &str| {
-        let of = rows.iter().filter(|r| &*r.kind == "segment" && r.track.as_deref() == Some(track));
+    let segments = |track: Track| {
+        let of = rows.iter().filter(|r| r.kind == RequestKind::Segment && r.track == Some(track));
         of.map(|row| row.segment.unwrap()).collect::<Vec<_>>()
     };
-    assert_eq!(segments("video"), [0, 1, 2, 3]);
+    assert_eq!(segments(Track::Video), [0, 1, 2, 3]);
     // Loopback is fast: from the second on the higher rung is chosen.
     let video = |row: &&suiro_record::tables::RequestRow| {
-        &*row.kind == "segment" && row.track.as_deref() == Some("video")
+        row.kind == RequestKind::Segment && row.track == Some(Track::Video)
     };
     let rungs: Vec<_> = rows.iter().filter(video).map(|row| row.rung_bps.unwrap()).collect();
     assert!(rungs[0] < rungs[1] && rungs[1..] == [rungs[1]; 3], "{rungs:?}");
@@ -55,7 +56,7 @@ async fn plays_all_of_it(protocol: Protocol, container: Container) {
         summary.saved.iter().map(|p| p.file_name().unwrap().to_str().unwrap()).collect();
     match container {
         Container::Fmp4 => {
-            assert_eq!(segments("audio"), [0, 1, 2, 3]);
+            assert_eq!(segments(Track::Audio), [0, 1, 2, 3]);
             let of = |n: &str| pieces(&dir.path().join(format!("played.player.{n}.mp4")));
             assert_eq!(of("video.0001"), ["init 0 0", "0 0 0"]);
             assert_eq!(of("video.0002"), ["init 0 1", "0 1 1", "0 1 2", "0 1 3"]);
@@ -110,14 +111,14 @@ async fn plays_live(protocol: Protocol, target_ms: u64) {
     assert!(rows.iter().all(|r| r.status.is_none_or(|status| status == 200)), "{rows:?}");
     let numbers: Vec<_> = rows
         .iter()
-        .filter(|r| &*r.kind == "segment" && r.track.as_deref() == Some("video"))
+        .filter(|r| r.kind == RequestKind::Segment && r.track == Some(Track::Video))
         .map(|r| r.segment.unwrap())
         .collect();
     // Every segment once, in order, and none before it was captured.
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
     assert!(numbers.len() >= 8, "{numbers:?}");
     // Manifests are fetched about once per segment, not all the time.
-    let manifests = rows.iter().filter(|r| &*r.kind == "manifest").count();
+    let manifests = rows.iter().filter(|r| r.kind == RequestKind::Manifest).count();
     assert!(manifests <= 2 * numbers.len() + 4, "{manifests} for {} segments", numbers.len());
     origin.stop().await;
 }
@@ -170,7 +171,7 @@ async fn a_stream_is_read_no_faster_than_the_buffer_has_room() {
     assert_eq!((summary.failure, summary.totals.unwrap().stalls), (None, 0));
     let rows = requests(dir.path());
     let video =
-        rows.iter().filter(|r| &*r.kind == "segment" && r.track.as_deref() == Some("video"));
+        rows.iter().filter(|r| r.kind == RequestKind::Segment && r.track == Some(Track::Video));
     // Asked for when its beginning fits, half a second before its end does.
     let took = video.map(|row| row.done_ns.unwrap() - row.t_ns).max().unwrap();
     assert!(took > 300_000_000, "the longest took {took} ns");
@@ -194,7 +195,7 @@ async fn bola_rises_with_the_second_segment() {
             play(&job, clock, StdDuration::from_millis(200)).await.unwrap();
             let rows = requests(dir.path());
             let video = |row: &&RequestRow| {
-                &*row.kind == "segment" && row.track.as_deref() == Some("video")
+                row.kind == RequestKind::Segment && row.track == Some(Track::Video)
             };
             let rungs: Vec<_> =
                 rows.iter().filter(video).map(|row| row.rung_bps.unwrap()).collect();

@@ -5,6 +5,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration as StdDuration;
+use suiro_record::words::{RequestKind, Track};
 
 use crate::common::{job, play, requests};
 use suiro_http::Clock;
@@ -118,7 +119,7 @@ async fn what_was_played_decodes(protocol: Protocol, format: Format, mode: Mode)
     let fetched = requests(dir.path());
     let segments = fetched
         .iter()
-        .filter(|r| &*r.kind == "segment" && r.track.as_deref() == Some("video"))
+        .filter(|r| r.kind == RequestKind::Segment && r.track == Some(Track::Video))
         .filter(|r| r.done_ns.is_some());
     // Every segment is half a second of pictures, and none is missing in the files.
     assert_eq!(pictures, segments.clone().count() as u64 * FPS / 2);

@@ -4,50 +4,33 @@
 use serde::Serialize;
 
 use super::{Delay, weight};
+pub use suiro_record::words::Layer;
+
 use crate::event::{Point, Protocol};
 use crate::matching::{Passage, Points};
 
-/// A protocol layer, by the service access points that bound it above, one in each host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Layer {
-    /// System calls, sockets and their queues.
-    SystemCall,
-    /// UDP or TCP. The sender's system call layer ends where IP begins: no hook is between.
-    Transport,
-    /// IP: routing, firewall, fragments.
-    Network,
-    /// All that is below IP: queue discipline, driver, network, device.
-    Link,
+/// The points that bound a layer above: in the sender, in the receiver.
+pub const fn bounds(layer: Layer) -> (Point, Point) {
+    match layer {
+        Layer::SystemCall => (Point::SendCall, Point::ReceiveCall),
+        Layer::Transport => (Point::SendIp, Point::ReceiveSocket),
+        Layer::Network => (Point::SendIp, Point::ReceiveLocal),
+        Layer::Link => (Point::SendLink, Point::ReceiveIp),
+    }
 }
 
-impl Layer {
-    /// From the top.
-    pub const ALL: [Self; 4] = [Self::SystemCall, Self::Transport, Self::Network, Self::Link];
+/// The layer below.
+pub fn below(layer: Layer) -> Option<Layer> {
+    Layer::ALL.into_iter().find(|&other| other > layer)
+}
 
-    /// The points that bound it above: in the sender, in the receiver.
-    pub const fn bounds(self) -> (Point, Point) {
-        match self {
-            Self::SystemCall => (Point::SendCall, Point::ReceiveCall),
-            Self::Transport => (Point::SendIp, Point::ReceiveSocket),
-            Self::Network => (Point::SendIp, Point::ReceiveLocal),
-            Self::Link => (Point::SendLink, Point::ReceiveIp),
-        }
-    }
-
-    /// The next below.
-    pub fn below(self) -> Option<Self> {
-        Self::ALL.into_iter().find(|&layer| layer > self)
-    }
-
-    /// Its name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SystemCall => "system call",
-            Self::Transport => "UDP or TCP",
-            Self::Network => "IP",
-            Self::Link => "data link",
-        }
+/// A layer's name for people.
+pub const fn title(layer: Layer) -> &'static str {
+    match layer {
+        Layer::SystemCall => "system call",
+        Layer::Transport => "UDP or TCP",
+        Layer::Network => "IP",
+        Layer::Link => "data link",
     }
 }
 
@@ -76,12 +59,12 @@ pub fn accounts(
     protocol: Protocol,
     error_ns: Option<u64>,
 ) -> Vec<LayerAccount> {
-    let watched = |layer: Layer| points.has(layer.bounds().0) && points.has(layer.bounds().1);
+    let watched = |layer: Layer| points.has(bounds(layer).0) && points.has(bounds(layer).1);
     let loss = |layer| watched(layer).then(|| loss_between(settled, layer, protocol)).flatten();
     Layer::ALL
         .into_iter()
         .map(|layer| {
-            let below = layer.below();
+            let below = below(layer);
             let lower = below.map_or(Some(0.0), loss);
             let own: Vec<i64> =
                 settled.iter().filter_map(|passage| own_delay(passage, layer)).collect();
@@ -99,7 +82,7 @@ pub fn accounts(
 }
 
 fn loss_between(settled: &[&Passage], layer: Layer, protocol: Protocol) -> Option<f64> {
-    let (send, receive) = layer.bounds();
+    let (send, receive) = bounds(layer);
     let (mut sent, mut received) = (0, 0);
     for passage in settled.iter().filter(|passage| super::passed(passage, send)) {
         sent += weight(passage, protocol);
@@ -112,13 +95,13 @@ fn loss_between(settled: &[&Passage], layer: Layer, protocol: Protocol) -> Optio
 
 /// One-way delay between a layer's service access points.
 pub(super) fn between(passage: &Passage, layer: Layer) -> Option<i64> {
-    let (send, receive) = layer.bounds();
+    let (send, receive) = bounds(layer);
     Some(passage.at(receive)?.saturating_sub(passage.at(send)?))
 }
 
 /// What the layer itself took.
 pub(super) fn own_delay(passage: &Passage, layer: Layer) -> Option<i64> {
-    let lower = match layer.below() {
+    let lower = match below(layer) {
         Some(below) => between(passage, below)?,
         None => 0,
     };

@@ -8,15 +8,16 @@ mod unseen;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use suiro_units::to_i64;
 
 pub use delay::Delay;
-pub use layer::{Layer, LayerAccount};
+pub use layer::{Layer, LayerAccount, below, title};
 pub use seconds::{SECONDS, Second};
 pub use unseen::Unseen;
 
 use crate::clock::Alignment;
 use crate::event::{Point, Protocol, Recording};
-use crate::matching::{Direction, Matched, Passage, Points, Side, side, to_i64, watched};
+use crate::matching::{Direction, Matched, Passage, Points, Side, side, watched};
 
 /// What is on its way when a recording ends has not been lost: the least time that it is given.
 const SETTLE_NS: i64 = 50_000_000;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::layer::{Layer, between, own_delay};
+use super::layer::{Layer, between, bounds, own_delay};
 use super::{Hop, passed, weight};
 use crate::event::{Point, Protocol};
 use crate::matching::{POINTS, Passage, way};
@@ -90,7 +90,7 @@ fn count(second: &mut Second, passage: &Passage, hops: &[Hop], weight: u64) {
         second.lost_after[last as usize] += weight;
     }
     for layer in Layer::ALL {
-        let (send, receive): (Point, Point) = layer.bounds();
+        let (send, receive): (Point, Point) = bounds(layer);
         if passed(passage, send) && !passed(passage, receive) {
             second.lost_between[layer as usize] += weight;
         }

@@ -8,8 +8,8 @@ use super::AgentError;
 use super::connection::{self, Call, lost, receive, send};
 use super::message::{ANSWER_BYTES_MAX, Answer, Batch, Head, Request};
 use crate::clock::{Alignment, Pair, estimate};
-use crate::matching::to_i64;
 use crate::{DropCause, Event, Moment, Recording};
+use suiro_units::to_i64;
 
 /// Most events that are kept of one agent: some 1 GB.
 const EVENTS_MAX: usize = 20_000_000;

@@ -6,6 +6,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use suiro_record::words::KeyKind;
 
 use crate::{
     ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Recording, Second,
@@ -21,8 +22,6 @@ pub const BATCH_EVENTS_MAX: usize = 1 << 16;
 pub const EVENT_BYTES: usize = 32;
 /// In place of a cause: there is none.
 const NO_CAUSE: u16 = u16::MAX;
-/// Kinds of keys, in the order of their codes.
-const KINDS: [&str; 4] = ["rtp", "ip_id", "hash", "bytes"];
 
 /// What a watcher asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -260,7 +259,7 @@ pub(super) fn check_length(bytes: usize, most: usize) -> Result<(), BadMessage> 
 /// Time, key, payload, cause, flow, IP id, segments, point, kind of key; all big endian.
 fn event_bytes(event: &Event) -> [u8; EVENT_BYTES] {
     let (kind, key) = event.key.parts();
-    let kind = KINDS.iter().position(|name| *name == kind).expect("all kinds have a code");
+    let kind = KeyKind::ALL.iter().position(|known| *known == kind).expect("ALL has all");
     let point = Point::ALL.iter().position(|point| *point == event.point).expect("ALL has all");
     let mut bytes = [0; EVENT_BYTES];
     bytes[0..8].copy_from_slice(&event.t_ns.to_be_bytes());
@@ -280,7 +279,7 @@ fn event(bytes: &[u8; EVENT_BYTES]) -> Result<Event, &'static str> {
         bytes[at..at + N].try_into().expect("the slice has the array's length")
     }
     let word = |at| u16::from_be_bytes(part(bytes, at));
-    let kind = KINDS.get(usize::from(bytes[28 + 1])).ok_or("an unknown kind of key")?;
+    let kind = *KeyKind::ALL.get(usize::from(bytes[28 + 1])).ok_or("an unknown kind of key")?;
     let key = Key::from_parts(kind, u64::from_be_bytes(part(bytes, 8)));
     let cause = word(20);
     if bytes[30..] != [0, 0] {

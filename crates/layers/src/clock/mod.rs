@@ -8,7 +8,9 @@ use serde::Serialize;
 pub use exchange::{Pair, estimate};
 
 use crate::event::Recording;
-use crate::matching::{crossings, to_i64};
+use suiro_units::to_i64;
+
+use crate::matching::crossings;
 
 /// How the second host's clock was brought to the first's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

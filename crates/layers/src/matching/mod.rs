@@ -14,6 +14,8 @@ pub use datagrams::Datagrams;
 pub use passage::{Drop, Matched, POINTS, Passage, Points, Side, Sighting, Tally, side, way};
 pub use stream::Stream;
 
+use suiro_units::to_i64;
+
 use crate::clock::{Alignment, Pair};
 use crate::event::{Event, Flow, Key, Point, Protocol, Recording};
 
@@ -191,8 +193,4 @@ fn sighting(event: &Event, t_ns: i64, here: Side) -> Sighting {
         bytes: event.payload_bytes,
         drop: event.cause.map(|cause| Drop { side: here, cause }),
     }
-}
-
-pub(crate) fn to_i64(t_ns: u64) -> i64 {
-    i64::try_from(t_ns).unwrap_or(i64::MAX)
 }

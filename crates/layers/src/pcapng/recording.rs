@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use super::{Capture, CaptureError, Seen, Transport};
 use crate::event::{Event, Flow, Key, Moment, Point, PointStatus, Recording};
-use crate::matching::{to_i64, way};
+use suiro_units::to_i64;
+
+use crate::matching::way;
 
 /// Packets of one pair of addresses that are compared to see who sent them.
 const COMPARED: usize = 100_000;

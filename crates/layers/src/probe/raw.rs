@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use suiro_record::words::KeyKind;
+
 use crate::event::{Flow, Key, Point, Protocol};
 
 use super::records::{self, Plain};
@@ -114,10 +116,10 @@ impl Raw {
             flags: event.flags & (IPV6 | TCP | SENT),
         };
         let kind = match u32::from(event.key_kind) {
-            records::RTP => "rtp",
-            records::IP_ID => "ip_id",
-            records::HASH => "hash",
-            records::BYTES => "bytes",
+            records::RTP => KeyKind::Rtp,
+            records::IP_ID => KeyKind::IpId,
+            records::HASH => KeyKind::Hash,
+            records::BYTES => KeyKind::Bytes,
             _ => return None,
         };
         Some(Self {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use suiro_record::tables::LayerRow;
+use suiro_record::words::Heading;
 use suiro_record::{Reader, RecordError, Row, Text, Writer};
 
 use crate::event::{
-    ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Recording, Second,
+    ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, PointStatus, Recording, Second,
 };
 
 /// The format of `layers.json`.
@@ -96,9 +97,6 @@ pub(crate) struct EventWriter {
     rows: Writer<LayerRow>,
     epoch_monotonic_ns: u64,
     host: Text,
-    points: [Text; Point::ALL.len()],
-    directions: [Text; 2],
-    kinds: BTreeMap<&'static str, Text>,
     flows: Vec<(Text, bool)>,
     causes: BTreeMap<u16, Text>,
 }
@@ -113,14 +111,10 @@ impl EventWriter {
     ) -> Result<Self, RecordError> {
         let file =
             name.map_or(LayerRow::TABLE.into(), |name| format!("{}.{name}", LayerRow::TABLE));
-        let kinds = ["rtp", "ip_id", "hash", "bytes"].map(|kind| (kind, Text::from(kind)));
         Ok(Self {
             rows: Writer::create_named(dir, &file)?,
             epoch_monotonic_ns,
             host: host.into(),
-            points: Point::ALL.map(|point| point.name().into()),
-            directions: ["received".into(), "sent".into()],
-            kinds: kinds.into(),
             flows: Vec::new(),
             causes,
         })
@@ -131,7 +125,7 @@ impl EventWriter {
         let new = flows.iter().skip(self.flows.len());
         self.flows.extend(new.map(|flow| (Text::from(flow.to_string()), flow.sent)));
         let (flow, sent) = &self.flows[usize::from(event.direction_flow)];
-        let (kind, key) = event.key.parts();
+        let (key_kind, key) = event.key.parts();
         let cause = event.cause.map(|DropCause(number)| match self.causes.get(&number) {
             Some(name) => Arc::clone(name),
             None => format!("REASON_{number}").into(),
@@ -139,10 +133,10 @@ impl EventWriter {
         self.rows.push(LayerRow {
             t_ns: event.t_ns.wrapping_sub(self.epoch_monotonic_ns).cast_signed(),
             host: Arc::clone(&self.host),
-            point: Arc::clone(&self.points[event.point as usize]),
-            direction: Arc::clone(&self.directions[usize::from(*sent)]),
+            point: event.point,
+            direction: if *sent { Heading::Sent } else { Heading::Received },
             flow: Arc::clone(flow),
-            key_kind: Arc::clone(&self.kinds[kind]),
+            key_kind,
             key: key.cast_signed(),
             ip_id: (event.ip_id != 0).then(|| event.ip_id.into()),
             payload_bytes: event.payload_bytes.into(),
@@ -310,12 +304,11 @@ impl Names {
 
     fn event(&mut self, row: &LayerRow) -> Result<Event, String> {
         let t_ns = self.epoch_monotonic_ns.wrapping_add(row.t_ns.cast_unsigned());
-        let point = Point::named(&row.point).ok_or_else(|| format!("no point `{}`", row.point))?;
-        let key = Key::from_parts(&row.key_kind, row.key.cast_unsigned())
+        let key = Key::from_parts(row.key_kind, row.key.cast_unsigned())
             .ok_or_else(|| format!("no key `{}` {}", row.key_kind, row.key))?;
         Ok(Event {
             t_ns,
-            point,
+            point: row.point,
             direction_flow: self.flow(row)?,
             key,
             ip_id: number("ip_id", row.ip_id.unwrap_or(0))?,
@@ -326,7 +319,7 @@ impl Names {
     }
 
     fn flow(&mut self, row: &LayerRow) -> Result<u16, String> {
-        let sent = &*row.direction == "sent";
+        let sent = row.direction == Heading::Sent;
         if let Some((flow, direction, number)) = &self.latest
             && Arc::ptr_eq(flow, &row.flow)
             && *direction == sent
@@ -355,7 +348,7 @@ fn number<T: TryFrom<i64>>(column: &str, value: i64) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{KernelSample, Protocol};
+    use crate::event::{KernelSample, Point, Protocol};
 
     fn recording() -> Recording {
         let [local, remote] = ["10.0.0.1:5000", "10.0.0.2:5004"].map(|text| text.parse().unwrap());

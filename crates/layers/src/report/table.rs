@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use suiro_record::Writer;
 use suiro_record::tables::LayerAccountRow;
-use suiro_record::{Text, Writer};
+use suiro_units::to_i64;
 
 use super::{Report, joined};
-use crate::account::{Account, Delay, Layer, LayerAccount, Second};
+use crate::account::{Account, Delay, Layer, LayerAccount, Second, below};
 use crate::event::Recording;
-use crate::matching::to_i64;
 use crate::record::FileError;
 
 /// Joins the recordings of a folder, host by host, and writes table `layer_accounts` beside them.
@@ -41,7 +41,7 @@ pub fn rows(report: &Report, start_ns: i64) -> Vec<LayerAccountRow> {
             flow: account.flow.as_str().into(),
             sender: sender.as_str().into(),
             receiver: receiver.as_str().into(),
-            layer: Text::from(""),
+            layer: Layer::SystemCall,
             sent: to_i64(account.sent),
             between_loss_ratio: None,
             own_loss_ratio: None,
@@ -52,21 +52,12 @@ pub fn rows(report: &Report, start_ns: i64) -> Vec<LayerAccountRow> {
             own_jitter_ms: None,
         };
         for layer in &account.layers {
-            let blank = LayerAccountRow { layer: name(layer.layer).into(), ..blank.clone() };
+            let blank = LayerAccountRow { layer: layer.layer, ..blank.clone() };
             rows.push(whole(layer, &blank));
             rows.extend(seconds(account, layer, &blank, start_ns));
         }
     }
     rows
-}
-
-fn name(layer: Layer) -> &'static str {
-    match layer {
-        Layer::SystemCall => "system_call",
-        Layer::Transport => "transport",
-        Layer::Network => "network",
-        Layer::Link => "link",
-    }
 }
 
 fn whole(account: &LayerAccount, blank: &LayerAccountRow) -> LayerAccountRow {
@@ -91,7 +82,7 @@ fn seconds(
     start_ns: i64,
 ) -> impl Iterator<Item = LayerAccountRow> {
     let watched = layer.loss_between.is_some();
-    let (index, below) = (layer.layer as usize, layer.layer.below().map(|below| below as usize));
+    let (index, below) = (layer.layer as usize, below(layer.layer).map(|below| below as usize));
     let sent = account.seconds.iter().enumerate().filter(|(_, second)| second.sent > 0);
     sent.map(move |(number, second): (usize, &Second)| {
         let share = |lost: f64| watched.then(|| lost / second.sent as f64);

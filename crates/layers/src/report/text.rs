@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{Host, Report};
-use crate::account::{Account, Delay, Hop, Layer, LayerAccount, Sap, Second};
+use crate::account::{Account, Delay, Hop, Layer, LayerAccount, Sap, Second, title};
 use crate::clock::{Alignment, How};
 use crate::event::{Point, Protocol};
 use crate::verdict::place;
@@ -130,7 +130,7 @@ const LAYER_HEAD: &[&str] = &[
 
 fn of_layer(account: &LayerAccount) -> Vec<String> {
     let mut row = vec![
-        account.layer.name().to_string(),
+        title(account.layer).to_string(),
         percent(account.own_loss),
         percent(account.loss_between),
     ];

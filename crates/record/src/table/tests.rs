@@ -1,4 +1,10 @@
+use std::path::Path;
+
+use suiro_units::{BitRate, Direction, Duration, Time};
+
+use super::write::ROWS_PER_GROUP;
 use super::*;
+use crate::words::Verdict;
 
 table! {
     /// A table for this test.
@@ -125,4 +131,120 @@ fn a_file_with_a_wrong_byte_never_panics() {
             drop(Reader::read::<Sample>(dir.path()));
         }
     }
+}
+
+table! {
+    /// A table of quantities and words.
+    Typed = "typed" {
+        /// When.
+        t_ns: Time,
+        /// How long; null if unknown.
+        span_ns: Option<Duration>,
+        /// How fast.
+        rate_bps: BitRate,
+        /// How many.
+        count: u64,
+        /// Which way.
+        direction: Direction,
+        /// What became of it; null if unknown.
+        verdict: Option<Verdict>,
+    }
+}
+
+table! {
+    /// The same as older and other programs write it.
+    Plain = "typed" {
+        /// When.
+        t_ns: i64,
+        /// How long.
+        span_ns: Option<i64>,
+        /// How fast.
+        rate_bps: i64,
+        /// How many.
+        count: i64,
+        /// Which way.
+        direction: Text,
+        /// What became of it.
+        verdict: Option<Text>,
+    }
+}
+
+fn typed(i: u64) -> Typed {
+    Typed {
+        t_ns: Time::from_nanos(i),
+        span_ns: (!i.is_multiple_of(3)).then(|| Duration::from_nanos(i + 1)),
+        rate_bps: BitRate::from_bps(i + 2),
+        count: i + 3,
+        direction: Direction::BOTH[i as usize % 2],
+        verdict: (!i.is_multiple_of(5)).then(|| Verdict::ALL[i as usize % 3]),
+    }
+}
+
+fn plain(i: u64) -> Plain {
+    let typed = typed(i);
+    Plain {
+        t_ns: i as i64,
+        span_ns: typed.span_ns.map(|_| i as i64 + 1),
+        rate_bps: i as i64 + 2,
+        count: i as i64 + 3,
+        direction: typed.direction.name().into(),
+        verdict: typed.verdict.map(|verdict| verdict.name().into()),
+    }
+}
+
+fn write_all<R: Row>(dir: &Path, rows: impl Iterator<Item = R>) {
+    let mut writer = Writer::create(dir).unwrap();
+    rows.for_each(|row| writer.push(row).unwrap());
+    writer.close().unwrap();
+}
+
+#[test]
+fn quantities_and_words_are_numbers_and_text_in_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = ROWS_PER_GROUP as u64 + 17;
+    write_all(dir.path(), (0..count).map(typed));
+    let file = std::fs::read(dir.path().join("typed.parquet")).unwrap();
+    assert!(Reader::read::<Typed>(dir.path()).unwrap().into_iter().eq((0..count).map(typed)));
+    assert!(Reader::read::<Plain>(dir.path()).unwrap().into_iter().eq((0..count).map(plain)));
+    write_all(dir.path(), (0..count).map(plain));
+    assert!(file == std::fs::read(dir.path().join("typed.parquet")).unwrap(), "the same bytes");
+    assert!(Reader::read::<Typed>(dir.path()).unwrap().into_iter().eq((0..count).map(typed)));
+}
+
+#[test]
+fn what_does_not_fit_is_the_largest() {
+    let dir = tempfile::tempdir().unwrap();
+    let row = Typed { t_ns: Time::from_nanos(u64::MAX), count: u64::MAX, ..typed(1) };
+    write_all(dir.path(), std::iter::once(row));
+    let read = Reader::read::<Plain>(dir.path()).unwrap();
+    assert_eq!((read[0].t_ns, read[0].count), (i64::MAX, i64::MAX));
+}
+
+#[test]
+fn a_value_that_its_column_cannot_hold_is_refused_with_column_and_row() {
+    let refused = |wrong: Plain, at: u64| {
+        let dir = tempfile::tempdir().unwrap();
+        let before = (0..at).map(plain);
+        write_all(dir.path(), before.chain([wrong]).chain([plain(at)]));
+        let error = Reader::read::<Typed>(dir.path()).unwrap_err().to_string();
+        error.split_once(": ").unwrap().1.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(
+        refused(Plain { direction: "left".into(), ..plain(0) }, 0),
+        "column direction, row 1: expected `down` or `up`, found `left`"
+    );
+    assert_eq!(
+        refused(Plain { verdict: Some("eaten".into()), ..plain(1) }, 7),
+        "column verdict, row 8: expected `delivered`, `dropped` or `queued`, found `eaten`"
+    );
+    let negative = "expected a number that is not negative, found";
+    let late = ROWS_PER_GROUP as u64 + 4;
+    assert_eq!(
+        refused(Plain { t_ns: -1, ..plain(1) }, late),
+        format!("column t_ns, row {}: {negative} -1", late + 1)
+    );
+    assert_eq!(
+        refused(Plain { span_ns: Some(-7), ..plain(1) }, 4),
+        format!("column span_ns, row 5: {negative} -7")
+    );
 }

@@ -2,7 +2,8 @@
 
 use suiro_record::table::Text;
 use suiro_record::tables::{UncompressedFrameRow, UncompressedReceivedRow, UncompressedSentRow};
-use suiro_units::Duration;
+use suiro_record::words;
+use suiro_units::{Duration, to_i64};
 
 use super::Records;
 use crate::socket::Segmentation;
@@ -12,14 +13,14 @@ use crate::{receive, send};
 pub struct SentStream {
     pub endpoint: Text,
     pub destination: Text,
-    pub segmentation: Text,
+    pub segmentation: words::Segmentation,
 }
 
 /// The word of table `uncompressed_sent`.
-pub const fn segmentation(segmentation: Segmentation) -> &'static str {
+pub const fn segmentation(segmentation: Segmentation) -> words::Segmentation {
     match segmentation {
-        Segmentation::Kernel => "kernel",
-        Segmentation::None => "none",
+        Segmentation::Kernel => words::Segmentation::Kernel,
+        Segmentation::None => words::Segmentation::None,
     }
 }
 
@@ -32,27 +33,27 @@ pub fn sent(
     let counts = &second.counts;
     UncompressedSentRow {
         t_ns: records.t_ns(second.at),
-        span_ns: ns(second.span),
+        span_ns: second.span.as_nanos_i64(),
         endpoint: of.endpoint.clone(),
         stream: second.stream.into(),
         destination: of.destination.clone(),
-        segmentation: of.segmentation.clone(),
-        packets: count(counts.packets),
-        bytes: count(counts.bytes),
-        frames: count(counts.frames),
-        late_frames: count(counts.late),
-        late_steal: count(counts.late_steal),
-        late_preempted: count(counts.late_preempted),
-        late_waking: count(counts.late_waking),
-        late_no_room: count(counts.late_no_room),
-        late_load: count(counts.late_load),
-        behind_max_ns: ns(counts.behind_max),
-        skipped_frames: count(counts.skipped),
-        unreachable_packets: count(counts.unreachable),
-        no_room: count(counts.no_room),
-        thread_ns: ns(thread.running),
-        woke_late_max_ns: ns(thread.woke_late_max),
-        steal_ns: thread.steal.map(ns),
+        segmentation: of.segmentation,
+        packets: to_i64(counts.packets),
+        bytes: to_i64(counts.bytes),
+        frames: to_i64(counts.frames),
+        late_frames: to_i64(counts.late),
+        late_steal: to_i64(counts.late_steal),
+        late_preempted: to_i64(counts.late_preempted),
+        late_waking: to_i64(counts.late_waking),
+        late_no_room: to_i64(counts.late_no_room),
+        late_load: to_i64(counts.late_load),
+        behind_max_ns: counts.behind_max.as_nanos_i64(),
+        skipped_frames: to_i64(counts.skipped),
+        unreachable_packets: to_i64(counts.unreachable),
+        no_room: to_i64(counts.no_room),
+        thread_ns: thread.running.as_nanos_i64(),
+        woke_late_max_ns: thread.woke_late_max.as_nanos_i64(),
+        steal_ns: thread.steal.map(Duration::as_nanos_i64),
     }
 }
 
@@ -64,28 +65,28 @@ pub fn received(
     let receive::Second { counts, evenness, .. } = second;
     UncompressedReceivedRow {
         t_ns: records.t_ns(second.at),
-        span_ns: ns(second.span),
+        span_ns: second.span.as_nanos_i64(),
         endpoint: endpoint.clone(),
         stream: second.stream.into(),
-        packets: count(counts.packets),
-        bytes: count(counts.bytes),
+        packets: to_i64(counts.packets),
+        bytes: to_i64(counts.bytes),
         lost_packets: counts.lost,
         dropped_packets: second.dropped.into(),
-        reordered_packets: count(counts.reordered),
-        duplicate_packets: count(counts.duplicate),
-        replayed_packets: count(counts.replayed),
-        foreign_packets: count(counts.foreign),
-        malformed_packets: count(counts.malformed),
-        restarts: count(counts.restarts),
-        frames: count(counts.frames),
-        incomplete_frames: count(counts.incomplete),
-        damaged_frames: count(counts.corrupt),
-        late_frames: counts.late_if_known().map(count),
+        reordered_packets: to_i64(counts.reordered),
+        duplicate_packets: to_i64(counts.duplicate),
+        replayed_packets: to_i64(counts.replayed),
+        foreign_packets: to_i64(counts.foreign),
+        malformed_packets: to_i64(counts.malformed),
+        restarts: to_i64(counts.restarts),
+        frames: to_i64(counts.frames),
+        incomplete_frames: to_i64(counts.incomplete),
+        damaged_frames: to_i64(counts.corrupt),
+        late_frames: counts.late_if_known().map(to_i64),
         burst_max_packets: evenness.map(|seen| seen.burst_max),
-        over_wide_packets: evenness.map(|seen| count(seen.above_wide)),
-        over_narrow_packets: evenness.map(|seen| count(seen.above_narrow)),
+        over_wide_packets: evenness.map(|seen| to_i64(seen.above_wide)),
+        over_narrow_packets: evenness.map(|seen| to_i64(seen.above_narrow)),
         buffer_max_packets: evenness.map(|seen| seen.buffer_max),
-        thread_ns: ns(second.running),
+        thread_ns: second.running.as_nanos_i64(),
     }
 }
 
@@ -100,8 +101,8 @@ pub fn frame(
         t_ns: records.t_ns(frame.first),
         endpoint: endpoint.clone(),
         stream: stream.into(),
-        frame: count(frame.number),
-        period_ns: ns(period),
+        frame: to_i64(frame.number),
+        period_ns: period.as_nanos_i64(),
         due_ns: frame.due.map(|due| records.t_ns(due)),
         last_ns: frame.last.map(|last| records.t_ns(last)),
         content: frame.content.map(i64::from),
@@ -112,15 +113,7 @@ pub fn frame(
         bytes: frame.bytes as i64,
         sound: frame.sound,
         burst_packets: frame.seen.map(|seen| seen.burst_max),
-        over_packets: frame.seen.map(|seen| count(seen.above_wide)),
+        over_packets: frame.seen.map(|seen| to_i64(seen.above_wide)),
         buffer_packets: frame.seen.map(|seen| seen.buffer_max),
     }
-}
-
-fn count(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-fn ns(span: Duration) -> i64 {
-    count(span.as_nanos())
 }

@@ -208,7 +208,7 @@ impl<'a> Log<'a> {
             let of = SentStream {
                 endpoint: job.records.name(),
                 destination: Arc::from(stream.route.destination.to_string()),
-                segmentation: Arc::from(rows::segmentation(job.segmentation)),
+                segmentation: rows::segmentation(job.segmentation),
             };
             (of, meter)
         });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use suiro_record::table::Text;
 use suiro_record::tables::UncompressedRingRow;
-use suiro_units::Time;
+use suiro_units::{Time, to_i64};
 
 use super::ring::{Failure, locked};
 
@@ -97,20 +97,19 @@ impl Meter {
         stream: u32,
     ) -> UncompressedRingRow {
         let second = self.look(now);
-        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         UncompressedRingRow {
             t_ns,
             endpoint: endpoint.clone(),
             stream: stream.into(),
-            slots: count(self.slots),
-            free: count(second.free),
-            reading: count(second.reading),
-            waiting: count(second.waiting),
+            slots: to_i64(self.slots),
+            free: to_i64(second.free),
+            reading: to_i64(second.reading),
+            waiting: to_i64(second.waiting),
             read_bps: second.read_bps,
             send_bps: second.send_bps,
-            repeats: count(second.repeats),
-            sent_frames: count(second.handed_all),
-            repeated_frames: count(second.repeats_all),
+            repeats: to_i64(second.repeats),
+            sent_frames: to_i64(second.handed_all),
+            repeated_frames: to_i64(second.repeats_all),
         }
     }
 

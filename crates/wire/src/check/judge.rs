@@ -5,6 +5,7 @@
 //! the link itself is random (jitter, delivery opportunities), by four standard deviations of that.
 
 use suiro_link::{Distribution, OPPORTUNITY, OpportunityTrace, Order, ServerConfig};
+use suiro_record::words::CheckedQuantity;
 use suiro_record::{Check, LinkTotals, SelfCheck};
 use suiro_units::Time;
 
@@ -51,7 +52,7 @@ pub(crate) fn judge(link: &str, plan: &Plan, heard: &Heard, totals: &LinkTotals)
     checks.push(accounting(plan, heard, totals));
     SelfCheck {
         link: link.to_owned(),
-        direction: totals.direction.clone(),
+        direction: totals.direction,
         attempt: 1,
         ok: checks.iter().all(|check| check.ok != Some(false)),
         checks,
@@ -69,9 +70,9 @@ fn first_arrivals(heard: &Heard) -> Vec<Option<Time>> {
     first
 }
 
-fn blank(what: &str, unit: &str) -> Check {
+fn blank(what: CheckedQuantity, unit: &str) -> Check {
     Check {
-        what: what.to_owned(),
+        what,
         unit: unit.to_owned(),
         asked: None,
         measured: None,
@@ -108,7 +109,7 @@ fn delays_ms(sent: &[Time], arrived: &[Option<Time>]) -> Vec<f64> {
 fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     let path = &plan.path;
     let propagation = &path.propagation;
-    let mut check = blank("delay", "ms");
+    let mut check = blank(CheckedQuantity::Delay, "ms");
     let rate = plan::rate_bps(path);
     if rate == Some(0.0) {
         return unmeasured(check, "the link carries nothing");
@@ -186,7 +187,7 @@ fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
 }
 
 fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
-    let mut check = blank("loss", "ratio");
+    let mut check = blank(CheckedQuantity::Loss, "ratio");
     if plan::rate_bps(&plan.path) == Some(0.0) {
         return unmeasured(check, "the link carries nothing");
     }
@@ -210,7 +211,7 @@ fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
 
 fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     let path = &plan.path;
-    let mut check = blank("rate", "bit/s");
+    let mut check = blank(CheckedQuantity::Rate, "bit/s");
     check.asked = plan::rate_bps(path);
     let planned = match &plan.flood {
         Ok(planned) => planned,
@@ -306,16 +307,18 @@ fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     let path = &plan.path;
     let planned = match &plan.flood {
         Ok(planned) => planned,
-        Err(why) => return unmeasured(blank("queue", "bytes"), why.clone()),
+        Err(why) => return unmeasured(blank(CheckedQuantity::Queue, "bytes"), why.clone()),
     };
     let depth = match &planned.queue {
         Ok(depth) => *depth,
-        Err(why) => return unmeasured(blank("queue", "bytes"), why.clone()),
+        Err(why) => return unmeasured(blank(CheckedQuantity::Queue, "bytes"), why.clone()),
     };
     let packet = f64::from(planned.burst.packet_bytes);
     let (mut check, asked, per_byte) = match depth {
-        Depth::Bytes(bytes) => (blank("queue", "bytes"), bytes as f64, 1.0),
-        Depth::Packets(packets) => (blank("queue", "packets"), packets as f64, 1.0 / packet),
+        Depth::Bytes(bytes) => (blank(CheckedQuantity::Queue, "bytes"), bytes as f64, 1.0),
+        Depth::Packets(packets) => {
+            (blank(CheckedQuantity::Queue, "packets"), packets as f64, 1.0 / packet)
+        }
     };
     let rate = plan::rate_bps(path).unwrap_or(0.0);
     let late = DELAY_LATE_MS / 1e3 * rate / 8.0 * per_byte;
@@ -339,7 +342,7 @@ fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
 
 /// Every packet that was sent came in, every one that went out was heard, and none is missing.
 fn accounting(plan: &Plan, heard: &Heard, totals: &LinkTotals) -> Check {
-    let mut check = blank("accounting", "packets");
+    let mut check = blank(CheckedQuantity::Accounting, "packets");
     let (sent, arrived) = (heard.sent.len() as u64, heard.arrivals.len() as u64);
     let mut wrong = totals.unaccounted + totals.offered.abs_diff(sent);
     // Of packets with a flipped bit some cannot be told from others'.

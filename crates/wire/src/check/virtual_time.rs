@@ -34,7 +34,7 @@ fn virtually(plan: &Plan, seed: Seed) -> (Heard, LinkTotals) {
     let config = LinkConfig { down: plan.path.clone(), up: plan.path.clone(), wifi: None };
     let mut link = Link::new(&config, seed);
     let mut heard = Heard::default();
-    let mut totals = LinkTotals { direction: "down".into(), ..LinkTotals::default() };
+    let mut totals = LinkTotals::new("", Direction::Down);
     let mut begins = Time::from_millis(5);
     for burst in plan.bursts() {
         for i in 0..burst.count {
@@ -75,7 +75,7 @@ fn judged(asked: &str, done: &str, seed: Seed) -> SelfCheck {
 }
 
 fn part<'a>(check: &'a SelfCheck, what: &str) -> &'a Check {
-    check.checks.iter().find(|part| part.what == what).unwrap()
+    check.checks.iter().find(|part| part.what.name() == what).unwrap()
 }
 
 /// Links of every kind, each with what its check must be able to measure.

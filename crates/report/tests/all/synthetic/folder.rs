@@ -5,6 +5,7 @@ use std::path::Path;
 use suiro_analysis::Records;
 use suiro_record::folder::write_outcome;
 use suiro_record::table::Row;
+use suiro_record::words::{CheckedQuantity, Direction};
 use suiro_record::{
     Axis, Cell, Check, EndpointOutcome, Folder, Lateness, LinkTotals, Machine, Manifest,
     PlannedTrial, SelfCheck, Trial, Writer,
@@ -160,7 +161,10 @@ fn outcome(
         repetition: planned.repetition,
         seed: planned.seed,
         valid: failed.is_none(),
-        links: vec![totals("down", records, failed.is_some()), totals("up", records, false)],
+        links: vec![
+            totals(Direction::Down, records, failed.is_some()),
+            totals(Direction::Up, records, false),
+        ],
         link_rates: Vec::new(),
         cables: Vec::new(),
         tcp: Vec::new(),
@@ -169,7 +173,7 @@ fn outcome(
         started: "2026-01-01T00:00:01Z".into(),
         duration_s: setup.seconds,
         epoch_monotonic_ns: 0,
-        self_checks: vec![self_check("down", 8e6), self_check("up", 1e9)],
+        self_checks: vec![self_check(Direction::Down, 8e6), self_check(Direction::Up, 1e9)],
         endpoints: vec![
             endpoint("origin", "server", "origin"),
             endpoint("viewer", "client", "player"),
@@ -178,32 +182,30 @@ fn outcome(
     }
 }
 
-fn totals(direction: &str, records: &Records, late: bool) -> LinkTotals {
-    let rows = || records.link.iter().filter(|row| &*row.direction == direction);
+fn totals(direction: Direction, records: &Records, late: bool) -> LinkTotals {
+    let rows = || records.link.iter().filter(|row| row.direction == direction);
     let mut totals = LinkTotals {
-        link: "bottleneck".into(),
-        direction: direction.into(),
         lateness: Lateness {
             p50_us: Some(14.0),
             p99_us: Some(if late { 1_840.0 } else { 92.0 }),
             max_us: Some(if late { 20_400.0 } else { 310.0 }),
         },
         cpu_cores: Some(0.03),
-        ..LinkTotals::default()
+        ..LinkTotals::new("bottleneck", direction)
     };
     for row in rows() {
         totals.offered += 1;
-        match &row.cause {
+        match row.cause {
             None => totals.delivered += 1,
-            Some(cause) => *totals.dropped.entry(cause.to_string()).or_default() += 1,
+            Some(cause) => *totals.dropped.entry(cause).or_default() += 1,
         }
     }
     totals
 }
 
-fn self_check(direction: &str, rate_bps: f64) -> SelfCheck {
-    let check = |what: &str, unit: &str, asked, measured, slack: f64| Check {
-        what: what.into(),
+fn self_check(direction: Direction, rate_bps: f64) -> SelfCheck {
+    let check = |what: CheckedQuantity, unit: &str, asked, measured, slack: f64| Check {
+        what,
         unit: unit.into(),
         asked: Some(asked),
         measured: Some(measured),
@@ -213,15 +215,9 @@ fn self_check(direction: &str, rate_bps: f64) -> SelfCheck {
         note: None,
     };
     let checks = vec![
-        check("rate", "bit/s", rate_bps, rate_bps * 0.998, rate_bps * 0.02),
-        check("delay", "ms", 20.0, 20.04, 0.5),
-        check("loss", "ratio", 0.0, 0.0, 0.0),
+        check(CheckedQuantity::Rate, "bit/s", rate_bps, rate_bps * 0.998, rate_bps * 0.02),
+        check(CheckedQuantity::Delay, "ms", 20.0, 20.04, 0.5),
+        check(CheckedQuantity::Loss, "ratio", 0.0, 0.0, 0.0),
     ];
-    SelfCheck {
-        link: "bottleneck".into(),
-        direction: direction.into(),
-        attempt: 1,
-        checks,
-        ok: true,
-    }
+    SelfCheck { link: "bottleneck".into(), direction, attempt: 1, checks, ok: true }
 }

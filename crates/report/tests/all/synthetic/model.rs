@@ -7,6 +7,9 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use suiro_analysis::Records;
 use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
+use suiro_record::words::{
+    Direction, LinkCause, PlayerState, RequestKind, TcpSource, TcpState, Track, Verdict,
+};
 use suiro_units::{Random, Seed};
 
 const MS: i64 = 1_000_000;
@@ -69,7 +72,7 @@ struct Tcp {
 }
 
 struct Player {
-    state: &'static str,
+    state: PlayerState,
     buffer_s: f64,
     position_s: f64,
     rung: usize,
@@ -126,7 +129,7 @@ impl Toy {
             retransmits: 0,
         };
         let player = Player {
-            state: "starting",
+            state: PlayerState::Starting,
             buffer_s: 0.0,
             position_s: 0.0,
             rung: 0,
@@ -168,13 +171,13 @@ impl Toy {
         }
         let queue_bytes: i64 = self.waiting.iter().map(|(_, size)| size).sum();
         let size = MSS + HEADERS;
-        let mut row = self.row("down", size, Some(MSS));
+        let mut row = self.row(Direction::Down, size, Some(MSS));
         row.queue_bytes = queue_bytes;
         row.queue_packets = self.waiting.len() as i64;
         let by_chance = self.random.chance(0.0004);
         if by_chance || queue_bytes + size > self.setup.queue_bytes {
-            row.verdict = "dropped".into();
-            row.cause = Some(if by_chance { "loss" } else { "queue" }.into());
+            row.verdict = Verdict::Dropped;
+            row.cause = Some(if by_chance { LinkCause::Loss } else { LinkCause::Queue });
             let told = now + self.tcp.srtt_ns.max(50e6) as i64;
             self.events.push(Reverse((told, Event::Loss { sent_ns: now })));
         } else {
@@ -190,19 +193,24 @@ impl Toy {
         self.records.link.push(row);
     }
 
-    fn row(&mut self, direction: &str, size_bytes: i64, payload_bytes: Option<i64>) -> LinkRow {
+    fn row(
+        &mut self,
+        direction: Direction,
+        size_bytes: i64,
+        payload_bytes: Option<i64>,
+    ) -> LinkRow {
         self.packets += 1;
         LinkRow {
             t_ns: self.now,
             link: "bottleneck".into(),
-            direction: direction.into(),
+            direction,
             packet: self.packets,
             flow: "tcp 10.0.0.1:80>10.0.0.2:40000".into(),
             size_bytes,
             payload_bytes,
             queue_bytes: 0,
             queue_packets: 0,
-            verdict: "delivered".into(),
+            verdict: Verdict::Delivered,
             cause: None,
             ecn_marked: false,
             dequeued_ns: None,
@@ -221,7 +229,7 @@ impl Toy {
     fn on_ack(&mut self, rtt_ns: i64) {
         self.tcp.on_ack(self.setup.tcp, self.now, rtt_ns);
         if self.tcp.acked / MSS % 2 == 0 {
-            let mut row = self.row("up", HEADERS, Some(0));
+            let mut row = self.row(Direction::Up, HEADERS, Some(0));
             row.t_ns -= ONE_WAY_NS;
             let (start, scheduled) = (row.t_ns, self.now);
             self.deliver(&mut row, start, scheduled);
@@ -251,8 +259,8 @@ impl Toy {
             t_ns: asked_ns,
             endpoint: "viewer".into(),
             url: format!("/video/{rung_bps}/{}.m4s", self.player.segment).into(),
-            kind: "segment".into(),
-            track: Some("video".into()),
+            kind: RequestKind::Segment,
+            track: Some(Track::Video),
             rung_bps: Some(rung_bps),
             segment: Some(self.player.segment),
             media_ms: Some((self.player.segment as f64 * SEGMENT_S * 1e3) as i64),
@@ -297,7 +305,7 @@ impl Toy {
         let body = (RUNGS[self.player.rung] as f64 * SEGMENT_S / 8.0) as i64;
         self.tcp.to_send = body;
         self.player.asked = Some((self.now, self.tcp.acked + body, None));
-        let mut row = self.row("up", HEADERS + 180, Some(180));
+        let mut row = self.row(Direction::Up, HEADERS + 180, Some(180));
         let (start, scheduled) = (self.now, self.now + ONE_WAY_NS);
         self.deliver(&mut row, start, scheduled);
         self.records.link.push(row);
@@ -361,9 +369,9 @@ impl Tcp {
             t_ns,
             host: "server".into(),
             socket: "10.0.0.1:80>10.0.0.2:40000".into(),
-            source: "sock_diag".into(),
+            source: TcpSource::SockDiag,
             congestion: congestion.into(),
-            state: "open".into(),
+            state: TcpState::Open,
             cwnd_bytes: self.cwnd as i64 * MSS,
             ssthresh_bytes: ssthresh,
             mss_bytes: MSS,
@@ -383,15 +391,15 @@ impl Tcp {
 impl Player {
     fn play(&mut self, mut step_s: f64) {
         self.state = match self.state {
-            "starting" if self.buffer_s < SEGMENT_S => "starting",
-            "stalled" if self.buffer_s < SEGMENT_S => "stalled",
-            "playing" if self.buffer_s <= 0.0 => {
+            PlayerState::Starting if self.buffer_s < SEGMENT_S => PlayerState::Starting,
+            PlayerState::Stalled if self.buffer_s < SEGMENT_S => PlayerState::Stalled,
+            PlayerState::Playing if self.buffer_s <= 0.0 => {
                 self.stalls += 1;
-                "stalled"
+                PlayerState::Stalled
             }
-            _ => "playing",
+            _ => PlayerState::Playing,
         };
-        while self.state == "playing" && step_s > 1e-9 {
+        while self.state == PlayerState::Playing && step_s > 1e-9 {
             let Some((left, rung)) = self.queue.front_mut() else { break };
             let played = left.min(step_s);
             self.shown = Some(*rung);
@@ -413,12 +421,12 @@ impl Player {
         PlayerRow {
             t_ns,
             endpoint: "viewer".into(),
-            state: self.state.into(),
+            state: self.state,
             buffer_ms: Some(self.buffer_s * 1e3),
             position_ms: Some(self.position_s * 1e3),
             rung_bps: self.shown,
             latency_ms: self.shown.map(|_| age_ms),
-            speed: f64::from(u8::from(self.state == "playing")),
+            speed: f64::from(u8::from(self.state == PlayerState::Playing)),
             stalls: self.stalls,
             estimate_bps: self.estimate.map(|bps| bps as i64),
             dropped_pictures: None,

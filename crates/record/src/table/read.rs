@@ -1,0 +1,250 @@
+//! Parquet files to rows.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::ByteArray;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use suiro_units::UnknownWord;
+
+use super::field::Values;
+use super::{Buffer, Column, Kind, RecordError, Row, Text};
+
+/// Reads a whole table.
+pub struct Reader;
+
+impl Reader {
+    /// All rows of `DIR/TABLE.parquet`; a file that is not there is an empty table, because a trial
+    /// holds only the tables that something wrote.
+    pub fn read<R: Row>(dir: &Path) -> Result<Vec<R>, RecordError> {
+        let path = dir.join(format!("{}.parquet", R::TABLE));
+        if path.exists() { Self::read_file(&path) } else { Ok(Vec::new()) }
+    }
+
+    /// All rows of every `DIR/TABLE.parquet` and `DIR/TABLE.*.parquet`, file by file in the order
+    /// of their names.
+    pub fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, RecordError> {
+        let io = |source| RecordError::Io { path: dir.to_owned(), source };
+        let prefix = format!("{}.", R::TABLE);
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(dir).map_err(io)? {
+            let path = entry.map_err(io)?.path();
+            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            if name.starts_with(&prefix) && name.ends_with(".parquet") {
+                files.push(path);
+            }
+        }
+        files.sort();
+        let mut rows = Vec::new();
+        for file in files {
+            rows.extend(Self::read_file::<R>(&file)?);
+        }
+        Ok(rows)
+    }
+
+    /// All rows of one file.
+    pub fn read_file<R: Row>(path: &Path) -> Result<Vec<R>, RecordError> {
+        let mut rows = Vec::new();
+        Self::each(path, |row| rows.push(row))?;
+        Ok(rows)
+    }
+
+    /// Hands over the rows of one file in their order, without holding more than a row group of them.
+    pub fn each<R: Row>(path: &Path, take: impl FnMut(R)) -> Result<(), RecordError> {
+        // The Parquet reader panics on some damaged pages ("decoder for dict should have been
+        // set"); a file is input, and input is refused. Whoever takes rows is told that there is an
+        // error, and has those before it.
+        let read = std::panic::AssertUnwindSafe(|| Self::read_rows(path, take));
+        std::panic::catch_unwind(read)
+            .unwrap_or_else(|_| Err(RecordError::Damaged { path: path.into() }))
+    }
+
+    fn read_rows<R: Row>(path: &Path, mut take: impl FnMut(R)) -> Result<(), RecordError> {
+        let file =
+            File::open(path).map_err(|source| RecordError::Io { path: path.into(), source })?;
+        let parquet = |source| RecordError::Parquet { path: path.into(), source };
+        let reader = SerializedFileReader::new(file).map_err(parquet)?;
+        check_schema::<R>(path, &reader)?;
+        let mut before = 0;
+        for index in 0..reader.num_row_groups() {
+            let group = reader.get_row_group(index).map_err(parquet)?;
+            let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let mut columns = Vec::new();
+            for (at, column) in R::COLUMNS.iter().enumerate() {
+                let reader = group.get_column_reader(at).map_err(parquet)?;
+                columns.push(read_column(reader, column, count).map_err(|error| match error {
+                    ColumnError::Parquet(source) => parquet(source),
+                    ColumnError::Value { row, problem } => RecordError::Value {
+                        path: path.into(),
+                        column: column.name,
+                        row: before + row + 1,
+                        problem,
+                    },
+                })?);
+            }
+            if let Some(short) = columns.iter().position(|c| c.present.len() != count) {
+                let name = R::COLUMNS[short].name;
+                let problem = format!("column {name} has fewer rows than the table");
+                return Err(RecordError::Schema { path: path.into(), problem });
+            }
+            (0..count).for_each(|row| take(R::at(&columns, row)));
+            before += count;
+        }
+        Ok(())
+    }
+}
+
+fn check_schema<R: Row>(
+    path: &Path,
+    reader: &SerializedFileReader<File>,
+) -> Result<(), RecordError> {
+    let found = reader.metadata().file_metadata().schema_descr();
+    let mut problem = None;
+    if found.num_columns() != R::COLUMNS.len() {
+        problem = Some(format!("{} columns, expected {}", found.num_columns(), R::COLUMNS.len()));
+    }
+    for (column, want) in found.columns().iter().zip(R::COLUMNS) {
+        let physical = want.kind.physical();
+        let nullable = column.max_def_level() == 1;
+        if column.name() != want.name
+            || column.physical_type() != physical
+            || column.max_rep_level() != 0
+            || nullable != want.nullable
+        {
+            problem.get_or_insert(format!(
+                "column {} ({}) where {} ({:?}) was expected",
+                column.name(),
+                column.physical_type(),
+                want.name,
+                physical
+            ));
+        }
+    }
+    match problem {
+        None => Ok(()),
+        Some(problem) => Err(RecordError::Schema {
+            path: path.into(),
+            problem: format!("not a table `{}` of this version: {problem}", R::TABLE),
+        }),
+    }
+}
+
+/// Why a column could not be read.
+enum ColumnError {
+    Parquet(parquet::errors::ParquetError),
+    /// A value that its kind does not have, in this row of the row group.
+    Value {
+        row: usize,
+        problem: String,
+    },
+}
+
+impl From<parquet::errors::ParquetError> for ColumnError {
+    fn from(error: parquet::errors::ParquetError) -> Self {
+        Self::Parquet(error)
+    }
+}
+
+fn read_column(reader: ColumnReader, column: &Column, rows: usize) -> Result<Buffer, ColumnError> {
+    let mut levels: Vec<i16> = Vec::new();
+    // The values that are there; `None` for one that its kind does not have.
+    macro_rules! read {
+        ($reader:expr, $kind:ident, $convert:expr) => {{
+            let (mut reader, mut dense) = ($reader, Vec::new());
+            let want = column.nullable.then_some(&mut levels);
+            reader.read_records(rows, want, None, &mut dense)?;
+            let mut place = 0;
+            let mut convert = |value| {
+                place += 1;
+                let problem = |problem| Refused { place: place - 1, problem };
+                $convert(&value).map_err(problem)
+            };
+            let values: Result<Vec<_>, Refused> = match column.nullable {
+                true => {
+                    let mut dense = dense.into_iter();
+                    let value = |&level: &i16| match (level == 1).then(|| dense.next()).flatten() {
+                        Some(value) => convert(value),
+                        None => Ok(Default::default()),
+                    };
+                    levels.iter().map(value).collect()
+                }
+                false => dense.into_iter().map(convert).collect(),
+            };
+            Values::$kind(values.map_err(|refused| refused.located(column, &levels))?)
+        }};
+    }
+    let values = match (reader, column.kind) {
+        (ColumnReader::Int64ColumnReader(r), Kind::Natural) => {
+            read!(r, Integer, |v: &i64| match *v {
+                0.. => Ok(*v),
+                _ => Err(format!("expected a number that is not negative, found {v}")),
+            })
+        }
+        (ColumnReader::Int64ColumnReader(r), _) => read!(r, Integer, |v: &i64| Ok(*v)),
+        (ColumnReader::DoubleColumnReader(r), _) => read!(r, Real, |v: &f64| Ok(*v)),
+        (ColumnReader::BoolColumnReader(r), _) => read!(r, Boolean, |v: &bool| Ok(*v)),
+        (ColumnReader::ByteArrayColumnReader(r), Kind::Word(words)) => {
+            read!(r, Word, |v: &ByteArray| place_of(v.data(), words))
+        }
+        (ColumnReader::ByteArrayColumnReader(r), _) => {
+            let mut shared = Shared::default();
+            let mut text = |v: &ByteArray| Ok(shared.text(&String::from_utf8_lossy(v.data())));
+            read!(r, Text, text)
+        }
+        _ => unreachable!("the schema was checked"),
+    };
+    let length = values.len();
+    let present =
+        if column.nullable { levels.iter().map(|&l| l == 1).collect() } else { vec![true; length] };
+    Ok(Buffer { values, present })
+}
+
+/// A value that its kind does not have, by its place among those that are not null.
+struct Refused {
+    place: usize,
+    problem: String,
+}
+
+impl Refused {
+    /// With its row in the row group.
+    fn located(self, column: &Column, levels: &[i16]) -> ColumnError {
+        let mut present = levels.iter().enumerate().filter(|(_, level)| **level == 1);
+        let row = match column.nullable {
+            true => present.nth(self.place).map_or(self.place, |(row, _)| row),
+            false => self.place,
+        };
+        ColumnError::Value { row, problem: self.problem }
+    }
+}
+
+/// The place of a word in its list. A word of a later version is refused, as a column of a later version
+/// is: counted as something else, or as nothing, it would make wrong figures.
+fn place_of(found: &[u8], words: &'static [(&'static str, &'static str)]) -> Result<u8, String> {
+    let place = words.iter().position(|(word, _)| word.as_bytes() == found);
+    place.map(|place| place as u8).ok_or_else(|| {
+        UnknownWord { found: String::from_utf8_lossy(found).into_owned(), expected: words }
+            .to_string()
+    })
+}
+
+/// Gives equal texts of a column one allocation, as long as there are few.
+#[derive(Default)]
+struct Shared(BTreeSet<Text>);
+
+impl Shared {
+    /// Most texts that are remembered: a column with more, such as URLs, shares little anyway.
+    const MOST: usize = 256;
+
+    fn text(&mut self, text: &str) -> Text {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let new = Text::from(text);
+        if self.0.len() < Self::MOST {
+            self.0.insert(new.clone());
+        }
+        new
+    }
+}

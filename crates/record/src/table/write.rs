@@ -1,0 +1,160 @@
+//! Rows to Parquet files.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+use super::field::Values;
+use super::{Buffer, Column, Kind, RecordError, Row, Text};
+
+/// Rows held in memory before they go to disk as one row group.
+pub(super) const ROWS_PER_GROUP: usize = 65_536;
+
+fn schema<R: Row>() -> Result<Arc<Type>, parquet::errors::ParquetError> {
+    let fields = R::COLUMNS
+        .iter()
+        .map(|column| {
+            let text = matches!(column.kind, Kind::Text | Kind::Word(_));
+            let logical = text.then_some(LogicalType::String);
+            let repetition =
+                if column.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+            Type::primitive_type_builder(column.name, column.kind.physical())
+                .with_repetition(repetition)
+                .with_logical_type(logical)
+                .build()
+                .map(Arc::new)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Type::group_type_builder(R::TABLE).with_fields(fields).build().map(Arc::new)
+}
+
+/// Writes one table. Rows go to disk a group at a time; [`Writer::close`] makes the file whole.
+pub struct Writer<R: Row> {
+    path: PathBuf,
+    file: SerializedFileWriter<File>,
+    columns: Vec<Buffer>,
+    rows: usize,
+    row: std::marker::PhantomData<fn(R)>,
+}
+
+impl<R: Row> Writer<R> {
+    /// Makes `DIR/TABLE.parquet`; replaces a file of that name.
+    pub fn create(dir: &Path) -> Result<Self, RecordError> {
+        Self::create_named(dir, R::TABLE)
+    }
+
+    /// Makes `DIR/NAME.parquet`, for a table of which a trial has several (one per process).
+    pub fn create_named(dir: &Path, name: &str) -> Result<Self, RecordError> {
+        let path = dir.join(format!("{name}.parquet"));
+        let file =
+            File::create(&path).map_err(|source| RecordError::Io { path: path.clone(), source })?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_writer_version(WriterVersion::PARQUET_1_0)
+            .set_created_by(format!("suiro {}", env!("CARGO_PKG_VERSION")))
+            .build();
+        let file = schema::<R>()
+            .and_then(|schema| SerializedFileWriter::new(file, schema, Arc::new(properties)))
+            .map_err(|source| RecordError::Parquet { path: path.clone(), source })?;
+        Ok(Self { path, file, columns: buffers::<R>(), rows: 0, row: std::marker::PhantomData })
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, row: R) -> Result<(), RecordError> {
+        row.append(&mut self.columns);
+        self.rows += 1;
+        if self.rows == ROWS_PER_GROUP { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what is in memory and the footer. Without it the file cannot be read.
+    pub fn close(mut self) -> Result<(), RecordError> {
+        self.flush()?;
+        let Self { path, file, .. } = self;
+        file.close().map(drop).map_err(|source| RecordError::Parquet { path, source })
+    }
+
+    fn flush(&mut self) -> Result<(), RecordError> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        self.rows = 0;
+        let columns = std::mem::replace(&mut self.columns, buffers::<R>());
+        write_group(&mut self.file, R::COLUMNS, &columns)
+            .map_err(|source| RecordError::Parquet { path: self.path.clone(), source })
+    }
+}
+
+fn buffers<R: Row>() -> Vec<Buffer> {
+    R::COLUMNS.iter().map(|column| Buffer::new(column.kind)).collect()
+}
+
+fn write_group(
+    file: &mut SerializedFileWriter<File>,
+    columns: &[Column],
+    buffers: &[Buffer],
+) -> Result<(), parquet::errors::ParquetError> {
+    let mut group = file.next_row_group()?;
+    for (Column { kind, .. }, buffer) in columns.iter().zip(buffers) {
+        let mut column = group.next_column()?.expect("the schema has this column");
+        let levels: Vec<i16> = buffer.present.iter().map(|&p| i16::from(p)).collect();
+        let levels = Some(levels.as_slice());
+        match &buffer.values {
+            Values::Integer(v) => {
+                column.typed::<Int64Type>().write_batch(&dense(v, buffer), levels, None)?;
+            }
+            Values::Real(v) => {
+                column.typed::<DoubleType>().write_batch(&dense(v, buffer), levels, None)?;
+            }
+            Values::Boolean(v) => {
+                column.typed::<BoolType>().write_batch(&dense(v, buffer), levels, None)?;
+            }
+            Values::Text(v) => {
+                let texts = shared_bytes(dense(v, buffer));
+                column.typed::<ByteArrayType>().write_batch(&texts, levels, None)?;
+            }
+            Values::Word(v) => {
+                let texts = word_bytes(*kind, &dense(v, buffer));
+                column.typed::<ByteArrayType>().write_batch(&texts, levels, None)?;
+            }
+        }
+        column.close()?;
+    }
+    group.close().map(drop)
+}
+
+/// Texts that follow each other are mostly one: they share their bytes.
+fn shared_bytes(texts: Vec<Text>) -> Vec<ByteArray> {
+    let mut latest: Option<(Text, ByteArray)> = None;
+    let share = |text: Text| match &latest {
+        Some((known, bytes)) if Arc::ptr_eq(known, &text) => bytes.clone(),
+        _ => {
+            let bytes = ByteArray::from(text.as_bytes().to_vec());
+            latest = Some((text, bytes.clone()));
+            bytes
+        }
+    };
+    texts.into_iter().map(share).collect()
+}
+
+/// Words as they are written.
+fn word_bytes(kind: Kind, places: &[u8]) -> Vec<ByteArray> {
+    let Kind::Word(words) = kind else { unreachable!("a buffer is made for its field's kind") };
+    let bytes: Vec<ByteArray> = words.iter().map(|(word, _)| ByteArray::from(*word)).collect();
+    places.iter().map(|place| bytes[usize::from(*place)].clone()).collect()
+}
+
+/// The values of the rows that are not null, as Parquet stores them.
+fn dense<T: Clone>(values: &[T], buffer: &Buffer) -> Vec<T> {
+    values
+        .iter()
+        .zip(&buffer.present)
+        .filter(|(_, present)| **present)
+        .map(|(v, _)| v.clone())
+        .collect()
+}

@@ -1,0 +1,203 @@
+//! The closed lists of words in tables and documents. A file with a word that is not in its list is
+//! refused, as one with another column is: what a later version means by a word of its own, this
+//! version cannot count.
+
+pub use suiro_units::Direction;
+use suiro_units::words;
+
+words! {
+    /// What became of a packet on a link.
+    pub enum Verdict {
+        /// It was handed to the receiving host.
+        Delivered = "delivered",
+        /// The link dropped it.
+        Dropped = "dropped",
+        /// It was still in the link at the end.
+        Queued = "queued",
+    }
+}
+
+words! {
+    /// Why a link dropped a packet, or how it altered it.
+    pub enum LinkCause {
+        /// Dropped by the loss model.
+        Loss = "loss",
+        /// Dropped because the queue was full.
+        Queue = "queue",
+        /// Dropped by active queue management.
+        Aqm = "aqm",
+        /// Dropped because it is too large ever to pass.
+        Size = "size",
+        /// Dropped because Wi-Fi sent it as often as its retry limit allows.
+        Retry = "retry",
+        /// Dropped because a bound of the emulator itself was reached: the trial is not valid.
+        Limit = "limit",
+        /// Delivered; it is a copy that the link made.
+        Duplicate = "duplicate",
+        /// Delivered with a bit flipped; a corrupted copy is `corrupt` too.
+        Corrupt = "corrupt",
+    }
+}
+
+words! {
+    /// A quantity of a link that its self-check compares with the scenario.
+    pub enum CheckedQuantity {
+        /// The bit rate.
+        Rate = "rate",
+        /// The one-way delay.
+        Delay = "delay",
+        /// The share of packets lost.
+        Loss = "loss",
+        /// The room of the queue.
+        Queue = "queue",
+        /// Packets that are unaccounted for.
+        Accounting = "accounting",
+    }
+}
+
+words! {
+    /// How a TCP socket was looked at.
+    pub enum TcpSource {
+        /// Every so often, by netlink.
+        SockDiag = "sock_diag",
+        /// Just before an ACK is taken in, by a BPF program.
+        TcpProbe = "tcp_probe",
+    }
+}
+
+words! {
+    /// The congestion state of a TCP socket.
+    pub enum TcpState {
+        /// Nothing is wrong.
+        Open = "open",
+        /// ACKs are duplicate or selective: something was lost or reordered.
+        Disorder = "disorder",
+        /// The window was reduced after ECN or a full local queue.
+        Cwr = "cwr",
+        /// Fast retransmit and recovery.
+        Recovery = "recovery",
+        /// Recovery after a timeout.
+        Loss = "loss",
+        /// A number that Linux had not used when this was written.
+        Unknown = "unknown",
+    }
+}
+
+words! {
+    /// A service access point, in the order in which a packet passes them.
+    pub enum Point {
+        /// The application hands over data: the system call begins.
+        SendCall = "send_call",
+        /// TCP or UDP hands over to IP: netfilter LOCAL_OUT, before all rules.
+        SendIp = "send_ip",
+        /// IP hands over to the link: netfilter POST_ROUTING, after all rules.
+        SendLink = "send_link",
+        /// Into the queue discipline: tracepoint `net_dev_queue`.
+        SendQdisc = "send_qdisc",
+        /// To the driver: tracepoint `net_dev_start_xmit`.
+        SendDriver = "send_driver",
+        /// From the driver: tracepoint `netif_receive_skb`.
+        ReceiveDevice = "receive_device",
+        /// The link hands over to IP: netfilter PRE_ROUTING, before all rules.
+        ReceiveIp = "receive_ip",
+        /// IP hands over to TCP or UDP: netfilter LOCAL_IN, after all rules.
+        ReceiveLocal = "receive_local",
+        /// The socket is found and its queue comes next: `cgroup_skb/ingress`.
+        ReceiveSocket = "receive_socket",
+        /// The application has the data: the receiving system call's work is done.
+        ReceiveCall = "receive_call",
+        /// The kernel gave it up: tracepoint `kfree_skb`.
+        Dropped = "dropped",
+    }
+}
+
+words! {
+    /// Which way a packet of a flow goes, as one host sees it.
+    pub enum Heading {
+        /// Out of the host.
+        Sent = "sent",
+        /// Into the host.
+        Received = "received",
+    }
+}
+
+words! {
+    /// What makes a packet the same at every service access point.
+    pub enum KeyKind {
+        /// SSRC × 65536 + sequence number.
+        Rtp = "rtp",
+        /// IPv4 identification + 65536 × a check of the payload's first 12 bytes.
+        IpId = "ip_id",
+        /// A hash of the payload.
+        Hash = "hash",
+        /// TCP sequence number of the first byte.
+        Bytes = "bytes",
+    }
+}
+
+words! {
+    /// A protocol layer of a host, as the service access points bound it. From the top.
+    pub enum Layer {
+        /// System calls, sockets and their queues.
+        SystemCall = "system_call",
+        /// UDP or TCP. The sender's system call layer ends where IP begins: no hook is between.
+        Transport = "transport",
+        /// IP: routing, firewall, fragments.
+        Network = "network",
+        /// All that is below IP: queue discipline, driver, network, device.
+        Link = "link",
+    }
+}
+
+words! {
+    /// What a player asks an origin for.
+    pub enum RequestKind {
+        /// An MPD or a playlist.
+        Manifest = "manifest",
+        /// An initialisation segment.
+        Init = "init",
+        /// A media segment.
+        Segment = "segment",
+    }
+}
+
+words! {
+    /// A track of segmented media.
+    pub enum Track {
+        /// Pictures.
+        Video = "video",
+        /// Sound.
+        Audio = "audio",
+    }
+}
+
+words! {
+    /// What a player does.
+    pub enum PlayerState {
+        /// Nothing was shown yet.
+        Starting = "starting",
+        /// Pictures move.
+        Playing = "playing",
+        /// A picture stands still because media is missing.
+        Stalled = "stalled",
+        /// All media was played.
+        Ended = "ended",
+        /// It gave up.
+        Failed = "failed",
+    }
+}
+
+impl PlayerState {
+    /// A player writes its state at least this often: a state stands no longer without a row.
+    pub const WRITTEN_EVERY: suiro_units::Duration = suiro_units::Duration::from_millis(100);
+}
+
+words! {
+    /// Who cuts a burst of uncompressed video into packets.
+    pub enum Segmentation {
+        /// UDP_SEGMENT; the interface's offloads say whether the kernel or the card does.
+        Kernel = "kernel",
+        /// The sender: one call for each packet.
+        None = "none",
+    }
+}

@@ -1,0 +1,56 @@
+//! The link's verdicts and causes in the words of records.
+
+use suiro_link::{Cause, Verdict};
+use suiro_record::words::{LinkCause, Verdict as Word};
+
+/// What became of a packet.
+pub(crate) const fn verdict(verdict: &Verdict) -> Word {
+    match verdict {
+        Verdict::Delivered { .. } => Word::Delivered,
+        Verdict::Dropped(_) => Word::Dropped,
+        Verdict::Queued => Word::Queued,
+    }
+}
+
+/// Why it was dropped, or how it was altered; `None` for a plain delivery.
+pub(crate) const fn cause(verdict: &Verdict) -> Option<LinkCause> {
+    match verdict {
+        Verdict::Dropped(cause) => Some(dropped(*cause)),
+        Verdict::Delivered { corruption: Some(_), .. } => Some(LinkCause::Corrupt),
+        Verdict::Delivered { duplicate: true, .. } => Some(LinkCause::Duplicate),
+        Verdict::Delivered { .. } | Verdict::Queued => None,
+    }
+}
+
+/// Why a packet was dropped.
+pub(crate) const fn dropped(cause: Cause) -> LinkCause {
+    match cause {
+        Cause::Loss => LinkCause::Loss,
+        Cause::Queue => LinkCause::Queue,
+        Cause::Aqm => LinkCause::Aqm,
+        Cause::Size => LinkCause::Size,
+        Cause::Retry => LinkCause::Retry,
+        Cause::Limit => LinkCause::Limit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_link::Corruption;
+
+    use super::*;
+
+    #[test]
+    fn the_link_and_its_records_use_the_same_words() {
+        let corruption = Some(Corruption { byte: 0, bit: 0 });
+        let altered = [(false, None), (true, None), (false, corruption), (true, corruption)];
+        let altered = altered
+            .map(|(duplicate, corruption)| Verdict::Delivered { duplicate, corruption })
+            .into_iter();
+        let all = Cause::ALL.map(Verdict::Dropped).into_iter().chain(altered);
+        for each in all.chain([Verdict::Queued]) {
+            assert_eq!(verdict(&each).name(), each.name());
+            assert_eq!(cause(&each).map(LinkCause::name), each.cause());
+        }
+    }
+}
