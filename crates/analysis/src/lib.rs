@@ -24,6 +24,7 @@ mod compare;
 mod crowd;
 mod family;
 pub mod findings;
+mod guess;
 mod held;
 mod instance;
 mod layers;

@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use suiro_record::tables::{LinkRow, RateRow};
-use suiro_record::words::{Direction as Way, Verdict};
+use suiro_record::flows;
+use suiro_record::tables::{FlowRow, LinkRow, RateRow};
+use suiro_record::words::{Carries, Direction as Way, Transport, Verdict};
 
 use crate::bins::Bins;
+use crate::guess;
 use crate::held::{Stretch, hold};
 use crate::link::Direction;
 use crate::stats::Distribution;
@@ -79,7 +81,7 @@ impl<'a> Rivals<'a> {
         if senders.is_empty() {
             return None;
         }
-        let mut flows = flows(view.links());
+        let mut flows = rivals(view.links(), &view.records.flows);
         let firsts = flows.iter().filter(|flow| flow.kind == Kind::Video);
         let begin_ns = firsts.filter_map(|flow| Some(flow.delivered.first()?.0)).min();
         let begin_ns = begin_ns.unwrap_or(0);
@@ -192,12 +194,14 @@ impl<'a> Rivals<'a> {
 }
 
 /// The flows that compete.
-fn flows(links: &[Direction]) -> Vec<Flow> {
+fn rivals(links: &[Direction], told: &[FlowRow]) -> Vec<Flow> {
     let mut found: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
     for link in links.iter().filter(|link| link.direction == Way::Down) {
         let mut here: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
+        let mut keys: BTreeMap<&str, Option<(Kind, String)>> = BTreeMap::new();
         for row in &link.rows {
-            if let Some(key) = key(&row.flow) {
+            let key = keys.entry(&row.flow).or_insert_with(|| key(told, &row.flow));
+            if let Some(key) = key.clone() {
                 let kind = key.0;
                 let new = || Flow { kind, delivered: vec![], dropped: 0, rates: vec![] };
                 add(here.entry(key).or_insert_with(new), row, link.duration_ns);
@@ -237,20 +241,20 @@ fn bits(flow: &Flow) -> f64 {
     flow.delivered.iter().map(|(_, bits)| bits).sum()
 }
 
-/// RTP and its RTCP, on the next port (RFC 3550 §11), are one flow.
-fn key(flow: &str) -> Option<(Kind, String)> {
+/// What a flow is, and what sets it apart: video and the reports about it, as one endpoint reported them,
+/// are one flow. UDP that no endpoint reported is no video.
+fn key(told: &[FlowRow], flow: &str) -> Option<(Kind, String)> {
+    if told.is_empty() {
+        return guess::rival(flow);
+    }
     let (protocol, ends) = flow.split_once(' ')?;
-    match protocol {
-        "tcp" => Some((Kind::Tcp, ends.to_owned())),
-        "udp" => {
-            let (from, to) = ends.split_once('>')?;
-            let even = |end: &str| {
-                let (host, port) = end.rsplit_once(':')?;
-                Some(format!("{host}:{}", port.parse::<u16>().ok()? & !1))
-            };
-            Some((Kind::Video, format!("{}>{}", even(from)?, even(to)?)))
+    match protocol.parse().ok()? {
+        Transport::Tcp => Some((Kind::Tcp, ends.to_owned())),
+        Transport::Udp => {
+            let row = flows::find(told, Transport::Udp, ends.split_once('>')?)?;
+            let is_video = matches!(row.carries, Carries::Video | Carries::Feedback);
+            is_video.then(|| (Kind::Video, row.endpoint.to_string()))
         }
-        _ => None,
     }
 }
 
@@ -309,13 +313,31 @@ mod tests {
     }
 
     #[test]
-    fn rtp_and_rtcp_are_one_flow() {
-        let rtp = key("udp 10.0.0.1:5004>10.0.0.2:5006");
-        assert_eq!(rtp, Some((Kind::Video, "10.0.0.1:5004>10.0.0.2:5006".into())));
-        assert_eq!(key("udp 10.0.0.1:5005>10.0.0.2:5007"), rtp);
-        assert_ne!(key("udp 10.0.0.1:5006>10.0.0.2:5008"), rtp);
-        assert_eq!(key("icmp 10.0.0.1>10.0.0.2"), None);
-        assert_eq!(key("udp nonsense"), None);
+    fn what_endpoints_reported_goes_before_ports() {
+        let row = |endpoint: &str, port: u16, carries| FlowRow {
+            t_ns: suiro_units::Time::ZERO,
+            endpoint: endpoint.into(),
+            role: suiro_record::words::FlowRole::Sender,
+            protocol: Transport::Udp,
+            local: format!("*:{port}").into(),
+            remote: format!("10.0.0.2:{port}").into(),
+            carries,
+            flows: 1,
+        };
+        let told = [
+            row("film", 5004, Carries::Video),
+            row("film", 5005, Carries::Feedback),
+            row("other", 5007, Carries::Video),
+            row("noise", 9, Carries::Load),
+        ];
+        let of = |port: u16| key(&told, &format!("udp 10.0.0.1:{port}>10.0.0.2:{port}"));
+        assert_eq!(of(5004), Some((Kind::Video, "film".into())));
+        assert_eq!(of(5005), of(5004));
+        assert_eq!(of(5007), Some((Kind::Video, "other".into())));
+        assert_eq!((of(5006), of(9)), (None, None));
+        let tcp = key(&told, "tcp 10.0.0.1:80>10.0.0.2:4000");
+        assert_eq!(tcp, Some((Kind::Tcp, "10.0.0.1:80>10.0.0.2:4000".into())));
+        assert_eq!(key(&told, "icmp 10.0.0.1>10.0.0.2"), None);
     }
 
     #[test]

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use suiro_record::tables::TcpRow;
+use suiro_record::flows;
+use suiro_record::tables::{FlowRow, TcpRow};
+use suiro_record::words::{Carries, FlowRole, Transport};
+
+use crate::guess;
 
 use crate::held::{Stretch, distribution, hold};
 use crate::stats::Distribution;
 use crate::view::{View, grouped};
 use crate::{Records, duration_ns};
-
-/// A socket that sent less than this share of what the busiest sent is not a media socket.
-const LEAST_SHARE: f64 = 0.01;
 
 /// A socket and its samples.
 pub(crate) struct Socket<'a> {
@@ -19,12 +20,14 @@ pub(crate) struct Socket<'a> {
     pub samples: Vec<Stretch<&'a TcpRow>>,
     /// Payload acknowledged by the peer at the trial's last sample.
     pub acked_bytes: i64,
+    /// Whether an endpoint reported that it sends media; false if that is guessed.
+    pub told: bool,
     /// Segments retransmitted by the trial's last sample.
     pub retransmits: i64,
 }
 
-/// The sockets that carry media: those that had more payload acknowledged than they received, and
-/// at least a hundredth of what the busiest such socket had.
+/// The sockets that carry media, as endpoints reported; of those that none reported, those that had more
+/// payload acknowledged than they received, and at least a hundredth of what the busiest socket had.
 pub(crate) fn media_sockets<'a>(
     trial: &suiro_record::Trial,
     records: &'a Records,
@@ -32,20 +35,37 @@ pub(crate) fn media_sockets<'a>(
     let rows = grouped(&records.tcp, |row| (&*row.host, &*row.socket), |row| row.t_ns);
     let end_ns = duration_ns(trial);
     let mut sockets: Vec<Socket> = Vec::new();
-    for ((host, _), rows) in rows {
+    for ((host, name), rows) in rows {
         let within = || rows.iter().filter(|row| row.t_ns <= end_ns);
         let most = |of: fn(&TcpRow) -> i64| within().map(|row| of(row)).max().unwrap_or(0);
         let (acked_bytes, received) = (most(|row| row.acked_bytes), most(|row| row.received_bytes));
-        if acked_bytes > received {
+        let told = sends_media(&records.flows, name);
+        if told.unwrap_or_else(|| guess::sends(acked_bytes, received)) {
+            let told = told.is_some();
             let retransmits = most(|row| row.retransmits);
             let last_ns = rows.last().map_or(0, |row| row.t_ns);
             let samples = hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns);
-            sockets.push(Socket { host, samples, acked_bytes, retransmits });
+            sockets.push(Socket { host, samples, acked_bytes, told, retransmits });
         }
     }
     let busiest = sockets.iter().map(|socket| socket.acked_bytes).max().unwrap_or(0);
-    sockets.retain(|socket| socket.acked_bytes as f64 >= busiest as f64 * LEAST_SHARE);
+    sockets.retain(|socket| socket.told || guess::is_busy(socket, busiest));
     sockets
+}
+
+/// Whether a socket, `LOCAL:PORT>REMOTE:PORT`, sends media, as an endpoint reported; `None` if none
+/// reported what it carries or which side sends.
+fn sends_media(told: &[FlowRow], socket: &str) -> Option<bool> {
+    let (local, remote) = socket.split_once('>')?;
+    let row = flows::find(told, Transport::Tcp, (local, remote))?;
+    match row.carries {
+        Carries::HttpMedia | Carries::Video | Carries::Audio => {
+            let own = flows::is_end(&row.local, local) && flows::is_end(&row.remote, remote);
+            Some(own == matches!(row.role, FlowRole::Server | FlowRole::Sender))
+        }
+        Carries::Feedback | Carries::Control => Some(false),
+        Carries::Web | Carries::Load | Carries::Unknown => None,
+    }
 }
 
 /// Media sockets that belong together: all of a trial, or those of one sending host.

@@ -11,6 +11,8 @@ use rustix::process::Signal;
 use serde::Deserialize;
 use suiro_hosts::Network;
 use suiro_record::EndpointOutcome;
+use suiro_record::flows::{End, Flow, FlowLog};
+use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_scenario::{Endpoint, Exit, Job, Peer, Ready, Setup, StopSignal};
 use suiro_units::{Duration, Seed, Time};
 
@@ -400,6 +402,10 @@ impl Surroundings<'_> {
             Some(spec) => {
                 let mut command = Command::new(&spec.command[0]);
                 command.args(&spec.command[1..]);
+                if let Ready::Port(port) = spec.ready {
+                    let flows = [connections_to(port)];
+                    FlowLog::write(self.dir, &endpoint.name, self.epoch.elapsed(), flows)?;
+                }
                 command
             }
             None => {
@@ -431,6 +437,17 @@ impl Surroundings<'_> {
             peers: self.setup.endpoints.iter().map(peer).collect(),
             seed: self.seed.derive(&endpoint.name),
         }
+    }
+}
+
+/// What the scenario says of a command that listens at a port: not what its connections carry.
+fn connections_to(port: u16) -> Flow {
+    Flow {
+        role: FlowRole::Server,
+        protocol: Transport::Tcp,
+        local: End::Port(port),
+        remote: End::Any,
+        carries: Carries::Unknown,
     }
 }
 

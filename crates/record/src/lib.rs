@@ -6,6 +6,7 @@
 //! from the types here.
 
 pub mod documents;
+pub mod flows;
 pub mod folder;
 pub mod records;
 pub mod table;

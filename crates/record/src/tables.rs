@@ -1,12 +1,14 @@
 //! The tables. A column's name ends in its unit; `t_ns` counts nanoseconds from the trial's start on
 //! the host's monotonic clock, which every host of a lab shares. What could not be measured is null.
 
+use suiro_units::Time;
+
 use crate::records::tables;
 use crate::table;
 use crate::table::Text;
 use crate::words::{
-    Direction, Heading, KeyKind, Layer, LinkCause, PlayerState, Point, RequestKind, Segmentation,
-    TcpSource, TcpState, Track, Verdict,
+    Carries, Direction, FlowRole, Heading, KeyKind, Layer, LinkCause, PlayerState, Point,
+    RequestKind, Segmentation, TcpSource, TcpState, Track, Transport, Verdict,
 };
 
 table! {
@@ -43,6 +45,31 @@ table! {
         scheduled_ns: Option<i64>,
         /// When it was handed to the receiving host; null if it was not.
         departed_ns: Option<i64>,
+    }
+}
+
+table! {
+    /// One flow of one endpoint, as the endpoint that opened it reports: a TCP connection, the connections of
+    /// a TCP port, or a pair of UDP ends. Of a command, what the scenario says of it. An end is
+    /// `ADDRESS:PORT`, where `*` stands for any address or any port.
+    FlowRow = "flows" {
+        /// When it was opened.
+        t_ns: Time,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// What the endpoint does in it.
+        role: FlowRole,
+        /// Its transport protocol.
+        protocol: Transport,
+        /// The endpoint's own end.
+        local: Text,
+        /// The other end.
+        remote: Text,
+        /// What it carries.
+        carries: Carries,
+        /// How many flows the row stands for: 1; in the last row of an endpoint with more than 1000, those
+        /// that have no row of their own.
+        flows: u64,
     }
 }
 
@@ -561,6 +588,7 @@ table! {
 
 tables! {
     LinkRow: link "Packets that met a link.";
+    FlowRow: flows "Flows that endpoints reported; none in a folder of before there was this table.";
     TcpRow: tcp "Looks at TCP sockets.";
     LayerRow;
     LayerAccountRow: layer_accounts "What each protocol layer lost and delayed.";

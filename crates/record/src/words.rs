@@ -201,3 +201,49 @@ words! {
         None = "none",
     }
 }
+
+words! {
+    /// The transport protocol of a flow.
+    pub enum Transport {
+        /// TCP.
+        Tcp = "tcp",
+        /// UDP.
+        Udp = "udp",
+    }
+}
+
+words! {
+    /// What an endpoint does in a flow.
+    pub enum FlowRole {
+        /// It sends what the flow carries.
+        Sender = "sender",
+        /// It receives what the flow carries.
+        Receiver = "receiver",
+        /// It waits to be connected to, and answers.
+        Server = "server",
+        /// It connects, and asks.
+        Client = "client",
+    }
+}
+
+words! {
+    /// What a flow carries.
+    pub enum Carries {
+        /// Video, in packets of its own.
+        Video = "video",
+        /// Sound, in packets of its own.
+        Audio = "audio",
+        /// Segmented media over HTTP: video, sound and manifests.
+        HttpMedia = "http_media",
+        /// Reports about video or sound, such as RTCP.
+        Feedback = "feedback",
+        /// Pages of the web.
+        Web = "web",
+        /// Traffic that is there to load the path.
+        Load = "load",
+        /// Messages that control something else.
+        Control = "control",
+        /// What a program of others carries and the scenario does not say.
+        Unknown = "unknown",
+    }
+}

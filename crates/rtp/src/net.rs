@@ -4,6 +4,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use suiro_record::flows::{End, Flow};
+use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_units::Bytes;
 use tokio::net::UdpSocket;
 
@@ -70,6 +72,18 @@ async fn bind(port: u16) -> Result<UdpSocket, NetError> {
             rustix::net::sockopt::set_socket_recv_buffer_size(&socket, BUFFER.get() as usize)
         });
     Ok(socket)
+}
+
+/// The flows of a session at `port` and the next, for table `flows`: video, and RTCP about it.
+pub fn flows(role: FlowRole, port: u16, rtp: End, rtcp: End) -> [Flow; 2] {
+    let flow = |port, remote, carries| Flow {
+        role,
+        protocol: Transport::Udp,
+        local: End::Port(port),
+        remote,
+        carries,
+    };
+    [flow(port, rtp, Carries::Video), flow(port.saturating_add(1), rtcp, Carries::Feedback)]
 }
 
 /// The IPv4 address of a host.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use suiro_clock::Clock;
 use suiro_media::screen;
 use suiro_realtime::Log;
+use suiro_record::flows::{End, FlowLog};
+use suiro_record::words::FlowRole;
 use suiro_scenario::{EndpointSpec, Job, RtcpTimes, RtpCodec};
 use suiro_units::{Duration, Seed};
 use suiro_viewer::Policy;
@@ -94,6 +96,8 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<Counters, EndpointError> {
     let pair = Pair::bind(job.port).await?;
+    let flows = net::flows(FlowRole::Receiver, job.port, End::Any, End::Any);
+    FlowLog::write(&job.dir, &job.name, clock.now(), flows)?;
     let receiver = Receiver::new(clock.now(), job.config(clock), job.seed.random());
     let coded = match job.codec {
         Codec::H264 => screen::Codec::H264,

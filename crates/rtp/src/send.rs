@@ -9,7 +9,9 @@ use suiro_media::live::FootageSpec;
 use suiro_media::quantised::{GROUP, GROUP_DURATION, Set};
 use suiro_rate::RateSpec;
 use suiro_realtime::{Camera, Share};
+use suiro_record::flows::FlowLog;
 use suiro_record::tables::RateRow;
+use suiro_record::words::FlowRole;
 use suiro_record::{Text, Writer};
 use suiro_scenario::{EndpointSpec, Job, OnBreak, RtcpTimes, RtpCodec, RtpSender, VersionRate};
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
@@ -181,6 +183,8 @@ pub async fn run(
     let pair = Pair::bind(job.port).await?;
     let to = SocketAddr::from((net::address(&job.to.0).await?, job.to.1));
     let rates = Writer::create_named(&job.dir, &format!("rate.{}", job.name))?;
+    let flows = net::flows(FlowRole::Sender, job.port, to.into(), rtcp_of(to).into());
+    FlowLog::write(&job.dir, &job.name, clock.now(), flows)?;
     ready();
     let mut stop = std::pin::pin!(stop);
     tokio::select! {

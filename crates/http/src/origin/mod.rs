@@ -167,10 +167,12 @@ pub async fn run(
     catalogue.schedule = job.schedule(catalogue.longest_segment(), clock);
     catalogue.hls_rungs = job.hls_rungs;
     let listener = crate::net::listen(job.listen, job.congestion.as_deref())?;
-    let log = job.access.as_ref().map(|access| AccessLog::create(&access.dir, &access.endpoint));
+    let address = listener.local_addr().unwrap_or(job.listen);
+    let log = |access: &Access| AccessLog::create(&access.dir, &access.endpoint, address);
+    let log = job.access.as_ref().map(log);
     let service =
         Service::new(catalogue, Arc::new(shelf), clock, CACHE_BYTES_MAX, log.transpose()?);
-    ready(listener.local_addr().unwrap_or(job.listen));
+    ready(address);
     Ok(serve_with(listener, service, stop).await?)
 }
 

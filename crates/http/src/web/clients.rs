@@ -12,7 +12,9 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HOST, USER_AGENT};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::tables::PageRow;
+use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_record::{RecordError, Text, Writer};
 use suiro_scenario::{EndpointSpec, Job, WebClients};
 use suiro_units::{Duration, Seed, Time, to_i64};
@@ -107,6 +109,14 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<u64, WebError> {
     let mut table = Writer::create_named(&job.dir, &format!("pages.{}", job.name))?;
+    let pages = Flow {
+        role: FlowRole::Client,
+        protocol: Transport::Tcp,
+        local: End::Any,
+        remote: End::Port(job.server.1),
+        carries: Carries::Web,
+    };
+    FlowLog::write(&job.dir, &job.name, clock.now(), [pages])?;
     let (rows, mut read) = mpsc::channel(ROWS_WAITING);
     let (tell, told) = watch::channel(false);
     let mut people = JoinSet::new();

@@ -4,8 +4,8 @@ use suiro_units::{BitRate, Direction, Duration, Time, Word, to_i64};
 
 use super::{Kind, Text};
 use crate::words::{
-    Heading, KeyKind, Layer, LinkCause, PlayerState, Point, RequestKind, Segmentation, TcpSource,
-    TcpState, Track, Verdict,
+    Carries, FlowRole, Heading, KeyKind, Layer, LinkCause, PlayerState, Point, RequestKind,
+    Segmentation, TcpSource, TcpState, Track, Transport, Verdict,
 };
 
 /// A Rust type that can be a column.
@@ -137,6 +137,9 @@ words!(
     Track,
     PlayerState,
     Segmentation,
+    Transport,
+    FlowRole,
+    Carries,
 );
 
 impl<F: Field> Field for Option<F> {

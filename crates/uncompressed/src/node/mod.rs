@@ -123,6 +123,11 @@ impl Records {
         Arc::from(self.endpoint.as_str())
     }
 
+    /// Now, on the records' axis.
+    fn now(&self) -> Time {
+        Time::from_nanos(crate::clock::monotonic().saturating_since(self.epoch).as_nanos())
+    }
+
     /// A monotonic time on the records' axis.
     fn t_ns(&self, time: Time) -> i64 {
         time.as_nanos().wrapping_sub(self.epoch.as_nanos()).cast_signed()

@@ -1,12 +1,14 @@
 //! A receiving node: sockets, the thread that receives, recordings and records.
 
-use std::net::SocketAddrV4;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use suiro_record::Writer;
+use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::tables::{UncompressedFrameRow, UncompressedReceivedRow};
+use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_units::Duration;
 
 use super::{Error, Records, TOLD_MAX, rows};
@@ -164,6 +166,16 @@ impl<'a> Log<'a> {
     fn create(job: &'a ReceiverJob) -> Result<Self, Error> {
         let Records { endpoint, dir, .. } = &job.records;
         let dir = dir.as_deref();
+        if let Some(dir) = dir {
+            let flow = |stream: &ReceiverStream| Flow {
+                role: FlowRole::Receiver,
+                protocol: Transport::Udp,
+                local: SocketAddr::V4(stream.address).into(),
+                remote: End::Any,
+                carries: Carries::Video,
+            };
+            FlowLog::write(dir, endpoint, job.records.now(), job.streams.iter().map(flow))?;
+        }
         let name = |table: &str| format!("{table}.{endpoint}");
         let total = |stream: &ReceiverStream| Total {
             stream: stream.number,

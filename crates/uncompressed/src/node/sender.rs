@@ -1,12 +1,15 @@
 //! A sending node: rings, sockets, the thread that sends, and its records.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 
 use suiro_record::Writer;
+use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::tables::{UncompressedRingRow, UncompressedSentRow};
+use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_units::{Duration, Time};
 
 use super::rows::{self, SentStream};
@@ -222,6 +225,16 @@ impl<'a> Log<'a> {
         };
         let name = |table: &str| format!("{table}.{endpoint}");
         let dir = dir.as_deref();
+        if let Some(dir) = dir {
+            let flow = |stream: &SenderStream| Flow {
+                role: FlowRole::Sender,
+                protocol: Transport::Udp,
+                local: End::Any,
+                remote: SocketAddr::V4(stream.route.destination).into(),
+                carries: Carries::Video,
+            };
+            FlowLog::write(dir, endpoint, job.records.now(), job.streams.iter().map(flow))?;
+        }
         Ok(Self {
             job,
             warn,
