@@ -1,15 +1,17 @@
 //! A package: the folder of segments that a specification was made into, and its index.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Bytes, Duration};
 
+use crate::source::sha256;
 use crate::spec::MediaSpec;
 use crate::{MediaError, cache, mp4, ts};
 
 /// Version of the index; a package of another one is prepared anew.
-pub const INDEX_VERSION: u32 = 1;
+pub const INDEX_VERSION: u32 = 2;
 
 /// The index's file in the package's folder. It is written last.
 pub const INDEX_FILE: &str = "package.json";
@@ -39,6 +41,8 @@ pub struct Package {
     pub video: Vec<Track>,
     /// The sound; `None` if none was asked for or the source has none.
     pub audio: Option<Track>,
+    /// SHA-256 of every file, in hexadecimal, by its path below the folder.
+    pub sha256: BTreeMap<String, String>,
     /// The folder it was loaded from; all files are below it.
     #[serde(skip)]
     pub folder: PathBuf,
@@ -166,10 +170,10 @@ pub struct Placed<'p> {
 }
 
 impl Package {
-    /// Reads the index in `folder` and checks that every file is there with its size.
+    /// Reads the index in `folder` and checks that every file is there with its size and its hash.
     ///
     /// # Errors
-    /// [`MediaError::Damaged`], naming the file that is missing, cut or of another version.
+    /// [`MediaError::Damaged`], naming the file that is missing, changed or of another version.
     pub fn load(folder: &Path) -> Result<Self, MediaError> {
         let index = folder.join(INDEX_FILE);
         let damaged = |message: String| MediaError::damaged(&index, message);
@@ -180,6 +184,7 @@ impl Package {
         folder.clone_into(&mut package.folder);
         package.check_loops().map_err(damaged)?;
         package.check_files()?;
+        package.check_hashes()?;
         Ok(package)
     }
 
@@ -261,7 +266,8 @@ impl Package {
 
     fn read_file(&self, name: &str, bytes: u64) -> Result<Vec<u8>, MediaError> {
         let file = self.folder.join(name);
-        let read = std::fs::read(&file).map_err(|error| MediaError::damaged(&file, error))?;
+        let read = suiro_outside::file::read(&file, bytes)
+            .map_err(|error| MediaError::damaged(&file, error))?;
         if read.len() as u64 != bytes {
             let message = format!("{} bytes; the index says {bytes}", read.len());
             return Err(MediaError::damaged(&file, message));
@@ -275,6 +281,30 @@ impl Package {
             let init = rendition.init.iter().map(|init| (init.file.as_str(), init.bytes));
             init.chain(rendition.segments.iter().map(|s| (s.file.as_str(), s.bytes)))
         })
+    }
+
+    /// The hashes of the files as they are.
+    ///
+    /// # Errors
+    /// [`MediaError::Damaged`], naming the file that cannot be read.
+    pub(crate) fn hashes(&self) -> Result<BTreeMap<String, String>, MediaError> {
+        let hash = |(name, _): (&str, u64)| {
+            let file = self.folder.join(name);
+            let sum = sha256(&file).map_err(|error| MediaError::damaged(&file, error))?;
+            Ok((name.to_owned(), sum))
+        };
+        self.files().map(hash).collect()
+    }
+
+    fn check_hashes(&self) -> Result<(), MediaError> {
+        for (name, found) in self.hashes()? {
+            if self.sha256.get(&name) != Some(&found) {
+                let told = self.sha256.get(&name).map_or("none", String::as_str);
+                let message = format!("its content has the SHA-256 {found}; the index says {told}");
+                return Err(MediaError::damaged(&self.folder.join(name), message));
+            }
+        }
+        Ok(())
     }
 
     fn check_files(&self) -> Result<(), MediaError> {
@@ -407,11 +437,13 @@ mod tests {
             loop_duration: Duration::from_secs(4),
             video: vec![track],
             audio: None,
-            folder: PathBuf::new(),
+            sha256: BTreeMap::new(),
+            folder: folder.to_owned(),
         };
         for index in 0..2 {
             std::fs::write(folder.join(format!("v0-{index}.m4s")), "abc").unwrap();
         }
+        let package = Package { sha256: package.hashes().unwrap(), ..package };
         serde_json::to_value(package).unwrap()
     }
 
@@ -444,6 +476,16 @@ mod tests {
             let refusal = load(folder.path(), &index).unwrap_err();
             assert!(refusal.contains(why), "{place}: {refusal}");
         }
+    }
+
+    #[test]
+    fn a_changed_file_of_the_same_size_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = made(folder.path());
+        load(folder.path(), &index).unwrap();
+        std::fs::write(folder.path().join("v0-1.m4s"), "abd").unwrap();
+        let refusal = load(folder.path(), &index).unwrap_err();
+        assert!(refusal.contains("v0-1.m4s") && refusal.contains("SHA-256"), "{refusal}");
     }
 
     #[test]

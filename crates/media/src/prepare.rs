@@ -1,5 +1,6 @@
 //! A specification made into a package, once.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -161,7 +162,7 @@ impl Work<'_> {
         let sound = self.sound.map(|rate| cut.sound().map(|sound| (sound, rate))).transpose()?;
         let rungs = encode::rungs(self.spec).into_iter().enumerate();
         let heard = sound.as_ref().map(|(sound, _)| sound);
-        Ok(Package {
+        let package = Package {
             version: INDEX_VERSION,
             source: self.input.origin.clone(),
             spec: self.spec.clone(),
@@ -169,7 +170,9 @@ impl Work<'_> {
             loop_duration: cut.loop_duration(),
             video: rungs.map(|(n, rung)| cut.rung(n, rung, heard)).collect::<Result<_, _>>()?,
             audio: sound.as_ref().map(|(sound, rate)| cut.audio(sound, *rate)).transpose()?,
+            sha256: BTreeMap::new(),
             folder: cut.to.to_owned(),
-        })
+        };
+        Ok(Package { sha256: package.hashes()?, ..package })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -104,8 +104,9 @@ fn as_argument(path: &Path) -> OsString {
     argument
 }
 
-fn sha256(path: &Path) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
+/// SHA-256 of a file, in hexadecimal.
+pub(crate) fn sha256(path: &Path) -> std::io::Result<String> {
+    let mut file = suiro_outside::file::open(path)?;
     let mut hash = Sha256::new();
     let mut piece = vec![0; 1 << 20];
     loop {

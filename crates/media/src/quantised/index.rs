@@ -3,19 +3,20 @@
 use std::path::{Component, Path};
 
 use crate::quantised::{INDEX_FILE, Picture, Set, Version, parse};
+use crate::source::sha256;
 use crate::{MediaError, cache};
 
 /// Version of the index; a set of another one is prepared anew.
-pub(super) const INDEX_VERSION: u32 = 1;
+pub(super) const INDEX_VERSION: u32 = 2;
 
 /// Largest index that is read.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 
 impl Set {
-    /// Reads the index in `folder` and checks it and the size of every file.
+    /// Reads the index in `folder` and checks it, and size and hash of every file.
     ///
     /// # Errors
-    /// [`MediaError::Damaged`], naming the file that is missing, cut or of another version, and what is
+    /// [`MediaError::Damaged`], naming the file that is missing, changed or of another version, and what is
     /// wrong with it.
     pub fn load(folder: &Path) -> Result<Self, MediaError> {
         let index = folder.join(INDEX_FILE);
@@ -30,6 +31,12 @@ impl Set {
             let told = end(&version.pictures).unwrap_or(0);
             if found != told {
                 let message = format!("{found} bytes; the index says {told}");
+                return Err(MediaError::damaged(&file, message));
+            }
+            let sum = sha256(&file).map_err(|error| MediaError::damaged(&file, error))?;
+            if sum != version.sha256 {
+                let message =
+                    format!("its content has the SHA-256 {sum}; the index says {}", version.sha256);
                 return Err(MediaError::damaged(&file, message));
             }
         }

@@ -12,7 +12,6 @@ mod index;
 mod parse;
 mod prepare;
 
-use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -75,6 +74,8 @@ pub struct Version {
     pub rate: BitRate,
     /// The elementary stream, below the set's folder.
     pub file: String,
+    /// SHA-256 of that file, in hexadecimal.
+    pub sha256: String,
     /// One loop of pictures, in the order of coding and of display.
     pub pictures: Vec<Picture>,
 }
@@ -182,7 +183,7 @@ impl Set {
 /// The bytes of pictures that follow each other.
 fn read(file: &Path, pictures: &[Picture]) -> std::io::Result<Vec<u8>> {
     let size: u64 = pictures.iter().map(|picture| u64::from(picture.bytes)).sum();
-    let mut from = File::open(file)?;
+    let mut from = suiro_outside::file::open(file)?;
     from.seek(SeekFrom::Start(pictures[0].offset))?;
     let mut bytes = vec![0; size as usize];
     from.read_exact(&mut bytes)?;

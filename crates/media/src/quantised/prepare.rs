@@ -10,7 +10,7 @@ use crate::prepare::Progress;
 use crate::quantised::index::{INDEX_VERSION, end};
 use crate::quantised::{INDEX_FILE, Picture, RATE, Set, Version, encode, parse};
 use crate::raw::{Encoder, SourcePictures};
-use crate::source::Input;
+use crate::source::{Input, sha256};
 use crate::spec::{MediaSpec, Source};
 use crate::{Ffmpeg, MediaError, stamp};
 
@@ -124,6 +124,7 @@ impl Work<'_> {
 fn version(folder: &Path, scale: u8, groups: u64) -> Result<Version, MediaError> {
     let name = encode::file(scale);
     let file = folder.join(&name);
+    // Our own, made a moment ago.
     let stream = fs::read(&file).map_err(MediaError::io("reading", &file))?;
     let mut pictures: Vec<Picture> =
         parse::pictures(&stream).map_err(|error| MediaError::damaged(&file, error))?;
@@ -132,7 +133,9 @@ fn version(folder: &Path, scale: u8, groups: u64) -> Result<Version, MediaError>
     let bytes = end(&pictures).unwrap_or(0);
     let cut = fs::File::options().write(true).open(&file).and_then(|file| file.set_len(bytes));
     cut.map_err(MediaError::io("cutting", &file))?;
-    Ok(Version { scale, rate: mean_rate(bytes, pictures.len() as u64), file: name, pictures })
+    let sha256 = sha256(&file).map_err(MediaError::io("reading", &file))?;
+    let rate = mean_rate(bytes, pictures.len() as u64);
+    Ok(Version { scale, rate, file: name, sha256, pictures })
 }
 
 /// Bits per second of so many bytes in so many pictures, rounded down.

@@ -205,6 +205,7 @@ mod tests {
             loop_duration: suiro_units::Duration::from_secs(2),
             video: serde_json::from_value(tracks).unwrap(),
             audio: Some(serde_json::from_value(audio).unwrap()),
+            sha256: Default::default(),
             folder: Default::default(),
         }
     }
