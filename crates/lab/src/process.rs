@@ -116,7 +116,7 @@ impl Process {
     }
 
     /// The last line of its standard error that is not empty; of its standard output, if it wrote
-    /// no error.
+    /// no error. What it tells the lab, that it is ready for example, is no reason for its end.
     pub fn last_words(&self) -> Option<String> {
         let log = self.log.as_ref()?;
         last_line(log).or_else(|| last_line(&output_beside(log)))
@@ -135,7 +135,14 @@ fn last_line(path: &Path) -> Option<String> {
     let mut tail = Vec::new();
     file.read_to_end(&mut tail).ok()?;
     let text = String::from_utf8_lossy(&tail);
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+    let is_word = |line: &&str| !line.is_empty() && !is_message(line);
+    text.lines().map(str::trim).rfind(is_word).map(str::to_owned)
+}
+
+/// A line of the protocol between the lab and its processes: `{"ready":…}`, `{"phase":…}`.
+fn is_message(line: &str) -> bool {
+    let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line);
+    fields.is_ok_and(|fields| ["ready", "phase"].iter().any(|name| fields.contains_key(*name)))
 }
 
 /// Copies output to the file `kept`, made when there is something to keep, and sends each line.
@@ -264,6 +271,10 @@ mod tests {
         assert_eq!(describe(status), "exit code 3");
         assert_eq!(last.unwrap(), "sorry", "what it said on standard error counts");
         assert_eq!(run("echo one; echo two").2.unwrap(), "two", "unless it said nothing there");
+        let ready = r#"echo '{"ready":true,"versions":{}}'; kill -9 $$"#;
+        assert_eq!(run(ready).2, None, "that it was ready is no reason");
+        let phase = r#"echo sorry; echo '{"phase":"running","duration_s":8.0}'"#;
+        assert_eq!(run(phase).2.unwrap(), "sorry");
     }
 
     #[test]

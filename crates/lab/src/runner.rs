@@ -94,9 +94,15 @@ pub fn run(
             && let Some(order) = waiting.pop_front()
         {
             let deadline = epoch.elapsed() + limit(&order);
-            let started = start(&order, next, deadline, program, sender)
-                .with_context(|| format!("starting trial {}", order.trial.folder))?;
-            running.insert(next, started);
+            match start(&order, next, deadline, program, sender) {
+                Ok(started) => drop(running.insert(next, started)),
+                Err(error) => {
+                    let because = format!("it could not be started: {error:#}");
+                    let outcome = write_unmeasured(folder, &order.trial, because);
+                    observer.finished(&order.trial, &outcome);
+                    outcomes.push(outcome);
+                }
+            }
             next += 1;
         }
         if running.is_empty() {
@@ -113,7 +119,7 @@ pub fn run(
             }
             Event::Exited { process, status } => {
                 if let Some(ended) = running.remove(&process) {
-                    let outcome = outcome(folder, &ended, status)?;
+                    let outcome = outcome(folder, &ended, status);
                     observer.finished(&ended.planned, &outcome);
                     outcomes.push(outcome);
                 }
@@ -172,15 +178,29 @@ fn start(
 }
 
 /// What the trial's process wrote; where it died before that, a record that says so.
-fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Result<Trial> {
-    if let Some(trial) = folder.outcome(&ended.planned)? {
-        return Ok(trial);
+fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
+    let because = match folder.outcome(&ended.planned) {
+        Ok(Some(trial)) => return trial,
+        Ok(None) => {
+            let words = ended.process.last_words().unwrap_or_else(|| "it said nothing".to_owned());
+            format!("its process ended with {}: {words}", describe(status))
+        }
+        Err(error) => format!("its record cannot be read: {error}"),
+    };
+    write_unmeasured(folder, &ended.planned, because)
+}
+
+/// Records that a trial measured nothing. Where even that cannot be written, it is this trial's
+/// failure, not that of the others: the report will find it without a record.
+fn write_unmeasured(folder: &Folder, planned: &PlannedTrial, because: String) -> Trial {
+    let trial = unmeasured(planned, because);
+    match suiro_record::folder::write_outcome(&folder.trial(planned), &trial) {
+        Ok(()) => trial,
+        Err(error) => {
+            let because = trial.invalid_because.as_deref().unwrap_or_default();
+            unmeasured(planned, format!("{because}; writing its record: {error}"))
+        }
     }
-    let words = ended.process.last_words().unwrap_or_else(|| "it said nothing".to_owned());
-    let because = format!("its process ended with {}: {words}", describe(status));
-    let trial = unmeasured(&ended.planned, because);
-    suiro_record::folder::write_outcome(&folder.trial(&ended.planned), &trial)?;
-    Ok(trial)
 }
 
 /// Writes that a trial was not tried, for want of something that `because` names.
