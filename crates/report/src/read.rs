@@ -12,6 +12,7 @@ use suiro_record::{
     Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome, Source, Trial,
 };
 
+use crate::Run;
 use crate::page::PageState;
 
 /// Trials read at one time: as many as the cores of the smallest machine we think of, and a bound on
@@ -46,7 +47,7 @@ pub(crate) struct Read {
 }
 
 /// Reads every trial, in the order of the plan.
-pub(crate) fn trials(folder: &Folder, plan: &[PlannedTrial]) -> Vec<Read> {
+pub(crate) fn trials(folder: &Folder, plan: &[PlannedTrial], run: Run) -> Vec<Read> {
     let bins = (POINTS_MAX / SERIES_USUAL / plan.len().max(1)).clamp(50, 600);
     let next = AtomicUsize::new(0);
     let done: Mutex<BTreeMap<usize, Read>> = Mutex::new(BTreeMap::new());
@@ -55,7 +56,7 @@ pub(crate) fn trials(folder: &Folder, plan: &[PlannedTrial]) -> Vec<Read> {
             let index = next.fetch_add(1, Ordering::Relaxed);
             plan.get(index).map(|planned| (index, planned))
         } {
-            let read = trial(folder, planned, bins);
+            let read = trial(folder, planned, bins, run);
             done.lock().expect("no reader panics: input never does").insert(index, read);
         }
     };
@@ -68,7 +69,7 @@ pub(crate) fn trials(folder: &Folder, plan: &[PlannedTrial]) -> Vec<Read> {
     done.into_inner().expect("no reader panics: input never does").into_values().collect()
 }
 
-fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize) -> Read {
+fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read {
     let mut read = Read {
         planned: planned.clone(),
         state: PageState::Missing,
@@ -83,8 +84,12 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize) -> Read {
         Ok(Some(outcome)) => outcome,
         Ok(None) => {
             let begun = folder.trial(planned).exists();
-            let problem =
-                if begun { "it was cut short: it has no trial.json" } else { "it was not run" };
+            let problem = match (run, begun) {
+                (Run::Over, true) => "it was cut short: it has no trial.json",
+                (Run::Over, false) => "it was not run",
+                (Run::UnderWay, true) => "it is running",
+                (Run::UnderWay, false) => "it has not begun: the run is under way",
+            };
             read.problem = Some(problem.into());
             return read;
         }

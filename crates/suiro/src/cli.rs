@@ -145,8 +145,8 @@ pub struct RunArgs {
     /// Repetitions of each cell.
     #[arg(long, value_name = "N")]
     pub repeat: Option<u32>,
-    /// Trials side by side [default: the scenario's].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Trials side by side, 1 to 64 [default: the scenario's].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub jobs: Option<u32>,
     /// Where chance starts from.
     #[arg(long, value_name = "N")]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use suiro_lab::runner::{Observer, Phase};
+use suiro_outside::printable;
 use suiro_record::{PlannedTrial, Trial};
 
 use crate::interrupt;
@@ -37,7 +38,7 @@ impl Work {
             ProgressDrawTarget::stderr()
         });
         bar.set_style(style("{prefix} {bar:30} {percent:>3} % {msg} (about {eta} left)"));
-        bar.set_prefix(name.to_owned());
+        bar.set_prefix(printable(name).into_owned());
         bar.enable_steady_tick(Duration::from_millis(200));
         Self { bar, name: name.to_owned(), plain, told_percent: 0, told_text: String::new() }
     }
@@ -46,7 +47,7 @@ impl Work {
     pub fn update(&mut self, fraction: f64, text: &str) {
         let done = (fraction.clamp(0.0, 1.0) * 1000.0) as u64;
         self.bar.set_position(done);
-        self.bar.set_message(text.to_owned());
+        self.bar.set_message(printable(text).into_owned());
         let percent = done / 10;
         if self.plain
             && (text != self.told_text || percent >= self.told_percent + PLAIN_STEP_PERCENT)
@@ -146,7 +147,7 @@ impl Trials {
         self.each.entry(trial.folder.clone()).or_insert_with(|| {
             let bar = bars.add(ProgressBar::new_spinner());
             bar.set_style(style("  {prefix} {msg}"));
-            bar.set_prefix(label(trial));
+            bar.set_prefix(printable(&label(trial)).into_owned());
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         })
@@ -195,7 +196,7 @@ impl Observer for Trials {
             say!("{line}");
         } else if outcome.invalid_because.is_some() {
             // A terminal that went away loses this line; the report has it.
-            let _ = self.bars.println(line);
+            let _ = self.bars.println(printable(&line));
         }
     }
 }

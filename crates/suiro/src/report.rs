@@ -1,10 +1,12 @@
 //! `suiro report`, `suiro findings`, and the end of `suiro run`.
 
+use std::fs::{File, TryLockError};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use suiro_record::Folder;
+use suiro_report::Run;
 
 use crate::cli::{FindingsArgs, ReportArgs};
 use crate::{Outcome, Usage, say};
@@ -14,7 +16,19 @@ const WIDTH: usize = 100;
 
 /// `suiro report DIR`.
 pub fn report(args: &ReportArgs) -> Result<Outcome> {
-    make(&results(&args.dir)?)
+    let folder = results(&args.dir)?;
+    let run = if is_being_written(&args.dir)? { Run::UnderWay } else { Run::Over };
+    if run == Run::UnderWay {
+        say!("{}: a run is under way; this is what it has measured so far", args.dir.display());
+    }
+    make_of(&folder, run)
+}
+
+/// Whether `suiro run` holds the folder, as it does until it is over.
+fn is_being_written(dir: &Path) -> Result<bool> {
+    let folder = File::open(dir).with_context(|| format!("opening {}", dir.display()))?;
+    // A file system without locks has no say.
+    Ok(matches!(folder.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// The results folder at `dir`.
@@ -32,7 +46,11 @@ pub fn results(dir: &Path) -> Result<Folder> {
 /// Writes summary and page, prints the table. Fails if a trial is not valid, unless it was skipped
 /// and others were not.
 pub fn make(folder: &Folder) -> Result<Outcome> {
-    let built = suiro_report::build(folder)
+    make_of(folder, Run::Over)
+}
+
+fn make_of(folder: &Folder, run: Run) -> Result<Outcome> {
+    let built = suiro_report::build_of(folder, run)
         .with_context(|| format!("reporting on {}", folder.root().display()))?;
     let mut out = say::results();
     let (width, colour) = look(&std::io::stdout());

@@ -1,8 +1,9 @@
 //! `suiro list`, `show`, `check` and `schema`.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use anyhow::Result;
+use suiro_outside::printable;
 use suiro_scenario::{Overrides, Plan, Scenario};
 
 use crate::Outcome;
@@ -19,6 +20,7 @@ pub fn list() -> Result<Outcome> {
     let name_width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
     let size_width = lines.iter().map(|(_, size, _)| size.len()).max().unwrap_or(0);
     for (name, size, title) in lines {
+        let title = printable(title);
         writeln!(out, "{name:name_width$}  {size:size_width$}  {title}")?;
     }
     Ok(Outcome::Done)
@@ -38,7 +40,10 @@ fn size(plan: &Plan) -> String {
 /// `suiro show NAME`.
 pub fn show(args: &ShowArgs) -> Result<Outcome> {
     let scenario = Scenario::load(&args.scenario)?;
-    write!(std::io::stdout().lock(), "{}", scenario.text())?;
+    let mut out = std::io::stdout().lock();
+    // A file gets every byte; a terminal would obey some.
+    let text = if out.is_terminal() { printable(scenario.text()) } else { scenario.text().into() };
+    write!(out, "{text}")?;
     Ok(Outcome::Done)
 }
 
@@ -50,9 +55,9 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
     let mut out = std::io::stdout().lock();
     let cells = plan.trials.iter().filter(|t| t.planned.repetition == 1).count();
     let seconds: f64 = plan.trials.iter().map(|t| t.setup.duration.as_secs_f64()).sum();
-    writeln!(out, "{}: {}", plan.name, plan.title)?;
+    writeln!(out, "{}: {}", plan.name, printable(&plan.title))?;
     for axis in &plan.axes {
-        writeln!(out, "  {} = {}", axis.name, axis.labels.join(", "))?;
+        writeln!(out, "  {} = {}", axis.name, printable(&axis.labels.join(", ")))?;
     }
     writeln!(
         out,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use suiro_outside::printable;
 
 use super::{Host, Report};
 use crate::account::{Account, Delay, Hop, Layer, LayerAccount, Sap, Second, title};
@@ -46,7 +47,8 @@ pub fn text(report: &Report) -> String {
     if report.accounts.is_empty() {
         put("\nno flow was recorded\nhint: is the filter right, and did the application run?");
     }
-    out
+    // Names are those of other hosts.
+    printable(&out).into_owned()
 }
 
 fn of_host(host: &Host) -> String {

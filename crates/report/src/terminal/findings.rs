@@ -26,7 +26,7 @@ pub fn findings_text(findings: &Findings, width: usize, colour: bool) -> String 
     for table in &findings.tables {
         out.push_str(&compared(table, ink));
     }
-    out
+    ink.safe(&out)
 }
 
 /// `5 of 7 findings hold, 1 does not, 1 cannot be judged`

@@ -5,6 +5,7 @@ mod findings;
 use std::path::Path;
 
 use suiro_analysis::{Better, CellSummary, compare};
+use suiro_outside::printable;
 use suiro_record::Summary;
 
 use crate::assemble::{label, metrics};
@@ -50,10 +51,13 @@ pub fn terminal_table(summary: &Summary, report: &Path, width: usize, colour: bo
     }
     out.push_str(&reasons(summary, ink));
     out.push_str(&format!("\nreport: {}\n", report.display()));
-    out
+    ink.safe(&out)
 }
 
 pub use findings::findings_text;
+
+/// The colours that are used here, as ECMA-48 SGR parameters: all that a text may do to a terminal.
+const CODES: [&str; 5] = ["0", "1", "2", "31", "32"];
 
 /// Adds colour, or not.
 #[derive(Clone, Copy)]
@@ -68,6 +72,14 @@ impl Ink {
         } else {
             text.to_owned()
         }
+    }
+    /// The whole text without the escapes of others: names, titles and reasons come from files.
+    fn safe(self, text: &str) -> String {
+        let mut safe = printable(text).into_owned();
+        for code in CODES.iter().filter(|_| self.colour) {
+            safe = safe.replace(&format!("\\x1b[{code}m"), &format!("\x1b[{code}m"));
+        }
+        safe
     }
     fn bold(self, text: &str) -> String {
         self.with("1", text)
@@ -356,6 +368,22 @@ mod tests {
         }
         let trimmed: Vec<&str> = coloured.lines().map(str::trim_end).collect();
         assert_eq!(plain.lines().collect::<Vec<_>>(), trimmed);
+    }
+
+    #[test]
+    fn escapes_of_a_strangers_folder_are_written_out() {
+        let mut summary = two_cells();
+        summary.scenario = "\x1b]0;owned\x07quick".into();
+        summary.trials[0].cell["tcp"] = "\x1b[2Jreno".into();
+        summary.trials[3].invalid_because = Some("\x1b[8mhidden".into());
+        for colour in [false, true] {
+            let mut table = terminal_table(&summary, Path::new("r"), 80, colour);
+            for text in [r"\x1b]0;owned\x07quick", r"\x1b[2Jreno", r"\x1b[8mhidden"] {
+                assert!(table.contains(text), "{text} in {table}");
+            }
+            CODES.iter().for_each(|code| table = table.replace(&format!("\x1b[{code}m"), ""));
+            assert!(!table.contains('\x1b'), "{table:?}");
+        }
     }
 
     #[test]
