@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -59,6 +60,7 @@ impl Mosaic {
         paint: impl FnMut(u64, &mut Vec<u8>),
     ) -> Result<(), MediaError> {
         let part = output.with_extension("mp4.part");
+        forget(&part)?;
         let written = self
             .write_part(ffmpeg, &part, paint)
             .and_then(|()| fs::rename(&part, output).map_err(MediaError::io("writing", output)));
@@ -120,6 +122,16 @@ impl Mosaic {
     }
 }
 
+/// Removes what is at a place that ffmpeg is to write: it would follow a link there.
+fn forget(path: &Path) -> Result<(), MediaError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(MediaError::io("removing", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A path as ffmpeg takes it: never a protocol or an option.
 fn file(path: &Path) -> Result<OsString, MediaError> {
     let mut argument = OsString::from("file:");
@@ -132,6 +144,7 @@ fn file(path: &Path) -> Result<OsString, MediaError> {
 /// # Errors
 /// [`MediaError`]: the video cannot be read, ffmpeg failed, or `output` cannot be written.
 pub fn still(ffmpeg: &Ffmpeg, video: &Path, picture: u64, output: &Path) -> Result<(), MediaError> {
+    forget(output)?;
     let select = format!("select=eq(n\\,{picture})");
     let mut arguments: Vec<OsString> = vec!["-i".into(), file(video)?];
     let words = ["-vf", &select, "-frames:v", "1", "-f", "image2", "-update", "1"];

@@ -1,11 +1,19 @@
 //! The results folder: where each document lies, read and written whole.
+//!
+//! A results folder may come from a stranger: no link in it is followed, and no name in its documents
+//! leads out of it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use suiro_outside::{beneath, beside};
 
 use crate::{Findings, Manifest, PlannedTrial, Screens, Summary, Trial};
+
+/// Largest document that is read, in bytes: that of 10,000 trials has some tens of MB.
+const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 
 /// Why a document of a results folder could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +33,14 @@ pub enum FolderError {
         path: PathBuf,
         /// Where and why.
         source: serde_json::Error,
+    },
+    /// The plan names a trial's folder that does not lie in the results folder.
+    #[error("{path}: expected the folder of a trial below {root}, found `{folder}`", root = path.parent().unwrap_or(path).display())]
+    Outside {
+        /// The manifest.
+        path: PathBuf,
+        /// What it names.
+        folder: String,
     },
 }
 
@@ -56,8 +72,18 @@ impl Folder {
     }
 
     /// Reads `manifest.json`.
+    ///
+    /// # Errors
+    /// As for every document; and if it names a trial's folder outside of this one.
     pub fn manifest(&self) -> Result<Manifest, FolderError> {
-        read(&self.root.join("manifest.json"))
+        let manifest: Manifest = read(&self.root, Path::new("manifest.json"))?;
+        match manifest.plan.iter().find(|trial| !beneath::stays(Path::new(&trial.folder))) {
+            None => Ok(manifest),
+            Some(trial) => Err(FolderError::Outside {
+                path: self.root.join("manifest.json"),
+                folder: trial.folder.clone(),
+            }),
+        }
     }
 
     /// Writes `manifest.json`.
@@ -67,7 +93,7 @@ impl Folder {
 
     /// Reads `summary.json`.
     pub fn summary(&self) -> Result<Summary, FolderError> {
-        read(&self.root.join("summary.json"))
+        read(&self.root, Path::new("summary.json"))
     }
 
     /// Writes `summary.json`.
@@ -77,7 +103,7 @@ impl Folder {
 
     /// Reads `findings.json`.
     pub fn findings(&self) -> Result<Findings, FolderError> {
-        read(&self.root.join("findings.json"))
+        read(&self.root, Path::new("findings.json"))
     }
 
     /// Writes `findings.json`.
@@ -87,8 +113,7 @@ impl Folder {
 
     /// Reads a trial's `trial.json`; `None` if the trial did not get that far.
     pub fn outcome(&self, planned: &PlannedTrial) -> Result<Option<Trial>, FolderError> {
-        let path = self.trial(planned).join("trial.json");
-        if path.exists() { read(&path).map(Some) } else { Ok(None) }
+        read_if_there(&self.root, &Path::new(&planned.folder).join("trial.json"))
     }
 }
 
@@ -108,23 +133,30 @@ pub const COMPARISON: &str = "compare.mp4";
 
 /// Reads a trial's `screens.json`; `None` if nothing was made of its screens.
 pub fn screens(dir: &Path) -> Result<Option<Screens>, FolderError> {
-    let path = dir.join("screens.json");
-    if path.exists() { read(&path).map(Some) } else { Ok(None) }
+    read_if_there(dir, Path::new("screens.json"))
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FolderError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| FolderError::Io { path: path.into(), source })?;
-    serde_json::from_str(&text).map_err(|source| FolderError::Json { path: path.into(), source })
+fn read_if_there<T: DeserializeOwned>(
+    folder: &Path,
+    name: &Path,
+) -> Result<Option<T>, FolderError> {
+    match read(folder, name) {
+        Err(FolderError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
 }
 
-/// Writes beside and renames, so that a reader never sees half a document.
+fn read<T: DeserializeOwned>(folder: &Path, name: &Path) -> Result<T, FolderError> {
+    let path = || folder.join(name);
+    let text = beneath::read_text(folder, name, DOCUMENT_BYTES_MAX)
+        .map_err(|source| FolderError::Io { path: path(), source })?;
+    serde_json::from_str(&text).map_err(|source| FolderError::Json { path: path(), source })
+}
+
 fn write<T: Serialize>(path: &Path, document: &T) -> Result<(), FolderError> {
-    let io = |source| FolderError::Io { path: path.into(), source };
     let mut text = serde_json::to_string_pretty(document)
         .map_err(|source| FolderError::Json { path: path.into(), source })?;
     text.push('\n');
-    let beside = path.with_extension("json.part");
-    std::fs::write(&beside, text).map_err(io)?;
-    std::fs::rename(&beside, path).map_err(io)
+    beside::write(path, text.as_bytes())
+        .map_err(|source| FolderError::Io { path: path.into(), source })
 }

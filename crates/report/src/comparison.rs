@@ -4,6 +4,8 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use suiro_outside::{beneath, file};
+use suiro_record::folder::COMPARISON;
 
 use crate::page::PageComparison;
 
@@ -14,23 +16,18 @@ const POSTER_BYTES_MAX: u64 = 8 << 20;
 
 /// The comparison in `root`, if there is one.
 pub(crate) fn find(root: &Path) -> Option<PageComparison> {
-    let video = root.join(suiro_record::folder::COMPARISON);
-    if !video.is_file() {
-        return None;
-    }
+    let video = Path::new(COMPARISON);
+    beneath::open(root, video).ok()?;
     Some(PageComparison {
-        file: suiro_record::folder::COMPARISON.to_owned(),
-        poster: data_url(&video.with_extension("png"), "image/png", POSTER_BYTES_MAX),
-        video: data_url(&video, "video/mp4", VIDEO_BYTES_MAX),
+        file: COMPARISON.to_owned(),
+        poster: data_url(root, &video.with_extension("png"), "image/png", POSTER_BYTES_MAX),
+        video: data_url(root, video, "video/mp4", VIDEO_BYTES_MAX),
     })
 }
 
-/// A file as an RFC 2397 URL; `None` if it is too large or cannot be read.
-fn data_url(path: &Path, kind: &str, bytes_max: u64) -> Option<String> {
-    if std::fs::metadata(path).ok()?.len() > bytes_max {
-        return None;
-    }
-    let bytes = std::fs::read(path).ok()?;
+/// A file of a folder as an RFC 2397 URL; `None` if it is too large, a link, or cannot be read.
+fn data_url(root: &Path, name: &Path, kind: &str, bytes_max: u64) -> Option<String> {
+    let bytes = file::bytes(beneath::open(root, name).ok()?, bytes_max).ok()?;
     Some(format!("data:{kind};base64,{}", STANDARD.encode(bytes)))
 }
 
@@ -51,9 +48,9 @@ mod tests {
     #[test]
     fn what_is_too_large_is_only_named() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("x.png");
-        std::fs::write(&path, [0; 100]).unwrap();
-        assert_eq!(data_url(&path, "image/png", 99), None);
-        assert!(data_url(&path, "image/png", 100).is_some());
+        std::fs::write(dir.path().join("x.png"), [0; 100]).unwrap();
+        let url = |most| data_url(dir.path(), Path::new("x.png"), "image/png", most);
+        assert_eq!(url(99), None);
+        assert!(url(100).is_some());
     }
 }

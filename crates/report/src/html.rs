@@ -1,8 +1,9 @@
 //! The page as one file: the built template with the data in its place.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+
+use suiro_outside::Beside;
 
 use crate::ReportError;
 use crate::page::Page;
@@ -19,8 +20,7 @@ pub(crate) fn write(path: &Path, page: &Page) -> Result<u64, ReportError> {
     let io = |source| ReportError::Io { path: path.into(), source };
     let data = serde_json::to_string(page).map_err(ReportError::Json)?;
     let (before, after) = TEMPLATE.split_once(PLACE).expect("the template has one place: tested");
-    let beside = path.with_extension("html.part");
-    let mut file = BufWriter::new(File::create(&beside).map_err(io)?);
+    let mut file = BufWriter::new(Beside::replace(path).map_err(io)?);
     let data = embed(&data);
     let parts = [before, &title(&page.title), "<script type=\"application/json\" id=\"data\">"];
     let parts = parts.into_iter().chain([data.as_str(), "</script>", after]);
@@ -29,8 +29,8 @@ pub(crate) fn write(path: &Path, page: &Page) -> Result<u64, ReportError> {
         file.write_all(part.as_bytes()).map_err(io)?;
         bytes += part.len() as u64;
     }
-    file.into_inner().map_err(|error| io(error.into_error()))?;
-    std::fs::rename(&beside, path).map_err(io)?;
+    let file = file.into_inner().map_err(|error| io(error.into_error()))?;
+    file.keep().map_err(io)?;
     Ok(bytes)
 }
 

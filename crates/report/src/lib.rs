@@ -59,8 +59,25 @@ pub struct Built {
 /// Fails only if the manifest cannot be read or the results cannot be written: what is wrong with a
 /// trial is told in the summary and on the page.
 pub fn build(folder: &Folder) -> Result<Built, ReportError> {
+    build_of(folder, Run::Over)
+}
+
+/// Whether the folder's trials are all that there will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    /// Nobody is measuring: what is missing stays missing.
+    Over,
+    /// `suiro run` is at work in the folder.
+    UnderWay,
+}
+
+/// The same of a folder in which a run may be under way.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_of(folder: &Folder, run: Run) -> Result<Built, ReportError> {
     let manifest = folder.manifest()?;
-    let trials = read::trials(folder, &manifest.plan);
+    let trials = read::trials(folder, &manifest.plan, run);
     let summary = assemble::summary(&manifest, &trials);
     let study = manifest.study.as_deref().and_then(suiro_study::find);
     let findings = match &study {

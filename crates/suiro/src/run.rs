@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
@@ -12,12 +13,16 @@ use suiro_lab::runner::{self, Order};
 use suiro_lab::{clock, machine, trial as lab_trial};
 use suiro_media::MediaSpec;
 use suiro_media::live::FootageSpec;
+use suiro_outside::beneath;
 use suiro_record::{Folder, Manifest, PlannedTrial, Trial};
 use suiro_scenario::{Need, Overrides, Plan, Scenario};
 
 use crate::cli::RunArgs;
 use crate::progress::{Screens, Trials};
 use crate::{Outcome, Usage, interrupt, media, report, tcp};
+
+/// Largest `order.json` and job that is read. A resolved trace stands in them as numbers.
+pub const JOB_BYTES_MAX: u64 = 256 << 20;
 
 /// `suiro run NAME|FILE`.
 pub fn run(args: &RunArgs) -> Result<Outcome> {
@@ -41,7 +46,9 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     folder.write_manifest(&manifest)?;
     for (trial, because) in skipped {
         say!("{}: skipped: {because}", trial.folder);
-        runner::skip(&folder, trial, because)?;
+        if let Err(error) = runner::skip(&folder, trial, because) {
+            say!("{}: {error:#}", trial.folder);
+        }
     }
     let orders: Vec<Order> =
         trials.into_iter().map(|trial| order(trial, &folder, &packages)).collect();
@@ -64,7 +71,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
 /// One trial, as the init of its sandbox.
 pub fn trial(file: &Path) -> Result<Outcome> {
     in_sandbox()?;
-    let text = std::fs::read_to_string(file)
+    let text = suiro_outside::file::read_text(file, JOB_BYTES_MAX)
         .with_context(|| format!("reading the order {}", file.display()))?;
     let order: Order = serde_json::from_str(&text)
         .with_context(|| format!("{}: not an order of this version", file.display()))?;
@@ -140,6 +147,15 @@ fn check_content(out: &Path, args: &RunArgs, plan: &Plan) -> Result<()> {
             "{name} already holds results\n\
              hint: --resume goes on with them, --out names another folder"
         )));
+    }
+    for trial in &plan.trials {
+        // What runs again is removed and made anew: not where a link leads.
+        match beneath::check_folder(out, Path::new(&trial.planned.folder)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                bail!(Usage(format!("{}: {error}", out.join(&trial.planned.folder).display())));
+            }
+            _ => {}
+        }
     }
     if Folder::new(out).manifest()?.text != plan.text {
         bail!(Usage(format!(

@@ -8,6 +8,7 @@ use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use suiro_units::UnknownWord;
+use suiro_outside::beneath;
 
 use super::field::Values;
 use super::{Buffer, Column, Kind, RecordError, Row, Text};
@@ -63,7 +64,7 @@ impl Reader {
 
     fn read_rows<R: Row>(path: &Path, mut take: impl FnMut(R)) -> Result<(), RecordError> {
         let file =
-            File::open(path).map_err(|source| RecordError::Io { path: path.into(), source })?;
+            open(path).map_err(|source| RecordError::Io { path: path.into(), source })?;
         let parquet = |source| RecordError::Parquet { path: path.into(), source };
         let reader = SerializedFileReader::new(file).map_err(parquet)?;
         check_schema::<R>(path, &reader)?;
@@ -94,6 +95,13 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Opens a table, which may be a stranger's: no link, no device.
+pub(super) fn open(path: &Path) -> std::io::Result<File> {
+    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    beneath::open(folder.unwrap_or(Path::new(".")), Path::new(name))
 }
 
 fn check_schema<R: Row>(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::synthetic::{folder, folder::Shape, model};
 use serde_json::Value;
 use suiro_record::{Folder, ScreenOutcome, Screens};
-use suiro_report::build;
+use suiro_report::{Run, build, build_of};
 
 fn shape() -> Shape {
     Shape {
@@ -186,4 +186,70 @@ fn a_plan_without_trials_is_a_report_that_says_so() {
     let built = build(&folder).unwrap();
     assert!(built.summary.trials.is_empty());
     assert_eq!(data(&folder)["trials"], serde_json::json!([]));
+}
+
+#[test]
+fn a_run_that_is_under_way_has_lost_nothing() {
+    let (dir, folder) = made(&shape());
+    std::fs::remove_file(trial(dir.path(), "reno", 1).join("trial.json")).unwrap();
+    std::fs::remove_dir_all(trial(dir.path(), "reno", 2)).unwrap();
+    let told = |run| {
+        let trials = build_of(&folder, run).unwrap().summary.trials;
+        trials.into_iter().filter_map(|trial| trial.invalid_because).collect::<Vec<_>>()
+    };
+    assert_eq!(told(Run::UnderWay), ["it is running", "it has not begun: the run is under way"]);
+    assert_eq!(told(Run::Over), ["it was cut short: it has no trial.json", "it was not run"]);
+}
+
+#[test]
+fn nothing_outside_of_a_hostile_folder_is_read_or_written() {
+    use std::os::unix::fs::symlink;
+    let secret = tempfile::tempdir().unwrap();
+    let outside = |name: &str| secret.path().join(name);
+    let keep = ["summary", "findings", "report", "part"];
+    keep.iter().for_each(|name| std::fs::write(outside(name), "years of work").unwrap());
+    // A sound trial elsewhere, whose figures must not come into the page.
+    let (other, _) = made(&shape());
+    let (dir, folder) = made(&shape());
+    for (name, to) in [
+        ("summary.json", "summary"),
+        ("findings.json", "findings"),
+        ("report.html", "report"),
+        ("summary.json.part", "part"),
+        ("findings.json.part", "part"),
+        ("report.html.part", "part"),
+        ("compare.mp4", "part"),
+    ] {
+        let place = dir.path().join(name);
+        // Some of them are not there.
+        let _ = std::fs::remove_file(&place);
+        symlink(outside(to), place).unwrap();
+    }
+    // A trial's folder and a table that lie elsewhere.
+    let (lost, linked) = (trial(dir.path(), "reno", 1), trial(dir.path(), "reno", 2));
+    std::fs::remove_dir_all(&lost).unwrap();
+    symlink(trial(other.path(), "reno", 1), &lost).unwrap();
+    let table = linked.join("link.parquet");
+    std::fs::remove_file(&table).unwrap();
+    symlink(trial(other.path(), "reno", 2).join("link.parquet"), table).unwrap();
+    let built = build(&folder).unwrap();
+    let reasons: Vec<_> =
+        built.summary.trials.iter().filter_map(|trial| trial.invalid_because.as_deref()).collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons.iter().all(|why| why.contains("neither is followed here")), "{reasons:?}");
+    assert!(data(&folder)["comparison"].is_null());
+    for name in keep {
+        assert_eq!(std::fs::read_to_string(outside(name)).unwrap(), "years of work", "{name}");
+    }
+    assert_eq!(std::fs::read_dir(secret.path()).unwrap().count(), keep.len());
+
+    // Paths in the plan.
+    let manifest = dir.path().join("manifest.json");
+    let sound = std::fs::read_to_string(&manifest).unwrap();
+    let own = "trials/reno-throughput-deep/1";
+    for path in [trial(other.path(), "reno", 1).to_str().unwrap(), "../../etc", "trials/../../x"] {
+        std::fs::write(&manifest, sound.replacen(own, path, 1)).unwrap();
+        let error = build(&folder).unwrap_err().to_string();
+        assert!(error.contains("expected the folder of a trial below"), "{error}");
+    }
 }

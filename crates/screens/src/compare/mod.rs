@@ -83,10 +83,10 @@ fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Resu
     let (Some(video), Some((width, height))) = (&screen.video, screen.size) else {
         bail!(lacks(screen.problem.as_deref().unwrap_or("none was made")));
     };
-    let video = dir.join(video);
-    if !video.is_file() {
-        bail!(lacks(&format!("{} is gone", video.display())));
+    if let Err(error) = suiro_outside::beneath::open(&dir, Path::new(video)) {
+        bail!(lacks(&format!("{}: {error}", dir.join(video).display())));
     }
+    let video = dir.join(video);
     let records = Records {
         frames: Reader::read_all::<FrameRow>(&dir)?,
         player: Reader::read_all::<PlayerRow>(&dir)?,
