@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+use suiro_outside::file;
 use suiro_units::Bytes;
 
 use crate::MediaError;
@@ -129,11 +130,7 @@ pub(crate) fn read_index<T: DeserializeOwned>(
     bytes_max: u64,
 ) -> Result<T, MediaError> {
     let damaged = |message: String| MediaError::damaged(index, message);
-    let size = fs::metadata(index).map_err(|error| damaged(error.to_string()))?.len();
-    if size > bytes_max {
-        return Err(damaged(format!("{size} bytes; an index has at most {bytes_max}")));
-    }
-    let text = fs::read(index).map_err(|error| damaged(error.to_string()))?;
+    let text = file::read(index, bytes_max).map_err(|error| damaged(error.to_string()))?;
     serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))
 }
 

@@ -2,13 +2,19 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
-use rustix::io::Errno;
+#[cfg(unix)]
+use system::resolve;
 
 use crate::file;
+
+/// What is to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    File,
+    Folder,
+}
 
 /// Opens a regular file below `folder` for reading. No link on the way is followed, the last one
 /// included, and `..` does not lead out; `folder` itself is the user's own word and may be a link.
@@ -17,8 +23,7 @@ use crate::file;
 /// What the system says; that the path leads out of the folder or is a link; that it is no regular
 /// file.
 pub fn open(folder: &Path, path: &Path) -> io::Result<File> {
-    let file =
-        File::from(resolve(folder, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
+    let file = resolve(folder, path, Wanted::File)?;
     file::check(&file.metadata()?)?;
     Ok(file)
 }
@@ -36,7 +41,7 @@ pub fn read_text(folder: &Path, path: &Path, most: u64) -> io::Result<String> {
 /// # Errors
 /// As of [`open`].
 pub fn check_folder(folder: &Path, path: &Path) -> io::Result<()> {
-    resolve(folder, path, OFlags::PATH | OFlags::DIRECTORY).map(drop)
+    resolve(folder, path, Wanted::Folder).map(drop)
 }
 
 /// Whether `path` is made of names alone: neither absolute nor with `..`.
@@ -45,56 +50,84 @@ pub fn stays(path: &Path) -> bool {
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-fn resolve(folder: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    if !stays(path) {
-        return Err(leads_out());
-    }
-    let flags = flags | OFlags::CLOEXEC;
-    let root =
-        openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let opened = match openat2(&root, path, flags, Mode::empty(), how) {
-        // Kernels before 5.6 have no openat2; some containers refuse it.
-        Err(Errno::NOSYS | Errno::PERM) => step_by_step(root, path, flags),
-        opened => opened,
-    };
-    opened.map_err(|error| match error {
-        Errno::LOOP | Errno::XDEV => leads_out(),
-        error => error.into(),
-    })
-}
-
-/// The same without `openat2`: one name after another, none of which may be a link.
-fn step_by_step(root: OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let mut at = root;
-    let mut names = path.components().peekable();
-    while let Some(name) = names.next() {
-        let on_the_way = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let flags = if names.peek().is_some() { on_the_way } else { flags };
-        at = openat(&at, name.as_os_str(), flags | OFlags::NOFOLLOW, Mode::empty()).map_err(
-            // With O_DIRECTORY the kernel says of a link that it is no directory.
-            |error| match error {
-                Errno::NOTDIR if is_link(&at, name.as_os_str()) => Errno::LOOP,
-                error => error,
-            },
-        )?;
-    }
-    Ok(at)
-}
-
-fn is_link(at: &OwnedFd, name: &std::ffi::OsStr) -> bool {
-    rustix::fs::readlinkat(at, name, Vec::new()).is_ok()
-}
-
 fn leads_out() -> io::Error {
     let problem = "a link, or a path that leads out of its folder: neither is followed here";
     io::Error::new(ErrorKind::PermissionDenied, problem)
 }
 
-#[cfg(test)]
+#[cfg(not(unix))]
+fn resolve(_: &Path, path: &Path, _: Wanted) -> io::Result<File> {
+    if stays(path) { Err(ErrorKind::Unsupported.into()) } else { Err(leads_out()) }
+}
+
+#[cfg(unix)]
+mod system {
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+    use rustix::io::Errno;
+
+    use super::{Wanted, leads_out, stays};
+
+    pub(super) fn resolve(folder: &Path, path: &Path, wanted: Wanted) -> io::Result<File> {
+        if !stays(path) {
+            return Err(leads_out());
+        }
+        let flags = OFlags::CLOEXEC
+            | match wanted {
+                Wanted::File => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+                Wanted::Folder => OFlags::PATH | OFlags::DIRECTORY,
+            };
+        let root = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(CWD, folder, root, Mode::empty())?;
+        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let opened = match openat2(&root, path, flags, Mode::empty(), how) {
+            // Kernels before 5.6 have no openat2; some containers refuse it.
+            Err(Errno::NOSYS | Errno::PERM) => step_by_step(root, path, flags),
+            opened => opened,
+        };
+        opened.map(File::from).map_err(|error| match error {
+            Errno::LOOP | Errno::XDEV => leads_out(),
+            error => error.into(),
+        })
+    }
+
+    /// The same without `openat2`: one name after another, none of which may be a link.
+    pub(super) fn step_by_step(
+        root: OwnedFd,
+        path: &Path,
+        flags: OFlags,
+    ) -> Result<OwnedFd, Errno> {
+        let mut at = root;
+        let mut names = path.components().peekable();
+        while let Some(name) = names.next() {
+            let on_the_way = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let flags = if names.peek().is_some() { on_the_way } else { flags };
+            let name = name.as_os_str();
+            let opened = openat(&at, name, flags | OFlags::NOFOLLOW, Mode::empty());
+            at = opened.map_err(|error| match error {
+                // With O_DIRECTORY the kernel says of a link that it is no directory.
+                Errno::NOTDIR if rustix::fs::readlinkat(&at, name, Vec::new()).is_ok() => {
+                    Errno::LOOP
+                }
+                error => error,
+            })?;
+        }
+        Ok(at)
+    }
+}
+
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    use rustix::io::Errno;
+
+    use super::system::step_by_step;
     use super::*;
 
     /// A folder `in` with files and links, and a file beside it.

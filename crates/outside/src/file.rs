@@ -1,11 +1,10 @@
 //! Regular files, read up to a bound.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Read};
+#[cfg(unix)]
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-
-use rustix::fs::OFlags;
 
 /// Opens a regular file for reading. Links in `path` are followed: its author is the user.
 ///
@@ -15,11 +14,27 @@ use rustix::fs::OFlags;
 pub fn open(path: &Path) -> io::Result<File> {
     // Before it is opened: to open a device may already do something.
     check(&std::fs::metadata(path)?)?;
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let flags = i32::try_from(flags.bits()).expect("open(2) takes its flags as an int");
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = options().open(path)?;
     check(&file.metadata()?)?;
     Ok(file)
+}
+
+/// Without waiting for a writer, should it be a FIFO by now.
+#[cfg(unix)]
+fn options() -> OpenOptions {
+    use rustix::fs::OFlags;
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).expect("open(2) takes its flags as an int");
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags);
+    options
+}
+
+#[cfg(not(unix))]
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    options
 }
 
 /// The content of a regular file of `most` bytes at most.
@@ -27,7 +42,10 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As of [`open`], and if the file is larger; no more than `most` bytes are read in that case.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    bytes(open(path)?, most)
+    let file = open(path)?;
+    // No more than its name says, for one allocation; files of /proc say that they are empty.
+    let length = file.metadata()?.len().min(most);
+    fill(Vec::with_capacity(usize::try_from(length).unwrap_or(0)), file, most)
 }
 
 /// The text of a regular file of `most` bytes at most.
@@ -43,7 +61,10 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// # Errors
 /// As of [`read`].
 pub fn bytes(file: impl Read, most: u64) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
+    fill(Vec::new(), file, most)
+}
+
+fn fill(mut content: Vec<u8>, file: impl Read, most: u64) -> io::Result<Vec<u8>> {
     file.take(most.saturating_add(1)).read_to_end(&mut content)?;
     if content.len() as u64 > most {
         let problem = format!("larger than {}, the most that is read of it", size(most));
@@ -60,15 +81,30 @@ pub(crate) fn text(content: Vec<u8>) -> io::Result<String> {
 /// Fails unless this is a regular file.
 pub(crate) fn check(file: &std::fs::Metadata) -> io::Result<()> {
     let kind = file.file_type();
-    let found = match () {
-        () if kind.is_file() => return Ok(()),
-        () if kind.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+    if kind.is_file() {
+        return Ok(());
+    }
+    if kind.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    let found = name(kind);
+    Err(io::Error::new(ErrorKind::InvalidInput, format!("expected a regular file, found {found}")))
+}
+
+/// What neither a file nor a folder is.
+#[cfg(unix)]
+fn name(kind: FileType) -> &'static str {
+    match () {
         () if kind.is_fifo() => "a FIFO",
         () if kind.is_socket() => "a socket",
         () if kind.is_symlink() => "a link",
         () => "a device",
-    };
-    Err(io::Error::new(ErrorKind::InvalidInput, format!("expected a regular file, found {found}")))
+    }
+}
+
+#[cfg(not(unix))]
+fn name(_: FileType) -> &'static str {
+    "something else"
 }
 
 fn size(bytes: u64) -> String {

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration as StdDuration;
 
 use sha2::{Digest, Sha256};
+use suiro_outside::file;
 use suiro_scenario::Program;
 
 use crate::child::{self, Guarded, Lines};
@@ -13,7 +14,7 @@ use crate::child::{self, Guarded, Lines};
 /// A program that has not told its version by then goes without.
 const VERSION_WITHIN: StdDuration = StdDuration::from_secs(5);
 /// Largest library that is looked at.
-const LIBRARY_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const LIBRARY_BYTES_MAX: u64 = 16 << 20;
 
 /// A player that is not ours.
 #[derive(Debug)]
@@ -152,11 +153,7 @@ impl Library {
     fn locate(&self, cache: &Path) -> Result<PathBuf, String> {
         let path = cache.join("players").join(self.file);
         let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let found = path.metadata().map_err(|error| failed(&error))?;
-        if found.len() > LIBRARY_BYTES_MAX {
-            return Err(failed(&format!("larger than {LIBRARY_BYTES_MAX} bytes")));
-        }
-        let bytes = std::fs::read(&path).map_err(|error| failed(&error))?;
+        let bytes = file::read(&path, LIBRARY_BYTES_MAX).map_err(|error| failed(&error))?;
         let sum: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
         if sum != self.sha256 {
             let version = self.version;

@@ -1,11 +1,10 @@
 //! Files that a scenario names: traces, videos.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// Largest text that is read: a scenario or a trace.
-pub(crate) const TEXT_BYTES_MAX: u64 = 16 << 20;
+/// Largest text that is read: a scenario or a trace. In bytes.
+pub const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Where the files are that a scenario names.
 pub trait Files {
@@ -55,13 +54,7 @@ impl Files for NoFiles {
 
 /// The text of a file, if it is not too large.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    let file = File::open(path)?;
-    if file.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text)? as u64 > TEXT_BYTES_MAX {
-        let message = format!("more than {} MiB", TEXT_BYTES_MAX >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
-    Ok(text)
+    suiro_outside::file::read_text(path, TEXT_BYTES_MAX)
 }
 
 #[cfg(test)]
@@ -80,8 +73,12 @@ mod tests {
     }
 
     #[test]
-    fn large_files_are_refused() {
+    fn large_files_and_devices_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let large = folder.path().join("large");
+        std::fs::File::create(&large).unwrap().set_len(TEXT_BYTES_MAX + 1).unwrap();
+        assert_eq!(read_text(&large).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let error = read_text(Path::new("/dev/zero")).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(error.to_string(), "expected a regular file, found a device");
     }
 }

@@ -67,7 +67,7 @@ pub use endpoint::{
     UncompressedReceiver, UncompressedSender, UncompressedSource, VersionRate, Viewer, WebClients,
     WebServer, kinds,
 };
-pub use files::{Disk, Files, NoFiles};
+pub use files::{Disk, Files, NoFiles, TEXT_BYTES_MAX};
 pub use job::{Job, Peer};
 pub use order::Order;
 pub use overrides::Overrides;

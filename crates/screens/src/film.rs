@@ -22,6 +22,9 @@ use suiro_units::BitRate;
 
 use crate::{Observer, Stop, p1203, told};
 
+/// Largest `order.json` that is read. A resolved trace stands in it as numbers.
+const ORDER_BYTES_MAX: u64 = 256 << 20;
+
 /// Makes the screens of all trials that ask for them and have none yet.
 ///
 /// # Errors
@@ -52,7 +55,9 @@ pub fn make(folder: &Folder, plan: &[PlannedTrial], observer: &mut dyn Observer)
                 observer.problem(&order.trial, &screen.endpoint, problem);
             }
         }
-        suiro_record::folder::write_screens(&order.dir, &screens)?;
+        if let Err(error) = suiro_record::folder::write_screens(&order.dir, &screens) {
+            observer.problem(&order.trial, "screens.json", &error.to_string());
+        }
     }
     Ok(())
 }
@@ -61,7 +66,8 @@ pub fn make(folder: &Folder, plan: &[PlannedTrial], observer: &mut dyn Observer)
 fn wanted(folder: &Folder, planned: &PlannedTrial) -> Option<(Order, Trial)> {
     let dir = folder.trial(planned);
     let trial = folder.outcome(planned).ok()??;
-    let text = std::fs::read_to_string(dir.join("order.json")).ok()?;
+    let order = dir.join("order.json");
+    let text = suiro_outside::file::read_text(&order, ORDER_BYTES_MAX).ok()?;
     let order: Order = serde_json::from_str(&text).ok()?;
     let made = matches!(suiro_record::folder::screens(&dir), Ok(Some(_)));
     (order.setup.record.quality && !trial.skipped && !made).then(|| (Order { dir, ..order }, trial))

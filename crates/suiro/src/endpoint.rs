@@ -84,7 +84,7 @@ fn word<T: DeserializeOwned>(name: &str) -> Result<T, String> {
 
 /// `suiro endpoint JOB.json`.
 pub fn run_job(file: &Path) -> Result<Outcome> {
-    let text = std::fs::read_to_string(file)
+    let text = suiro_outside::file::read_text(file, crate::run::JOB_BYTES_MAX)
         .with_context(|| format!("reading the job {}", file.display()))?;
     let job: Job = serde_json::from_str(&text)
         .with_context(|| format!("{}: not a job of this version", file.display()))?;

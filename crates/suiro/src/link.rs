@@ -19,8 +19,9 @@ use suiro_lab::clock::Epoch;
 use suiro_lab::process::{Event, Process, describe};
 use suiro_lab::{listening, trial, wires};
 use suiro_link::{LinkConfig, LinkSpec};
+use suiro_outside::file;
 use suiro_record::{LinkTotals, SelfCheck};
-use suiro_scenario::{Link, Topology};
+use suiro_scenario::{Link, TEXT_BYTES_MAX, Topology};
 use suiro_units::{Duration, Seed, Time};
 
 use crate::{Outcome, Usage, interrupt, run};
@@ -182,7 +183,7 @@ fn code_of(status: ExitStatus) -> Outcome {
 fn config(args: &LinkArgs) -> Result<LinkConfig> {
     let (text, origin) = match &args.scenario_link {
         Some(file) => {
-            let text = std::fs::read_to_string(file)
+            let text = file::read_text(file, TEXT_BYTES_MAX)
                 .map_err(|e| Usage(format!("{}: {e}", file.display())))?;
             (text, file.display().to_string())
         }
@@ -195,7 +196,7 @@ fn config(args: &LinkArgs) -> Result<LinkConfig> {
     let base = args.scenario_link.as_ref().and_then(|file| file.parent());
     let mut read = |trace: &std::path::Path| {
         let path = base.map_or_else(|| trace.to_owned(), |base| base.join(trace));
-        std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+        file::read_text(&path, TEXT_BYTES_MAX).map_err(|e| format!("{}: {e}", path.display()))
     };
     spec.resolve(&mut read).map_err(|e| Usage(format!("{origin}: {e}")).into())
 }

@@ -187,9 +187,5 @@ fn write(file: &Path, text: &str) -> Result<(), KeysError> {
 }
 
 pub(super) fn read(file: &Path) -> Result<String, KeysError> {
-    let size = fs::metadata(file).map_err(KeysError::io("reading", file))?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(KeysError::damaged(file, format!("{size} bytes are no certificate or key")));
-    }
-    fs::read_to_string(file).map_err(KeysError::io("reading", file))
+    suiro_outside::file::read_text(file, FILE_BYTES_MAX).map_err(KeysError::io("reading", file))
 }

@@ -275,10 +275,7 @@ fn read(dir: &Path, name: Option<&str>) -> Result<Recording, FileError> {
 fn read_document(path: &Path) -> Result<Document, FileError> {
     let io = |source| FileError::Io { path: path.into(), source };
     let problem = |problem: String| FileError::Document { path: path.into(), problem };
-    if std::fs::metadata(path).map_err(io)?.len() > DOCUMENT_BYTES_MAX {
-        return Err(problem(format!("larger than {DOCUMENT_BYTES_MAX} bytes")));
-    }
-    let text = std::fs::read_to_string(path).map_err(io)?;
+    let text = suiro_outside::file::read_text(path, DOCUMENT_BYTES_MAX).map_err(io)?;
     let document: Document =
         serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
     match document.format {

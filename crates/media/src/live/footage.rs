@@ -182,7 +182,7 @@ impl Footage {
 
     /// Opens what was made; its length says how many frames the source had.
     fn open(path: &Path, spec: &FootageSpec) -> Result<Self, MediaError> {
-        let file = File::open(path).map_err(MediaError::io("opening", path))?;
+        let file = suiro_outside::file::open(path).map_err(MediaError::io("opening", path))?;
         let bytes = file.metadata().map_err(MediaError::io("reading", path))?.len();
         let frames = bytes / spec.frame_bytes();
         if frames == 0 || !bytes.is_multiple_of(spec.frame_bytes()) {

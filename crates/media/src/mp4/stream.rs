@@ -26,7 +26,7 @@ pub(crate) struct Stream {
 impl Stream {
     /// Opens a file and reads its initialisation segment.
     pub fn open(path: &Path) -> Result<Self, MediaError> {
-        let file = File::open(path).map_err(MediaError::io("opening", path))?;
+        let file = suiro_outside::file::open(path).map_err(MediaError::io("opening", path))?;
         let mut input = BufReader::new(file);
         let mut header = Vec::new();
         let next = loop {

@@ -13,6 +13,7 @@ use tokio::process::ChildStderr;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::child::{self, Guarded, Lines};
+use crate::installed::LIBRARY_BYTES_MAX;
 use crate::record::State;
 use crate::session::Session;
 use crate::{Installed, PlayError};
@@ -62,7 +63,7 @@ pub(crate) async fn play(
     let doing = "listening for the browser";
     let port = listener.local_addr().map_err(PlayError::system(doing))?.port();
     let site = Site {
-        library: std::fs::read(library)
+        library: suiro_outside::file::read(library, LIBRARY_BYTES_MAX)
             .map_err(PlayError::system(format!("reading {}", library.display())))?,
         job: job(session),
         reports: sender,

@@ -7,8 +7,8 @@ use std::path::Path;
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use suiro_units::UnknownWord;
 use suiro_outside::beneath;
+use suiro_units::UnknownWord;
 
 use super::field::Values;
 use super::{Buffer, Column, Kind, RecordError, Row, Text};
@@ -63,8 +63,7 @@ impl Reader {
     }
 
     fn read_rows<R: Row>(path: &Path, mut take: impl FnMut(R)) -> Result<(), RecordError> {
-        let file =
-            open(path).map_err(|source| RecordError::Io { path: path.into(), source })?;
+        let file = open(path).map_err(|source| RecordError::Io { path: path.into(), source })?;
         let parquet = |source| RecordError::Parquet { path: path.into(), source };
         let reader = SerializedFileReader::new(file).map_err(parquet)?;
         check_schema::<R>(path, &reader)?;

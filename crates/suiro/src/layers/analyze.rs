@@ -1,5 +1,6 @@
 //! `suiro layers analyze`: captures of others' tools.
 
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use suiro_layers::pcapng::{Capture, Ends, recordings};
 use suiro_layers::report::joined;
+use suiro_outside::file;
 
 use crate::{Outcome, Usage};
 
@@ -47,13 +49,14 @@ pub(super) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
 
 fn read(path: &Path) -> Result<Capture> {
     let told = || format!("reading {}", path.display());
-    let size = std::fs::metadata(path).with_context(told)?.len();
-    if size > FILE_BYTES {
-        let hint = "hint: `editcap -A TIME -B TIME` keeps a part, `tcpdump -s 96` captures less";
-        let told = format!("{}: longer than 8 GiB\n{hint}", path.display());
-        return Err(Usage(told).into());
-    }
-    let file = std::fs::read(path).with_context(told)?;
+    let file = match file::read(path, FILE_BYTES) {
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            let hint =
+                "hint: `editcap -A TIME -B TIME` keeps a part, `tcpdump -s 96` captures less";
+            return Err(Usage(format!("{}: {error}\n{hint}", path.display())).into());
+        }
+        file => file.with_context(told)?,
+    };
     let capture = Capture::read(&file).map_err(|e| Usage(format!("{}: {e}", path.display())))?;
     for (count, what) in [
         (capture.others, "packets are not UDP or TCP over IP, or have no time"),

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use suiro_outside::file;
 use suiro_uncompressed::node::{
     self, Received, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, SentTotal,
     Source,
@@ -472,11 +473,7 @@ fn receiver_stream(args: &ReceiveArgs, at: usize, text: &str) -> Result<Receiver
 
 fn read_sdp(path: &Path) -> Result<Description> {
     let doing = || format!("reading {}", path.display());
-    let length = std::fs::metadata(path).with_context(doing)?.len();
-    if length > sdp::BYTES_MAX as u64 {
-        bail!("{}: {length} bytes are no session description", path.display());
-    }
-    let text = std::fs::read_to_string(path).with_context(doing)?;
+    let text = file::read_text(path, sdp::BYTES_MAX as u64).with_context(doing)?;
     text.parse().with_context(|| path.display().to_string())
 }
 

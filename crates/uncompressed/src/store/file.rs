@@ -37,7 +37,7 @@ impl Store {
     }
 
     fn open_any(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io(path, "cannot open"))?;
+        let file = suiro_outside::file::open(path).map_err(Error::io(path, "cannot open"))?;
         let mut page = [0; PAGE_BYTES];
         let length = read_up_to(&file, &mut page).map_err(Error::io(path, "cannot read"))?;
         let header = Header::decode(&page[..length])

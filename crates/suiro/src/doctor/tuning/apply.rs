@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::Change;
 use super::machine::Machine;
 
+/// Largest file of remembered changes that is read: a change takes some hundred bytes.
+const STATE_BYTES_MAX: u64 = 1 << 20;
+
 /// What is remembered.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,7 +51,7 @@ impl fmt::Display for Step {
 impl Memory {
     fn read(machine: &Machine, path: &Path) -> Result<Self> {
         let boot = machine.read("/proc/sys/kernel/random/boot_id");
-        let text = match fs::read_to_string(path) {
+        let text = match suiro_outside::file::read_text(path, STATE_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Ok(Self { boot, changes: Vec::new() });
