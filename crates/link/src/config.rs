@@ -315,12 +315,12 @@ impl Default for PropagationConfig {
     }
 }
 
-/// Variation of the delay from packet to packet, each drawn by itself.
+/// Variation of the delay from packet to packet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct JitterConfig {
     /// Its shape.
     pub distribution: Distribution,
-    /// Its standard deviation, before anything is cut off or order is restored.
+    /// Its standard deviation, before anything is cut off.
     pub sd: Duration,
     /// Whether packets may overtake one another by it.
     pub order: Order,
@@ -347,10 +347,12 @@ pub enum Distribution {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// They may not: a packet is delivered no earlier than the one before it.
+    /// They may not. At any time the delay has the distribution asked for, but it wanders: packets
+    /// that follow at less than some twenty standard deviations have similar delays, so that at
+    /// every packet rate mean and deviation are as asked and order keeps itself.
     #[default]
     Kept,
-    /// They may.
+    /// They may: each packet's delay is drawn by itself.
     Free,
 }
 

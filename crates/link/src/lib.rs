@@ -18,6 +18,7 @@ mod capacity;
 mod check;
 mod config;
 mod error;
+mod jitter;
 mod link;
 mod loss;
 mod outcomes;

@@ -5,7 +5,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use suiro_units::{Duration, Random, Seed, Time};
 
-use crate::config::{Distribution, JitterConfig, Order, PropagationConfig, ReorderConfig};
+use crate::config::{PropagationConfig, ReorderConfig};
+use crate::jitter::Jitter;
 use crate::outcomes::Sink;
 use crate::packet::{Cause, Corruption, Passage, Verdict};
 use crate::schedule::Follow;
@@ -14,14 +15,11 @@ use crate::schedule::Follow;
 /// 1200-byte packets fill it at a delay of 1 s.
 pub const MAX_IN_FLIGHT: usize = 1 << 20;
 
-/// Jitter is cut off here, in standard deviations.
-const MAX_DEVIATIONS: f64 = 20.0;
-
 #[derive(Debug)]
 pub(crate) struct Propagation {
     delay: Follow<Duration>,
     least: Duration,
-    jitter: Option<JitterConfig>,
+    jitter: Option<Jitter>,
     reorder: Option<ReorderConfig>,
     duplicate: f64,
     corrupt: f64,
@@ -38,7 +36,7 @@ impl Propagation {
         Self {
             delay: Follow::new(config.delay.clone()),
             least: if shortens { Duration::ZERO } else { shortest },
-            jitter: config.jitter,
+            jitter: config.jitter.map(Jitter::new),
             reorder: config.reorder,
             duplicate: config.duplicate.get(),
             corrupt: config.corrupt.get(),
@@ -100,9 +98,9 @@ impl Propagation {
         let delay = *self.delay.at(now);
         let mut at = now + delay;
         let mut kept = true;
-        if let Some(jitter) = &self.jitter {
-            at = now + jitter.vary(delay, &mut self.random);
-            kept = jitter.order == Order::Kept;
+        if let Some(jitter) = &mut self.jitter {
+            at = now + jitter.vary(now, delay, &mut self.random);
+            kept = jitter.keeps_order();
         }
         if let Some(reorder) = self.reorder
             && chance(&mut self.random, reorder.chance.get())
@@ -129,48 +127,6 @@ impl Propagation {
 /// Draws only where something may happen, so that the chance of one part does not hang on another.
 fn chance(random: &mut Random, probability: f64) -> bool {
     probability > 0.0 && random.chance(probability)
-}
-
-impl Distribution {
-    /// Whether it may shorten the delay.
-    pub(crate) const fn is_centred(self) -> bool {
-        matches!(self, Self::Uniform | Self::Normal)
-    }
-
-    /// A draw with standard deviation 1: with mean 0 if centred, else not negative.
-    fn draw(self, random: &mut Random) -> f64 {
-        let draw = match self {
-            Self::Uniform => (2.0 * random.uniform() - 1.0) * 3.0_f64.sqrt(),
-            Self::Normal => random.normal(),
-            Self::Exponential => random.exponential(),
-            // Lomax with shape 3: of scale 1 its variance is 3/4. The cube root of a uniform
-            // number through the exponential of which it is the logarithm.
-            Self::Pareto => ((random.exponential() / 3.0).exp() - 1.0) * 2.0 / 3.0_f64.sqrt(),
-        };
-        draw.clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
-    }
-
-    /// The mean of a draw with standard deviation 1.
-    fn mean(self) -> f64 {
-        match self {
-            Self::Uniform | Self::Normal => 0.0,
-            Self::Exponential => 1.0,
-            Self::Pareto => 1.0 / 3.0_f64.sqrt(),
-        }
-    }
-}
-
-impl JitterConfig {
-    /// What it adds to the delay in the mean, before anything is cut off or order is restored.
-    pub fn mean(&self) -> Duration {
-        self.sd.mul_f64(self.distribution.mean())
-    }
-
-    fn vary(&self, delay: Duration, random: &mut Random) -> Duration {
-        let draw = self.distribution.draw(random);
-        let size = self.sd.mul_f64(draw.abs());
-        if draw < 0.0 { delay.saturating_sub(size) } else { delay + size }
-    }
 }
 
 /// A packet on its way.

@@ -328,7 +328,8 @@ impl JsonSchema for LimitSpec {
 pub struct JitterSpec {
     /// Its shape.
     pub distribution: Distribution,
-    /// Its standard deviation, above 0, at most 60 s.
+    /// Its standard deviation, above 0, at most 60 s. Mean and deviation are as asked at every packet
+    /// rate; only what would shorten the delay below zero is cut off.
     pub sd: Duration,
     /// Whether packets may overtake one another. Default: kept.
     #[serde(default)]

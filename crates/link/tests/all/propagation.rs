@@ -40,6 +40,38 @@ fn every_distribution_has_its_mean_and_its_deviation() {
     }
 }
 
+/// Where order is kept, too, and at every packet rate: mean and deviation in shares of the deviation
+/// asked for. Delays of neighbours resemble one another, so that a run is worth few of them.
+#[test]
+fn kept_order_keeps_the_distribution_at_every_packet_rate() {
+    for (name, mean_ms, of_deviation) in [
+        ("uniform", 40.0, 0.1),
+        ("normal", 40.0, 0.1),
+        ("exponential", 45.0, 0.2),
+        ("pareto", 40.0 + 5.0 / 3.0_f64.sqrt(), 0.35),
+    ] {
+        let toml = format!("delay = '40 ms'\njitter = {{ distribution = '{name}', sd = '5 ms' }}");
+        for (per_second, count) in [
+            (10, 20_000),
+            (30, 20_000),
+            (100, 20_000),
+            (500, 60_000),
+            (2000, 240_000),
+            (10_000, 500_000),
+        ] {
+            let every = Duration::from_secs(1) / per_second;
+            let events = run(&mut link(&toml, 5), &evenly(count, 200, every));
+            let in_order = events.windows(2).all(|pair| pair[0].number < pair[1].number);
+            assert!(in_order, "{name}, {per_second}/s: a packet overtook");
+            let delays: Vec<Duration> = events.iter().map(|e| e.at - e.arrived).collect();
+            let (mean, sd) = moments(&delays);
+            let told = format!("{name}, {per_second}/s: {mean:.2} ± {sd:.2} ms");
+            assert!((mean - mean_ms).abs() < 0.1 * 5.0, "{told}");
+            assert!((sd / 5.0 - 1.0).abs() < of_deviation, "{told}");
+        }
+    }
+}
+
 #[test]
 fn a_uniform_is_bounded_and_a_pareto_is_not() {
     let most = |name: &str| {

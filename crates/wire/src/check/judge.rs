@@ -4,10 +4,10 @@
 //! of it, loss four standard deviations of the model's own chance; accounts exact. They widen where
 //! the link itself is random (jitter, delivery opportunities), by four standard deviations of that.
 
-use suiro_link::{Distribution, OPPORTUNITY, OpportunityTrace, Order, ServerConfig};
+use suiro_link::{Distribution, OPPORTUNITY, OpportunityTrace, ServerConfig};
 use suiro_record::words::CheckedQuantity;
 use suiro_record::{Check, LinkTotals, SelfCheck};
-use suiro_units::Time;
+use suiro_units::{Duration, Time};
 
 use super::load::Heard;
 use super::plan::{self, Depth, Flood, Plan};
@@ -165,13 +165,14 @@ fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
             Distribution::Exponential => sd,
             Distribution::Pareto => sd / 3f64.sqrt(),
         };
-        below += SIGMAS * sd / n.sqrt();
-        above += SIGMAS * sd / n.sqrt();
-        // Whoever may not overtake waits for the one before; and a delay cut at zero has a larger
-        // mean.
-        let kept = jitter.order == Order::Kept;
+        // Delays that keep their order resemble one another: there are fewer of them to average.
+        let alike = 1.0 + jitter.memory() / plan.probe.interval.max(Duration::from_nanos(1));
+        let spread = SIGMAS * sd * (alike / n).sqrt();
+        below += spread;
+        above += spread;
+        // A delay cut at zero has a larger mean.
         let cut = propagation.delay.first.as_millis_f64() < 3.0 * sd;
-        above += if kept { 3.0 * sd } else { 0.0 } + if cut { sd } else { 0.0 };
+        above += if cut { sd } else { 0.0 };
     }
     if let Some(reorder) = propagation.reorder {
         let (chance, by) = (reorder.chance.get(), reorder.by.as_millis_f64());

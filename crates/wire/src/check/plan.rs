@@ -20,6 +20,10 @@ const PROBE_PER_SECOND_AIR: f64 = 100.0;
 const PROBE_S: f64 = 0.6;
 /// Longest that it lasts.
 const PROBE_S_MAX: f64 = 1.5;
+/// Where jitter keeps order: so often as long as its delays resemble one another …
+const PROBE_MEMORIES: f64 = 40.0;
+/// … but no longer than this.
+const PROBE_JITTER_S_MAX: f64 = 4.0;
 /// Packets that make a probe worth its name.
 const PROBE_COUNT_MIN: f64 = 12.0;
 
@@ -152,7 +156,10 @@ fn probe(path: &PathConfig) -> Burst {
     let per_second = rate_bps(path).map_or(unlimited, |rate| {
         (PROBE_SHARE * rate / (service_bytes * 8.0)).min(PROBE_PER_SECOND_MAX)
     });
-    let count = (per_second * PROBE_S).max(PROBE_COUNT_MIN).min(per_second * PROBE_S_MAX);
+    let memory = path.propagation.jitter.map_or(0.0, |jitter| jitter.memory().as_secs_f64());
+    let seconds = (PROBE_MEMORIES * memory).clamp(PROBE_S, PROBE_JITTER_S_MAX);
+    let longest = per_second * seconds.max(PROBE_S_MAX);
+    let count = (per_second * seconds).max(PROBE_COUNT_MIN).min(longest);
     Burst {
         packet_bytes: PROBE_BYTES,
         interval: Duration::from_secs_f64(1.0 / per_second.max(1.0)),

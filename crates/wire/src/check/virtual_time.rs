@@ -144,6 +144,19 @@ fn another_link_does_not_pass() {
     }
 }
 
+/// What came of 40 ± 5 ms at 2,000 packets/s when each delay was drawn by itself and order kept.
+#[test]
+fn jitter_off_its_mean_does_not_pass() {
+    let asked = "delay = '40 ms'\njitter = { distribution = 'normal', sd = '5 ms' }";
+    let done = "delay = '46 ms'\njitter = { distribution = 'normal', sd = '2900 us' }";
+    for seed in 0..5 {
+        let check = judged(asked, done, Seed(seed));
+        assert_eq!(part(&check, "delay").ok, Some(false), "seed {seed}: {check:#?}");
+        let check = judged(asked, asked, Seed(seed));
+        assert_eq!(part(&check, "delay").ok, Some(true), "seed {seed}: {check:#?}");
+    }
+}
+
 #[test]
 fn accounts_must_balance() {
     let plan = Plan::new(&config("rate = '4 Mbit/s'").down);
