@@ -3,6 +3,8 @@
 //! `make fuzz` lets libfuzzer drive each of them; `tests/seeds.rs` runs each on its seeds and on damaged
 //! copies of them, so that a stable compiler keeps them working too.
 
+use suiro_conference::codec::Size;
+use suiro_conference::receiver::Receiver as CallReceiver;
 use suiro_http::Url;
 use suiro_http::presentation::{Playlist, Segments, Source, from_mpd, from_playlist};
 use suiro_layers::FlowFilter;
@@ -30,6 +32,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("agent", agent),
     ("capture", capture),
+    ("conference", conference),
     ("flow", flow),
     ("frame_store", frame_store),
     ("mp4", mp4),
@@ -244,6 +247,17 @@ pub fn capture(data: &[u8]) {
         }
         Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
     }
+}
+
+/// A packet of a video call, and the same once more.
+pub fn conference(data: &[u8]) {
+    let size = Size::new(16, 16).expect("a multiple of 16");
+    let mut receiver = CallReceiver::new(size);
+    receiver.on_packet(Time::ZERO, data);
+    receiver.on_packet(Time::from_secs(1), data);
+    let counters = receiver.counters();
+    assert_eq!(counters.packets + counters.refused, 2, "each packet is counted once");
+    while receiver.take_seen().is_some() {}
 }
 
 fn origin() -> Url {

@@ -370,6 +370,43 @@ table! {
 }
 
 table! {
+    /// What one end of a video call did in about one second. A send call that fails drops its packet, and is counted. The
+    /// times of encoding and decoding are those that passed: they include turns of other programs on the processor.
+    ConferenceRow = "conference" {
+        /// When the period ended.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// How long it was: more than a second where the thread did not get the processor.
+        period_ns: i64,
+        /// Pictures that were captured, encoded and handed to the socket.
+        captured_pictures: i64,
+        /// Pictures that the camera had and nobody captured, because the thread came too late.
+        skipped_pictures: i64,
+        /// Time that passed capturing and encoding.
+        encode_ns: i64,
+        /// Packets that the kernel took.
+        sent_packets: i64,
+        /// Bytes of these packets, without IP and UDP headers.
+        sent_bytes: i64,
+        /// Packets dropped because the socket's send buffer was full (EAGAIN).
+        dropped_again_packets: i64,
+        /// Packets dropped because the device had no room (ENOBUFS).
+        dropped_buffers_packets: i64,
+        /// Packets dropped because the send call failed with another error.
+        dropped_other_packets: i64,
+        /// Packets received of the other end's stream.
+        received_packets: i64,
+        /// Packets received of pictures that were over already.
+        late_packets: i64,
+        /// Packets received that do not belong to the call.
+        refused_packets: i64,
+        /// Time that passed decoding.
+        decode_ns: i64,
+    }
+}
+
+table! {
     /// What was on the screen at one tick of the source's frame rate, from the first picture on, and
     /// how good it looked. *Picture* scores compare what was shown with its own source frame;
     /// *experience* scores compare it with the frame that should have been there at a constant
@@ -596,6 +633,7 @@ tables! {
     PlayerRow: player "States of players.";
     FrameRow: frames "Frames that viewers were to see.";
     RateRow: rate "Control periods of senders of real-time video.";
+    ConferenceRow;
     QualityRow: quality "Scores of what was on viewers' screens.";
     AccessRow;
     PageRow: pages "Pages that web clients loaded.";

@@ -61,11 +61,11 @@ mod topology;
 
 pub use check::Check;
 pub use endpoint::{
-    Command, Congestion, Delivery, Download, Endpoint, EndpointSpec, Exit, Flow, HlsRungs, Kind,
-    Listens, Medium, Mode, Need, OnBreak, Origin, Player, Program, Protocol, Ready, Reference,
-    RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal, Transport, UncompressedFormat,
-    UncompressedReceiver, UncompressedSender, UncompressedSource, VersionRate, Viewer, WebClients,
-    WebServer, kinds,
+    Command, Conference, Congestion, Delivery, Download, Endpoint, EndpointSpec, Exit, Flow,
+    HlsRungs, Kind, Listens, Medium, Mode, Need, OnBreak, Origin, Player, Program, Protocol, Ready,
+    Reference, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal, Transport,
+    UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource, VersionRate,
+    Viewer, WebClients, WebServer, kinds,
 };
 pub use files::{Disk, Files, NoFiles, TEXT_BYTES_MAX};
 pub use job::{Job, Peer};

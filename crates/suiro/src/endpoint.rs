@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::de::DeserializeOwned;
 use suiro_abr::Algorithm;
+use suiro_conference::CallJob;
 use suiro_http::origin::{self, OriginJob};
 use suiro_http::player::{self, PlayerJob, Summary};
 use suiro_http::web::{self, ClientsJob, ServerJob};
@@ -136,6 +137,12 @@ pub fn run_job(file: &Path) -> Result<Outcome> {
                 let ready = || ready(&BTreeMap::new());
                 let pages = web::clients::run(&work, clock, ready, stopped(None)?).await?;
                 say!("{pages} pages");
+            }
+            EndpointSpec::Conference(_) => {
+                let work = CallJob::from_job(&job).context("a call's job names its other end")?;
+                let ready = || ready(&BTreeMap::new());
+                let account = suiro_conference::run(&work, clock, ready, stopped(None)?).await?;
+                say!("{account:?}");
             }
             EndpointSpec::UncompressedSender(_)
             | EndpointSpec::UncompressedReceiver(_)

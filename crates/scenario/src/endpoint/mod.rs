@@ -4,6 +4,7 @@
 //! `suiro endpoint` says what runs it.
 
 mod command;
+mod conference;
 mod kind;
 mod origin;
 mod player;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use suiro_units::Duration;
 
 pub use command::{Command, Exit, Ready, StopSignal};
+pub use conference::Conference;
 pub use kind::{
     Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Transport, Viewer,
 };
@@ -108,6 +110,8 @@ kinds! {
     "web-server" => WebServer,
     /// Loads pages from a web server, as people do.
     "web-clients" => WebClients,
+    /// One end of a video call.
+    "conference" => Conference,
     /// Any program.
     "command" => Command,
 }

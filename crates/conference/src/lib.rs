@@ -1,0 +1,17 @@
+//! A video call as a desktop conference of the 1990s made it: two programs send each other video, and each does
+//! everything in one thread. It captures, encodes and sends by a non-blocking UDP socket, receives and decodes. A
+//! processor with too much to do starves all of it at once, which is what study S2 measured.
+//!
+//! The parts that decide are pure: [`camera`] (what is seen), [`codec`] (pictures to bits and back), [`payload`] (bits in
+//! RTP packets), [`sender`], [`receiver`] (what became of the pictures) and [`schedule`] (when one is due). [`call`] turns
+//! the loop and opens the socket; it alone does.
+
+pub mod call;
+pub mod camera;
+pub mod codec;
+pub mod payload;
+pub mod receiver;
+pub mod schedule;
+pub mod sender;
+
+pub use call::{CallError, CallJob, run};
