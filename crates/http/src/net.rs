@@ -1,7 +1,7 @@
 //! Where the endpoints open sockets.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 
 use suiro_units::Bytes;
@@ -100,14 +100,33 @@ pub async fn connect(
     port: u16,
     receive_buffer: Option<Bytes>,
 ) -> io::Result<TcpStream> {
+    connect_any(resolve(host, port).await?, receive_buffer).await
+}
+
+/// The addresses of a host by name or address.
+pub(crate) async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    Ok(tokio::net::lookup_host((host, port)).await?.collect())
+}
+
+/// Connects to the first of these addresses that answers.
+pub(crate) async fn connect_any(
+    addresses: Vec<SocketAddr>,
+    receive_buffer: Option<Bytes>,
+) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in tokio::net::lookup_host((host, port)).await? {
+    for address in addresses {
         match connect_to(address, receive_buffer).await {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+/// Whether this machine has that address, on whatever interface: nothing can be bound to another's.
+pub(crate) fn is_own(address: IpAddr) -> bool {
+    let any_port = SocketAddr::new(address, 0);
+    open(any_port).and_then(|socket| socket.bind(any_port)).is_ok()
 }
 
 async fn connect_to(address: SocketAddr, receive_buffer: Option<Bytes>) -> io::Result<TcpStream> {

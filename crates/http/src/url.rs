@@ -38,7 +38,7 @@ pub enum UrlError {
     #[error("`{0}`: a character that a URL must escape (RFC 3986 §2)")]
     Character(String),
     /// An address of this machine or this link, named by a document from elsewhere.
-    #[error("`{0}`: from elsewhere, nothing of this machine or link is fetched")]
+    #[error("`{0}`: a remote manifest must not refer to a local address")]
     Near(String),
     /// Longer than [`BYTES_MAX`].
     #[error("a URL of {0} bytes is too long (at most {BYTES_MAX})")]
@@ -183,7 +183,7 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
 
 /// From where a host can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+pub(crate) enum Reach {
     /// This machine alone.
     Machine,
     /// This link alone.
@@ -191,22 +191,31 @@ enum Reach {
     Far,
 }
 
-/// By its name or its address; what a name resolves to is not looked at.
+impl Reach {
+    /// Of an address, by what it says itself: this machine may have far ones too.
+    pub(crate) fn of(address: IpAddr) -> Self {
+        let v4 = |address: Ipv4Addr| match address {
+            a if a.is_loopback() || a.is_unspecified() => Self::Machine,
+            a if a.is_link_local() => Self::Link,
+            _ => Self::Far,
+        };
+        match address {
+            IpAddr::V4(address) => v4(address),
+            IpAddr::V6(address) => match address.to_ipv4_mapped() {
+                Some(mapped) => v4(mapped),
+                None if address.is_loopback() || address.is_unspecified() => Self::Machine,
+                None if address.is_unicast_link_local() => Self::Link,
+                None => Self::Far,
+            },
+        }
+    }
+}
+
+/// By its name or its address. What a name resolves to is looked at when it is connected to.
 fn reach(host: &str) -> Reach {
     let host = host.trim_end_matches('.');
-    let v4 = |address: Ipv4Addr| match address {
-        a if a.is_loopback() || a.is_unspecified() => Reach::Machine,
-        a if a.is_link_local() => Reach::Link,
-        _ => Reach::Far,
-    };
     match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) => v4(address),
-        Ok(IpAddr::V6(address)) => match address.to_ipv4_mapped() {
-            Some(mapped) => v4(mapped),
-            None if address.is_loopback() || address.is_unspecified() => Reach::Machine,
-            None if address.is_unicast_link_local() => Reach::Link,
-            None => Reach::Far,
-        },
+        Ok(address) => Reach::of(address),
         Err(_) if host == "localhost" || host.ends_with(".localhost") => Reach::Machine,
         Err(_) => Reach::Far,
     }

@@ -1,6 +1,8 @@
 //! HTTP/1.1 as a player speaks it: one persistent connection per lane, with bounds on everything.
 
 use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Empty};
@@ -16,7 +18,8 @@ use tokio::time::timeout;
 
 use super::request::{Fetch, Fetched, Head, Progress};
 use crate::Clock;
-use crate::url::{Url, UrlError};
+use crate::net;
+use crate::url::{Reach, Url, UrlError};
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,6 +61,8 @@ pub(crate) enum FetchError {
     Redirect(UrlError),
     #[error("a redirect without a location")]
     NoLocation,
+    #[error("{0}")]
+    Near(UrlError),
 }
 
 /// An error with its causes: hyper's own text names only the outermost.
@@ -95,6 +100,8 @@ impl Transport {
 pub(crate) struct Client {
     clock: Clock,
     transport: Transport,
+    /// What the user asked for: its host may be of this machine.
+    home: Arc<Url>,
     open: Option<(String, Connection)>,
     /// The playhead, by which bodies are read.
     head: watch::Receiver<Head>,
@@ -103,8 +110,13 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(clock: Clock, transport: Transport, head: watch::Receiver<Head>) -> Self {
-        Self { clock, transport, open: None, head, progress: watch::Sender::default() }
+    pub(crate) fn new(
+        clock: Clock,
+        transport: Transport,
+        home: Arc<Url>,
+        head: watch::Receiver<Head>,
+    ) -> Self {
+        Self { clock, transport, home, open: None, head, progress: watch::Sender::default() }
     }
 
     /// How far the next request will have come.
@@ -187,11 +199,16 @@ impl Client {
     }
 
     async fn connect(&self, url: &Url) -> Result<Connection, FetchError> {
-        let connecting = crate::net::connect(url.host(), url.port(), self.transport.receive_buffer);
+        let connecting = async {
+            let addresses = net::resolve(url.host(), url.port()).await;
+            let addresses = addresses.map_err(FetchError::Connect)?;
+            self.allow(url, &addresses).await?;
+            let connected = net::connect_any(addresses, self.transport.receive_buffer).await;
+            connected.map_err(FetchError::Connect)
+        };
         let stream = timeout(CONNECT_TIMEOUT.into(), connecting)
             .await
-            .map_err(|_| FetchError::ConnectTimeout)?
-            .map_err(FetchError::Connect)?;
+            .map_err(|_| FetchError::ConnectTimeout)??;
         let (sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(self.transport.read_buffer())
             .handshake(TokioIo::new(stream))
@@ -199,6 +216,24 @@ impl Client {
         // It ends when the sender is dropped; its error reaches us through the request.
         tokio::spawn(async move { drop(connection.await) });
         Ok(sender)
+    }
+
+    /// Refuses another host than the user's whose name leads to this machine or link, unless the
+    /// user's does too. URLs say so themselves only where they name an address.
+    async fn allow(&self, url: &Url, addresses: &[SocketAddr]) -> Result<(), FetchError> {
+        if url.host() == self.home.host() {
+            return Ok(());
+        }
+        let near = reaches(addresses);
+        if near.is_empty() {
+            return Ok(());
+        }
+        let home = net::resolve(self.home.host(), self.home.port()).await;
+        let home = reaches(&home.map_err(FetchError::Connect)?);
+        if near.iter().all(|reach| home.contains(reach)) {
+            return Ok(());
+        }
+        Err(FetchError::Near(UrlError::Near(url.to_string())))
     }
 
     async fn body(&self, fetch: &Fetch, mut body: Incoming) -> Result<Bytes, FetchError> {
@@ -249,6 +284,15 @@ impl Client {
     }
 }
 
+/// How near these addresses are; nothing of those that are far.
+fn reaches(addresses: &[SocketAddr]) -> Vec<Reach> {
+    let reach = |address: &SocketAddr| match Reach::of(address.ip()) {
+        Reach::Far if net::is_own(address.ip()) => Reach::Machine,
+        reach => reach,
+    };
+    addresses.iter().map(reach).filter(|reach| *reach != Reach::Far).collect()
+}
+
 fn request(fetch: &Fetch, url: &Url) -> Request<Empty<Bytes>> {
     let mut request = Request::get(url.target())
         .header(HOST, url.authority())
@@ -257,4 +301,35 @@ fn request(fetch: &Fetch, url: &Url) -> Request<Empty<Bytes>> {
         request = request.header(RANGE, format!("bytes={first}-{last}"));
     }
     request.body(Empty::new()).expect("a URL was checked when it was parsed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn names_are_judged_by_what_they_resolve_to() {
+        let transport = Transport { download: Download::Segment, receive_buffer: None };
+        let client = |home: &str| {
+            let (home, head) = (Url::parse(home).unwrap(), watch::Sender::default());
+            Client::new(Clock::from_now(), transport, Arc::new(home), head.subscribe())
+        };
+        // Addresses of RFC 5737, which are nobody's, and two of this machine under other names.
+        let (far, near) = (client("http://192.0.2.1/"), client("http://127.0.0.1/"));
+        let alias = Url::parse("http://ip6-localhost/").unwrap();
+        for own in ["[::1]:80", "127.0.0.2:80", "[::ffff:127.0.0.1]:80"] {
+            let error = far.allow(&alias, &[own.parse().unwrap()]).await.unwrap_err();
+            assert!(error.to_string().contains("must not refer to a local address"), "{error}");
+            near.allow(&alias, &[own.parse().unwrap()]).await.unwrap();
+        }
+        let link = far.allow(&alias, &["169.254.169.254:80".parse().unwrap()]).await;
+        assert!(matches!(link, Err(FetchError::Near(_))));
+        far.allow(&alias, &["198.51.100.1:80".parse().unwrap()]).await.unwrap();
+    }
+
+    #[test]
+    fn an_address_of_this_machine_is_known_on_every_interface() {
+        assert!(net::is_own("127.0.0.1".parse().unwrap()));
+        assert!(!net::is_own("198.51.100.1".parse().unwrap()));
+    }
 }

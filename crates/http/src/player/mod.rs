@@ -17,6 +17,7 @@ mod watch;
 
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use suiro_abr::Algorithm;
@@ -127,6 +128,8 @@ pub struct Summary {
     pub totals: Option<Totals>,
     /// Why playback broke off; `None` if it did not.
     pub failure: Option<String>,
+    /// Why there was no manifest, if there was none.
+    pub no_manifest: Option<String>,
     /// Requests made.
     pub requests: u64,
     /// Bytes of bodies received.
@@ -186,6 +189,7 @@ struct Player {
     clock: Clock,
     session: Session,
     transport: Transport,
+    home: Arc<Url>,
     recorder: Recorder,
     /// The session's playhead, for those that fetch.
     head: channel::Sender<Head>,
@@ -215,12 +219,14 @@ impl Player {
         };
         let transport = Transport { download: job.download, receive_buffer: job.receive_buffer };
         let head = channel::Sender::new(Head::default());
-        let idle = || Line::Idle(Client::new(clock, transport, head.subscribe()));
+        let home = Arc::new(job.url.clone());
+        let idle = || Line::Idle(Client::new(clock, transport, home.clone(), head.subscribe()));
         let lines = (0..session::LANES).map(|_| idle()).collect();
         Ok(Self {
             clock,
             session: Session::new(config),
             transport,
+            home,
             recorder: Recorder::new(job)?,
             head,
             lines,
@@ -297,7 +303,7 @@ impl Player {
 
     /// A line without a connection.
     fn idle(&self) -> Line {
-        Line::Idle(Client::new(self.clock, self.transport, self.head.subscribe()))
+        Line::Idle(Client::new(self.clock, self.transport, self.home.clone(), self.head.subscribe()))
     }
 
     /// Tells the session how far the requests under way have come.
@@ -323,7 +329,12 @@ impl Player {
         };
         let view = self.session.view();
         self.recorder.state(now, &view)?;
-        Ok(Summary { no_frames, ..self.recorder.close(self.session.totals(), failure)? })
+        let no_manifest = self.session.no_manifest();
+        Ok(Summary {
+            no_frames,
+            no_manifest,
+            ..self.recorder.close(self.session.totals(), failure)?
+        })
     }
 }
 

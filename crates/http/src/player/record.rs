@@ -188,6 +188,7 @@ impl Recorder {
         Ok(Summary {
             totals,
             failure,
+            no_manifest: None,
             requests: self.request_count,
             body_bytes: self.body_bytes,
             no_frames: None,

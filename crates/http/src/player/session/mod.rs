@@ -68,6 +68,8 @@ struct ManifestLane {
     in_flight: Option<Underway>,
     due: Option<Time>,
     failed: u32,
+    /// Why the last try failed.
+    problem: Option<String>,
 }
 
 /// What is played, once the manifest is there.
@@ -104,6 +106,7 @@ impl Session {
             in_flight: None,
             due: Some(Time::ZERO),
             failed: 0,
+            problem: None,
         };
         Self {
             config,
@@ -191,6 +194,12 @@ impl Session {
     /// Why playback was given up.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
+    }
+
+    /// Why there is no manifest yet; `None` if there is one.
+    pub fn no_manifest(&self) -> Option<String> {
+        let waiting = || "no answer yet".to_owned();
+        self.stream.is_none().then(|| self.manifest.problem.clone().unwrap_or_else(waiting))
     }
 
     /// The requests that are under way.
@@ -373,6 +382,7 @@ impl Session {
             }
             Err(reason) => {
                 self.manifest.failed += 1;
+                self.manifest.problem = Some(reason.clone());
                 if self.manifest.failed >= retry::MANIFEST_TRIES {
                     self.failure = Some(format!("the manifest: {reason}"));
                 } else {
