@@ -1,8 +1,12 @@
 //! Connections of a server, from the listener to the farewell. What a request means is the caller's.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, ready};
 use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
@@ -11,12 +15,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Sleep;
 
 /// Connections at the same time; more wait to be accepted.
-const CONNECTIONS_MAX: usize = 1024;
+pub(crate) const CONNECTIONS_MAX: usize = 1024;
+/// How long what is sent may wait for a client that does not read: nginx's `send_timeout`.
+const WRITE_TIMEOUT: StdDuration = StdDuration::from_secs(60);
 /// How long a connection may be idle, or take to send its request: nginx's `keepalive_timeout`.
 const IDLE_TIMEOUT: StdDuration = StdDuration::from_secs(75);
 /// How long connections may take to finish when the server stops.
@@ -25,8 +33,13 @@ const FAREWELL: StdDuration = StdDuration::from_millis(200);
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(20);
 
 /// Has `respond` answer every request until `stop` is ready; who is still being served then is cut off.
-pub(crate) async fn run<R, F, B>(listener: TcpListener, respond: R, stop: impl Future<Output = ()>)
-where
+/// One address has at most `per_address` connections; further ones are closed at once.
+pub(crate) async fn run<R, F, B>(
+    listener: TcpListener,
+    per_address: usize,
+    respond: R,
+    stop: impl Future<Output = ()>,
+) where
     R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<B>> + Send,
     B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
@@ -34,6 +47,7 @@ where
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let addresses = Addresses::default();
     let mut connections = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -49,6 +63,7 @@ where
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
+        let Some(counted) = addresses.count(peer.ip(), per_address) else { continue };
         // A response must not wait for an acknowledgement of the one before (RFC 9293 §3.7.4).
         drop(stream.set_nodelay(true));
         let respond = respond.clone();
@@ -56,10 +71,11 @@ where
             let response = respond(peer, request);
             async move { Ok::<_, Infallible>(response.await) }
         });
-        let connection = server.serve_connection(TokioIo::new(stream), handler);
+        let stream = TokioIo::new(Impatient::new(stream, WRITE_TIMEOUT));
+        let connection = server.serve_connection(stream, handler);
         connections.spawn(async move {
             drop(connection.await);
-            drop(place);
+            drop((place, counted));
         });
     }
     drop(listener);
@@ -67,4 +83,162 @@ where
     drop(tokio::time::timeout(FAREWELL, farewell).await);
     // Whoever is still being served is cut off, and lets go of what `respond` holds.
     connections.shutdown().await;
+}
+
+/// How many connections each address has.
+#[derive(Debug, Clone, Default)]
+struct Addresses(Arc<Mutex<BTreeMap<IpAddr, usize>>>);
+
+/// One of an address's connections, until it is dropped.
+struct Counted {
+    addresses: Addresses,
+    address: IpAddr,
+}
+
+impl Addresses {
+    /// Counts one more connection; `None` if the address has `most` already.
+    fn count(&self, address: IpAddr, most: usize) -> Option<Counted> {
+        // An IPv4 address is the same one on a socket for both.
+        let address = address.to_canonical();
+        let mut counts = self.lock();
+        let count = counts.entry(address).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Counted { addresses: self.clone(), address })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+        self.0.lock().expect("no holder panics")
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.addresses.lock();
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// A connection that fails with [`io::ErrorKind::TimedOut`] if nothing that it sends is taken for a
+/// while: a client that asks and does not read must not keep its place for ever.
+struct Impatient<S> {
+    stream: S,
+    within: StdDuration,
+    /// Runs from the moment in which the stream took no more.
+    stuck: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S: AsyncWrite + Unpin> Impatient<S> {
+    fn new(stream: S, within: StdDuration) -> Self {
+        Self { stream, within, stuck: None }
+    }
+
+    fn watch<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        poll: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        match poll(Pin::new(&mut self.stream), context) {
+            Poll::Ready(done) => {
+                self.stuck = None;
+                Poll::Ready(done)
+            }
+            Poll::Pending => {
+                let within = self.within;
+                let sleep = || Box::pin(tokio::time::sleep(within));
+                ready!(self.stuck.get_or_insert_with(sleep).as_mut().poll(context));
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().watch(context, |stream, context| stream.poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().watch(context, |stream, context| stream.poll_write_vectored(context, pieces))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().watch(context, |stream, context| stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().watch(context, |stream, context| stream.poll_shutdown(context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_never_reads_is_given_up_and_a_slow_one_is_not() {
+        let minute = StdDuration::from_secs(60);
+        let (stream, client) = tokio::io::duplex(1000);
+        let error = Impatient::new(stream, minute).write_all(&[0; 2000]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(client);
+
+        let (stream, mut client) = tokio::io::duplex(1000);
+        let reader = async {
+            let mut taken = vec![0; 1000];
+            for _ in 0..5 {
+                tokio::time::sleep(minute - StdDuration::from_secs(1)).await;
+                client.read_exact(&mut taken).await.unwrap();
+            }
+        };
+        let mut stream = Impatient::new(stream, minute);
+        let (written, ()) = tokio::join!(stream.write_all(&[0; 5000]), reader);
+        written.unwrap();
+    }
+
+    #[test]
+    fn an_address_has_so_many_connections_and_gets_new_ones_for_old() {
+        let addresses = Addresses::default();
+        let [one, mapped, other] =
+            ["10.0.0.1", "::ffff:10.0.0.1", "10.0.0.2"].map(|text| text.parse().unwrap());
+        let first = addresses.count(one, 2).unwrap();
+        let _second = addresses.count(mapped, 2).unwrap();
+        assert!(addresses.count(one, 2).is_none() && addresses.count(mapped, 2).is_none());
+        let theirs = addresses.count(other, 2);
+        assert!(theirs.is_some());
+        drop((first, theirs));
+        assert!(addresses.count(one, 2).is_some());
+        assert_eq!(addresses.lock().len(), 1, "nothing is kept of an address without connections");
+    }
 }

@@ -41,7 +41,8 @@ const COMPARE_EXAMPLES: &str = "Examples:
 
 const SERVE_EXAMPLES: &str = "Examples:
   suiro serve                                Big Buck Bunny on demand, ten minutes, at port 8080
-  suiro serve film.mp4 --live --tcp reno     a file of yours, live, over TCP Reno";
+  suiro serve film.mp4 --live --tcp reno     a file of yours, live, over TCP Reno
+  suiro serve --bind 0.0.0.0                 for other machines too";
 
 const PLAY_EXAMPLES: &str = "Examples:
   suiro play http://localhost:8080/manifest.mpd --duration \"1 min\"
@@ -178,6 +179,9 @@ pub struct CompareArgs {
     /// The video; a poster is written beside it [default: compare.mp4 in DIR].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Replace the files of --out if they are there already.
+    #[arg(long, requires = "out")]
+    pub replace: bool,
 }
 
 /// Arguments of `findings`.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -23,15 +24,23 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{Outcome, Usage, media};
 
+/// Connections that one address may have with `serve`: browsers open six, and several players may
+/// share an address.
+const PER_ADDRESS: usize = 64;
+
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// What to serve: `bbb`, `synthetic`, a video file, or a folder that holds a prepared package.
     #[arg(default_value = "bbb")]
     media: String,
-    /// TCP port to listen at, on every address of this host.
+    /// TCP port to listen at.
     #[arg(long, value_name = "N", default_value_t = 8080, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
+    /// Address to listen at. Other machines reach 0.0.0.0 or :: (every address of this host): there
+    /// is no password, so open it only in networks that you trust.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    bind: IpAddr,
     /// Segments appear as time passes; otherwise all are there from the start.
     #[arg(long)]
     live: bool,
@@ -72,6 +81,9 @@ pub struct PlayArgs {
     /// Keep what was played too, as files in the folder of --out.
     #[arg(long)]
     save: bool,
+    /// Replace what --save finds of an earlier play.
+    #[arg(long, requires = "save")]
+    replace: bool,
     /// Folder for the records: requests, player and frames, each
     /// `TABLE.player.parquet`.
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -158,17 +170,25 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
     let job = OriginJob {
         package: folder,
         mode: if args.live { Mode::Live } else { Mode::Vod },
-        listen: suiro_http::net::any_address(args.port),
+        listen: SocketAddr::new(args.bind, args.port),
         congestion: args.tcp.clone(),
         window: args.window,
         length: args.duration,
         hls_rungs: HlsRungs::All,
         access: None,
+        per_address: Some(PER_ADDRESS),
+    };
+    let everywhere = args.bind.is_loopback() || args.bind.is_unspecified();
+    let host = match args.bind {
+        // On every address of this host it is reached by this name too.
+        _ if everywhere => "localhost".to_owned(),
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
     };
     let port = args.port;
     let tell = move |_| {
-        say!("DASH  http://localhost:{port}{}", origin::MPD_PATH);
-        say!("HLS   http://localhost:{port}{}", origin::MULTIVARIANT_PATH);
+        say!("DASH  http://{host}:{port}{}", origin::MPD_PATH);
+        say!("HLS   http://{host}:{port}{}", origin::MULTIVARIANT_PATH);
         say!("Ctrl-C ends it");
     };
     block_on(async {
@@ -192,6 +212,9 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         bail!(Usage(format!("{}: the player {name} does not play this protocol", args.url)));
     }
     std::fs::create_dir_all(&args.out).with_context(|| format!("making {}", args.out.display()))?;
+    if args.save {
+        make_room(&args.out, args.replace)?;
+    }
     if args.player != Program::Suiro {
         return play_by_another(args, url, protocol);
     }
@@ -215,7 +238,28 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         Ok(player::run(&job, Clock::from_now(), || (), stop).await?)
     })?;
     tell(&summary)?;
+    if let Some(why) = &summary.no_manifest {
+        bail!("{}: there was no manifest: {why}", job.url);
+    }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
+}
+
+/// Refuses to write over what an earlier play saved in a folder, or removes it.
+fn make_room(folder: &Path, replace: bool) -> Result<()> {
+    let doing = || format!("reading {}", folder.display());
+    for entry in std::fs::read_dir(folder).with_context(doing)? {
+        let path = entry.with_context(doing)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !name.starts_with("played.player.") {
+            continue;
+        }
+        if !replace {
+            let hint = "hint: --save --replace replaces it, --out names another folder";
+            bail!(Usage(format!("{} is there already\n{hint}", path.display())));
+        }
+        std::fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// The same by a player that is not ours.
@@ -249,6 +293,9 @@ fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outc
     if let Some(failure) = &summary.failure {
         writeln!(out, "broke off: {failure}")?;
     }
+    if !summary.played {
+        bail!("{}: not a single picture was shown", job.url);
+    }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
 }
 
@@ -268,7 +315,7 @@ fn tell(summary: &Summary) -> Result<()> {
     for file in &summary.saved {
         writeln!(out, "saved {}", file.display())?;
     }
-    if let Some(why) = summary.no_frames {
+    if let Some(why) = summary.no_frames.filter(|_| summary.no_manifest.is_none()) {
         writeln!(out, "no table of frames: {why}")?;
     }
     if let Some(failure) = &summary.failure {

@@ -138,3 +138,19 @@ fn reports_of_nothing_name_what_is_missing() {
         done.says(&["nowhere is no results folder", "hint: "]);
     }
 }
+
+#[test]
+fn play_without_a_manifest_fails_with_the_cause() {
+    let room = Room::new();
+    // Nobody listens at port 1 of this host; its name has no address.
+    for (url, cause) in [
+        ("http://127.0.0.1:1/x.mpd", "there was no manifest: connecting: "),
+        ("http://no-such-host.invalid/x.m3u8", "there was no manifest: "),
+    ] {
+        let done = room.run(&["play", url, "--duration", "500 ms", "--out", "."]).exits(1);
+        done.says(&["error: ", url, cause]);
+    }
+    room.write("played.player.video.0001.mp4", "years of work");
+    let save = ["play", "http://127.0.0.1:1/x.mpd", "--save", "--duration", "100 ms"];
+    room.run(&save).exits(2).says(&["played.player.video.0001.mp4 is there already\nhint: "]);
+}

@@ -109,6 +109,8 @@ pub struct OriginJob {
     pub hls_rungs: HlsRungs,
     /// Where requests are recorded; `None` to keep no record.
     pub access: Option<Access>,
+    /// Connections of one address at the same time; `None`: as many as there are places.
+    pub per_address: Option<usize>,
 }
 
 /// Where an origin records what it was asked for.
@@ -132,6 +134,8 @@ impl OriginJob {
             window: origin.window,
             length: origin.length.unwrap_or(job.duration),
             hls_rungs: origin.hls_rungs,
+            // Many players of a trial may share a host.
+            per_address: None,
             access: Some(Access { endpoint: job.endpoint.name.clone(), dir: job.dir.clone() }),
         })
     }
@@ -173,7 +177,8 @@ pub async fn run(
     let service =
         Service::new(catalogue, Arc::new(shelf), clock, CACHE_BYTES_MAX, log.transpose()?);
     ready(address);
-    Ok(serve_with(listener, service, stop).await?)
+    let per_address = job.per_address.unwrap_or(serving::CONNECTIONS_MAX);
+    Ok(serve_with(listener, per_address, service, stop).await?)
 }
 
 /// Serves at `listener` until `stop` is ready.
@@ -185,12 +190,13 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Counts {
     let service = Service::new(catalogue, media, clock, CACHE_BYTES_MAX, None);
-    let counts = serve_with(listener, service, stop).await;
+    let counts = serve_with(listener, serving::CONNECTIONS_MAX, service, stop).await;
     counts.expect("without a record there is none to fail")
 }
 
 async fn serve_with(
     listener: TcpListener,
+    per_address: usize,
     service: Service,
     stop: impl Future<Output = ()>,
 ) -> Result<Counts, RecordError> {
@@ -200,7 +206,7 @@ async fn serve_with(
         let service = shared.clone();
         async move { service.respond(peer, request).await }
     };
-    serving::run(listener, respond, stop).await;
+    serving::run(listener, per_address, respond, stop).await;
     let counts = service.counts();
     let service = Arc::into_inner(service).expect("every connection has ended");
     service.close()?;

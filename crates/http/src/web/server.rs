@@ -54,7 +54,7 @@ pub async fn serve(
         count.fetch_add(1, Relaxed);
         std::future::ready(respond(request.method(), request.uri().path()))
     };
-    serving::run(listener, respond, stop).await;
+    serving::run(listener, serving::CONNECTIONS_MAX, respond, stop).await;
     Ok(requests.load(Relaxed))
 }
 

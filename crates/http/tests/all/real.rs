@@ -63,6 +63,7 @@ impl Served {
             window: Duration::from_secs(8),
             length: Duration::from_secs(seconds),
             hls_rungs: HlsRungs::All,
+            per_address: None,
             access: None,
         };
         let (stop, stopped) = oneshot::channel();
