@@ -1,7 +1,13 @@
 //! `suiro layers` on files.
 
+mod common;
+
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use common::Room;
+use rustix::process::Signal;
 
 fn suiro(dir: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_suiro"));
@@ -55,4 +61,39 @@ fn what_is_no_capture_is_told() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.starts_with("error: text: not a capture") && told.contains("hint:"), "{told}");
+}
+
+/// An agent that accepts and says nothing.
+#[expect(clippy::disallowed_methods, reason = "the test plays the agent")]
+fn silent() -> std::net::TcpListener {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a watch takes is what is tested")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+#[test]
+fn a_watch_of_silent_agents_ends_in_its_time_and_on_a_signal() {
+    let room = Room::new();
+    room.run(&["layers", "keys", "trust", "127.0.0.1", "--watcher", "me"]).exits(0);
+    let agents = [silent(), silent()];
+    let [a, b] = [0, 1].map(|agent: usize| agents[agent].local_addr().unwrap().to_string());
+    let watch = ["layers", "watch", &a, &b, "--identity", "trust/me", "--out", "call"];
+    let begun = now();
+    let timed = [&watch[..], &["--duration", "1 s"]].concat();
+    room.run(&timed).exits(1).says(&["nothing was ever heard of"]);
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(20), "a watch of 1 s took {took:?}");
+
+    let mut child = room.suiro(&watch).stderr(Stdio::piped()).spawn().unwrap();
+    // It is called for the third time: by the second watch, which waits for an answer.
+    let accepted: Vec<_> = agents[0].incoming().take(1).collect();
+    common::signal(&child, Signal::TERM);
+    let begun = now();
+    common::end_of(&mut child);
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(20), "after SIGTERM it took {took:?}");
+    drop(accepted);
 }

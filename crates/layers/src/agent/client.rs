@@ -1,11 +1,11 @@
 //! The watcher's end: fetches what an agent records, and bears with links that break.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustls::ClientConfig;
 
 use super::AgentError;
-use super::connection::{self, Call, lost, receive, send};
+use super::connection::{self, Call, Line, lost, receive, send};
 use super::message::{ANSWER_BYTES_MAX, Answer, Batch, Head, Request};
 use crate::clock::{Alignment, Pair, estimate};
 use crate::{DropCause, Event, Moment, Recording};
@@ -52,6 +52,7 @@ pub struct Watched {
     config: Arc<ClientConfig>,
     now: fn() -> Moment,
     call: Option<Call>,
+    line: Arc<Mutex<Line>>,
     session: Option<u64>,
     /// The event wanted next.
     next: u64,
@@ -63,6 +64,18 @@ pub struct Watched {
     gaps: Vec<Gap>,
 }
 
+/// Ends a watcher's waiting for an agent that does not answer.
+#[derive(Debug, Clone)]
+pub struct Stopper(Arc<Mutex<Line>>);
+
+impl Stopper {
+    /// Breaks the connection off: what waits for the agent fails at once. [`Watched::end`] may still
+    /// call it, and gives it two seconds for each answer.
+    pub fn stop(&self) {
+        self.0.lock().expect("no holder panics").hurry();
+    }
+}
+
 impl Watched {
     /// Will watch the agent of that `HOST[:PORT]`; nothing is sent yet.
     pub fn new(peer: &str, config: Arc<ClientConfig>, now: fn() -> Moment) -> Self {
@@ -71,6 +84,7 @@ impl Watched {
             config,
             now,
             call: None,
+            line: Arc::default(),
             session: None,
             next: 0,
             head: None,
@@ -79,6 +93,11 @@ impl Watched {
             missed: 0,
             gaps: Vec::new(),
         }
+    }
+
+    /// What ends the waiting for this agent, from another thread.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.line))
     }
 
     /// Who is watched.
@@ -148,7 +167,7 @@ impl Watched {
 
     fn fetch_all(&mut self) -> Result<(), AgentError> {
         if self.call.is_none() {
-            self.call = Some(connection::call(&self.peer, &self.config)?);
+            self.call = Some(connection::call(&self.peer, &self.config, &self.line)?);
             self.begin()?;
         }
         self.exchange_time()?;

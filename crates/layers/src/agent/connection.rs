@@ -1,8 +1,8 @@
 //! Messages over TLS over TCP: the one place of this crate that opens sockets of its own.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::Arc;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -14,6 +14,8 @@ use super::tls;
 
 /// How long the other end may take to answer a call.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long either may take once the watch is over.
+const HURRY: Duration = Duration::from_secs(2);
 /// How long it may be silent before it counts as gone.
 pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
@@ -99,18 +101,53 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener, AgentError> {
 pub(super) type Call = StreamOwned<ClientConnection, TcpStream>;
 
 /// Calls an agent, which must have a certificate for this name.
-pub(super) fn call(peer: &str, config: &Arc<ClientConfig>) -> Result<Call, AgentError> {
+pub(super) fn call(
+    peer: &str,
+    config: &Arc<ClientConfig>,
+    line: &Mutex<Line>,
+) -> Result<Call, AgentError> {
     let (host, port) = host_and_port(peer)?;
     let no_host = || AgentError::Host(peer.into());
     let name = ServerName::try_from(host.clone()).map_err(|_| no_host())?;
     let failed = |source| AgentError::Connect { peer: peer.into(), source };
     let mut addresses = (host.as_str(), port).to_socket_addrs().map_err(failed)?;
     let address = addresses.next().ok_or_else(no_host)?;
-    let stream = TcpStream::connect_timeout(&address, CONNECT).map_err(failed)?;
+    let hurried = line.lock().expect("no holder panics").hurried;
+    let patience = if hurried { HURRY } else { CONNECT };
+    let stream = TcpStream::connect_timeout(&address, patience).map_err(failed)?;
     prepare(&stream).map_err(failed)?;
+    line.lock().expect("no holder panics").keep(&stream).map_err(failed)?;
     let tls = ClientConnection::new(Arc::clone(config), name);
     let tls = tls.map_err(|error| lost(peer, io::Error::other(error)))?;
     Ok(StreamOwned::new(tls, stream))
+}
+
+/// A watcher's connection, as another thread sees it.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    stream: Option<TcpStream>,
+    /// The watch is over: what is left to do must not take long.
+    hurried: bool,
+}
+
+impl Line {
+    fn keep(&mut self, stream: &TcpStream) -> io::Result<()> {
+        self.stream = Some(stream.try_clone()?);
+        if self.hurried {
+            stream.set_read_timeout(Some(HURRY))?;
+            stream.set_write_timeout(Some(HURRY))?;
+        }
+        Ok(())
+    }
+
+    /// Breaks off what waits for the other end, and gives all that follows little time.
+    pub(super) fn hurry(&mut self) {
+        self.hurried = true;
+        if let Some(stream) = self.stream.take() {
+            // One that the other end closed needs no closing.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 /// Bounds the silence of a connection.

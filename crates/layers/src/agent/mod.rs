@@ -14,7 +14,7 @@ mod server;
 mod spool;
 mod tls;
 
-pub use client::{Gap, TimeSample, Watched};
+pub use client::{Gap, Stopper, TimeSample, Watched};
 pub use connection::{AgentError, listen};
 pub use server::{Agent, Limits, Tap};
 pub use spool::{Fetched, Spool};

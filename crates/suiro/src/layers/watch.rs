@@ -8,7 +8,7 @@ use std::time::Duration as StdDuration;
 use anyhow::{Context, Result};
 use clap::Args;
 use suiro_lab::process::Event;
-use suiro_layers::agent::{Gap, Identity, Watched};
+use suiro_layers::agent::{Gap, Identity, Stopper, Watched};
 use suiro_layers::clock::Alignment;
 use suiro_layers::report::{Report, report, text};
 use suiro_layers::{Moment, Recording};
@@ -53,29 +53,48 @@ pub(super) fn run(args: &WatchArgs) -> Result<Outcome> {
     let config = Identity::read(&args.identity)?.client()?;
     let watch = |peer: &String| Watched::new(peer, config.clone(), Moment::now);
     let mut agents = [watch(&args.first), watch(&args.second)];
-    let (events, interrupted) = channel();
-    interrupt::forward_to(events)?;
+    let over = end_of_watch(agents.each_ref().map(Watched::stopper), args.duration)?;
     let started = Moment::now();
     loop {
-        let problems = update(&mut agents)?;
+        let problems = match update(&mut agents) {
+            Ok(problems) => problems,
+            // What was broken off is no failure of the agent.
+            Err(_) if !goes_on(&over, StdDuration::ZERO) => break,
+            Err(error) => return Err(error),
+        };
         let looked = Moment::now();
         view(&agents, &problems, looked.since(started));
         // Joining what two busy hosts recorded takes a while: it may take a fifth of the time.
         let pause = PERIOD.max(StdDuration::from_nanos(4 * Moment::now().since(looked)));
-        let rest = args.duration.map(StdDuration::from);
-        let spent = StdDuration::from_nanos(Moment::now().since(started));
-        let rest = rest.map(|rest| rest.saturating_sub(spent));
-        if !goes_on(&interrupted, rest.map_or(pause, |rest| rest.min(pause)))
-            || rest.is_some_and(|rest| rest <= pause)
-        {
+        if !goes_on(&over, pause) {
             break;
         }
     }
     finish(&mut agents, args)
 }
 
-fn goes_on(interrupted: &Receiver<Event>, pause: StdDuration) -> bool {
-    matches!(interrupted.recv_timeout(pause), Err(RecvTimeoutError::Timeout))
+/// Disconnected once the time is up or a signal has come. Whoever waits for an agent then is
+/// stopped: one that is silent must not hold the watch.
+fn end_of_watch(stoppers: [Stopper; 2], duration: Option<Duration>) -> Result<Receiver<()>> {
+    let (events, interrupted) = channel::<Event>();
+    interrupt::forward_to(events)?;
+    let (going_on, over) = channel();
+    std::thread::Builder::new().name("end of watch".to_owned()).spawn(move || {
+        // Whatever ends the wait, the watch is over.
+        match duration {
+            Some(duration) => drop(interrupted.recv_timeout(duration.into())),
+            None => drop(interrupted.recv()),
+        }
+        drop(going_on);
+        stoppers.iter().for_each(Stopper::stop);
+        // Further signals are heard here until the third ends the process.
+        while interrupted.recv().is_ok() {}
+    })?;
+    Ok(over)
+}
+
+fn goes_on(over: &Receiver<()>, pause: StdDuration) -> bool {
+    matches!(over.recv_timeout(pause), Err(RecvTimeoutError::Timeout))
 }
 
 /// Fetches from both. What may pass is told and tried again; what will not, ends the watch.
