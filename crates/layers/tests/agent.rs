@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use suiro_layers::agent::keys::Role;
 use suiro_layers::agent::message::Head;
 use suiro_layers::agent::{Agent, AgentError, Gap, Identity, Limits, Tap, Watched, keys, listen};
 use suiro_layers::{Event, Flow, Key, Moment, Point, Protocol};
@@ -139,7 +140,8 @@ impl Drop for Ends<'_> {
 }
 
 fn make(folder: &Path, names: &[&str], now: SystemTime) {
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let role = |name: &&str| if *name == "127.0.0.1" { Role::Host } else { Role::Watcher };
+    let names: Vec<_> = names.iter().map(|name| (name.to_string(), role(name))).collect();
     keys::make(folder, &names, 30, now).unwrap();
 }
 
@@ -271,7 +273,7 @@ fn credentials_that_are_missing_or_damaged_are_named() {
     fs::write(own.join("certificate.pem"), "no certificate").unwrap();
     let damaged = Identity::read(&own).err().unwrap().to_string();
     assert!(damaged.contains("certificate.pem: no certificate in it\nhint: "), "{damaged}");
-    let names = |name: &str| keys::make(folder.path(), &[name.into()], 30, now());
+    let names = |name: &str| keys::make(folder.path(), &[(name.into(), Role::Host)], 30, now());
     for wrong in ["", "../studio", ".hidden", "a b", "a/b"] {
         assert!(names(wrong).unwrap_err().to_string().contains("is no name of a host"), "{wrong}");
     }
@@ -296,4 +298,72 @@ fn hostile_bytes_get_no_answer_and_harm_nobody() {
         fixture.watcher("watcher").update().unwrap();
         assert!(!fixture.complaints.lock().unwrap().is_empty());
     });
+}
+
+#[expect(clippy::disallowed_methods, reason = "a stranger's socket")]
+fn strangers(fixture: &Fixture, count: usize) -> Vec<TcpStream> {
+    (0..count).map(|_| TcpStream::connect(fixture.address).unwrap()).collect()
+}
+
+#[test]
+fn idle_strangers_take_no_watchers_place() {
+    with_agent(Limits::default(), |fixture| {
+        let held = strangers(fixture, 40);
+        let mut watchers: Vec<_> = (0..8).map(|_| fixture.watcher("watcher")).collect();
+        watchers.iter_mut().for_each(|watcher| watcher.update().unwrap());
+        // The oldest strangers had to go for the newer.
+        let mut oldest = &held[0];
+        oldest.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        assert_eq!(oldest.read(&mut [0]).unwrap_or(0), 0);
+        assert!(fixture.watcher("watcher").update().is_err(), "there are eight places");
+        watchers[0].hang_up();
+    });
+}
+
+#[test]
+fn a_handshake_that_drips_is_cut_off() {
+    // The test's clock goes on by a microsecond each time it is read: some hundred looks.
+    let limits = Limits { handshake_ns: 100_000, ..Limits::default() };
+    with_agent(limits, |fixture| {
+        let mut slow = strangers(fixture, 1).remove(0);
+        // The head of a record of 512 bytes, which never come.
+        slow.write_all(&[0x16, 3, 1, 2, 0, 1]).unwrap();
+        slow.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        assert_eq!(slow.read(&mut [0]).unwrap_or(0), 0);
+        let complaints = fixture.complaints.lock().unwrap().join("\n");
+        assert!(
+            !complaints.contains("temporarily"),
+            "the silence of 30 s came first: {complaints}"
+        );
+    });
+}
+
+#[test]
+fn a_hosts_certificate_is_no_watchers() {
+    with_agent(Limits::default(), |fixture| {
+        let told = refused(fixture, "127.0.0.1");
+        assert!(told.contains("certificate is for another purpose\nhint: "), "{told}");
+    });
+}
+
+#[test]
+fn a_stopper_ends_the_wait_for_a_silent_peer() {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), &["127.0.0.1", "watcher"], now());
+    let silent = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let peer = silent.local_addr().unwrap().to_string();
+    let config = Identity::read(&folder.path().join("watcher")).unwrap().client().unwrap();
+    let mut watched = Watched::new(&peer, config, clock);
+    let stopper = watched.stopper();
+    let (begin, begun) = (now(), std::sync::Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            begun.wait();
+            stopper.stop();
+        });
+        begun.wait();
+        assert!(watched.update().is_err());
+    });
+    assert!(watched.end().is_err());
+    assert!(now().duration_since(begin).unwrap() < Duration::from_secs(10));
 }

@@ -43,7 +43,7 @@ impl Fixture {
         let network = Network::build(&spec).unwrap();
         let [a, b] = [0, 1].map(|host| network.hosts()[host].clone());
         let dir = tempfile::tempdir().unwrap();
-        keys(dir.path(), &["10.0.0.1", "10.0.0.2", "watcher"]);
+        keys(dir.path(), &["10.0.0.1", "10.0.0.2", "--watcher", "watcher"]);
         let agent_a = agent(&a, dir.path(), "10.0.0.1")?;
         let agent_b = agent(&b, dir.path(), "10.0.0.2").expect("what a can, b can");
         Ok(Self { a, b, agents: [agent_a, agent_b].into(), dir })
@@ -68,7 +68,7 @@ impl Fixture {
             String::from_utf8(output.stderr).unwrap()
         };
         let others = tempfile::tempdir().unwrap();
-        keys(others.path(), &["watcher"]);
+        keys(others.path(), &["--watcher", "watcher"]);
         let wrong = told(&others.path().join("watcher"));
         assert!(wrong.contains("another authority\nhint: "), "{wrong}");
         let missing = told(&others.path().join("nobody"));
@@ -153,7 +153,8 @@ fn keys(folder: &Path, names: &[&str]) {
     let mut command = Command::new(SUIRO);
     let made = command.args(["layers", "keys"]).arg(folder).args(names).output().unwrap();
     assert!(made.status.success(), "{made:?}");
-    assert_eq!(String::from_utf8(made.stdout).unwrap().lines().count(), names.len());
+    let named = names.iter().filter(|name| !name.starts_with("--")).count();
+    assert_eq!(String::from_utf8(made.stdout).unwrap().lines().count(), named);
 }
 
 /// An agent that listens, or what it says if it may not probe.

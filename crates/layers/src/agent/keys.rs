@@ -84,6 +84,15 @@ impl KeysError {
     }
 }
 
+/// What a certificate is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A host with an agent, which is asked.
+    Host,
+    /// A watcher, which asks.
+    Watcher,
+}
+
 /// Makes a certificate and a key for each name, valid from `now` for `days`, and the authority if
 /// `folder` has none yet. Returns each one's folder. A name that has one gets a new one: so an
 /// expired certificate is renewed.
@@ -92,7 +101,7 @@ impl KeysError {
 /// [`KeysError`]: a name that no host can have, days out of range, the file system.
 pub fn make(
     folder: &Path,
-    names: &[String],
+    names: &[(String, Role)],
     days: u32,
     now: SystemTime,
 ) -> Result<Vec<PathBuf>, KeysError> {
@@ -100,13 +109,15 @@ pub fn make(
         return Err(KeysError::Days(days));
     }
     // All names first: a wrong one at the end leaves nothing half made.
-    let params: Vec<_> =
-        names.iter().map(|name| of_host(name, days, now)).collect::<Result<_, _>>()?;
+    let params: Vec<_> = names
+        .iter()
+        .map(|(name, role)| params_of(name, *role, days, now))
+        .collect::<Result<_, _>>()?;
     private_folder(folder)?;
     let authority = authority(folder, now)?;
     let certificate = read(&folder.join(AUTHORITY))?;
     let mut made = Vec::new();
-    for (name, params) in names.iter().zip(params) {
+    for ((name, _), params) in names.iter().zip(params) {
         let own = folder.join(name);
         let failed = |error: rcgen::Error| KeysError::damaged(&folder.join(AUTHORITY), error);
         let key = KeyPair::generate().map_err(failed)?;
@@ -121,7 +132,12 @@ pub fn make(
 }
 
 /// What a certificate for this name says.
-fn of_host(name: &str, days: u32, now: SystemTime) -> Result<CertificateParams, KeysError> {
+fn params_of(
+    name: &str,
+    role: Role,
+    days: u32,
+    now: SystemTime,
+) -> Result<CertificateParams, KeysError> {
     let wrong = |message: &str| KeysError::Name { name: name.into(), message: message.into() };
     // It also names a folder.
     let is_sound = |c: char| c.is_ascii_alphanumeric() || ".:-_".contains(c);
@@ -133,10 +149,11 @@ fn of_host(name: &str, days: u32, now: SystemTime) -> Result<CertificateParams, 
     params.distinguished_name.push(DnType::CommonName, name);
     params.use_authority_key_identifier_extension = true;
     params.key_usages.push(KeyUsagePurpose::DigitalSignature);
-    // A host is asked, a watcher asks; whether a name does one or the other is not for the
-    // authority to say.
-    params.extended_key_usages =
-        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    // RFC 5280 §4.2.1.12: who has taken over a host can show its certificate to no other agent.
+    params.extended_key_usages = vec![match role {
+        Role::Host => ExtendedKeyUsagePurpose::ServerAuth,
+        Role::Watcher => ExtendedKeyUsagePurpose::ClientAuth,
+    }];
     valid(&mut params, days, now);
     Ok(params)
 }

@@ -17,7 +17,9 @@ use super::{AgentError, Fetched};
 use crate::{Event, Moment};
 
 /// Watchers served at one time.
-const CONNECTIONS_MAX: usize = 8;
+const WATCHERS_MAX: usize = 8;
+/// Connections whose handshake is under way; for one more, the oldest has to go.
+const STRANGERS_MAX: usize = 16;
 /// How often the accepting thread looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -38,12 +40,14 @@ pub struct Limits {
     pub events: usize,
     /// How long it goes on recording though nobody asks, in nanoseconds.
     pub unheard_ns: u64,
+    /// How long a whole handshake may take, in nanoseconds.
+    pub handshake_ns: u64,
 }
 
 impl Default for Limits {
-    /// Four million events (some 200 MB) and ten minutes.
+    /// Four million events (some 200 MB), ten minutes, five seconds.
     fn default() -> Self {
-        Self { events: 4_000_000, unheard_ns: 600_000_000_000 }
+        Self { events: 4_000_000, unheard_ns: 600_000_000_000, handshake_ns: 5_000_000_000 }
     }
 }
 
@@ -61,8 +65,11 @@ struct State {
     head: Option<Head>,
     /// Why it sees no more.
     failed: Option<String>,
-    /// Connections by number, to close them from here.
-    open: BTreeMap<u64, TcpStream>,
+    /// Connections by number, to close them from here: those that have shown a certificate…
+    watchers: BTreeMap<u64, TcpStream>,
+    /// … and those that have not yet, with the moment in which they came. They take no place of a
+    /// watcher's.
+    strangers: BTreeMap<u64, (Moment, TcpStream)>,
     /// The number of the next one.
     next: u64,
 }
@@ -97,7 +104,7 @@ impl Agent {
         std::thread::scope(|scope| {
             let serve = move |number, stream, peer: String| {
                 scope.spawn(move || {
-                    if let Err(error) = self.serve(stream, &peer) {
+                    if let Err(error) = self.serve(number, stream, &peer) {
                         tell(&error.to_string());
                     }
                     self.close(number);
@@ -115,7 +122,10 @@ impl Agent {
                 }
             }
             let accepted = accepting.join().expect("accepting does not panic");
-            let open: Vec<u64> = self.state().open.keys().copied().collect();
+            let state = self.state();
+            let open: Vec<u64> =
+                state.watchers.keys().chain(state.strangers.keys()).copied().collect();
+            drop(state);
             open.into_iter().for_each(|number| self.close(number));
             accepted
         })
@@ -126,10 +136,35 @@ impl Agent {
     }
 
     fn close(&self, number: u64) {
-        if let Some(stream) = self.state().open.remove(&number) {
+        let mut state = self.state();
+        let stranger = state.strangers.remove(&number).map(|(_, stream)| stream);
+        if let Some(stream) = stranger.or_else(|| state.watchers.remove(&number)) {
             // One that the other end closed needs no closing.
             let _ = stream.shutdown(Shutdown::Both);
         }
+    }
+
+    /// Closes the connections whose handshake takes too long, so that no stranger keeps a thread.
+    fn close_slow(&self) {
+        let now = (self.now)().monotonic_ns;
+        let state = self.state();
+        let is_slow = |(_, (came, _)): &(&u64, &(Moment, TcpStream))| {
+            now.saturating_sub(came.monotonic_ns) > self.limits.handshake_ns
+        };
+        let slow: Vec<u64> = state.strangers.iter().filter(is_slow).map(|(n, _)| *n).collect();
+        drop(state);
+        slow.into_iter().for_each(|number| self.close(number));
+    }
+
+    /// Gives a connection whose handshake is over one of the watchers' places; false if all are taken.
+    fn admit(&self, number: u64) -> bool {
+        let mut state = self.state();
+        let Some((_, stream)) = state.strangers.remove(&number) else { return false };
+        let room = state.watchers.len() < WATCHERS_MAX;
+        if room {
+            state.watchers.insert(number, stream);
+        }
+        room
     }
 
     /// Takes what the tap has; `false` if it has no more to give.
@@ -170,26 +205,38 @@ impl Agent {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(failed(error.into())),
             }
+            self.close_slow();
             // Whoever hung up before being accepted is no concern of others.
             let Ok((stream, peer)) = listener.accept() else { continue };
             let mut state = self.state();
             let (number, kept) = (state.next, stream.try_clone());
             let Ok(kept) = kept else { continue };
-            if state.open.len() >= CONNECTIONS_MAX || prepare(&stream).is_err() {
+            if prepare(&stream).is_err() {
                 continue;
             }
             state.next += 1;
-            state.open.insert(number, kept);
+            state.strangers.insert(number, ((self.now)(), kept));
+            let crowd = state.strangers.len() > STRANGERS_MAX;
+            let oldest = state.strangers.keys().next().copied().filter(|_| crowd);
             drop(state);
+            if let Some(oldest) = oldest {
+                self.close(oldest);
+            }
             serve(number, stream, peer.to_string());
         }
         Ok(())
     }
 
     /// Answers one watcher until it leaves.
-    fn serve(&self, stream: TcpStream, peer: &str) -> Result<(), AgentError> {
+    fn serve(&self, number: u64, mut stream: TcpStream, peer: &str) -> Result<(), AgentError> {
         let tls = ServerConnection::new(Arc::clone(&self.config));
-        let tls = tls.map_err(|error| lost(peer, std::io::Error::other(error)))?;
+        let mut tls = tls.map_err(|error| lost(peer, std::io::Error::other(error)))?;
+        while tls.is_handshaking() {
+            tls.complete_io(&mut stream).map_err(|error| lost(peer, error))?;
+        }
+        if !self.admit(number) {
+            return Err(lost(peer, std::io::Error::other("all places of watchers are taken")));
+        }
         let mut stream = StreamOwned::new(tls, stream);
         loop {
             let request = receive(&mut stream, REQUEST_BYTES_MAX);

@@ -103,6 +103,8 @@ pub(super) fn told(error: &rustls::Error) -> String {
     use rustls::AlertDescription as A;
     use rustls::Error as E;
     const RENEW: &str = "hint: suiro layers keys FOLDER NAME renews it; then copy its folder there";
+    const ROLE: &str = "hint: an agent needs a host's certificate, a watcher one that suiro layers keys \
+                        made with --watcher";
     const SAME: &str = "hint: both ends need credentials of the same suiro layers keys FOLDER";
     match error {
         E::InvalidCertificate(C::Expired | C::ExpiredContext { .. }) => {
@@ -118,6 +120,12 @@ pub(super) fn told(error: &rustls::Error) -> String {
             "the other end's certificate is for another name\nhint: call it by the name that \
              suiro layers keys was given, or make one for this name"
                 .into()
+        }
+        E::InvalidCertificate(C::InvalidPurpose | C::InvalidPurposeContext { .. }) => {
+            format!("the other end's certificate is for another purpose\n{ROLE}")
+        }
+        E::AlertReceived(A::UnsupportedCertificate) => {
+            format!("the other end says that our certificate is for another purpose\n{ROLE}")
         }
         E::NoCertificatesPresented => {
             format!("the other end shows no certificate\n{SAME}")
