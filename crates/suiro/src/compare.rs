@@ -1,19 +1,31 @@
 //! `suiro compare`: several trials side by side in one video.
 
 use std::io::Write;
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use suiro_record::folder;
 use suiro_screens::compare::{self, Request};
 
 use crate::cli::CompareArgs;
+use crate::outputs::{self, Existing};
 use crate::progress::Work;
-use crate::{Outcome, report, say};
+use crate::{Outcome, Usage, report, say};
 
 /// `suiro compare DIR`.
 pub fn run(args: &CompareArgs) -> Result<Outcome> {
     let results = &report::results(&args.dir)?;
     let output = args.out.clone().unwrap_or_else(|| results.root().join(folder::COMPARISON));
+    // That in the results folder is our own.
+    let existing = Existing::of(args.replace || args.out.is_none());
+    outputs::check(&[output.clone(), output.with_extension("png")], &[], existing)?;
+    let within = |folder: &Path| Some(output.canonicalize().ok()?.starts_with(folder));
+    if results.root().join("trials").canonicalize().ok().and_then(|trials| within(&trials))
+        == Some(true)
+    {
+        let hint = "hint: name another file";
+        bail!(Usage(format!("{} is a file of a trial\n{hint}", output.display())));
+    }
     let (cells, player) = (&args.cells, args.player.as_deref());
     let request = Request { results, cells, player, output: &output };
     let mut work = Work::new("comparison");

@@ -14,6 +14,7 @@ mod interrupt;
 mod layers;
 mod link;
 mod media;
+mod outputs;
 mod progress;
 mod report;
 mod run;

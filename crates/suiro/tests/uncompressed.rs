@@ -56,6 +56,40 @@ fn raw_pictures_come_back_bit_for_bit() {
 }
 
 #[test]
+fn nothing_is_written_over_unless_told_and_no_input_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    raw(folder.path(), SMALL_BYTES);
+    let split = ["split", "8k.raw", "--raw", "--geometry", SMALL, "--out", "nodes"];
+    done(folder.path(), &split);
+    let stores = stores();
+    let before = std::fs::read(folder.path().join(&stores[0])).unwrap();
+    std::fs::write(folder.path().join("thesis"), "years of work").unwrap();
+    for (arguments, told) in [
+        (&split[..], "nodes/node-1.frames is there already\nhint: --replace"),
+        (&with_stores("join", &stores, &["--out", "thesis"]), "thesis is there already"),
+        (
+            &with_stores("join", &stores, &["--out", "nodes/node-1.frames", "--replace"]),
+            "nodes/node-1.frames is the input nodes/node-1.frames",
+        ),
+        (&["synth", "--out", "nodes", "--frames", "1"], "nodes/node-1.frames is there already"),
+    ] {
+        let error = refused(folder.path(), 2, arguments);
+        assert!(error.contains(told), "{arguments:?}: {error}");
+    }
+    assert_eq!(std::fs::read(folder.path().join(&stores[0])).unwrap(), before);
+    let thesis = || std::fs::read(folder.path().join("thesis")).unwrap();
+    assert_eq!(thesis(), b"years of work");
+    done(folder.path(), &with_stores("join", &stores, &["--out", "thesis", "--replace"]));
+    assert_eq!(thesis().len(), SMALL_BYTES);
+    done(folder.path(), &with_stores("join", &stores, &["--out", "/dev/null"]));
+    assert!(!Path::new("/dev/null").is_file(), "a device is written to, not replaced");
+    done(folder.path(), &[&split[..], &["--replace"]].concat());
+    // Nothing is left beside: the raw pictures, the thesis, and the folder of eight.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+    assert_eq!(std::fs::read_dir(folder.path().join("nodes")).unwrap().count(), 8);
+}
+
+#[test]
 fn a_cut_sequence_is_refused_and_what_came_before_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     raw(folder.path(), 2 * SMALL_BYTES + 100);
@@ -124,6 +158,7 @@ fn any_file_that_ffmpeg_reads_is_split() {
     assert_eq!(original.len(), 4 * 64 * 16 * 2 * 2);
     assert!(std::fs::read(folder.path().join("back.raw")).unwrap() == original, "bit for bit");
     // As dual green it is sampled, and the folder is written anew.
-    let split = ["split", "film.mkv", "--geometry", SMALL, "--out", "nodes", "--frames", "2"];
+    let split =
+        ["split", "film.mkv", "--geometry", SMALL, "--out", "nodes", "--replace", "--frames", "2"];
     assert_eq!(done(folder.path(), &split), "8 stores of 2 frames in nodes\n");
 }

@@ -88,6 +88,11 @@ impl Writer {
         })
     }
 
+    /// How the frames are split.
+    pub const fn splitter(&self) -> &Splitter {
+        &self.splitter
+    }
+
     /// Writes the parts of the next raw frame.
     ///
     /// # Panics

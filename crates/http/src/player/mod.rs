@@ -303,7 +303,12 @@ impl Player {
 
     /// A line without a connection.
     fn idle(&self) -> Line {
-        Line::Idle(Client::new(self.clock, self.transport, self.home.clone(), self.head.subscribe()))
+        Line::Idle(Client::new(
+            self.clock,
+            self.transport,
+            self.home.clone(),
+            self.head.subscribe(),
+        ))
     }
 
     /// Tells the session how far the requests under way have come.

@@ -1,6 +1,7 @@
 //! Rows to Parquet files.
 
 use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use super::field::Values;
+use super::read::open;
 use super::{Buffer, Column, Kind, RecordError, Row, Text};
 
 /// Rows held in memory before they go to disk as one row group.
@@ -44,7 +46,7 @@ pub struct Writer<R: Row> {
 }
 
 impl<R: Row> Writer<R> {
-    /// Makes `DIR/TABLE.parquet`; replaces a file of that name.
+    /// Makes `DIR/TABLE.parquet`; replaces a table of that name, and nothing else.
     pub fn create(dir: &Path) -> Result<Self, RecordError> {
         Self::create_named(dir, R::TABLE)
     }
@@ -53,7 +55,7 @@ impl<R: Row> Writer<R> {
     pub fn create_named(dir: &Path, name: &str) -> Result<Self, RecordError> {
         let path = dir.join(format!("{name}.parquet"));
         let file =
-            File::create(&path).map_err(|source| RecordError::Io { path: path.clone(), source })?;
+            create(&path).map_err(|source| RecordError::Io { path: path.clone(), source })?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_writer_version(WriterVersion::PARQUET_1_0)
@@ -157,4 +159,27 @@ fn dense<T: Clone>(values: &[T], buffer: &Buffer) -> Vec<T> {
         .filter(|(_, present)| **present)
         .map(|(v, _)| v.clone())
         .collect()
+}
+
+/// Makes a table's file. One that is there is written over if suiro made it.
+fn create(path: &Path) -> std::io::Result<File> {
+    match File::create_new(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && is_ours(path) => {
+            std::fs::remove_file(path)?;
+            File::create_new(path)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let problem = "there already, and no table of suiro's\nhint: choose another folder";
+            Err(std::io::Error::new(ErrorKind::AlreadyExists, problem))
+        }
+        created => created,
+    }
+}
+
+/// Whether a file begins as a table does: those that were cut off have no footer.
+fn is_ours(path: &Path) -> bool {
+    let mut magic = Vec::new();
+    let read = open(path).and_then(|file| file.take(4).read_to_end(&mut magic));
+    // One that was cut before its first byte is no loss.
+    read.is_ok() && (magic == b"PAR1" || magic.is_empty())
 }

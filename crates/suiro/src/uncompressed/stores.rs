@@ -14,6 +14,7 @@ use suiro_uncompressed::split::{PARTS, Split, Splitter, dg_from_rgb, sample_byte
 use suiro_uncompressed::store::{Content, Header, Recorder, Store};
 use suiro_uncompressed::{Depth, Geometry, Sampling, synth};
 
+use crate::outputs::{self, Batch, Existing, Output};
 use crate::progress::Work;
 use crate::{Outcome, Usage};
 
@@ -54,6 +55,9 @@ pub struct SynthArgs {
     /// Put each picture into an SDI raster, as the study's streams of 2.97 Gbit/s were.
     #[arg(long)]
     raster: bool,
+    /// Replace files that are there already.
+    #[arg(long)]
+    replace: bool,
 }
 
 /// Arguments of `split`.
@@ -81,6 +85,9 @@ pub struct SplitArgs {
     /// Put each picture into an SDI raster, as the study's streams of 2.97 Gbit/s were.
     #[arg(long)]
     raster: bool,
+    /// Replace files that are there already.
+    #[arg(long)]
+    replace: bool,
 }
 
 /// Arguments of `join`.
@@ -95,6 +102,9 @@ pub struct JoinArgs {
     /// How they were split, where the stores do not say, as those that `receive` recorded.
     #[arg(long = "as", value_name = "HOW", value_enum)]
     how: Option<How>,
+    /// Replace a file that is there already.
+    #[arg(long)]
+    replace: bool,
 }
 
 /// Arguments of `info`.
@@ -118,8 +128,11 @@ const fn content(raster: bool) -> Content {
     if raster { Content::Raster } else { Content::Picture }
 }
 
-fn make_folder(folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
+/// Begins to write the stores of a folder.
+fn begin(folder: &Path, stores: usize, inputs: &[PathBuf], replace: bool) -> Result<Batch> {
+    let places: Vec<PathBuf> = (0..stores).map(|part| parts::file(folder, part)).collect();
+    outputs::check(&places, inputs, Existing::of(replace))?;
+    Batch::begin(folder, places)
 }
 
 /// `synth`
@@ -132,22 +145,23 @@ pub fn synth(args: &SynthArgs) -> Result<Outcome> {
         (true, Some(raster)) => Some(raster),
         (true, None) => bail!(Usage(format!("--raster needs pictures of {}", Geometry::HD))),
     };
-    make_folder(&args.out)?;
+    let batch = begin(&args.out, args.nodes as usize, &[], args.replace)?;
     let mut work = Work::new("synthetic frames");
     for part in 0..args.nodes {
         work.update(f64::from(part) / f64::from(args.nodes), &format!("node {}", part + 1));
-        synth_store(args, raster, part)?;
+        synth_store(args, batch.folder(), raster, part)?;
     }
     work.finish();
+    batch.keep()?;
     told(&args.out, args.nodes as usize, args.frames)
 }
 
-fn synth_store(args: &SynthArgs, raster: Option<Raster>, part: u32) -> Result<()> {
+fn synth_store(args: &SynthArgs, to: &Path, raster: Option<Raster>, part: u32) -> Result<()> {
     let split = (args.nodes as usize == PARTS).then_some(Split::Dg);
     let geometry = raster.map_or(args.geometry, |raster| raster.total);
     let (parts, content) = (args.nodes, content(args.raster));
     let header = Header { split, part, parts, ..Header::new(geometry, content) };
-    let mut recorder = Recorder::create(&parts::file(&args.out, part as usize), header)?;
+    let mut recorder = Recorder::create(&parts::file(to, part as usize), header)?;
     let mut picture = vec![0; args.geometry.frame_bytes()];
     let mut framed = vec![0; geometry.frame_bytes()];
     for number in 0..args.frames {
@@ -255,35 +269,52 @@ pub fn split(args: &SplitArgs) -> Result<Outcome> {
     let splitter = Splitter::new(args.how.into(), &args.geometry)
         .map_err(|error| Usage(format!("--geometry \"{}\": {error}", args.geometry)))?;
     let mut source = Source::open(args)?;
-    make_folder(&args.out)?;
-    let mut writer = Writer::create(&args.out, splitter, content(args.raster))?;
+    let batch = begin(&args.out, PARTS, std::slice::from_ref(&args.input), args.replace)?;
+    let writer = Writer::create(batch.folder(), splitter, content(args.raster))?;
+    let mut frames = 0;
+    let split = split_frames(args, &mut source, writer, &mut frames);
+    if frames == 0 {
+        split?;
+        bail!("{} has no picture", args.input.display());
+    }
+    // What came before a failure is kept.
+    batch.keep()?;
+    split?;
+    told(&args.out, PARTS, frames)
+}
+
+/// Splits all that comes, and counts it.
+fn split_frames(
+    args: &SplitArgs,
+    source: &mut Source,
+    mut writer: Writer,
+    frames: &mut u64,
+) -> Result<()> {
+    let splitter = *writer.splitter();
     let mut raw = vec![0; splitter.raw_bytes()];
     let mut work = Work::new("split");
-    let mut frames = 0;
-    while args.frames.is_none_or(|most| frames < most) {
+    while args.frames.is_none_or(|most| *frames < most) {
         let more = source.next(&mut raw);
         if !more.with_context(|| format!("reading {}", args.input.display()))? {
             break;
         }
         writer.write(&raw)?;
-        frames += 1;
+        *frames += 1;
         if let Some(most) = args.frames {
-            work.update(frames as f64 / most as f64, &format!("frame {frames}"));
+            work.update(*frames as f64 / most as f64, &format!("frame {frames}"));
         }
     }
     work.finish();
-    if frames == 0 {
-        bail!("{} has no picture", args.input.display());
-    }
     writer.finish()?;
-    told(&args.out, PARTS, frames)
+    Ok(())
 }
 
 /// `join`
 pub fn join(args: &JoinArgs) -> Result<Outcome> {
     let mut reader = Reader::open(&args.stores, args.how.map(Split::from))?;
     let doing = || format!("writing {}", args.out.display());
-    let mut file = BufWriter::with_capacity(1 << 20, File::create(&args.out).with_context(doing)?);
+    outputs::check(std::slice::from_ref(&args.out), &args.stores, Existing::of(args.replace))?;
+    let mut file = BufWriter::with_capacity(1 << 20, Output::begin(&args.out)?);
     let mut raw = vec![0; reader.splitter().raw_bytes()];
     let mut work = Work::new("join");
     let numbers = reader.numbers().clone();
@@ -294,7 +325,8 @@ pub fn join(args: &JoinArgs) -> Result<Outcome> {
         reader.read(number, &mut raw)?;
         file.write_all(&raw).with_context(doing)?;
     }
-    file.flush().with_context(doing)?;
+    let file = file.into_inner().map_err(|error| error.into_error()).with_context(doing)?;
+    file.keep().with_context(doing)?;
     work.finish();
     let (ragged, whole) = (reader.ragged(), reader.splitter().whole());
     if ragged > 0 {

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use suiro_outside::file;
+use suiro_outside::{beside, file};
 use suiro_uncompressed::node::{
     self, Received, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, SentTotal,
     Source,
@@ -25,6 +25,7 @@ use suiro_uncompressed::store::Store;
 use suiro_uncompressed::{Geometry, clock, receive, send, synth};
 use suiro_units::{Bytes, Duration};
 
+use crate::outputs::{self, Existing};
 use crate::{Outcome, Usage};
 
 /// Most streams of one process.
@@ -334,7 +335,11 @@ fn describe(args: &SendArgs, job: &SenderJob, dir: &Path) -> Result<()> {
             datagram_bytes: layout.datagram_bytes() as u32,
         };
         let path = dir.join(format!("stream-{}.sdp", stream.number));
-        std::fs::write(&path, description.to_string())
+        // Every send describes its streams anew; what is there and no such description is kept.
+        let ours = file::read_text(&path, sdp::BYTES_MAX as u64)
+            .is_ok_and(|text| text.contains("\ns=suiro stream "));
+        outputs::check(std::slice::from_ref(&path), &[], Existing::of(ours))?;
+        beside::write(&path, description.to_string().as_bytes())
             .with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())

@@ -1,0 +1,153 @@
+//! Files that a command is asked to write: what is there is not written over unless told, and an
+//! input never.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use suiro_outside::Beside;
+
+use crate::Usage;
+
+/// What becomes of a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It is kept: the command is refused.
+    Kept,
+    /// `--replace`.
+    Replaced,
+}
+
+impl Existing {
+    /// As `--replace` says.
+    pub const fn of(replace: bool) -> Self {
+        if replace { Self::Replaced } else { Self::Kept }
+    }
+}
+
+/// Refuses outputs that are inputs, and those that are there already, unless they may be replaced.
+/// Devices and FIFOs, such as /dev/null, are written to as they are.
+pub fn check(outputs: &[PathBuf], inputs: &[PathBuf], existing: Existing) -> Result<()> {
+    let same = |input: &&PathBuf, output: &std::fs::Metadata| {
+        let input = input.metadata().map(|found| (found.dev(), found.ino())).ok();
+        input == Some((output.dev(), output.ino()))
+    };
+    for output in outputs {
+        let name = output.display();
+        let found = match output.metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            found => found.with_context(|| format!("examining {name}"))?,
+        };
+        if found.is_dir() {
+            bail!(Usage(format!("{name} is a folder\nhint: name a file")));
+        }
+        if let Some(input) = inputs.iter().find(|input| same(input, &found)) {
+            let input = input.display();
+            bail!(Usage(format!("{name} is the input {input}\nhint: name another file")));
+        }
+        if found.is_file() && existing == Existing::Kept {
+            bail!(Usage(format!("{name} is there already\nhint: --replace replaces it")));
+        }
+    }
+    Ok(())
+}
+
+/// A file that appears when it is whole; a device or FIFO is written to at once.
+pub enum Output {
+    /// Beside its place until it is kept.
+    Beside(Beside),
+    /// Not a regular file.
+    Direct(File),
+}
+
+impl Output {
+    /// Begins to write `path`, which [`check`] has found free.
+    pub fn begin(path: &Path) -> Result<Self> {
+        let doing = || format!("writing {}", path.display());
+        match path.metadata() {
+            Ok(found) if !found.is_file() => {
+                let file = File::options().write(true).open(path).with_context(doing)?;
+                Ok(Self::Direct(file))
+            }
+            // What a link leads to is replaced, not the link.
+            Ok(_) => Ok(Self::Beside(Beside::replace(&path.canonicalize()?).with_context(doing)?)),
+            Err(_) => Ok(Self::Beside(Beside::replace(path).with_context(doing)?)),
+        }
+    }
+
+    /// Puts it in its place.
+    pub fn keep(self) -> std::io::Result<()> {
+        match self {
+            Self::Beside(beside) => beside.keep(),
+            Self::Direct(mut file) => file.flush(),
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Beside(beside) => beside.write(bytes),
+            Self::Direct(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::Beside(beside) => beside.flush(),
+            Self::Direct(file) => file.flush(),
+        }
+    }
+}
+
+/// Several files that are written in a folder beside their places, and renamed together.
+pub struct Batch {
+    folder: PathBuf,
+    places: Vec<PathBuf>,
+}
+
+impl Batch {
+    /// Begins to write `places`, all in `folder`, which is made.
+    pub fn begin(folder: &Path, places: Vec<PathBuf>) -> Result<Self> {
+        let beside = folder.join(format!(".suiro-{}.part", std::process::id()));
+        let doing = || format!("making {}", beside.display());
+        std::fs::create_dir_all(folder).with_context(doing)?;
+        // What a process of this number left when it was killed.
+        match std::fs::remove_dir_all(&beside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(doing);
+            }
+            _ => {}
+        }
+        std::fs::create_dir(&beside).with_context(doing)?;
+        Ok(Self { folder: beside, places })
+    }
+
+    /// Where the files are to be written, under the names of their places.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Puts what was written into its places.
+    pub fn keep(self) -> Result<()> {
+        for place in &self.places {
+            let name = place.file_name().context("a place has a name")?;
+            match std::fs::rename(self.folder.join(name), place) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("writing {}", place.display()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        // A second failure would hide the first.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
