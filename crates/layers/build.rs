@@ -5,10 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const SOURCE: &str = "src/probe/probes.bpf.c";
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     "kernel.h",
     "common.h",
     "packet/parse.bpf.c",
+    "packet/event.bpf.c",
     "packet/trail.bpf.c",
     "packet/packet.bpf.c",
     "call/call.bpf.c",

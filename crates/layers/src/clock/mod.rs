@@ -10,8 +10,6 @@ pub use exchange::{Pair, estimate};
 use crate::event::Recording;
 use suiro_units::to_i64;
 
-use crate::matching::crossings;
-
 /// How the second host's clock was brought to the first's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -58,18 +56,13 @@ impl Alignment {
         to_i64(t_ns).saturating_add(self.offset_ns).saturating_add(drift)
     }
 
-    /// The best that two recordings allow: one kernel has one clock; else the surer of what
-    /// disciplines the clocks and what the packets of both directions show.
-    pub fn best(first: &Recording, second: &Recording) -> Self {
-        let told = Self::told(first, second);
-        if told.how == How::SameHost {
-            return told;
-        }
-        let seen = estimate(&crossings([first, second], &told));
-        match (told.error_ns, seen) {
+    /// The surer of what disciplines the clocks and what packets between the hosts show, if they show
+    /// anything.
+    pub fn or_seen(self, seen: Option<Self>) -> Self {
+        match (self.error_ns, seen) {
             (Some(error), Some(seen)) if seen.error_ns.is_some_and(|seen| seen < error) => seen,
             (None, Some(seen)) => seen,
-            _ => told,
+            _ => self,
         }
     }
 

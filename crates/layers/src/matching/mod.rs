@@ -16,7 +16,7 @@ pub use stream::Stream;
 
 use suiro_units::to_i64;
 
-use crate::clock::{Alignment, Pair};
+use crate::clock::{Alignment, How, Pair, estimate};
 use crate::event::{Event, Flow, Key, Point, Protocol, Recording};
 
 /// One direction of one flow, through a host that sends and one that receives.
@@ -101,9 +101,19 @@ fn sightings(
     directions.into_iter().zip(sightings)
 }
 
+/// The best alignment that two recordings allow: one kernel has one clock; otherwise the surer of what
+/// disciplines the clocks and what the packets of both directions show.
+pub fn align(first: &Recording, second: &Recording) -> Alignment {
+    let disciplined = Alignment::told(first, second);
+    if disciplined.how == How::SameHost {
+        return disciplined;
+    }
+    disciplined.or_seen(estimate(&crossings([first, second], &disciplined)))
+}
+
 /// Packets that both hosts saw where they are nearest to each other, each by its own clock: what
 /// clocks can be compared by. `rough` need only be right within half a round of the packets' keys.
-pub fn crossings(recordings: [&Recording; 2], rough: &Alignment) -> Vec<Pair> {
+fn crossings(recordings: [&Recording; 2], rough: &Alignment) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (direction, places) in sightings(recordings, rough) {
         let points = watched(&direction, recordings);

@@ -6,6 +6,8 @@
 #include "common.h"
 #include "schedule/schedule.bpf.c"
 #include "packet/parse.bpf.c"
+#include "packet/event.bpf.c"
+#include "packet/trail.bpf.c"
 #include "packet/packet.bpf.c"
 #include "call/call.bpf.c"
 

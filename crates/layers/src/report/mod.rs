@@ -13,7 +13,7 @@ pub use text::text;
 use crate::account::{Account, account};
 use crate::clock::Alignment;
 use crate::event::{PointStatus, Recording, Second};
-use crate::matching::matched;
+use crate::matching::{align, matched};
 use crate::verdict::{Evidence, Verdict, verdicts};
 
 /// The joint report of two hosts. Its JSON form is what `suiro layers report --json` prints.
@@ -65,7 +65,7 @@ impl Host {
 
 /// Joins two recordings by the best of what they know of their clocks.
 pub fn joined(first: &Recording, second: &Recording) -> Report {
-    report(first, second, &Alignment::best(first, second))
+    report(first, second, &align(first, second))
 }
 
 /// Joins two recordings. Flows that only one of them saw have an account of that host alone.

@@ -10,6 +10,7 @@ use clap::Args;
 use suiro_lab::process::Event;
 use suiro_layers::agent::{Gap, Identity, Stopper, Watched};
 use suiro_layers::clock::Alignment;
+use suiro_layers::matching::align;
 use suiro_layers::report::{Report, report, text};
 use suiro_layers::{Moment, Recording};
 use suiro_units::Duration;
@@ -160,7 +161,7 @@ fn missing(agents: &[Watched; 2]) -> Vec<String> {
 fn join(agents: &[Watched; 2]) -> Option<([Recording; 2], Report)> {
     let [first, second] = agents;
     let recordings = [first.recording()?, second.recording()?];
-    let best = Alignment::best(&recordings[0], &recordings[1]);
+    let best = align(&recordings[0], &recordings[1]);
     let here = |agent: &Watched| agent.alignment();
     let through = here(first).zip(here(second)).map(|(a, b)| Alignment::through(&a, &b));
     let error = |clock: &Alignment| clock.error_ns.unwrap_or(u64::MAX);
