@@ -1,31 +1,6 @@
 //! Which one of several things of a kind a metric or a series is of.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-/// A direction of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// From the link's first end to its second: from servers to clients.
-    Down,
-    /// The other one.
-    Up,
-}
-
-impl Way {
-    /// As records and names of metrics write it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Down => "down",
-            Self::Up => "up",
-        }
-    }
-
-    pub(crate) fn of_word(word: &str) -> Option<Self> {
-        [Self::Down, Self::Up].into_iter().find(|way| way.word() == word)
-    }
-}
+use suiro_units::Direction;
 
 /// Which one of several.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +11,7 @@ pub struct Instance {
     /// drawn in one figure with the others.
     pub name: Option<String>,
     /// The direction of a link; none of what has no direction.
-    pub direction: Option<Way>,
+    pub direction: Option<Direction>,
 }
 
 impl Instance {
@@ -58,7 +33,7 @@ impl Instance {
 
     /// A direction of a link, which bears the link's name if there are several.
     pub(crate) fn direction(link: Option<&str>, direction: &str) -> Self {
-        let way = Way::of_word(direction);
+        let way = direction.parse().ok();
         let path = link.map_or(direction.to_owned(), |link| format!("{link}.{direction}"));
         Self { path, name: link.map(str::to_owned), direction: way }
     }
@@ -73,7 +48,7 @@ impl Instance {
 
     /// Name and direction, such as `access down`; empty if neither is known.
     pub fn words(&self) -> String {
-        let way = self.direction.map(Way::word);
+        let way = self.direction.map(Direction::name);
         let parts: Vec<&str> = self.name.as_deref().into_iter().chain(way).collect();
         parts.join(" ")
     }

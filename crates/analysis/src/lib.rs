@@ -45,7 +45,7 @@ mod web;
 pub use analyse::{Analysis, analyse, summarise, timeline};
 pub use catalogue::{Better, Metric, Quantity, catalogue, describe, documentation, quantities};
 pub use compare::{CellSummary, compare};
-pub use instance::{Instance, Way};
+pub use instance::Instance;
 pub use panel::{Look, Panel, Style};
 pub use stats::{Distribution, Spread};
 pub use ticks::{Tick, ticks};

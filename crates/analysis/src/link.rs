@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use suiro_record::tables::LinkRow;
-use suiro_record::words::{Direction as Way, LinkCause, Verdict};
+use suiro_record::words::{LinkCause, Verdict};
 use suiro_record::{LinkRate, LinkTotals, Trial};
 
 use crate::held::Stretch;
@@ -15,7 +15,7 @@ pub(crate) struct Direction<'a> {
     /// The link's name in the scenario.
     pub link: &'a str,
     /// Which.
-    pub direction: Way,
+    pub direction: suiro_units::Direction,
     /// Packets that arrived within the trial, in order of arrival.
     pub rows: Vec<&'a LinkRow>,
     /// What the emulator counted.
@@ -32,7 +32,7 @@ pub(crate) struct Direction<'a> {
 
 /// Every direction of every link, sorted by link, down before up.
 pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Direction<'a>> {
-    let mut found: BTreeMap<(&str, Way), Vec<&LinkRow>> = BTreeMap::new();
+    let mut found: BTreeMap<(&str, suiro_units::Direction), Vec<&LinkRow>> = BTreeMap::new();
     for totals in &trial.links {
         found.entry((&totals.link, totals.direction)).or_default();
     }
@@ -234,8 +234,10 @@ pub(crate) fn ecn_ratio(direction: &Direction) -> Option<f64> {
 
 /// Payload that the links delivered in the down direction per second, all together.
 pub(crate) fn goodput(links: &[Direction]) -> Option<f64> {
-    let down: Vec<&Direction> =
-        links.iter().filter(|d| d.direction == Way::Down && !d.rows.is_empty()).collect();
+    let down: Vec<&Direction> = links
+        .iter()
+        .filter(|d| d.direction == suiro_units::Direction::Down && !d.rows.is_empty())
+        .collect();
     let rates = down.iter().map(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
     let rates: Option<Vec<f64>> = rates.collect();
     rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum())

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::instance::Way;
+use suiro_units::Direction;
 
 /// How a panel is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Look {
     pub title: &'static str,
     /// The only direction that it has series of, which its title names; none if it has series of both,
     /// or of what has no direction.
-    pub direction: Option<Way>,
+    pub direction: Option<Direction>,
     /// Its height in pixels.
     pub height_px: u32,
     /// True if the times at which the viewer's picture stood still are shaded.
@@ -61,7 +61,7 @@ macro_rules! panels {
 panels! {
     /// Throughput down and the link's rate.
     ThroughputDown = Look {
-        title: "Throughput down", direction: Some(Way::Down), stalls: true, ..TALL
+        title: "Throughput down", direction: Some(Direction::Down), stalls: true, ..TALL
     };
     /// Rates of video and of TCP beside each other.
     Rivals = Look { title: "Video and TCP, a flow each", ..TALL };
@@ -100,14 +100,14 @@ panels! {
     /// Rates of reading and sending uncompressed video.
     Storage = Look { title: "Reading and sending", ..LOW };
     /// Throughput up and the link's rate.
-    ThroughputUp = Look { title: "Throughput up", direction: Some(Way::Up), ..LOW };
+    ThroughputUp = Look { title: "Throughput up", direction: Some(Direction::Up), ..LOW };
 }
 
 impl Panel {
     /// Where a series of that direction goes: throughput up has a panel of its own.
-    pub(crate) fn of_direction(self, direction: Option<Way>) -> Self {
+    pub(crate) fn of_direction(self, direction: Option<Direction>) -> Self {
         match (self, direction) {
-            (Self::ThroughputDown, Some(Way::Up)) => Self::ThroughputUp,
+            (Self::ThroughputDown, Some(Direction::Up)) => Self::ThroughputUp,
             (panel, _) => panel,
         }
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use suiro_record::flows;
 use suiro_record::tables::{FlowRow, LinkRow, RateRow};
-use suiro_record::words::{Carries, Direction as Way, Transport, Verdict};
+use suiro_record::words::{Carries, Transport, Verdict};
 
 use crate::bins::Bins;
 use crate::guess;
@@ -196,7 +196,7 @@ impl<'a> Rivals<'a> {
 /// The flows that compete.
 fn rivals(links: &[Direction], told: &[FlowRow]) -> Vec<Flow> {
     let mut found: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
-    for link in links.iter().filter(|link| link.direction == Way::Down) {
+    for link in links.iter().filter(|link| link.direction == suiro_units::Direction::Down) {
         let mut here: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
         let mut keys: BTreeMap<&str, Option<(Kind, String)>> = BTreeMap::new();
         for row in &link.rows {

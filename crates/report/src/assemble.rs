@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use suiro_analysis::{Instance, Look, Metric, Panel, Spread, Way, catalogue, compare, describe};
+use suiro_analysis::{Instance, Look, Metric, Panel, Spread, catalogue, compare, describe};
 use suiro_record::{Axis, Cell, Findings, Manifest, Summary, TrialSummary};
 use suiro_study::Study;
+use suiro_units::Direction;
 
 use crate::page::{
     Page, PageCell, PageMetric, PagePanel, PageSeries, PageSpread, PageState, PageTrial, Points,
@@ -148,7 +149,7 @@ pub(crate) fn metrics(summary: &Summary) -> Vec<PageMetric> {
 fn page_metric(name: &str, metric: &Metric, instance: &Instance) -> PageMetric {
     // What all had, and what links carried towards viewers.
     let general = match instance.direction {
-        Some(way) => way == Way::Down,
+        Some(way) => way == Direction::Down,
         None => instance.name.is_none(),
     };
     PageMetric {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use suiro_analysis::{Better, Panel, Style, Way};
+use suiro_analysis::{Better, Panel, Style};
 use suiro_record::{
     Axis, Cable, ComparedTable, EndpointOutcome, Finding, LinkTotals, Machine, ScreenOutcome,
     SelfCheck,
 };
+use suiro_units::Direction;
 
 /// Everything that `report.html` shows.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -158,7 +159,7 @@ pub struct PagePanel {
     pub title: String,
     /// The only direction that it has series of, which its title names; null if it has series of both, or of
     /// what has no direction.
-    pub direction: Option<Way>,
+    pub direction: Option<Direction>,
     /// Its height in pixels.
     pub height_px: u32,
     /// True if the times at which the viewer's picture stood still are shaded.
@@ -182,7 +183,7 @@ pub struct PageSeries {
     /// one figure.
     pub instance: Option<String>,
     /// The direction of a link; null of what has none.
-    pub direction: Option<Way>,
+    pub direction: Option<Direction>,
     /// `bit/s`, `B`, `ms`, `s` or `packets`.
     pub unit: String,
     /// How it is drawn.

@@ -102,7 +102,7 @@ export interface PagePanel {
    * The only direction that it has series of, which its title names; null if it has series of both, or of
    * what has no direction.
    */
-  direction?: Way | null;
+  direction: "down" | "up" | null;
   /** Its height in pixels. */
   height_px: number;
   /** True if the times at which the viewer's picture stood still are shaded. */
@@ -115,9 +115,6 @@ export interface PagePanel {
 
 /** A figure of the stack that shares one time axis, in the order of a page. */
 export type Panel = "throughput_down" | "rivals" | "target" | "loss" | "rung" | "buffer" | "latency" | "quality" | "layer_loss" | "layer_delay" | "window" | "rtt" | "queue" | "queue_delay" | "losses" | "lateness" | "ring" | "storage" | "throughput_up";
-
-/** A direction of a link. */
-export type Way = "down" | "up";
 
 /** One kind of time series. */
 export interface PageSeries {
@@ -133,7 +130,7 @@ export interface PageSeries {
    */
   instance: string | null;
   /** The direction of a link; null of what has none. */
-  direction?: Way | null;
+  direction: "down" | "up" | null;
   /** `bit/s`, `B`, `ms`, `s` or `packets`. */
   unit: string;
   /** How it is drawn. */
@@ -218,8 +215,8 @@ export type PageState = "complete" | "skipped" | "missing" | "damaged";
 export interface SelfCheck {
   /** The link's name. */
   link: string;
-  /** `down` or `up`. */
-  direction: string;
+  /** Which of its directions. */
+  direction: "down" | "up";
   /**
    * Which attempt this was, from 1. A link is checked again if a check fails, because a machine
    * that was busy for a moment may fail it; what stands here is the last attempt.
@@ -233,8 +230,8 @@ export interface SelfCheck {
 
 /** One quantity, asked for and measured. */
 export interface Check {
-  /** `rate`, `delay`, `loss`, `queue` or `accounting`. */
-  what: string;
+  /** The quantity. */
+  what: "rate" | "delay" | "loss" | "queue" | "accounting";
   /** Its unit: `bit/s`, `ms`, `ratio`, `bytes`, `packets`. */
   unit: string;
   /** What the scenario asks for; null for no limit. */
@@ -258,14 +255,14 @@ export interface Check {
 export interface LinkTotals {
   /** The link's name. */
   link: string;
-  /** `down` or `up`. */
-  direction: string;
+  /** Which of its directions. */
+  direction: "down" | "up";
   /** Packets that arrived. */
   offered: number;
   /** Packets handed to the receiving host. */
   delivered: number;
   /** Packets dropped on purpose, by cause. */
-  dropped: Record<string, number>;
+  dropped: Record<string, unknown>;
   /** Packets still in the link at the end. */
   queued: number;
   /** Copies that the link made. */
