@@ -24,6 +24,7 @@ mod vlc;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use suiro_endpoint::{Context, Failure};
 use suiro_http::{Clock, Url, origin};
 use suiro_scenario::{EndpointSpec, Job, Program, Protocol};
 use suiro_units::{Duration, Time};
@@ -131,6 +132,20 @@ pub struct Summary {
     pub dropped: Option<u64>,
     /// Requests that the player told of.
     pub requests: u64,
+}
+
+/// Runs a trial's job of a player: suiro's own, or another.
+///
+/// # Errors
+/// If it is not one, or as [`run`] and [`suiro_http::player::run`].
+pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
+    let work = PlayJob::from_job(job).ok_or("a player's job names its origin")?;
+    if work.program == Program::Suiro {
+        return suiro_http::player::run_job(job, context);
+    }
+    let (clock, ready, stop) = context.parts_with_versions();
+    let work = async { Ok::<_, Failure>(run(&work, clock, ready, stop.requested()?).await?) };
+    Ok(suiro_endpoint::Summary::of(&suiro_endpoint::block_on(work)?))
 }
 
 /// Plays until `stop` is ready. `ready` is called once, with the player's name and version, when

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use suiro_clock::Clock;
+use suiro_endpoint::{Context, Failure, Summary};
 use suiro_media::screen;
 use suiro_realtime::Log;
 use suiro_record::flows::{End, FlowLog};
@@ -83,6 +84,17 @@ impl ReceiverJob {
             epoch_unix_ns: clock.epoch_unix_ns(),
         }
     }
+}
+
+/// Runs a trial's job of an RTP receiver.
+///
+/// # Errors
+/// If it is not one, or as [`run`].
+pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
+    let work = ReceiverJob::from_job(job).ok_or("it is not a receiver's job")?;
+    let (clock, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(run(&work, clock, ready, stop.requested()?).await?) };
+    Ok(Summary::of(&suiro_endpoint::block_on(work)?))
 }
 
 /// Receives until `stop` is ready. `ready` is called once, when packets can come.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 use suiro_clock::Clock;
+use suiro_endpoint::{Context, Failure, Summary};
 use suiro_media::live::FootageSpec;
 use suiro_media::quantised::{GROUP, GROUP_DURATION, Set};
 use suiro_rate::RateSpec;
@@ -166,6 +167,17 @@ enum Woken {
     Rtcp(usize, SocketAddr),
     Due,
     Stopped,
+}
+
+/// Runs a trial's job of an RTP sender.
+///
+/// # Errors
+/// If it is not one, or as [`run`].
+pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
+    let work = SenderJob::from_job(job).ok_or("a sender's job names its receiver")?;
+    let (clock, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(run(&work, clock, ready, stop.requested()?).await?) };
+    Ok(Summary::of(&suiro_endpoint::block_on(work)?))
 }
 
 /// Sends until `stop` is ready. `ready` is called once, when all is at hand and the stream is about to

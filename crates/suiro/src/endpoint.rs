@@ -9,18 +9,17 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::de::DeserializeOwned;
 use suiro_abr::Algorithm;
-use suiro_conference::CallJob;
+use suiro_endpoint::{Failure, Stop};
 use suiro_http::origin::{self, OriginJob};
 use suiro_http::player::{self, PlayerJob, Summary};
-use suiro_http::web::{self, ClientsJob, ServerJob};
 use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
 use suiro_players::PlayJob;
-use suiro_rtp::receive::{self, ReceiverJob};
-use suiro_rtp::send::{self, SenderJob};
-use suiro_scenario::{Download, EndpointSpec, HlsRungs, Job, Mode, Program, Protocol};
+use suiro_scenario::{
+    Conference, Download, HlsRungs, Job, Mode, Origin, Player, Program, Protocol, RtpReceiver,
+    RtpSender, UncompressedReceiver, UncompressedSender, WebClients, WebServer,
+};
 use suiro_units::{Duration, Time};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{Outcome, Usage, media};
 
@@ -101,68 +100,34 @@ pub fn run_job(file: &Path) -> Result<Outcome> {
         .with_context(|| format!("reading the job {}", file.display()))?;
     let job: Job = serde_json::from_str(&text)
         .with_context(|| format!("{}: not a job of this version", file.display()))?;
-    if let EndpointSpec::UncompressedSender(spec) = &job.endpoint.spec {
-        return crate::uncompressed::job::send(&job, spec, || ready(&BTreeMap::new()));
-    }
-    if let EndpointSpec::UncompressedReceiver(spec) = &job.endpoint.spec {
-        return crate::uncompressed::job::receive(&job, spec, || ready(&BTreeMap::new()));
-    }
+    let name = job.endpoint.spec.name();
+    let (_, run) = RUNNERS
+        .iter()
+        .find(|(kind, _)| *kind == name)
+        .with_context(|| format!("an endpoint of the kind `{name}` is no process of suiro's"))?;
     let clock = Clock::new(job.epoch_monotonic_ns, job.epoch_realtime_ns);
-    block_on(async {
-        match &job.endpoint.spec {
-            EndpointSpec::Origin(_) => {
-                let work = OriginJob::from_job(&job).context("an origin's job names its media")?;
-                origin::run(&work, clock, |_| ready(&BTreeMap::new()), stopped(None)?).await?;
-            }
-            EndpointSpec::Player(spec) if spec.program == Program::Suiro => {
-                let work = PlayerJob::from_job(&job).context("a player's job names its origin")?;
-                let ready = || ready(&BTreeMap::new());
-                let summary = player::run(&work, clock, ready, stopped(None)?).await?;
-                say!("{summary:?}");
-            }
-            EndpointSpec::Player(_) => {
-                let work = PlayJob::from_job(&job).context("a player's job names its origin")?;
-                let summary = suiro_players::run(&work, clock, ready, stopped(None)?).await?;
-                say!("{summary:?}");
-            }
-            EndpointSpec::RtpSender(_) => {
-                let work =
-                    SenderJob::from_job(&job).context("a sender's job names its receiver")?;
-                let ready = || ready(&BTreeMap::new());
-                let counters = send::run(&work, clock, ready, stopped(None)?).await?;
-                say!("{counters:?}");
-            }
-            EndpointSpec::RtpReceiver(_) => {
-                let work = ReceiverJob::from_job(&job).context("it is a receiver's job")?;
-                let ready = || ready(&BTreeMap::new());
-                let counters = receive::run(&work, clock, ready, stopped(None)?).await?;
-                say!("{counters:?}");
-            }
-            EndpointSpec::WebServer(_) => {
-                let work = ServerJob::from_job(&job).context("it is a web server's job")?;
-                let ready = |_| ready(&BTreeMap::new());
-                let requests = web::server::serve(&work, ready, stopped(None)?).await?;
-                say!("{requests} requests");
-            }
-            EndpointSpec::WebClients(_) => {
-                let work = ClientsJob::from_job(&job).context("web clients' job names a server")?;
-                let ready = || ready(&BTreeMap::new());
-                let pages = web::clients::run(&work, clock, ready, stopped(None)?).await?;
-                say!("{pages} pages");
-            }
-            EndpointSpec::Conference(_) => {
-                let work = CallJob::from_job(&job).context("a call's job names its other end")?;
-                let ready = || ready(&BTreeMap::new());
-                let account = suiro_conference::run(&work, clock, ready, stopped(None)?).await?;
-                say!("{account:?}");
-            }
-            EndpointSpec::UncompressedSender(_)
-            | EndpointSpec::UncompressedReceiver(_)
-            | EndpointSpec::Command(_) => bail!("a command is no endpoint of ours"),
-        }
-        Ok(Outcome::Done)
-    })
+    let context =
+        suiro_endpoint::Context::new(clock, Stop::default(), |line| say!("{line}"), ready);
+    let summary = run(&job, context).map_err(anyhow::Error::from_boxed)?;
+    say!("{summary}");
+    Ok(Outcome::Done)
 }
+
+/// Runs the job of one kind until it is asked to stop.
+type Runner = fn(&Job, suiro_endpoint::Context) -> Result<suiro_endpoint::Summary, Failure>;
+
+/// What runs each kind of endpoint. The kind `command` is missing: the lab starts the program itself.
+const RUNNERS: &[(&str, Runner)] = &[
+    (Origin::NAME, suiro_http::origin::run_job),
+    (Player::NAME, suiro_players::run_job),
+    (RtpSender::NAME, suiro_rtp::send::run_job),
+    (RtpReceiver::NAME, suiro_rtp::receive::run_job),
+    (UncompressedSender::NAME, suiro_uncompressed::job::run_sender),
+    (UncompressedReceiver::NAME, suiro_uncompressed::job::run_receiver),
+    (WebServer::NAME, suiro_http::web::server::run_job),
+    (WebClients::NAME, suiro_http::web::clients::run_job),
+    (Conference::NAME, suiro_conference::run_job),
+];
 
 /// `suiro serve MEDIA`.
 pub fn serve(args: &ServeArgs) -> Result<Outcome> {
@@ -191,8 +156,8 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         say!("HLS   http://{host}:{port}{}", origin::MULTIVARIANT_PATH);
         say!("Ctrl-C ends it");
     };
-    block_on(async {
-        origin::run(&job, Clock::from_now(), tell, stopped(None)?).await?;
+    suiro_endpoint::block_on::<_, anyhow::Error>(async {
+        origin::run(&job, Clock::from_now(), tell, Stop::default().requested()?).await?;
         Ok(Outcome::Done)
     })
 }
@@ -233,8 +198,8 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         start: Time::ZERO,
         leave_at_end: true,
     };
-    let summary = block_on(async {
-        let stop = stopped(args.duration)?;
+    let summary = suiro_endpoint::block_on::<_, anyhow::Error>(async {
+        let stop = Stop::after(args.duration).requested()?;
         Ok(player::run(&job, Clock::from_now(), || (), stop).await?)
     })?;
     tell(&summary)?;
@@ -281,8 +246,8 @@ fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outc
         let texts: Vec<String> = versions.iter().map(|(k, v)| format!("{k} {v}")).collect();
         say!("{}", texts.join(", "));
     };
-    let summary = block_on(async {
-        let stop = stopped(args.duration)?;
+    let summary = suiro_endpoint::block_on::<_, anyhow::Error>(async {
+        let stop = Stop::after(args.duration).requested()?;
         Ok(suiro_players::run(&job, Clock::from_now(), tell, stop).await?)
     })?;
     let mut out = crate::say::results();
@@ -335,34 +300,26 @@ fn package(media: &str) -> Result<PathBuf> {
     media::prepare(media, &spec, &mut BTreeMap::new())
 }
 
-/// One thread: an endpoint shares the machine with the link that measures it.
-fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("starting the runtime")?.block_on(work)
-}
-
-/// Ready when SIGTERM or SIGINT comes, or the time is up.
-fn stopped(after: Option<Duration>) -> Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate()).context("handling SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("handling SIGINT")?;
-    Ok(async move {
-        let time_is_up = async {
-            match after {
-                Some(time) => tokio::time::sleep(time.into()).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            () = time_is_up => {}
-        }
-    })
-}
-
 /// Tells the lab that this endpoint serves or plays.
 fn ready(versions: &BTreeMap<String, String>) {
     let line = serde_json::json!({ "ready": true, "versions": versions });
     // Without a reader nobody waits.
     let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use suiro_scenario::{Command, kinds};
+
+    use super::*;
+
+    #[test]
+    fn every_kind_has_one_runner() {
+        let names: BTreeSet<&str> = RUNNERS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), RUNNERS.len(), "a kind has two runners");
+        let kinds: BTreeSet<&str> = kinds().filter(|kind| *kind != Command::NAME).collect();
+        assert_eq!(names, kinds, "hint: add a line to RUNNERS");
+    }
 }

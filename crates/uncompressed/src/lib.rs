@@ -5,6 +5,7 @@ pub mod checksum;
 pub mod clock;
 pub mod epoch;
 pub mod geometry;
+pub mod job;
 pub mod measure;
 pub mod node;
 pub mod pace;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use suiro_clock::Clock;
+use suiro_endpoint::{Context, Failure, Summary};
 use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::tables::{ConferenceRow, FrameRow};
 use suiro_record::words::{Carries, FlowRole, Transport};
@@ -170,6 +171,17 @@ impl Account {
             _ => self.dropped_other += 1,
         }
     }
+}
+
+/// Runs a trial's job of one end of a call.
+///
+/// # Errors
+/// If it is not one, or as [`run`].
+pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
+    let work = CallJob::from_job(job).ok_or("a call's job names its other end")?;
+    let (clock, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(run(&work, clock, ready, stop.requested()?).await?) };
+    Ok(Summary::of(&suiro_endpoint::block_on(work)?))
 }
 
 /// Calls until `stop` is ready. `ready` is called once, when packets can come. Returns what was done in all.

@@ -34,6 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use suiro_endpoint::{Context, Failure, Summary};
 use suiro_record::RecordError;
 use suiro_scenario::{EndpointSpec, HlsRungs, Job, Mode};
 use suiro_units::Duration;
@@ -154,6 +155,17 @@ impl OriginJob {
             }
         }
     }
+}
+
+/// Runs a trial's job of an origin.
+///
+/// # Errors
+/// If it is not one, or as [`run`].
+pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
+    let work = OriginJob::from_job(job).ok_or("an origin's job names its media")?;
+    let (clock, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(run(&work, clock, |_| ready(), stop.requested()?).await?) };
+    Ok(Summary::of(&suiro_endpoint::block_on(work)?))
 }
 
 /// Serves until `stop` is ready. `ready` is called once, with the address that it listens at.

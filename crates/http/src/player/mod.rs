@@ -22,6 +22,7 @@ use std::task::Poll;
 
 use suiro_abr::Algorithm;
 use suiro_abr::playout::Totals;
+use suiro_endpoint::{Context, Failure};
 use suiro_scenario::{Download, EndpointSpec, Job, Protocol};
 use suiro_units::{Bytes, Duration, Time};
 
@@ -138,6 +139,17 @@ pub struct Summary {
     pub no_frames: Option<&'static str>,
     /// Files with what was played.
     pub saved: Vec<PathBuf>,
+}
+
+/// Runs a trial's job of a player of ours.
+///
+/// # Errors
+/// If it is not one, or as [`run`].
+pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
+    let work = PlayerJob::from_job(job).ok_or("a player's job names its origin")?;
+    let (clock, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(run(&work, clock, ready, stop.requested()?).await?) };
+    Ok(suiro_endpoint::Summary::of(&suiro_endpoint::block_on(work)?))
 }
 
 /// Plays until `stop` is ready (or to the end, if the job says so). `ready` is called once, when

@@ -12,6 +12,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HOST, USER_AGENT};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use suiro_endpoint::{Context, Failure, Summary};
 use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::tables::PageRow;
 use suiro_record::words::{Carries, FlowRole, Transport};
@@ -95,6 +96,17 @@ impl ClientsJob {
             dir: job.dir.clone(),
         })
     }
+}
+
+/// Runs a trial's job of web clients.
+///
+/// # Errors
+/// If it is not one, or as [`run`].
+pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
+    let work = ClientsJob::from_job(job).ok_or("a web clients' job names its server")?;
+    let (clock, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(run(&work, clock, ready, stop.requested()?).await?) };
+    Ok(Summary::new(format!("{} pages", suiro_endpoint::block_on(work)?)))
 }
 
 /// Has the people load pages until `stop` is ready; gives the number of pages begun. `ready` is

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
+use suiro_endpoint::{Failure, Summary};
 use suiro_scenario::{EndpointSpec, Job, WebServer};
 
 use crate::net::{self, ListenError};
@@ -34,6 +35,17 @@ impl ServerJob {
         let listen = net::any_address(server.port);
         Some(Self { listen, congestion: server.tcp.clone() })
     }
+}
+
+/// Runs a trial's job of a web server.
+///
+/// # Errors
+/// If it is not one, or as [`serve`].
+pub fn run_job(job: &Job, context: suiro_endpoint::Context) -> Result<Summary, Failure> {
+    let work = ServerJob::from_job(job).ok_or("it is not a web server's job")?;
+    let (_, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(serve(&work, |_| ready(), stop.requested()?).await?) };
+    Ok(Summary::new(format!("{} requests", suiro_endpoint::block_on(work)?)))
 }
 
 /// Serves until `stop` is ready; gives the number of requests. `ready` is called once, with the

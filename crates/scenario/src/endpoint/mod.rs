@@ -1,7 +1,7 @@
 //! Endpoints: the processes that a trial runs in its hosts.
 //!
 //! A kind of endpoint is a module here with a struct that implements [`Kind`], and a line in the list of kinds below.
-//! `suiro endpoint` says what runs it.
+//! What runs it is a function `run_job` in its own crate, and a line in `RUNNERS` of `suiro endpoint`.
 
 mod command;
 mod conference;

@@ -1,7 +1,6 @@
 //! `suiro uncompressed`: the 8K stream server by hand.
 
 mod bench;
-pub mod job;
 mod stores;
 mod stream;
 

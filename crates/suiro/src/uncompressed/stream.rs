@@ -215,8 +215,8 @@ pub fn send(args: &SendArgs) -> Result<Outcome> {
 }
 
 /// Says at once that a stream ends before its time.
-pub fn warn_of_end(stream: u32, reason: &str) {
-    say!("stream {stream} ends early: {reason}");
+fn warn_of_end(stream: u32, reason: &str) {
+    say!("{}", suiro_uncompressed::job::end(stream, reason));
 }
 
 /// True if a stream was sent as it should be: all of it, to somebody, and where it is `paced`, in time.
@@ -553,9 +553,5 @@ fn share(part: Duration, whole: Duration) -> f64 {
 
 /// Set by Ctrl-C and SIGTERM.
 pub fn stop_flag() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("handling signals")?;
-    }
-    Ok(stop)
+    suiro_endpoint::Stop::flag().context("handling signals")
 }

@@ -1,34 +1,38 @@
-//! Streams as endpoints of a trial.
+//! Streams as endpoints of a trial: what runs the kinds `uncompressed-sender` and `uncompressed-receiver`.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
 
-use anyhow::{Context, Result, bail};
+use crate::node::{
+    self, ReaderJob, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, Source,
+};
+use crate::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
+use crate::reader::Shape;
+use crate::socket::{Route, Segmentation};
+use crate::store::{Content, Header, Recorder};
+use crate::{Geometry, clock, reader, receive, send, synth};
+use suiro_endpoint::{Context, Failure, Stop, Summary};
 use suiro_scenario::{
     Job, UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource,
 };
-use suiro_uncompressed::node::{
-    self, ReaderJob, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, Source,
-};
-use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
-use suiro_uncompressed::reader::Shape;
-use suiro_uncompressed::socket::{Route, Segmentation};
-use suiro_uncompressed::store::{Content, Header, Recorder};
-use suiro_uncompressed::{Geometry, clock, reader, receive, send, synth};
 use suiro_units::{Bytes, Time};
-
-use super::stream::{stop_flag, warn_of_end};
-use crate::Outcome;
 
 /// Memory that the frames of one endpoint may have: 600 of a raster have 3.7 GB.
 const MEMORY: Bytes = Bytes::new(4_000_000_000);
 
 /// Runs an `uncompressed-sender` until SIGTERM.
-pub fn send(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Outcome> {
+///
+/// # Errors
+/// If the job is not one, its frames cannot be had or end early, or a record cannot be written.
+pub fn run_sender(job: &Job, context: Context) -> Result<Summary, Failure> {
+    let spec: &UncompressedSender =
+        job.endpoint.spec.downcast().ok_or("it is not an uncompressed sender's job")?;
+    let log = context.log;
+    let (_, ready, _) = context.parts();
     if let UncompressedSource::Storage { send: false, .. } = spec.source {
         return read(job, spec, ready);
     }
-    let stop = stop_flag()?;
-    let peer = job.peers.get(&spec.to).context("a sender's job names its receiver")?;
+    let stop = Stop::flag()?;
+    let peer = job.peers.get(&spec.to).ok_or("a sender's job names its receiver")?;
     let (format, geometry) = what(spec.format);
     let (source, read, shape) = source(job, spec, &geometry)?;
     let stream = SenderStream {
@@ -57,23 +61,23 @@ pub fn send(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Resul
         duration: None,
         records: records(job),
     };
-    let totals = node::send(&work, |_| ready(), &mut warn_of_end, &stop);
+    let totals =
+        node::send(&work, |_| ready(), &mut |stream, reason| log(&end(stream, reason)), &stop);
     if let Source::Store(path) = source {
         let _ = std::fs::remove_file(path);
     }
     let totals = totals?;
-    say!("{totals:?}");
     if let Some(failure) = totals.iter().find_map(|total| total.failure.as_ref()) {
-        bail!("the frames ended: {failure}");
+        return Err(format!("the frames ended: {failure}").into());
     }
-    Ok(Outcome::Done)
+    Ok(Summary::of(&totals))
 }
 
 /// Only reads the frames of an `uncompressed-sender`, until SIGTERM.
-fn read(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Outcome> {
-    let stop = stop_flag()?;
+fn read(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Summary, Failure> {
+    let stop = Stop::flag()?;
     let (source, read, shape) = source(job, spec, &what(spec.format).1)?;
-    let Source::Store(path) = source else { bail!("only a storage is read") };
+    let Source::Store(path) = source else { return Err("only a storage is read".into()) };
     let work = ReaderJob {
         stores: vec![(spec.stream.into(), path.clone())],
         ring: ring(spec, read, shape),
@@ -83,8 +87,7 @@ fn read(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Ou
     };
     let totals = node::read(&work, |_| ready(), &stop);
     let _ = std::fs::remove_file(path);
-    say!("{:?}", totals?);
-    Ok(Outcome::Done)
+    Ok(Summary::of(&totals?))
 }
 
 const fn ring(
@@ -101,8 +104,15 @@ fn begin(job: &Job, spec: &UncompressedSender) -> Time {
 }
 
 /// Runs an `uncompressed-receiver` until SIGTERM.
-pub fn receive(job: &Job, spec: &UncompressedReceiver, ready: impl FnOnce()) -> Result<Outcome> {
-    let stop = stop_flag()?;
+///
+/// # Errors
+/// If the job is not one, an address cannot be had, or a record cannot be written.
+pub fn run_receiver(job: &Job, context: Context) -> Result<Summary, Failure> {
+    let spec: &UncompressedReceiver =
+        job.endpoint.spec.downcast().ok_or("it is not an uncompressed receiver's job")?;
+    let warn = context.log;
+    let (_, ready, _) = context.parts();
+    let stop = Stop::flag()?;
     let (format, geometry) = what(spec.format);
     // Whatever size its packets have: this one is for telling how many are lost.
     let layout = Layout::new(format, &geometry, 8800)?;
@@ -118,14 +128,13 @@ pub fn receive(job: &Job, spec: &UncompressedReceiver, ready: impl FnOnce()) -> 
         streams: spec.streams.iter().map(stream).collect(),
         buffer_bytes: bytes(spec.buffer),
         replace: false,
-        warn: |told| say!("{told}"),
+        warn,
         verify: spec.verify,
         options: receive::Options { cpu: spec.cpu.and_then(clock::processor), until: None },
         records: records(job),
     };
     let received = node::receive(&work, |_| ready(), &stop)?;
-    say!("{received:?}");
-    Ok(Outcome::Done)
+    Ok(Summary::of(&received))
 }
 
 /// Where the frames come from: of a storage, the file is written first.
@@ -133,7 +142,7 @@ fn source(
     job: &Job,
     spec: &UncompressedSender,
     geometry: &Geometry,
-) -> Result<(Source, reader::Source, Option<Shape>)> {
+) -> Result<(Source, reader::Source, Option<Shape>), Failure> {
     let UncompressedSource::Storage { rate, latency, .. } = spec.source else {
         let source = Source::Synthetic { geometry: *geometry, frames: spec.frames };
         return Ok((source, reader::Source::Memory, None));
@@ -170,12 +179,17 @@ fn records(job: &Job) -> Records {
 }
 
 /// The IPv4 address of a host of the trial, from its private /etc/hosts.
-fn resolve(host: &str, port: u16) -> Result<SocketAddrV4> {
-    let doing = || format!("looking up {host}");
-    let all = (host, port).to_socket_addrs().with_context(doing)?;
+fn resolve(host: &str, port: u16) -> Result<SocketAddrV4, Failure> {
+    let all = (host, port).to_socket_addrs();
+    let all = all.map_err(|error| format!("looking up {host}: {error}"))?;
     let mut v4 = all.filter_map(|address| match address {
         SocketAddr::V4(address) => Some(address),
         SocketAddr::V6(_) => None,
     });
-    v4.next().with_context(|| format!("{host} has no IPv4 address"))
+    v4.next().ok_or_else(|| format!("{host} has no IPv4 address").into())
+}
+
+/// A stream that ends before it was asked to, in words.
+pub fn end(stream: u32, reason: &str) -> String {
+    format!("stream {stream} ends early: {reason}")
 }

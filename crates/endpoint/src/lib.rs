@@ -1,0 +1,173 @@
+//! How an endpoint runs as a process: every kind has a function `run_job(job, context) -> Result<Summary, Failure>`,
+//! and this crate has what the three have in common. A [`Context`] has the clock, the way to say that the endpoint is
+//! ready, and the request to stop; a [`Summary`] is what the endpoint did, for its log.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use suiro_clock::Clock;
+use suiro_units::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Versions of programs that an endpoint uses, by name.
+pub type Versions = BTreeMap<String, String>;
+
+/// Why an endpoint ended before it was asked to.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// What the process gives to the endpoint that it runs.
+pub struct Context {
+    /// Time since the trial's epoch.
+    pub clock: Clock,
+    /// When the endpoint must stop.
+    pub stop: Stop,
+    /// Prints a line for people into the endpoint's log.
+    pub log: fn(&str),
+    ready: Box<dyn FnOnce(&Versions)>,
+}
+
+impl Context {
+    /// A context in which `ready` hears, once, that the endpoint serves or plays.
+    pub fn new(
+        clock: Clock,
+        stop: Stop,
+        log: fn(&str),
+        ready: impl FnOnce(&Versions) + 'static,
+    ) -> Self {
+        Self { clock, stop, log, ready: Box::new(ready) }
+    }
+
+    /// The clock, what to call when the endpoint is ready, and when it must stop.
+    pub fn parts(self) -> (Clock, impl FnOnce(), Stop) {
+        let (clock, ready, stop) = self.parts_with_versions();
+        (clock, move || ready(&Versions::new()), stop)
+    }
+
+    /// The same for an endpoint that reports the versions of the programs that it uses.
+    pub fn parts_with_versions(self) -> (Clock, impl FnOnce(&Versions), Stop) {
+        (self.clock, self.ready, self.stop)
+    }
+}
+
+/// When an endpoint must stop: on SIGTERM, on SIGINT, or after a time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stop {
+    after: Option<Duration>,
+}
+
+impl Stop {
+    /// Stops after this time too; `None`: only on a signal.
+    pub const fn after(after: Option<Duration>) -> Self {
+        Self { after }
+    }
+
+    /// Ready when the endpoint must stop. Signals are caught from this call on.
+    ///
+    /// # Errors
+    /// If the signals cannot be caught.
+    ///
+    /// # Panics
+    /// Outside of a runtime of tokio.
+    pub fn requested(self) -> io::Result<impl Future<Output = ()>> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        Ok(async move {
+            let time_is_up = async {
+                match self.after {
+                    Some(time) => tokio::time::sleep(time.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+                () = time_is_up => {}
+            }
+        })
+    }
+
+    /// For endpoints on threads: becomes true when a signal asks the endpoint to stop. The time is the caller's to
+    /// keep.
+    ///
+    /// # Errors
+    /// If the signals cannot be caught.
+    pub fn flag() -> io::Result<Arc<AtomicBool>> {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        }
+        Ok(stop)
+    }
+}
+
+/// What an endpoint did, in a line for its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary(String);
+
+impl Summary {
+    /// A summary in these words.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// A summary of counters, as they are.
+    pub fn of(counters: &impl Debug) -> Self {
+        Self(format!("{counters:?}"))
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Runs an asynchronous endpoint on this thread: it shares the machine with the link that measures it.
+///
+/// # Errors
+/// What `work` fails with, or that the runtime cannot be started.
+pub fn block_on<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<T, E>
+where
+    E: From<io::Error>,
+{
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    #[test]
+    fn ready_is_heard_with_the_versions() {
+        let heard = Rc::new(Cell::new(None));
+        let told = Rc::clone(&heard);
+        let context = Context::new(
+            Clock::from_now(),
+            Stop::default(),
+            |_| (),
+            move |versions| {
+                told.set(Some(versions.clone()));
+            },
+        );
+        let (_, ready, _) = context.parts();
+        ready();
+        assert_eq!(heard.take(), Some(Versions::new()));
+    }
+
+    #[test]
+    fn it_stops_when_its_time_is_up() {
+        let stop = Stop::after(Some(Duration::from_millis(1)));
+        let waited: io::Result<()> = block_on(async {
+            stop.requested()?.await;
+            Ok(())
+        });
+        assert!(waited.is_ok());
+    }
+}
