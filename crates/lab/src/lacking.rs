@@ -5,9 +5,15 @@ use suiro_scenario::{Setup, TcpTrace};
 use suiro_tcp::Controls;
 use suiro_tcp::probe::Probe;
 
-/// Why `setup` cannot be run here, with the remedy; `None` if nothing is known to be lacking.
-pub fn lacking(setup: &Setup) -> Option<String> {
+/// Why `setup` cannot be run here, with the remedy; `None` if nothing is known to be lacking. The congestion controls
+/// `loadable` count as there.
+pub fn lacking(setup: &Setup, loadable: &[&str]) -> Option<String> {
     let record = &setup.record;
+    if record.layers
+        && let Err(error) = suiro_layers::check_privilege()
+    {
+        return Some(format!("record.layers = true: {error}"));
+    }
     if record.tcp
         && record.tcp_trace == TcpTrace::Ack
         && let Err(error) = Probe::start()
@@ -16,7 +22,11 @@ pub fn lacking(setup: &Setup) -> Option<String> {
     }
     let controls = Controls::read();
     setup.endpoints.iter().find_map(|endpoint| {
-        let because = controls.lacking(endpoint.spec.kind().congestion()?.name)?;
+        let name = endpoint.spec.kind().congestion()?.name;
+        if loadable.contains(&name) {
+            return None;
+        }
+        let because = controls.lacking(name)?;
         Some(format!("endpoint {}: {because}", endpoint.name))
     })
 }
@@ -45,8 +55,9 @@ mod tests {
         "#;
         let scenario = parse(text, "x.toml").unwrap();
         let plan = scenario.plan_with(&Overrides::default(), &NoFiles).unwrap();
-        let told = lacking(&plan.trials[0].setup).unwrap();
+        let told = lacking(&plan.trials[0].setup, &[]).unwrap();
         assert!(told.starts_with("endpoint bulk: this kernel has no congestion control `nosuch`"));
         assert!(told.contains("hint: sudo modprobe tcp_nosuch"), "{told}");
+        assert_eq!(lacking(&plan.trials[0].setup, &["nosuch"]), None);
     }
 }

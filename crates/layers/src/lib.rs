@@ -27,5 +27,5 @@ pub use event::{
 };
 pub use flow::{Endpoint, FlowError, FlowFilter};
 pub use namespace::{Namespace, NamespaceError};
-pub use probe::ProbeError;
+pub use probe::{ProbeError, check_privilege};
 pub use record::{FileError, LiveTap, Prepared, Recorded, Recorder, RecorderError, RecorderSpec};

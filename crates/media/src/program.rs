@@ -12,6 +12,16 @@ pub fn find(command: &OsStr) -> Option<PathBuf> {
     folders.map(|folder| folder.join(command)).find(|file| is_executable(file))
 }
 
+/// Whether this process can start `program` by that name, or by that path if it holds a `/`, as
+/// [`std::process::Command`] does.
+pub fn can_start(program: &OsStr) -> bool {
+    if program.as_encoded_bytes().contains(&b'/') {
+        return is_executable(Path::new(program));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| is_executable(&folder.join(program)))
+}
+
 fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

@@ -135,6 +135,12 @@ pub fn locate(program: Program) -> Option<Result<Located, Missing>> {
     Some(known.locate(&suiro_media::cache::folder()))
 }
 
+/// The command that installs the program `command` of a player; `None` if no player has it.
+pub fn remedy(command: &str) -> Option<&'static str> {
+    let known = KNOWN.iter().find(|known| known.commands.contains(&command))?;
+    Some(known.remedy)
+}
+
 impl Known {
     fn locate(&self, cache: &Path) -> Result<Located, Missing> {
         let missing = |reason: String| Missing { name: self.name, reason, remedy: self.remedy };

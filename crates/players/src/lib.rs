@@ -29,7 +29,7 @@ use suiro_http::{Clock, Url, origin};
 use suiro_scenario::{EndpointSpec, Job, Program, Protocol};
 use suiro_units::{Duration, Time};
 
-pub use installed::{Installed, Located, Missing, locate, programs};
+pub use installed::{Installed, Located, Missing, locate, programs, remedy};
 use session::Session;
 
 /// What a player of others is to do.

@@ -14,6 +14,7 @@ mod interrupt;
 mod layers;
 mod link;
 mod media;
+mod missing;
 mod outputs;
 mod progress;
 mod report;

@@ -8,16 +8,16 @@ use std::sync::mpsc::channel;
 
 use anyhow::{Context, Result, bail};
 use suiro_hosts::{Privilege, Sandbox};
-use suiro_lab::lacking::lacking;
 use suiro_lab::runner::{self, Order};
 use suiro_lab::{clock, machine, trial as lab_trial};
 use suiro_media::MediaSpec;
 use suiro_media::live::FootageSpec;
 use suiro_outside::beneath;
 use suiro_record::{Folder, Manifest, PlannedTrial, Trial};
-use suiro_scenario::{Need, Overrides, Plan, Scenario};
+use suiro_scenario::{Overrides, Plan, Scenario};
 
 use crate::cli::RunArgs;
+use crate::missing::Host;
 use crate::progress::{Screens, Trials};
 use crate::{Outcome, Usage, interrupt, media, report, tcp};
 
@@ -208,28 +208,15 @@ fn possible<'a>(
     resume: bool,
 ) -> (Vec<&'a Planned>, Vec<(&'a PlannedTrial, String)>) {
     let done = |trial: &Planned| outcome(folder, &trial.planned).is_some_and(|trial| trial.valid);
+    let host = Host::default();
     let (mut trials, mut skipped) = (Vec::new(), Vec::new());
     for trial in plan.trials.iter().filter(|trial| !resume || !done(trial)) {
-        match lacking(&trial.setup).or_else(|| lacking_player(&trial.setup)) {
+        match host.missing(&trial.setup) {
             None => trials.push(trial),
             Some(because) => skipped.push((&trial.planned, because)),
         }
     }
     (trials, skipped)
-}
-
-/// Why a player of a trial cannot be used on this machine, with the remedy.
-fn lacking_player(setup: &suiro_scenario::Setup) -> Option<String> {
-    setup.endpoints.iter().find_map(|endpoint| {
-        let needs = endpoint.spec.kind().needs().into_iter();
-        let mut missing = needs.filter_map(|need| match need {
-            Need::Player(program) => suiro_players::locate(program)?.err(),
-            Need::Command(_) => None,
-        });
-        let missing = missing.next()?;
-        let suiro_players::Missing { name, reason, remedy } = missing;
-        Some(format!("endpoint {}: player {name}: {reason}; {remedy}", endpoint.name))
-    })
 }
 
 fn order(trial: &Planned, folder: &Folder, packages: &Packages) -> Order {

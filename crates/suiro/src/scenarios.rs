@@ -8,20 +8,27 @@ use suiro_scenario::{Overrides, Plan, Scenario};
 
 use crate::Outcome;
 use crate::cli::{CheckArgs, ShowArgs};
+use crate::missing::Host;
 
 /// `suiro list`.
 pub fn list() -> Result<Outcome> {
     let mut out = std::io::stdout().lock();
     let built_in = suiro_scenario::built_in();
+    let host = Host::before_a_run();
     let mut lines = Vec::new();
     for scenario in &built_in {
-        lines.push((&scenario.name, size(&scenario.plan(&Overrides::default())?), &scenario.title));
+        let plan = scenario.plan(&Overrides::default())?;
+        lines.push((scenario, size(&plan), host.verdict(&plan)));
     }
-    let name_width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    let name_width = lines.iter().map(|(scenario, ..)| scenario.name.len()).max().unwrap_or(0);
     let size_width = lines.iter().map(|(_, size, _)| size.len()).max().unwrap_or(0);
-    for (name, size, title) in lines {
+    for (Scenario { name, title, .. }, size, verdict) in lines {
         let title = printable(title);
-        writeln!(out, "{name:name_width$}  {size:size_width$}  {title}")?;
+        write!(out, "{name:name_width$}  {size:size_width$}  {title}")?;
+        if !verdict.is_whole() {
+            write!(out, " ({}: see suiro check {name})", verdict.summary())?;
+        }
+        writeln!(out)?;
     }
     Ok(Outcome::Done)
 }
@@ -67,6 +74,13 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
         seconds,
         plan.jobs
     )?;
+    let verdict = Host::before_a_run().verdict(&plan);
+    if !verdict.is_whole() {
+        writeln!(out, "{}; suiro run skips the others:", verdict.summary())?;
+        for reason in verdict.reasons() {
+            writeln!(out, "  {}", reason.replace('\n', "\n  "))?;
+        }
+    }
     Ok(Outcome::Done)
 }
 

@@ -220,7 +220,11 @@ fn programs() -> impl Iterator<Item = &'static str> {
     PROGRAMS.into_iter().chain([SOFTIRQ_BEGINS])
 }
 
-fn check_privilege() -> Result<(), ProbeError> {
+/// Checks that this process may probe the kernel.
+///
+/// # Errors
+/// [`ProbeError::Privilege`] names the capability that is missing.
+pub fn check_privilege() -> Result<(), ProbeError> {
     use rustix::thread::CapabilitySet as Set;
     let have = rustix::thread::capabilities(None).map_or(Set::empty(), |sets| sets.effective);
     let needed =

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_units::Duration;
 
-use super::{Congestion, Kind, Listens};
+use super::{Congestion, Kind, Listens, Need, wrapper};
 use crate::check::Check;
 
 /// Longest time that a command may take to stop.
@@ -19,6 +19,11 @@ pub struct Command {
     /// The program and its arguments; no shell looks at them.
     #[schemars(length(min = 1))]
     pub command: Vec<String>,
+    /// Programs that must be installed besides, by name or path: those that a script starts. A trial that
+    /// misses one is skipped. The program of `command` is known, also behind `taskset`, `nice`, `chrt`, `env`,
+    /// `timeout` and the like, and in a simple `sh -c`. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// When the endpoints after it may start. Default: at once.
     #[serde(default)]
     pub ready: Ready,
@@ -92,6 +97,11 @@ impl Kind for Command {
         Some(Congestion { key: "command", name })
     }
 
+    fn needs(&self) -> Vec<Need<'_>> {
+        let programs = wrapper::programs(&self.command).into_iter();
+        programs.chain(self.needs.iter().map(String::as_str)).map(Need::Command).collect()
+    }
+
     fn exit(&self) -> Exit {
         self.exit
     }
@@ -109,6 +119,9 @@ impl Kind for Command {
             let issue = check.issue("command", format!("argument {n} holds a null character"));
             check.push(issue.hint("no program can be given one"));
         }
+        let blank = |need: &String| need.trim().is_empty() || need.contains('\0');
+        let fits = !self.needs.iter().any(blank);
+        check.require(fits, "needs", "a program without a name", "names of programs");
         if self.ready == Ready::Line(String::new()) {
             let issue = check.issue("ready", "every line contains nothing");
             check.push(issue.expected("a part of the line that tells it is ready"));

@@ -167,7 +167,7 @@ pub struct Medium<'a> {
 /// A program that must be installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need<'a> {
-    /// A program of this name in PATH, or at this path.
+    /// A program of this name in PATH, or at this path if it holds a `/`.
     Command(&'a str),
     /// A media player, with the library that it loads.
     Player(Program),

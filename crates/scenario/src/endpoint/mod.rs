@@ -11,6 +11,7 @@ mod player;
 mod rtp;
 mod uncompressed;
 mod web;
+mod wrapper;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};

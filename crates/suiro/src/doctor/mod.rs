@@ -9,6 +9,7 @@ mod machine;
 mod media;
 mod players;
 pub mod programs;
+mod scenarios;
 mod table;
 pub mod tuning;
 
@@ -102,6 +103,7 @@ impl Report {
         checks.extend(programs::checks());
         checks.extend(players::checks());
         checks.extend(machine::checks());
+        checks.extend(scenarios::checks());
         let lacks = |c: &Check| c.need == Need::Required && c.state == State::Missing;
         let can_run = !checks.iter().any(lacks);
         Self { suiro: env!("CARGO_PKG_VERSION"), can_run, checks }

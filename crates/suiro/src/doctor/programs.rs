@@ -108,6 +108,19 @@ impl Program {
     }
 }
 
+/// The command that installs a program that scenarios may use; `None` if it is not known.
+pub fn install(program: &str) -> Option<&'static str> {
+    const OTHERS: [(&str, &str); 4] = [
+        ("taskset", "sudo apt install util-linux"),
+        ("chrt", "sudo apt install util-linux"),
+        ("ffmpeg", "sudo apt install ffmpeg"),
+        ("curl", "sudo apt install curl"),
+    ];
+    let known = PROGRAMS.iter().find(|known| known.commands.contains(&program));
+    let other = || OTHERS.iter().find(|(name, _)| *name == program).map(|(_, install)| *install);
+    known.map(|known| known.mend).or_else(other)
+}
+
 fn describe(path: &Path, version: &str) -> String {
     match first_line(path, &[version]) {
         Some(line) => format!("{} ({line})", path.display()),

@@ -1,0 +1,184 @@
+//! What a scenario needs of this host that is not there, found before anything runs.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use suiro_lab::lacking::lacking;
+use suiro_media::program;
+use suiro_outside::printable;
+use suiro_record::Cell;
+use suiro_scenario::{Need, Plan, Setup};
+use suiro_tcp::vegas;
+
+use crate::doctor::programs;
+
+/// This host, and what has been looked for on it.
+#[derive(Default)]
+pub struct Host {
+    /// Congestion controls that `suiro run` loads itself.
+    loadable: Vec<&'static str>,
+    /// What is missing for each need, by the need's name.
+    found: RefCell<BTreeMap<String, Option<Missing>>>,
+}
+
+/// Something that is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Missing {
+    what: String,
+    hint: String,
+}
+
+/// How much of a plan this host can run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Cells of the plan.
+    pub cells: usize,
+    /// Cells that cannot run here, each with the reason.
+    pub skipped: Vec<(Cell, String)>,
+}
+
+impl Host {
+    /// This host before a run: what the run loads first counts as there.
+    pub fn before_a_run() -> Self {
+        let root = rustix::process::geteuid().is_root();
+        let loadable = if root { vec![vegas::NAME] } else { Vec::new() };
+        Self { loadable, ..Self::default() }
+    }
+
+    /// Why the trials of `setup` cannot run here, with a hint on a line of its own for each thing that is missing;
+    /// `None` if nothing is known to be missing.
+    pub fn missing(&self, setup: &Setup) -> Option<String> {
+        let mut reasons: Vec<String> = self.missing_programs(setup);
+        reasons.extend(lacking(setup, &self.loadable));
+        (!reasons.is_empty()).then(|| reasons.join("\n"))
+    }
+
+    fn missing_programs(&self, setup: &Setup) -> Vec<String> {
+        let mut endpoints: BTreeMap<String, (Missing, Vec<&str>)> = BTreeMap::new();
+        for endpoint in &setup.endpoints {
+            let needs = endpoint.spec.kind().needs();
+            let missing = needs.into_iter().filter_map(|need| self.look(need));
+            let missing: BTreeMap<String, Missing> =
+                missing.map(|missing| (missing.what.clone(), missing)).collect();
+            for (what, missing) in missing {
+                let entry = endpoints.entry(what).or_insert_with(|| (missing, Vec::new()));
+                entry.1.push(&endpoint.name);
+            }
+        }
+        let told = |(missing, names): (Missing, Vec<&str>)| {
+            let who = if names.len() == 1 { "endpoint" } else { "endpoints" };
+            format!("{who} {}: {}\nhint: {}", names.join(", "), missing.what, missing.hint)
+        };
+        endpoints.into_values().map(told).collect()
+    }
+
+    fn look(&self, need: Need<'_>) -> Option<Missing> {
+        let key = format!("{need:?}");
+        if let Some(known) = self.found.borrow().get(&key) {
+            return known.clone();
+        }
+        let missing = match need {
+            Need::Command(program) => missing_command(program),
+            Need::Player(player) => suiro_players::locate(player).and_then(Result::err).map(|it| {
+                let what = format!("player {}: {}", it.name, it.reason);
+                Missing { what, hint: it.remedy.to_owned() }
+            }),
+        };
+        self.found.borrow_mut().insert(key, missing.clone());
+        missing
+    }
+
+    /// How much of `plan` can run here.
+    pub fn verdict(&self, plan: &Plan) -> Verdict {
+        let mut verdict = Verdict::default();
+        // The repetitions of a cell share its setup.
+        let mut seen = BTreeSet::new();
+        for trial in &plan.trials {
+            if !seen.insert(Arc::as_ptr(&trial.setup)) {
+                continue;
+            }
+            verdict.cells += 1;
+            if let Some(because) = self.missing(&trial.setup) {
+                verdict.skipped.push((trial.planned.cell.clone(), because));
+            }
+        }
+        verdict
+    }
+}
+
+fn missing_command(program: &str) -> Option<Missing> {
+    if program::can_start(program.as_ref()) {
+        return None;
+    }
+    let name = printable(program);
+    let what = match program.contains('/') {
+        true => format!("there is no program at `{name}`"),
+        false => format!("the program `{name}` is not in PATH"),
+    };
+    let hint = programs::install(program).or_else(|| suiro_players::remedy(program));
+    let hint = hint.map_or_else(|| "install it, or name its path".to_owned(), str::to_owned);
+    Some(Missing { what, hint })
+}
+
+impl Verdict {
+    /// Whether every cell can run.
+    pub fn is_whole(&self) -> bool {
+        self.skipped.is_empty()
+    }
+
+    /// The reasons, each once.
+    pub fn reasons(&self) -> Vec<&str> {
+        let reasons: BTreeSet<&str> =
+            self.skipped.iter().map(|(_, because)| because.as_str()).collect();
+        reasons.into_iter().collect()
+    }
+
+    /// `3 of 4 cells can run on this host`.
+    pub fn summary(&self) -> String {
+        let possible = self.cells - self.skipped.len();
+        format!(
+            "{possible} of {} can run on this host",
+            crate::scenarios::count(self.cells, "cell")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_scenario::{NoFiles, Overrides, parse};
+
+    use super::*;
+
+    fn plan(commands: &str) -> Plan {
+        let text = format!(
+            "name = 'x'\ntitle = 'x'\nduration = '1 s'\nrepetitions = 2\n[matrix]\nwith = {commands}\n\
+             [topology]\nshape = 'dumbbell'\nlink = 'x'\n[links.x]\nrate = '1 Mbit/s'\n\
+             [endpoints.a]\nkind = 'command'\nhost = 'server'\ncommand = ['nice', '$with']\n\
+             [endpoints.b]\nkind = 'command'\nhost = 'client'\ncommand = ['sh', '-c', 'x | y']\nneeds = ['$with']\n"
+        );
+        parse(&text, "x.toml").unwrap().plan_with(&Overrides::default(), &NoFiles).unwrap()
+    }
+
+    #[test]
+    fn cells_whose_programs_are_missing_are_found_with_the_remedy() {
+        let plan = plan("['sh', 'no-such-program', '/no/such/path']");
+        let verdict = Host::default().verdict(&plan);
+        let expected = [
+            "endpoints a, b: the program `no-such-program` is not in PATH\nhint: install it, or name its path",
+            "endpoints a, b: there is no program at `/no/such/path`\nhint: install it, or name its path",
+        ];
+        assert_eq!(verdict.reasons(), expected);
+        assert_eq!(verdict.summary(), "1 of 3 cells can run on this host");
+        assert!(!verdict.is_whole());
+        assert_eq!(verdict.skipped[0].0["with"], "no-such-program");
+    }
+
+    #[test]
+    fn known_programs_have_the_command_that_installs_them() {
+        for program in ["iperf3", "ping", "taskset", "gst-launch-1.0", "vlc", "chromium"] {
+            let hint = programs::install(program).or_else(|| suiro_players::remedy(program));
+            assert!(hint.is_some_and(|hint| hint.contains("apt")), "{program}: {hint:?}");
+        }
+    }
+}
