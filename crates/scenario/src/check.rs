@@ -6,10 +6,11 @@ use std::ops::Range;
 
 use suiro_media::MediaSpec;
 use suiro_media::spec::Codec;
+use suiro_record::words::Transport;
 use suiro_units::Duration;
 
 use crate::document::{self, Node};
-use crate::endpoint::{Endpoint, Kind, Listens, Reference, Transport};
+use crate::endpoint::{Endpoint, Kind, Listens, Reference};
 use crate::error::Issue;
 
 /// Longest name of a congestion control (`TCP_CA_NAME_MAX` of Linux, less the terminator).

@@ -46,7 +46,7 @@ use suiro_strict::{document, error, source};
 mod cell;
 mod check;
 mod copies;
-mod endpoint;
+pub mod endpoint;
 mod files;
 mod header;
 mod job;
@@ -63,9 +63,9 @@ pub use check::Check;
 pub use endpoint::{
     Command, Conference, Congestion, Delivery, Download, Endpoint, EndpointSpec, Exit, Flow,
     HlsRungs, Kind, Listens, Medium, Mode, Need, OnBreak, Origin, Player, Program, Protocol, Ready,
-    Reference, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal, Transport,
-    UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource, VersionRate,
-    Viewer, WebClients, WebServer, kinds,
+    Reference, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal, UncompressedFormat,
+    UncompressedReceiver, UncompressedSender, UncompressedSource, VersionRate, Viewer, WebClients,
+    WebServer, kinds,
 };
 pub use files::{Disk, Files, NoFiles, TEXT_BYTES_MAX};
 pub use job::{Job, Peer};

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Codec;
+use suiro_record::words::Transport;
 
 use super::{Command, Exit, Program};
 use crate::check::Check;
@@ -83,19 +84,10 @@ pub trait Kind: Any + Debug {
     }
 }
 
-/// A transport protocol. Ports of the two do not clash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Transport {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-}
-
 /// Ports that an endpoint opens in its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listens {
-    /// The protocol.
+    /// The protocol. A TCP and a UDP port of the same number do not clash.
     pub transport: Transport,
     /// The ports, all of them.
     pub ports: RangeInclusive<u16>,

@@ -17,18 +17,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use suiro_units::Duration;
 
-pub use command::{Command, Exit, Ready, StopSignal};
-pub use conference::Conference;
-pub use kind::{
-    Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Transport, Viewer,
-};
-pub use origin::{HlsRungs, Mode, Origin};
-pub use player::{Download, Player, Program, Protocol};
-pub use rtp::{OnBreak, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, VersionRate};
-pub use uncompressed::{
-    UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource,
-};
-pub use web::{WebClients, WebServer};
+pub use command::{Exit, Ready, StopSignal};
+pub use kind::{Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Viewer};
+pub use origin::{HlsRungs, Mode};
+pub use player::{Download, Program, Protocol};
+pub use rtp::{OnBreak, RtcpTimes, RtpCodec, VersionRate};
+pub use uncompressed::{UncompressedFormat, UncompressedSource};
 
 use crate::document::{self, Node};
 use crate::error::Issue;
@@ -49,7 +43,9 @@ pub struct Endpoint {
 
 /// Makes everything that needs all kinds from one list of them.
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:literal => $kind:ident,)+) => {
+    ($($(#[$doc:meta])* $name:literal => $module:ident::$kind:ident,)+) => {
+        $(pub use $module::$kind;)+
+
         /// What an endpoint is and does.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind")]
@@ -96,25 +92,25 @@ macro_rules! kinds {
 // The list of kinds.
 kinds! {
     /// Serves media over HTTP as DASH and HLS.
-    "origin" => Origin,
+    "origin" => origin::Origin,
     /// Plays media from an origin, without a screen.
-    "player" => Player,
+    "player" => player::Player,
     /// Sends video over RTP.
-    "rtp-sender" => RtpSender,
+    "rtp-sender" => rtp::RtpSender,
     /// Receives video over RTP, without a screen.
-    "rtp-receiver" => RtpReceiver,
+    "rtp-receiver" => rtp::RtpReceiver,
     /// Sends a stream of uncompressed video.
-    "uncompressed-sender" => UncompressedSender,
+    "uncompressed-sender" => uncompressed::UncompressedSender,
     /// Receives streams of uncompressed video.
-    "uncompressed-receiver" => UncompressedReceiver,
+    "uncompressed-receiver" => uncompressed::UncompressedReceiver,
     /// Serves objects of any size over HTTP.
-    "web-server" => WebServer,
+    "web-server" => web::WebServer,
     /// Loads pages from a web server, as people do.
-    "web-clients" => WebClients,
+    "web-clients" => web::WebClients,
     /// One end of a video call.
-    "conference" => Conference,
+    "conference" => conference::Conference,
     /// Any program.
-    "command" => Command,
+    "command" => command::Command,
 }
 
 /// One kind in the list.
