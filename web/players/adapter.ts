@@ -5,7 +5,7 @@ export interface Adapter {
   look(): Told;
 }
 
-/** Starts the library; `fail` is told why it gave up. */
+/** Starts the library; `fail` receives the reason if it gives up. */
 export function adapt(job: Job, video: HTMLVideoElement, fail: (reason: string) => void): Adapter {
   return job.player === "dashjs" ? dash(job, video, fail) : hls(job, video, fail);
 }

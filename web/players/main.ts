@@ -6,7 +6,7 @@ import type { Job, Report, RequestReport, State, StateReport } from "./report";
 /** How often the state is looked at, and how often reports are sent, in milliseconds. */
 const LOOK_EVERY_MS = 100;
 const SEND_EVERY_MS = 200;
-/** Most entries of one report; what is over is dropped and would be told by its count. */
+/** Limit on the entries of one report; the rest are dropped, and their number shows it. */
 const ENTRIES_MAX = 500;
 
 function main(job: Job): void {

@@ -21,7 +21,7 @@ const SHOWN_AT_FIRST = 6;
 const FULL_SHADES = 3;
 /** Lines that bear a dot under the cursor; more would hide each other. */
 const DOTS = 30;
-/** Values told beside a figure's title. */
+/** Values shown beside a figure's title. */
 const READOUTS = 8;
 
 /** The section of figures; null if no trial recorded anything over time. */
@@ -80,7 +80,7 @@ class Figures {
       h(
         "p",
         { class: "hint screen" },
-        "Drag across a figure to zoom, double-click to see all; arrow keys move the cursor, + and − zoom.",
+        "Drag across a figure to zoom in, double-click to reset. Arrow keys move the cursor; + and − zoom.",
       ),
       this.controls.element,
       stack,

@@ -11,7 +11,7 @@ export interface Controls {
   element: HTMLElement;
   /** Brings them in line with the view. */
   update: () => void;
-  /** Tells the time under the cursor. */
+  /** Shows the time under the cursor. */
   time: (t: number | null) => void;
 }
 
@@ -99,7 +99,7 @@ function legendButton(page: Page, cell: number, look: Look, view: View, changed:
     } else if (!view.shown.delete(cell)) view.shown.add(cell);
     changed();
   };
-  const title = "Show or hide; with Shift: show this alone";
+  const title = "Show or hide; hold Shift to show only this one";
   return h("button", { class: "key", click, title }, sample(look), of?.label ?? "", mark);
 }
 

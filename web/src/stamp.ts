@@ -4,7 +4,7 @@
 // three rows of 40 blocks, the outer columns known; between them frame (32 bits) and time (44 bits)
 // as Gray codes, a CRC-24 (RFC 4880 §6.1) and 14 zeros.
 
-/** What a picture says of itself. */
+/** What a picture's stamp encodes. */
 export interface Stamp {
   /** Number of the source frame. */
   frame: number;

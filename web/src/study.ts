@@ -1,4 +1,4 @@
-// What a study published beside what this run measured: findings, tables, figures.
+// A study's published findings, tables and figures beside what this run measured.
 
 import { type Band, type Chart, draw, type Line, type Spec } from "./chart";
 import { lookOf } from "./data";
@@ -67,7 +67,7 @@ function findings(all: Finding[]): HTMLElement {
       h(
         "details",
         {},
-        h("summary", {}, "How it is judged"),
+        h("summary", {}, "How this is judged"),
         h("pre", {}, finding.formula),
         finding.note ? h("p", { class: "hint" }, finding.note) : null,
       ),
@@ -104,11 +104,11 @@ function tables(published: PageStudy): HTMLElement {
       h(
         "p",
         { class: "hint" },
-        `Measured, below it published. ${near} of ${measured} are within a factor ${table.tolerance} (✓); ` +
-          `${ordered} of ${count(pairs, "pair")} of cells stand in the published order.`,
+        `Measured values, with the published ones below them. ${near} of ${measured} agree within a factor of ${table.tolerance} (✓); ` +
+          `${ordered} of ${count(pairs, "pair")} of values are in the published order.`,
       ),
       h("div", { class: "scroll" }, grid(table, unit)),
-      ...lacking(table).map((text) => h("p", { class: "hint" }, `–  ${text}.`)),
+      ...missingReasons(table).map((text) => h("p", { class: "hint" }, `–  ${text}.`)),
       table.note ? h("p", { class: "hint" }, table.note) : null,
     );
   });
@@ -121,8 +121,8 @@ function tables(published: PageStudy): HTMLElement {
   );
 }
 
-/** Why numbers lack, each reason once. */
-function lacking(table: ComparedTable): string[] {
+/** Why numbers are missing, each reason once. */
+function missingReasons(table: ComparedTable): string[] {
   const reasons = table.rows.flatMap((row) => row.entries.flatMap((entry) => entry.because ?? []));
   return [...new Set(reasons)];
 }
@@ -157,7 +157,7 @@ function place(entry: ComparedEntry, withUnit: boolean): HTMLTableCellElement {
   if (entry.measured === null)
     return h("td", { class: "none", title: entry.because }, h("span", {}, "–"), below);
   const look = entry.near ? "good" : "bad";
-  const told = entry.near ? "near" : "not near";
+  const told = entry.near ? "within the tolerance" : "not within the tolerance";
   const ratio = entry.ratio === null ? "" : `×${plain(entry.ratio, 3)} `;
   return h(
     "td",
@@ -175,7 +175,7 @@ function place(entry: ComparedEntry, withUnit: boolean): HTMLTableCellElement {
 
 function figures(page: Page, published: PageStudy): HTMLElement {
   const drawn = new Set(published.figures.map((figure) => figure.drawn));
-  const which = drawn.size === 1 ? `Drawn is ${[...drawn][0]}. ` : "";
+  const which = drawn.size === 1 ? `The lines show ${[...drawn][0]}. ` : "";
   return h(
     "div",
     {},
@@ -185,7 +185,7 @@ function figures(page: Page, published: PageStudy): HTMLElement {
       { class: "hint" },
       which,
       published.figures.some((figure) => figure.bands.length)
-        ? "Shaded stretches are those of which the study remarks something; what, stands below."
+        ? "The study comments on the shaded periods; its comments are below each figure."
         : "",
     ),
     h("div", { class: "pair" }, ...published.figures.map((one) => figure(page, one))),
@@ -203,7 +203,7 @@ function figure(page: Page, of: PageFigure): HTMLElement {
   const title = `Figure ${of.id}: ${of.title}`;
   const legend = keys.map((key) => h("span", { class: "key" }, sample(key), key.label));
   const remarks = [...new Set(of.bands.map((band) => band.text))];
-  // A shorter run fills the width all the same.
+  // A shorter run still fills the width.
   const recorded = Math.max(0, ...lines.map((line) => line.values.length * line.bin_s));
   const ends = recorded > 0 ? Math.min(of.seconds, recorded) : of.seconds;
   const spec = (width: number): Spec => {
@@ -245,7 +245,7 @@ function figure(page: Page, of: PageFigure): HTMLElement {
 interface Drawn {
   keys: Key[];
   lines: Line[];
-  /** Why lines lack. */
+  /** Why lines are missing. */
   missing: string[];
 }
 
@@ -286,7 +286,7 @@ function means(values: (number | null)[], bins: number): (number | null)[] {
   });
 }
 
-/** The plot, drawn anew for every width, with a cursor that tells the values. */
+/** The plot, redrawn for every width, with a cursor that shows the values. */
 function plot(label: string, spec: (width: number) => Spec, readout: HTMLElement): HTMLElement {
   const svg = s("svg", { role: "img", "aria-label": label, tabindex: 0 });
   const overlay = s("svg", { class: "overlay", "aria-hidden": "true" });

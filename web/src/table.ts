@@ -1,10 +1,10 @@
-// Cells and metrics. Few cells stand side by side with a line per metric; many have a line each.
+// Cells and metrics. A few cells are columns, with a row per metric; many cells get a row each.
 
 import { h } from "./dom";
 import { margin, plain, type Scale, scaleFor, shown } from "./format";
 import type { Page, PageMetric, PageSpread } from "./generated/page";
 
-/** Up to this many cells stand side by side. */
+/** Up to this many cells are shown side by side. */
 const ABREAST = 6;
 
 interface State {
@@ -38,7 +38,7 @@ export function table(page: Page): HTMLElement {
     h(
       "p",
       { class: "hint" },
-      `${note}The best of a line is marked. A metric's name sorts by it; what it means stands below.`,
+      `${note}The best value of each metric is highlighted. Click a metric's name to sort by it; definitions are below the table.`,
     ),
     box,
     more,

@@ -1,4 +1,4 @@
-// Can the figures be trusted: invalid trials loudly, a run that went well in a line.
+// Whether the figures can be trusted: invalid trials prominently, a good run in one line.
 
 import { h } from "./dom";
 import { count, quantity } from "./format";
@@ -58,7 +58,7 @@ function reasons(page: Page, trials: PageTrial[]): HTMLElement {
 }
 
 function notTried(page: Page, skipped: PageTrial[]): HTMLElement {
-  const heading = `${skipped.length} of ${count(page.trials.length, "trial")} skipped: this machine lacks what they need`;
+  const heading = `${skipped.length} of ${count(page.trials.length, "trial")} skipped: this machine is missing something they need`;
   return h("div", { class: "skipped" }, h("h3", {}, heading), reasons(page, skipped));
 }
 
@@ -73,7 +73,7 @@ function unseen(page: Page): HTMLElement[] {
   );
   if (!items.length) return [];
   const all = page.trials.reduce((sum, trial) => sum + trial.screens.length, 0);
-  const heading = `${items.length} of ${count(all, "screen")} with a problem`;
+  const heading = `${items.length} of ${count(all, "screen")} with problems`;
   return [h("div", { class: "skipped" }, h("h3", {}, heading), h("ul", {}, ...items))];
 }
 
@@ -93,7 +93,7 @@ function alarm(page: Page, invalid: PageTrial[]): HTMLElement {
     "div",
     { class: "alarm", role: "alert" },
     h("h3", {}, heading),
-    h("p", {}, "Their figures are in no mean of the table below."),
+    h("p", {}, "Their figures are left out of every mean in the table below."),
     reasons(page, invalid),
   );
 }
@@ -117,7 +117,7 @@ function verdict(page: Page): (Node | string)[] {
   }
   if (links.length)
     parts.push(
-      `Of ${count(offered, "packet")} the emulator itself lost ${lost ? lost.toLocaleString("en") : "none"}.`,
+      `The emulator itself lost ${lost ? lost.toLocaleString("en") : "none"} of ${count(offered, "packet")}.`,
     );
   if (late.length)
     parts.push(`Its lateness (99th percentile) was at most ${quantity(Math.max(...late), "µs")}.`);
@@ -234,7 +234,7 @@ function linkRow(link: LinkTotals): string[] {
 function cableRow(cable: Cable): string[] {
   const offloads = [...new Set([...cable.from, ...cable.to])].sort();
   const cut = offloads.filter((name) => name.includes("segmentation"));
-  const packets = cut.length ? `✗ together, up to 64 kB: ${cut.join(", ")}` : "each crossed alone";
+  const packets = cut.length ? `✗ combined, up to 64 kB: ${cut.join(", ")}` : "sent one by one";
   return [cable.link, packets, offloads.join(", ") || "none"];
 }
 

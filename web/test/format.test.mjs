@@ -32,7 +32,7 @@ test("digits and margins", () => {
   assert.equal(format.margin(0.66, 2, count, 3), "0.7");
 });
 
-test("ticks are round, within, and told with the decimals they need", () => {
+test("ticks are round, within range, and printed with the decimals they need", () => {
   assert.deepEqual(format.ticks(0, 10, 4), [0, 2, 4, 6, 8, 10]);
   assert.deepEqual(
     format.ticks(5.9, 6.32, 4).map((tick) => tick.toFixed(1)),

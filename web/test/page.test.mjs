@@ -42,7 +42,7 @@ before(async () => {
   for (const kind of ["quick", "flawed", "matrix", "study"]) {
     const dir = join(folder, kind);
     const report = run(written, [dir, kind]).then(() => join(dir, "report.html"));
-    // A failure is told where the report is asked for.
+    // A failure is reported where the report is requested.
     report.catch(() => {});
     reports.set(kind, report);
   }
@@ -121,7 +121,7 @@ test("a drag zooms every figure, a double click shows all again", { skip }, asyn
   assert.deepEqual(faults, []);
 });
 
-test("the keyboard moves a cursor that every figure tells values at", { skip }, async () => {
+test("the keyboard moves a cursor at which every figure shows its values", { skip }, async () => {
   const { page, faults } = await open(await synthetic("quick"));
   await page.focus('svg[data-panel="rtt"]');
   await page.keyboard.press("ArrowRight");
@@ -159,14 +159,14 @@ test("saved figures are SVG files that stand alone", { skip }, async () => {
   assert.deepEqual(faults, []);
 });
 
-test("invalid and missing trials are told loudly, with their reasons", { skip }, async () => {
+test("invalid and missing trials are shown prominently, with their reasons", { skip }, async () => {
   const { page, faults } = await open(await synthetic("flawed"));
   const alarm = await page.textContent(".alarm");
   assert.match(alarm, /2 of 9 trials not valid/);
   assert.match(alarm, /the link was late: p99 1840 µs/);
   assert.match(alarm, /it was not run/);
   await page.click("#validity summary");
-  // A browser tells of the opening after it.
+  // A browser fires the event after opening.
   await page.locator("#validity .trial").nth(8).waitFor();
   assert.equal(await page.locator("#validity .trial").count(), 9);
   await page.selectOption("select", { label: "mean of repetitions" });

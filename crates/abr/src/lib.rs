@@ -48,7 +48,7 @@ pub enum Algorithm {
     /// is dash.js's.
     #[default]
     Dynamic,
-    /// Five segments are planned ahead, with a throughput that past errors make cautious ([`mpc`]).
+    /// Plans five segments ahead, with a throughput estimate reduced by past errors ([`mpc`]).
     Mpc,
 }
 

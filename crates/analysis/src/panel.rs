@@ -8,10 +8,10 @@ use suiro_units::Direction;
 /// How a panel is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Its heading.
+    /// The heading.
     pub title: &'static str,
-    /// The only direction that it has series of, which its title names; none if it has series of both,
-    /// or of what has no direction.
+    /// The one direction of its series, if all have the same one (the title names it); `None`
+    /// otherwise.
     pub direction: Option<Direction>,
     /// Its height in pixels.
     pub height_px: u32,
@@ -57,32 +57,32 @@ macro_rules! panels {
     };
 }
 
-// The order of the story: what the link carried, what the viewer had, then why.
+// The order tells a story: what the link carried, what the viewer saw, then why.
 panels! {
     /// Throughput down and the link's rate.
     ThroughputDown = Look {
         title: "Throughput down", direction: Some(Direction::Down), stalls: true, ..TALL
     };
     /// Rates of video and of TCP beside each other.
-    Rivals = Look { title: "Video and TCP, a flow each", ..TALL };
+    Rivals = Look { title: "Rate of a video flow and of a TCP flow", ..TALL };
     /// What a rate control allows, and the video that is sent.
-    Target = Look { title: "Target of the rate control, and the video sent", ..TALL };
+    Target = Look { title: "Rate control target and video sent", ..TALL };
     /// Loss as senders of video see it.
-    Loss = Look { title: "Loss seen by the video's sender", ..LOW };
+    Loss = Look { title: "Loss reported to the video sender", ..LOW };
     /// Rung shown, and the throughput that the player expects.
     Rung = Look { title: "Rung shown", stalls: true, ..LOW };
     /// Media buffered by the player.
     Buffer = Look { title: "Playback buffer", stalls: true, ..TALL };
     /// Age of the picture.
-    Latency = Look { title: "Latency to the picture", stalls: true, floating: true, ..TALL };
+    Latency = Look { title: "Latency, capture to display", stalls: true, floating: true, ..TALL };
     /// How good the picture looks.
-    Quality = Look { title: "Quality of the picture", stalls: true, floating: true, ..TALL };
+    Quality = Look { title: "Picture quality", stalls: true, floating: true, ..TALL };
     /// Lost between service access points.
     LayerLoss = Look {
-        title: "Lost between layers' access points, a share of what was sent", ..LOW
+        title: "Loss between layer access points, share of packets sent", ..LOW
     };
     /// Delayed between service access points.
-    LayerDelay = Look { title: "Delay between layers' access points", ..LOW };
+    LayerDelay = Look { title: "Delay between layer access points", ..LOW };
     /// Congestion window and slow-start threshold.
     Window = Look { title: "Congestion window", ..TALL };
     /// Round-trip time.
@@ -94,11 +94,11 @@ panels! {
     /// Packets dropped.
     Losses = Look { title: "Packets dropped", quiet_up: true, ..LOW };
     /// How late frames of uncompressed video begin.
-    Lateness = Look { title: "How late frames begin, the latest of all streams", ..LOW };
+    Lateness = Look { title: "Lateness of frame start, worst stream", ..LOW };
     /// Frames of uncompressed video between storage and sender.
-    Ring = Look { title: "Frames between storage and sender", ..LOW };
+    Ring = Look { title: "Frames queued between storage and sender", ..LOW };
     /// Rates of reading and sending uncompressed video.
-    Storage = Look { title: "Reading and sending", ..LOW };
+    Storage = Look { title: "Storage read and send rates", ..LOW };
     /// Throughput up and the link's rate.
     ThroughputUp = Look { title: "Throughput up", direction: Some(Direction::Up), ..LOW };
 }

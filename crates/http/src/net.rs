@@ -55,7 +55,7 @@ pub fn any_address(port: u16) -> SocketAddr {
 /// host has no IPv6, the IPv6 wildcard means the IPv4 one.
 ///
 /// # Errors
-/// [`ListenError`] says what was asked for and what mends it.
+/// [`ListenError`] names what was requested and how to fix it.
 pub fn listen(address: SocketAddr, congestion: Option<&str>) -> Result<TcpListener, ListenError> {
     let fail = |source| ListenError::Address { address, source };
     let wildcard = address.ip() == Ipv6Addr::UNSPECIFIED;

@@ -42,7 +42,7 @@ pub(crate) fn link(config: &LinkConfig) -> Checked {
     path("up", &config.up)?;
     let on_air = |path: &PathConfig| matches!(path.server, ServerConfig::Wifi);
     let shared = [&config.down, &config.up].map(on_air) == [config.wifi.is_some(); 2];
-    holds("wifi", shared, "both directions are served by Wi-Fi, or neither is")?;
+    holds("wifi", shared, "Wi-Fi must serve both directions or neither")?;
     config.wifi.as_ref().map_or(Ok(()), crate::wifi::WifiConfig::check)
 }
 
@@ -78,7 +78,11 @@ fn holds(key: &str, holds: bool, message: &str) -> Checked {
 fn schedule<T>(key: &str, schedule: &Schedule<T>, each: fn(&str, &T) -> Checked) -> Checked {
     let times = || schedule.steps().map(|(at, _)| at);
     holds(key, times().is_sorted_by(|a, b| a < b), "times of changes must increase")?;
-    holds(key, times().all(|at| at <= MAX_TRACE_TIME), &format!("times end at {MAX_TRACE_TIME}"))?;
+    holds(
+        key,
+        times().all(|at| at <= MAX_TRACE_TIME),
+        &format!("a time must not exceed {MAX_TRACE_TIME}"),
+    )?;
     schedule.steps().try_for_each(|(_, value)| each(key, value))
 }
 
@@ -142,7 +146,7 @@ fn curve(key: &str, curve: &RateCurve) -> Checked {
         range(key, &period, &(MIN_PERIOD..=MAX_TRACE_TIME))?;
         holds(key, period > last, "a period must end after its last step")?;
     }
-    holds(key, curve.carries(), "a rate of 0 that never changes carries nothing, ever")
+    holds(key, curve.carries(), "a rate of 0 that never changes carries no packets")
 }
 
 fn opportunities(key: &str, trace: &OpportunityTrace) -> Checked {

@@ -326,13 +326,13 @@ pub struct JitterConfig {
     pub order: Order,
 }
 
-/// The shape of jitter. Draws above 20 standard deviations are cut to that.
+/// The shape of jitter. Values above 20 standard deviations are clipped to that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
     /// Uniform and centred on the delay: ±√3 standard deviations.
     Uniform,
-    /// Normal and centred on the delay; the sum is cut at zero.
+    /// Normal and centred on the delay; the sum is clipped at zero.
     Normal,
     /// Exponential and added to the delay: its mean is its standard deviation.
     Exponential,

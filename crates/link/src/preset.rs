@@ -11,11 +11,11 @@ use crate::wifi::{Decibels, Metres, WifiChangeSpec, WifiSpec};
 ///
 /// The first six are measured paths: emulator settings that Yan et al. calibrated against them
 /// ("Pantheon: the training ground for Internet congestion-control research", USENIX ATC 2018).
-/// As there, loss and the short queue are those of the direction that carries the data, here down;
-/// the way back has the same rate and delay, a deep queue and no loss.
+/// As there, loss and the short queue apply to the direction that carries the data, here down; the
+/// return path has the same rate and delay, a deep queue and no loss.
 ///
-/// The others are illustrative: round figures of a kind of access, from no one measurement, except
-/// where a source is named.
+/// The others are illustrative: round figures for a type of access, not from a single measurement,
+/// except where a source is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
@@ -50,12 +50,12 @@ pub enum Preset {
     /// Illustrative: geostationary. 25 Mbit/s down, 3 Mbit/s up, 280 ms (up and down 36,000 km take
     /// 240 ms), 500 ms of queue.
     Satellite,
-    /// 802.11n at 5 m in sight of the access point, others taking a quarter of the air: some
-    /// 13 Mbit/s for one TCP, a queue of 50 packets, 1 ms each way behind the access point.
-    /// Calibrated to the mean round trips of study S0.
+    /// 802.11n at 5 m in sight of the access point, with other stations using a quarter of the air
+    /// time: about 13 Mbit/s for one TCP, a queue of 50 packets, 1 ms each way behind the access
+    /// point. Calibrated to the mean round trips of study S0.
     WifiClear,
-    /// The same behind a wall, in fading without a direct path and beside a busier neighbour: some
-    /// 3 Mbit/s, and less than 1 Mbit/s at 10 to 20 s, 40 to 50 s and 100 to 120 s. Calibrated to
+    /// The same behind a wall, with fading without a direct path and a busier neighbour: about 3
+    /// Mbit/s, and less than 1 Mbit/s at 10 to 20 s, 40 to 50 s and 100 to 120 s. Calibrated to
     /// study S0.
     WifiObstacle,
 }

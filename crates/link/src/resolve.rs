@@ -117,7 +117,7 @@ impl Layers {
             _ => format!("{layer}.{name}"),
         };
         if spec.rate.is_some() && spec.trace.is_some() {
-            let error = ConfigError::new(&key("trace"), "a trace takes the place of `rate`");
+            let error = ConfigError::new(&key("trace"), "a trace replaces `rate`");
             return Err(error.hint("write one of the two"));
         }
         // A trace says all about the rate, and a rate replaces a trace.
@@ -179,17 +179,19 @@ impl Layers {
                 return Err(ConfigError::new(&at, "times of changes must increase"));
             }
             if change.at.is_zero() || change.at > MAX_AT {
-                let hint = "write what holds from the start as the link's own keys";
-                let error = ConfigError::new(&at, format!("must lie above 0, up to {MAX_AT}"));
+                let hint = "write values from the start on as the link's own keys";
+                let error = ConfigError::new(&at, format!("must be above 0, up to {MAX_AT}"));
                 return Err(if change.at.is_zero() { error.hint(hint) } else { error });
             }
             let key = |name: &str| changes.below(&format!("{index}.{name}"));
             if change.rate.is_some() && self.rate.is_none() {
-                let error = ConfigError::new(&key("rate"), "there is no rate to change");
+                let error = ConfigError::new(&key("rate"), "the link has no rate to change");
                 return Err(match &self.trace {
-                    Some(_) => error.hint("a trace says all about the rate"),
-                    None => error
-                        .hint("write `rate`, for this direction too: what holds from the start"),
+                    Some(_) => error
+                        .hint("remove `rate` from `changes`: the trace determines the whole rate"),
+                    None => {
+                        error.hint("write `rate` for this direction too: its value at the start")
+                    }
                 });
             }
             before = Some(change.at);
@@ -239,7 +241,10 @@ impl Layers {
         let poisson = self.service.as_ref().filter(|at| at.value == ServiceSpec::Poisson);
         match (&self.burst, poisson) {
             (Some(burst), Some(_)) => {
-                let error = burst.error("a token bucket does not go with service \"poisson\"");
+                let error = burst.error(
+                    "a token bucket cannot be combined with service \
+                \"poisson\"",
+                );
                 Err(error.hint("write one of the two"))
             }
             (Some(burst), None) => {
@@ -260,7 +265,7 @@ impl Layers {
         match refused {
             None => Ok(ServerConfig::Wifi),
             Some(key) => {
-                Err(ConfigError::new(key, "`wifi` takes its place").hint("write one of the two"))
+                Err(ConfigError::new(key, "`wifi` replaces it").hint("write one of the two"))
             }
         }
     }
@@ -268,7 +273,7 @@ impl Layers {
     fn check_no_service(&self, what: &str) -> Result<(), ConfigError> {
         let refuse = |key: &str, name| {
             let error = ConfigError::new(key, format!("{what} has no `{name}`"));
-            Err(error.hint("if only one direction has it, write it below `down` or `up`"))
+            Err(error.hint("if it is for one direction only, write it below `down` or `up`"))
         };
         match (&self.burst, &self.service) {
             (Some(burst), _) => refuse(&burst.key, "burst"),
@@ -288,8 +293,8 @@ impl Layers {
         let steps = schedule.steps().map(|(at, &rate)| RateStep { at, rate }).collect();
         let curve = RateCurve { steps, period: None };
         if !curve.carries() {
-            let error = rate.error("a rate of 0 that never changes carries nothing, ever");
-            return Err(error.hint("end the outage by an entry of `changes`, or write loss = 1"));
+            let error = rate.error("a rate of 0 that never changes carries no packets");
+            return Err(error.hint("end the outage with an entry in `changes`, or write loss = 1"));
         }
         Ok(curve)
     }
@@ -371,7 +376,10 @@ fn read_trace(at: &At<TraceSpec>, traces: &mut ReadTrace<'_>) -> Result<Trace, C
     }
     let mut trace = parse_mahimahi(&text).map_err(|error| {
         let error = at.error(format!("{} {error}", file.display()));
-        error.hint("the name of a trace in CSV ends in .csv; any other is in Mahimahi's format")
+        error.hint(
+            "a CSV trace must have a name that ends in .csv; other traces are read as \
+        Mahimahi's format",
+        )
     })?;
     trace.repeat = repeat.unwrap_or(true);
     Ok(Trace::Opportunities(ServerConfig::Trace(trace)))
@@ -435,7 +443,7 @@ fn check_loss_keys(at: &At<LossSpec>, table: &LossTable) -> Result<(), ConfigErr
     match keys.iter().find(|(_, present, model)| *present && *model != table.model) {
         None => Ok(()),
         Some((name, ..)) => {
-            Err(ConfigError::new(&at.below(name), "does not belong to this loss model"))
+            Err(ConfigError::new(&at.below(name), "is not a key of this loss model"))
         }
     }
 }
@@ -489,7 +497,8 @@ fn resolve_limit(at: &At<LimitSpec>, server: &ServerConfig) -> Result<LimitConfi
             let ok = !time.is_zero() && DELAY.contains(&time);
             ranged(ok, &format!("1 ns to {}", DELAY.end()))?;
             if matches!(server, ServerConfig::Wifi) {
-                let error = at.error("a Wi-Fi link has no rate to measure a time by");
+                let error =
+                    at.error("a limit as a time needs a rate, which a Wi-Fi link does not have");
                 return Err(error.hint("write packets \"256p\" or a size \"300 kB\""));
             }
             // Where nothing limits the rate nothing ever waits: any limit does.
@@ -585,7 +594,7 @@ fn check_queue_keys(at: &At<QueueSpec>, discipline: Discipline) -> Result<(), Co
     match keys.iter().find(|(_, present, of)| *present && !of.contains(&discipline)) {
         None => Ok(()),
         Some((name, ..)) => {
-            let error = ConfigError::new(&at.below(name), "does not belong to this discipline");
+            let error = ConfigError::new(&at.below(name), "is not a key of this discipline");
             Err(match spec.discipline {
                 Some(_) => error,
                 None => error.hint("write `discipline`; without it a queue is droptail"),

@@ -28,14 +28,14 @@ macro_rules! with_path_keys {
             /// Rate of IP packets, up to 1000 Gbit/s; `"0 bit/s"` is an outage. Default: no limit.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub rate: Option<BitRate>,
-            /// Depth of a token bucket, 1500 B to 1 GB: so much passes at once, then the rate.
-            /// Default: none, packets leave bit by bit. Needs `rate` or a trace of rates.
+            /// Depth of a token bucket, 1500 B to 1 GB: this much passes at once, the rest at the
+            /// rate. Default: none, packets leave bit by bit. Needs `rate` or a trace of rates.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub burst: Option<Bytes>,
             /// How the rate is served. Default: steady.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub service: Option<ServiceSpec>,
-            /// A file with the link's rate over time, in place of `rate`.
+            /// A file with the link's rate over time, instead of `rate`.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub trace: Option<TraceSpec>,
             /// Which packets are lost at the entrance. Default: none.
@@ -56,7 +56,7 @@ macro_rules! with_path_keys {
             /// Share of packets that arrive twice. Default: none.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub duplicate: Option<Ratio>,
-            /// Share of packets of which one bit is flipped. Default: none.
+            /// Share of packets that get one flipped bit. Default: none.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub corrupt: Option<Ratio>,
             /// What changes during a trial, in order of time. Default: nothing.
@@ -70,13 +70,13 @@ with_path_keys! {
     /// A link. Keys apply to both directions; those of `down` and `up` override them, and all
     /// override the preset's.
     LinkSpec {
-        /// A link by name, to which the other keys are changes.
+        /// A predefined link; the other keys change it.
         preset: Preset,
         /// From the link's first end (the server's side) to its second.
         down: PathSpec,
         /// From the second end to the first.
         up: PathSpec,
-        /// Both directions share the air of a Wi-Fi network, in place of `rate`.
+        /// A Wi-Fi network whose air both directions share, instead of `rate`.
         wifi: WifiSpec,
     }
 }
@@ -185,11 +185,11 @@ pub struct LossTable {
 pub enum LossModel {
     /// Nothing is lost.
     None,
-    /// Every packet by itself.
+    /// Every packet independently.
     Bernoulli,
-    /// In bursts: a good and a bad state, each with a loss of its own.
+    /// In bursts: a good and a bad state, each with its own loss probability.
     GilbertElliott,
-    /// Exactly the packets named.
+    /// Exactly the listed packets.
     List,
 }
 
@@ -198,8 +198,8 @@ pub enum LossModel {
 #[serde(deny_unknown_fields, default)]
 pub struct QueueSpec {
     /// How much it holds: `"100 kB"`, `"50 ms"` at the rate in force, or `"64p"` packets; the
-    /// packet in service does not count. Where there is no rate nothing waits, and it has no
-    /// meaning. Default: droptail 100 ms, codel and pie 1000 packets, fq-codel 10240 packets.
+    /// packet in service does not count. Without a rate nothing waits, and the limit has no effect.
+    /// Default: droptail 100 ms, codel and pie 1000 packets, fq-codel 10240 packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitSpec>,
     /// Default: droptail.
@@ -208,7 +208,8 @@ pub struct QueueSpec {
     /// The delay that is tolerated, above 0. Default: 5 ms (codel, fq-codel), 15 ms (pie).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Duration>,
-    /// `codel`, `fq-codel`: for how long it must be exceeded, above 0. Default: 100 ms.
+    /// `codel`, `fq-codel`: how long the delay must be exceeded before packets are dropped, above
+    /// 0. Default: 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
     /// `pie`: how often the drop probability is computed, 1 ms to 100 ms. Default: 15 ms.
@@ -217,14 +218,14 @@ pub struct QueueSpec {
     /// `pie`: how long a burst passes after an idle time. Default: 150 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<Duration>,
-    /// Mark instead of dropping where the transport understands ECN. Default: true; not for
+    /// Mark packets instead of dropping them if the transport supports ECN. Default: true; not for
     /// droptail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
     /// `fq-codel`: number of flow queues, 1 to 65536. Default: 1024.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,
-    /// `fq-codel`: bytes a queue may send in its turn, 64 B to 64 kB. Default: 1514 B.
+    /// `fq-codel`: bytes that a queue may send per turn, 64 B to 64 kB. Default: 1514 B.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<Bytes>,
 }
@@ -346,13 +347,13 @@ pub struct ReorderSpec {
     pub by: Duration,
 }
 
-/// What changes at a time; what is absent stays.
+/// What changes at a given time; absent keys keep their values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeSpec {
     /// When, counted from the trial's start, up to 24 h.
     pub at: Duration,
-    /// The rate from then on. A packet in service goes on at the new rate.
+    /// The rate from then on. A packet in service continues at the new rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
     /// The delay of packets that leave the queue from then on.

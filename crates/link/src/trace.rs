@@ -128,7 +128,7 @@ fn milliseconds(line: usize, content: &str) -> Result<u32, TraceError> {
         TraceError::new(line, format!("`{shown}` is not a whole number of milliseconds"))
     })?;
     if Duration::from_millis(u64::from(time)) > MAX_TRACE_TIME {
-        return Err(TraceError::new(line, format!("times end at {MAX_TRACE_TIME}")));
+        return Err(TraceError::new(line, format!("a time must not exceed {MAX_TRACE_TIME}")));
     }
     Ok(time)
 }
@@ -155,7 +155,10 @@ fn whole<T: std::str::FromStr>(text: &str) -> Option<T> {
 pub fn parse_csv(text: &str, repeat: bool) -> Result<RateCurve, TraceError> {
     let mut lines = lines(text)?;
     let Some((line, header)) = lines.next() else {
-        return Err(TraceError::new(1, "a trace begins with a header line, such as `time,rate`"));
+        return Err(TraceError::new(
+            1,
+            "a trace must begin with a header line, such as `time,rate`",
+        ));
     };
     let columns = Columns::parse(line, header)?;
     let mut steps: Vec<RateStep> = Vec::new();
@@ -182,7 +185,9 @@ pub fn parse_csv(text: &str, repeat: bool) -> Result<RateCurve, TraceError> {
 fn curve(mut steps: Vec<RateStep>, repeat: bool) -> Result<RateCurve, String> {
     let period = match (repeat, steps.len()) {
         (_, 0) => return Err("a trace needs at least one line after its header".into()),
-        (true, 1) => return Err("a trace that repeats needs a second line, its end".into()),
+        (true, 1) => {
+            return Err("a trace that repeats needs a second line, which marks its end".into());
+        }
         (true, _) => steps.pop().map(|end| end.at),
         (false, _) => None,
     };
@@ -229,10 +234,10 @@ impl Columns {
         let at: Duration = cell(line, time, self.time_unit)?;
         let rate: BitRate = cell(line, rate, self.rate_unit)?;
         if at > MAX_TRACE_TIME {
-            return Err(TraceError::new(line, format!("times end at {MAX_TRACE_TIME}")));
+            return Err(TraceError::new(line, format!("a time must not exceed {MAX_TRACE_TIME}")));
         }
         if rate > MAX_RATE {
-            return Err(TraceError::new(line, format!("rates end at {MAX_RATE}")));
+            return Err(TraceError::new(line, format!("a rate must not exceed {MAX_RATE}")));
         }
         Ok(RateStep { at, rate })
     }
@@ -248,7 +253,10 @@ where
     }
     let bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if !unit.is_empty() && !bare {
-        return Err(TraceError::new(line, format!("`{text}` is not a bare number of {unit}")));
+        return Err(TraceError::new(
+            line,
+            format!("`{text}` is not a number without unit, in {unit}"),
+        ));
     }
     format!("{text} {unit}").parse().map_err(|error| TraceError::new(line, format!("{error}")))
 }
@@ -257,7 +265,7 @@ where
 fn lines(text: &str) -> Result<impl Iterator<Item = (usize, &str)>, TraceError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.lines().nth(MAX_TRACE_LINES).is_some() {
-        let message = format!("a trace ends at {MAX_TRACE_LINES} lines");
+        let message = format!("a trace must not exceed {MAX_TRACE_LINES} lines");
         return Err(TraceError::new(MAX_TRACE_LINES + 1, message));
     }
     let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));

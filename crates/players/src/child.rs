@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 /// Longest line that is looked at; the rest of a longer one is dropped.
 const LINE_BYTES_MAX: u64 = 16 << 10;
-/// Whom a program that refuses root runs as: `nobody`.
+/// The user that a program that refuses root runs as: `nobody`.
 const NOBODY: u32 = 65_534;
 
 /// A command in a process group of its own, that is killed when the thread that starts it ends.

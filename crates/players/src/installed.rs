@@ -11,7 +11,7 @@ use suiro_scenario::Program;
 
 use crate::child::{self, Guarded, Lines};
 
-/// A program that has not told its version by then goes without.
+/// A program that has not printed its version by then is recorded without one.
 const VERSION_WITHIN: StdDuration = StdDuration::from_secs(5);
 /// Largest library that is looked at.
 pub(crate) const LIBRARY_BYTES_MAX: u64 = 16 << 20;
@@ -92,7 +92,7 @@ pub struct Missing {
     pub name: &'static str,
     /// What is missing or wrong.
     pub reason: String,
-    /// What mends it.
+    /// How to fix it.
     pub remedy: &'static str,
 }
 
@@ -129,7 +129,7 @@ pub fn programs() -> impl Iterator<Item = (Program, &'static str)> {
 /// Where the player is; `None` of our own.
 ///
 /// # Errors
-/// [`Missing`] says what is not there and what mends it.
+/// [`Missing`] names what is missing and how to fix it.
 pub fn locate(program: Program) -> Option<Result<Located, Missing>> {
     let known = KNOWN.iter().find(|known| known.program == program)?;
     Some(known.locate(&suiro_media::cache::folder()))
@@ -170,7 +170,7 @@ impl Library {
 }
 
 impl Installed {
-    /// The player, once its program has told its version.
+    /// The player, once its program has printed its version.
     pub(crate) async fn find(program: Program) -> Result<Self, Missing> {
         let known = KNOWN.iter().find(|known| known.program == program);
         let known = known.expect("our own player does not come here");
@@ -193,7 +193,7 @@ fn find(command: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(command)).find(|file| file.is_file())
 }
 
-/// The version that a program tells when asked.
+/// The version that a program prints when asked.
 async fn version(command: &Path) -> Option<String> {
     let mut ask = child::command(command);
     ask.arg("--version").env("HOME", "/nonexistent").stdout(Stdio::piped());

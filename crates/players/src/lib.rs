@@ -83,7 +83,7 @@ pub enum PlayError {
     /// The program is not installed.
     #[error(transparent)]
     Missing(#[from] Missing),
-    /// The manifest could not be had or understood, so that nothing it plays could be told apart.
+    /// The manifest could not be fetched or parsed, so that what it plays could not be identified.
     #[error("{url}: {reason}")]
     Manifest {
         /// Where it was asked for.
@@ -130,7 +130,7 @@ pub struct Summary {
     pub stalls: u64,
     /// Pictures dropped, if the player tells.
     pub dropped: Option<u64>,
-    /// Requests that the player told of.
+    /// Requests that the player reported.
     pub requests: u64,
 }
 
@@ -152,7 +152,7 @@ pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, F
 /// records are open and the player is about to begin.
 ///
 /// A stream that breaks after it was playing is a measurement, not an error: it is recorded, and
-/// told in [`Summary::failure`].
+/// reported in [`Summary::failure`].
 ///
 /// # Errors
 /// [`PlayError`], if the player is not installed, not a single picture could be played, or a file

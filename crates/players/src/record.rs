@@ -13,7 +13,7 @@ use crate::ladder::Ladder;
 /// A row of the player's state is written at least this often.
 pub(crate) const INTERVAL: Duration = State::WRITTEN_EVERY;
 
-/// What is known of a player at one moment. `None`: the player does not tell.
+/// What is known of a player at one moment. `None`: the player does not report it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct View {
     pub state: State,
@@ -66,7 +66,7 @@ impl View {
     }
 }
 
-/// One request that a player told of.
+/// One request that a player reported.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Request {
     pub sent: Time,

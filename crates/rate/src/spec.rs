@@ -53,8 +53,8 @@ pub struct RateSpec {
     /// Default: 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<u32>,
-    /// `tfrcp`: the time of a group of pictures, 10 ms to 60 s. Default: that of the video; where
-    /// there is none, 1.001 s.
+    /// `tfrcp`: the duration of a group of pictures, 10 ms to 60 s. Default: that of the video;
+    /// without a video, 1.001 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gop: Option<Duration>,
     /// `tfrcp`, `tfrc`: size of a full IP packet, for which TCP's throughput is computed, 100 B to
@@ -65,10 +65,10 @@ pub struct RateSpec {
     /// first report, then RFC 3390's initial window per round-trip time (tfrc).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial: Option<BitRate>,
-    /// `tfrcp`, `tfrc`: the least target. Default: 64 kbit/s.
+    /// `tfrcp`, `tfrc`: the smallest target. Default: 64 kbit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<BitRate>,
-    /// `tfrcp`, `tfrc`: the greatest target. Default: 1 Gbit/s.
+    /// `tfrcp`, `tfrc`: the largest target. Default: 1 Gbit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<BitRate>,
 }
@@ -79,9 +79,9 @@ pub struct RateSpec {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum RateKind {
-    /// One rate, whatever happens.
+    /// A constant rate, whatever happens.
     Fixed,
-    /// MPEG-TFRCP, as the study has it.
+    /// MPEG-TFRCP, as in the study.
     Tfrcp,
     /// TFRC, RFC 5348.
     Tfrc,
@@ -193,14 +193,13 @@ impl RateSpec {
         let own = self.kind.keys();
         let strange = keys.into_iter().find(|(key, given)| *given && !own.contains(key));
         strange.map_or(Ok(()), |(key, _)| {
-            let message =
-                format!("does not belong to {}, which has: {}", self.kind, own.join(", "));
+            let message = format!("is not a key of {}, which has: {}", self.kind, own.join(", "));
             Err(SpecError::new(key, message))
         })
     }
 
     fn fixed_rate(&self) -> Result<BitRate, SpecError> {
-        let missing = || SpecError::new("rate", "missing: a fixed rate is needed");
+        let missing = || SpecError::new("rate", "missing: the kind `fixed` needs it");
         within("rate", self.rate.ok_or_else(missing)?, &RATES)
     }
 
@@ -283,8 +282,8 @@ mod tests {
     #[test]
     fn keys_are_of_their_kind_and_values_in_range() {
         let say = refusal("kind = 'tfrc'\ninterval = 16");
-        assert_eq!(say, "interval: does not belong to tfrc, which has: packet, initial, min, max");
-        assert_eq!(refusal("kind = 'fixed'"), "rate: missing: a fixed rate is needed");
+        assert_eq!(say, "interval: is not a key of tfrc, which has: packet, initial, min, max");
+        assert_eq!(refusal("kind = 'fixed'"), "rate: missing: the kind `fixed` needs it");
         let say = refusal("kind = 'tfrcp'\ninterval = 0");
         assert_eq!(say, "interval: 0 is out of range: 1 to 1000");
         let say = refusal("kind = 'tfrc'\nmin = '2 Mbit/s'\nmax = '1 Mbit/s'");

@@ -36,7 +36,7 @@ use crate::{Controller, Estimate, Feedback};
 pub enum Increase {
     /// Rule (2): twice the rate, as originally proposed.
     Double,
-    /// Rule (3): a packet per round-trip time more, for each round-trip time of the interval.
+    /// Rule (3): one more packet per round-trip time, for each round-trip time of the interval.
     #[default]
     Additive,
 }
@@ -55,7 +55,7 @@ pub enum Increase {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Decrease {
-    /// Rule (1): the throughput of a TCP, by [`crate::equation::padhye`], as originally proposed.
+    /// Rule (1): the throughput of TCP, by [`crate::equation::padhye`], as originally proposed.
     Equation,
     /// Rule (4): half of the rate.
     #[default]

@@ -13,7 +13,7 @@ pub struct Share {
     /// Share of the allowance that the encoder is given, 0 to 1. Default: 0.93; RTP's headers take some
     /// 3 % of full packets and more of others, and encoders do not hit their rate in each second.
     pub encoder: f64,
-    /// How soon what waits in the sender should have left. Default: 1 s.
+    /// Time within which the sender's queue should drain. Default: 1 s.
     pub drain: Duration,
     /// Share of the allowance that the encoder is given however much waits, 0 to 1. Default: 0.3.
     pub least: f64,

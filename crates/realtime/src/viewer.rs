@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use suiro_units::{BitRate, Duration, Time};
 use suiro_viewer::{Frame, Outcome, Parts, Playout, Policy, Refused};
 
-/// Frames of which more is known than the playout keeps, until their fate is.
+/// Details of frames that the playout does not keep, until it is known what happens to them.
 const KNOWN_MAX: usize = 8192;
 
 /// A frame that a transport has put together, as far as it came.

@@ -83,7 +83,7 @@ pub struct Machine {
     pub clock_source: String,
     /// `root`, or `user` (rootless, in a user namespace).
     pub privilege: String,
-    /// Kernel settings that bear on the results, such as `net.ipv4.tcp_rmem`.
+    /// Kernel settings that affect the results, such as `net.ipv4.tcp_rmem`.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -95,7 +95,7 @@ pub struct SelfCheck {
     /// Which of its directions.
     pub direction: Direction,
     /// Which attempt this was, from 1. A link is checked again if a check fails, because a machine
-    /// that was busy for a moment may fail it; what stands here is the last attempt.
+    /// that was busy for a moment may fail it. This is the last attempt.
     pub attempt: u32,
     /// Its parts.
     pub checks: Vec<Check>,
@@ -137,8 +137,8 @@ pub struct Trial {
     pub valid: bool,
     /// Why it is not valid.
     pub invalid_because: Option<String>,
-    /// True if it was not even tried, because this machine lacks what it needs;
-    /// `invalid_because` says what, and the remedy.
+    /// True if it was not tried because this machine is missing something it needs;
+    /// `invalid_because` names it and how to get it.
     #[serde(default)]
     pub skipped: bool,
     /// When it began: UTC, RFC 3339.
@@ -157,7 +157,7 @@ pub struct Trial {
     /// The plain cables; an emulated link has no offloads.
     #[serde(default)]
     pub cables: Vec<Cable>,
-    /// How the sockets of each host were looked at; empty if they were not.
+    /// How the sockets of each host were sampled; empty if they were not.
     #[serde(default)]
     pub tcp: Vec<TcpSampling>,
     /// The endpoints.
@@ -166,15 +166,15 @@ pub struct Trial {
     pub versions: BTreeMap<String, String>,
 }
 
-/// A plain cable, and which offloads of its two interfaces the kernel had on, by its own names. Without
-/// any of segmentation (`tx-…-segmentation`), each packet crossed alone.
+/// A plain cable, and which offloads of its two interfaces the kernel had on, by its own names. If
+/// none of the segmentation offloads (`tx-…-segmentation`) is on, every packet crossed on its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cable {
     /// Its name: `FROM-TO`.
     pub link: String,
-    /// What is on at the end of `from`.
+    /// What is on at the `from` end.
     pub from: Vec<String>,
-    /// What is on at the end of `to`.
+    /// What is on at the `to` end.
     pub to: Vec<String>,
 }
 
@@ -200,7 +200,7 @@ pub struct LinkTotals {
     pub unaccounted: u64,
     /// Frames that are not IP and were not carried.
     pub foreign: u64,
-    /// Actual less scheduled departure.
+    /// Actual minus scheduled departure.
     pub lateness: Lateness,
     /// Share of one core that the emulator took for the whole link.
     pub cpu_cores: Option<f64>,
@@ -238,28 +238,28 @@ pub struct LinkRate {
     pub rate_bps: Vec<f64>,
 }
 
-/// How the sockets of one host were looked at: the rows of table `tcp`.
+/// How the sockets of one host were sampled: the rows of table `tcp`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpSampling {
     /// The host.
     pub host: String,
     /// `tcp_probe`: at each ACK, and in between every so often; `sock_diag`: every so often alone.
     pub source: TcpSource,
-    /// Why not at each ACK, where that was to be tried.
+    /// Why not at each ACK, if that was requested.
     pub because: Option<String>,
-    /// Looks at all of the host's sockets.
+    /// Samples of all of the host's sockets.
     pub samples: u64,
-    /// Such looks that were due and not taken, because the machine was too busy.
+    /// Samples that were due but not taken because the machine was too busy.
     pub samples_lost: u64,
     /// ACKs traced.
     pub acks: u64,
-    /// ACKs that came and were not traced, because the machine was too busy.
+    /// ACKs that arrived but were not traced because the machine was too busy.
     pub acks_lost: u64,
-    /// Processor time that it took, the kernel's part at each ACK excluded.
+    /// Processor time that it took, without the kernel's share at each ACK.
     pub cpu_s: f64,
 }
 
-/// How late the emulator was: actual less scheduled departure.
+/// How late the emulator was: actual minus scheduled departure.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Lateness {
     /// Median; null if nothing was delivered.
@@ -270,7 +270,7 @@ pub struct Lateness {
     pub max_us: Option<f64>,
 }
 
-/// How one endpoint fared.
+/// How one endpoint ended.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct EndpointOutcome {
     /// Its name in the scenario.
@@ -289,8 +289,8 @@ pub struct EndpointOutcome {
     pub log: String,
 }
 
-/// `screens.json`: what was made, after a trial, of what its viewers saw. Its presence says that
-/// nothing more is to be made.
+/// `screens.json`: what was made, after a trial, of what its viewers saw. Its presence means that
+/// the screens are done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Screens {
     /// One per viewer.
@@ -312,13 +312,13 @@ pub struct ScreenOutcome {
     pub from_ns: i64,
     /// Its pictures.
     pub ticks: u64,
-    /// Pictures whose stamp says the number that the records say.
+    /// Pictures whose stamp has the number in the records.
     pub stamps_agree: u64,
-    /// Pictures whose stamp says another number. Must be 0.
+    /// Pictures whose stamp has another number. Must be 0.
     pub stamps_differ: u64,
     /// Pictures whose stamp cannot be read.
     pub stamps_unread: u64,
-    /// What ITU-T P.1203 says; null without the program `p1203-standalone` or if it failed.
+    /// Scores by ITU-T P.1203; null without the program `p1203-standalone` or if it failed.
     #[serde(default)]
     pub p1203: Option<P1203>,
     /// Programs and models that scored it, with their versions; empty if it has no scores.
@@ -328,14 +328,14 @@ pub struct ScreenOutcome {
     pub problem: Option<String>,
 }
 
-/// What ITU-T P.1203 says of one viewing; all scores are from 1 (bad) to 5 (excellent).
+/// Scores of one viewing by ITU-T P.1203; all scores are from 1 (bad) to 5 (excellent).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct P1203 {
     /// The overall opinion, `O.46`.
     pub o46: f64,
-    /// That of picture and sound without stalls, `O.35`; null if the program does not tell.
+    /// That of picture and sound without stalls, `O.35`; null if the program does not report it.
     pub o35: Option<f64>,
-    /// That of start-up and stalls alone, `O.23`; null if the program does not tell.
+    /// That of start-up and stalls alone, `O.23`; null if the program does not report it.
     pub o23: Option<f64>,
     /// Mode of the Recommendation: 0, bit rates, sizes and frame rates alone.
     pub mode: u8,
@@ -365,8 +365,8 @@ pub struct TrialSummary {
     pub valid: bool,
     /// Why not.
     pub invalid_because: Option<String>,
-    /// True if it was not tried, because this machine lacks what it needs: then not valid either,
-    /// but nothing failed.
+    /// True if it was not tried because this machine is missing something it needs: it is then not
+    /// valid, but nothing failed.
     #[serde(default)]
     pub skipped: bool,
     /// Name to number; null where it could not be measured.
@@ -400,16 +400,16 @@ pub struct Finding {
     pub holds: Option<bool>,
     /// Why.
     pub because: String,
-    /// What is judged, as the study's file says it.
+    /// The formula that is judged, as in the study's file.
     #[serde(default)]
     pub formula: String,
-    /// Why it is judged so.
+    /// Why it is judged this way.
     #[serde(default)]
     pub note: Option<String>,
     /// Repetitions that can be judged by themselves.
     #[serde(default)]
     pub judged_in: u32,
-    /// Those of them in which it holds.
+    /// The number of them in which it holds.
     #[serde(default)]
     pub held_in: u32,
 }
@@ -429,10 +429,10 @@ pub struct ComparedTable {
     pub columns: Vec<String>,
     /// Its rows.
     pub rows: Vec<ComparedRow>,
-    /// How many numbers are near; of how many that were measured.
+    /// How many numbers are near, and how many were measured.
     pub near: (u32, u32),
-    /// How many pairs of numbers stand in the published order; of how many pairs that were measured
-    /// and published as different, in one unit.
+    /// How many pairs of numbers are in the published order, and how many pairs were measured and
+    /// published as different, in one unit.
     pub ordered: (u32, u32),
 }
 
@@ -456,7 +456,7 @@ pub struct ComparedEntry {
     pub published: f64,
     /// The mean of the valid repetitions; null if there is none.
     pub measured: Option<f64>,
-    /// Measured over published; null if either lacks or is zero.
+    /// Measured over published; null if either is missing or zero.
     pub ratio: Option<f64>,
     /// Whether they are within the table's tolerance; null if not measured.
     pub near: Option<bool>,

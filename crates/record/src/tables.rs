@@ -21,7 +21,7 @@ table! {
         link: Text,
         /// Which way it went.
         direction: Direction,
-        /// Number of the packet in this direction, from 0; a duplicate bears its original's.
+        /// Number of the packet in this direction, from 0; a duplicate has its original's number.
         packet: i64,
         /// `PROTOCOL SOURCE:PORT>DESTINATION:PORT`, for example `tcp 10.0.0.1:80>10.0.0.2:40000`.
         flow: Text,
@@ -117,14 +117,16 @@ table! {
 }
 
 table! {
-    /// One packet of a chosen flow at one service access point of one host, as BPF programs saw it. `layers.json` beside
-    /// it tells what each point saw and lost, and what recording cost the host (`cost`): `packets` that passed it,
-    /// processor time of the recorder while it recorded (`recorder_ns`) and thereafter (`writing_ns`), and in `kernel`
-    /// how long its BPF programs ran (`run_ns` in `runs`) for the `packets` of a sample, the first `lasted_ns` with
-    /// packets, a second at most; to be timed costs each run some 45 ns, part of which is in `run_ns`. Where the kernel
-    /// does not time them, `kernel` is null and `kernel_missing` says why.
+    /// One packet of a chosen flow at one service access point of one host, as BPF programs saw it.
+    /// `layers.json` beside it records what each point saw and lost, and what recording cost the
+    /// host (`cost`): the `packets` that passed it, the processor time of the recorder while it
+    /// recorded (`recorder_ns`) and afterwards (`writing_ns`), and in `kernel` how long its BPF
+    /// programs ran (`run_ns` in `runs`) for the `packets` of a sample: the first `lasted_ns` with
+    /// packets, at most a second. The timing itself adds about 45 ns to each run, part of which is
+    /// in `run_ns`. If the kernel does not time BPF programs, `kernel` is null and `kernel_missing`
+    /// gives the reason.
     LayerRow = "layers" {
-        /// When; of `send_call` the beginning of the system call, of `receive_call` its end.
+        /// When; for `send_call` the start of the system call, for `receive_call` its end.
         t_ns: i64,
         /// The host.
         host: Text,
@@ -140,12 +142,12 @@ table! {
         key: i64,
         /// IPv4 identification; null where there is none.
         ip_id: Option<i64>,
-        /// Bytes of TCP or UDP payload; of a fragmented datagram, of the whole.
+        /// Bytes of TCP or UDP payload; for a fragmented datagram, those of the whole datagram.
         payload_bytes: i64,
-        /// Packets that it stands for: more than 1 for a TCP super-packet of segmentation or receive
-        /// offload, 0 at the system calls of TCP.
+        /// Packets that it represents: more than 1 for a TCP super-packet of segmentation or
+        /// receive offload, 0 at the system calls of TCP.
         segments: i64,
-        /// The kernel's name of why it was dropped; null elsewhere.
+        /// The kernel's name for the reason of the drop; null at other points.
         cause: Option<Text>,
     }
 }
@@ -153,10 +155,10 @@ table! {
 table! {
     /// What one protocol layer did to one direction of one flow, in one second or over the whole
     /// recording: the tables `layers` of two hosts joined. Loss and delay *between* are from the
-    /// layer's service access point in the sender to that in the receiver; its *own* are those, less the
-    /// same of the layer below.
+    /// layer's service access point in the sender to that in the receiver; its *own* are those
+    /// minus the same of the layer below.
     LayerAccountRow = "layer_accounts" {
-        /// When the second begins; null for the whole.
+        /// When the second begins; null for the whole recording.
         t_ns: Option<i64>,
         /// `PROTOCOL SOURCE:PORT>DESTINATION:PORT`.
         flow: Text,
@@ -166,19 +168,20 @@ table! {
         receiver: Text,
         /// The layer.
         layer: Layer,
-        /// What the flow sent: packets of UDP, bytes of TCP.
+        /// What the flow sent: packets for UDP, bytes for TCP.
         sent: i64,
-        /// Share lost between; null if it was not watched on both sides, or nothing was sent.
+        /// Share lost between; null if it was not recorded on both sides, or nothing was sent.
         between_loss_ratio: Option<f64>,
-        /// Share that the layer itself lost; negative of TCP, which sends again what lower layers lost.
+        /// Share that the layer itself lost; negative for TCP, which retransmits what lower layers
+        /// lost.
         own_loss_ratio: Option<f64>,
-        /// Delay between, mean; null if nothing came through.
+        /// Delay between, mean; null if no packet arrived.
         between_delay_mean_ms: Option<f64>,
-        /// Delay between, greatest; null for a second.
+        /// Delay between, maximum; null for a second.
         between_delay_max_ms: Option<f64>,
-        /// Delay of the layer itself, mean; null if nothing came through.
+        /// Delay of the layer itself, mean; null if no packet arrived.
         own_delay_mean_ms: Option<f64>,
-        /// Delay of the layer itself, greatest; null for a second.
+        /// Delay of the layer itself, maximum; null for a second.
         own_delay_max_ms: Option<f64>,
         /// Mean amount by which the layer's own delays of successive packets differ; null for a second.
         own_jitter_ms: Option<f64>,
@@ -206,19 +209,21 @@ table! {
         media_ms: Option<i64>,
         /// Media duration of the segment; null for others.
         duration_ms: Option<i64>,
-        /// Bytes of body received; of VLC, as announced; 0 of GStreamer, which does not tell.
+        /// Bytes of body received; for VLC, as announced; 0 for GStreamer, which does not report
+        /// it.
         body_bytes: i64,
-        /// First byte of the response's body; null if none came, or the player does not tell.
+        /// First byte of the response's body; null if none arrived, or the player does not report
+        /// it.
         first_byte_ns: Option<i64>,
-        /// Last byte of the body; null if it never came, or the player does not tell.
+        /// Last byte of the body; null if it never arrived, or the player does not report it.
         done_ns: Option<i64>,
-        /// HTTP status; null if no response came.
+        /// HTTP status; null if there was no response.
         status: Option<i64>,
         /// What went wrong; null if nothing did.
         error: Option<Text>,
-        /// Why the player gave it up for a segment of a lower rung; null if it did not.
+        /// Why the player abandoned it for a segment of a lower rung; null if it did not.
         abandoned: Option<Text>,
-        /// Which try at this object it was, from 1.
+        /// Which attempt at this object it was, from 1.
         attempt: i64,
     }
 }
@@ -232,48 +237,48 @@ table! {
         endpoint: Text,
         /// What it does.
         state: PlayerState,
-        /// Media buffered ahead of the playhead; null if the player does not tell.
+        /// Media buffered ahead of the playhead; null if the player does not report it.
         buffer_ms: Option<f64>,
-        /// The playhead in media time; null if the player does not tell.
+        /// The playhead in media time; null if the player does not report it.
         position_ms: Option<f64>,
-        /// Nominal bit rate of the video rung under the playhead; null before the first frame, or if
-        /// the player does not tell.
+        /// Nominal bit rate of the video rung under the playhead; null before the first frame, or
+        /// if the player does not report it.
         rung_bps: Option<i64>,
         /// Live only: age of the picture under the playhead, from the moment it was captured.
         latency_ms: Option<f64>,
-        /// Playback speed: 1 is normal, 0 is standing still.
+        /// Playback speed: 1 is normal, 0 is paused.
         speed: f64,
         /// Stalls so far, start-up not counted.
         stalls: i64,
         /// Throughput as the player estimates it; null before the first estimate, or if the player
-        /// does not tell.
+        /// does not report it.
         estimate_bps: Option<i64>,
         /// Pictures that were not shown because they were too late, so far; null if the player does
-        /// not tell, or does not decode.
+        /// not report it, or does not decode.
         dropped_pictures: Option<i64>,
     }
 }
 
 table! {
-    /// One page that one of the people of `web-clients` loaded, or tried to.
+    /// One page that one of the users of `web-clients` loaded, or tried to load.
     PageRow = "pages" {
-        /// When the first connection was begun.
+        /// When the first connection was started.
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
-        /// Which of its people, from 1.
+        /// Which of its users, from 1.
         user: i64,
-        /// Which page of theirs, from 1.
+        /// Which of the user's pages, from 1.
         page: i64,
         /// Objects of the page.
         objects: i64,
         /// Bytes of all of them.
         page_bytes: i64,
-        /// TCP connections begun for it.
+        /// TCP connections started for it.
         connections: i64,
         /// Bytes of bodies received.
         body_bytes: i64,
-        /// When the last byte of the last object was there; null if it never was.
+        /// When the last byte of the last object arrived; null if it never did.
         done_ns: Option<i64>,
         /// Why it was not loaded; null if it was.
         error: Option<Text>,
@@ -304,10 +309,10 @@ table! {
 
 table! {
     /// One source frame that a viewer received, or should have shown. Written when it is shown, or
-    /// when it is certain that it will not be. Of a gap, 100 000 frames at most.
+    /// when it is certain that it will not be. A gap has at most 100 000 rows.
     FrameRow = "frames" {
-        /// When it was shown; of one that never was, when it was received; of one that was not
-        /// received either, when it was jumped over.
+        /// When it was shown; for one that never was, when it was received; for one that was not
+        /// received either, when it was skipped.
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
@@ -321,13 +326,13 @@ table! {
         encoded_bytes: Option<i64>,
         /// When its sender began to send it; null if unknown.
         sent_ns: Option<i64>,
-        /// When its last byte had come, of segmented media the segment's last byte; null if it never
-        /// did.
+        /// When its last byte had arrived, for segmented media the segment's last byte; null if it
+        /// never did.
         received_ns: Option<i64>,
-        /// True if a decoder could make a picture of it.
+        /// True if a decoder could decode it.
         decodable: bool,
-        /// True if it was decoded although parts were missing, of it or of what it refers to, so that a
-        /// decoder had to make them up.
+        /// True if it was decoded although parts of it, or of pictures that it refers to, were
+        /// missing, so that a decoder had to conceal them.
         damaged: bool,
         /// When it was shown; null if it never was.
         displayed_ns: Option<i64>,
@@ -335,8 +340,8 @@ table! {
 }
 
 table! {
-    /// One control period of a sender of real-time media: from one look of its rate control at the
-    /// network, a report or a timer, to the next; and one each time that its source begins a group of
+    /// One control period of a sender of real-time media: from one update of its rate control (a
+    /// report or a timer) to the next; and one each time that its source begins a group of
     /// pictures. Rates count IP packets.
     RateRow = "rate" {
         /// When the period ended.
@@ -349,20 +354,21 @@ table! {
         target_bps: i64,
         /// What was sent in the period, retransmissions included.
         send_bps: i64,
-        /// What the source made in the period, before anything was held back or left out.
+        /// What the source produced in the period, before anything was held back or dropped.
         media_bps: i64,
-        /// Of the packets that a report of this period was about, the share that was lost; null where
-        /// none came, or it was about no packets.
+        /// Share lost of the packets that a report of this period covers; null if there was no
+        /// report, or it covers no packets.
         loss_ratio: Option<f64>,
         /// The round-trip time, smoothed; null before the first sample.
         rtt_ns: Option<i64>,
-        /// What the receiver received, as the reports of the period say; null where they do not tell.
+        /// What the receiver received, by the reports of the period; null if they do not contain
+        /// it.
         recv_bps: Option<i64>,
-        /// The quantiser scale of the version that is being sent; null of an encoder in the loop.
+        /// The quantiser scale of the version that is being sent; null for an encoder in the loop.
         quantiser: Option<i64>,
-        /// Bit rate that the encoder is set to; of a prepared version, its mean rate.
+        /// Bit rate that the encoder is set to; for a prepared version, its mean rate.
         encoder_bps: Option<i64>,
-        /// Bytes that wait in the sender for their turn.
+        /// Bytes waiting in the sender.
         queue_bytes: i64,
         /// What triggered the circuit breaker (RFC 8083) in this period; null almost always.
         broken: Option<Text>,
@@ -447,19 +453,19 @@ table! {
         stream: i64,
         /// Slots of the ring: free, reading, waiting, and one for the frame that is being sent.
         slots: i64,
-        /// Slots with nothing in them.
+        /// Empty slots.
         free: i64,
-        /// Slots that are being read into.
+        /// Slots being filled.
         reading: i64,
-        /// Frames that were read and wait to be sent.
+        /// Frames that have been read and wait to be sent.
         waiting: i64,
-        /// Rate of reading in the second before; null at first, and if the ring is memory that is sent
-        /// again and again.
+        /// Rate of reading in the preceding second; null at first, and if the ring is memory that
+        /// is sent repeatedly.
         read_bps: Option<f64>,
-        /// Rate of sending in the second before, bytes of frames without headers, repeats
+        /// Rate of sending in the preceding second, bytes of frames without headers, repeats
         /// included; null at first.
         send_bps: Option<f64>,
-        /// Frames sent again in the second before because the next one had not been read.
+        /// Frames repeated in the preceding second because the next one had not been read yet.
         repeats: i64,
         /// Frames sent, repeats included, since the ring began.
         sent_frames: i64,
@@ -469,10 +475,11 @@ table! {
 }
 
 table! {
-    /// One frame time of one stream of uncompressed video, as its receiver had it. A row for every
-    /// frame time from the first of which a packet came to the last.
+    /// One frame time of one stream of uncompressed video, as its receiver saw it. A row for every
+    /// frame time from the first to the last with a packet received.
     UncompressedFrameRow = "uncompressed_frames" {
-        /// When its first packet came; of a frame of which none came, when it was due, or should have come.
+        /// When its first packet arrived; for a frame without any packet, when it was due, or
+        /// should have arrived.
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
@@ -483,30 +490,30 @@ table! {
         frame: i64,
         /// Length of a frame time.
         period_ns: i64,
-        /// When its sender should have begun with it, by the epoch; null if sender and receiver have no
-        /// common clock: it came more than 5 s from then.
+        /// When its sender should have begun to send it, by the epoch; null if sender and receiver
+        /// have no common clock, which is assumed if it arrived more than 5 s away from then.
         due_ns: Option<i64>,
-        /// When its last packet came; null if none did.
+        /// When its last packet arrived; null if none did.
         last_ns: Option<i64>,
-        /// Number of the content; null if packets do not tell it.
+        /// Number of the content; null if packets do not carry it.
         content: Option<i64>,
-        /// Packets of it that came, each counted once.
+        /// Packets of it that arrived, each counted once.
         packets: i64,
-        /// Packets of it that did not come.
+        /// Packets of it that never arrived.
         lost_packets: i64,
-        /// Packets that came again.
+        /// Packets that arrived again.
         duplicate_packets: i64,
-        /// Packets that came after one with a later sequence number.
+        /// Packets that arrived after one with a later sequence number.
         reordered_packets: i64,
-        /// Bytes of the frame that came.
+        /// Bytes of the frame that arrived.
         bytes: i64,
-        /// True if its checksum is right; null if it has none, or is not whole.
+        /// True if its checksum is correct; null if it has none, or is incomplete.
         sound: Option<bool>,
-        /// Greatest number of packets in a bucket that drains at a constant rate, in the style of ST
-        /// 2110-21's network compatibility model (Cinst); null until a first frame came whole, which says how
-        /// many packets its sender makes of one.
+        /// Largest number of packets in a bucket that drains at a constant rate, in the style of ST
+        /// 2110-21's network compatibility model (Cinst); null until a first complete frame has
+        /// shown how many packets its sender makes of one.
         burst_packets: Option<f64>,
-        /// Packets that met that bucket with more than a wide sender's limit (Cmax).
+        /// Packets that found that bucket above a wide sender's limit (Cmax).
         over_packets: Option<i64>,
         /// Buffer in packets that reading the frame at a constant rate would have needed at the best
         /// constant delay, in the style of ST 2110-21's virtual receiver buffer.
@@ -531,34 +538,36 @@ table! {
         segmentation: Segmentation,
         /// Packets sent.
         packets: i64,
-        /// Their bytes as IP packets.
+        /// The size of their IP packets, in bytes.
         bytes: i64,
         /// Frames sent.
         frames: i64,
         /// Frames whose last packet left more than a frame time after it was due.
         late_frames: i64,
-        /// Of these, because the host of this virtual machine took the processor.
+        /// Those of them that were late because the host of this virtual machine took the
+        /// processor.
         late_steal: i64,
-        /// Of these, because another thread had the processor.
+        /// Those that were late because another thread had the processor.
         late_preempted: i64,
-        /// Of these, because sleep ended late.
+        /// Those that were late because the thread woke up late.
         late_waking: i64,
-        /// Of these, because there was no room in a socket or an interface's queue.
+        /// Those that were late because a socket or an interface's queue was full.
         late_no_room: i64,
-        /// Of these, because the thread could not do it in the time.
+        /// Those that were late because the thread had too much to do.
         late_load: i64,
-        /// Most that a frame's last packet left after it was due.
+        /// Largest delay of a frame's last packet after it was due.
         behind_max_ns: i64,
-        /// Frames left out because their time was over, or given up at the end because there was no room.
+        /// Frames skipped because their time was over, or dropped at the end because there was no
+        /// room.
         skipped_frames: i64,
-        /// Packets that had no way, and answers (ICMP) that nobody took a packet that was sent: hosts send
-        /// fewer of these than there are such packets.
+        /// Packets without a route, and ICMP answers that a packet was not accepted by any
+        /// receiver: hosts send fewer of these than there are such packets.
         unreachable_packets: i64,
-        /// Times that there was no room for a burst.
+        /// How often there was no room for a burst.
         no_room: i64,
         /// Processor time of the thread, for all its streams.
         thread_ns: i64,
-        /// Latest that the thread's sleep ended.
+        /// Largest delay with which the thread woke up.
         woke_late_max_ns: i64,
         /// Processor time that the host of this virtual machine took, of all processors; null if
         /// unknown.
@@ -567,7 +576,7 @@ table! {
 }
 
 table! {
-    /// What a receiver of uncompressed video had in one second, stream by stream.
+    /// What a receiver of uncompressed video received in one second, stream by stream.
     UncompressedReceivedRow = "uncompressed_received" {
         /// When the second ended.
         t_ns: i64,
@@ -577,46 +586,48 @@ table! {
         endpoint: Text,
         /// Number of the stream, from 0.
         stream: i64,
-        /// Packets that came, each counted once.
+        /// Packets that arrived, each counted once.
         packets: i64,
-        /// Their bytes as IP packets.
+        /// The size of their IP packets, in bytes.
         bytes: i64,
-        /// Packets that did not come, those that came late taken off again: it may be negative.
+        /// Packets that never arrived. Packets that arrive late are subtracted again, so it may be
+        /// negative.
         lost_packets: i64,
-        /// Times that packets found the socket's buffer full: those that the kernel had put together count once,
-        /// so that it may be less than what was lost by it.
+        /// How often packets found the socket's buffer full. Packets that the kernel had combined
+        /// count once, so fewer may be counted than were lost.
         dropped_packets: i64,
-        /// Packets that came after one with a later sequence number.
+        /// Packets that arrived after one with a later sequence number.
         reordered_packets: i64,
-        /// Packets that came again.
+        /// Packets that arrived again.
         duplicate_packets: i64,
-        /// Packets so old that they are a replay.
+        /// Packets so old that they must be a replay.
         replayed_packets: i64,
         /// Packets of other senders.
         foreign_packets: i64,
-        /// Datagrams that are none of the stream's format.
+        /// Datagrams that do not have the stream's format.
         malformed_packets: i64,
-        /// Times that the sender was another one, or began anew.
+        /// How often the sender changed or restarted.
         restarts: i64,
-        /// Frames that came whole.
+        /// Frames that arrived complete.
         frames: i64,
-        /// Frames of which something, or all, did not come.
+        /// Frames that are missing some packets, or all.
         incomplete_frames: i64,
-        /// Whole frames with a wrong checksum.
+        /// Complete frames with a wrong checksum.
         damaged_frames: i64,
-        /// Frames whose last packet came more than a frame time after it was due; null if sender and receiver
-        /// have no common clock.
+        /// Frames whose last packet arrived more than a frame time after it was due; null if sender
+        /// and receiver have no common clock.
         late_frames: Option<i64>,
-        /// Greatest number of packets in a bucket that drains at 1.1 times the mean rate, in the style of
-        /// ST 2110-21's network compatibility model (Cinst); null, as what follows, until a first frame came
-        /// whole, which says how many packets its sender makes of one.
+        /// Largest number of packets in a bucket that drains at 1.1 times the mean rate, in the
+        /// style of ST 2110-21's network compatibility model (Cinst); null, like the next three
+        /// columns, until a first complete frame has shown how many packets its sender makes of
+        /// one.
         burst_max_packets: Option<f64>,
-        /// Packets that met that bucket with more than a wide sender's limit (Cmax).
+        /// Packets that found that bucket above a wide sender's limit (Cmax).
         over_wide_packets: Option<i64>,
-        /// Packets that met it with more than a narrow sender's limit.
+        /// Packets that found it above a narrow sender's limit.
         over_narrow_packets: Option<i64>,
-        /// Buffer in packets that even reading would have needed, most of any frame, in the style of ST
-        /// 2110-21's virtual receiver buffer (VRX).
+        /// Buffer in packets that reading at a constant rate would have needed, maximum over the
+        /// frames, in the style of ST 2110-21's virtual receiver buffer (VRX).
         buffer_max_packets: Option<f64>,
         /// Processor time of the thread, for all its streams.
         thread_ns: i64,

@@ -80,15 +80,15 @@ pub struct PageFigure {
     pub title: String,
     /// The unit that the study draws it in.
     pub unit: String,
-    /// Each point is the mean over so many seconds; null: as recorded.
+    /// Each point is the mean over this many seconds; null if as recorded.
     pub mean_over_s: Option<f64>,
     /// Where the time axis ends, in seconds.
     pub seconds: f64,
-    /// The axis that tells the lines apart; null: they are quantities of one cell.
+    /// The axis whose labels are the lines; null if the lines are quantities of one cell.
     pub axis: Option<String>,
     /// Its lines.
     pub lines: Vec<PageFigureLine>,
-    /// What was remarked of stretches of time.
+    /// The study's comments on periods of time.
     pub bands: Vec<PageBand>,
     /// Which repetition is drawn.
     pub drawn: String,
@@ -101,7 +101,7 @@ pub struct PageFigureLine {
     pub label: String,
     /// Which of `series`; null if this run recorded none of the name.
     pub series: Option<u32>,
-    /// How many of the figure's unit one of the series is.
+    /// Size of the series' unit in the figure's unit.
     pub scale: f64,
     /// The trial drawn: an index into `trials`; null if there is none.
     pub trial: Option<u32>,
@@ -109,14 +109,14 @@ pub struct PageFigureLine {
     pub because: Option<String>,
 }
 
-/// A stretch of time and what was remarked of it.
+/// A period of time and the study's comment on it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PageBand {
     /// Where it begins, in seconds.
     pub from: f64,
     /// Where it ends, in seconds.
     pub to: f64,
-    /// What was remarked.
+    /// The comment.
     pub text: String,
 }
 
@@ -136,11 +136,11 @@ pub struct PageComparison {
 pub struct PageMetric {
     /// Its name in `summary.json`.
     pub name: String,
-    /// A few words.
+    /// A short label.
     pub label: String,
     /// Its unit: `bit/s`, `B`, `s`, `ms`, `µs`, `ratio`, `cores`, or empty for counts.
     pub unit: String,
-    /// Which way it is good.
+    /// Which direction is better.
     pub better: Better,
     /// Significant digits worth showing.
     pub digits: u8,
@@ -155,10 +155,10 @@ pub struct PageMetric {
 pub struct PagePanel {
     /// Which one.
     pub id: Panel,
-    /// Its heading.
+    /// The heading.
     pub title: String,
-    /// The only direction that it has series of, which its title names; null if it has series of both, or of
-    /// what has no direction.
+    /// The one direction of its series, if all have the same one (the title names it); null
+    /// otherwise.
     pub direction: Option<Direction>,
     /// Its height in pixels.
     pub height_px: u32,
@@ -179,10 +179,10 @@ pub struct PageSeries {
     pub panel: Panel,
     /// A few words for the legend.
     pub label: String,
-    /// Which of several players, links, hosts it is of, in words; null if there is one, or all are drawn in
-    /// one figure.
+    /// Which of several players, links or hosts it belongs to, in words; null if there is one, or
+    /// all are drawn in one figure.
     pub instance: Option<String>,
-    /// The direction of a link; null of what has none.
+    /// The direction of a link; null if it has none.
     pub direction: Option<Direction>,
     /// `bit/s`, `B`, `ms`, `s` or `packets`.
     pub unit: String,
@@ -212,19 +212,19 @@ pub struct PageSpread {
     pub n: u32,
     /// Mean.
     pub mean: f64,
-    /// Standard deviation; null of one.
+    /// Standard deviation; null for a single trial.
     pub sd: Option<f64>,
-    /// Half the width of the 95 % confidence interval (Student's t); null of one.
+    /// Half the width of the 95 % confidence interval (Student's t); null for a single trial.
     pub ci95: Option<f64>,
 }
 
-/// How far a trial came.
+/// How far a trial got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PageState {
     /// It ended and its records could be read.
     Complete,
-    /// It was not tried: this machine lacks what it needs.
+    /// It was not tried: this machine is missing something it needs.
     Skipped,
     /// It did not run, or was cut short: there is no outcome.
     Missing,
@@ -243,7 +243,7 @@ pub struct PageTrial {
     pub seed: String,
     /// Its folder below the results folder.
     pub folder: String,
-    /// How far it came.
+    /// How far it got.
     pub state: PageState,
     /// False if its figures must not be used.
     pub valid: bool,
@@ -265,13 +265,14 @@ pub struct PageTrial {
     pub endpoints: Vec<EndpointOutcome>,
     /// What was made of the screens of its viewers.
     pub screens: Vec<ScreenOutcome>,
-    /// What happened in it that a reader of its figures should know, and that does not make it invalid.
+    /// Warnings: what a reader of its figures should know and what does not make it invalid.
     pub warnings: Vec<String>,
     /// Width of a bin of its series, in seconds.
     pub bin_s: f64,
-    /// One per kind of series; null if this trial has none of that kind.
+    /// One per kind of series; null if this trial has no such series.
     pub series: Vec<Option<Points>>,
-    /// When a player stood still, of several at least half: from and to, in seconds.
+    /// When playback stood still (with several players, in at least half of them): from and to, in
+    /// seconds.
     pub stalls: Vec<(f64, f64)>,
 }
 

@@ -22,7 +22,7 @@ const READERS: usize = 2;
 /// A table larger than this is not read: its rows would take some ten times as much memory.
 const TABLE_BYTES_MAX: u64 = 256 << 20;
 
-/// Points of all series of all trials together: some 20 MB of page at most.
+/// Limit on the points of all series of all trials together: about 20 MB of page at most.
 const POINTS_MAX: usize = 3_000_000;
 
 /// Kinds of series that a usual trial has; more only make the page larger than planned.
@@ -85,7 +85,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read
         Ok(None) => {
             let begun = folder.trial(planned).exists();
             let problem = match (run, begun) {
-                (Run::Over, true) => "it was cut short: it has no trial.json",
+                (Run::Over, true) => "it was interrupted: trial.json is missing",
                 (Run::Over, false) => "it was not run",
                 (Run::UnderWay, true) => "it is running",
                 (Run::UnderWay, false) => "it has not begun: the run is under way",
@@ -171,7 +171,9 @@ fn check_size(dir: &Path, table: &str) -> Result<(), String> {
     }
     let (mib, most) = (bytes >> 20, TABLE_BYTES_MAX >> 20);
     if bytes > TABLE_BYTES_MAX {
-        return Err(format!("the table `{table}` has {mib} MiB; the report reads {most} at most"));
+        return Err(format!(
+            "the table `{table}` is {mib} MiB; the report reads at most {most} MiB"
+        ));
     }
     Ok(())
 }

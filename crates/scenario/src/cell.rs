@@ -80,7 +80,7 @@ impl Reader<'_, '_> {
         let duration = self.keep(duration)?;
         if duration.is_zero() || duration > DURATION_MAX {
             let message = format!("a duration of {duration}");
-            let expected = format!("more than nothing, at most {DURATION_MAX}");
+            let expected = format!("above 0, at most {DURATION_MAX}");
             self.issues.push(Issue::new(node.span(), message).expected(expected));
             return None;
         }
@@ -110,7 +110,9 @@ impl Reader<'_, '_> {
         let config = spec.resolve(&mut read).map_err(|error| {
             let issue = self.fault("links", name, &error.path, &error.message);
             issue.hint(error.hint.unwrap_or_else(|| {
-                "suiro schema tells what each key may hold; files are sought beside the scenario".into()
+                "suiro schema prints what each key accepts; paths are relative to the scenario's \
+                folder"
+                    .into()
             }))
         });
         self.keep(config)
@@ -152,7 +154,7 @@ impl Reader<'_, '_> {
             let name = cable.link.clone().unwrap_or_else(plain);
             if !used.insert(name.clone()) {
                 let issue = Issue::new(place, format!("the link `{name}` is used twice"));
-                self.issues.push(issue.hint("give each cable a section of its own below [links]"));
+                self.issues.push(issue.hint("give each cable its own section below [links]"));
             }
             let (from, to) = (cable.from.clone(), cable.to.clone());
             links.push(Link { name, from, to, config, cards: cable.cards, mtu: wiring.mtu });
@@ -240,7 +242,7 @@ impl Reader<'_, '_> {
             Err(error) => error,
         };
         let message = format!("no video at `{}`: {error}", path.display());
-        let hint = "write \"bbb\", \"synthetic\" or a path, seen from the scenario's folder";
+        let hint = "write \"bbb\", \"synthetic\" or a path relative to the scenario's folder";
         self.issues.push(Issue::new(document::place(self.body, at), message).hint(hint));
         None
     }

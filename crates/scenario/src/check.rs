@@ -155,7 +155,8 @@ impl<'c> Cell<'c, '_> {
                 });
                 // All ports are taken before the first clash is reported.
                 if let Some((port, other)) = others.collect::<Vec<_>>().first() {
-                    let message = format!("port {port} of host `{host}` is `{other}`'s already");
+                    let message =
+                        format!("port {port} of host `{host}` is already used by `{other}`");
                     let issue = self.issue(placed, key, message);
                     issues.push(issue.hint("choose another port or host"));
                 }
@@ -212,9 +213,9 @@ impl<'c> Cell<'c, '_> {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let name = asked.name;
         if name.is_empty() || name.len() > TCP_NAME_MAX || !name.chars().all(fits) {
-            let message = format!("`{name}` cannot be a congestion control's name");
+            let message = format!("`{name}` is not a valid name of a congestion control");
             let issue = self.issue(placed, asked.key, message);
-            issues.push(issue.expected("a name of the kernel's, such as `reno` or `cubic`"));
+            issues.push(issue.expected("the kernel's name for it, such as `reno` or `cubic`"));
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn hosts(
         }
         Some(start) => {
             let found = hosts.iter().filter(|known| known.starts_with(start)).cloned();
-            (found.collect(), format!("no host's name begins with `{start}`"), start)
+            (found.collect(), format!("no host has a name that begins with `{start}`"), start)
         }
     };
     let found: Vec<String> = found;
@@ -63,8 +63,9 @@ pub(crate) fn of(
                 if several { format!("{section}{}", number + 1) } else { section.to_owned() };
             let spec = spec.copy(copy).ok_or_else(|| {
                 let place = document::place(body, &["endpoints", section, "port"]);
-                let issue = Issue::new(place, format!("no port is left for copy {}", copy + 1));
-                issue.hint("begin at a lower port: each copy in a host takes the next")
+                let issue =
+                    Issue::new(place, format!("there is no port left for copy {}", copy + 1));
+                issue.hint("choose a lower port: each copy in a host takes the next one")
             })?;
             let endpoint = Endpoint { name, host: host.clone(), start, spec };
             placed.push(Placed { section: section.to_owned(), number, endpoint });
@@ -97,7 +98,7 @@ pub(crate) fn refer(
             } else if !unread.contains(to) {
                 let message = format!("{here} of `{section}`, but {} of `{to}`", there.len());
                 let place = document::place(body, &["endpoints", section, key]);
-                let hint = format!("give both the same count, or say which one: `{}`", there[0]);
+                let hint = format!("give both the same count, or name one: `{}`", there[0]);
                 issues.push(Issue::new(place, message).hint(hint));
                 unread.push(to.clone());
             }

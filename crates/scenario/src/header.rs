@@ -22,7 +22,7 @@ pub(crate) const HEADER: [&str; 7] =
 /// Keys of the root that make the cells.
 pub(crate) const CELLS: [&str; 3] = ["parameters", "matrix", "quick"];
 
-/// What a scenario says of itself.
+/// General facts about a scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Header {
@@ -30,7 +30,7 @@ pub(crate) struct Header {
     pub name: String,
     /// One line on what it shows.
     pub title: String,
-    /// What it is for, what to look at, where its numbers come from.
+    /// What it is for, what to look at in the results, where its numbers come from.
     #[serde(default)]
     pub description: Option<String>,
     /// The study that it repeats, such as `S0`.
@@ -40,10 +40,10 @@ pub(crate) struct Header {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1000))]
     pub repetitions: u32,
-    /// Where chance starts from. Default: 1.
+    /// Seed of all random numbers. Default: 1.
     #[serde(default = "first")]
     pub seed: Seed,
-    /// Trials side by side, 1 to 64, unless `--jobs` says otherwise. Default: 1.
+    /// Trials that run in parallel, 1 to 64; `--jobs` overrides it. Default: 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 64))]
     pub jobs: u32,
@@ -151,7 +151,7 @@ pub(crate) const NAME: &str = "a letter, then letters, digits, `_` or `-`; at mo
 /// Refuses what [`is_name`] does not take. `what` bears its article: `an axis`.
 pub(crate) fn check_name(name: &str, span: Range<usize>, what: &str, issues: &mut Vec<Issue>) {
     if !is_name(name) {
-        let message = format!("`{name}` cannot be the name of {what}");
+        let message = format!("`{name}` is not a valid name for {what}");
         issues.push(Issue::new(span, message).expected(NAME));
     }
 }
@@ -162,7 +162,7 @@ fn axes<'t>(cells: &Node<'t>, parameters: &Node<'t>, issues: &mut Vec<Issue>) ->
     for (name, span, values) in entries(&matrix) {
         check_name(name, span.clone(), "an axis", issues);
         if entry(parameters, name).is_some() {
-            let message = format!("`{name}` is a parameter and an axis");
+            let message = format!("`{name}` is both a parameter and an axis");
             let hint = format!("remove `{name}` from [parameters]: --set {name}=… fixes the axis");
             issues.push(Issue::new(span, message).hint(hint));
         }
@@ -183,7 +183,7 @@ fn points<'t>(name: &str, values: &Node<'t>, issues: &mut Vec<Issue>) -> Vec<Poi
     for value in array.iter() {
         match point(value) {
             Ok(point) if points.iter().any(|other| other.label == point.label) => {
-                let message = format!("the axis `{name}` has `{}` twice", point.label);
+                let message = format!("the axis `{name}` has the value `{}` twice", point.label);
                 issues
                     .push(Issue::new(value.span(), message).hint("give each value its own label"));
             }

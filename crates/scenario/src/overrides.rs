@@ -133,7 +133,7 @@ fn understand(source: &Source, set: &str) -> Result<Change, ScenarioError> {
     }
     let names: Vec<&str> = known(&root, steps.len() == 1).collect();
     if !names.contains(&steps[0]) {
-        let message = format!("nothing is named `{}`", steps[0]);
+        let message = format!("no parameter, axis or key is named `{}`", steps[0]);
         return Err(unknown(&by, message, steps[0], &names));
     }
     let existing = steps.iter().try_fold(&root, |node, step| entry(node, step));
@@ -224,7 +224,7 @@ fn put(source: &mut Source, change: &Change) -> Result<(), ScenarioError> {
             return Ok(());
         }
     }
-    Err(refuse(format!("`{}` cannot be put into the text", change.path.join("."))))
+    Err(refuse(format!("`{}` cannot be set in this scenario", change.path.join("."))))
 }
 
 /// Bytes of a text to replace, and what by.
@@ -244,7 +244,7 @@ fn edits(text: &str, path: &[String], value: &str) -> Result<Vec<TextEdit>, Stri
         let Some(next) = next else {
             if !node.get_ref().is_table() {
                 let have = path[..depth].join(".");
-                return Err(format!("`{have}` has no `{step}`: it is no table"));
+                return Err(format!("`{have}` has no `{step}`: it is not a table"));
             }
             return Ok(additions(text, section.0, &path[..section.1], &path[section.1..], value));
         };

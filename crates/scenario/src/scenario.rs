@@ -72,7 +72,7 @@ impl Scenario {
                 std::io::ErrorKind::InvalidData => "the file is not UTF-8 text".to_owned(),
                 _ => format!("cannot read the scenario: {error}"),
             };
-            let hint = "suiro list tells the built-in scenarios".to_owned();
+            let hint = "suiro list prints the built-in scenarios".to_owned();
             Problem::of(name_or_path, reason).hint(Some(hint))
         })?;
         parse(&text, name_or_path)

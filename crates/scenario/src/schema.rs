@@ -137,7 +137,8 @@ fn cells() -> Map<String, Value> {
         },
     ] });
     let axes = json!({ "type": "array", "items": point, "minItems": 1 });
-    let parameters = named("Values by name: \"$name\" stands for one below.", json!({}));
+    let parameters =
+        named("Named values: \"$name\" elsewhere in the scenario stands for one.", json!({}));
     let matrix = named("Axes by name; every combination of their values is a cell.", axes);
     let quick = json!({
         "description": "What `--quick` changes.",

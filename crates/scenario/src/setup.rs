@@ -96,7 +96,7 @@ pub struct Link {
     pub mtu: u16,
 }
 
-/// What is recorded beside what endpoints record themselves.
+/// What is recorded in addition to the endpoints' own records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordOptions {
@@ -106,19 +106,20 @@ pub struct RecordOptions {
     pub tcp: bool,
     /// How often sockets are sampled, 1 ms to 1 s. Default: 10 ms.
     pub tcp_interval: Duration,
-    /// What the `tcp` table has beside these samples. Default: `auto`.
+    /// What the `tcp` table contains in addition to these samples. Default: `auto`.
     pub tcp_trace: TcpTrace,
-    /// The `layers` table: each packet at each layer of every host, and `layers.HOST.json`, which says
-    /// what the kernel let see. Needs root. Default: false.
+    /// The `layers` table: each packet at each layer of every host, and `layers.HOST.json`, which
+    /// records what the kernel made visible. Needs root. Default: false.
     pub layers: bool,
-    /// After all trials have ended, the screen of each viewer is made again as a video, and its
+    /// After all trials have ended, each viewer's screen is reconstructed as a video, and its
     /// quality is measured. All media is stamped for it (`stamp = true`). It takes about as long as
     /// the trials themselves, on two cores. Default: false.
     pub quality: bool,
 }
 
-/// What the `tcp` table has beside samples in time. A flow of 1 Gbit/s was measured: the kernel's part
-/// took 45 ns a segment, 0.6 % of a core, and the rows 0.4 % more; so tracing is the default.
+/// What the `tcp` table contains in addition to periodic samples. A flow of 1 Gbit/s was measured:
+/// the kernel's part took 45 ns a segment, 0.6 % of a core, and the rows 0.4 % more; so tracing is
+/// the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TcpTrace {
@@ -126,7 +127,7 @@ pub enum TcpTrace {
     Ack,
     /// Nothing.
     Sample,
-    /// As `ack` where that is possible, else as `sample`; the trial says which.
+    /// Like `ack` if that is possible, otherwise like `sample`; the trial records which.
     Auto,
 }
 

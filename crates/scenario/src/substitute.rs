@@ -81,7 +81,7 @@ fn resolve<'t>(
         let value = look_up(&after[..end], span, bindings, uses)?;
         if matches!(value.get_ref(), DeValue::Array(_) | DeValue::Table(_)) {
             let message = format!(
-                "`${{{}}}` is {}; inside a text only texts and numbers can stand",
+                "`${{{}}}` is {}; only texts and numbers can be inserted into a text",
                 &after[..end],
                 words(value.get_ref())
             );
@@ -102,7 +102,7 @@ fn look_up<'b, 't>(
 ) -> Result<&'b Node<'t>, Issue> {
     let (name, keys) = path.split_once('.').map_or((path, None), |(name, keys)| (name, Some(keys)));
     let Some(value) = bindings.get(name) else {
-        let issue = Issue::new(span.clone(), format!("nothing is named `{name}`"))
+        let issue = Issue::new(span.clone(), format!("no parameter or axis is named `{name}`"))
             .instead(name, bindings.keys().copied());
         let define = format!("add `{name} = …` to [parameters] or [matrix]");
         return Err(if issue.hint.is_none() { issue.hint(define) } else { issue });
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn unknown_names_are_refused() {
-        assert_eq!(run(r#""$rat""#).unwrap_err(), "nothing is named `rat`");
-        assert_eq!(run(r#"{ deep = ["${m}"] }"#).unwrap_err(), "nothing is named `m`");
+        assert_eq!(run(r#""$rat""#).unwrap_err(), "no parameter or axis is named `rat`");
+        assert_eq!(run(r#"{ deep = ["${m}"] }"#).unwrap_err(), "no parameter or axis is named `m`");
     }
 }

@@ -22,9 +22,9 @@ pub(crate) enum Shape {
     Explicit(Explicit),
 }
 
-/// Servers and clients, and one link between the two sides. With one server and one client that is
-/// all; with more, plain cables join them to two routers, `left` and `right`, and the link is
-/// between these.
+/// Servers and clients, and one link between the two sides. One server and one client are connected
+/// by the link directly. With more of either, plain cables connect them to two routers, `left` and
+/// `right`, and the link is between the routers.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Dumbbell {
@@ -44,7 +44,7 @@ pub(crate) struct Dumbbell {
     pub mtu: u16,
 }
 
-/// `publisher`, `relay`, `viewer`, and a link between each two.
+/// `publisher`, `relay` and `viewer` in a row, with a link between neighbours.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Chain {
@@ -82,9 +82,10 @@ pub(crate) struct Cable {
     /// What the cable does to packets: a name below `[links]`. Default: nothing, a plain cable.
     #[serde(default)]
     pub link: Option<String>,
-    /// Only of a plain cable: whether its ends do what network cards do, for rates at which processors
-    /// cannot: checksums, packets gathered from pieces, packets received together. They do not cut
-    /// packets: each crosses alone, with or without cards. Default: false.
+    /// Plain cables only: whether its ends offload work as network cards do, for rates that are too
+    /// high for a processor: checksums, gathering packets from pieces, receiving packets together.
+    /// Segmentation offload is always off: every packet crosses on its own, with or without cards.
+    /// Default: false.
     #[serde(default)]
     pub cards: bool,
 }
@@ -138,7 +139,7 @@ impl Shape {
             let place = document::place(topology, &["mtu"]);
             issues.push(
                 Issue::new(place, format!("an mtu of {} bytes", wiring.mtu))
-                    .expected("1280 (the least that IPv6 allows) to 9000"),
+                    .expected("1280 (the minimum for IPv6) to 9000"),
             );
         }
         wiring
@@ -216,13 +217,13 @@ impl Explicit {
             let place = || document::place(topology, &["hosts", &n.to_string()]);
             if !is_host_name(host) {
                 issues.push(
-                    Issue::new(place(), format!("`{host}` cannot be a host's name"))
+                    Issue::new(place(), format!("`{host}` is not a valid host name"))
                         .expected("a lower-case letter, then letters, digits or `-`; at most 32"),
                 );
             }
             if !seen.insert(host) {
                 let issue = Issue::new(place(), format!("the host `{host}` is listed twice"));
-                issues.push(issue.hint("every host has a name of its own"));
+                issues.push(issue.hint("give each host its own name"));
             }
         }
     }
@@ -234,8 +235,10 @@ impl Explicit {
             let n = n.to_string();
             if *cards && link.is_some() {
                 let place = document::place(topology, &["cables", &n, "cards"]);
-                let issue = Issue::new(place, "cards on a cable with a link".to_owned());
-                issues.push(issue.hint("leave one of them out: an emulated link has none"));
+                let issue = Issue::new(place, "`cards` on a cable with a link".to_owned());
+                issues.push(issue.hint(
+                    "remove one of the two: `cards` is for plain cables, an emulated link has no cards",
+                ));
             }
             for (key, host) in [("from", from), ("to", to)] {
                 if !self.hosts.contains(host) {
@@ -252,7 +255,10 @@ impl Explicit {
             }
             if !seen.insert((from.min(to), from.max(to))) {
                 let message = format!("a second cable between `{from}` and `{to}`");
-                issues.push(Issue::new(place(), message).hint("put a host in the middle of one"));
+                issues.push(
+                    Issue::new(place(), message)
+                        .hint("put another host in the middle of one of them"),
+                );
             }
         }
         if known && let Some(island) = self.island() {
@@ -342,11 +348,11 @@ mod tests {
         assert_eq!(
             issues,
             [
-                "`C` cannot be a host's name",
+                "`C` is not a valid host name",
                 "the host `a` is listed twice",
                 "a second cable between `b` and `a`",
                 "a cable from `c` to itself",
-                "cards on a cable with a link",
+                "`cards` on a cable with a link",
                 "no cable leads from `a` to `c`",
             ]
         );

@@ -28,8 +28,8 @@ const ORDER_BYTES_MAX: u64 = 256 << 20;
 /// Makes the screens of all trials that ask for them and have none yet.
 ///
 /// # Errors
-/// If there is no ffmpeg, or the folder cannot be written. What goes wrong with one screen is told in
-/// its [`ScreenOutcome`].
+/// If there is no ffmpeg, or the folder cannot be written. What goes wrong with one screen is
+/// recorded in its [`ScreenOutcome`].
 pub fn make(folder: &Folder, plan: &[PlannedTrial], observer: &mut dyn Observer) -> Result<()> {
     let wanted: Vec<(Order, Trial)> =
         plan.iter().filter_map(|planned| wanted(folder, planned)).collect();
@@ -167,7 +167,7 @@ fn of_viewer(
     let rate = Screen { ffmpeg, received, ticks: &[] }.rate();
     outcome.fps = f64::from(rate.0) / f64::from(rate.1);
     let seen = ticks(trial, &records, &outcome.endpoint, rate);
-    ensure!(!seen.is_empty(), "the table `frames` tells of no picture that it showed");
+    ensure!(!seen.is_empty(), "the table `frames` records no picture that it showed");
     let shown = shown(&served, &seen)?;
     let screen = Screen { ffmpeg, received, ticks: &shown };
     progress(0.0, "the screen's video");
@@ -325,7 +325,7 @@ fn kept(rows: &[FrameRow], viewer: &str) -> Vec<u64> {
     own.filter_map(|row| row.frame.try_into().ok()).collect()
 }
 
-/// The tables that tell what was on the screen.
+/// The tables that record what was on the screen.
 fn records(dir: &Path) -> Result<Records> {
     Ok(Records {
         frames: Reader::read_all::<FrameRow>(dir)?,
@@ -348,7 +348,7 @@ fn shown(served: &Served, ticks: &[Tick]) -> Result<Vec<Option<Shown>>> {
     shown.collect()
 }
 
-/// The rung whose bit rate a manifest tells: that of its largest segment, over HLS with the sound's.
+/// The rung by the bit rate in a manifest: that of its largest segment, over HLS including sound.
 ///
 /// # Errors
 /// If there is no rate, or no such rung.

@@ -4,8 +4,7 @@
 //! a video from what the table `frames` says was displayed and when, and scores it against the source.
 //! Where the user has installed it, [`p1203`] scores it too. [`compare`] sets several screens side by
 //! side in one video. What is made is the same every time, so all of it can be made again.
-//!
-//! Nothing here prints: an [`Observer`] is told how far it is, and asked whether to stop.
+//! Nothing here prints: an [`Observer`] receives the progress, and is asked whether to stop.
 
 use suiro_record::PlannedTrial;
 

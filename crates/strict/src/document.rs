@@ -35,7 +35,7 @@ fn syntax(error: &toml::de::Error) -> Issue {
     };
     let issue = Issue::new(error.span(), format!("not TOML: {message}"));
     match expected {
-        Some("literal string") => issue.hint("write texts in quotes: \"20 ms\""),
+        Some("literal string") => issue.hint("put texts in quotes: \"20 ms\""),
         Some(expected) => issue.expected(expected),
         None if message == "duplicate key" => issue.hint("keep one of the two"),
         None => issue,

@@ -50,8 +50,9 @@ pub fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, Issue> {
         } else if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
             (Token::Sign(sign), sign.len())
         } else {
-            let message = format!("`{}` means nothing here", first.escape_debug());
-            let hint = "a label of other than letters, digits and `_` stands in quotes: 'dash-ll'";
+            let message = format!("`{}` is not part of the language", first.escape_debug());
+            let hint = "a label with characters other than letters, digits and `_` must be in \
+            quotes: 'dash-ll'";
             return Err(Issue::new(at..at + first.len_utf8(), message).hint(hint));
         };
         tokens.push((token, at..at + length));
@@ -68,7 +69,7 @@ fn number(text: &str) -> Result<(Token<'_>, usize), (usize, String)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let value: f64 = text[..digits]
         .parse()
-        .map_err(|_| (digits, format!("`{}` is no number", &text[..digits])))?;
+        .map_err(|_| (digits, format!("`{}` is not a number", &text[..digits])))?;
     let after = text[digits..].trim_start();
     let gap = text.len() - digits - after.len();
     // The longest name first: `ms` is not `m` and `s`, `kbit/s` no `kbit` over something.

@@ -57,7 +57,7 @@ pub(crate) fn parse(
         )));
     };
     scaled(number, found.scale)
-        .ok_or_else(|| UnitError::new(format!("`{text}` is not a {what} that fits")))
+        .ok_or_else(|| UnitError::new(format!("`{text}` is malformed or too large for a {what}")))
 }
 
 /// `number × scale`, rounded, by integer arithmetic; `None` if malformed or too large.

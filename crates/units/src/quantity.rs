@@ -214,7 +214,7 @@ impl<'de> serde::Deserialize<'de> for Ratio {
             }
             fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Ratio, E> {
                 Ratio::new(value).ok_or_else(|| {
-                    E::custom(format!("{value} is not a ratio; it must lie between 0 and 1"))
+                    E::custom(format!("{value} is not a ratio; it must be between 0 and 1"))
                 })
             }
             fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Ratio, E> {

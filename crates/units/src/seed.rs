@@ -2,7 +2,7 @@
 
 use crate::hash::fnv1a;
 
-/// Where chance starts from. The same seed gives the same numbers on every machine, for ever.
+/// Seed of all random numbers. The same seed gives the same numbers on every machine, permanently.
 #[derive(
     Debug,
     Clone,

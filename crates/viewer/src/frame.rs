@@ -75,10 +75,10 @@ impl Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It is here already.
-    #[error("frame {0} came twice")]
+    #[error("frame {0} arrived twice")]
     Duplicate(u64),
     /// It came after its [`Outcome`].
-    #[error("frame {0} came after it was given up or shown")]
+    #[error("frame {0} arrived after it was given up or shown")]
     TooLate(u64),
     /// It refers to itself or to a later one, so its transport is in error.
     #[error("frame {number} refers to frame {references}, which is not before it")]

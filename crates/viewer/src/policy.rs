@@ -18,23 +18,23 @@ const SCREEN: RangeInclusive<u32> = 1..=1000;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// For how long a frame is held beyond what the fastest recent frame took: `adaptive`, or a
+    /// How long a frame is held, beyond the delay of the fastest recent frame: `adaptive`, or a
     /// duration up to 10 s, such as `"100 ms"`. Default: `adaptive`.
     pub buffer: Buffer,
-    /// `adaptive`: the share of recent frames that must come in time, above 0. Default: 95 %.
+    /// `adaptive`: the share of recent frames that must arrive in time, above 0. Default: 95 %.
     pub percentile: Ratio,
-    /// `adaptive`: the most that the buffer may be, up to 10 s. Default: 1 s.
+    /// `adaptive`: the maximum length of the buffer, up to 10 s. Default: 1 s.
     pub buffer_max: Duration,
-    /// How far back *recent* reaches, 100 ms to 60 s. Default: 10 s.
+    /// The time span that counts as *recent*, 100 ms to 60 s. Default: 10 s.
     pub window: Duration,
-    /// What becomes of a frame that can be decoded only after its time. Default: `show`.
+    /// What happens to a frame that can only be decoded after its display time. Default: `show`.
     pub late: Late,
     /// What is shown after a loss. Default: `freeze`.
     pub loss: Loss,
-    /// How long after its time a frame is waited for that others need, up to 60 s. Where nothing
-    /// is sent again, no time is lost with `"0 s"`. Default: 1 s.
+    /// How long after its display time a frame that others need is waited for, up to 60 s. Without
+    /// retransmission, `"0 s"` avoids a useless wait. Default: 1 s.
     pub wait: Duration,
-    /// Frames per second that the screen shows at most, 1 to 1000. Default: 60.
+    /// Maximum number of frames per second that the screen shows, 1 to 1000. Default: 60.
     pub screen: u32,
 }
 
@@ -62,7 +62,7 @@ pub enum Buffer {
     Fixed(Duration),
 }
 
-/// What becomes of a frame that can be decoded only after its time.
+/// What happens to a frame that can only be decoded after its display time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Late {
@@ -76,12 +76,12 @@ pub enum Late {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// The last picture that was whole, until one comes that can be decoded without what was lost.
+    /// The last complete picture, until one arrives that can be decoded without the lost data.
     #[default]
     Freeze,
-    /// What a decoder makes of the rest: it fills what is missing from the pictures before, and the
-    /// damage stays until a picture comes that refers to none of them. Stills only where nothing
-    /// of a picture came.
+    /// What a decoder makes of the rest: it conceals missing parts with previous pictures, and the
+    /// damage remains until a picture arrives that does not refer to damaged ones. It freezes only
+    /// if nothing of a picture arrived.
     Show,
 }
 

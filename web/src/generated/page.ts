@@ -59,7 +59,7 @@ export interface Machine {
   clock_source: string;
   /** `root`, or `user` (rootless, in a user namespace). */
   privilege: string;
-  /** Kernel settings that bear on the results, such as `net.ipv4.tcp_rmem`. */
+  /** Kernel settings that affect the results, such as `net.ipv4.tcp_rmem`. */
   settings: Record<string, string>;
 }
 
@@ -75,11 +75,11 @@ export interface Axis {
 export interface PageMetric {
   /** Its name in `summary.json`. */
   name: string;
-  /** A few words. */
+  /** A short label. */
   label: string;
   /** Its unit: `bit/s`, `B`, `s`, `ms`, `µs`, `ratio`, `cores`, or empty for counts. */
   unit: string;
-  /** Which way it is good. */
+  /** Which direction is better. */
   better: Better;
   /** Significant digits worth showing. */
   digits: number;
@@ -89,18 +89,18 @@ export interface PageMetric {
   doc: string;
 }
 
-/** Which way a metric is good. */
+/** Which direction of a metric is better. */
 export type Better = "higher" | "lower" | "neither";
 
 /** A panel: how the figures of its series are drawn. */
 export interface PagePanel {
   /** Which one. */
   id: Panel;
-  /** Its heading. */
+  /** The heading. */
   title: string;
   /**
-   * The only direction that it has series of, which its title names; null if it has series of both, or of
-   * what has no direction.
+   * The one direction of its series, if all have the same one (the title names it); null
+   * otherwise.
    */
   direction: "down" | "up" | null;
   /** Its height in pixels. */
@@ -125,11 +125,11 @@ export interface PageSeries {
   /** A few words for the legend. */
   label: string;
   /**
-   * Which of several players, links, hosts it is of, in words; null if there is one, or all are drawn in
-   * one figure.
+   * Which of several players, links or hosts it belongs to, in words; null if there is one, or
+   * all are drawn in one figure.
    */
   instance: string | null;
-  /** The direction of a link; null of what has none. */
+  /** The direction of a link; null if it has none. */
   direction: "down" | "up" | null;
   /** `bit/s`, `B`, `ms`, `s` or `packets`. */
   unit: string;
@@ -160,9 +160,9 @@ export interface PageSpread {
   n: number;
   /** Mean. */
   mean: number;
-  /** Standard deviation; null of one. */
+  /** Standard deviation; null for a single trial. */
   sd: number | null;
-  /** Half the width of the 95 % confidence interval (Student's t); null of one. */
+  /** Half the width of the 95 % confidence interval (Student's t); null for a single trial. */
   ci95: number | null;
 }
 
@@ -176,7 +176,7 @@ export interface PageTrial {
   seed: string;
   /** Its folder below the results folder. */
   folder: string;
-  /** How far it came. */
+  /** How far it got. */
   state: PageState;
   /** False if its figures must not be used. */
   valid: boolean;
@@ -198,17 +198,20 @@ export interface PageTrial {
   endpoints: EndpointOutcome[];
   /** What was made of the screens of its viewers. */
   screens: ScreenOutcome[];
-  /** What happened in it that a reader of its figures should know, and that does not make it invalid. */
+  /** Warnings: what a reader of its figures should know and what does not make it invalid. */
   warnings: string[];
   /** Width of a bin of its series, in seconds. */
   bin_s: number;
-  /** One per kind of series; null if this trial has none of that kind. */
+  /** One per kind of series; null if this trial has no such series. */
   series: (Points | null)[];
-  /** When a player stood still, of several at least half: from and to, in seconds. */
+  /**
+   * When playback stood still (with several players, in at least half of them): from and to, in
+   * seconds.
+   */
   stalls: [number, number][];
 }
 
-/** How far a trial came. */
+/** How far a trial got. */
 export type PageState = "complete" | "skipped" | "missing" | "damaged";
 
 /** What the self-check of one direction of one link found. */
@@ -219,7 +222,7 @@ export interface SelfCheck {
   direction: "down" | "up";
   /**
    * Which attempt this was, from 1. A link is checked again if a check fails, because a machine
-   * that was busy for a moment may fail it; what stands here is the last attempt.
+   * that was busy for a moment may fail it. This is the last attempt.
    */
   attempt: number;
   /** Its parts. */
@@ -271,13 +274,13 @@ export interface LinkTotals {
   unaccounted: number;
   /** Frames that are not IP and were not carried. */
   foreign: number;
-  /** Actual less scheduled departure. */
+  /** Actual minus scheduled departure. */
   lateness: Lateness;
   /** Share of one core that the emulator took for the whole link. */
   cpu_cores: number | null;
 }
 
-/** How late the emulator was: actual less scheduled departure. */
+/** How late the emulator was: actual minus scheduled departure. */
 export interface Lateness {
   /** Median; null if nothing was delivered. */
   p50_us: number | null;
@@ -288,19 +291,19 @@ export interface Lateness {
 }
 
 /**
- * A plain cable, and which offloads of its two interfaces the kernel had on, by its own names. Without
- * any of segmentation (`tx-…-segmentation`), each packet crossed alone.
+ * A plain cable, and which offloads of its two interfaces the kernel had on, by its own names. If
+ * none of the segmentation offloads (`tx-…-segmentation`) is on, every packet crossed on its own.
  */
 export interface Cable {
   /** Its name: `FROM-TO`. */
   link: string;
-  /** What is on at the end of `from`. */
+  /** What is on at the `from` end. */
   from: string[];
-  /** What is on at the end of `to`. */
+  /** What is on at the `to` end. */
   to: string[];
 }
 
-/** How one endpoint fared. */
+/** How one endpoint ended. */
 export interface EndpointOutcome {
   /** Its name in the scenario. */
   name: string;
@@ -332,13 +335,13 @@ export interface ScreenOutcome {
   from_ns: number;
   /** Its pictures. */
   ticks: number;
-  /** Pictures whose stamp says the number that the records say. */
+  /** Pictures whose stamp has the number in the records. */
   stamps_agree: number;
-  /** Pictures whose stamp says another number. Must be 0. */
+  /** Pictures whose stamp has another number. Must be 0. */
   stamps_differ: number;
   /** Pictures whose stamp cannot be read. */
   stamps_unread: number;
-  /** What ITU-T P.1203 says; null without the program `p1203-standalone` or if it failed. */
+  /** Scores by ITU-T P.1203; null without the program `p1203-standalone` or if it failed. */
   p1203?: P1203 | null;
   /** Programs and models that scored it, with their versions; empty if it has no scores. */
   scored_by: Record<string, string>;
@@ -349,13 +352,13 @@ export interface ScreenOutcome {
   problem: string | null;
 }
 
-/** What ITU-T P.1203 says of one viewing; all scores are from 1 (bad) to 5 (excellent). */
+/** Scores of one viewing by ITU-T P.1203; all scores are from 1 (bad) to 5 (excellent). */
 export interface P1203 {
   /** The overall opinion, `O.46`. */
   o46: number;
-  /** That of picture and sound without stalls, `O.35`; null if the program does not tell. */
+  /** That of picture and sound without stalls, `O.35`; null if the program does not report it. */
   o35: number | null;
-  /** That of start-up and stalls alone, `O.23`; null if the program does not tell. */
+  /** That of start-up and stalls alone, `O.23`; null if the program does not report it. */
   o23: number | null;
   /** Mode of the Recommendation: 0, bit rates, sizes and frame rates alone. */
   mode: number;
@@ -390,13 +393,13 @@ export interface Finding {
   holds: boolean | null;
   /** Why. */
   because: string;
-  /** What is judged, as the study's file says it. */
+  /** The formula that is judged, as in the study's file. */
   formula?: string;
-  /** Why it is judged so. */
+  /** Why it is judged this way. */
   note: string | null;
   /** Repetitions that can be judged by themselves. */
   judged_in?: number;
-  /** Those of them in which it holds. */
+  /** The number of them in which it holds. */
   held_in?: number;
 }
 
@@ -430,11 +433,11 @@ export interface ComparedTable {
   columns: string[];
   /** Its rows. */
   rows: ComparedRow[];
-  /** How many numbers are near; of how many that were measured. */
+  /** How many numbers are near, and how many were measured. */
   near: [number, number];
   /**
-   * How many pairs of numbers stand in the published order; of how many pairs that were measured
-   * and published as different, in one unit.
+   * How many pairs of numbers are in the published order, and how many pairs were measured and
+   * published as different, in one unit.
    */
   ordered: [number, number];
 }
@@ -457,7 +460,7 @@ export interface ComparedEntry {
   published: number;
   /** The mean of the valid repetitions; null if there is none. */
   measured: number | null;
-  /** Measured over published; null if either lacks or is zero. */
+  /** Measured over published; null if either is missing or zero. */
   ratio: number | null;
   /** Whether they are within the table's tolerance; null if not measured. */
   near: boolean | null;
@@ -473,15 +476,15 @@ export interface PageFigure {
   title: string;
   /** The unit that the study draws it in. */
   unit: string;
-  /** Each point is the mean over so many seconds; null: as recorded. */
+  /** Each point is the mean over this many seconds; null if as recorded. */
   mean_over_s: number | null;
   /** Where the time axis ends, in seconds. */
   seconds: number;
-  /** The axis that tells the lines apart; null: they are quantities of one cell. */
+  /** The axis whose labels are the lines; null if the lines are quantities of one cell. */
   axis: string | null;
   /** Its lines. */
   lines: PageFigureLine[];
-  /** What was remarked of stretches of time. */
+  /** The study's comments on periods of time. */
   bands: PageBand[];
   /** Which repetition is drawn. */
   drawn: string;
@@ -493,7 +496,7 @@ export interface PageFigureLine {
   label: string;
   /** Which of `series`; null if this run recorded none of the name. */
   series: number | null;
-  /** How many of the figure's unit one of the series is. */
+  /** Size of the series' unit in the figure's unit. */
   scale: number;
   /** The trial drawn: an index into `trials`; null if there is none. */
   trial: number | null;
@@ -501,12 +504,12 @@ export interface PageFigureLine {
   because: string | null;
 }
 
-/** A stretch of time and what was remarked of it. */
+/** A period of time and the study's comment on it. */
 export interface PageBand {
   /** Where it begins, in seconds. */
   from: number;
   /** Where it ends, in seconds. */
   to: number;
-  /** What was remarked. */
+  /** The comment. */
   text: string;
 }

@@ -23,16 +23,17 @@ pub(super) static FAMILY: Family<Sharing> = Family { metrics: METRICS, series: S
 
 static METRICS: &[Measure<Sharing>] = metrics! {
     #[main] fairness.video_mean_bps ["bit/s", Higher, 3] "Video flow",
-        "IP packets delivered of a video flow (RTP and its RTCP) per second, in whole GoP times of \
-         1.001 s from the first video packet on, mean over the video flows. A flow's packets count \
-         at the link that delivered the fewest of its bytes.",
+        "Rate of IP packets delivered for a video flow (RTP and its RTCP), over whole GoP times \
+        of 1.001 s from the first video packet on, mean over the video flows. A flow's packets \
+         count at the link that delivered the fewest of its bytes.",
         |r| r.mean_bps(Kind::Video);
     #[main] fairness.tcp_mean_bps ["bit/s", Higher, 3] "TCP flow",
-        "The same of TCP flows: those of at least 1 % of the bytes of the busiest that lasted for at least \
-         half of the time.",
+        "The same for TCP flows. A flow counts if it has at least 1 % of the busiest flow's bytes \
+        and lasted for at least half of the time.",
         |r| r.mean_bps(Kind::Tcp);
     #[main] fairness.friendliness ["ratio", Neither, 3] "Friendliness",
-        "Mean rate of a video flow over that of a TCP flow: 1 is an equal share, more is greed.",
+        "Mean rate of a video flow over that of a TCP flow: 1 is an equal share, more means that \
+        video takes more than TCP.",
         |r| r.friendliness();
     #[main] fairness.jain_ratio ["ratio", Higher, 3] "Jain's index",
         "(Σx)² ∕ (n·Σx²) of the mean rates x of all n flows, video and TCP (Jain, Chiu and Hawe, 1984).",
@@ -42,16 +43,16 @@ static METRICS: &[Measure<Sharing>] = metrics! {
         |r| r.jain_short();
     fairness.convergence_s ["s", Lower, 3] "Convergence",
         "From the first video packet to the first of ten GoP times in a row at which Jain's index of \
-         the next five is at least 0.9; null if that never came.",
+         the next five is at least 0.9; null if that never happened.",
         |r| r.convergence_s();
-    #[main] fairness.video_variation ["ratio", Lower, 3] "Video varies",
+    #[main] fairness.video_variation ["ratio", Lower, 3] "Video rate variation",
         "Coefficient of variation (standard deviation over mean) of a video flow's rate per GoP time, \
          mean over the video flows.",
         |r| r.variation(Kind::Video);
-    fairness.tcp_variation ["ratio", Lower, 3] "TCP varies",
+    fairness.tcp_variation ["ratio", Lower, 3] "TCP rate variation",
         "Coefficient of variation of a TCP flow's rate per GoP time, mean over the TCP flows.",
         |r| r.variation(Kind::Tcp);
-    fairness.video_loss_ratio ["ratio", Lower, 3] "Video lost",
+    fairness.video_loss_ratio ["ratio", Lower, 3] "Video loss",
         "Packets of the video flows that links dropped, as a share of those dropped and delivered.",
         |r| r.video_loss();
     fairness.rtt_mean_ms ["ms", Lower, 3] "RTT, video",
@@ -68,16 +69,17 @@ static METRICS: &[Measure<Sharing>] = metrics! {
 
 static SERIES: &[Curve<Sharing>] = series! {
     fairness.video_bps [Rivals, "bit/s", Line] "video",
-        "IP packets delivered of a video flow, mean over the flows",
+        "rate of IP packets delivered for a video flow, mean over the flows",
         |r, bins| r.rate_bins(Kind::Video, bins);
     fairness.tcp_bps [Rivals, "bit/s", Context] "TCP",
-        "IP packets delivered of a TCP flow, mean over the flows",
+        "rate of IP packets delivered for a TCP flow, mean over the flows",
         |r, bins| r.rate_bins(Kind::Tcp, bins);
     fairness.target_bps [Target, "bit/s", Step] "target rate",
         "what the rate control allows a video sender, mean over the senders",
         |r, bins| control(r, bins, |row| Some(row.target_bps as f64));
     fairness.version_bps [Target, "bit/s", Context] "video rate",
-        "mean rate of the version that is sent, or what the encoder is set to, mean over the senders",
+        "mean rate of the version being sent, or the encoder's bit rate setting, mean over the \
+        senders",
         |r, bins| control(r, bins, |row| Some(row.encoder_bps? as f64));
     fairness.loss_ratio [Loss, "ratio", Line] "loss",
         "share of packets lost, as receivers report it to the senders of video",

@@ -85,12 +85,13 @@ static METRICS: &[Measure<Directions>] = metrics! {
         "TCP and UDP payload delivered, over the trial's duration.",
         |d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum());
     link.served_bps ["bit/s", Neither, 3] "Rate when busy",
-        "The rate at which the link served packets while one was always waiting: what the link's \
-         rate was when it mattered. Null if no packet ever waited.",
+        "The rate at which the link served packets while one was always waiting: the link's rate \
+        while it was the bottleneck. Null if no packet ever waited.",
         |d| d.served_bps();
     #[main] link.utilisation ["ratio", Higher, 3] "Utilisation",
-        "Share of what the link could carry at the rate asked for that it carried. Where no rate was \
-         asked for: the share of the trial in which it was serving a packet, null if none ever waited.",
+        "What the link carried, as a share of what it could have carried at the configured rate. \
+        Without a configured rate: the share of the trial in which it was serving a packet, null \
+        if none ever waited.",
         |d| d.utilisation();
     link.queue_delay_mean_ms ["ms", Lower, 3] "Queueing delay",
         "From a packet's arrival at the link to the start of its service, mean over packets.",
@@ -105,19 +106,19 @@ static METRICS: &[Measure<Directions>] = metrics! {
         "From a packet's arrival at the link to its delivery, 95th percentile.",
         |d| d.one_way_delays().percentile(0.95);
     link.queue_max_bytes ["B", Lower, 3] "Queue, greatest",
-        "Most bytes that a packet found waiting before it.",
+        "Largest number of bytes that an arriving packet found waiting.",
         |d| Distribution::equal(d.rows.iter().map(|r| r.queue_bytes as f64)).max();
     link.unaccounted ["", Lower, 3] "Lost by the emulator",
         "Packets that the emulator itself lost. Must be 0.",
         |d| d.totals.map(|totals| totals.unaccounted as f64);
     link.lateness_p50_us ["µs", Lower, 3] "Emulator lateness, median",
-        "Actual less scheduled delivery, median over packets.",
+        "Actual minus scheduled delivery time, median over packets.",
         |d| d.totals?.lateness.p50_us;
     link.lateness_p99_us ["µs", Lower, 3] "Emulator lateness, 99 %",
-        "Actual less scheduled delivery, 99th percentile.",
+        "Actual minus scheduled delivery time, 99th percentile.",
         |d| d.totals?.lateness.p99_us;
     link.lateness_max_us ["µs", Lower, 3] "Emulator lateness, worst",
-        "Actual less scheduled delivery, worst packet.",
+        "Actual minus scheduled delivery time, worst packet.",
         |d| d.totals?.lateness.max_us;
     link.emulator_cores ["cores", Lower, 3] "Emulator's CPU",
         "Share of one core that the emulator took for the whole link, both directions.",
@@ -129,13 +130,13 @@ static SERIES: &[Curve<Directions>] = series! {
         "IP packets delivered, headers included",
         |d, bins| throughput(d, bins);
     link.rate_bps [ThroughputDown, "bit/s", Bound] "link rate",
-        "rate that the scenario asks for",
+        "rate configured in the scenario",
         |d, bins| d.asked_stretches().map(|asked| bins.held_mean(asked)).unwrap_or_default();
     link.rate_bps [ThroughputDown, "bit/s", Bound] "link rate",
         "rate at which the link served while packets waited; a gap where none waited",
         |d, bins| if d.asked.is_some() { Vec::new() } else { served(d, bins) };
     link.queue_bytes [Queue, "B", Line] "queue",
-        "most bytes that an arriving packet found waiting",
+        "largest number of bytes that an arriving packet found waiting",
         |d, bins| bins.max(d.rows.iter().map(|row| (row.t_ns, row.queue_bytes as f64)));
     link.queue_delay_ms [QueueDelay, "ms", Line] "queueing delay",
         "from arrival to the start of service, mean over packets",

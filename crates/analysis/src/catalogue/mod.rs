@@ -73,15 +73,15 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
 
 const MS_PER_S: f64 = 1e3;
 
-/// Which way a metric is good.
+/// Which direction of a metric is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
-    /// The more the better.
+    /// More is better.
     Higher,
-    /// The less the better.
+    /// Less is better.
     Lower,
-    /// Neither: it describes.
+    /// Neither: it is descriptive.
     Neither,
 }
 
@@ -96,7 +96,7 @@ pub struct Metric {
     pub label: &'static str,
     /// `bit/s`, `B`, `s`, `1/s`, `ms`, `µs`, `dB`, `ratio`, `cores`, or empty for counts and scores.
     pub unit: &'static str,
-    /// Which way it is good.
+    /// Which direction is better.
     pub better: Better,
     /// Significant digits worth showing.
     pub digits: u8,
@@ -135,7 +135,7 @@ impl std::fmt::Debug for Metric {
 ///
 /// In a summary the name is `FAMILY.FIELD`; of a link `link.DIRECTION.FIELD`, or
 /// `link.NAME.DIRECTION.FIELD` if the trial has several links. Where several players took part,
-/// `player.FIELD` is their mean and `player.NAME.FIELD` each one's (so for `video`, `media`,
+/// `player.FIELD` is their mean and `player.NAME.FIELD` each one's (likewise for `video`, `media`,
 /// `requests`); where several hosts send, `tcp.FIELD` is over all their sockets and
 /// `tcp.HOST.FIELD` over each one's.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
@@ -166,8 +166,8 @@ pub fn documentation() -> String {
         "# Metrics\n\n\
          Generated from `crates/analysis/src/catalogue/` (`SUIRO_REGENERATE=1 cargo test -p suiro-analysis`): do not edit.\n\n\
          These are the `metrics` of `summary.json`. A mean of something sampled is weighted by time;\n\
-         a percentile is the least value that is not exceeded in at least that share of the time or\n\
-         packets; null means that it could not be measured. With several links a name is\n\
+         a percentile is the smallest value that is not exceeded in at least that share of the time or\n\
+         packets; null means that the metric could not be measured. With several links a name is\n\
          `link.NAME.DIRECTION.…`; with several players `player.…`, `video.…`, `media.…` and\n\
          `requests.…` are means over them and `player.NAME.…` each one's; with several sending\n\
          hosts `tcp.…` is over all and `tcp.HOST.…` over each one's sockets. A direction of\n\
@@ -185,9 +185,9 @@ pub fn documentation() -> String {
     }
     text.push_str(
         "\n## Series\n\n\
-         These are drawn over time in the report, and the figures of a study refer to them by name.\n\
-         With several links, players or sending hosts the names are formed as those of metrics are;\n\
-         of more than four players only the mean is drawn.\n\n\
+         The report draws these over time, and the figures of a study refer to them by name.\n\
+         With several links, players or sending hosts, the names are formed like those of metrics;\n\
+         with more than four players, only the mean is drawn.\n\n\
          | series | figure | unit | meaning |\n|---|---|---|---|\n",
     );
     for (place, quantity) in FAMILIES.iter().flat_map(|f| f.quantities().map(|q| (f.place(), q))) {

@@ -39,7 +39,7 @@ static METRICS: &[Measure<Players>] = metrics! {
     #[main] player.stalls ["", Lower, 3] "Stalls",
         "Interruptions after playback began.",
         |p| p.stalls();
-    #[main] player.stall_s ["s", Lower, 3] "Stalled",
+    #[main] player.stall_s ["s", Lower, 3] "Time stalled",
         "Time spent waiting after playback began.",
         |p| p.stall_s();
     player.stall_ratio ["ratio", Lower, 3] "Stalled share",
@@ -55,9 +55,9 @@ static METRICS: &[Measure<Players>] = metrics! {
         "Media buffered ahead of the playhead, mean over the time played or stalled.",
         |p| p.watched(|row| Some(row.buffer_ms? / MS_PER_S)).mean();
     #[main] media.latency_p50_ms ["ms", Lower, 4] "Latency, median",
-        "Live only: from the capture of a picture to its display, median over the pictures shown. Of \
-         a player that does not tell its frames: age of the picture under the playhead, over the \
-         time played or stalled.",
+        "Live only: from the capture of a picture to its display, median over the pictures shown. \
+        For a player that does not report its frames: age of the picture under the playhead, over \
+        the time played or stalled.",
         |p| p.latency().percentile(0.5);
     media.latency_p95_ms ["ms", Lower, 4] "Latency, 95 %",
         "Live only: from capture to display, 95th percentile.",
@@ -65,15 +65,15 @@ static METRICS: &[Measure<Players>] = metrics! {
     media.latency_p99_ms ["ms", Lower, 4] "Latency, 99 %",
         "Live only: from capture to display, 99th percentile.",
         |p| p.latency().percentile(0.99);
-    media.latency_max_ms ["ms", Lower, 4] "Latency, greatest",
+    media.latency_max_ms ["ms", Lower, 4] "Latency, maximum",
         "Live only: from capture to display, greatest.",
         |p| p.latency().max();
     video.freezes ["", Lower, 3] "Freezes",
-        "Intervals between two pictures shown of at least three times the average of the 30 before \
-         them and 150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`); \
+        "Intervals between two displayed pictures that are at least three times the average of \
+         the 30 before them and 150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`); \
          the one in which the viewing ended counts, start-up does not.",
         |p| p.screen.freeze_count();
-    #[main] video.freeze_s ["s", Lower, 3] "Frozen",
+    #[main] video.freeze_s ["s", Lower, 3] "Time frozen",
         "Length of all freezes: whole intervals, as W3C's `totalFreezesDuration`.",
         |p| p.screen.freeze_s();
     video.freeze_max_s ["s", Lower, 3] "Longest freeze",
@@ -83,12 +83,11 @@ static METRICS: &[Measure<Players>] = metrics! {
         "Pictures shown per second, from the first one to the end of the viewing.",
         |p| p.screen.fps_shown();
     video.frames_skipped ["", Lower, 3] "Frames skipped",
-        "Source frames between the first and the last that were shown that were not shown \
-         themselves.",
+        "Source frames that were not shown, counted between the first and the last that were.",
         |p| p.screen.frames_skipped();
     video.frames_damaged ["", Lower, 3] "Frames damaged",
-        "Pictures shown although parts were lost, of them or of what they refer to: a decoder made \
-         those up. None where the viewer shows no such pictures.",
+        "Pictures shown although parts of them, or of pictures that they refer to, were lost and \
+        the decoder had to conceal the damage. 0 if the viewer does not show such pictures.",
         |p| p.screen.frames_damaged();
     #[main] video.vmaf_mean ["", Higher, 3] "VMAF",
         "*Picture* quality: VMAF of each picture shown against its own source frame, mean. Freezes \
@@ -126,17 +125,18 @@ static METRICS: &[Measure<Players>] = metrics! {
          neither freezes nor delay nor sound.",
         |p| p.screen.mos();
     video.p1203_mos ["", Higher, 3] "MOS, P.1203",
-        "Overall opinion of picture, sound, start-up and stalls by ITU-T P.1203 in mode 0 (`O.46`), 1 \
-         (bad) to 5 (excellent), on a computer's screen of 1920×1080; null unless `[record] quality` \
+        "Overall quality of picture, sound, start-up and stalls as estimated by ITU-T P.1203 in \
+         mode 0 (`O.46`), 1 (bad) to 5 (excellent), on a computer's screen of 1920×1080; null unless `[record] quality` \
          is on and the machine has the program `p1203-standalone`, which is not part of suiro. The \
          Recommendation is valid for 1 to 5 minutes of H.264 of at most 1920×1080 over a reliable \
-         transport; a shorter or longer trial gets a number that it does not vouch for.",
+         transport; for shorter or longer trials the number is outside the Recommendation's \
+         validity.",
         |p| p.p1203_mos;
     requests.failed ["", Lower, 3] "Failed requests",
         "HTTP requests that failed or were answered with a status of 400 or more.",
         |p| p.failed_requests();
-    requests.abandoned ["", Lower, 3] "Segments given up",
-        "Requests for segments that were given up under way, for a lower rung.",
+    requests.abandoned ["", Lower, 3] "Segments abandoned",
+        "Segment requests that the player abandoned in progress to switch to a lower rung.",
         |p| p.abandoned_requests();
     requests.first_byte_p50_ms ["ms", Lower, 3] "First byte, median",
         "From sending the request for a segment to the first byte of its body, median.",

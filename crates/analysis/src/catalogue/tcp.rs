@@ -26,7 +26,7 @@ static METRICS: &[Measure<Sending>] = metrics! {
         "Congestion window of the sockets that carry media (more acknowledged than received, and at \
          least 1 % of what the busiest such socket had acknowledged), mean over time.",
         |s| s.over_time(|row| Some(row.cwnd_bytes as f64)).mean();
-    tcp.cwnd_max_bytes ["B", Neither, 3] "Congestion window, greatest",
+    tcp.cwnd_max_bytes ["B", Neither, 3] "Congestion window, maximum",
         "Greatest congestion window of the sockets that carry media.",
         |s| s.over_time(|row| Some(row.cwnd_bytes as f64)).max();
     #[main] tcp.srtt_mean_ms ["ms", Lower, 3] "RTT",
@@ -35,14 +35,14 @@ static METRICS: &[Measure<Sending>] = metrics! {
     tcp.srtt_p95_ms ["ms", Lower, 3] "RTT, 95 %",
         "95th percentile over time of the smoothed round-trip time.",
         |s| s.over_time(srtt_ms).percentile(0.95);
-    tcp.srtt_min_ms ["ms", Lower, 3] "RTT, least",
-        "Least smoothed round-trip time.",
+    tcp.srtt_min_ms ["ms", Lower, 3] "RTT, minimum",
+        "Smallest smoothed round-trip time.",
         |s| s.over_time(srtt_ms).min();
-    tcp.rtt_min_ms ["ms", Lower, 3] "Unsmoothed RTT, least",
-        "Least round-trip time that the kernel measured, not smoothed.",
+    tcp.rtt_min_ms ["ms", Lower, 3] "Unsmoothed RTT, minimum",
+        "Smallest round-trip time that the kernel measured, unsmoothed.",
         |s| s.over_time(|row| row.min_rtt_us.map(|us| us as f64 / MS_PER_S)).min();
     #[main] tcp.retransmits ["", Lower, 3] "Retransmits",
-        "Segments that the sockets that carry media sent again.",
+        "Segments retransmitted by the sockets that carry media.",
         |s| Some(s.sockets.iter().map(|socket| socket.retransmits as f64).sum());
     tcp.in_flight_mean_bytes ["B", Neither, 3] "In flight",
         "Payload sent and neither acknowledged nor known lost, mean over time.",

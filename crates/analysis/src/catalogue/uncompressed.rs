@@ -61,66 +61,67 @@ pub(super) static RING: Family<EachRing> = Family { metrics: &[], series: RING_O
 
 static OF_STREAMS: &[Measure<AllStreams>] = metrics! {
     #[main] stream.rate_mean_bps ["bit/s", Higher, 4] "Uncompressed video",
-        "Bytes of frames of uncompressed video that came, over the time from the first frame to the \
-         end of the last, all streams together; headers do not count.",
+        "Frame bytes of uncompressed video received, over the time from the first frame to the \
+        end of the last, all streams together; headers do not count.",
         |s| s.rate_bps();
     stream.streams ["", Higher, 3] "Streams",
-        "Streams of uncompressed video of which a packet came.",
+        "Streams of uncompressed video with at least one packet received.",
         |s| Some(s.count() as f64);
     #[main] stream.lost_packets ["", Lower, 6] "Packets lost",
-        "Packets of uncompressed video that did not come.",
+        "Packets of uncompressed video that never arrived.",
         |s| Some(s.sum(|row| row.lost_packets));
-    stream.lost_frames ["", Lower, 6] "Frames not whole",
-        "Frames of uncompressed video of which a packet did not come.",
+    stream.lost_frames ["", Lower, 6] "Incomplete frames",
+        "Frames of uncompressed video that are missing at least one packet.",
         |s| Some(s.sum(|row| i64::from(row.lost_packets > 0)));
     stream.damaged_frames ["", Lower, 6] "Frames damaged",
-        "Whole frames of uncompressed video whose checksum was wrong; null if none was verified.",
+        "Complete frames of uncompressed video with a wrong checksum; null if none was verified.",
         |s| s.damaged();
     #[main] stream.late_frames ["", Lower, 6] "Frames late",
-        "Frames of uncompressed video that began more than a frame time after the epoch said, or \
-         never came; null without a common clock.",
+        "Frames of uncompressed video that started more than a frame time after they were due by \
+        the epoch, or never arrived; null without a common clock.",
         |s| s.late();
     stream.lateness_p99_ms ["ms", Lower, 3] "Frame start, 99 %",
-        "From when a frame was due to its first packet, 99th percentile.",
+        "From the time a frame was due to its first packet, 99th percentile.",
         |s| s.lateness_ms().percentile(0.99);
-    stream.lateness_max_ms ["ms", Lower, 3] "Frame start, greatest",
-        "From when a frame was due to its first packet, greatest.",
+    stream.lateness_max_ms ["ms", Lower, 3] "Frame start, maximum",
+        "From the time a frame was due to its first packet, maximum.",
         |s| s.lateness_ms().max();
     #[main] stream.skew_p99_ms ["ms", Lower, 3] "Skew of streams, 99 %",
-        "Of each frame time, from the first stream's first packet to the last stream's, 99th \
-         percentile; null of a single stream, or without a common clock.",
+        "In each frame time, from the first stream's first packet to the last stream's first \
+        packet, 99th percentile; null for a single stream, or without a common clock.",
         |s| s.skew_ms().percentile(0.99);
-    stream.skew_max_ms ["ms", Lower, 3] "Skew of streams, greatest",
-        "Of each frame time, from the first stream's first packet to the last stream's, greatest.",
+    stream.skew_max_ms ["ms", Lower, 3] "Skew of streams, maximum",
+        "In each frame time, from the first stream's first packet to the last stream's first \
+        packet, maximum.",
         |s| s.skew_ms().max();
-    stream.burst_max_packets ["", Lower, 3] "Longest burst",
-        "Greatest number of packets in a bucket that drains at a constant rate, in the style of ST \
-         2110-21.",
+    stream.burst_max_packets ["", Lower, 3] "Largest burst",
+        "Largest number of packets in a bucket that drains at a constant rate, in the style of ST \
+        2110-21.",
         |s| s.burst_max();
     stream.buffer_max_packets ["", Lower, 3] "Receiver's buffer",
-        "Greatest buffer in packets that reading a frame at a constant rate would have needed, in the \
-         style of ST 2110-21.",
+        "Largest buffer, in packets, that reading frames at a constant rate would have needed, in \
+        the style of ST 2110-21.",
         |s| s.buffer_max();
     stream.over_ratio ["ratio", Lower, 3] "Packets in bursts",
-        "Share of packets that met that bucket above the limit of wide senders.",
+        "Share of packets that found that bucket above the limit for wide senders.",
         |s| s.over_ratio();
 };
 
 static OF_RINGS: &[Measure<AllRings>] = metrics! {
     #[main] ring.repeats ["", Lower, 6] "Frames repeated",
-        "Frames that senders of uncompressed video sent again because the next one had not been \
-         read, all streams together.",
+        "Frames that senders of uncompressed video repeated because the next one had not been \
+        read yet, all streams together.",
         |r| Some(r.sum(|row| row.repeats));
-    ring.fill_min_ratio ["ratio", Higher, 3] "Least filled ring",
-        "Least share of a ring's slots with a frame that was read, the one being sent included, of \
-         all rings and seconds.",
+    ring.fill_min_ratio ["ratio", Higher, 3] "Lowest ring fill",
+        "Smallest share of a ring's slots that held a frame (the one being sent included), over \
+        all rings and seconds.",
         |r| r.fill_min();
     ring.read_mean_bps ["bit/s", Higher, 4] "Read rate",
-        "Rate of reading from storage, mean over the seconds, all rings together; null if they are \
-         memory.",
+        "Rate of reading from storage, mean over the seconds, all rings together; null if the \
+        frames are in memory.",
         |r| r.read_bps().map(|each| each.iter().sum());
     ring.read_slowest_bps ["bit/s", Higher, 4] "Slowest reader",
-        "Rate of reading from storage, mean over the seconds, of the ring with the least.",
+        "Rate of reading from storage, mean over the seconds, for the slowest ring.",
         |r| r.read_bps().and_then(|each| each.into_iter().reduce(f64::min));
     ring.send_mean_bps ["bit/s", Higher, 4] "Send rate",
         "Bytes of frames handed to senders, repeats included, mean over the seconds, all rings \
@@ -130,16 +131,16 @@ static OF_RINGS: &[Measure<AllRings>] = metrics! {
 
 static STREAMS_OVER_TIME: &[Curve<AllStreams>] = series! {
     stream.lateness_ms [Lateness, "ms", Line] "latest",
-        "from when a frame was due to its first packet, greatest of all streams",
+        "from the time a frame was due to its first packet, maximum over all streams",
         |s, bins| bins.max(s.late_starts());
     stream.lost_packets [Losses, "packets", Bar] "lost",
-        "packets that did not come, all streams",
+        "packets that never arrived, all streams",
         |s, bins| lost(s, bins);
 };
 
 static RINGS_OVER_TIME: &[Curve<AllRings>] = series! {
     ring.waiting [Ring, "frames", Line] "least waiting",
-        "fewest frames that waited in any ring",
+        "fewest frames waiting in any ring",
         |r, bins| r.joined(bins, WAITING, f64::min);
     ring.read_bps [Storage, "bit/s", Line] "read",
         "rate of reading from storage, all rings",
@@ -151,7 +152,7 @@ static RINGS_OVER_TIME: &[Curve<AllRings>] = series! {
 
 static RING_OVER_TIME: &[Curve<EachRing>] = series! {
     ring.waiting [Ring, "frames", Context] "each ring",
-        "frames that waited in this ring",
+        "frames waiting in this ring",
         |r, bins| r.binned(bins, WAITING);
     ring.read_bps [Storage, "bit/s", Context] "each ring",
         "rate of reading into this ring",

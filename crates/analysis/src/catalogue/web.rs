@@ -26,15 +26,16 @@ static METRICS: &[Measure<Pages>] = metrics! {
         "The same, 95th percentile.",
         |w| w.load_s().percentile(0.95);
     web.goodput_mean_bps ["bit/s", Neither, 3] "Web goodput",
-        "Bodies received of all pages, over the trial's duration.",
+        "Response bodies received for all pages, over the trial's duration.",
         |w| Some(w.rate_bps());
     web.pages ["", Higher, 3] "Pages loaded",
-        "Pages loaded whole within the trial.",
+        "Pages loaded completely within the trial.",
         |w| Some(w.count());
     web.flows ["", Neither, 3] "Web flows",
-        "TCP connections of the pages loaded, all of them ended.",
+        "TCP connections of the pages that were loaded; all of them have ended.",
         |w| Some(w.connections());
     web.unfinished ["", Lower, 3] "Pages not loaded",
-        "Pages begun but given up after 60 s, refused, or cut off by the trial's end. They have no load time.",
+        "Pages that were started but abandoned after 60 s, refused, or cut off by the end of the \
+        trial. They have no load time.",
         |w| Some(w.unfinished());
 };

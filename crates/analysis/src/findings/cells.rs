@@ -65,7 +65,8 @@ impl<'a> Cells<'a> {
                 first.cell.iter().find(|(axis, value)| other.cell.get(*axis) != Some(value));
             let axis = differs.map(|(axis, _)| axis.as_str()).unwrap_or_default();
             return Err(format!(
-                "{}: several values of the axis `{axis}`, which the study has not; choose one with --only",
+                "{}: the run has several values of the axis `{axis}`, which the study does not \
+                use; choose one with --only",
                 self.name(cell)
             ));
         }

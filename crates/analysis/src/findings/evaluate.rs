@@ -167,7 +167,7 @@ impl Run<'_> {
         };
         if value.is_some_and(|value| !value.is_finite()) {
             let place = self.words(&self.common(number));
-            self.lacks(format!("{place}: no number: divided by zero"));
+            self.lacks(format!("{place}: not a number: division by zero"));
             return None;
         }
         value

@@ -113,7 +113,7 @@ fn what_does_not_hold_says_where() {
         .insert("tcp.srtt_mean_ms".into(), Some(60.0));
     let finding = judge(&s0(), &trials).findings.remove(1);
     assert_eq!(finding.holds, Some(false));
-    assert_eq!(finding.because, "not so: dash reno: ×1.25 is not ≤ 1.15; one repetition");
+    assert_eq!(finding.because, "not met: dash reno: ×1.25 is not ≤ 1.15; one repetition");
 }
 
 #[test]
@@ -175,6 +175,6 @@ fn a_division_by_zero_is_no_verdict() {
     let finding = judge(&s0(), &trials).findings.remove(1);
     assert_eq!(
         (finding.holds, finding.because.as_str()),
-        (None, "dash reno: no number: divided by zero")
+        (None, "dash reno: not a number: division by zero")
     );
 }

@@ -26,7 +26,7 @@ pub(super) fn failures(judged: &Judged) -> Option<String> {
             if place.is_empty() { wanted } else { format!("{place}: {wanted}") }
         })
         .collect();
-    (!parts.is_empty()).then(|| format!("not so: {}", told(&parts, "; ")))
+    (!parts.is_empty()).then(|| format!("not met: {}", told(&parts, "; ")))
 }
 
 /// Why figures lack.
@@ -48,7 +48,7 @@ fn sentence(compared: &Compared) -> String {
     let left_text = number(left);
     let text = match relation {
         _ if *bound => left_text,
-        Relation::Within(_) => format!("{left_text} beside {}", number(right)),
+        Relation::Within(_) => format!("{left_text} compared with {}", number(right)),
         _ => format!("{left_text} {} {}", sign(left.value, right.value), number(right)),
     };
     match (subject(compared), &left.title) {

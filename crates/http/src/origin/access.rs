@@ -46,7 +46,7 @@ impl AccessLog {
         self.endpoint.clone()
     }
 
-    /// Keeps a row. After an error there are no more: [`close`](Self::close) tells it.
+    /// Keeps a row. After an error no more are kept: [`close`](Self::close) returns it.
     pub(super) fn push(&self, row: AccessRow) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if rows.error.is_none() {

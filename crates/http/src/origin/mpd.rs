@@ -25,7 +25,7 @@ pub(crate) fn write(catalogue: &Catalogue, unix_ns: u64, host: Option<&str>) -> 
     }
     out.push_str(" </Period>\n");
     if let (Schedule::Live { .. }, Some(host)) = (catalogue.schedule, host) {
-        // §5.8.4.11: the clock that availability times are told by.
+        // §5.8.4.11: the clock of availability times.
         let scheme = "urn:mpeg:dash:utc:http-xsdate:2014";
         let value = escape(&format!("http://{host}{TIME_PATH}"));
         writeln!(out, " <UTCTiming schemeIdUri=\"{scheme}\" value=\"{value}\"/>")

@@ -156,7 +156,7 @@ pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, F
 /// records are open and the player is about to begin.
 ///
 /// A stream that breaks after it was playing is a measurement, not an error: it is recorded, and
-/// told in [`Summary::failure`].
+/// reported in [`Summary::failure`].
 ///
 /// # Errors
 /// [`PlayerError`], if not a single picture could be played, or a file not be written.

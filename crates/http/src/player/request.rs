@@ -40,7 +40,7 @@ pub struct Progress {
     pub first_byte: Option<Time>,
     /// Bytes of the body that are there.
     pub bytes: u64,
-    /// The body's length, once the response has told it.
+    /// The body's length, once the response has given it.
     pub length: Option<u64>,
     /// The response's status.
     pub status: Option<u16>,

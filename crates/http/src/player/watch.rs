@@ -7,7 +7,7 @@ use suiro_units::{Bytes, Duration, Time};
 use super::request::{Underway, What};
 use crate::presentation::Segment;
 
-/// How often is looked at it: dash.js is told of progress by the browser, about as often.
+/// How often it is checked: the browser reports progress to dash.js about as often.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
 
 /// What has been seen of the segment that is under way.
@@ -65,7 +65,7 @@ impl Watch {
         let bytes = progress.bytes;
         self.samples += u32::from(bytes > self.bytes);
         self.bytes = bytes;
-        // Of a body of unknown length nobody knows how long the rest takes.
+        // For a body of unknown length, the remaining time is unknown.
         let (whole, first_byte) = progress.length.zip(progress.first_byte)?;
         if self.given_up == Some(segment.start) {
             return None;

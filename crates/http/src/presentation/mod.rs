@@ -59,7 +59,7 @@ pub struct Presentation {
     pub tracks: Vec<Track>,
     /// For a live stream.
     pub live: Option<LiveStream>,
-    /// How long all of it is; `None` while nobody knows.
+    /// The whole duration; `None` while it is unknown.
     pub duration: Option<Duration>,
     /// After how long the manifest should be fetched again; `None`: never.
     pub refresh: Option<Duration>,

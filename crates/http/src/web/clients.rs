@@ -109,7 +109,7 @@ pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     Ok(Summary::new(format!("{} pages", suiro_endpoint::block_on(work)?)))
 }
 
-/// Has the people load pages until `stop` is ready; gives the number of pages begun. `ready` is
+/// Lets the users load pages until `stop` is ready; returns the number of pages started. `ready` is
 /// called once, when they begin. A page that cannot be loaded is recorded, and its reader goes on.
 ///
 /// # Errors

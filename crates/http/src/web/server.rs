@@ -94,7 +94,7 @@ fn parse(path: &str) -> Option<u64> {
     (size <= WebServer::OBJECT_MAX.get()).then_some(size)
 }
 
-/// A body of so many bytes, none of which are stored.
+/// A body of this many bytes, none of which is stored.
 #[derive(Debug)]
 struct Filled {
     left: u64,

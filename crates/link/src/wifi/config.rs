@@ -9,9 +9,9 @@ use super::station::WINDOW;
 use crate::error::ConfigError;
 use crate::schedule::{Change, Schedule};
 
-/// A Wi-Fi link: 802.11n, one stream, 20 MHz, MCS 0 to 7. Both directions share its air; it takes
-/// the place of `rate`. For example
-/// `wifi = { distance = "5 m", walls = 1, changes = [{ at = "10 s", attenuation = "30 dB" }] }`.
+/// A Wi-Fi link: 802.11n, one stream, 20 MHz, MCS 0 to 7. Both directions share its air; it
+/// replaces `rate`. For example `wifi = { distance = "5 m", walls = 1, changes = [{ at = "10 s",
+/// attenuation = "30 dB" }] }`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WifiSpec {
@@ -22,16 +22,16 @@ pub struct WifiSpec {
     /// Walls between them, 0 to 20. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walls: Option<u32>,
-    /// What each wall takes, 0 to 100 dB. Default: 10 dB, between plasterboard and concrete.
+    /// Attenuation by each wall, 0 to 100 dB. Default: 10 dB, between plasterboard and concrete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_loss: Option<Decibels>,
-    /// What both stations send with, antennas included, -50 to 40 dBm. Default: 15 dBm.
+    /// Transmit power of both stations, antenna gain included, -50 to 40 dBm. Default: 15 dBm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power: Option<Dbm>,
     /// Standard deviation of log-normal shadowing, 0 to 30 dB. Default: 3 dB, TGn model B near.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadowing: Option<Decibels>,
-    /// Correlation time of shadowing, 1 ms to 1 h. Default: 2 s, people who walk by.
+    /// Correlation time of shadowing, 1 ms to 1 h. Default: 2 s, people walking by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadowing_time: Option<Duration>,
     /// Power of the direct signal over the scattered one (Rician K), -100 to 100 dB; -100 dB is
@@ -44,14 +44,14 @@ pub struct WifiSpec {
     /// Short guard interval: 7.2 to 72.2 Mbit/s instead of 6.5 to 65. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_gi: Option<bool>,
-    /// Most frames of an A-MPDU, 1 (no aggregation) to 64. Default: 64.
+    /// Maximum number of frames in an A-MPDU, 1 (no aggregation) to 64. Default: 64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<u32>,
-    /// How often a frame is sent again before it is dropped, 0 to 255. Default: 7
+    /// How often a frame is retransmitted before it is dropped, 0 to 255. Default: 7
     /// (dot11ShortRetryLimit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// Share of the time that other stations hold the air, 0 to 0.95. Default: 0.
+    /// Share of the air time that other stations use, 0 to 0.95. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy: Option<Ratio>,
     /// Attenuation besides distance and walls, 0 to 150 dB. Default: 0 dB.
@@ -62,7 +62,7 @@ pub struct WifiSpec {
     pub changes: Option<Vec<WifiChangeSpec>>,
 }
 
-/// What changes on a Wi-Fi link at a time; what is absent stays.
+/// What changes on a Wi-Fi link at a given time; absent keys keep their values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WifiChangeSpec {
@@ -71,7 +71,7 @@ pub struct WifiChangeSpec {
     /// The attenuation from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attenuation: Option<Decibels>,
-    /// The others' share of the time from then on.
+    /// The other stations' share of the time from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<Ratio>,
 }

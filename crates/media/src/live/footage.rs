@@ -29,7 +29,8 @@ pub struct FootageSpec {
     /// What is shown: `bbb` (Big Buck Bunny, 30 s), `synthetic` or a path to any file that ffmpeg
     /// reads.
     pub source: Source,
-    /// Width in pixels, even, 16 to 3840. What has another shape gets black edges. Default: 1280.
+    /// Width in pixels, even, 16 to 3840. Pictures of another aspect ratio get black borders.
+    /// Default: 1280.
     #[serde(default = "width")]
     pub width: u32,
     /// Height in pixels, even, 16 to 2160. Default: 720.

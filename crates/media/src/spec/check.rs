@@ -58,16 +58,16 @@ impl MediaSpec {
         }
         if self.quantisers.is_some() {
             let hint = "write codec = \"mpeg2\", or remove it";
-            faults.add(&["quantisers"], "`h264` has a ladder, no quantisers", hint);
+            faults.add(&["quantisers"], "`h264` uses a ladder, not quantisers", hint);
         }
         if !self.from.is_zero() {
             let hint = "remove it, or write codec = \"mpeg2\"";
-            faults.add(&["from"], "`h264` begins at the start of its source", hint);
+            faults.add(&["from"], "`h264` always begins at the start of its source", hint);
         }
         self.check_ladder(&mut faults);
         self.check_times(&mut faults);
         if self.b_frames > B_FRAMES_MAX {
-            let message = format!("{} B-frames in a row", self.b_frames);
+            let message = format!("{} consecutive B-frames", self.b_frames);
             faults.add(&["b_frames"], message, format!("0 to {B_FRAMES_MAX}"));
         }
         if let Audio::On(rate) = self.audio {
@@ -89,7 +89,7 @@ impl MediaSpec {
             ("format", self.format == plain.format),
         ];
         for (key, _) in same.iter().filter(|(_, same)| !same) {
-            let hint = "remove it: `mpeg2` is 720×480 at 29.97 per second, in groups of 30";
+            let hint = "remove it: `mpeg2` is always 720×480 at 29.97 per second, in groups of 30";
             faults.add(&[key], "not for `mpeg2`", hint);
         }
         faults.within(&["length"], &self.length, &(quantised::GROUP_DURATION..=LENGTH_MAX));
@@ -117,7 +117,7 @@ impl MediaSpec {
             let same = |other: &&Rung| other.label() == rung.label();
             if self.ladder[..index].iter().any(|other| same(&other)) {
                 let message = format!("two rungs are named `{}`", rung.label());
-                let hint = "give each a `name` of its own";
+                let hint = "give each its own `name`";
                 faults.add(&["ladder", &index.to_string(), "name"], message, hint);
             }
         }
@@ -134,7 +134,7 @@ impl MediaSpec {
         }
         faults.even(&["ladder", index, "height"], rung.height, &HEIGHT);
         if self.stamp && rung.height < stamp::HEIGHT_MIN {
-            let message = format!("{} lines cannot hold a stamp", rung.height);
+            let message = format!("{} lines are too few for a stamp", rung.height);
             let hint = format!("at least {} lines, or `stamp = false`", stamp::HEIGHT_MIN);
             faults.add(&["ladder", index, "height"], message, hint);
         }
@@ -145,9 +145,10 @@ impl MediaSpec {
             faults.within(key, &fps, &FPS);
         } else if !whole_frames(self.gop(), fps) {
             let gop = self.gop();
-            let message = format!("{gop} between key frames is no whole number of frames at {fps}");
+            let message =
+                format!("{gop} between key frames is not a whole number of frames at {fps}");
             let key = if self.gop.is_some() { "gop" } else { "segment" };
-            faults.add(&[key], message, "take a multiple of 1 s, or another `fps`");
+            faults.add(&[key], message, "use a multiple of 1 s, or another `fps`");
         }
     }
 
@@ -204,7 +205,7 @@ impl Faults {
 
     fn whole_ms(&mut self, key: &str, value: Duration) {
         if !value.as_nanos().is_multiple_of(1_000_000) {
-            let message = format!("{value} is no whole number of milliseconds");
+            let message = format!("{value} is not a whole number of milliseconds");
             self.add(&[key], message, "round it to a millisecond");
         }
     }

@@ -14,7 +14,7 @@ pub use values::{Audio, Codec, Format, Preset, Source};
 
 /// A source, the ladder it is encoded into, and how that is packaged.
 ///
-/// Everything but the source has a default, so `source = "bbb"` is a whole specification.
+/// Everything but the source has a default, so `source = "bbb"` is a complete specification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MediaSpec {
@@ -35,12 +35,12 @@ pub struct MediaSpec {
     /// rate; else 30.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fps: Option<u32>,
-    /// How much of the source is used, from its start; it then repeats. Cut down to whole segments
-    /// of what the source has. Default: 30 s.
+    /// How much of the source is used, from its start; it then repeats. It is limited to what the
+    /// source has, rounded down to whole segments. Default: 30 s.
     #[serde(default = "length")]
     pub length: Duration,
-    /// `mpeg2`: where in the source that begins, as it is played at 29.97 per second; up to an hour.
-    /// Default: at its start.
+    /// `mpeg2`: where in the source the video begins, when played at 29.97 frames per second; up to
+    /// an hour. Default: at its start.
     #[serde(default, skip_serializing_if = "is_start")]
     pub from: Duration,
     /// How the picture is encoded. Default: `h264`. With `mpeg2` there is no ladder: 720×480 pixels,
@@ -51,25 +51,25 @@ pub struct MediaSpec {
     /// `mpeg2`: the quantiser scales, each a version, 1 (finest) to 31. Default: 1 to 11.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantisers: Option<Vec<u8>>,
-    /// How much work the encoder spends on quality. Default: `veryfast`.
+    /// How much effort the encoder spends on quality. Default: `veryfast`.
     #[serde(default)]
     pub preset: Preset,
-    /// B-frames in a row at most, 0 to 4. Default: 0, so that frames are decoded in the order in
-    /// which they are shown, a frame can be sent as soon as it was captured, and the encoder adds
-    /// no delay of its own to what is measured. 2 save about a tenth of the bits.
+    /// Maximum number of consecutive B-frames, 0 to 4. Default: 0, so that frames are decoded in
+    /// display order, a frame can be sent as soon as it was captured, and the encoder adds no delay
+    /// of its own to what is measured. 2 B-frames save about a tenth of the bits.
     #[serde(default)]
     pub b_frames: u8,
-    /// Sound: `true` (96 kbit/s AAC, stereo), `false`, or a bit rate. A source without sound gives
-    /// a package without it. Default: `true`.
+    /// Sound: `true` (96 kbit/s AAC, stereo), `false`, or a bit rate. A source without sound makes
+    /// a package without sound. Default: `true`.
     #[serde(default)]
     pub audio: Audio,
     /// Containers: `fmp4` (DASH, HLS), `ts` (HLS) or `both`. Default: `fmp4`.
     #[serde(default)]
     pub format: Format,
-    /// Whether each picture says which it is: a strip of black and white blocks along its top edge
-    /// holds the source frame's number within the loop and its time, as [`crate::stamp`] describes.
-    /// What is shown can then be told from the pictures alone; measures of quality leave the strip
-    /// out. Rungs must have at least 90 lines. Default: `false`.
+    /// Whether each picture carries its number: a strip of black and white blocks along its top
+    /// edge encodes the source frame's number within the loop and its time, as [`crate::stamp`]
+    /// describes. The shown frame can then be identified from the picture alone; quality metrics
+    /// ignore the strip. Rungs must have at least 90 lines. Default: `false`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub stamp: bool,
 }
@@ -78,13 +78,13 @@ pub struct MediaSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rung {
-    /// What reports call it. Default: its height, such as `720p`.
+    /// Its name in reports. Default: its height, such as `720p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Bit rate of the picture, container not counted, 50 kbit/s to 200 Mbit/s. The encoder may not
     /// exceed it over more than one second.
     pub bitrate: BitRate,
-    /// Width in pixels, even, 64 to 8192. Default: what keeps the source's shape.
+    /// Width in pixels, even, 64 to 8192. Default: the width that keeps the source's aspect ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
     /// Height in pixels, even, 64 to 4320.

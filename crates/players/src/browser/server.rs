@@ -73,7 +73,7 @@ async fn answer(
         (&Method::POST, "/report") => {
             match Limited::new(request.into_body(), REPORT_BYTES_MAX).collect().await {
                 Ok(body) => {
-                    // It goes on to nobody only when all is over.
+                    // Sending fails only when everything has ended.
                     let _ = site.reports.send(body.to_bytes()).await;
                     empty(StatusCode::NO_CONTENT)
                 }

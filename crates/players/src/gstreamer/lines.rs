@@ -1,7 +1,7 @@
 //! What GStreamer says: `gst-launch-1.0 -m -v` on standard output, and the debug category
 //! `adaptivedemux2` on standard error.
 
-/// Something that the pipeline's bus tells.
+/// What the pipeline's bus reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Message {
     /// The whole pipeline shows, or stands still.
@@ -12,7 +12,7 @@ pub(super) enum Message {
     Over,
 }
 
-/// Something that a download tells.
+/// What a download reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Download {
     /// A request is sent.
@@ -70,7 +70,7 @@ fn target(text: &str) -> Option<String> {
     suiro_http::Url::parse(url).ok().map(|url| url.target().to_owned())
 }
 
-/// What an error says, as `gst-launch-1.0` tells it.
+/// The text of an error, as `gst-launch-1.0` prints it.
 pub(super) fn error(line: &str) -> Option<&str> {
     line.strip_prefix("ERROR: ")
 }

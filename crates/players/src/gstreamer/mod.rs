@@ -47,8 +47,8 @@ pub(crate) async fn play(
         .await
 }
 
-/// It does not tell where it is: it begins with the first segment that it fetched, and goes on at
-/// normal speed while it plays.
+/// It does not report its position: it begins with the first segment that it fetched, and goes on
+/// at normal speed while it plays.
 #[derive(Debug, Clone, Copy, Default)]
 struct Playhead {
     first_s: Option<f64>,
@@ -100,7 +100,7 @@ impl Watch {
             self.look(session);
             session.tick()?;
             if self.over {
-                // At the end it says so, and waits for somebody to stop it or ends itself.
+                // At the end it prints a message, and then waits to be stopped or exits.
                 return Ok(None);
             }
         }

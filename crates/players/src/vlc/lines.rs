@@ -1,6 +1,6 @@
 //! What VLC 3.0 says: its messages (`--verbose 2`) and its answers to `stats`.
 
-/// Something that a message tells.
+/// What a message reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Message {
     /// A request follows, or an answer.

@@ -193,7 +193,7 @@ impl Watch {
         if session.view.state != State::Playing {
             return;
         }
-        // It says so about once a second: a longer silence is no progress.
+        // It reports about once a second: a longer silence means no progress.
         let ahead_s = now.saturating_since(since).as_secs_f64().min(1.0);
         let position_s = (demuxed_s - offset_s - self.delay_ms as f64 / 1e3 + ahead_s).max(0.0);
         session.view.position_ms = Some(position_s * 1e3);

@@ -35,7 +35,7 @@ pub enum RecordError {
         /// What the Parquet reader or writer said.
         source: parquet::errors::ParquetError,
     },
-    /// The file is Parquet, but its content is not what its footer says.
+    /// The file is Parquet, but its content does not match its footer.
     #[error("{path}: damaged: its content is not what its footer says")]
     Damaged {
         /// The file.

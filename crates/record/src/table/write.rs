@@ -36,7 +36,7 @@ fn schema<R: Row>() -> Result<Arc<Type>, parquet::errors::ParquetError> {
     Type::group_type_builder(R::TABLE).with_fields(fields).build().map(Arc::new)
 }
 
-/// Writes one table. Rows go to disk a group at a time; [`Writer::close`] makes the file whole.
+/// Writes one table. Rows go to disk a group at a time; [`Writer::close`] completes the file.
 pub struct Writer<R: Row> {
     path: PathBuf,
     file: SerializedFileWriter<File>,
@@ -130,7 +130,7 @@ fn write_group(
     group.close().map(drop)
 }
 
-/// Texts that follow each other are mostly one: they share their bytes.
+/// Consecutive texts are mostly equal: they share their bytes.
 fn shared_bytes(texts: Vec<Text>) -> Vec<ByteArray> {
     let mut latest: Option<(Text, ByteArray)> = None;
     let share = |text: Text| match &latest {

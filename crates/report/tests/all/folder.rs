@@ -135,7 +135,7 @@ fn unsound_trials_are_told_and_the_others_shown() {
     std::fs::write(&table, &half[..half.len() / 2]).unwrap();
     let built = build(&folder).unwrap();
     let reason = |index: usize| built.summary.trials[index].invalid_because.clone().unwrap();
-    assert_eq!(reason(0), "it was cut short: it has no trial.json");
+    assert_eq!(reason(0), "it was interrupted: trial.json is missing");
     assert_eq!(reason(1), "it was not run");
     assert!(reason(2).contains("trial.json: not a document"), "{}", reason(2));
     assert!(reason(3).contains("tcp.parquet"), "{}", reason(3));
@@ -198,7 +198,7 @@ fn a_run_that_is_under_way_has_lost_nothing() {
         trials.into_iter().filter_map(|trial| trial.invalid_because).collect::<Vec<_>>()
     };
     assert_eq!(told(Run::UnderWay), ["it is running", "it has not begun: the run is under way"]);
-    assert_eq!(told(Run::Over), ["it was cut short: it has no trial.json", "it was not run"]);
+    assert_eq!(told(Run::Over), ["it was interrupted: trial.json is missing", "it was not run"]);
 }
 
 #[test]

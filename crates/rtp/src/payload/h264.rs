@@ -63,7 +63,7 @@ pub(super) fn packetise(
     Ok(payloads)
 }
 
-/// §5.8: a unit larger than a packet, without its header byte, whose parts each fragment tells.
+/// §5.8: a unit larger than a packet, without its header byte, whose fields each fragment carries.
 fn fragment(unit: &[u8], (mut room, most): (usize, usize), payloads: &mut Vec<Vec<u8>>) {
     let (head, mut rest) = (unit[0], &unit[1..]);
     let mut flags = FU_START;
@@ -201,7 +201,7 @@ impl Assembly {
         Some(())
     }
 
-    /// What lacks a part is of no use: a decoder would take it for all.
+    /// A unit with a missing part is useless: a decoder would take it for the whole.
     fn drop_fragment(&mut self) {
         if let Some(begins) = self.fragment.take() {
             self.bytes.truncate(begins);

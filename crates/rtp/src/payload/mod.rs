@@ -2,7 +2,7 @@
 //!
 //! Both ways are pure. A packetiser is given a whole frame and yields payloads of bounded size. A
 //! depacketiser is given the payloads of one frame that are at hand, in order, and says whether they
-//! are all of it; which are missing it is told by the caller, who knows sequence numbers.
+//! are all of it; the caller, which knows sequence numbers, passes which ones are missing.
 
 pub mod h264;
 pub mod mpeg2;

@@ -281,7 +281,7 @@ pub(super) fn begins_frame(payload: &[u8]) -> bool {
     split(payload).is_some_and(|(_, rest)| starts_with_header(rest))
 }
 
-/// Whether it ends with the end of a slice, or does not tell.
+/// Whether it ends with the end of a slice, or that is unknown.
 pub(super) fn ends_slice(payload: &[u8]) -> bool {
     split(payload).is_some_and(|(flags, _)| flags & E != 0 || flags & P == 0)
 }

@@ -13,7 +13,7 @@ use crate::sequence::Timestamps;
 const FRAMES_MAX: usize = 256;
 /// Most packets of one frame: of more, the rest is not kept, and the frame is not whole.
 const PACKETS_MAX: usize = 8192;
-/// Packets of which it is remembered which frame they are of.
+/// Limit on the packets whose frame is remembered.
 const OWNERS_MAX: usize = 4096;
 /// Frames that are remembered after they were handed over, to know what comes late.
 const DONE_MAX: usize = 1024;

@@ -14,7 +14,8 @@ pub const REPORTED_MAX: usize = 512;
 /// Most that are heeded of a report received.
 const HEEDED_MAX: usize = 16_384;
 
-/// §3.1: offsets of 8189/1024 s and less are told; more, or later than the report, are not.
+/// §3.1: offsets up to 8189/1024 s are reported; larger ones, or arrivals after the report, are
+/// not.
 const OFFSET_MAX: u64 = 0x1ffd;
 const TOO_OLD: u16 = 0x1ffe;
 const UNKNOWN: u16 = 0x1fff;

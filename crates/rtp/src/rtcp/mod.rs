@@ -69,7 +69,7 @@ pub struct Sent {
 /// A report block: how one stream is received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Who tells.
+    /// The reporter.
     pub from: u32,
     /// The stream.
     pub media: u32,

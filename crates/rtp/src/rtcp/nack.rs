@@ -53,7 +53,7 @@ impl Nacks {
         let Some(awaited) = self.awaited.remove(&sequence) else { return false };
         let Some(asked) = awaited.asked else { return false };
         if awaited.tries == 1 {
-            // Karn's rule: an answer to one of several questions tells no time.
+            // Karn's rule: an answer to one of several requests gives no round-trip time.
             let sample = now.saturating_since(asked);
             self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt.mul_f64(0.875) + sample / 8));
         }

@@ -10,7 +10,7 @@ use super::{Block, Sent, middle, short, ticks};
 const JUMP_MAX: u16 = 3000;
 /// So many packets behind the highest are late, not of another stream (A.1: MAX_MISORDER).
 const LATE_MAX: u16 = 100;
-/// Most missing packets that are kept in mind, to tell late ones from repeated ones.
+/// Limit on the missing packets that are remembered, to distinguish late ones from repeated ones.
 const MISSING_MAX: usize = 4096;
 
 /// The account of one received stream.
@@ -37,11 +37,11 @@ pub struct Reception {
 pub enum Arrived {
     /// It is new; its number, extended.
     New(u64),
-    /// It came before, or is too late to tell.
+    /// It has arrived before, or is too late to know.
     Repeated,
     /// It is far from where the stream is; not taken, unless the next one follows on it.
     Jump,
-    /// The sender has begun anew from here; the extended number goes on upwards.
+    /// The sender has restarted from here; the extended number continues upwards.
     Restarted(u64),
 }
 
@@ -137,7 +137,7 @@ impl Reception {
         if new { Arrived::New(extended) } else { Arrived::Repeated }
     }
 
-    /// Two packets in a row from elsewhere: the sender has begun anew (A.1).
+    /// Two consecutive packets with other numbers: the sender has restarted (A.1).
     fn restart(&mut self, sequence: u16) -> u64 {
         let extended = (self.highest | 0xffff) + 1 + u64::from(sequence);
         (self.base, self.highest, self.received) = (extended, extended, 0);
@@ -163,7 +163,7 @@ impl Reception {
         self.last_report = Some((middle(sent.ntp), now));
     }
 
-    /// A report of what has come; `from` is who tells.
+    /// A report of what has arrived; `from` is the reporter.
     pub fn report(&mut self, now: Time, from: u32) -> Block {
         let (expected, received) = (self.expected(), self.received);
         // A.3: what was lost in the interval, over what was expected in it.

@@ -41,7 +41,7 @@ const REPORTS_MAX: usize = 2048;
 pub enum Cause {
     /// No report has come for this long.
     Silence(Duration),
-    /// So many reports in a row told of no packet, over this long.
+    /// This many consecutive reports confirmed no packets, over this time.
     NoMedia(u32, Duration),
     /// Over this long so many times was sent of what a TCP would send.
     Congestion(Duration, f64),
@@ -55,7 +55,7 @@ impl fmt::Display for Cause {
             }
             Self::NoMedia(reports, time) => write!(
                 f,
-                "media timeout: {reports} reports over {:.1} s told of no packet",
+                "media timeout: {reports} reports over {:.1} s confirmed no packets",
                 time.as_secs_f64()
             ),
             Self::Congestion(time, times) => write!(
@@ -74,7 +74,7 @@ pub struct Breaker {
     frame: Duration,
     /// The time of a group of pictures.
     group: Duration,
-    /// Packets sent since the last report that told of any, and since when.
+    /// Packets sent since the last report that confirmed any, and since when.
     sent: u64,
     since: Option<Time>,
     last_sent: Option<Time>,
@@ -82,7 +82,7 @@ pub struct Breaker {
     heard: Option<Time>,
     /// The receiver's reporting interval, smoothed.
     reporting: Option<Duration>,
-    /// Since when packets are under way that no report told of, and how many reports did not.
+    /// Since when packets are in flight that no report confirmed, and the number of such reports.
     unheard: Option<(Time, u32)>,
     /// What each report covers, the latest last.
     reports: VecDeque<Covered>,
@@ -151,7 +151,7 @@ impl Breaker {
         self.tripped = self.tripped.or(cause);
     }
 
-    /// A report tells of packets.
+    /// A report confirms packets.
     fn cover(&mut self, now: Time, feedback: &Feedback) {
         let Some(since) = self.since.replace(now) else { return };
         let time = now.saturating_since(since);

@@ -31,7 +31,7 @@ pub enum Disbelieved {
     /// It says nothing that an earlier one has not said.
     #[error("old or repeated")]
     Old,
-    /// It tells of more losses than there were packets.
+    /// It reports more losses than there were packets.
     #[error("more lost than sent")]
     Losses,
     /// It echoes a report that was never sent, or one from the future.

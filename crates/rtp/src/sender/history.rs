@@ -1,4 +1,4 @@
-//! What was sent: for reports, which tell of numbers, and for retransmission.
+//! What was sent: for reports, which refer to sequence numbers, and for retransmission.
 
 use std::collections::VecDeque;
 

@@ -42,7 +42,7 @@ const RTT_FIRST: Duration = Duration::from_millis(100);
 pub struct Config {
     /// The codec, and so the payload format.
     pub codec: Codec,
-    /// The payload type that says so to the receiver.
+    /// The payload type that marks it for the receiver.
     pub payload_type: u8,
     /// The payload type of retransmissions (RFC 4588), if there are to be any.
     pub again_type: Option<u8>,
@@ -304,7 +304,7 @@ impl Sender {
         self.counters.strangers += 1;
     }
 
-    /// An RTCP packet has come from the receiver, or from somebody who says so.
+    /// An RTCP packet has arrived from the receiver, or from someone who claims to be it.
     pub fn on_rtcp(&mut self, now: Time, bytes: &[u8]) {
         let Ok(messages) = rtcp::parse(bytes) else {
             self.counters.malformed += 1;
@@ -414,7 +414,7 @@ impl Sender {
             };
             self.again_sequence = self.again_sequence.wrapping_add(1);
             let size = self::size(&packet);
-            // Its mark tells when it left for the first time.
+            // Its timestamp shows when it left for the first time.
             let again = Waiting { packet, new: false, ends_picture: false, captured: now };
             self.pacer.push_first(size, again);
         }

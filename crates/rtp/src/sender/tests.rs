@@ -111,7 +111,7 @@ fn a_report_follows_every_fifth_picture() {
     let out = run(&mut sender, ms(400));
     let reports: Vec<Sent> = sent(&out).into_iter().map(|(_, sent)| sent).collect();
     let packets: Vec<u32> = reports.iter().map(|sent| sent.packets).collect();
-    assert_eq!(packets, [0, 5, 10], "one at the start, so that times can be told");
+    assert_eq!(packets, [0, 5, 10], "one at the start, so that times are known");
     assert_eq!(reports[2].octets, 10 * 102);
 }
 

@@ -16,7 +16,7 @@ const GRACE_MAX: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// The program and its arguments; no shell looks at them.
+    /// The program and its arguments, which are not passed through a shell.
     #[schemars(length(min = 1))]
     pub command: Vec<String>,
     /// Programs that must be installed besides, by name or path: those that a script starts. A trial that
@@ -27,7 +27,7 @@ pub struct Command {
     /// When the endpoints after it may start. Default: at once.
     #[serde(default)]
     pub ready: Ready,
-    /// What it means that the program exits before the trial ends. Default: `allowed`.
+    /// What it means if the program exits before the trial ends. Default: `allowed`.
     #[serde(default)]
     pub exit: Exit,
     /// The signal that asks it to stop at the trial's end. Default: `TERM`.
@@ -46,24 +46,24 @@ pub enum Ready {
     #[default]
     #[serde(rename = "at once")]
     AtOnce,
-    /// When a socket of its host listens at this TCP port.
+    /// When a socket in its host listens on this TCP port.
     Port(u16),
     /// When it prints a line that contains this text, on standard output.
     Line(String),
 }
 
-/// What it means that a program exits before the trial ends.
+/// What it means if a program exits before the trial ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exit {
-    /// Exit 0 is fine, anything else fails the trial.
+    /// Exit status 0 is allowed, any other fails the trial.
     #[default]
     Allowed,
-    /// Exit 0 ends the trial at once, anything else fails it.
+    /// Exit status 0 ends the trial at once, any other fails it.
     EndsTrial,
-    /// Any exit fails the trial: the program is to run to the end.
+    /// Any exit fails the trial: the program must run to the end.
     Fails,
-    /// No exit matters.
+    /// Exits are ignored.
     Ignored,
 }
 
@@ -116,18 +116,18 @@ impl Kind for Command {
             check.push(check.issue("command", "no program").expected(expected));
         }
         if let Some(n) = self.command.iter().position(|argument| argument.contains('\0')) {
-            let issue = check.issue("command", format!("argument {n} holds a null character"));
-            check.push(issue.hint("no program can be given one"));
+            let issue = check.issue("command", format!("argument {n} contains a null character"));
+            check.push(issue.expected("an argument without null characters"));
         }
         let blank = |need: &String| need.trim().is_empty() || need.contains('\0');
         let fits = !self.needs.iter().any(blank);
         check.require(fits, "needs", "a program without a name", "names of programs");
         if self.ready == Ready::Line(String::new()) {
-            let issue = check.issue("ready", "every line contains nothing");
-            check.push(issue.expected("a part of the line that tells it is ready"));
+            let issue = check.issue("ready", "an empty text, which every line contains");
+            check.push(issue.expected("part of the line that the program prints when it is ready"));
         }
         if self.grace > GRACE_MAX {
-            let issue = check.issue("grace", format!("a grace of {}", self.grace));
+            let issue = check.issue("grace", format!("a grace period of {}", self.grace));
             check.push(issue.expected(format!("at most {GRACE_MAX}")));
         }
     }

@@ -132,15 +132,14 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Common {
-    /// Host that it runs in. A trailing `*` means each host whose name begins so: `client*` is
-    /// `client1`, `client2`, ….
+    /// Host that it runs in. A trailing `*` stands for every host whose name begins this way:
+    /// `client*` is `client1`, `client2`, ….
     pub host: String,
-    /// How many of it run in its host, in each of its hosts, 0 to 100; 0 leaves it out. Default: 1.
-    /// Where it comes to several, over all hosts, they are named after it and numbered from 1:
-    /// `viewer1`, `viewer2`, ….
-    /// Those of one host have ports of their own, counted up from `port`: each the next, of RTP the
-    /// next even one. One that refers to `viewer` refers to the one with its own number, so there must
-    /// be as many of both. Each has a chance of its own.
+    /// How many copies run in each of its hosts, 0 to 100; 0 leaves it out. Default: 1. If there
+    /// are several in all, they are named after it and numbered from 1: `viewer1`, `viewer2`, ….
+    /// Copies in one host get consecutive ports from `port` on (for RTP, consecutive even ones). An
+    /// endpoint that refers to `viewer` refers to the copy with its own number, so both must have
+    /// the same count. Each copy has its own random seed.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 100))]
     pub count: u16,

@@ -18,26 +18,27 @@ const LENGTH: std::ops::RangeInclusive<Duration> =
 pub struct Origin {
     /// The media it serves: a name below `[media]`.
     pub media: String,
-    /// Whether segments appear as time passes, or all are there from the start.
+    /// Whether segments appear as time passes, or are all available from the start.
     pub mode: Mode,
     /// TCP congestion control of its connections, as the kernel names it (`reno`, `cubic`, `bbr`,
     /// …). Default: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<String>,
-    /// TCP port that it listens at, 1 to 65535. Default: 80.
+    /// TCP port that it listens on, 1 to 65535. Default: 80.
     #[serde(default = "http")]
     #[schemars(range(min = 1))]
     pub port: u16,
     /// Live: how much of the past can still be fetched (`timeShiftBufferDepth`, the playlist's
-    /// length). The stream is as if it had begun this long before the trial. Default: 30 s.
+    /// length). The stream behaves as if it had started this long before the trial. Default: 30 s.
     #[serde(default = "window")]
     pub window: Duration,
-    /// On demand: how much media there is, the footage repeated; 1 s to 24 h. Default: as much as
-    /// the trial is long. A player with a long buffer needs more, or has it all before the end.
+    /// On demand: how much media there is, with the footage repeated; 1 s to 24 h. Default: the
+    /// duration of the trial. A player with a long buffer needs more, because otherwise it has
+    /// downloaded everything before the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<Duration>,
-    /// Which rungs of the ladder the HLS multivariant playlist lists; DASH has them all. Default:
-    /// `all`.
+    /// Which rungs of the ladder the HLS multivariant playlist lists; DASH always offers all of
+    /// them. Default: `all`.
     #[serde(default)]
     pub hls_rungs: HlsRungs,
 }
@@ -46,10 +47,10 @@ pub struct Origin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HlsRungs {
-    /// All, for players that adapt.
+    /// All of them, for players that adapt.
     #[default]
     All,
-    /// Only the one of the highest bit rate: a stream that cannot be adapted, whoever plays it.
+    /// Only the one with the highest bit rate: a stream that no player can adapt.
     Top,
 }
 
@@ -57,9 +58,10 @@ pub enum HlsRungs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Each segment when its last frame has passed, by the wall clock.
+    /// Each segment becomes available when its last frame has passed, by the wall clock.
     Live,
-    /// All from the start (video on demand), repeated as often as the trial's duration needs.
+    /// All are available from the start (video on demand), repeated as often as the trial's
+    /// duration requires.
     Vod,
 }
 
@@ -90,8 +92,10 @@ impl Kind for Origin {
             }
         }
         if self.mode == Mode::Live && self.window.is_zero() {
-            let issue = check.issue("window", "a live window of no time");
-            check.push(issue.expected("as much as players may fall behind, such as \"30 s\""));
+            let issue = check.issue("window", "a live window of 0 s");
+            check.push(
+                issue.expected("above 0, as long as players may fall behind, such as \"30 s\""),
+            );
         }
     }
 }

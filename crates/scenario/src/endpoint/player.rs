@@ -18,35 +18,36 @@ const RECEIVE_BUFFER: std::ops::RangeInclusive<u64> = 4_000..=64_000_000;
 pub struct Player {
     /// The endpoint that it plays from.
     pub origin: String,
-    /// How it asks for the stream. Default: `hls` of the players `hlsjs` and `gstreamer`
-    /// (whose 1.22 misses the live edge of DASH), else `dash`.
+    /// The protocol that it plays. Default: `hls` for the players `hlsjs` and `gstreamer`
+    /// (GStreamer 1.22 misses the live edge of DASH), `dash` for the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
     /// The program that plays. Default: `suiro`.
     #[serde(default, rename = "player")]
     pub program: Program,
-    /// How suiro's player chooses rungs of the ladder. Others choose in their own way.
+    /// How suiro's player chooses rungs of the ladder. Other players use their own algorithms.
     pub abr: Algorithm,
-    /// Most media that it holds ahead of the playout clock; `vlc` and `gstreamer` hold what they
-    /// will. Default: 12 s.
+    /// Limit on the media that it buffers ahead of the playhead; `vlc` and `gstreamer` decide that
+    /// themselves. Default: 12 s.
     #[serde(default = "buffer")]
     pub buffer: Duration,
-    /// How suiro's player takes what it has asked for. Default: `segment`.
+    /// How suiro's player downloads what it has requested. Default: `segment`.
     #[serde(default)]
     pub download: Download,
-    /// Of suiro's player: the kernel's buffer for what a connection receives (`SO_RCVBUF`), which
-    /// bounds TCP's window, 4 kB to 64 MB. Default: as the kernel sees fit, which is more the faster it is read.
+    /// suiro's player only: the kernel's receive buffer of each connection (`SO_RCVBUF`), which
+    /// limits TCP's window, 4 kB to 64 MB. Default: the kernel's autotuning, which grows it with
+    /// the rate of reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
-    /// Live only: how far behind the live edge it plays; `vlc` and `gstreamer` decide that for
-    /// themselves. Default: three segments, the advice of RFC 8216 §6.3.3.
+    /// Live only: how far behind the live edge it plays; `vlc` and `gstreamer` decide that
+    /// themselves. Default: three segments, as RFC 8216 §6.3.3 advises.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_latency: Option<Duration>,
-    /// Whether suiro's player gives up a segment that would arrive after the buffer is empty, for one of a lower
-    /// rung that arrives sooner. Default: `true`.
+    /// Whether suiro's player abandons a segment that would arrive after the buffer is empty and
+    /// requests it from a lower rung instead. Default: `true`.
     #[serde(default = "yes")]
     pub abandon: bool,
-    /// Whether what was played is written to a file in the trial's folder; only of suiro's player.
+    /// Whether the played media is written to a file in the trial's folder; suiro's player only.
     #[serde(default)]
     pub save: bool,
 }
@@ -61,18 +62,19 @@ pub enum Protocol {
     Hls,
 }
 
-/// How a player takes what it has asked for: the traffic patterns that Rao, Lim, Barakat, Legout,
-/// Towsley and Dabbous found in "Network characteristics of video streaming traffic", CoNEXT 2011.
+/// How a player downloads what it has requested: the traffic patterns that Rao, Lim, Barakat,
+/// Legout, Towsley and Dabbous found in "Network characteristics of video streaming traffic",
+/// CoNEXT 2011.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Download {
-    /// Asks for a segment when its buffer has room for all of it, and takes it as fast as it comes:
-    /// bursts with pauses between them. Most players do.
+    /// Requests a segment when its buffer has room for all of it, and reads it as fast as it
+    /// arrives: bursts with pauses between them. Most players do this.
     #[default]
     Segment,
-    /// Asks for segments one after the other and reads each only as far as its buffer has room, in
-    /// blocks of up to 32 KiB. With a full buffer TCP's receive window holds the sender back, and
-    /// the stream flows steadily at the rate at which it is played. VLC 2 played DASH like this.
+    /// Requests segments one after the other and reads each only as far as its buffer has room, in
+    /// blocks of up to 32 KiB. With a full buffer, TCP's receive window holds the sender back, and
+    /// data flows steadily at the rate at which it is played. VLC 2 played DASH like this.
     Stream,
 }
 
@@ -160,12 +162,12 @@ impl Kind for Player {
         }
         let Some(medium) = check.medium(&origin.media) else { return };
         if self.buffer < medium.segment {
-            let message = format!("a buffer of {} holds no segment", self.buffer);
-            let expected = format!("at least one segment, {}; better three", medium.segment);
+            let message = format!("a buffer of {} is shorter than a segment", self.buffer);
+            let expected = format!("at least one segment, {}; three are better", medium.segment);
             check.push(check.issue("buffer", message).expected(expected));
         }
         if self.protocol() == Protocol::Dash && medium.format == Format::Ts {
-            let message = format!("the medium `{}` is packaged as `ts` only", origin.media);
+            let message = format!("the medium `{}` is packaged only as `ts`", origin.media);
             let hint = "give the medium format = \"fmp4\" or \"both\"";
             check.push(check.issue("protocol", message).hint(hint));
         }
@@ -181,12 +183,12 @@ impl Player {
                 Protocol::Hls => ("dash", "hls"),
             };
             let message = format!("the player `{}` does not play `{not}`", program.name());
-            let hint = format!("remove protocol, or say protocol = \"{plays}\"");
+            let hint = format!("remove protocol, or write protocol = \"{plays}\"");
             check.push(check.issue("protocol", message).hint(hint));
         }
         if self.save && program != Program::Suiro {
-            let message = format!("the player `{}` saves nothing", program.name());
-            let hint = "remove save; only suiro's own player has it";
+            let message = format!("the player `{}` cannot save", program.name());
+            let hint = "remove save; only suiro's own player supports it";
             check.push(check.issue("save", message).hint(hint));
         }
     }
@@ -203,7 +205,7 @@ fn check_latency(check: &mut Check<'_>, latency: Duration, origin: &Origin) {
     if !(least..=origin.window).contains(&latency) {
         let issue = check.issue("target_latency", format!("a target latency of {latency}"));
         let window = origin.window;
-        check.push(issue.expected(format!("one segment, {least}, to the window, {window}")));
+        check.push(issue.expected(format!("from one segment, {least}, to the window, {window}")));
     }
 }
 

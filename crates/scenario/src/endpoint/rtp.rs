@@ -24,8 +24,8 @@ pub struct RtpSender {
     /// The endpoint that it sends to, an `rtp-receiver`.
     pub to: String,
     /// How the video is coded: `h264`, by an encoder in the loop whose bit rate follows the rate
-    /// control, or `mpeg2`, prepared in several versions, of which each group of pictures takes the
-    /// best that the rate control allows.
+    /// control, or `mpeg2`, prepared in several versions: for each group of pictures, the best one
+    /// that the rate control allows is sent.
     pub codec: RtpCodec,
     /// `h264`: what the camera sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,8 @@ pub struct RtpSender {
     /// `mpeg2`: the media it sends, a name below `[media]`, with the codec `mpeg2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<String>,
-    /// `mpeg2`: what of a version must stay below the target for it to be taken. Default: `group`.
+    /// `mpeg2`: which rate of a version must stay below the target for it to be chosen. Default:
+    /// `group`.
     #[serde(default)]
     pub choose: VersionRate,
     /// How it finds its rate.
@@ -42,11 +43,12 @@ pub struct RtpSender {
     #[serde(default = "port")]
     #[schemars(range(min = 2, max = 65534))]
     pub port: u16,
-    /// Largest IP packet, 576 B to 9000 B; the path must carry it whole. Default: 1500 B.
+    /// Largest IP packet, 576 B to 9000 B; the path must carry it unfragmented. Default: 1500 B.
     #[serde(default = "packet")]
     pub packet: Bytes,
-    /// What it does when the circuit breaker of RFC 8083 is triggered: by reports that do not come, by
-    /// reports of no media, or by ten times what a TCP would send. Default: `tell`.
+    /// What it does when the circuit breaker of RFC 8083 is triggered: by missing reports, by
+    /// reports that no media arrives, or by sending ten times what a TCP would send. Default:
+    /// `tell`.
     #[serde(default)]
     pub circuit_breaker: OnBreak,
     /// When it reports. Default: `study`.
@@ -64,7 +66,7 @@ pub struct RtpSender {
 pub struct RtpReceiver {
     /// How the video is coded.
     pub codec: RtpCodec,
-    /// UDP port that it receives at, even, 2 to 65534; RTCP has the next. Default: 5004.
+    /// UDP port that it receives on, even, 2 to 65534; RTCP has the next. Default: 5004.
     #[serde(default = "port")]
     #[schemars(range(min = 2, max = 65534))]
     pub port: u16,
@@ -74,14 +76,14 @@ pub struct RtpReceiver {
     /// How often it also sends congestion control feedback (RFC 8888), 5 ms to 5 s. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Duration>,
-    /// Whether it asks for packets again that are missing (RFC 4585, RFC 4588), while they can still
-    /// come in time. Default: `false`, as in the study.
+    /// Whether it requests retransmission of missing packets (RFC 4585, RFC 4588) while they can
+    /// still arrive in time. Default: `false`, as in the study.
     #[serde(default)]
     pub retransmission: bool,
     /// How it plays.
     #[serde(default)]
     pub viewer: Policy,
-    /// Whether what it could decode is kept as a file in the trial's folder. Default: `false`.
+    /// Whether the decodable video is saved as a file in the trial's folder. Default: `false`.
     #[serde(default)]
     pub save: bool,
 }
@@ -96,26 +98,27 @@ pub enum RtpCodec {
     Mpeg2,
 }
 
-/// Which rate of a prepared version is held against the target when a group of pictures begins.
+/// Which rate of a prepared version is compared with the target when a group of pictures begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VersionRate {
-    /// That of the coming group: no group exceeds the target.
+    /// The rate of the next group: no group exceeds the target.
     #[default]
     Group,
-    /// Its mean over all the footage, as MPEG-TFRCP does: rates vary as the footage does, and groups
-    /// with much in them exceed the target.
+    /// The mean over all the footage, as in MPEG-TFRCP: rates vary with the footage, and complex
+    /// groups exceed the target.
     Mean,
 }
 
-/// What a sender does when its circuit breaker is triggered. Either way the trial tells.
+/// What a sender does when its circuit breaker is triggered. Either way, it is recorded in the
+/// trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnBreak {
-    /// It goes on, as what is measured here harms nobody else's network.
+    /// It continues, because an emulated link harms no other network.
     #[default]
     Tell,
-    /// It stops sending and says good-bye, as RFC 8083 §4.5 wants.
+    /// It stops sending and sends an RTCP BYE, as RFC 8083 §4.5 requires.
     Stop,
 }
 
@@ -123,10 +126,10 @@ pub enum OnBreak {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtcpTimes {
-    /// As MPEG-TFRCP does: the sender after every few pictures, the receiver at once in answer.
+    /// As in MPEG-TFRCP: the sender reports every few pictures, and the receiver answers at once.
     #[default]
     Study,
-    /// As RFC 3550 §6.3 says, with the reduced least interval of §6.2.
+    /// As in RFC 3550 §6.3, with the reduced minimum interval of §6.2.
     Standard,
 }
 
@@ -183,11 +186,11 @@ impl Kind for RtpSender {
         check_even(check, self.port);
         if let Err(error) = self.control.check() {
             let issue = check.issue_at(&["control", error.key], format!("control.{error}"));
-            check.push(issue.hint("each kind has keys and ranges of its own: see suiro schema"));
+            check.push(issue.hint("each kind has its own keys and ranges: see suiro schema"));
         }
         let found = format!("packets of {}", self.packet);
         check.require(PACKET.contains(&self.packet), "packet", found, "576 B to 9000 B");
-        let found = format!("a report each {} pictures", self.report_pictures);
+        let found = format!("a report every {} pictures", self.report_pictures);
         let fits = PICTURES.contains(&self.report_pictures);
         check.require(fits, "report_pictures", found, "1 to 1000");
     }
@@ -203,7 +206,7 @@ impl RtpSender {
                 ("codec", "no camera", "add camera = { source = \"bbb\" }")
             }
             (RtpCodec::H264, Some(_), Some(_)) => {
-                ("media", "an encoder in the loop takes a camera", "remove media")
+                ("media", "`h264` encodes a camera, not a medium", "remove media")
             }
             (RtpCodec::Mpeg2, Some(_), _) => {
                 ("camera", "`mpeg2` is prepared", "remove camera, and name a medium")
@@ -254,7 +257,7 @@ impl Kind for RtpReceiver {
 
 /// RFC 3550 §11: RTP has an even port and RTCP the next.
 fn check_even(check: &mut Check<'_>, port: u16) {
-    let expected = "an even port; RTCP has the next";
+    let expected = "an even port: RTCP uses the next one";
     check.require(port.is_multiple_of(2), "port", format!("port {port} is odd"), expected);
 }
 

@@ -16,8 +16,8 @@ const RATE: std::ops::RangeInclusive<BitRate> =
 const BURST: std::ops::RangeInclusive<u32> = 1..=64;
 
 /// Sends one stream of uncompressed video, 1920×1080 at 59.94 frames per second in 4:2:2 of 10 bits:
-/// synthetic pictures, each with its number and a checksum. Frame k begins k frame times after
-/// the SMPTE epoch, whoever sends it.
+/// synthetic pictures, each with its number and a checksum. Frame k begins k frame times after the
+/// SMPTE epoch, whichever host sends it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UncompressedSender {
@@ -25,31 +25,31 @@ pub struct UncompressedSender {
     pub to: String,
     /// Number of the stream, one of its receiver's `streams`.
     pub stream: u8,
-    /// How packets are written. Default: `raster`.
+    /// The format of packets. Default: `raster`.
     #[serde(default)]
     pub format: UncompressedFormat,
-    /// Largest IP packet, 576 B to 9000 B; the path must carry it whole. Default: 8800 B, as in the
-    /// study.
+    /// Largest IP packet, 576 B to 9000 B; the path must carry it unfragmented. Default: 8800 B, as
+    /// in the study.
     #[serde(default = "packet")]
     pub packet: Bytes,
     /// Where its frames come from. Default: `{ kind = "memory" }`.
     #[serde(default)]
     pub source: UncompressedSource,
-    /// Different frames, 3 to 600, sent again and again; as many are held in memory. A frame of `raster`
-    /// has 6.2 MB. Default: 30.
+    /// Number of different frames, 3 to 600, which are sent repeatedly and all held in memory. A
+    /// frame of `raster` has 6.2 MB. Default: 30.
     #[serde(default = "frames")]
     #[schemars(range(min = 3, max = 600))]
     pub frames: u32,
-    /// Most packets that leave together, 1 to 64. Default: 7.
+    /// Limit on the packets of one burst, 1 to 64. Default: 7.
     #[serde(default = "burst")]
     #[schemars(range(min = 1, max = 64))]
     pub burst: u32,
-    /// When its first frame begins, counted from the trial's start, so that several senders begin with
-    /// the same; later if it is not ready by then. Default: 0 s.
+    /// When its first frame begins, counted from the trial's start, so that several senders can
+    /// begin with the same frame; later if it is not ready by then. Default: 0 s.
     #[serde(default)]
     pub begin: Duration,
-    /// The processor that its thread stays on, counted from 0 over those that there are and round again.
-    /// A sender and its receiver on one share its cache. Default: any.
+    /// The processor that its thread is pinned to, counted from 0, modulo the number of processors.
+    /// A sender and its receiver on the same processor share its cache. Default: any.
     #[serde(default)]
     pub cpu: Option<u8>,
 }
@@ -58,9 +58,9 @@ pub struct UncompressedSender {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UncompressedReceiver {
-    /// Numbers of its streams, 0 to 63; no other receiver has them.
+    /// Numbers of its streams, 0 to 63; no other receiver may have them.
     pub streams: Vec<u8>,
-    /// How packets are written, as its senders do. Default: `raster`.
+    /// The format of packets, the same as its senders'. Default: `raster`.
     #[serde(default)]
     pub format: UncompressedFormat,
     /// Whether every frame's checksum is verified. Default: `true`.
@@ -69,8 +69,8 @@ pub struct UncompressedReceiver {
     /// Receive buffer of each stream, 1 MB to 256 MB. Default: 64 MiB.
     #[serde(default = "buffer")]
     pub buffer: Bytes,
-    /// The processor that its thread stays on, counted from 0 over those that there are and round again.
-    /// A sender and its receiver on one share its cache. Default: any.
+    /// The processor that its thread is pinned to, counted from 0, modulo the number of processors.
+    /// A sender and its receiver on the same processor share its cache. Default: any.
     #[serde(default)]
     pub cpu: Option<u8>,
 }
@@ -79,28 +79,28 @@ pub struct UncompressedReceiver {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum UncompressedSource {
-    /// Memory, where all of them are.
+    /// Memory, which holds all of them.
     #[default]
     Memory,
-    /// A file in the trial's folder, sent from where the page cache has it, each frame when a storage with this
-    /// rate and latency would have delivered it.
+    /// A file in the trial's folder, sent from the page cache, each frame at the time at which
+    /// storage with this rate and latency would have delivered it.
     Storage {
         /// Bits that it reads per second.
         rate: BitRate,
-        /// From asking for data to its beginning.
+        /// Time from requesting data to its first byte.
         latency: Duration,
-        /// Whether the frames are sent; else they are only read, as fast as the storage gives them.
-        /// Default: `true`.
+        /// Whether the frames are sent; if not, they are only read, as fast as the storage delivers
+        /// them. Default: `true`.
         #[serde(default = "yes")]
         send: bool,
     },
 }
 
-/// How the packets of uncompressed video are written.
+/// The packet format of uncompressed video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UncompressedFormat {
-    /// As in the study: the whole SDI raster, 2.967 Gbit/s, in large packets of suiro's own.
+    /// As in the study: the whole SDI raster, 2.967 Gbit/s, in large packets of suiro's own format.
     #[default]
     Raster,
     /// ST 2110-20: the picture, 2.486 Gbit/s.
@@ -149,8 +149,9 @@ impl Kind for UncompressedSender {
             check.push(issue.expected(format!("before the trial ends, at {end}")));
         }
         if check.before::<Self>().any(|other| other.stream == self.stream) {
-            let issue = check.issue("stream", format!("a second sender of stream {}", self.stream));
-            check.push(issue.hint("each has a stream of its own"));
+            let issue =
+                check.issue("stream", format!("stream {} already has a sender", self.stream));
+            check.push(issue.hint("give each sender its own stream"));
         }
         self.check_receiver(check);
     }
@@ -182,7 +183,7 @@ impl Kind for UncompressedReceiver {
     fn check(&self, check: &mut Check<'_>) {
         let most = Self::STREAMS_MAX;
         if self.streams.is_empty() {
-            check.push(check.issue("streams", "no streams").expected("one at least"));
+            check.push(check.issue("streams", "no streams").expected("at least one stream"));
         }
         for (at, stream) in self.streams.iter().enumerate() {
             let others = check.before::<Self>().flat_map(|other| &other.streams);

@@ -15,7 +15,7 @@ const THINK: std::ops::RangeInclusive<Duration> =
 const SHAPE: std::ops::RangeInclusive<f64> = 0.5..=10.0;
 const SIZE_MIN: Bytes = Bytes::new(100);
 
-/// Serves objects of any size over HTTP/1.1: `GET /N` is answered with N bytes, up to 1 GB.
+/// Serves objects of any size over HTTP/1.1: `GET /N` returns N bytes, up to 1 GB.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebServer {
@@ -23,36 +23,37 @@ pub struct WebServer {
     /// …). Default: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<String>,
-    /// TCP port that it listens at, 1 to 65535. Default: 80.
+    /// TCP port that it listens on, 1 to 65535. Default: 80.
     #[serde(default = "http")]
     #[schemars(range(min = 1))]
     pub port: u16,
 }
 
-/// People who read pages: each waits for a *think time*, exponentially distributed, loads a page, waits
-/// again, until the trial ends. A page has so many objects, whose sizes are drawn from a bounded Pareto
-/// distribution: the first over a new connection, the others over up to `connections`, all closed with
-/// the page. What they draw is the same whatever the network does to them.
+/// Users who read web pages: each waits for an exponentially distributed *think time*, loads a
+/// page, and repeats this until the trial ends. A page has `objects` objects with sizes from a
+/// bounded Pareto distribution: the first is loaded over a new connection, the others over up to
+/// `connections`, and all close with the page. The random draws do not depend on what the network
+/// does.
 ///
-/// That sizes on the web have so heavy a tail is from Crovella and Bestavros, "Self-similarity in World
-/// Wide Web traffic", IEEE/ACM Transactions on Networking 5(6), 1997. The numbers by default are ours.
+/// The heavy tail of sizes on the web is from Crovella and Bestavros, "Self-similarity in World
+/// Wide Web traffic", IEEE/ACM Transactions on Networking 5(6), 1997. The default values are ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebClients {
     /// The endpoint that they load from, a `web-server`.
     pub server: String,
-    /// How many people, 1 to 1000. Default: 1.
+    /// Number of users, 1 to 1000. Default: 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1000))]
     pub users: u16,
-    /// Mean time from a page's end to the next page's beginning, 1 ms to 1 h. Default: 5 s.
+    /// Mean time from the end of a page to the start of the next, 1 ms to 1 h. Default: 5 s.
     #[serde(default = "think")]
     pub think: Duration,
     /// Objects of a page, 1 to 1000. Default: 8.
     #[serde(default = "objects")]
     #[schemars(range(min = 1, max = 1000))]
     pub objects: u16,
-    /// Connections of a page at the same time, 1 to 100. Default: 6, as browsers have to one host.
+    /// Parallel connections of a page, 1 to 100. Default: 6, as browsers open to one host.
     #[serde(default = "connections")]
     #[schemars(range(min = 1, max = 100))]
     pub connections: u16,
@@ -120,9 +121,9 @@ impl Kind for WebClients {
         check.require(CONNECTIONS.contains(connections), "connections", found, "1 to 100");
         let found = format!("a shape of {shape}");
         check.require(SHAPE.contains(shape), "shape", found, "0.5 to 10, such as 1.2");
-        let found = format!("a largest object of {largest}");
+        let found = format!("`largest` is {largest}");
         check.require(*largest <= WebServer::OBJECT_MAX, "largest", found, "at most 1 GB");
-        let found = format!("objects of {size} in the mean, {largest} at most");
+        let found = format!("objects with a mean size of {size}, but at most {largest}");
         let fits = SIZE_MIN <= *size && size < largest;
         check.require(fits, "size", found, "100 B or more, and less than `largest`");
     }

@@ -48,7 +48,7 @@ struct Shown {
     video: PathBuf,
 }
 
-/// Makes the comparison; where its poster is. `progress` is told the share that is done.
+/// Makes the comparison; returns where its poster is. `progress` receives the share that is done.
 ///
 /// # Errors
 /// [`Unsuitable`]: no such cell or viewer, or a trial without a screen. Else the folder cannot be read,
@@ -71,7 +71,7 @@ fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Resu
     let (dir, name) = (results.trial(planned), choice::name(planned));
     let lacks = |because: &str| {
         let hint = "suiro run NAME --set record.quality=true makes it after the trials; with \
-                    --resume also in a folder that lacks it";
+                    --resume also in a folder that does not have it";
         Unsuitable(format!("{name} has no screen video: {because}\nhint: {hint}"))
     };
     let outcome = results.outcome(planned)?.ok_or_else(|| lacks("the trial was not run"))?;

@@ -44,7 +44,7 @@ struct Guard(Child);
 impl Drop for Guard {
     fn drop(&mut self) {
         if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
-            // An error says that there is nobody left.
+            // An error means that no process is left.
             let _ = kill_process_group(pid, Signal::KILL);
         }
         let _ = self.0.wait();

@@ -64,7 +64,7 @@ pub fn input(
     }))
 }
 
-/// How much media an input tells of, in seconds.
+/// How much media an input describes, in seconds.
 pub fn media_s(input: &Value) -> f64 {
     let durations = input["I13"]["segments"].as_array().into_iter().flatten();
     durations.filter_map(|segment| segment["duration"].as_f64()).sum()

@@ -57,7 +57,7 @@ impl Program {
             return Ok(program::find(COMMAND.as_ref()).map(Self::at));
         };
         let path = program::find(&named).with_context(|| {
-            format!("{VARIABLE}={} is no program; unset it or mend it", named.display())
+            format!("{VARIABLE}={} is not a program; unset or correct it", named.display())
         })?;
         Ok(Some(Self::at(std::path::absolute(path)?)))
     }
@@ -79,10 +79,10 @@ impl Program {
         let ended = bounded::run(&self.path, &["--version".as_ref()], VERSION, stop)?;
         let text = self.answer(&ended)?;
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-        Ok(line.context("it does not tell its version")?.chars().take(40).collect())
+        Ok(line.context("it does not print its version")?.chars().take(40).collect())
     }
 
-    /// Scores one viewing. The input stays in `dir` as `p1203.NAME.json`, for whoever asks again.
+    /// Scores one viewing. The input stays in `dir` as `p1203.NAME.json`, to repeat the scoring.
     ///
     /// # Errors
     /// If the viewing is nothing for P.1203, or the program fails or answers nonsense.
@@ -122,7 +122,7 @@ impl Program {
     }
 }
 
-/// What the program answers for one input; it tells more, which is not asked for.
+/// What the program answers for one input; the rest of its answer is ignored.
 #[derive(Deserialize)]
 struct Scores {
     #[serde(rename = "O46")]

@@ -177,7 +177,7 @@ impl Reader<'_> {
             let labels: Vec<String> = array.map(|label| words(label.get_ref())).collect();
             let distinct: BTreeSet<&String> = labels.iter().collect();
             if labels.is_empty() || distinct.len() < labels.len() {
-                let message = format!("the axis `{name}` has no list of labels, or one twice");
+                let message = format!("the axis `{name}` has no list of labels, or a label twice");
                 self.refuse(span, message, "a list such as [\"dash\", \"hls\"]");
             }
             axes.push(Axis { name: name.to_owned(), labels });
@@ -233,7 +233,7 @@ impl Reader<'_> {
     ) -> Vec<T> {
         let Some(node) = take(root, key) else { return Vec::new() };
         let Some(array) = node.get_ref().as_array().filter(|array| array.len() <= ITEMS_MAX) else {
-            let message = format!("`{key}` is no list of at most {ITEMS_MAX}");
+            let message = format!("`{key}` is not a list of at most {ITEMS_MAX}");
             self.refuse(node.span(), message, &format!("[[{key}]] before each"));
             return Vec::new();
         };
@@ -243,7 +243,7 @@ impl Reader<'_> {
             let Some(item) = read(self, node.clone()) else { continue };
             if items.iter().any(|other| other.id() == item.id()) {
                 let message = format!("a second {key} `{}`", item.id());
-                self.refuse(place, message, "an id of its own");
+                self.refuse(place, message, "a different id for each finding");
             }
             items.push(item);
         }
@@ -291,7 +291,11 @@ impl Reader<'_> {
                 let open = self.axes.iter().zip(&place).find(|(_, label)| label.is_none());
                 let axis = open.map(|(axis, _)| axis.name.clone()).unwrap_or_default();
                 let message = format!("no label of the axis `{axis}`");
-                self.refuse(row.title.span(), message, "one of every axis, by row and column");
+                self.refuse(
+                    row.title.span(),
+                    message,
+                    "one label of every axis, from row and column together",
+                );
             }
             Some(Entry { metric, cell: cell?, published: *published })
         });
@@ -399,7 +403,7 @@ impl Reader<'_> {
         let Some(axis) = self.axes.iter().zip(place).position(|pair| open(&pair)) else {
             let open = self.axes.iter().zip(place).filter(|(_, label)| label.is_none());
             let expected = listed(open.map(|(axis, _)| axis.name.as_str())).unwrap_or_default();
-            let message = format!("`{}` is no axis that varies", lines.get_ref());
+            let message = format!("`{}` is not an axis that varies", lines.get_ref());
             self.refuse(lines.span(), message, &expected);
             return None;
         };
@@ -427,7 +431,7 @@ impl Reader<'_> {
             let open =
                 place.iter().enumerate().find(|(axis, chosen)| label((*axis, *chosen)).is_none());
             let axis = open.map(|(axis, _)| self.axes[axis].name.clone()).unwrap_or_default();
-            self.refuse(span, format!("no label of the axis `{axis}`"), "one in `at`");
+            self.refuse(span, format!("no label of the axis `{axis}`"), "one label of it in `at`");
         }
         cell
     }

@@ -98,7 +98,7 @@ fn locate(
         }
         [first, ..] => {
             let message = format!("several axes have the label `{label}`");
-            let hint = format!("say which: {}={label}", axes[*first].name);
+            let hint = format!("write which: {}={label}", axes[*first].name);
             Err(Issue::new(span, message).hint(hint))
         }
     }
@@ -189,7 +189,7 @@ impl<'t> Parser<'t> {
             Item::Number(number) => Ok(number),
             Item::Truth(_, span) => {
                 let hint = "join comparisons by `and`: `a < b and b < c`";
-                Err(Issue::new(span, "what is true or false is no number").hint(hint))
+                Err(Issue::new(span, "a comparison is not a number").hint(hint))
             }
         }
     }
@@ -435,7 +435,7 @@ impl<'t> Parser<'t> {
         if let Some(axis) = (0..self.axes.len()).find(open) {
             let Axis { name: axis, labels } = &self.axes[axis];
             let message =
-                format!("`{name}` is of no one cell: it has no label of the axis `{axis}`");
+                format!("`{name}` does not name one cell: it has no label of the axis `{axis}`");
             let first = labels.first().map(String::as_str).unwrap_or_default();
             let hint = format!("choose one, {name}[{first}], or all: `every {axis}: …`");
             return Err(Issue::new(span, message).hint(hint));
@@ -483,7 +483,7 @@ fn same_dimension(left: &Number, right: &Number, span: Range<usize>) -> Result<(
     if of_left == of_right {
         return Ok(());
     }
-    let message = format!("{} beside {}", of_left.name(), of_right.name());
+    let message = format!("{} cannot be combined with {}", of_left.name(), of_right.name());
     let mut issue = Issue::new(span, message);
     issue.hint = unit_missing(left).or_else(|| unit_missing(right));
     Err(issue)
@@ -520,7 +520,7 @@ fn arithmetic(
             let message =
                 format!("{} `{sign}` {}", left.dimension().name(), right.dimension().name());
             return Err(Issue::new(span, message)
-                .expected("a quotient of two of a kind, or a plain number"));
+                .expected("a quotient of two quantities of one kind, or a plain number"));
         }
     };
     Ok(Number { value: Value::Join(join, Box::new(left), Box::new(right)), unit, span: whole })

@@ -12,7 +12,7 @@ use suiro_units::{BitRate, Duration, Time};
 
 use crate::presentation::{FrameRate, Rung, Segment};
 
-/// The most frames of a gap that are told as missing: an hour at 24 frames a second.
+/// Limit on the frames of a gap that are reported as missing: an hour at 24 frames a second.
 const MISSING_MAX: u64 = 100_000;
 
 /// What became of one source frame.
@@ -54,7 +54,7 @@ pub(crate) struct Frames {
     /// Live: when media time zero was captured.
     pub zero_ns: Option<i64>,
     spans: VecDeque<Span>,
-    /// The frame after the last one that was told; `None` before the first.
+    /// The frame after the last one that was reported; `None` before the first.
     next: Option<u64>,
     /// What has become certain, in order.
     told: Vec<Frame>,
@@ -67,7 +67,7 @@ impl Frames {
     /// Why its frames cannot be numbered.
     pub fn new(rungs: &[Rung]) -> Result<Self, &'static str> {
         let rates: Option<Vec<FrameRate>> = rungs.iter().map(|rung| rung.frame_rate).collect();
-        let rates = rates.ok_or("the manifest does not tell the frame rate of every rung")?;
+        let rates = rates.ok_or("the manifest does not give the frame rate of every rung")?;
         let source = rates.iter().copied().reduce(FrameRate::max).ok_or("there is no rung")?;
         let step = |(rung, rate): (&Rung, FrameRate)| Some((rung.rate, source.per_frame_of(rate)?));
         let steps: Option<Vec<_>> = rungs.iter().zip(rates).map(step).collect();

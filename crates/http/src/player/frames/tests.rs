@@ -93,7 +93,7 @@ fn a_gap_is_told_as_missing() {
     let told = frames.take();
     assert_eq!((told[2].number, told[2].received, told[2].rate), (2, None, None));
     assert_eq!(shown(told)[2..], [(2, None), (3, None), (4, Some(300))]);
-    // A gap of years is told in part.
+    // A gap of years is reported in part.
     arrive(&mut frames, 500, 200, 10_000_000_000, 10_000_000_100);
     play(&mut frames, 500, 600, 10_000_000_000, 10_000_000_100);
     assert_eq!(frames.take().len() as u64, MISSING_MAX + 1);
@@ -129,7 +129,7 @@ fn a_rung_of_half_the_rate_has_every_second_frame() {
 #[test]
 fn frames_without_a_known_rate_are_not_numbered() {
     let why = |rungs: &[Rung]| Frames::new(rungs).expect_err("no rate");
-    assert!(why(&[rung(1, "24"), rung(2, "x")]).contains("does not tell the frame rate"));
+    assert!(why(&[rung(1, "24"), rung(2, "x")]).contains("does not give the frame rate"));
     assert!(why(&[rung(1, "24"), rung(2, "30")]).contains("no multiples"));
     assert!(why(&[]).contains("no rung"));
 }

@@ -226,7 +226,7 @@ impl Session {
     /// tell of any frame, if so.
     ///
     /// # Errors
-    /// What the manifest lacks.
+    /// What is missing in the manifest.
     pub fn rest_of_frames(&mut self) -> Result<Vec<Frame>, &'static str> {
         let stream = self.stream.as_mut().ok_or("there was no manifest")?;
         stream.frames.as_mut().map(|frames| frames.rest(self.now)).map_err(|why| *why)

@@ -162,7 +162,7 @@ fn audio(renditions: &[(u32, &str)], group: &str, url: &Url) -> Result<Option<Tr
     Ok(Some(Track { kind: TrackKind::Audio, rungs: vec![rung] }))
 }
 
-/// What is recorded as the bit rate of an audio rendition, of which HLS tells none.
+/// Recorded as the bit rate of an audio rendition, which HLS does not give.
 const AUDIO_RATE: BitRate = BitRate::from_kbps(128);
 
 /// A media playlist while it is read.

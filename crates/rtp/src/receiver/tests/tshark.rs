@@ -1,5 +1,5 @@
 //! What tshark makes of our RTP and RTCP: nothing malformed, and the losses and the jitter that the
-//! receiver counted. Where there is no tshark, these say so and pass.
+//! receiver counted. Without tshark, these tests print that and pass.
 
 use std::path::Path;
 use std::process::Command;

@@ -52,7 +52,7 @@ pub(super) struct World {
     pub free: Time,
     /// Segments of video that the origin has lost.
     pub lost: std::ops::Range<u64>,
-    /// While the origin is dead: what it was sending breaks off, and nobody answers.
+    /// While the origin is down: transfers break off, and requests get no answer.
     pub dead: std::ops::Range<Time>,
     /// What it answers instead, to which target and when.
     pub instead: Option<fn(&str, Time) -> Option<&'static str>>,
