@@ -403,7 +403,7 @@ impl Surroundings<'_> {
                 let mut command = Command::new(&spec.command[0]);
                 command.args(&spec.command[1..]);
                 if let Ready::Port(port) = spec.ready {
-                    let flows = [connections_to(port)];
+                    let flows = [connections_to(port, spec.carries.unwrap_or(Carries::Unknown))];
                     FlowLog::write(self.dir, &endpoint.name, self.epoch.elapsed(), flows)?;
                 }
                 command
@@ -440,14 +440,14 @@ impl Surroundings<'_> {
     }
 }
 
-/// What the scenario says of a command that listens at a port: not what its connections carry.
-fn connections_to(port: u16) -> Flow {
+/// What the scenario says of a command that listens at a port.
+fn connections_to(port: u16, carries: Carries) -> Flow {
     Flow {
         role: FlowRole::Server,
         protocol: Transport::Tcp,
         local: End::Port(port),
         remote: End::Any,
-        carries: Carries::Unknown,
+        carries,
     }
 }
 

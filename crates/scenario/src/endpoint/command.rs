@@ -4,6 +4,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use suiro_record::words::Carries;
 use suiro_units::Duration;
 
 use super::{Congestion, Kind, Listens, Need, wrapper};
@@ -27,6 +28,9 @@ pub struct Command {
     /// When the endpoints after it may start. Default: at once.
     #[serde(default)]
     pub ready: Ready,
+    /// What the connections to its `ready` port carry, for the table `flows`. Default: `unknown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carries: Option<Carries>,
     /// What it means if the program exits before the trial ends. Default: `allowed`.
     #[serde(default)]
     pub exit: Exit,
@@ -125,6 +129,10 @@ impl Kind for Command {
         if self.ready == Ready::Line(String::new()) {
             let issue = check.issue("ready", "an empty text, which every line contains");
             check.push(issue.expected("part of the line that the program prints when it is ready"));
+        }
+        if self.carries.is_some() && !matches!(self.ready, Ready::Port(_)) {
+            let issue = check.issue("carries", "no port is known that the flows go to");
+            check.push(issue.hint("set ready = { port = N }, or remove `carries`"));
         }
         if self.grace > GRACE_MAX {
             let issue = check.issue("grace", format!("a grace period of {}", self.grace));
