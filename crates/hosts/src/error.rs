@@ -1,6 +1,6 @@
-//! What can go wrong while hosts are made.
+//! What can go wrong while building hosts.
 
-/// Why a host, a cable or a network could not be made.
+/// Why a host, a cable or a network could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
     /// The kernel refused.
@@ -8,7 +8,7 @@ pub enum HostsError {
     Os {
         /// What was being done, to what.
         doing: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// The program `ip` refused one of its lines.
@@ -16,9 +16,9 @@ pub enum HostsError {
     Ip {
         /// The host in whose namespace it ran.
         host: String,
-        /// The line of the batch that failed; all of it if `ip` did not say which.
+        /// The line of the batch that failed; the whole batch if `ip` did not name one.
         line: String,
-        /// What `ip` said.
+        /// What `ip` printed.
         message: String,
     },
     /// The network asked for cannot be built.
@@ -27,7 +27,7 @@ pub enum HostsError {
 }
 
 impl HostsError {
-    /// Wraps what the kernel said; `doing` is only written out on failure.
+    /// Wraps a kernel error; `doing` is formatted only on failure.
     pub(crate) fn os<E: Into<std::io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
         move |source| Self::Os { doing: doing.into(), source: source.into() }
     }

@@ -32,11 +32,11 @@ pub(crate) fn set_up(interface: &str) -> Result<(), HostsError> {
     Ok(())
 }
 
-/// Waits until an interface of which both ends are up carries packets.
+/// Waits until an interface carries packets. Both its ends must be up.
 ///
-/// The end that was up first learns of the other from the kernel's link watch, later and on another
-/// thread; until then it drops what it is given. Asking for the link's state makes the kernel catch
-/// up before it answers.
+/// The end that came up first learns about the other from the kernel's link watch, later and on
+/// another thread; until then it drops every packet. Asking for the link's state makes the kernel
+/// process the pending event before it answers.
 pub(crate) fn settle(interface: &str) -> Result<(), HostsError> {
     let doing = || format!("waiting for the link of {interface}");
     let socket = any_socket().map_err(HostsError::os(doing()))?;
@@ -50,15 +50,16 @@ pub(crate) fn settle(interface: &str) -> Result<(), HostsError> {
     Ok(())
 }
 
-/// Switches off everything that makes a packet on this interface more, or less, than one whole
-/// packet: segmentation (tso, gso, tx-udp-segmentation), receive offload (gro), transmit checksums.
+/// Switches off every offload that lets a packet on this interface be more or less than one
+/// complete packet: segmentation (tso, gso, tx-udp-segmentation), receive offload (gro), transmit
+/// checksums.
 pub(crate) fn offloads_off(interface: &str) -> Result<(), HostsError> {
     switch(interface, &|name| is_offload(name).then_some(false))
 }
 
-/// Leaves to this interface what a network card does, and switches off segmentation: what crosses the
-/// cable is one packet, but its checksum is not computed, its pieces are not put together, and the
-/// receiving host is handed packets of one flow together (GRO).
+/// Leaves a network card's offloads on and switches segmentation off: every packet crosses the
+/// cable on its own, but its checksum is not computed, received pieces are not reassembled, and the
+/// receiving host gets the packets of a flow together (GRO).
 pub(crate) fn offloads_of_a_card(interface: &str) -> Result<(), HostsError> {
     switch(interface, &|name| match name {
         "rx-gro" => Some(true),
@@ -81,7 +82,7 @@ pub(crate) fn offloads(interface: &str) -> Result<Vec<String>, HostsError> {
     Ok(on)
 }
 
-/// Switches each feature on or off that `wish` says so of, and looks whether it is.
+/// Switches on or off each feature for which `wish` returns a value, and checks the result.
 fn switch(interface: &str, wish: &dyn Fn(&str) -> Option<bool>) -> Result<(), HostsError> {
     let doing = || format!("switching the offloads of {interface}");
     let socket = any_socket().map_err(HostsError::os(doing()))?;
@@ -110,7 +111,7 @@ fn switch(interface: &str, wish: &dyn Fn(&str) -> Option<bool>) -> Result<(), Ho
     }
 }
 
-/// Whether each of `count` features is active.
+/// Which of `count` features are active.
 fn active(socket: &OwnedFd, interface: &str, count: usize) -> io::Result<impl Fn(usize) -> bool> {
     let blocks = count.div_ceil(32);
     // struct ethtool_gfeatures: cmd, size, then (available, requested, active, never changed).
@@ -129,7 +130,7 @@ fn is_offload(name: &str) -> bool {
 }
 
 fn feature_names(socket: &OwnedFd, interface: &str) -> io::Result<Vec<String>> {
-    // struct ethtool_sset_info: cmd, reserved, a 64-bit mask of sets, then a count a set.
+    // struct ethtool_sset_info: cmd, reserved, a 64-bit mask of sets, then one count per set.
     let mut info = vec![ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_FEATURES, 0, 0];
     ethtool(socket, interface, &mut info)?;
     let count = info[4].min(FEATURES_MAX) as usize;
@@ -153,8 +154,8 @@ fn ethtool(socket: &OwnedFd, interface: &str, words: &mut [u32]) -> io::Result<(
 }
 
 fn call(socket: &OwnedFd, number: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-    // SAFETY: `request` is a live ifreq; where it points on, the buffer is as long as its command
-    // and count say.
+    // SAFETY: `request` is a live ifreq; the buffer that it points to is as long as its command and
+    // count require.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), number as _, &raw mut *request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -166,10 +167,10 @@ fn any_socket() -> Result<OwnedFd, rustix::io::Errno> {
 fn named(interface: &str) -> Result<libc::ifreq, HostsError> {
     // SAFETY: plain data; all zeros is an empty name.
     let mut request = unsafe { std::mem::zeroed::<libc::ifreq>() };
-    // One byte stays for the terminating null.
+    // One byte is left for the terminating null.
     if interface.is_empty() || interface.len() >= request.ifr_name.len() {
         return Err(HostsError::Spec(format!(
-            "`{interface}` is not an interface name; it has 1 to 15 bytes"
+            "`{interface}` is not an interface name; use 1 to 15 bytes"
         )));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {

@@ -1,4 +1,4 @@
-//! One host: a network namespace held by a file descriptor.
+//! One host: a network namespace held open by a file descriptor.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -10,27 +10,27 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 
 use crate::{HostsError, ethtool, ip};
 
-/// Settings of every new host, and why.
+/// Settings of every new host, with the reason for each.
 const SETTINGS: &[(&str, &str)] = &[
-    // Replies may leave by another interface than the request came by.
+    // Replies may leave by a different interface from the one the request arrived on.
     ("net.ipv4.conf.all.rp_filter", "0"),
     ("net.ipv4.conf.default.rp_filter", "0"),
     ("net.ipv4.conf.all.send_redirects", "0"),
     ("net.ipv4.conf.default.send_redirects", "0"),
     ("net.ipv4.conf.all.accept_redirects", "0"),
-    // No IPv6 packets that nobody asked for: no router discovery, no duplicate address detection,
-    // no link-local address to announce.
+    // No unsolicited IPv6 packets: no router discovery, no duplicate address detection, no
+    // link-local address to announce.
     ("net.ipv6.conf.default.accept_ra", "0"),
     ("net.ipv6.conf.default.router_solicitations", "0"),
     ("net.ipv6.conf.default.accept_dad", "0"),
     ("net.ipv6.conf.default.dad_transmits", "0"),
     ("net.ipv6.conf.default.autoconf", "0"),
     ("net.ipv6.conf.default.addr_gen_mode", "1"),
-    // A router answers every probe, not one a second.
+    // A router answers every probe, instead of one per second.
     ("net.ipv4.icmp_ratelimit", "0"),
 ];
 
-/// What of TCP's behaviour hangs on settings of the namespace; see [`Host::settings`].
+/// TCP settings that are per namespace; see [`Host::settings`].
 const TCP_SETTINGS: &[&str] = &[
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_ecn",
@@ -44,8 +44,8 @@ const TCP_SETTINGS: &[&str] = &[
     "net.ipv4.tcp_wmem",
 ];
 
-/// A network namespace. It lives as long as a clone of this value, a thread, a process or a socket
-/// in it; nothing in the file system bears its name.
+/// A network namespace. It exists as long as a clone of this value, or a thread, process or socket
+/// inside it; it has no name in the file system.
 #[derive(Debug, Clone)]
 pub struct Host {
     name: Arc<str>,
@@ -53,13 +53,13 @@ pub struct Host {
 }
 
 impl Host {
-    /// Makes a host with its loopback up and no other interface. `name` is for messages.
+    /// Makes a host with its loopback up and no other interface. `name` is used in messages.
     ///
-    /// Needs CAP_SYS_ADMIN: run it inside a [`Sandbox`](crate::Sandbox).
+    /// Needs CAP_SYS_ADMIN: call it inside a [`Sandbox`](crate::Sandbox).
     pub fn new(name: &str) -> Result<Self, HostsError> {
         let namespace = on_new_thread(|| {
-            // SAFETY: the flag concerns the network namespace of this thread, nothing that memory
-            // safety rests on.
+            // SAFETY: the flag affects the network namespace of this thread, nothing that memory
+            // safety depends on.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
                 .map_err(HostsError::os(format!("making a network namespace for {name}")))?;
             let namespace = open_own(name)?;
@@ -77,13 +77,13 @@ impl Host {
         Ok(Self { name: name.into(), namespace: Arc::new(open_own(name)?) })
     }
 
-    /// Its name.
+    /// The host's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs `task` on a thread inside this host and returns what it returns. Sockets that it opens
-    /// belong to this host for ever, wherever they are used.
+    /// Runs `task` on a thread inside this host and returns its result. Sockets that it opens stay
+    /// in this host, wherever they are used.
     pub fn enter<T: Send>(&self, task: impl FnOnce() -> T + Send) -> Result<T, HostsError> {
         on_new_thread(|| {
             self.enter_thread()?;
@@ -91,7 +91,7 @@ impl Host {
         })
     }
 
-    /// Moves the calling thread into this host, for good.
+    /// Moves the calling thread into this host permanently.
     pub fn enter_thread(&self) -> Result<(), HostsError> {
         move_into_link_name_space(self.namespace.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(HostsError::os(format!("entering the namespace of {}", self.name)))
@@ -108,13 +108,14 @@ impl Host {
         unsafe { command.pre_exec(enter) }
     }
 
-    /// Runs lines of `ip -batch` inside this host; each line is what would follow `ip` in a shell.
+    /// Runs lines of `ip -batch` inside this host; each line is what follows `ip` on a command
+    /// line.
     pub fn ip(&self, lines: &[String]) -> Result<(), HostsError> {
         ip::batch(self, lines, &[])
     }
 
-    /// Reads a setting of this host's namespace, such as `net.ipv4.tcp_rmem`; blanks between its
-    /// words become single spaces.
+    /// Reads a setting of this host's namespace, such as `net.ipv4.tcp_rmem`. Whitespace between
+    /// its words becomes single spaces.
     pub fn setting(&self, setting: &str) -> Result<String, HostsError> {
         self.enter(|| read_setting(setting))?
     }
@@ -124,8 +125,8 @@ impl Host {
         self.enter(|| write_setting(setting, value))?
     }
 
-    /// The settings of this host that bear on TCP, for the records; those that the kernel lacks are
-    /// absent.
+    /// The settings of this host that affect TCP, for the records. Settings that the kernel does
+    /// not have are absent.
     pub fn settings(&self) -> Result<std::collections::BTreeMap<String, String>, HostsError> {
         self.enter(|| {
             let read = |name: &&str| Some(((*name).to_owned(), read_setting(name).ok()?));
@@ -133,7 +134,7 @@ impl Host {
         })
     }
 
-    /// What an interface of this host has counted since it was made.
+    /// The counters of an interface of this host since it was made.
     pub fn interface_counts(&self, interface: &str) -> Result<InterfaceCounts, HostsError> {
         let text = self.enter(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?;
         let text = text.map_err(HostsError::os("reading /proc/thread-self/net/dev"))?;
@@ -141,26 +142,26 @@ impl Host {
             .ok_or_else(|| HostsError::Spec(format!("{} has no interface {interface}", self.name)))
     }
 
-    /// Switches off the segmentation, receive and checksum offloads of an interface, so that a
-    /// packet on the wire is a packet, complete.
+    /// Switches off the segmentation, receive and checksum offloads of an interface, so that every
+    /// packet on the wire is one complete packet.
     pub fn offloads_off(&self, interface: &str) -> Result<(), HostsError> {
         self.enter(|| ethtool::offloads_off(interface))?
     }
 
-    /// Leaves to an interface what a network card does: checksums, packets gathered from pieces, and
-    /// received packets of a flow handed over together (GRO). Segmentation is off, so that a packet on
-    /// the wire is a packet.
+    /// Leaves a network card's offloads on: checksums, reassembly of packets from pieces, and
+    /// handing over received packets of a flow together (GRO). Segmentation is off, so that every
+    /// packet on the wire is one packet.
     pub fn offloads_of_a_card(&self, interface: &str) -> Result<(), HostsError> {
         self.enter(|| ethtool::offloads_of_a_card(interface))?
     }
 
-    /// Which of the segmentation, receive and checksum offloads of an interface are on, by the
-    /// kernel's names (`ethtool -k` has others for some), sorted.
+    /// Which of the segmentation, receive and checksum offloads of an interface are on, sorted, by
+    /// the kernel's names (`ethtool -k` names some differently).
     pub fn offloads(&self, interface: &str) -> Result<Vec<String>, HostsError> {
         self.enter(|| ethtool::offloads(interface))?
     }
 
-    /// Waits until an interface, of which both ends are up, carries packets.
+    /// Waits until an interface carries packets. Both its ends must be up.
     pub(crate) fn settle(&self, interface: &str) -> Result<(), HostsError> {
         self.enter(|| ethtool::settle(interface))?
     }
@@ -170,21 +171,21 @@ impl Host {
     }
 }
 
-/// What an interface has counted.
+/// Counters of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InterfaceCounts {
     /// Packets received.
     pub received: u64,
     /// Packets sent.
     pub sent: u64,
-    /// Packets that were to be sent and were lost instead: on a veth, because the other side's
-    /// backlog (`net.core.netdev_max_backlog`) was full.
+    /// Packets that were lost instead of sent: on a veth, because the other side's backlog
+    /// (`net.core.netdev_max_backlog`) was full.
     pub send_drops: u64,
 }
 
 impl InterfaceCounts {
-    /// From the text of /proc/net/dev: a line an interface, eight counts of receiving, then of
-    /// sending: bytes, packets, errors, drops, …
+    /// From the text of /proc/net/dev: one line per interface, with eight counters for receiving,
+    /// then eight for sending: bytes, packets, errors, drops, …
     fn find(text: &str, interface: &str) -> Option<Self> {
         let counts = text.lines().find_map(|line| {
             let (name, counts) = line.split_once(':')?;
@@ -201,14 +202,15 @@ impl InterfaceCounts {
     }
 }
 
-/// The namespace of the calling thread. Only its reader may change its own.
+/// The namespace of the calling thread. Only the thread that reads it may change it.
 fn open_own(name: &str) -> Result<OwnedFd, HostsError> {
     let path = "/proc/thread-self/ns/net";
     rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(HostsError::os(format!("opening the network namespace of {name}")))
 }
 
-/// Runs `task` on a thread of its own, which ends with it: a namespace entered there is left there.
+/// Runs `task` on a thread of its own that ends with it, so a namespace entered there is left
+/// there.
 fn on_new_thread<T: Send>(
     task: impl FnOnce() -> Result<T, HostsError> + Send,
 ) -> Result<T, HostsError> {

@@ -1,4 +1,4 @@
-//! The program `ip` (iproute2), a batch at a time.
+//! The program `ip` (iproute2), run in batches.
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -46,7 +46,7 @@ pub(crate) fn batch(
     })?;
     let mut text = lines.join("\n");
     text.push('\n');
-    // If it stops reading, it says why below.
+    // If it stops reading, the reason is read below.
     let _ = child.stdin.take().expect("standard input is piped").write_all(text.as_bytes());
     let output = child
         .wait_with_output()
@@ -59,7 +59,7 @@ pub(crate) fn batch(
     Err(failed(&line, &message))
 }
 
-/// `ip` ends its complaint with `Command failed -:N`.
+/// `ip` ends its error output with `Command failed -:N`.
 fn failing_line(lines: &[String], said: &str) -> (String, String) {
     let number = said
         .lines()
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_failing_line_is_told() {
+    fn the_failing_line_is_reported() {
         let lines = ["link set lo up".to_owned(), "link set nope up".to_owned()];
         let said = "Cannot find device \"nope\"\nCommand failed -:2\n";
         let (line, message) = failing_line(&lines, said);

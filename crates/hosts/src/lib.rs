@@ -1,5 +1,5 @@
-//! Hosts as network namespaces: a sandbox that dies with its maker, cables, addresses, routes,
-//! names.
+//! Hosts as network namespaces: a sandbox that dies with the process that made it, cables,
+//! addresses, routes, names.
 //!
 //! ```text
 //! suiro run ──Sandbox::spawn──► trial process: PID 1 of user, mount, PID and network namespaces
@@ -8,9 +8,9 @@
 //!                    host `server` ═══ wire namespace ═══ host `client`
 //! ```
 //!
-//! Everything here works for an ordinary user (inside a user namespace of its own) and for root.
-//! Nothing has a name in the file system: namespaces are held by file descriptors, so that when the
-//! trial process dies, however it dies, the kernel removes all of it.
+//! Everything here works for an ordinary user (inside its own user namespace) and for root. Nothing
+//! has a name in the file system: namespaces are held by file descriptors, so the kernel removes
+//! everything when the trial process dies, whatever the cause.
 
 mod error;
 mod ethtool;

@@ -7,19 +7,19 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 
 use crate::HostsError;
 
-/// Folders that every system has and that nothing of a trial lives in; the first is borrowed for a
-/// moment.
+/// Folders that exist on every system and that a trial does not use; the first one found is
+/// borrowed briefly.
 const BORROWED: &[&str] = &["/mnt", "/media", "/srv"];
 
-/// Puts `text` in the place of /etc/hosts for this process and its children.
+/// Replaces /etc/hosts with `text` for this process and its children.
 ///
-/// The text lies in a file system in memory that has no other place than /etc/hosts, so nothing is
-/// left when the mount namespace goes. Call it before other threads look at [`BORROWED`] folders.
+/// The text lives in an in-memory file system that is reachable only as /etc/hosts, so nothing is
+/// left when the mount namespace goes. Call it before other threads use the [`BORROWED`] folders.
 pub(crate) fn replace_etc_hosts(text: &str) -> Result<(), HostsError> {
     let target = "/etc/hosts";
     if !Path::new(target).exists() {
         return Err(HostsError::Spec(
-            "there is no /etc/hosts to put the hosts' names in\nhint: run `sudo touch /etc/hosts`"
+            "/etc/hosts does not exist, and host names are published by mounting over it\nhint: run `sudo touch /etc/hosts`"
                 .into(),
         ));
     }

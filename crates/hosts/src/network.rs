@@ -7,11 +7,11 @@ use std::os::fd::AsRawFd;
 
 use crate::{Host, HostsError, ip, names};
 
-/// Least MTU of a cable: what IPv6 needs (RFC 8200 §5).
+/// Smallest MTU of a cable: the minimum for IPv6 (RFC 8200 §5).
 pub const MTU_MIN: u32 = 1280;
 /// Largest MTU of a cable: a jumbo frame.
 pub const MTU_MAX: u32 = 9000;
-/// Most hosts of a network: they share 10.0.0.0/24.
+/// Most hosts in a network: they share 10.0.0.0/24.
 const HOSTS_MAX: usize = 254;
 
 /// IPv4 address of host number `index + 1`: `10.0.0.n`.
@@ -19,7 +19,7 @@ pub fn ipv4(index: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, u8::try_from(index + 1).unwrap_or(u8::MAX))
 }
 
-/// IPv6 address of host number `index + 1`: `fd00::n`, *n* written in hexadecimal as always.
+/// IPv6 address of host number `index + 1`: `fd00::n`, with *n* in hexadecimal.
 pub fn ipv6(index: usize) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::try_from(index + 1).unwrap_or(u16::MAX))
 }
@@ -27,10 +27,10 @@ pub fn ipv6(index: usize) -> Ipv6Addr {
 /// What a network consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkSpec {
-    /// Names of the hosts, 1 to 254, all different; letters, digits, `-` and `.` only. Host *n*
-    /// counts from 1.
+    /// Names of the hosts, 1 to 254, all different; letters, digits, `-` and `.` only. Host numbers
+    /// *n* count from 1.
     pub hosts: Vec<String>,
-    /// What joins them.
+    /// The cables between them.
     pub cables: Vec<CableSpec>,
 }
 
@@ -43,24 +43,25 @@ pub struct CableSpec {
     pub to: usize,
     /// Largest IP packet in bytes, [`MTU_MIN`] to [`MTU_MAX`].
     pub mtu: u32,
-    /// Whether it goes straight or through the emulator.
+    /// Whether it connects the hosts directly or through the emulator.
     pub kind: CableKind,
 }
 
 /// What carries packets between a cable's ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CableKind {
-    /// One veth pair without offloads: a packet is complete, and handed over alone.
+    /// One veth pair without offloads: every packet is complete and handed over on its own.
     Plain,
-    /// One veth pair whose ends do what network cards do ([`Host::offloads_of_a_card`]): for rates that
-    /// a processor cannot compute checksums at. A packet crosses alone here too.
+    /// One veth pair whose ends keep a network card's offloads ([`Host::offloads_of_a_card`]), for
+    /// rates at which the processor cannot compute checksums. Every packet still crosses on its
+    /// own.
     Card,
-    /// A veth pair from each host to the wire namespace; between the two nothing passes until an
+    /// A veth pair from each host to the wire namespace; nothing passes between the two until an
     /// emulator carries it.
     Emulated,
 }
 
-/// A link for an emulator to carry: two interfaces in the wire namespace, one to each host.
+/// A link for an emulator to carry: two interfaces in the wire namespace, one for each host.
 #[derive(Debug, Clone)]
 pub struct EmulatedLink {
     /// Position of its cable in [`NetworkSpec::cables`].
@@ -87,7 +88,7 @@ pub struct LinkEnd {
     pub wire_interface: String,
 }
 
-/// Hosts, joined. Dropping it removes them, unless processes or sockets still live there.
+/// Hosts and their cables. Dropping it removes them, unless processes or sockets still live there.
 #[derive(Debug)]
 pub struct Network {
     hosts: Vec<Host>,
@@ -98,12 +99,12 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes all of it. Call it in a [`Sandbox`](crate::Sandbox), once.
+    /// Builds everything. Call it once, in a [`Sandbox`](crate::Sandbox).
     pub fn build(spec: &NetworkSpec) -> Result<Self, HostsError> {
         check(spec)?;
         let hosts = spec.hosts.iter().map(|name| Host::new(name)).collect::<Result<Vec<_>, _>>()?;
         let wire = Host::new("wire")?;
-        // The emulator's interfaces carry frames; they speak no IP of their own.
+        // The emulator's interfaces carry frames and have no IP of their own.
         wire.set("net.ipv6.conf.default.disable_ipv6", "1")?;
         let plan = Plan::of(spec);
         let inherited: Vec<_> = hosts.iter().map(Host::namespace).collect();
@@ -154,7 +155,7 @@ impl Network {
         &self.hosts
     }
 
-    /// The host of that name.
+    /// The host with that name.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name() == name)
     }
@@ -169,11 +170,11 @@ impl Network {
         &self.links
     }
 
-    /// Which offloads each end of a cable has on ([`Host::offloads`]), read from the kernel; that of
-    /// `from` first. `cable` is its position in [`NetworkSpec::cables`].
+    /// Which offloads each end of a cable has on ([`Host::offloads`]), read from the kernel; the
+    /// end at `from` first. `cable` is its position in [`NetworkSpec::cables`].
     ///
     /// # Errors
-    /// If there is no such cable, or the kernel does not tell.
+    /// If there is no such cable, or the kernel cannot be asked.
     pub fn offloads(&self, cable: usize) -> Result<[Vec<String>; 2], HostsError> {
         let none = || HostsError::Spec(format!("there is no cable {}", cable + 1));
         let [from, to] = self.ends.get(cable).ok_or_else(none)?;
@@ -181,13 +182,13 @@ impl Network {
         Ok([of(from)?, of(to)?])
     }
 
-    /// Makes the hosts' names known to this process and its children, by a private /etc/hosts. Call
-    /// it once, early, in a [`Sandbox`](crate::Sandbox), never outside one.
+    /// Publishes the hosts' names to this process and its children in a private /etc/hosts. Call it
+    /// once, early, in a [`Sandbox`](crate::Sandbox), never outside one.
     pub fn publish_names(&self) -> Result<(), HostsError> {
         names::replace_etc_hosts(&self.etc_hosts())
     }
 
-    /// What [`publish_names`](Self::publish_names) puts into /etc/hosts.
+    /// What [`publish_names`](Self::publish_names) writes to /etc/hosts.
     pub fn etc_hosts(&self) -> String {
         let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
         for (index, host) in self.hosts.iter().enumerate() {
@@ -202,16 +203,13 @@ impl Network {
 fn check(spec: &NetworkSpec) -> Result<(), HostsError> {
     let refuse = |problem: String| Err(HostsError::Spec(problem));
     if spec.hosts.is_empty() || spec.hosts.len() > HOSTS_MAX {
-        return refuse(format!(
-            "a network has 1 to {HOSTS_MAX} hosts; this one has {}",
-            spec.hosts.len()
-        ));
+        return refuse(format!("a network has 1 to {HOSTS_MAX} hosts, found {}", spec.hosts.len()));
     }
     for (index, name) in spec.hosts.iter().enumerate() {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
         if name.is_empty() || name.len() > 63 || !name.chars().all(plain) {
             return refuse(format!(
-                "`{name}` is not a host name; it has 1 to 63 letters, digits, `-` and `.`"
+                "`{name}` is not a host name; use 1 to 63 letters, digits, `-` and `.`"
             ));
         }
         if name == "localhost" || spec.hosts[..index].contains(name) {
@@ -221,14 +219,14 @@ fn check(spec: &NetworkSpec) -> Result<(), HostsError> {
     for (index, cable) in spec.cables.iter().enumerate() {
         let of = format!("cable {}", index + 1);
         if cable.from >= spec.hosts.len() || cable.to >= spec.hosts.len() {
-            return refuse(format!("{of}: an end lies on a host that there is not"));
+            return refuse(format!("{of}: one end is at a host that does not exist"));
         }
         if cable.from == cable.to {
-            return refuse(format!("{of}: both ends lie on {}", spec.hosts[cable.from]));
+            return refuse(format!("{of}: both ends are at {}", spec.hosts[cable.from]));
         }
         if !(MTU_MIN..=MTU_MAX).contains(&cable.mtu) {
             return refuse(format!(
-                "{of}: an MTU of {} does not lie in {MTU_MIN} to {MTU_MAX} bytes",
+                "{of}: expected an MTU from {MTU_MIN} to {MTU_MAX} bytes, found {}",
                 cable.mtu
             ));
         }
@@ -236,7 +234,7 @@ fn check(spec: &NetworkSpec) -> Result<(), HostsError> {
     Ok(())
 }
 
-/// Interfaces, MAC addresses and routes, decided before anything is made.
+/// Interfaces, MAC addresses and routes, planned before anything is made.
 struct Plan {
     pairs: Vec<Pair>,
     links: Vec<Laid>,
@@ -285,7 +283,7 @@ struct Pair {
     kind: CableKind,
 }
 
-/// One end of a veth pair; in the wire namespace if it is no host's.
+/// One end of a veth pair; in the wire namespace if it does not belong to a host.
 struct End {
     host: Option<usize>,
     interface: String,
@@ -372,7 +370,7 @@ impl Plan {
             .map(|(_, interface)| interface)
     }
 
-    /// What `ip` is told in a host: interfaces up, addresses, neighbours, routes.
+    /// The `ip` commands of a host: interfaces up, addresses, neighbours, routes.
     fn host_lines(&self, spec: &NetworkSpec, host: usize) -> Vec<String> {
         let (own4, own6) = (ipv4(host), ipv6(host));
         let mut lines = Vec::new();
@@ -410,12 +408,12 @@ impl Plan {
     }
 }
 
-/// Locally administered and different for every end (1, 2: hosts; 3, 4: emulator) of every cable.
+/// Locally administered, and different for every end (1, 2: hosts; 3, 4: emulator) of every cable.
 fn mac(cable: usize, end: u8) -> String {
     format!("02:00:00:{:02x}:{:02x}:{end:02x}", cable >> 8 & 0xff, cable & 0xff)
 }
 
-/// Shortest paths by breadth-first search; of several, the one over the earliest cables.
+/// Shortest paths by breadth-first search; ties go to the earliest cables.
 fn routes_from(spec: &NetworkSpec, start: usize) -> BTreeMap<usize, Hop> {
     let mut hops = BTreeMap::new();
     let mut open = VecDeque::from([start]);
@@ -452,7 +450,7 @@ mod tests {
 
     #[test]
     fn paths_are_shortest() {
-        // 0 - 1 - 2 - 3, and a short cut 0 - 3.
+        // 0 - 1 - 2 - 3, with a shortcut 0 - 3.
         let ring = spec(&["a", "b", "c", "d"], &[(0, 1), (1, 2), (2, 3), (0, 3)]);
         let next = |from| {
             let routes = routes_from(&ring, from);
@@ -468,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_told_to_ip() {
+    fn a_chain_becomes_ip_commands() {
         let chain = spec(&["publisher", "relay", "viewer"], &[(0, 1), (1, 2)]);
         let lines = Plan::of(&chain).host_lines(&chain, 0);
         assert_eq!(
@@ -493,8 +491,8 @@ mod tests {
         assert!(say(&spec(&[], &[])).contains("1 to 254 hosts"));
         assert!(say(&spec(&["a", "a"], &[])).contains("`a` is taken"));
         assert!(say(&spec(&["a b"], &[])).contains("not a host name"));
-        assert!(say(&spec(&["a"], &[(0, 1)])).contains("there is not"));
-        assert!(say(&spec(&["a", "b"], &[(1, 1)])).contains("both ends lie on b"));
+        assert!(say(&spec(&["a"], &[(0, 1)])).contains("does not exist"));
+        assert!(say(&spec(&["a", "b"], &[(1, 1)])).contains("both ends are at b"));
         let mut jumbo = spec(&["a", "b"], &[(0, 1)]);
         jumbo.cables[0].mtu = 9001;
         assert!(say(&jumbo).contains("1280 to 9000"));

@@ -1,8 +1,8 @@
-//! Tests on real hosts: a program of tests with a `main` of its own (`harness = false`), which starts itself
-//! again in a sandbox and there builds its hosts once, for all of its tests.
+//! Tests on real hosts: a test program with a `main` of its own (`harness = false`). It starts itself again in a
+//! sandbox and builds its hosts there once, for all of its tests.
 //!
-//! It understands words that name tests, as `cargo test WORD` hands them over, and ends with the line that
-//! cargo's own harness ends with, so that whoever sums up tests sums up these too.
+//! It accepts test names as `cargo test WORD` passes them, and ends with the same line as cargo's own harness, so that
+//! scripts that sum up test results can count these too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -19,11 +19,12 @@ pub type Test<S> = (&'static str, fn(&S));
 /// The tests of one program, and where they run.
 #[derive(Debug)]
 pub struct Suite<S: 'static> {
-    /// What the sandbox is made with. Without root, tests that need it are skipped.
+    /// The privilege of the sandbox. Without root, tests that need it are skipped.
     pub privilege: Privilege,
-    /// Builds what all tests use, inside the sandbox; an error says why they are all skipped.
+    /// Builds what all tests use, inside the sandbox; an error is the reason why all of them are skipped.
     pub fixture: fn() -> Result<S, String>,
-    /// Names and tests, which run in this order. None runs after one that failed: they share the fixture.
+    /// Names and tests, in the order in which they run. The first failure ends the run, because the tests share the
+    /// fixture.
     pub tests: &'static [Test<S>],
 }
 
@@ -36,7 +37,7 @@ impl<S> Suite<S> {
             return self.inside(&arguments);
         }
         if self.privilege == Privilege::Root && Privilege::of_this_process() != Privilege::Root {
-            return skipped("this user is not root");
+            return skipped("these tests need root");
         }
         let arguments = [INSIDE.into()].into_iter().chain(arguments);
         match Sandbox::new(arguments).privilege(self.privilege).spawn() {
@@ -77,7 +78,7 @@ fn skipped(reason: &str) -> ExitCode {
     tests_ended(0, 0, 0, 0.0)
 }
 
-/// Says how a program of tests ended, as the harness of `cargo test` does, and what it exits with.
+/// Prints the result of a test program as the harness of `cargo test` does, and returns its exit code.
 pub fn tests_ended(passed: usize, failed: usize, left_out: usize, seconds: f64) -> ExitCode {
     let how = if failed == 0 { "ok" } else { "FAILED" };
     say(&format!(
@@ -87,7 +88,7 @@ pub fn tests_ended(passed: usize, failed: usize, left_out: usize, seconds: f64) 
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-#[expect(clippy::print_stdout, reason = "a program of tests tells how it went")]
+#[expect(clippy::print_stdout, reason = "a test program prints its results")]
 fn say(line: &str) {
     println!("{line}");
 }

@@ -1,7 +1,7 @@
-//! Sandboxes and networks of the kernel, not of a mock. Needs root or user namespaces; where
-//! neither is permitted it says so and passes. It has a `main` of its own because a sandbox starts
-//! this very program again.
-#![expect(clippy::print_stdout, reason = "a test tells how it went")]
+//! Sandboxes and networks of the real kernel. Needs root or user namespaces; where neither is
+//! permitted it prints the reason and passes. It has its own `main` because a sandbox starts this
+//! very program again.
+#![expect(clippy::print_stdout, reason = "a test program prints its results")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use suiro_hosts::{
     tests_ended,
 };
 
-/// Longest that anything here may take.
+/// Time limit for everything here.
 const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 
 fn main() -> ExitCode {
@@ -31,22 +31,22 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A test that fails panics, and ends the program.
+/// A test that fails panics and ends the program.
 #[expect(clippy::disallowed_methods, reason = "how long tests took is for people")]
 fn outside() -> ExitCode {
     let (began, mut passed) = (std::time::Instant::now(), 0);
     for privilege in [Privilege::Root, Privilege::User] {
         if privilege == Privilege::Root && Privilege::of_this_process() != privilege {
-            println!("as {privilege}: skipped: this user is not root");
+            println!("as {privilege}: skipped: needs root");
             continue;
         }
         if let Err(error) = probe(privilege) {
             println!("as {privilege}: skipped: {error}");
             continue;
         }
-        told(privilege, "exit codes come back", exit_codes_come_back);
-        told(privilege, "nothing outlives its maker", nothing_outlives_its_maker);
-        told(privilege, "networks", |privilege| {
+        report(privilege, "exit codes come back", exit_codes_come_back);
+        report(privilege, "nothing outlives its parent", nothing_outlives_its_parent);
+        report(privilege, "networks", |privilege| {
             let mut worker = Sandbox::new(["inside"]).privilege(privilege).spawn().unwrap();
             assert!(worker.wait().unwrap().success(), "the tests inside failed");
         });
@@ -55,7 +55,7 @@ fn outside() -> ExitCode {
     tests_ended(passed, 0, 0, began.elapsed().as_secs_f64())
 }
 
-fn told(privilege: Privilege, name: &str, test: impl FnOnce(Privilege)) {
+fn report(privilege: Privilege, name: &str, test: impl FnOnce(Privilege)) {
     test(privilege);
     println!("as {privilege}: {name} ... ok");
 }
@@ -63,7 +63,7 @@ fn told(privilege: Privilege, name: &str, test: impl FnOnce(Privilege)) {
 fn exit_codes_come_back(privilege: Privilege) {
     let mut worker = Sandbox::new(["exit-7"]).privilege(privilege).spawn().unwrap();
     assert_eq!(worker.wait().unwrap().code(), Some(7));
-    assert_eq!(worker.wait().unwrap().code(), Some(7), "asking twice is allowed");
+    assert_eq!(worker.wait().unwrap().code(), Some(7), "the exit code can be read twice");
     let (read, write) = std::io::pipe().unwrap();
     let mut worker = Sandbox::new(["sit"]).privilege(privilege).stdout(write).spawn().unwrap();
     let mut line = String::new();
@@ -72,8 +72,8 @@ fn exit_codes_come_back(privilege: Privilege) {
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&worker.wait().unwrap()), Some(9));
 }
 
-/// Maker → sandbox → a child of the sandbox; the maker dies of SIGKILL, ten times.
-fn nothing_outlives_its_maker(privilege: Privilege) {
+/// Parent → sandbox → a child of the sandbox; the parent is killed with SIGKILL, ten times.
+fn nothing_outlives_its_parent(privilege: Privilege) {
     for _ in 0..10 {
         let mut maker = Command::new("/proc/self/exe")
             .args(["maker", &privilege.to_string()])
@@ -84,7 +84,7 @@ fn nothing_outlives_its_maker(privilege: Privilege) {
         let mut output = BufReader::new(maker.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
-        let worker: i32 = line.trim().parse().expect("the maker prints the worker's pid");
+        let worker: i32 = line.trim().parse().expect("the parent prints the worker's pid");
         let children = format!("/proc/{worker}/task/{worker}/children");
         let child: i32 = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
         let watched = [worker, child]
@@ -92,7 +92,7 @@ fn nothing_outlives_its_maker(privilege: Privilege) {
         kill_process(Pid::from_child(&maker), Signal::KILL).unwrap();
         maker.wait().unwrap();
         for pidfd in &watched {
-            assert!(has_ended(pidfd), "a process outlived its maker");
+            assert!(has_ended(pidfd), "a process outlived its parent");
         }
     }
 }
@@ -101,14 +101,14 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&PATIENCE)).unwrap() == 1
 }
 
-/// Makes a sandbox that sits, and sits itself.
+/// Makes a sandbox that sleeps, and sleeps itself.
 fn maker() {
     let privilege = match std::env::args().nth(2).as_deref() {
         Some("root") => Privilege::Root,
         _ => Privilege::User,
     };
     let (read, write) = std::io::pipe().unwrap();
-    // The thread that asks ends before the worker does: that must not matter.
+    // The requesting thread ends before the worker does: that must not matter.
     let ask = move || Sandbox::new(["sit"]).privilege(privilege).stdout(write).spawn().unwrap();
     let worker = std::thread::spawn(ask).join().unwrap();
     let mut line = String::new();
@@ -129,20 +129,20 @@ fn inside() {
     assert!(rustix::process::geteuid().is_root());
     let own = std::fs::read_link("/proc/self").unwrap();
     assert_eq!(own.to_str(), Some("1"), "/proc is the sandbox's own");
-    alone_a_host_has_a_loopback();
+    a_host_alone_has_a_loopback();
     let network = dumbbell(CableKind::Plain);
     network.publish_names().unwrap();
     hosts_reach_each_other(&network);
     packets_are_whole(&network);
     failures_name_the_line(&network);
     assert_eq!(network.offloads(0).unwrap(), [vec![], Vec::<String>::new()]);
-    cards_spare_checksums_but_cut_packets();
+    card_offloads_skip_checksums_but_split_packets();
     an_emulated_link_carries_nothing_by_itself();
     nobody_chatters(&network);
 }
 
 #[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
-fn alone_a_host_has_a_loopback() {
+fn a_host_alone_has_a_loopback() {
     let host = Host::new("alone").unwrap();
     let echoed = host.enter(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -162,7 +162,7 @@ fn exchange(listener: &TcpListener, to: SocketAddr) -> bool {
     &heard == b"over"
 }
 
-/// server1, server2 – left – right – client, all of cables of that kind.
+/// server1, server2 – left – right – client, all joined by cables of that kind.
 fn dumbbell(kind: CableKind) -> Network {
     let cable = |from, to| CableSpec { from, to, mtu: 9000, kind };
     let names = ["server1", "server2", "left", "right", "client"];
@@ -190,7 +190,7 @@ fn hosts_reach_each_other(network: &Network) {
     assert!(!ping(client, &["-4", "-M", "do", "-s", "8973", "server2"]), "and not more");
 }
 
-/// A large write crosses the cable as packets of at most the MTU, not as one super-packet.
+/// A large write crosses the cable in packets no larger than the MTU, not as one super-packet.
 #[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
 fn packets_are_whole(network: &Network) {
     let [from, to] = ["server1", "client"].map(|name| network.host(name).unwrap());
@@ -212,8 +212,8 @@ fn packets_are_whole(network: &Network) {
     assert_eq!(ipv4(4).to_string(), "10.0.0.5");
 }
 
-/// Cables with offloads carry the same packets, and say which offloads these are.
-fn cards_spare_checksums_but_cut_packets() {
+/// Cables with offloads carry the same packets, and report which offloads are on.
+fn card_offloads_skip_checksums_but_split_packets() {
     let network = dumbbell(CableKind::Card);
     hosts_reach_each_other(&network);
     packets_are_whole(&network);
@@ -256,11 +256,11 @@ fn an_emulated_link_carries_nothing_by_itself() {
     assert_eq!((counts(&link.from).received, counts(&link.to).sent), (1, 0));
 }
 
-/// No discovery, no announcements: what crosses a cable was asked for.
+/// No discovery, no announcements: only requested packets cross a cable.
 fn nobody_chatters(network: &Network) {
     let idle = network.host("server2").unwrap();
     let before = sent_packets(idle);
-    // Seconds of other tests have passed since the cables came up, and announcements come in the
-    // first.
+    // Other tests have taken several seconds since the cables came up, and announcements would come
+    // in the first second.
     assert!(before <= 4, "{before} packets from a host that answered three pings");
 }

@@ -1,13 +1,13 @@
 //! What happens between `clone3` and `execve`, in the new process.
 //!
-//! The process is a copy of one thread of a program with many: other threads may have held any
-//! lock when it was copied. So nothing here allocates, locks or panics; it is system calls only,
-//! on data made ready before ([`Plan`]).
+//! The process is a copy of one thread of a multithreaded program: other threads may have held any
+//! lock when it was copied. So nothing here allocates, locks or panics; it makes system calls only,
+//! on data prepared in advance ([`Plan`]).
 
 use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 
-/// Where the new process got to; told to its maker when a step fails.
+/// How far the new process got; reported to its parent when a step fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Step {
@@ -45,14 +45,14 @@ impl Step {
     }
 }
 
-/// Said by the new process once its death is tied to its maker's.
+/// Sent by the new process once it is tied to its parent's death.
 pub(super) const GUARDED: u8 = 0;
 
 /// Everything that the new process needs, made before it exists.
 pub(super) struct Plan {
-    /// Identity maps to write; `None` where no user namespace was asked for.
+    /// Identity maps to write; `None` if no user namespace was requested.
     pub maps: Option<Maps>,
-    /// Standard input, output and error; each ≥ 3. `None` leaves the maker's.
+    /// Standard input, output and error; each ≥ 3. `None` keeps the parent's.
     pub streams: [Option<RawFd>; 3],
     /// Arguments and environment, null-terminated; `None` ends the process once it is set up.
     pub image: Option<Image>,
@@ -63,7 +63,7 @@ pub(super) struct Maps {
     pub groups: CString,
 }
 
-/// Arguments and environment as `execve` wants them.
+/// Arguments and environment as `execve` expects them.
 pub(super) struct Image {
     _texts: Vec<CString>,
     arguments: Vec<*const libc::c_char>,
@@ -84,7 +84,7 @@ impl Image {
     }
 }
 
-/// Runs the new process up to its program. `control` is its end of the socket to its maker.
+/// Sets up the new process and runs its program. `control` is its end of the socket to its parent.
 pub(super) fn run(plan: &Plan, control: RawFd, makers_end: RawFd) -> ! {
     let step = match set_up(plan, control, makers_end) {
         Ok(()) => match &plan.image {
@@ -120,7 +120,7 @@ fn exit(code: i32) -> ! {
 fn set_up(plan: &Plan, control: RawFd, makers_end: RawFd) -> Result<(), Step> {
     guard(control, makers_end)?;
     if let Some(maps) = &plan.maps {
-        // user_namespaces(7): setgroups must be denied before an ordinary user may map a group.
+        // user_namespaces(7): setgroups must be denied before an unprivileged user may map a group.
         write_file(c"/proc/self/setgroups", c"deny").ok_or(Step::DenyGroups)?;
         write_file(c"/proc/self/uid_map", &maps.users).ok_or(Step::MapUsers)?;
         write_file(c"/proc/self/gid_map", &maps.groups).ok_or(Step::MapGroups)?;
@@ -139,10 +139,11 @@ fn set_up(plan: &Plan, control: RawFd, makers_end: RawFd) -> Result<(), Step> {
     Ok(())
 }
 
-/// Asks the kernel to kill this process when its maker's thread ends, and makes sure that the maker
-/// was still there afterwards: it answers only what it heard.
+/// Asks the kernel to kill this process when its parent's thread ends, and then makes sure that the
+/// parent is still there: a parent that is gone does not answer.
 fn guard(control: RawFd, makers_end: RawFd) -> Result<(), Step> {
-    // SAFETY: closes this process's copy, so that reading sees the end when the maker is gone.
+    // SAFETY: closes this process's copy, so that reading returns end of file when the parent is
+    // gone.
     unsafe { libc::close(makers_end) };
     // SAFETY: takes plain numbers.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).ok_or(Step::Guard)?;

@@ -1,16 +1,16 @@
-//! A process of our own program in namespaces of its own, which cannot outlive its maker.
+//! A process of our own program in its own namespaces, which cannot outlive its parent.
 //!
 //! [`Sandbox::spawn`] starts `/proc/self/exe` with `clone3` as the init (PID 1) of new PID, mount,
-//! network and IPC namespaces, and for an ordinary user of a new user namespace in which that user
-//! is root. Two facts of the kernel then guarantee that nothing is left behind:
+//! network and IPC namespaces; for an ordinary user also of a new user namespace, in which that
+//! user is root. Two guarantees of the kernel then ensure that nothing is left behind:
 //!
-//! - PR_SET_PDEATHSIG: when the maker dies, of SIGKILL too, the kernel kills the new process;
-//! - when the init of a PID namespace dies, the kernel kills all of the namespace, and namespaces
-//!   and mounts that nobody holds go with it.
+//! - PR_SET_PDEATHSIG: when the parent dies, even of SIGKILL, the kernel kills the new process;
+//! - when the init of a PID namespace dies, the kernel kills every process in the namespace, and
+//!   removes namespaces and mounts that are no longer held.
 //!
-//! PR_SET_PDEATHSIG acts on the end of the *thread* that forked; so one thread that lives as long
-//! as the program makes all sandboxes. As PID 1, the new process gets only the signals that it
-//! handles (and SIGKILL): a worker that should stop on SIGTERM must install a handler.
+//! PR_SET_PDEATHSIG fires when the *thread* that forked ends, so one thread that lives as long as
+//! the program makes all sandboxes. As PID 1, the new process gets only the signals that it handles
+//! (and SIGKILL): a worker that should stop on SIGTERM must install a handler.
 
 use std::ffi::{CString, OsString};
 use std::io::{self, Read, Write};
@@ -29,17 +29,17 @@ use child::{Image, Maps, Plan, Step};
 mod child;
 mod refusal;
 
-/// What a sandbox is made with.
+/// The privilege that a sandbox is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {
     /// As root with CAP_SYS_ADMIN: no user namespace.
     Root,
-    /// As an ordinary user, who is root in a user namespace of the sandbox.
+    /// As an ordinary user, who becomes root in a user namespace of the sandbox.
     User,
 }
 
 impl Privilege {
-    /// What this process can make sandboxes with.
+    /// The privilege that this process has.
     pub fn of_this_process() -> Self {
         let admin = rustix::thread::capabilities(None)
             .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
@@ -60,14 +60,14 @@ impl std::fmt::Display for Privilege {
 /// Why a sandbox could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// This system does not let this user make the namespaces.
+    /// This system does not allow this user to make the namespaces.
     #[error("{doing}: {reason}\nhint: {hint}")]
     Forbidden {
         /// What was being done.
         doing: String,
         /// The setting that forbids it.
         reason: String,
-        /// The command that mends it.
+        /// How to fix it.
         hint: String,
     },
     /// The system refused for another reason.
@@ -75,7 +75,7 @@ pub enum SandboxError {
     Os {
         /// What was being done.
         doing: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -90,7 +90,7 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Our own program with these arguments (the program's name excluded). It inherits environment,
+    /// Our own program with these arguments (without the program's name). It inherits environment,
     /// working folder and standard streams.
     pub fn new<A: Into<OsString>>(arguments: impl IntoIterator<Item = A>) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Sandbox {
         }
     }
 
-    /// Makes it with this privilege; the default is that of this process. Root may ask for
+    /// Uses this privilege; the default is that of this process. Root may ask for
     /// [`Privilege::User`], to see what an ordinary user would.
     pub fn privilege(mut self, privilege: Privilege) -> Self {
         self.privilege = privilege;
@@ -116,33 +116,33 @@ impl Sandbox {
         self
     }
 
-    /// Gives it this as standard input.
+    /// Uses this as standard input.
     pub fn stdin(mut self, stream: impl Into<OwnedFd>) -> Self {
         self.streams[0] = Some(stream.into());
         self
     }
 
-    /// Gives it this as standard output.
+    /// Uses this as standard output.
     pub fn stdout(mut self, stream: impl Into<OwnedFd>) -> Self {
         self.streams[1] = Some(stream.into());
         self
     }
 
-    /// Gives it this as standard error.
+    /// Uses this as standard error.
     pub fn stderr(mut self, stream: impl Into<OwnedFd>) -> Self {
         self.streams[2] = Some(stream.into());
         self
     }
 
-    /// Starts it. When this returns, the namespaces exist, /proc is that of the sandbox, and the
-    /// program runs.
+    /// Starts the process. When this returns, the namespaces exist, /proc is the sandbox's own, and
+    /// the program is running.
     pub fn spawn(self) -> Result<Worker, SandboxError> {
         let os = |doing: &str| {
             let doing = doing.to_owned();
             move |source| SandboxError::Os { doing, source }
         };
         let image = Image::new(self.argument_texts()?, self.environment_texts()?);
-        // Above the standard streams, so that placing one cannot overwrite another.
+        // Above the standard streams, so that placing one does not overwrite another.
         let mut streams = [None, None, None];
         for (above, stream) in streams.iter_mut().zip(&self.streams) {
             if let Some(fd) = stream {
@@ -172,7 +172,8 @@ impl Sandbox {
     }
 }
 
-/// Makes a sandbox that ends at once: whether this system permits them with that privilege.
+/// Makes a sandbox that ends at once, to find out whether this system permits them with that
+/// privilege.
 pub fn probe(privilege: Privilege) -> Result<(), SandboxError> {
     let wait = |mut worker: Worker| worker.wait();
     let os = |source| SandboxError::Os { doing: "waiting for a sandbox".into(), source };
@@ -209,15 +210,15 @@ fn make(
     result.recv().expect("the nursery answers every job")
 }
 
-/// One identity: root inside is `id` outside.
+/// A map of one identity: root inside is `id` outside.
 fn map_to_root(id: u32) -> CString {
     CString::new(format!("0 {id} 1")).expect("digits hold no null byte")
 }
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread that forks: it blocks all signals, so that no handler runs in a copy, and never ends,
-/// so that its end is the program's.
+/// The thread that forks. It blocks all signals, so that no handler runs in a copy, and it never
+/// ends, so that PR_SET_PDEATHSIG fires only at the end of the program.
 fn nursery() -> Result<Sender<Job>, SandboxError> {
     static NURSERY: OnceLock<Sender<Job>> = OnceLock::new();
     if let Some(jobs) = NURSERY.get() {
@@ -235,7 +236,7 @@ fn nursery() -> Result<Sender<Job>, SandboxError> {
             }
         })
         .map_err(|source| SandboxError::Os { doing: "starting a thread".into(), source })?;
-    // Two at once make two threads, of which both live; one serves.
+    // If two callers race, both threads live on and one of them is used.
     Ok(NURSERY.get_or_init(|| sender).clone())
 }
 
@@ -262,8 +263,8 @@ fn start(plan: &Plan, privilege: Privilege) -> Result<Worker, SandboxError> {
     }
 }
 
-/// Hears that the process is tied to us, lets it go on, and hears what failed; silence is success,
-/// because its end of the socket closes when its program starts.
+/// Waits until the process is tied to us, lets it go on, and waits for an error. No message means
+/// success, because its end of the socket closes when its program starts.
 fn converse(socket: &mut UnixStream) -> io::Result<Option<(Step, io::Error)>> {
     let mut first = [0; 1];
     socket.read_exact(&mut first)?;
@@ -309,7 +310,7 @@ fn clone_process(privilege: Privilege, child: impl FnOnce()) -> io::Result<Worke
         -1 => Err(io::Error::last_os_error()),
         0 => {
             child();
-            // SAFETY: not reached; a child must not run on in a copy of its maker.
+            // SAFETY: not reached; a child must not keep running in a copy of its parent.
             unsafe { libc::_exit(127) }
         }
         // SAFETY: the kernel made this descriptor for us.
@@ -321,7 +322,7 @@ fn clone_process(privilege: Privilege, child: impl FnOnce()) -> io::Result<Worke
     }
 }
 
-/// A process in its sandbox. Dropping it kills it and all that it started.
+/// A process in its sandbox. Dropping it kills the process and everything it started.
 #[derive(Debug)]
 pub struct Worker {
     pid: i32,
@@ -335,19 +336,19 @@ impl Worker {
         self.pid
     }
 
-    /// Readable once it has ended.
+    /// Readable once the process has ended.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// Sends a signal; a process that has ended does not mind. Being PID 1, it sees only signals
+    /// Sends a signal; harmless if the process has ended. Being PID 1, it receives only signals
     /// that it handles, and SIGKILL.
     pub fn signal(&self, signal: Signal) {
         // ESRCH is the only error that a valid pidfd and signal can give: it has ended.
         let _ = pidfd_send_signal(&self.pidfd, signal);
     }
 
-    /// Waits until it ends, and all that it started with it.
+    /// Waits until the process and everything it started have ended.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.ended {
             return Ok(status);
@@ -373,7 +374,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         if self.ended.is_none() {
             self.signal(Signal::KILL);
-            // Reaps it; there is nobody left to tell of a failure.
+            // Reaps it; a failure here cannot be reported to a caller.
             let _ = self.wait();
         }
     }

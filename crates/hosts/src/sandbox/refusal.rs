@@ -1,10 +1,10 @@
-//! Why a system refuses namespaces, and the command that mends it.
+//! Why a system refuses namespaces, and how to fix it.
 
 use std::io;
 
 use super::SandboxError;
 
-/// A setting that forbids namespaces to ordinary users.
+/// A setting that denies namespaces to ordinary users.
 struct Setting {
     file: &'static str,
     forbids: fn(&str) -> bool,
@@ -22,8 +22,8 @@ const SETTINGS: &[Setting] = &[
     Setting {
         file: "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
         forbids: |value| value != "0",
-        reason: "Ubuntu's kernel.apparmor_restrict_unprivileged_userns=1 takes all privilege from \
-                 user namespaces",
+        reason: "Ubuntu's kernel.apparmor_restrict_unprivileged_userns=1 removes all privileges \
+                 in user namespaces",
         hint: "run `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, or run suiro \
                as root",
     },
@@ -41,7 +41,7 @@ const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Names the setting behind a refusal, if it is one of those we know.
+/// Finds the setting behind a refusal, if it is one that we know.
 pub(super) fn explain(doing: &str, source: io::Error) -> SandboxError {
     explain_with(doing, source, |file| std::fs::read_to_string(file).ok())
 }
@@ -66,7 +66,7 @@ fn explain_with(
                     "end other sandboxes, or raise the limits in /proc/sys/user",
                 ),
                 None => forbidden(
-                    "namespaces are forbidden here, as in most containers and chroots",
+                    "namespaces are not permitted here, as in most containers and chroots",
                     "run suiro outside the container, or give the container SYS_ADMIN and \
                      NET_ADMIN (docker: --privileged)",
                 ),
