@@ -1,9 +1,9 @@
-//! What one link carries, how late and at what cost: UDP packets of 1200 bytes between two hosts,
-//! sender, carrier and receiver on the same two cores. Prints a table of medians over [`RUNS`]
-//! runs.
+//! What one link can carry, with what lateness and at what cost: UDP packets of 1200 bytes between
+//! two hosts, with sender, carrier and receiver on the same two cores. Prints a table of medians
+//! over [`RUNS`] runs.
 //!
-//! `cargo bench -p suiro-wire` as it is; with `-- user` as an ordinary user would have it.
-#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+//! Run it with `cargo bench -p suiro-wire`; add `-- user` to measure as an ordinary user.
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !asks("--bench") {
-        println!("skipped: this measures for a minute; run `cargo bench -p suiro-wire`");
+        println!("skipped: this takes a minute; run `cargo bench -p suiro-wire`");
         return ExitCode::SUCCESS;
     }
     let privilege = if asks("user") { Privilege::User } else { Privilege::of_this_process() };
@@ -146,7 +146,7 @@ fn load(from: &LinkEnd, to: &LinkEnd, per_second: u64) {
     reading.join().unwrap();
 }
 
-/// A sender sends nothing that could arrive: its socket is never readable.
+/// A sender receives nothing, so its socket is never readable.
 fn wait(socket: &UdpSocket, time: Duration) {
     let mut fd = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let time = libc::timespec { tv_sec: 0, tv_nsec: time.as_nanos().cast_signed() };
@@ -173,7 +173,7 @@ fn row(per_second: u64, runs: &[Outcome]) {
     );
 }
 
-/// Keeps this process to two of the cores that it may use; tells how many it has.
+/// Pins this process to two of the cores that it may use; returns how many it has.
 fn keep_to_two_cores() -> usize {
     // SAFETY: plain bits, read and written with their own size.
     unsafe {

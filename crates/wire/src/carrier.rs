@@ -1,4 +1,4 @@
-//! A link at work on a thread of its own.
+//! A running link on its own thread.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsFd;
@@ -23,17 +23,17 @@ use crate::totals::{KernelLosses, invalid_because};
 /// What a carrier carries.
 #[derive(Debug, Clone, Copy)]
 pub struct CarrierSpec<'a> {
-    /// The link's name in the scenario; the records bear it.
+    /// The link's name in the scenario; the records carry it.
     pub name: &'a str,
-    /// Where it is.
+    /// The link's interfaces.
     pub link: &'a EmulatedLink,
     /// The namespace of its interfaces: [`suiro_hosts::Network::wire`].
     pub wire: &'a Host,
     /// What it does to packets.
     pub config: &'a LinkConfig,
-    /// Where its chance starts from.
+    /// The seed of its randomness.
     pub seed: Seed,
-    /// The trial's clock; its epoch, from which schedules count, is not ahead.
+    /// The trial's clock. Its epoch, from which schedules count, must not be in the future.
     pub clock: Clock,
     /// The folder for `link.NAME.parquet`; `None` to keep no record of packets.
     pub records: Option<&'a Path>,
@@ -44,13 +44,14 @@ pub struct CarrierSpec<'a> {
 pub struct Outcome {
     /// Down, then up.
     pub totals: [LinkTotals; 2],
-    /// Why what was measured over it must not be used, a sentence each; empty if it may be used.
+    /// Why measurements over the link must not be used, one sentence each; empty if they may be
+    /// used.
     pub faults: Vec<String>,
     /// How its thread was scheduled.
     pub priority: Priority,
 }
 
-/// A link that is being carried. Dropping it ends it without records of what is in it; see
+/// A running link. Dropping it ends it without recording the packets that are in it; see
 /// [`stop`](Self::stop).
 #[derive(Debug)]
 pub struct Carrier {
@@ -63,7 +64,7 @@ pub struct Carrier {
     thread: Option<JoinHandle<io::Result<Ended>>>,
 }
 
-/// What the carrier's thread leaves behind.
+/// What the carrier's thread returns.
 struct Ended {
     carried: Carried,
     priority: Priority,
@@ -97,11 +98,11 @@ impl Carrier {
         })
     }
 
-    /// Stops carrying: packets in the link are recorded as `queued`, the records are closed, and it
-    /// tells what was done.
+    /// Stops carrying packets: those still in the link are recorded as `queued`, the records are
+    /// closed, and the outcome is returned.
     pub fn stop(mut self) -> Result<Outcome, WireError> {
         self.ask_to_stop();
-        let thread = self.thread.take().expect("it runs until it is stopped");
+        let thread = self.thread.take().expect("the thread runs until it is stopped");
         let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let Ended { carried, priority, cpu_cores } =
             ended.map_err(WireError::os(format!("carrying link {}", self.name)))?;
@@ -113,7 +114,7 @@ impl Carrier {
             let losses = KernelLosses {
                 ring: ring.map_err(WireError::os("reading the drops of a packet socket"))?,
                 before: lost.hosts[direction as usize],
-                // What the interface refused was tried again.
+                // What the interface refused was sent again.
                 after: lost.wires[direction as usize].saturating_sub(opposite.socket.refused),
             };
             Ok::<_, WireError>(own.counts.totals(&self.name, direction, losses, cpu_cores))
@@ -123,7 +124,7 @@ impl Carrier {
         let lost_rows = carried.recorder.map_or(Ok(0), Recorder::finish)?;
         if lost_rows > 0 {
             faults.push(format!(
-                "link {}: the disk was too slow for {lost_rows} records of packets",
+                "link {}: {lost_rows} packet records were lost because the disk was too slow",
                 self.name
             ));
         }
@@ -140,7 +141,7 @@ impl Drop for Carrier {
     fn drop(&mut self) {
         self.ask_to_stop();
         if let Some(thread) = self.thread.take() {
-            // Nobody is left to hear how it went.
+            // The result cannot be returned from here.
             let _ = thread.join();
         }
     }
@@ -171,7 +172,7 @@ fn carry(
 
 /// Processor time of the calling thread.
 fn cpu_seconds() -> Option<f64> {
-    // SAFETY: plain numbers; filled in by the call.
+    // SAFETY: plain numbers; the call fills them in.
     let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
     // SAFETY: `usage` is alive.
     let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
@@ -179,8 +180,8 @@ fn cpu_seconds() -> Option<f64> {
     (result == 0).then(|| seconds(usage.ru_utime) + seconds(usage.ru_stime))
 }
 
-/// Packets that interfaces lost, by direction: those of the sending hosts, and ours that lead to
-/// the receiving hosts.
+/// Packets that interfaces lost, by direction: the sending hosts' interfaces, and ours towards the
+/// receiving hosts.
 #[derive(Debug, Clone, Copy)]
 struct Drops {
     hosts: [u64; 2],

@@ -1,9 +1,9 @@
-//! The axis of a trial, and where the kernel's stamps lie on it.
+//! The time axis of a trial, and how the kernel's timestamps map to it.
 
 use suiro_kernel_clock as kernel;
 use suiro_units::Time;
 
-/// CLOCK_MONOTONIC counted from an epoch: the axis of a trial.
+/// CLOCK_MONOTONIC counted from an epoch: the time axis of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     epoch_ns: u64,
@@ -25,14 +25,14 @@ impl Clock {
         self.epoch_ns
     }
 
-    /// The time; the epoch itself while that lies ahead.
+    /// The current time; zero before the epoch.
     #[inline]
     pub fn now(self) -> Time {
         Time::from_nanos(kernel::monotonic_ns().saturating_sub(self.epoch_ns))
     }
 
-    /// How far CLOCK_REALTIME, in which the kernel stamps packets, is ahead of this clock. Ask
-    /// again for each batch of packets: the wall clock may be set at any time.
+    /// How far CLOCK_REALTIME, which the kernel stamps packets with, is ahead of this clock. Read
+    /// it again for each batch of packets: the wall clock may be set at any time.
     pub(crate) fn realtime_lead_ns(self) -> i64 {
         kernel::realtime().lead_ns().wrapping_add_unsigned(self.epoch_ns)
     }
@@ -48,7 +48,7 @@ mod tests {
         let lead = clock.realtime_lead_ns();
         let real = kernel::realtime_ns().cast_signed() - lead;
         let now = clock.now().as_nanos().cast_signed();
-        // Both were read within this test; a tenth of a second allows for any machine.
+        // Both were read within this test; a tenth of a second is enough for any machine.
         assert!((now - real).abs() < 100_000_000, "{now} {real}");
         assert_eq!(Clock::since(u64::MAX).now(), Time::ZERO);
     }

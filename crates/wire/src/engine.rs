@@ -1,10 +1,10 @@
-//! The loop that carries one link: frames from either host into the link core, and out when it
-//! says.
+//! The loop that carries one link: frames go from either host into the link core, and leave when
+//! the core decides.
 //!
-//! The core lives in logical time. A frame's arrival is when the kernel had it, not when this
-//! thread got to it; its departure is when the core says. So a late wake-up delays frames once, is
-//! measured as lateness, and never adds up. The core is never taken past a moment before it was
-//! handed everything that arrived until then.
+//! The core runs in logical time. A frame's arrival time is when the kernel received it, not when
+//! this thread read it; its departure time is the core's. So a late wake-up delays frames once, is
+//! measured as lateness, and does not accumulate. The core is never advanced past a moment before
+//! it has been handed everything that arrived until then.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,53 +23,53 @@ use crate::socket::{BATCH, PacketSocket, Received};
 use crate::totals::Counts;
 use crate::words;
 
-/// Most frames taken from the rings before departures have their turn.
+/// Most frames taken from the rings before due departures are sent.
 const ARRIVALS_MAX: usize = 128;
 
-/// Turns at the end of a link: as many as empty two full rings of small frames.
+/// Rounds at the end of a link: enough to empty two full rings of small frames.
 const LAST_TURNS_MAX: usize = 512;
-/// Longest time that frames wait in the rings unseen; these hold ten times as much.
+/// Longest that frames wait in the rings unread; the rings hold ten times as much.
 const LOOKAHEAD_MAX: Duration = Duration::from_millis(5);
 
-/// A link at work.
+/// A running link.
 pub(crate) struct Engine {
     clock: Clock,
-    /// By direction: where its frames come from, and what was counted of them.
+    /// By direction: the source of its frames, and its counters.
     sides: [Side; 2],
     link: Link,
     pool: Pool<Meta>,
     flows: Flows,
     recorder: Option<Recorder>,
-    /// The core has been taken this far.
+    /// The core has been advanced to this time.
     reached: Time,
-    /// Whatever arrives now leaves no earlier than so much later: until then nobody looks for
-    /// arrivals, which have their stamps. That halves the wake-ups.
+    /// The shortest time in which an arriving frame can leave: the rings are left unread for that
+    /// long, because frames carry timestamps. That halves the wake-ups.
     lookahead: Duration,
-    /// By direction: packets that the core has let go and that are not sent yet.
+    /// By direction: packets that the core has released and that are not sent yet.
     outbox: [Vec<Event>; 2],
 }
 
-/// One side of the wire.
+/// One end of the link.
 pub(crate) struct Side {
     pub socket: PacketSocket,
     pub counts: Counts,
 }
 
-/// What the core does not know of a packet in it.
+/// What the core does not know about a packet in it.
 #[derive(Debug, Clone, Copy)]
 struct Meta {
     flow: FlowId,
     payload: Option<u32>,
 }
 
-/// What is left of a link that was carried.
+/// What remains of a link that has ended.
 pub(crate) struct Carried {
     pub sides: [Side; 2],
     pub recorder: Option<Recorder>,
 }
 
 impl Engine {
-    /// Packets of direction down come from the first socket and leave by the second.
+    /// Packets in direction down come from the first socket and leave by the second.
     pub(crate) fn new(
         clock: Clock,
         sockets: [PacketSocket; 2],
@@ -90,7 +90,7 @@ impl Engine {
         }
     }
 
-    /// Carries packets until `stopped` is set; `wake` becomes readable then.
+    /// Carries packets until `stopped` is set; `wake` must become readable at that moment.
     pub(crate) fn run(&mut self, stopped: &AtomicBool, wake: BorrowedFd<'_>) -> io::Result<()> {
         let mut pace = Pace::new(self.clock);
         while !stopped.load(Ordering::Relaxed) {
@@ -106,7 +106,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes what arrived and sends what is due. False if there is more to take at once.
+    /// Takes what arrived and sends what is due. Returns false if there is more to take at once.
     fn turn(&mut self) -> bool {
         let now = self.clock.now();
         let all_taken = self.take_arrivals();
@@ -115,9 +115,10 @@ impl Engine {
         all_taken
     }
 
-    /// Ends the link: what is still in it is recorded as queued.
+    /// Ends the link: packets still in it are recorded as queued.
     pub(crate) fn finish(mut self) -> Carried {
-        // What came before it was asked to end is in the rings; what still comes has no end.
+        // What arrived before the request to stop is in the rings; later arrivals may go on for
+        // ever.
         for _ in 0..LAST_TURNS_MAX {
             if self.turn() {
                 break;
@@ -130,8 +131,8 @@ impl Engine {
         Carried { sides: self.sides, recorder: self.recorder }
     }
 
-    /// Takes frames from both rings in the order of their arrival, [`ARRIVALS_MAX`] at most. True
-    /// if both are empty now.
+    /// Takes frames from both rings in order of arrival, [`ARRIVALS_MAX`] at most. Returns true if
+    /// both are empty now.
     fn take_arrivals(&mut self) -> bool {
         let mut lead = None;
         for _ in 0..ARRIVALS_MAX {
@@ -163,7 +164,7 @@ impl Engine {
                     recorder.flow(flow);
                 }
             });
-            // Without a slot, or cut short, it is missing at the end: offered and nothing else.
+            // Without a slot, or truncated, it is missing at the end: offered and nothing else.
             let meta = Meta { flow, payload: headers.payload };
             let slot = frame.whole.then(|| pool.put(frame.bytes, meta)).flatten()?;
             Some((packet(slot, flow, &headers), frame.realtime_ns))
@@ -175,14 +176,14 @@ impl Engine {
         }
     }
 
-    /// When a frame arrived: the kernel's stamp on our clock, but not in the future, as after a
-    /// step of the wall clock, nor before the moment that the core has reached.
+    /// When a frame arrived: the kernel's timestamp on our clock, but never in the future (as after
+    /// a step of the wall clock) and never before the moment that the core has reached.
     fn arrival(&self, realtime_ns: u64, lead_ns: i64) -> Time {
         let stamp = realtime_ns.cast_signed().saturating_sub(lead_ns).max(0);
         Time::from_nanos(stamp.cast_unsigned()).min(self.clock.now()).max(self.reached)
     }
 
-    /// Takes the core to a moment, unless it is past it.
+    /// Advances the core to a moment, unless it is already past it.
     fn advance(&mut self, to: Time) {
         self.reached = self.reached.max(to);
         while let Some(event) = self.link.poll(self.reached) {
@@ -193,7 +194,7 @@ impl Engine {
         }
     }
 
-    /// Sends all that the core has let go.
+    /// Sends everything that the core has released.
     fn send(&mut self) {
         for direction in Direction::BOTH {
             let mut due = std::mem::take(&mut self.outbox[direction as usize]);
@@ -230,7 +231,7 @@ impl Engine {
     }
 }
 
-/// No packet is in the link for less than this.
+/// Every packet stays in the link at least this long.
 fn least_delay(config: &LinkConfig) -> Duration {
     let least = |direction: Direction| {
         let propagation = &config.direction(direction).propagation;
@@ -238,7 +239,7 @@ fn least_delay(config: &LinkConfig) -> Duration {
         let shorter =
             propagation.jitter.map_or(Duration::ZERO, |jitter| match jitter.distribution {
                 Distribution::Exponential | Distribution::Pareto => Duration::ZERO,
-                // Its least is √3 standard deviations below the mean.
+                // The minimum is √3 standard deviations below the mean.
                 Distribution::Uniform => jitter.sd * 2,
                 Distribution::Normal => delay,
             });
@@ -261,8 +262,8 @@ fn slot(event: &Event) -> Slot {
     Slot::try_from(event.packet.id).expect("the core hands back the slot it was given")
 }
 
-/// How many of the first packets may go in one batch: a corrupted one goes alone, because a copy of
-/// it may share its memory.
+/// How many of the first packets may go in one batch: a corrupted one goes on its own, because a
+/// copy of it may share its memory.
 fn batch_length(due: &[Event]) -> usize {
     let corrupted =
         |event: &Event| matches!(event.verdict, Verdict::Delivered { corruption: Some(_), .. });
@@ -270,7 +271,7 @@ fn batch_length(due: &[Event]) -> usize {
     whole.max(1)
 }
 
-/// Makes a frame what the core says that it has become.
+/// Applies to a frame the changes that the core decided on.
 fn alter(frame: &mut [u8], event: &Event) {
     if event.ecn_marked {
         frame::mark_congestion(frame);
@@ -278,15 +279,15 @@ fn alter(frame: &mut [u8], event: &Event) {
     restore(frame, event);
 }
 
-/// Flips the bit that is flipped, or flips it back: a copy may still be in the link.
+/// Flips the packet's bit, or flips it back: a copy may still be in the link.
 fn restore(frame: &mut [u8], event: &Event) {
     if let Verdict::Delivered { corruption: Some(corruption), .. } = event.verdict {
         frame::flip_bit(frame, corruption.byte, corruption.bit);
     }
 }
 
-/// The end of a packet's passage: counted, recorded, its memory freed. A delivery without a time of
-/// departure failed: it is not counted, and so missing.
+/// A packet leaves the link: it is counted and recorded, and its memory is freed. A delivery
+/// without a departure time failed: it is not counted, and therefore missing.
 fn end(
     event: &Event,
     sides: &mut [Side; 2],

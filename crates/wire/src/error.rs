@@ -1,4 +1,4 @@
-//! What can go wrong on the wire.
+//! What can go wrong in a live link.
 
 /// Why a link could not be carried or checked.
 #[derive(Debug, thiserror::Error)]
@@ -8,10 +8,10 @@ pub enum WireError {
     Os {
         /// What was being done, to what.
         doing: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// A host could not be entered or asked.
+    /// A host could not be entered or queried.
     #[error(transparent)]
     Host(#[from] suiro_hosts::HostsError),
     /// The records could not be written.
@@ -20,7 +20,7 @@ pub enum WireError {
 }
 
 impl WireError {
-    /// Wraps what the kernel said.
+    /// Wraps a kernel error.
     pub(crate) fn os<E: Into<std::io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
         move |source| Self::Os { doing: doing.into(), source: source.into() }
     }

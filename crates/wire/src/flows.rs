@@ -1,4 +1,4 @@
-//! Flows, numbered in the order in which they appear.
+//! Flows, numbered in order of appearance.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use crate::frame::Flow;
 /// A flow's number.
 pub(crate) type FlowId = u32;
 
-/// Most flows that are told apart; those after share the number of [`Flow::Other`].
+/// Most flows with a number of their own; later ones share the number of [`Flow::Other`].
 const FLOWS_MAX: usize = 1 << 16;
 
 /// The flows of one link.
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
     ids: BTreeMap<Flow, FlowId>,
-    /// The flow of the packet before, of each direction: most packets follow one of their own flow.
+    /// The flow of the previous packet in each direction: most packets belong to the same flow.
     last: [Option<(Flow, FlowId)>; 2],
 }
 
 impl Flows {
-    /// The number of a flow; `first` is told of each that is met for the first time, in the order
-    /// of their numbers.
+    /// The number of a flow. Calls `first` with each flow that appears for the first time, in the
+    /// order of their numbers.
     #[inline]
     pub(crate) fn number(
         &mut self,

@@ -1,49 +1,51 @@
-//! Ethernet frames: what the link and its records need to know of them, and the two changes that a
-//! link makes. Frames come from outside: anything malformed is carried as IP of its frame's length.
+//! Ethernet frames: what the link and its records need to know about them, and the two changes that
+//! a link makes. Frames come from outside: malformed ones are carried as IP packets of their
+//! frame's length.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Length of an Ethernet header without VLAN tag.
 pub(crate) const ETHERNET_BYTES: usize = 14;
-/// Most IPv6 extension headers that are followed.
+/// Most IPv6 extension headers that are read.
 const EXTENSIONS_MAX: usize = 8;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What a frame's headers say.
+/// What a frame's headers contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headers {
     /// Size of the IP packet in bytes, headers included.
     pub size: u32,
-    /// Bytes of TCP or UDP payload; `None` for other protocols, for what is cut short, and for
+    /// Bytes of TCP or UDP payload; `None` for other protocols, for truncated packets, and for
     /// fragments after the first.
     pub payload: Option<u32>,
     /// The two ECN bits (RFC 3168 §5): 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
-    /// Who talks to whom.
+    /// The flow that it belongs to.
     pub flow: Flow,
 }
 
-/// Who talks to whom. Its text is what records name flows by: `tcp 10.0.0.1:80>10.0.0.2:40000`,
-/// `udp [fd00::1]:9>[fd00::2]:9`, `icmp 10.0.0.1>10.0.0.2`.
+/// Protocol and endpoints of a packet. Records name flows by its text: `tcp
+/// 10.0.0.1:80>10.0.0.2:40000`, `udp [fd00::1]:9>[fd00::2]:9`, `icmp 10.0.0.1>10.0.0.2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flow {
-    /// The IP header could be read.
+    /// The IP header was readable.
     Between {
-        /// Number of the protocol above IP; behind IPv6 extension headers, if they could be read.
+        /// Number of the protocol above IP; the one after IPv6 extension headers, if they were
+        /// readable.
         protocol: u8,
         /// Source address.
         source: IpAddr,
         /// Destination address.
         destination: IpAddr,
-        /// Source and destination port of TCP and UDP; not of fragments after the first.
+        /// Source and destination port of TCP and UDP; absent in fragments after the first.
         ports: Option<(u16, u16)>,
     },
-    /// The IP header could not be read.
+    /// The IP header was unreadable.
     Unreadable,
-    /// One of too many flows to name each.
+    /// A flow beyond the number of flows that get a name.
     Other,
 }
 
@@ -134,14 +136,14 @@ fn ipv6(packet: &[u8]) -> Option<Headers> {
     })
 }
 
-/// Follows IPv6 extension headers (RFC 8200 §4) to the protocol and what it carries; `None` for the
-/// latter in a fragment after the first, or where the headers are cut short or too many.
+/// Follows IPv6 extension headers (RFC 8200 §4) to the protocol and its payload; `None` for the
+/// payload in a fragment after the first, or where the headers are truncated or too many.
 fn past_extensions(mut next: u8, mut content: &[u8]) -> (u8, Option<&[u8]>) {
     for _ in 0..EXTENSIONS_MAX {
         let [after, length, ..] = *content else { break };
         let (bytes, later_fragment) = match next {
             0 | 43 | 60 | 135 => (usize::from(length) * 8 + 8, false),
-            // RFC 4302 §2.2: counted in words of 4 bytes, less 2.
+            // RFC 4302 §2.2: the length counts 4-byte words, minus 2.
             51 => (usize::from(length) * 4 + 8, false),
             44 => (8, word(content, 2).is_none_or(|offset| offset & 0xfff8 != 0)),
             _ => return (next, Some(content)),
@@ -168,8 +170,8 @@ fn transport(protocol: u8, content: Option<&[u8]>) -> (Option<(u16, u16)>, Optio
     (ports, payload.map(|bytes| bytes as u32))
 }
 
-/// Sets ECN Congestion Experienced (RFC 3168 §5) and mends IPv4's checksum. The frame must be one
-/// that [`parse`] could read; others stay as they are.
+/// Sets ECN Congestion Experienced (RFC 3168 §5) and updates IPv4's checksum. The frame must be one
+/// that [`parse`] could read; others stay unchanged.
 pub fn mark_congestion(frame: &mut [u8]) {
     let Some(headers) = parse(frame) else { return };
     if headers.flow == Flow::Unreadable {
@@ -194,7 +196,7 @@ fn adjusted(checksum: u16, before: u16, after: u16) -> u16 {
     !(((folded & 0xffff) + (folded >> 16)) as u16)
 }
 
-/// Flips one bit of the IP packet; a bit that the frame does not have stays unflipped.
+/// Flips one bit of the IP packet; does nothing if the frame is too short.
 pub fn flip_bit(frame: &mut [u8], byte: u32, bit: u8) {
     if let Some(byte) = frame.get_mut(ETHERNET_BYTES + byte as usize) {
         *byte ^= 1 << (bit & 7);
@@ -205,7 +207,7 @@ pub fn flip_bit(frame: &mut [u8], byte: u32, bit: u8) {
 mod tests {
     use super::*;
 
-    /// An Ethernet header, then this.
+    /// An Ethernet header, followed by `ip`.
     fn frame(kind: u16, packet: &[u8]) -> Vec<u8> {
         let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
         frame.extend(kind.to_be_bytes());
@@ -286,8 +288,8 @@ mod tests {
         assert_eq!(parse(&[0; 13]), None);
     }
 
-    /// Every prefix of a frame, and every frame with one byte replaced, is carried, by its frame's
-    /// length or a smaller one, without a panic in reading, marking or corrupting.
+    /// Every prefix of a frame, and every frame with one byte replaced, is carried with its frame's
+    /// length or less, and reading, marking and corrupting do not panic.
     #[test]
     fn malformed_frames_are_carried() {
         for good in [udp4(), tcp6(&[], 6), tcp6(&[6, 0, 0, 1, 0, 0, 0, 7], 44)] {

@@ -28,8 +28,8 @@ impl Histogram {
         self.largest = self.largest.max(duration);
     }
 
-    /// The least duration that at least `share` of all do not exceed, to the bucket's width,
-    /// rounded up; `None` if there are none.
+    /// The smallest duration that at least `share` of all do not exceed, rounded up to the bucket's
+    /// width; `None` if there are none.
     pub(crate) fn quantile(&self, share: f64) -> Option<Duration> {
         let wanted = ((self.total as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;

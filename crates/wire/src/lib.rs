@@ -6,10 +6,10 @@
 //!                 from0 ◄─ batch ◄─ link core ◄─ ring ◄─ to0
 //! ```
 //!
-//! One thread, a [`Carrier`], carries both directions of a link. Every packet ends in a record,
-//! every loss that was not asked for in a count, and every departure in the measured lateness:
-//! [`Outcome`] says whether what was measured over the link may be used. Before a run, [`check`]
-//! loads a link and compares it with what was asked.
+//! One thread, a [`Carrier`], carries both directions of a link. Every packet is recorded, every
+//! loss that was not configured is counted, and every departure's lateness is measured: [`Outcome`]
+//! says whether measurements over the link may be used. Before a run, [`check`] loads a link and
+//! compares it with its configuration.
 
 mod carrier;
 mod check;

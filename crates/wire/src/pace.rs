@@ -1,5 +1,5 @@
-//! Waiting until a deadline: sleep while it is far, spin the rest. How much to spin is learnt from
-//! how late sleeping wakes on this machine, at this load.
+//! Waiting until a deadline: sleep while it is far away, spin for the rest. How long to spin is
+//! learnt from how late the thread wakes from sleep on this machine, under its current load.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,16 +9,16 @@ use suiro_units::{Duration, Time};
 
 use crate::clock::Clock;
 
-/// Least time that is left to spinning.
+/// Shortest time to spin.
 const SPIN_MIN: Duration = Duration::from_micros(4);
-/// Most time that is left to spinning: at 1,000 waits a second, 6 % of a core.
+/// Longest time to spin: at 1,000 waits a second, 6 % of a core.
 const SPIN_MAX: Duration = Duration::from_micros(60);
-/// How far one late wake-up widens the margin, and [`NARROW`] on-time ones narrow it.
+/// How much one late wake-up widens the margin; [`NARROW`] on-time ones narrow it by as much.
 const STEP: Duration = Duration::from_micros(2);
-/// The margin settles where one wake-up in this many comes too late to spin.
+/// The margin settles where one in this many wake-ups is too late to spin.
 const NARROW: u32 = 10;
 
-/// Waits of one thread.
+/// The waits of one thread.
 #[derive(Debug)]
 pub(crate) struct Pace {
     clock: Clock,
@@ -27,14 +27,15 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// For the calling thread: asks the kernel to wake it from sleep without slack.
+    /// For the calling thread; asks the kernel to wake it from sleep without timer slack.
     pub(crate) fn new(clock: Clock) -> Self {
-        // Without it the kernel may add 50 µs to each sleep; failing only costs precision.
+        // With slack the kernel may add 50 µs to each sleep; failing only costs precision.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         Self { clock, margin: Duration::from_micros(20), on_time: 0 }
     }
 
-    /// Waits until `deadline`, for ever if there is none, or until one of `sources` is readable.
+    /// Waits until `deadline` (indefinitely if there is none) or until one of `sources` is
+    /// readable.
     pub(crate) fn wait(
         &mut self,
         deadline: Option<Time>,
@@ -56,7 +57,7 @@ impl Pace {
         Ok(())
     }
 
-    /// A running quantile: one step up for each late wake-up, one down for [`NARROW`] in time.
+    /// A running quantile: one step up for each late wake-up, one down for [`NARROW`] on time.
     fn learn(&mut self, late: bool) {
         if late {
             self.margin = (self.margin + STEP).min(SPIN_MAX);
@@ -70,7 +71,7 @@ impl Pace {
     }
 }
 
-/// True if `source` is readable, without waiting.
+/// Whether `source` is readable now.
 pub(crate) fn is_readable(source: BorrowedFd<'_>) -> io::Result<bool> {
     sleep(Some(Duration::ZERO), &[source]).map(|timed_out| !timed_out)
 }
@@ -78,7 +79,7 @@ pub(crate) fn is_readable(source: BorrowedFd<'_>) -> io::Result<bool> {
 /// Sources that one thread waits for: two sockets and a pipe that tells it to stop.
 const SOURCES_MAX: usize = 3;
 
-/// True if the time ran out first.
+/// Returns true if the time ran out first.
 fn sleep(time: Option<Duration>, sources: &[BorrowedFd<'_>]) -> io::Result<bool> {
     assert!(sources.len() <= SOURCES_MAX, "one thread waits for few things");
     let stdin = rustix::stdio::stdin();

@@ -1,14 +1,14 @@
-//! Memory for the frames in a link: slots of one size, made a chunk at a time, up to a bound.
+//! Memory for the frames in a link: slots of one size, allocated in chunks, up to a bound.
 
-/// Slots made at once.
+/// Slots allocated at once.
 const CHUNK_SLOTS: usize = 256;
-/// Most memory of one link's frames. 10 Gbit/s × 200 ms fills it.
+/// Most memory for one link's frames. 10 Gbit/s × 200 ms fills it.
 pub(crate) const POOL_BYTES_MAX: usize = 256 << 20;
 
 /// A frame's place in the pool.
 pub(crate) type Slot = u32;
 
-/// Frames, each with an `M` of the caller's.
+/// Frames, each with a value `M` of the caller.
 #[derive(Debug)]
 pub(crate) struct Pool<M> {
     chunks: Vec<Box<[u8]>>,
@@ -28,7 +28,7 @@ struct Entry<M> {
 impl<M> Pool<M> {
     /// For frames of up to `frame_bytes`.
     pub(crate) fn new(frame_bytes: usize) -> Self {
-        // Whole cache lines, so that neighbours do not share one.
+        // Whole cache lines, so that adjacent slots do not share one.
         let slot_bytes = frame_bytes.next_multiple_of(64).max(64);
         let slots_max = POOL_BYTES_MAX / slot_bytes;
         Self { chunks: Vec::new(), entries: Vec::new(), free: Vec::new(), slot_bytes, slots_max }
@@ -57,7 +57,7 @@ impl<M> Pool<M> {
         }
         self.chunks.push(vec![0; CHUNK_SLOTS * self.slot_bytes].into_boxed_slice());
         self.entries.extend((0..CHUNK_SLOTS).map(|_| Entry { length: 0, meta: None }));
-        // The lowest is taken first.
+        // The lowest slot is taken first.
         self.free.extend((have..have + CHUNK_SLOTS).rev().map(|slot| slot as Slot));
         true
     }
@@ -68,13 +68,13 @@ impl<M> Pool<M> {
         &self.chunks[slot as usize / CHUNK_SLOTS][start..start + length]
     }
 
-    /// The frame in a slot, to change.
+    /// The frame in a slot, mutable.
     pub(crate) fn frame_mut(&mut self, slot: Slot) -> &mut [u8] {
         let (start, length) = (self.start(slot), self.entries[slot as usize].length as usize);
         &mut self.chunks[slot as usize / CHUNK_SLOTS][start..start + length]
     }
 
-    /// What was put in with the frame; `None` if the slot is free.
+    /// The value stored with the frame; `None` if the slot is free.
     pub(crate) fn meta(&self, slot: Slot) -> Option<&M> {
         self.entries.get(slot as usize)?.meta.as_ref()
     }

@@ -1,18 +1,18 @@
-//! Coming before others on a busy machine.
+//! Scheduling priority on a busy machine.
 
 /// How the carrier's thread is scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
     /// SCHED_FIFO: before every ordinary thread. Needs CAP_SYS_NICE or RLIMIT_RTPRIO.
     RealTime,
-    /// SCHED_OTHER with the shortest slice (EEVDF, Linux 6.12): what asks for little at a time is
-    /// served soon. Needs no privilege. Older kernels ignore it.
+    /// SCHED_OTHER with the shortest slice (EEVDF, Linux 6.12): a thread that asks for short turns
+    /// gets them sooner. Needs no privilege. Older kernels ignore it.
     ShortSlice,
-    /// Like any thread.
+    /// Like any other thread.
     Ordinary,
 }
 
-/// Length of a turn that the carrier asks for; the kernel's least is 0.1 ms.
+/// Length of a turn that the carrier asks for; the kernel's minimum is 0.1 ms.
 const SLICE_NS: u64 = 100_000;
 
 /// `struct sched_attr` of sched_setattr(2), as long as its first version.
@@ -28,10 +28,10 @@ struct Attributes {
     period_ns: u64,
 }
 
-/// Gives the calling thread the best priority that it may have.
+/// Gives the calling thread the best priority that it is allowed.
 ///
-/// Measured with senders, receivers and a load of 4 on 2 cores, 10,000 packets/s each way, lateness
-/// p99: ordinary 1.0 ms, short slices 50 µs, real time 40 µs.
+/// Measured with senders, receivers and a load of 4 on 2 cores, 10,000 packets/s each way, p99
+/// lateness: ordinary 1.0 ms, short slices 50 µs, real time 40 µs.
 pub(crate) fn raise() -> Priority {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread; the parameters are alive.
@@ -48,7 +48,7 @@ pub(crate) fn raise() -> Priority {
         deadline_ns: 0,
         period_ns: 0,
     };
-    // SAFETY: 0 is the calling thread; the attributes are alive and tell their size.
+    // SAFETY: 0 is the calling thread; the attributes are alive and hold their own size.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     if result == 0 { Priority::ShortSlice } else { Priority::Ordinary }
 }

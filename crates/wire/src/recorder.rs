@@ -44,14 +44,14 @@ struct Batch {
     rows: Vec<PacketRow>,
 }
 
-/// The carrier's side: never waits.
+/// The carrier's side, which never waits.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     batch: Batch,
     full: SyncSender<Batch>,
     spare: Receiver<Vec<PacketRow>>,
     writer: JoinHandle<Result<(), RecordError>>,
-    /// Rows that found the queue to the disk full.
+    /// Rows that were lost because the queue to the disk was full.
     lost: u64,
 }
 
@@ -89,7 +89,7 @@ impl Recorder {
         rows.clear();
         let batch = Batch { flows: Vec::new(), rows };
         let full = std::mem::replace(&mut self.batch, batch);
-        // A writer that has ended tells why when it is joined.
+        // If the writer has ended, joining it gives the reason.
         let (TrySendError::Full(mut refused) | TrySendError::Disconnected(mut refused)) =
             match self.full.try_send(full) {
                 Ok(()) => return,
@@ -101,10 +101,10 @@ impl Recorder {
         self.batch = refused;
     }
 
-    /// Waits until all is on disk; returns how many rows were lost.
+    /// Waits until everything is on disk; returns how many rows were lost.
     pub(crate) fn finish(mut self) -> Result<u64, RecordError> {
         let last = std::mem::take(&mut self.batch);
-        // A writer that has ended tells why below.
+        // If the writer has ended, the reason is read below.
         let _ = self.full.send(last);
         drop(self.full);
         let written = self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -202,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_disk_costs_rows_and_says_so() {
-        // A writer that has not begun yet is as slow as can be.
+    fn a_slow_disk_loses_rows_and_counts_them() {
+        // A writer that has not started yet is the slowest possible.
         let (full, batches) = sync_channel::<Batch>(1);
         let (back, spare) = channel();
         let dir = tempfile::tempdir().unwrap();

@@ -1,9 +1,10 @@
-//! One end of the wire: a packet socket on an interface, with a ring to receive from (packet_mmap,
-//! TPACKET_V2) and batches to send.
+//! One end of the link: a packet socket on an interface, with a ring to receive from (packet_mmap,
+//! TPACKET_V2) and batched sending.
 //!
-//! A ring, because its size is ours to choose: an ordinary user's SO_RCVBUF ends at
-//! `net.core.rmem_max`, 208 KiB on most systems, which 1 Gbit/s fills in 2 ms. Version 2, because
-//! version 3 hands over blocks and wakes a reader of half a block only by a timer of milliseconds.
+//! We use a ring because we can choose its size: an ordinary user's SO_RCVBUF is limited by
+//! `net.core.rmem_max`, 208 KiB on most systems, which 1 Gbit/s fills in 2 ms. We use version 2
+//! because version 3 hands over whole blocks, and a partly filled block wakes the reader only after
+//! a timer of milliseconds.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -18,25 +19,25 @@ const RING_BYTES: usize = 12 << 20;
 const BLOCK_BYTES: usize = 1 << 16;
 /// What the kernel puts before a frame: its header, padded, and room for a link-layer header.
 const LEAD_BYTES: usize = 96;
-/// Most frames of one `sendmmsg`.
+/// Most frames in one `sendmmsg`.
 pub(crate) const BATCH: usize = 32;
-/// Tries at a frame that the kernel has no room for at the moment.
+/// Attempts to send a frame for which the kernel has no room at the moment.
 const SEND_TRIES: u32 = 64;
 
 const ETH_P_ALL: u16 = 0x0003;
-/// `linux/if_packet.h`; libc has no names for these two.
+/// From `linux/if_packet.h`; libc does not define these two.
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const TP_STATUS_KERNEL: u32 = 0;
 
 /// A frame in the ring, as the kernel wrote it.
 pub(crate) struct Received<'r> {
-    /// The frame, from its Ethernet header on.
+    /// The frame, starting at its Ethernet header.
     pub bytes: &'r [u8],
     /// False if the ring's slots were too small for it.
     pub whole: bool,
-    /// True if it bore a VLAN tag, which the kernel took off.
+    /// True if it had a VLAN tag, which the kernel removed.
     pub tagged: bool,
-    /// CLOCK_REALTIME when the kernel had it, in nanoseconds.
+    /// CLOCK_REALTIME when the kernel received it, in nanoseconds.
     pub realtime_ns: u64,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct PacketSocket {
     slots_per_block: usize,
     slots: usize,
     next: usize,
-    /// Frames that the interface refused, each of which was tried again.
+    /// Frames that the interface refused, each of which was sent again.
     pub refused: u64,
     /// Largest IP packet of the interface, in bytes.
     pub mtu: usize,
@@ -75,9 +76,9 @@ impl PacketSocket {
             OwnedFd::from_raw_fd(fd)
         };
         set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
-        // What we send ourselves does not come back to us.
+        // Frames that we send ourselves must not come back to us.
         set(&socket, PACKET_IGNORE_OUTGOING, &1)?;
-        // No queue discipline between us and the interface.
+        // No queueing discipline between us and the interface.
         set(&socket, libc::PACKET_QDISC_BYPASS, &1)?;
         grow_send_buffer(&socket);
         let mtu = mtu_of(&socket, interface)?;
@@ -85,7 +86,7 @@ impl PacketSocket {
             (LEAD_BYTES + ETHERNET_BYTES + mtu).next_multiple_of(libc::TPACKET_ALIGNMENT);
         let slots_per_block = BLOCK_BYTES / slot_bytes;
         if slots_per_block == 0 {
-            return Err(io::Error::other(format!("an MTU of {mtu} bytes is too large")));
+            return Err(io::Error::other(format!("its MTU of {mtu} bytes is too large")));
         }
         let blocks = RING_BYTES / BLOCK_BYTES;
         let request = libc::tpacket_req {
@@ -117,8 +118,8 @@ impl PacketSocket {
         unsafe { self.ring.add(offset) }
     }
 
-    /// Hands the next frame of the ring to `look`, then its slot back to the kernel. `None` if
-    /// there is none.
+    /// Passes the next frame of the ring to `look`, then hands its slot back to the kernel. Returns
+    /// `None` if the ring is empty.
     #[inline]
     pub(crate) fn receive<T>(&mut self, look: impl FnOnce(&Received<'_>) -> T) -> Option<T> {
         let slot = self.slot(self.next);
@@ -129,8 +130,8 @@ impl PacketSocket {
         if flags & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the kernel has handed over the slot: header and frame are written and stay as
-        // they are.
+        // SAFETY: the kernel has handed over the slot: header and frame are written and do not
+        // change.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
         let (at, length) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
         let length = length.min(self.slot_bytes.saturating_sub(at));
@@ -147,7 +148,7 @@ impl PacketSocket {
         Some(result)
     }
 
-    /// When the kernel had the next frame of the ring (CLOCK_REALTIME, ns), without taking it.
+    /// When the kernel received the next frame of the ring (CLOCK_REALTIME, ns), without taking it.
     #[inline]
     pub(crate) fn peek_realtime_ns(&mut self) -> Option<u64> {
         let slot = self.slot(self.next);
@@ -161,8 +162,8 @@ impl PacketSocket {
         Some(u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec))
     }
 
-    /// Sends up to [`BATCH`] frames; returns how many of them, from the first, the kernel took. It
-    /// gives up at a frame that is not taken in [`SEND_TRIES`] tries.
+    /// Sends up to [`BATCH`] frames in order; returns how many of them the kernel took. It gives up
+    /// at a frame that is not taken in [`SEND_TRIES`] attempts.
     pub(crate) fn send(&mut self, frames: &[&[u8]]) -> usize {
         let frames = &frames[..frames.len().min(BATCH)];
         // SAFETY: all zeros are empty headers.
@@ -198,7 +199,7 @@ impl PacketSocket {
         sent
     }
 
-    /// Frames that the kernel dropped because the ring was full, since this was last asked.
+    /// Frames that the kernel dropped because the ring was full, since the last call.
     pub(crate) fn drops(&self) -> io::Result<u64> {
         // SAFETY: plain numbers.
         let mut statistics = unsafe { std::mem::zeroed::<libc::tpacket_stats>() };
@@ -248,8 +249,8 @@ fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Room for frames that receivers have not taken from the interface yet; beyond the usual limit if
-/// permitted. What the kernel grants is enough for a batch: sending tries again.
+/// Room for frames that receivers have not taken from the interface yet; above the usual limit if
+/// permitted. Whatever the kernel grants is enough for a batch, because sending is retried.
 fn grow_send_buffer(socket: &OwnedFd) {
     let wanted: libc::c_int = 4 << 20;
     for option in [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF] {
@@ -284,14 +285,14 @@ fn map(socket: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
     if address == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    NonNull::new(address.cast()).ok_or_else(|| io::Error::other("the ring lies at address 0"))
+    NonNull::new(address.cast()).ok_or_else(|| io::Error::other("the ring was mapped at address 0"))
 }
 
 fn named(interface: &str) -> io::Result<libc::ifreq> {
     // SAFETY: plain data; all zeros is an empty name.
     let mut request = unsafe { std::mem::zeroed::<libc::ifreq>() };
     if interface.len() >= request.ifr_name.len() {
-        return Err(io::Error::other("an interface name has at most 15 bytes"));
+        return Err(io::Error::other("the interface name is longer than 15 bytes"));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
         *to = from as libc::c_char;

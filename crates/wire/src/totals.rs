@@ -1,4 +1,4 @@
-//! What a direction did, and whether it can be trusted.
+//! The counts of one direction, and whether it can be trusted.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use suiro_units::Duration;
 use crate::histogram::Histogram;
 use crate::words;
 
-/// The largest 99th percentile of lateness with which a link is valid: 2 ms, a tenth of the delay
-/// of a link of 20 ms. Twice the time grain of emulators that count in milliseconds.
+/// The largest 99th percentile of lateness at which a link is valid: 2 ms, a tenth of the delay of
+/// a 20 ms link. Twice the resolution of emulators that count in milliseconds.
 pub const LATENESS_P99_MAX: Duration = Duration::from_millis(2);
 
-/// What happened to the packets of one direction, as the carrier saw it.
+/// What happened to the packets in one direction, as seen by the carrier.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts {
     pub offered: u64,
@@ -29,11 +29,11 @@ pub(crate) struct Counts {
 /// What the kernel lost around the carrier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct KernelLosses {
-    /// Frames that found the ring full.
+    /// Frames that arrived when the ring was full.
     pub ring: u64,
     /// Packets that the sending host's interface lost on the way to us.
     pub before: u64,
-    /// Packets that our interface lost on the way to the receiving host, although it took them.
+    /// Packets that our interface accepted but lost on the way to the receiving host.
     pub after: u64,
 }
 
@@ -62,7 +62,7 @@ impl Counts {
         }
     }
 
-    /// Packets that came in and of which nothing is known, or that went out from nowhere.
+    /// Packets that came in and are unaccounted for, or that went out without having come in.
     fn missing(&self) -> u64 {
         let came = self.offered + self.duplicated;
         let went = self.delivered + self.queued + self.dropped.iter().sum::<u64>();
@@ -98,9 +98,9 @@ impl Counts {
     }
 }
 
-/// Why what was measured over this direction must not be used: packets that the emulator itself
-/// lost, a 99th percentile of lateness above [`LATENESS_P99_MAX`], or its own bounds. `None` if it
-/// may be used.
+/// Why measurements in this direction must not be used: the emulator itself lost packets, the 99th
+/// percentile of lateness is above [`LATENESS_P99_MAX`], or the emulator's own bounds were reached.
+/// `None` if they may be used.
 pub fn invalid_because(totals: &LinkTotals) -> Option<String> {
     let of = format!("link {} {}", totals.link, totals.direction);
     let bound_us = LATENESS_P99_MAX.as_nanos() as f64 / 1e3;
@@ -112,12 +112,12 @@ pub fn invalid_because(totals: &LinkTotals) -> Option<String> {
         ));
     }
     if limited > 0 {
-        return Some(format!("{of}: {limited} packets were over the emulator's own bounds"));
+        return Some(format!("{of}: {limited} packets exceeded the emulator's own bounds"));
     }
     match totals.lateness.p99_us {
         Some(p99_us) if p99_us > bound_us => Some(format!(
-            "{of}: one packet in a hundred left {p99_us:.0} µs late or later; \
-             {bound_us:.0} µs is the bound"
+            "{of}: one packet in a hundred left at least {p99_us:.0} µs late; \
+             the bound is {bound_us:.0} µs"
         )),
         _ => None,
     }
@@ -163,7 +163,7 @@ mod tests {
         let mut late = counts();
         late.lateness.add(LATENESS_P99_MAX + Duration::from_micros(100));
         let late = say(&late, KernelLosses::default());
-        assert!(late.contains("2100 µs late") && late.contains("2000 µs is the bound"), "{late}");
+        assert!(late.contains("2100 µs late") && late.contains("the bound is 2000 µs"), "{late}");
         let mut limited = counts();
         limited.offered += 1;
         limited.count_end(Verdict::Dropped(Cause::Limit));

@@ -1,7 +1,7 @@
-//! Links on a real kernel, judged by programs that are not ours: ping and iperf3. Needs root or
-//! user namespaces, iproute2, iputils-ping and iperf3; where something is not there it says so and
+//! Links on a real kernel, judged by independent programs: ping and iperf3. Needs root or user
+//! namespaces, iproute2, iputils-ping and iperf3; where something is missing it prints that and
 //! passes.
-#![expect(clippy::print_stdout, reason = "a test tells how it went")]
+#![expect(clippy::print_stdout, reason = "a test program prints its results")]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -18,7 +18,7 @@ use suiro_units::Seed;
 use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Outcome, check};
 
 fn main() -> ExitCode {
-    // Root sees what an ordinary user would: the stricter case.
+    // Root runs as an ordinary user would: the stricter case.
     let privilege =
         if probe(Privilege::User).is_ok() { Privilege::User } else { Privilege::of_this_process() };
     Suite { privilege, fixture: || Ok(()), tests: TESTS }.main()
@@ -33,7 +33,7 @@ const TESTS: &[Test<()>] = &[
     ("iperf3 shows the configured rates, and Reno meets Mathis", |()| with("iperf3", rates)),
 ];
 
-/// Each link has a thread and most of a core to itself at these rates.
+/// At these rates each link has a thread and most of a core to itself.
 fn rates() {
     std::thread::scope(|scope| {
         scope.spawn(iperf3_shows_the_rate);
@@ -130,7 +130,7 @@ fn ping_shows_the_delay() {
     let [down, up] = &outcome.totals;
     assert_eq!((down.offered, down.delivered, up.offered, up.delivered), (40, 40, 40, 40));
     let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
-    assert_eq!(rows.len(), 80, "a record a packet");
+    assert_eq!(rows.len(), 80, "one record per packet");
     for row in &rows {
         assert_eq!(row.scheduled_ns, Some(row.t_ns + 25_000_000), "the delay is exact: {row:?}");
         assert!(row.departed_ns >= row.scheduled_ns, "nothing leaves early: {row:?}");
@@ -188,8 +188,8 @@ fn a_link_passes_its_check() {
     }
 }
 
-/// What the link is asked to do and what the hosts see differ, as if the emulator did not do its
-/// work.
+/// The hosts see something other than what the link was configured to do, as if the emulator were
+/// not working.
 fn a_throttled_host_fails_it() {
     let bench = Bench::new("rate = '4 Mbit/s'\ndelay = '20 ms'", 1500);
     let throttle = [
@@ -207,7 +207,7 @@ fn a_throttled_host_fails_it() {
     assert!(up.ok, "{up:#?}");
 }
 
-/// An iperf3 server in `server`, which serves one client and ends.
+/// An iperf3 server in `server` that serves one client and exits.
 fn iperf3_server(bench: &Bench) -> Child {
     let mut command = Command::new("iperf3");
     command.args(["-s", "-1", "--forceflush"]).stdout(Stdio::piped());
@@ -217,14 +217,14 @@ fn iperf3_server(bench: &Bench) -> Child {
     server
 }
 
-/// Goodput from server to client in each second but the first, in order of size.
+/// Goodput from server to client in each second except the first, sorted.
 fn goodput_bps(bench: &Bench, address: &str, arguments: &[&str]) -> Vec<f64> {
     let carrier = bench.carry(None);
     let mut server = iperf3_server(bench);
     let mut all = vec!["-c", address, "-R", "-J", "-O", "1"];
     all.extend(arguments);
     let said = output(bench.client(), "iperf3", &all);
-    // What it says at its end is nobody's business.
+    // Its final output is not needed.
     drop(server.stdout.take());
     server.wait().unwrap();
     nothing_is_missing(&carrier.stop().unwrap());
@@ -236,12 +236,12 @@ fn goodput_bps(bench: &Bench, address: &str, arguments: &[&str]) -> Vec<f64> {
     rates
 }
 
-/// A machine with other things to do may spoil a second.
+/// A machine that is busy with other work may spoil a second.
 fn median(rates: &[f64]) -> f64 {
     rates[rates.len() / 2]
 }
 
-/// The link counts IP packets, TCP what is in them.
+/// The link counts IP packets, TCP only their payload.
 fn near(measured: f64, rate_mbps: f64, payload: f64, packet: f64, tolerance: f64) {
     let expected = rate_mbps * 1e6 * payload / packet;
     let off = measured / expected - 1.0;

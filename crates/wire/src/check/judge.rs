@@ -1,8 +1,9 @@
-//! What was asked beside what was measured.
+//! Compares what was measured with what was configured.
 //!
-//! Tolerances: delay −0.1 ms − 1 % to +1 ms + 2 %, rate ±2 %, queue ±2 packets ± 5 % and 1 ms more
-//! of it, loss four standard deviations of the model's own chance; accounts exact. They widen where
-//! the link itself is random (jitter, delivery opportunities), by four standard deviations of that.
+//! Tolerances: delay −0.1 ms − 1 % to +1 ms + 2 %; rate ±2 %; queue ±2 packets ± 5 %, and above that
+//! what the rate serves in 1 ms; loss four standard deviations of the model's own randomness;
+//! accounting exact. They are wider by four standard deviations where the link itself is random
+//! (jitter, delivery opportunities).
 
 use suiro_link::{Distribution, OPPORTUNITY, OpportunityTrace, ServerConfig};
 use suiro_record::words::CheckedQuantity;
@@ -14,7 +15,7 @@ use super::plan::{self, Depth, Flood, Plan};
 
 /// How far a measured rate may be off.
 const RATE_TOLERANCE: f64 = 0.02;
-/// How much later than asked a packet may be: what a busy machine adds.
+/// How much later than configured a packet may be: the delay that a busy machine adds.
 const DELAY_LATE_MS: f64 = 1.0;
 const DELAY_LATE: f64 = 0.02;
 /// How much earlier: the error of two clock readings.
@@ -23,14 +24,14 @@ const DELAY_EARLY: f64 = 0.01;
 /// How far a measured queue may be off, and by how many packets.
 const QUEUE_TOLERANCE: f64 = 0.05;
 const QUEUE_PACKETS: f64 = 2.0;
-/// Standard deviations of chance that are allowed.
+/// Standard deviations of randomness that are allowed.
 const SIGMAS: f64 = 4.0;
-/// Least packets that tell a rate.
+/// Fewest packets from which a rate can be measured.
 const RATE_PACKETS_MIN: usize = 10;
-/// Parts of the flood that each tell the rate.
+/// Parts of the flood, each of which gives a rate.
 const RATE_PARTS: usize = 5;
 
-/// Compares what was heard of one direction with its plan.
+/// Compares the packets received in one direction with its plan.
 pub(crate) fn judge(link: &str, plan: &Plan, heard: &Heard, totals: &LinkTotals) -> SelfCheck {
     let arrivals = first_arrivals(heard);
     let (probe, flood) = arrivals.split_at((plan.probe.count as usize).min(arrivals.len()));
@@ -42,11 +43,11 @@ pub(crate) fn judge(link: &str, plan: &Plan, heard: &Heard, totals: &LinkTotals)
         queue(plan, sent, flood),
     ];
     if heard.missed > 0 {
-        // What this check lost itself must not count against the link.
+        // Packets that this check lost itself must not count against the link.
         for check in &mut checks {
             check.ok = None;
             check.measured = None;
-            check.note = Some(format!("the self-check missed {} packets itself", heard.missed));
+            check.note = Some(format!("the self-check itself missed {} packets", heard.missed));
         }
     }
     checks.push(accounting(plan, heard, totals));
@@ -59,7 +60,7 @@ pub(crate) fn judge(link: &str, plan: &Plan, heard: &Heard, totals: &LinkTotals)
     }
 }
 
-/// When the first copy of each packet arrived, by its number.
+/// When the first copy of each packet arrived, by packet number.
 fn first_arrivals(heard: &Heard) -> Vec<Option<Time>> {
     let mut first: Vec<Option<Time>> = vec![None; heard.sent.len()];
     for arrival in &heard.arrivals {
@@ -83,7 +84,7 @@ fn blank(what: CheckedQuantity, unit: &str) -> Check {
     }
 }
 
-/// A check whose bounds are set: it passes if what was measured lies within.
+/// A check with its bounds set: it passes if the measured value lies within them.
 fn judged(mut check: Check, measured: Option<f64>) -> Check {
     check.measured = measured;
     check.ok = measured.map(|measured| {
@@ -98,7 +99,7 @@ fn unmeasured(mut check: Check, note: impl Into<String>) -> Check {
     check
 }
 
-/// One-way delays in milliseconds of the packets that arrived.
+/// One-way delays, in milliseconds, of the packets that arrived.
 fn delays_ms(sent: &[Time], arrived: &[Option<Time>]) -> Vec<f64> {
     let delay = |(sent, arrived): (&Time, &Option<Time>)| {
         arrived.map(|at| at.saturating_since(*sent).as_millis_f64())
@@ -112,7 +113,7 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     let mut check = blank(CheckedQuantity::Delay, "ms");
     let rate = plan::rate_bps(path);
     if rate == Some(0.0) {
-        return unmeasured(check, "the link carries nothing");
+        return unmeasured(check, "the link's rate is 0");
     }
     let bits = f64::from(plan.probe.packet_bytes) * 8.0;
     let steady = matches!(path.server, ServerConfig::Steady(_));
@@ -126,26 +127,26 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     let asked = base_ms + jitter_ms;
     check.asked = Some(asked);
     check.at_least = Some(asked * (1.0 - DELAY_EARLY) - DELAY_EARLY_MS - below_ms);
-    // What Wi-Fi adds hangs on its channel: only the least is known.
+    // What Wi-Fi adds depends on its channel: only the minimum is known.
     let most = asked * (1.0 + DELAY_LATE) + DELAY_LATE_MS + above_ms;
     check.at_most = (!plan::on_air(path)).then_some(most);
     let (measured, note) = if plan::on_air(path) {
-        (delays.first().copied(), Some("the least of all; contention and retries add to it"))
+        (delays.first().copied(), Some("the minimum; contention and retries add to it"))
     } else if plan::by_opportunity(path) {
         let least = delays.first().copied();
-        (least, Some("the least of all, because packets wait for delivery opportunities"))
+        (least, Some("the minimum, because packets wait for delivery opportunities"))
     } else if varies {
         (Some(delays.iter().sum::<f64>() / n), None)
     } else {
-        // The machine only adds to a delay that does not vary.
+        // The machine can only add to a delay that does not vary.
         (delays.get(delays.len() / 4).copied(), None)
     };
     if delays.is_empty() && plan::on_air(path) {
-        return unmeasured(check, "no packet came through the air");
+        return unmeasured(check, "no packet got across the Wi-Fi channel");
     }
     if delays.is_empty() {
         let mut check = unmeasured(check, "no packet arrived");
-        // Where nearly everything is lost on purpose, that is what was asked.
+        // If nearly everything is lost on purpose, this is the configured result.
         check.ok = (plan::loss(&path.loss.first, plan.probe.count).0 < 0.5).then_some(false);
         return check;
     }
@@ -153,8 +154,8 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     judged(check, measured)
 }
 
-/// What jitter, reordering and delivery opportunities add to the mean delay, and how far below and
-/// above that the figure of `n` packets may lie.
+/// What jitter, reordering and delivery opportunities add to the mean delay, and how far the mean
+/// of `n` packets may lie below and above that.
 fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
     let (mut mean, mut below, mut above) = (0.0, 0.0, 0.0);
     let propagation = &plan.path.propagation;
@@ -190,20 +191,21 @@ fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
 fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
     let mut check = blank(CheckedQuantity::Loss, "ratio");
     if plan::rate_bps(&plan.path) == Some(0.0) {
-        return unmeasured(check, "the link carries nothing");
+        return unmeasured(check, "the link's rate is 0");
     }
     let n = probe.len() as f64;
     if n == 0.0 {
         return unmeasured(check, "no packet was sent");
     }
     let (asked, sd) = plan::loss(&plan.path.loss.first, plan.probe.count);
-    // A flipped bit may make a packet unreadable for the check.
+    // A flipped bit may make a packet unreadable to the check.
     let unreadable = plan.path.propagation.corrupt.get();
-    // The tail of few packets is longer than a normal one: 4 packets more. Certainty has no chance.
+    // The tail of a few packets is longer than a normal one: allow 4 packets more. A certain
+    // outcome has no spread.
     let grain = if sd > 0.0 { SIGMAS * sd + SIGMAS / n } else { 0.0 };
     check.asked = Some(asked);
     check.at_least = Some((asked - grain).max(0.0));
-    // Frames that a Wi-Fi link gives up are no fault of it.
+    // Frames that a Wi-Fi link gives up on are not an error of the emulator.
     let most = (asked + grain + unreadable).min(1.0);
     check.at_most = (!plan::on_air(&plan.path)).then_some(most);
     let lost = probe.iter().filter(|arrived| arrived.is_none()).count();
@@ -234,7 +236,7 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     let per_second: &dyn Fn(&[Time]) -> f64 = if plan::by_opportunity(path) {
         &in_window
     } else if path.propagation.jitter.is_some() {
-        // Where arrivals are random, the whole is better known than its parts.
+        // Where arrivals are random, the whole gives a better estimate than its parts.
         &packets_per_second
     } else {
         &median_per_second
@@ -249,7 +251,7 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
             let delay = path.propagation.delay.first;
             let count = opportunities(trace, begin - delay, end - delay) as f64;
             check.asked = Some(count * OPPORTUNITY.bits() as f64 / window_s);
-            check.note = Some("the mean of the trace while it was measured".into());
+            check.note = Some("the mean of the trace during the check".into());
             slack += 3.0 / count.max(1.0);
         }
         ServerConfig::Unlimited
@@ -261,7 +263,7 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     check.at_most = check.asked.map(|asked| asked * (1.0 + slack));
     if measured.is_none() {
         check.ok = Some(false);
-        return unmeasured(check, "too few packets arrived to measure by");
+        return unmeasured(check, "too few packets arrived to measure it");
     }
     judged(check, measured)
 }
@@ -271,10 +273,10 @@ fn packets_per_second(arrived: &[Time]) -> f64 {
     (arrived.len() - 1) as f64 / span.max(1e-9)
 }
 
-/// The median of [`RATE_PARTS`] parts: a stall of the sender, on a busy machine, spoils one.
+/// The median of [`RATE_PARTS`] parts: on a busy machine, the sender may stall during one of them.
 fn median_per_second(arrived: &[Time]) -> f64 {
     let length = arrived.len() / RATE_PARTS;
-    // Neighbours share a packet: the end of one is the begin of the next.
+    // Adjacent parts share a packet: the last of one is the first of the next.
     let part = |i: usize| {
         packets_per_second(&arrived[i * length..=((i + 1) * length).min(arrived.len() - 1)])
     };
@@ -283,7 +285,7 @@ fn median_per_second(arrived: &[Time]) -> f64 {
     rates[RATE_PARTS / 2]
 }
 
-/// When what arrives tells the rate: from the settling of the flood to its last packet.
+/// When the rate is measured: from the point where the flood has settled to its last packet.
 fn window(plan: &Plan, flood: &Flood, sent: &[Time]) -> Option<(Time, Time)> {
     let delay = plan.path.propagation.delay.first;
     let (first, last) = (*sent.first()?, *sent.last()?);
@@ -328,8 +330,8 @@ fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     check.at_least = Some((asked * (1.0 - QUEUE_TOLERANCE) - grain).max(0.0));
     check.at_most = Some(asked * (1.0 + QUEUE_TOLERANCE) + grain + late);
     let own_ms = path.propagation.delay.first.as_millis_f64() + packet * 8.0 / rate * 1e3;
-    // Once the queue is full, whoever gets in finds it so: the median, because a machine that stops
-    // the sender for a moment spoils a few.
+    // Once the queue is full, every packet that gets in finds it full. The median, because a
+    // machine that stops the sender for a moment affects a few packets.
     let settled = sent.partition_point(|at| *at < sent[0] + planned.settle);
     let mut waits = delays_ms(&sent[settled..], flood.get(settled..).unwrap_or(&[]));
     waits.sort_by(f64::total_cmp);
@@ -337,16 +339,17 @@ fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
         check.ok = Some(false);
         return unmeasured(check, "no packet arrived");
     };
-    // What was served while it waited: the queue ahead of it.
+    // What was served while the packet waited: the queue ahead of it.
     judged(check, Some((wait_ms - own_ms).max(0.0) / 1e3 * rate / 8.0 * per_byte))
 }
 
-/// Every packet that was sent came in, every one that went out was heard, and none is missing.
+/// Every packet that was sent came in, every packet that went out was received, and none is
+/// missing.
 fn accounting(plan: &Plan, heard: &Heard, totals: &LinkTotals) -> Check {
     let mut check = blank(CheckedQuantity::Accounting, "packets");
     let (sent, arrived) = (heard.sent.len() as u64, heard.arrivals.len() as u64);
     let mut wrong = totals.unaccounted + totals.offered.abs_diff(sent);
-    // Of packets with a flipped bit some cannot be told from others'.
+    // Some packets with a flipped bit look like other traffic.
     if plan.path.propagation.corrupt.get() == 0.0 && heard.missed == 0 {
         wrong += totals.delivered.abs_diff(arrived);
     }

@@ -1,5 +1,5 @@
-//! A calibrated load from one host to another: numbered UDP packets at an even pace, and when each
-//! arrived.
+//! A calibrated load from one host to another: numbered UDP packets at an even pace, with the
+//! arrival time of each.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -15,15 +15,15 @@ use crate::pace::{self, Pace};
 use crate::priority;
 use crate::socket::PacketSocket;
 
-/// Where the load goes; nothing else runs in the hosts yet.
+/// The destination port; nothing else runs in the hosts yet.
 const PORT: u16 = 9;
 /// IPv4 and UDP headers.
 const HEADERS_BYTES: u32 = 28;
-/// The number that a packet bears.
+/// The number in each packet.
 const NUMBER_BYTES: usize = 4;
-/// Longest time that the kernel may take to hand over what was sent last.
+/// How long the kernel may take to hand over the last packets.
 const LAST: Duration = Duration::from_millis(100);
-/// Least IP packet of a load.
+/// Smallest IP packet of a load.
 pub(crate) const PACKET_BYTES_MIN: u32 = HEADERS_BYTES + NUMBER_BYTES as u32;
 
 /// Packets of one size at an even pace.
@@ -31,9 +31,9 @@ pub(crate) const PACKET_BYTES_MIN: u32 = HEADERS_BYTES + NUMBER_BYTES as u32;
 pub(crate) struct Burst {
     /// Size of the IP packet, at least [`PACKET_BYTES_MIN`].
     pub packet_bytes: u32,
-    /// Time from packet to packet.
+    /// Interval between packets.
     pub interval: Duration,
-    /// How many.
+    /// How many packets.
     pub count: u32,
 }
 
@@ -42,18 +42,18 @@ pub(crate) struct Burst {
 pub(crate) struct Arrival {
     /// Its number in the load, from 0.
     pub number: u32,
-    /// When the kernel of the receiving host had it.
+    /// When the kernel of the receiving host received it.
     pub at: Time,
 }
 
-/// What became of a load.
+/// What was sent and what arrived.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Heard {
-    /// When each packet was handed to the sending host, by number.
+    /// When each packet was handed to the sending host, by packet number.
     pub sent: Vec<Time>,
-    /// What arrived, in the order of arrival; copies too.
+    /// What arrived, in order of arrival, including copies.
     pub arrivals: Vec<Arrival>,
-    /// Packets that arrived and that the check itself lost.
+    /// Packets that arrived but that the check itself lost.
     pub missed: u64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Opens its sockets in the two hosts.
+    /// Opens the sockets in the two hosts.
     pub(crate) fn open(clock: Clock, from: &LinkEnd, to: &LinkEnd) -> Result<Self, WireError> {
         let opening =
             |host: &str| WireError::os(format!("opening a socket of the self-check in {host}"));
@@ -78,8 +78,8 @@ impl Load {
         })
     }
 
-    /// Sends `bursts`, one after the other, with `pause` between them, and listens until everything
-    /// has arrived or `patience` has passed since the last was sent.
+    /// Sends `bursts`, one after the other, with `pause` between them, and receives until
+    /// everything has arrived or `patience` has passed since the last packet was sent.
     pub(crate) fn run(
         &mut self,
         bursts: &[Burst],
@@ -91,11 +91,11 @@ impl Load {
         let clock = listener.clock;
         let expected = bursts.iter().map(|burst| burst.count).sum();
         std::thread::scope(|scope| {
-            // On a thread of its own, which alone it may put before others.
+            // On its own thread, so that only this thread gets a higher priority.
             let sending = std::thread::Builder::new()
                 .name("check-send".into())
                 .spawn_scoped(scope, move || {
-                    // Its end tells the listener that the last packet is on its way.
+                    // When this closes, the listener knows that the last packet has been sent.
                     let _held = wait;
                     send_all(clock, sender, bursts, pause)
                 })
@@ -103,17 +103,17 @@ impl Load {
             let heard = listener.listen(expected, &done, patience);
             let all = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             *sent = all.map_err(WireError::os("sending the self-check"))?;
-            heard.map_err(WireError::os("listening to the self-check"))
+            heard.map_err(WireError::os("receiving the self-check"))
         })
     }
 
-    /// Ends listening once `delivered` packets have arrived, or none comes any more. To be called
-    /// when the link has ended: what it sent last is on its way through the kernel.
+    /// Stops receiving once `delivered` packets have arrived or no more come. Call it when the link
+    /// has ended: the packets that it sent last are still on their way through the kernel.
     pub(crate) fn finish(mut self, delivered: u64) -> Result<Heard, WireError> {
         self.listener
             .finish(delivered)
             .map(|(arrivals, missed)| Heard { sent: self.sent, arrivals, missed })
-            .map_err(WireError::os("listening to the end of the self-check"))
+            .map_err(WireError::os("receiving the end of the self-check"))
     }
 }
 
@@ -148,14 +148,15 @@ fn send_all(
     Ok(sent)
 }
 
-/// Hears the load in the receiving host, before any socket buffer can overflow.
+/// Receives the load in the receiving host, before any socket buffer can overflow.
 struct Listener {
     clock: Clock,
     frames: PacketSocket,
     arrivals: Vec<Arrival>,
-    /// By number: whether it has arrived.
+    /// Whether each packet has arrived, by packet number.
     known: Vec<bool>,
-    /// Keeps the port open, so that the host does not answer that nobody is there. Never read.
+    /// Keeps the port open, so that the host does not answer with ICMP port unreachable. Never
+    /// read.
     _port: UdpSocket,
 }
 
@@ -167,7 +168,8 @@ impl Listener {
         Ok(Self { clock, frames, arrivals: Vec::new(), known: Vec::new(), _port: port })
     }
 
-    /// Until `expected` different packets have arrived, or `patience` after the end of `done`.
+    /// Receives until `expected` different packets have arrived, or until `patience` after the end
+    /// of `done`.
     fn listen(
         &mut self,
         expected: u32,
@@ -192,7 +194,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Takes what has arrived; tells how many packets arrived for the first time.
+    /// Takes what has arrived; returns how many packets arrived for the first time.
     fn hear(&mut self) -> u32 {
         let lead = self.clock.realtime_lead_ns();
         let mut new = 0;
@@ -210,8 +212,8 @@ impl Listener {
         new
     }
 
-    /// What has arrived, once that is `delivered` packets or [`LAST`] has passed, and what the
-    /// ring was too full for.
+    /// What has arrived, once that is `delivered` packets or [`LAST`] has passed, and the number of
+    /// packets lost because the ring was full.
     fn finish(&mut self, delivered: u64) -> io::Result<(Vec<Arrival>, u64)> {
         let deadline = self.clock.now() + LAST;
         let mut pace = Pace::new(self.clock);
@@ -224,7 +226,7 @@ impl Listener {
     }
 }
 
-/// The number that a packet of the load bears; `None` for other packets.
+/// The number in a packet of the load; `None` for other packets.
 fn number_of(bytes: &[u8]) -> Option<u32> {
     let headers = frame::parse(bytes)?;
     match headers.flow {

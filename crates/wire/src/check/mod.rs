@@ -1,13 +1,13 @@
 //! The self-check: a short calibrated load through a link, before anything is measured over it.
 //!
-//! In each direction a sparse *probe* tells delay and loss, then a *flood* above the rate tells the
-//! rate and how much the queue holds. Both are UDP packets of our own, stamped by the kernels of
-//! the two hosts, so that nothing the carrier says of itself is taken on trust; then its accounts
-//! are compared with what was sent and heard.
+//! In each direction, a sparse *probe* measures delay and loss, then a *flood* above the rate
+//! measures the rate and how much the queue holds. Both are UDP packets of our own, stamped by the
+//! kernels of the two hosts, so the check does not rely on the carrier's own figures; the carrier's
+//! counts are then compared with what was sent and received.
 //!
-//! The link is checked in the state in which it begins: later changes of a schedule are not
-//! reached; of a trace, the part that the check meets is compared. It takes about a second a
-//! direction, at most three.
+//! The link is checked in its initial state: later steps of a schedule are not reached, and a trace
+//! is compared only over the part that the check covers. It takes about a second per direction,
+//! three at most.
 
 use suiro_hosts::{EmulatedLink, Host};
 use suiro_link::{Direction, LinkConfig, WifiConfig};
@@ -24,28 +24,28 @@ mod plan;
 #[cfg(test)]
 mod virtual_time;
 
-/// Both directions are loaded at once up to this rate together; above, one after the other.
+/// Both directions are loaded at once up to this total rate; above it, one after the other.
 const AT_ONCE_MAX: BitRate = BitRate::from_mbps(300);
-/// Between probe and flood.
+/// Pause between probe and flood.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A link to be checked.
+/// A link to check.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckSpec<'a> {
     /// The link's name in the scenario.
     pub name: &'a str,
-    /// Where it is. Nobody else may use it meanwhile.
+    /// The link's interfaces. No other traffic may use it during the check.
     pub link: &'a EmulatedLink,
     /// The namespace of its interfaces.
     pub wire: &'a Host,
     /// What it does to packets.
     pub config: &'a LinkConfig,
-    /// Where the chance of the check starts from.
+    /// The seed of the check's randomness.
     pub seed: Seed,
 }
 
-/// Carries the link with a core of its own, loads it, and compares what arrives with what `config`
-/// asks. Down, then up.
+/// Carries the link on a core of its own, loads it, and compares what arrives with what `config`
+/// asks for. Down, then up.
 pub fn check(spec: &CheckSpec<'_>) -> Result<[SelfCheck; 2], WireError> {
     let plans = Direction::BOTH.map(|direction| Plan::new(spec.config.direction(direction)));
     let (heard, outcome) = measure(spec, &plans)?;

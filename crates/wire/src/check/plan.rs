@@ -1,4 +1,4 @@
-//! What a self-check sends, derived from what the link is asked to do.
+//! What a self-check sends, derived from the link's configuration.
 
 use suiro_link::{
     DisciplineConfig, LimitConfig, LossConfig, OPPORTUNITY, PathConfig, RateCurve, Schedule,
@@ -10,59 +10,59 @@ use super::load::{Burst, PACKET_BYTES_MIN};
 
 /// Size of a probe's IP packet.
 const PROBE_BYTES: u32 = 100;
-/// Share of the rate that the probe takes: little enough never to wait in a queue.
+/// Share of the rate that the probe takes: low enough that it never waits in a queue.
 const PROBE_SHARE: f64 = 0.3;
 /// Most packets per second of the probe.
 const PROBE_PER_SECOND_MAX: f64 = 2_000.0;
-/// On Wi-Fi: few enough to pass at the slowest scheme.
+/// On Wi-Fi: few enough to get through at the slowest coding scheme.
 const PROBE_PER_SECOND_AIR: f64 = 100.0;
-/// How long the probe lasts, unless it would be fewer than [`PROBE_COUNT_MIN`] packets.
+/// How long the probe lasts, or longer if that would be fewer than [`PROBE_COUNT_MIN`] packets.
 const PROBE_S: f64 = 0.6;
-/// Longest that it lasts.
+/// The longest that it lasts.
 const PROBE_S_MAX: f64 = 1.5;
-/// Where jitter keeps order: so often as long as its delays resemble one another …
+/// Where jitter keeps order: this many times as long as its delays resemble one another …
 const PROBE_MEMORIES: f64 = 40.0;
 /// … but no longer than this.
 const PROBE_JITTER_S_MAX: f64 = 4.0;
-/// Packets that make a probe worth its name.
+/// Fewest packets in a useful probe.
 const PROBE_COUNT_MIN: f64 = 12.0;
 
 /// Largest IP packet of the flood.
 const FLOOD_BYTES_MAX: f64 = 1250.0;
-/// Least IP packet of the flood.
+/// Smallest IP packet of the flood.
 const FLOOD_BYTES_MIN: f64 = 200.0;
-/// Packets that should leave the link in a second of flood.
+/// Packets that should leave the link per second of flood.
 const FLOOD_PACKETS_PER_SECOND: f64 = 100.0;
-/// Packets that should leave the link in the whole flood; twice as many where chance serves them.
+/// Packets that should leave the link in the whole flood; twice as many where service is random.
 const FLOOD_PACKETS: f64 = 60.0;
-/// How long the flood lasts at least.
+/// Shortest duration of the flood.
 const FLOOD_S: f64 = 0.5;
-/// Longest that it lasts.
+/// Longest duration of the flood.
 const FLOOD_S_MAX: f64 = 1.2;
-/// The flood fills the queue in this time.
+/// How long the flood takes to fill the queue.
 const FILL_S: f64 = 0.25;
-/// Highest rate of the flood: what a sender, the carrier and the check can do on two cores.
+/// Highest rate of the flood: what a sender, the carrier and the check can handle on two cores.
 const FLOOD_RATE_MAX: f64 = 600e6;
-/// Highest rate at which it fills a queue that the rate alone would not fill.
+/// Highest rate used to fill a queue that the usual rate would not fill.
 const FILL_RATE_MAX: f64 = 100e6;
-/// Longest time that a full queue may take to drain.
+/// Longest that a full queue may take to drain.
 const DRAIN_S_MAX: f64 = 0.8;
-/// How long to listen for what the machine delays.
+/// How long to wait for packets that the machine delays.
 const SLACK: Duration = Duration::from_millis(100);
-/// Part of a trace in which its peak is looked for, and the grain.
+/// Part of a trace in which its peak is looked up, and the resolution.
 const PEAK_WITHIN_MS: u32 = 8_000;
 const PEAK_GRAIN_MS: u32 = 100;
 
 /// The load for one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan {
-    /// What the direction is asked to do, as it begins: later changes are not checked.
+    /// The direction's initial configuration: later changes are not checked.
     pub path: PathConfig,
-    /// Sparse packets: delay and loss.
+    /// Sparse packets, for delay and loss.
     pub probe: Burst,
-    /// More than the rate: rate and queue; or why there is none.
+    /// Packets above the rate, for rate and queue; or why there are none.
     pub flood: Result<Flood, String>,
-    /// How long after the last packet to listen.
+    /// How long to keep receiving after the last packet.
     pub patience: Duration,
 }
 
@@ -71,18 +71,18 @@ pub(crate) struct Plan {
 pub(crate) struct Flood {
     /// The packets.
     pub burst: Burst,
-    /// The queue is full, and a token bucket empty, so long after its first packet.
+    /// How long after the flood's first packet the queue is full and a token bucket empty.
     pub settle: Duration,
-    /// How much fills the queue; or why its depth will not be known.
+    /// How much fills the queue; or why its depth cannot be measured.
     pub queue: Result<Depth, String>,
 }
 
 /// How much a queue holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// So many bytes.
+    /// In bytes.
     Bytes(u64),
-    /// So many packets.
+    /// In packets.
     Packets(u64),
 }
 
@@ -99,7 +99,7 @@ impl Plan {
         Self { probe: probe(&path), path, flood, patience }
     }
 
-    /// Mean rate of all that is sent, while most is sent.
+    /// Mean rate of everything sent, during the longest part.
     pub(crate) fn rate(&self) -> BitRate {
         let burst = self.flood.as_ref().map_or(&self.probe, |flood| &flood.burst);
         Bytes::new(burst.packet_bytes.into()) / burst.interval.max(Duration::from_nanos(1))
@@ -112,7 +112,8 @@ impl Plan {
     }
 }
 
-/// The link as it begins. An outage at the start is passed over: nothing could be measured in it.
+/// The link's initial state. An outage at the start is skipped: nothing could be measured during
+/// it.
 fn frozen(config: &PathConfig) -> PathConfig {
     let mut path = config.clone();
     path.loss.changes.clear();
@@ -133,23 +134,24 @@ fn freeze(curve: &mut RateCurve) {
     *curve = RateCurve::constant(first.unwrap_or_default());
 }
 
-/// Bits per second that leave the link; `None` if nothing limits them.
+/// The rate at which bits leave the link, per second; `None` if it is unlimited.
 pub(crate) fn rate_bps(path: &PathConfig) -> Option<f64> {
     path.server.rate_at(Time::ZERO).map(|rate| rate.as_bps() as f64)
 }
 
-/// Whether the link serves by opportunities of 1500 bytes, and not bit by bit.
+/// Whether the link serves in opportunities of 1500 bytes instead of bit by bit.
 pub(crate) fn by_opportunity(path: &PathConfig) -> bool {
     matches!(path.server, ServerConfig::Poisson(_) | ServerConfig::Trace(_))
 }
 
-/// Whether the link is Wi-Fi, with delays and losses of its own.
+/// Whether the link is Wi-Fi, which adds its own delays and losses.
 pub(crate) fn on_air(path: &PathConfig) -> bool {
     matches!(path.server, ServerConfig::Wifi)
 }
 
 fn probe(path: &PathConfig) -> Burst {
-    // A packet a delivery opportunity, where the link has those: others would wait for the next.
+    // One packet per delivery opportunity, where the link has those: others would wait for the
+    // next.
     let service_bytes =
         if by_opportunity(path) { OPPORTUNITY.get() } else { PROBE_BYTES.into() } as f64;
     let unlimited = if on_air(path) { PROBE_PER_SECOND_AIR } else { PROBE_PER_SECOND_MAX };
@@ -170,12 +172,12 @@ fn probe(path: &PathConfig) -> Burst {
 fn flood(path: &PathConfig) -> Result<Flood, String> {
     let Some(rate) = rate_bps(path) else {
         return Err(match path.server {
-            ServerConfig::Wifi => "what Wi-Fi carries varies with its channel".into(),
-            _ => "nothing limits the rate, so nothing waits".into(),
+            ServerConfig::Wifi => "the rate of Wi-Fi varies with its channel".into(),
+            _ => "the rate is unlimited, so packets do not queue".into(),
         });
     };
     if rate == 0.0 {
-        return Err("the link carries nothing".into());
+        return Err("the link's rate is 0".into());
     }
     let queue = depth(path, rate);
     let keep = 1.0 - path.loss.first.mean().map_or(0.0, |mean| mean.get());
@@ -190,7 +192,7 @@ fn flood(path: &PathConfig) -> Result<Flood, String> {
     let sent = ((1.5 * peak).max(fill) / keep.max(0.01)).min(FLOOD_RATE_MAX);
     if sent * keep < 1.2 * peak {
         return Err(format!(
-            "the self-check sends at most {:.0} Mbit/s, too little to fill this link",
+            "the self-check sends at most {:.0} Mbit/s, which does not fill this link",
             FLOOD_RATE_MAX / 1e6
         ));
     }
@@ -200,7 +202,7 @@ fn flood(path: &PathConfig) -> Result<Flood, String> {
     let seconds = FLOOD_S.max(packets * bits / rate).min(FLOOD_S_MAX);
     let queue = queue.and_then(|depth| {
         if fill_s > seconds * 0.7 {
-            Err("the queue is too deep to be filled by a short load".into())
+            Err("a short load cannot fill this queue".into())
         } else {
             Ok(depth)
         }
@@ -216,7 +218,7 @@ fn flood(path: &PathConfig) -> Result<Flood, String> {
     })
 }
 
-/// Small where the link is slow, so that enough packets leave it to measure by.
+/// Small where the link is slow, so that enough packets leave it for a measurement.
 fn packet_bytes(path: &PathConfig, rate: f64) -> u32 {
     let bytes = rate / 8.0 / FLOOD_PACKETS_PER_SECOND;
     let bytes = if by_opportunity(path) { FLOOD_BYTES_MAX } else { bytes };
@@ -236,7 +238,7 @@ fn bucket_bytes(path: &PathConfig) -> f64 {
     }
 }
 
-/// The most that a trace carries in [`PEAK_GRAIN_MS`] of the part that a check meets, as a rate.
+/// The highest rate of a trace over [`PEAK_GRAIN_MS`], within the part that the check covers.
 fn peak_bps(times_ms: &[u32]) -> f64 {
     let met = times_ms.iter().take_while(|&&ms| ms < PEAK_WITHIN_MS);
     let mut counts = vec![0u32; (PEAK_WITHIN_MS / PEAK_GRAIN_MS) as usize];
@@ -245,18 +247,20 @@ fn peak_bps(times_ms: &[u32]) -> f64 {
     f64::from(most) * OPPORTUNITY.bits() as f64 * 1e3 / f64::from(PEAK_GRAIN_MS)
 }
 
-/// How much the queue holds; an error says why the check will not tell.
+/// How much the queue holds; or why the check cannot measure it.
 fn depth(path: &PathConfig, rate: f64) -> Result<Depth, String> {
     if path.queue.discipline != DisciplineConfig::Droptail {
         let name = path.queue.discipline.name();
         return Err(format!("{name} keeps the queue shorter than its limit"));
     }
     if by_opportunity(path) {
-        return Err("the wait for delivery opportunities does not tell how much waits".into());
+        return Err(
+            "packets wait for delivery opportunities, so delay does not show the queue".into()
+        );
     }
     let propagation = &path.propagation;
     if propagation.jitter.is_some() || propagation.reorder.is_some() {
-        return Err("delays that vary hide how long packets wait".into());
+        return Err("the delay varies, so it does not show the queue".into());
     }
     let depth = match &path.queue.limit {
         LimitConfig::Bytes(limit) => Depth::Bytes(limit.first.get()),
@@ -264,13 +268,13 @@ fn depth(path: &PathConfig, rate: f64) -> Result<Depth, String> {
     };
     let drain_s = depth.bytes(packet_bytes(path, rate)) as f64 * 8.0 / rate;
     if drain_s > DRAIN_S_MAX {
-        return Err(format!("the queue holds {drain_s:.1} s, too long for a short load"));
+        return Err(format!("the queue holds {drain_s:.1} s, too much for a short load"));
     }
     Ok(depth)
 }
 
 impl Depth {
-    /// In bytes, if packets have this size.
+    /// The depth in bytes, if packets have this size.
     pub(crate) fn bytes(self, packet_bytes: u32) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -279,7 +283,7 @@ impl Depth {
     }
 }
 
-/// How long the flood's last packet may wait.
+/// The longest that the flood's last packet may wait.
 fn drain_s(path: &PathConfig, flood: &Flood) -> f64 {
     let limit = match &path.queue.limit {
         LimitConfig::Bytes(limit) => Depth::Bytes(limit.first.get()),
@@ -289,10 +293,10 @@ fn drain_s(path: &PathConfig, flood: &Flood) -> f64 {
     rate_bps(path).map_or(0.0, |rate| held as f64 * 8.0 / rate)
 }
 
-/// The share of the first `count` packets that the loss model takes, and its standard deviation.
+/// The share of the first `count` packets that the loss model drops, and its standard deviation.
 pub(crate) fn loss(model: &LossConfig, count: u32) -> (f64, f64) {
     let n = f64::from(count);
-    // A share of independent trials: p (1 - p) / n.
+    // The share in independent trials: p (1 - p) / n.
     let spread = |p: f64| (p * (1.0 - p) / n).sqrt();
     match model {
         LossConfig::None => (0.0, 0.0),
@@ -301,7 +305,7 @@ pub(crate) fn loss(model: &LossConfig, count: u32) -> (f64, f64) {
             let p = model.mean().get();
             // The mean of a two-state chain: its correlation from packet to packet is 1 - p - r.
             let r = (1.0 - model.good_to_bad.get() - model.bad_to_good.get()).clamp(0.0, 0.999);
-            // Few long bursts make it skewed: half as wide again.
+            // A few long bursts skew it: half as wide again.
             (p, 1.5 * spread(p) * ((1.0 + r) / (1.0 - r)).sqrt())
         }
         LossConfig::List(numbers) => {

@@ -1,5 +1,5 @@
-//! The judge against the link core itself, in virtual time: what the core does with a plan must
-//! pass the plan's checks, whatever the link; and must not pass those of another link.
+//! Tests the judge against the link core in virtual time: what the core does with a plan must pass
+//! that plan's checks, whatever the link, and must fail those of another link.
 
 use suiro_link::{Cause, Direction, Ecn, Link, LinkConfig, LinkSpec, Packet, Preset, Verdict};
 use suiro_record::{Check, LinkTotals, SelfCheck};
@@ -15,7 +15,7 @@ fn config(text: &str) -> LinkConfig {
 }
 
 /// `steady`: an opportunity every 4 ms, 3 Mbit/s; `waves`: 1 to 10 in each 20 ms, 0.6 to 6 Mbit/s,
-/// around and around in 2 s; `steps.csv`: 2 Mbit/s, then 5.
+/// repeating every 2 s; `steps.csv`: 2 Mbit/s, then 5.
 fn trace(name: &str) -> Result<String, String> {
     let lines = |times: Vec<u32>| times.iter().map(|ms| format!("{ms}\n")).collect();
     match name {
@@ -29,7 +29,7 @@ fn trace(name: &str) -> Result<String, String> {
     }
 }
 
-/// Sends a plan's load through a link of its own, without a machine in between.
+/// Sends a plan's load straight through a link core, without a real machine.
 fn virtually(plan: &Plan, seed: Seed) -> (Heard, LinkTotals) {
     let config = LinkConfig { down: plan.path.clone(), up: plan.path.clone(), wifi: None };
     let mut link = Link::new(&config, seed);
@@ -178,8 +178,8 @@ fn what_the_check_missed_itself_is_not_the_links_fault() {
     assert!(check.ok && part(&check, "rate").ok.is_none(), "{check:#?}");
 }
 
-/// A check must not take long: three seconds, more only where a packet takes so long, and what the
-/// link's own delay asks for.
+/// A check must be short: three seconds, longer only where a single packet takes that long or the
+/// link's own delay requires it.
 #[test]
 fn checks_are_short() {
     for (rate, seconds) in
