@@ -1,5 +1,5 @@
-//! Compiles the BPF programs with clang, and makes Rust types of their records. No skeleton is generated: the loaders name
-//! a few things of the objects, which does not pay for `libbpf-cargo` and the thirty crates below it.
+//! Compiles the BPF programs with clang, and generates Rust types for their records. No skeleton is generated: the
+//! loaders use only a few names from the objects, which does not justify `libbpf-cargo` and its thirty dependencies.
 
 use std::path::Path;
 use std::process::ExitCode;

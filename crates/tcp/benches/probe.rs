@@ -1,8 +1,8 @@
-//! What a row for each ACK costs: one flow of 1 Gbit/s between two hosts, whose offloads are off, with
-//! samples alone and with the trace. Needs root. It starts this very program again in a sandbox.
-//! While it runs the kernel times all BPF programs (`kernel.bpf_stats_enabled`).
-#![expect(clippy::disallowed_methods, reason = "the bench is the peer that opens sockets")]
-#![expect(clippy::print_stdout, reason = "its figures are its result")]
+//! The cost of a row for each ACK: one flow of 1 Gbit/s between two hosts whose offloads are off, with samples alone
+//! and with the trace. Needs root. It starts this very program again in a sandbox. While it runs, the kernel times all
+//! BPF programs (`kernel.bpf_stats_enabled`).
+#![expect(clippy::disallowed_methods, reason = "the bench is the peer, and opens sockets")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use std::fs;
 use std::io::{Read, Write};
@@ -49,7 +49,7 @@ fn measure(each_ack: bool) {
     let before = cpu_ns();
     let bytes = transfer(&network);
     let cpu = cpu_ns() - before;
-    // The kernel forgets a program with its sampler.
+    // The kernel removes a program together with its sampler.
     let (calls, ns) = program();
     let (a, b) = (at_a.stop().expect("it ran"), at_b.stop().expect("it ran"));
     let seconds = RUN.as_secs_f64();
@@ -70,13 +70,13 @@ fn measure(each_ack: bool) {
     );
 }
 
-/// Calls of all programs named `probe`, and the time that they took.
+/// Number of calls of all programs named `probe`, and the time that they took.
 fn program() -> (u64, u64) {
     let ours = ProgInfoIter::default().filter(|program| program.name == "probe");
     ours.fold((0, 0), |(calls, ns), program| (calls + program.run_cnt, ns + program.run_time_ns))
 }
 
-/// Busy time of all cores: user, nice, system, irq, softirq of /proc/stat, in hundredths of a second.
+/// Busy time of all cores: user, nice, system, irq and softirq of /proc/stat, in hundredths of a second.
 fn cpu_ns() -> u64 {
     let text = fs::read_to_string("/proc/stat").expect("procfs is mounted");
     let words: Vec<u64> =
@@ -84,7 +84,7 @@ fn cpu_ns() -> u64 {
     (words[0] + words[1] + words[2] + words[5] + words[6]) * 10_000_000
 }
 
-/// A second's worth at a time, in pieces, no sooner than it is due. Returns the bytes received.
+/// Sends one second of data at a time, in pieces, none before it is due. Returns the bytes received.
 fn transfer(network: &Network) -> usize {
     let [a, b] = [0, 1].map(|host| &network.hosts()[host]);
     let listener = b.enter(|| TcpListener::bind((ipv4(1), 0))).expect("it is there").expect("free");

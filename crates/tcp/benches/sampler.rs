@@ -1,6 +1,6 @@
-//! What sampling costs: 20 busy sockets, every 10 ms and every 1 ms, for some seconds each.
-#![expect(clippy::disallowed_methods, reason = "the bench is the peer that opens sockets")]
-#![expect(clippy::print_stdout, reason = "its figures are its result")]
+//! The cost of sampling: 20 busy sockets, every 10 ms and every 1 ms, for some seconds each.
+#![expect(clippy::disallowed_methods, reason = "the bench is the peer, and opens sockets")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 //
-// A look at a TCP socket before each segment that may acknowledge data of its own, by the kernel's
+// Records a TCP socket's state before each segment that may acknowledge its data, at the kernel's
 // tracepoint `tcp_probe`. As in vegas.bpf.c, libbpf finds the members in the running kernel (CO-RE).
 
 typedef unsigned char u8;
@@ -95,14 +95,14 @@ static void (*const bpf_ringbuf_submit)(void *, u64) = (void *)132;
 static struct tcp_sock *(*const bpf_skc_to_tcp_sock)(void *) = (void *)137;
 
 #define BPF_MAP_TYPE_RINGBUF 27
-// The reader comes by itself: waking it would cost more than the event.
+// The reader polls: waking it would cost more than the event.
 #define BPF_RB_NO_WAKEUP 1
 #define AF_INET 2
 
 // Half a second of 1 Gbit/s: longer than the reader is ever away.
 #define RING_BYTES (8 << 20)
 
-// build.rs makes a Rust type of it, which src/probe/event.rs reads.
+// build.rs generates a Rust type from it, which src/probe/event.rs reads.
 struct event {
 	u64 time_ns; // CLOCK_MONOTONIC
 	u64 cookie;
@@ -114,7 +114,7 @@ struct event {
 	char congestion[16];
 	u64 private[4];
 	u16 local_port;  // in the machine's byte order
-	u16 remote_port; // in the network's
+	u16 remote_port; // in network byte order
 	u16 family;
 	u8 ca_state;
 	u8 unused;
@@ -143,13 +143,13 @@ struct {
 	int (*max_entries)[RING_BYTES];
 } events SEC(".maps");
 
-// The network namespace whose sockets are meant; set before the program is loaded.
+// The network namespace whose sockets are traced; set before the program is loaded.
 const volatile u32 namespace_inode = 0;
 
-// Events for which there was no room.
+// Events that were lost because the buffer was full.
 u64 lost = 0;
 
-// A bit field has no address to read from: its bytes are read, and the field is cut out of them.
+// A bit field has no address to read from: its bytes are read, and the field is extracted from them.
 static u8 ca_state(struct inet_connection_sock *icsk)
 {
 	u64 word = *((u8 *)icsk +
@@ -209,7 +209,7 @@ SEC("tp_btf/tcp_probe") int probe(u64 *ctx)
 	if (sk->__sk_common.skc_net.net->ns.inum != namespace_inode)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || !tp->packets_out) // nothing that could be acknowledged
+	if (!tp || !tp->packets_out) // nothing to acknowledge
 		return 0;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {

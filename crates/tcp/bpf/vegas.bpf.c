@@ -3,10 +3,10 @@
 // TCP Vegas: L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global
 // Internet", IEEE JSAC 13(8), 1995. Written from the paper's sections on congestion avoidance and on
 // the modified slow start. Loss is handled as by Reno, with the kernel's own functions; the paper's
-// finer retransmission timer is left out: the kernel's SACK and RACK stand in its place.
+// finer retransmission timer is left out: the kernel's SACK and RACK take its place.
 //
-// No header: the kernel's structures are named with the members that are used, and libbpf finds
-// their places in the running kernel (CO-RE).
+// No headers are included: the kernel's structures are declared with the members that are used, and
+// libbpf finds their offsets in the running kernel (CO-RE).
 
 typedef unsigned char u8;
 typedef unsigned int u32;
@@ -17,7 +17,7 @@ typedef unsigned long long u64;
 #define KERNEL __attribute__((preserve_access_index))
 #define KFUNC extern __attribute__((section(".ksyms")))
 
-// Declared empty, not only by name: the types of kernel functions must match.
+// Declared with empty bodies instead of forward declarations: the types of kernel functions must match.
 struct sock {
 } KERNEL;
 
@@ -62,7 +62,7 @@ KFUNC u32 tcp_slow_start(struct tcp_sock *tp, u32 acked);
 
 #define CWND_MIN 2
 #define NO_RTT (~0U)
-// With fewer samples in a round, a delayed ACK may be all there is: do as Reno does.
+// With fewer samples in a round, a delayed ACK may be the only one: do as Reno does.
 #define SAMPLES_MIN 3
 
 #define TCP_CA_OPEN 0
@@ -70,23 +70,23 @@ KFUNC u32 tcp_slow_start(struct tcp_sock *tp, u32 acked);
 #define CA_EVENT_TX_START 0
 #define CA_EVENT_CWND_RESTART 1
 
-// What a connection remembers, in the kernel's space for congestion controls (104 bytes).
+// The state of a connection, in the kernel's space for congestion controls (104 bytes).
 struct vegas {
 	u32 round_end; // the round is over when this sequence number is acknowledged
-	u32 base_rtt;  // BaseRTT: the least RTT of the connection, in us
-	u32 rtt;       // the least RTT of the round, in us: free of delayed ACKs
+	u32 base_rtt;  // BaseRTT: the minimum RTT of the connection, in us
+	u32 rtt;       // the minimum RTT of the round, in us: unaffected by delayed ACKs
 	u32 samples;   // RTT samples of the round
 	u8 active;     // no loss is being repaired
 	u8 doubling;   // this round of slow start grows the window
-	u32 sample;    // the last RTT sample, in us; 0: of a retransmission
-	u32 acks;      // how many there were; with `sample` for the trace alone (probe.bpf.c)
+	u32 sample;    // the last RTT sample, in us; 0 if of a retransmission
+	u32 acks;      // how many there were; like `sample`, only for the trace (probe.bpf.c)
 };
 
 static struct vegas *state(void *sk)
 {
 	void *v = ((struct inet_connection_sock *)sk)->icsk_ca_priv;
 
-	// Else clang folds the first member's access into the relocation, which is of another size.
+	// Without this, clang folds the first member's access into the relocation, which has another size.
 	asm volatile("" : "+r"(v));
 	return v;
 }
@@ -124,7 +124,7 @@ SEC("struct_ops/vegas_pkts_acked") int vegas_pkts_acked(u64 *ctx)
 
 	v->acks++;
 	v->sample = 0;
-	if (sample < 0) // of a retransmission: says nothing (Karn)
+	if (sample < 0) // of a retransmission: ambiguous (Karn)
 		return 0;
 	rtt = sample ? sample : 1;
 	v->sample = rtt;
@@ -152,10 +152,10 @@ SEC("struct_ops/vegas_set_state") int vegas_set_state(u64 *ctx)
 		return 0;
 	}
 	state(tp)->active = 0;
-	// Linux 6.18 was seen, once in some thousand losses, to keep another threshold than the one
-	// that vegas_ssthresh returned, of hundreds of millions of packets; repaired, the connection
-	// would have that window. Why is not known. This call follows at once: it holds the threshold
-	// to what it has to be.
+	// Once in some thousand losses, Linux 6.18 was seen to keep a threshold of hundreds of millions
+	// of packets instead of the one that vegas_ssthresh returned; after the repair, the connection
+	// would have that window. The cause is unknown. This call follows at once, so it limits the
+	// threshold to the correct value.
 	if (new_state >= TCP_CA_CWR && tp->snd_ssthresh > half(tp->prior_cwnd))
 		tp->snd_ssthresh = half(tp->prior_cwnd);
 	return 0;
@@ -188,13 +188,13 @@ static void end_round(struct tcp_sock *tp, struct vegas *v)
 		v->doubling = !v->doubling;
 		if (diff <= GAMMA)
 			return;
-		// Leave slow start with Actual * BaseRTT + 1: the paper says when to leave, not with
-		// which window; this one keeps a packet in the queue.
+		// Leave slow start with Actual * BaseRTT + 1: the paper says when to leave, but not
+		// with which window; this one keeps a packet in the queue.
 		window = window - diff + 1;
 		tp->snd_ssthresh = window > CWND_MIN ? window : CWND_MIN;
 	} else if (diff > BETA) {
 		window--;
-		// Slow start does not begin again below the old threshold.
+		// Slow start must not begin again below the old threshold.
 		if (window < tp->snd_ssthresh)
 			tp->snd_ssthresh = window > CWND_MIN ? window : CWND_MIN;
 	} else if (diff < ALPHA && is_filled(tp)) {
@@ -237,7 +237,7 @@ SEC("struct_ops/vegas_undo_cwnd") u32 vegas_undo_cwnd(u64 *ctx)
 	return tcp_reno_undo_cwnd((struct sock *)ctx[0]);
 }
 
-// The kernel shows this variable's name as that of the map, by which `suiro tcp` knows its own.
+// The kernel shows this variable's name as the map's name, by which `suiro tcp` recognises its own.
 SEC(".struct_ops.link") struct tcp_congestion_ops suiro_vegas = {
 	.name = "vegas",
 	.init = (void *)vegas_init,

@@ -1,4 +1,4 @@
-//! Congestion control by name: what the kernel has, who may use it, and asking for it.
+//! Congestion control by name: what the kernel has, who may use it, and how to select it.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -6,18 +6,18 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-/// Longest name of a congestion control, in bytes (the kernel's `TCP_CA_NAME_MAX` less its NUL).
+/// Longest name of a congestion control, in bytes (the kernel's `TCP_CA_NAME_MAX` minus its NUL).
 pub const NAME_BYTES_MAX: usize = 15;
 
-/// The congestion controls of this network namespace. A list that the kernel does not show here
-/// is `None`: some settings are visible only in the initial namespace.
+/// The congestion controls of this network namespace. A list is `None` if the kernel does not show
+/// it here: some settings are visible only in the initial namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Controls {
     /// Built in or loaded, in the kernel's order.
     pub available: Option<Vec<String>>,
-    /// Open to everybody; the others need CAP_NET_ADMIN over the network namespace.
+    /// Allowed for everybody; the others need CAP_NET_ADMIN over the network namespace.
     pub allowed: Option<Vec<String>>,
-    /// What a socket gets that does not ask.
+    /// What a socket gets that does not select one.
     pub default: Option<String>,
 }
 
@@ -33,8 +33,8 @@ impl Controls {
 }
 
 impl Controls {
-    /// Why no socket of this machine can have the congestion control `name`; `None` if one can, or
-    /// if the kernel does not show here what it has.
+    /// Why no socket on this machine can have the congestion control `name`; `None` if one can, or
+    /// if the kernel does not show in this namespace what it has.
     pub fn lacking(&self, name: &str) -> Option<CongestionError> {
         let available = self.available.as_ref()?;
         (!available.iter().any(|known| known == name)).then(|| CongestionError::Unknown {
@@ -44,7 +44,7 @@ impl Controls {
     }
 }
 
-/// The command that brings the congestion control `name` to this kernel, if anything does.
+/// The command that adds the congestion control `name` to this kernel, if there is one.
 pub fn remedy(name: &str) -> String {
     match name {
         crate::vegas::NAME => "sudo suiro tcp load vegas".to_owned(),
@@ -61,59 +61,59 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Why a socket did not get the congestion control that was asked for.
+/// Why a socket did not get the requested congestion control.
 #[derive(Debug, thiserror::Error)]
 pub enum CongestionError {
-    /// It is not a name that a congestion control can have.
+    /// It cannot be the name of a congestion control.
     #[error(
-        "`{name}` is not the name of a congestion control: 1 to 15 letters, digits, `_` or `-`\n\
+        "`{name}` is not the name of a congestion control: expected 1 to 15 letters, digits, `_` or `-`\n\
          hint: suiro tcp list"
     )]
     Name {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// The kernel has none of that name.
+    /// The kernel has no congestion control of that name.
     #[error(
         "this kernel has no congestion control `{name}` (it has: {available})\n\
          hint: {remedy}, or use one of those",
         remedy = remedy(name)
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The names that the kernel has.
         available: String,
     },
-    /// The kernel has it, but not for this process.
+    /// The kernel has it, but does not allow it to this process.
     #[error(
-        "congestion control `{name}` is not open to this user (open: {allowed})\n\
+        "congestion control `{name}` is not allowed for this user (allowed: {allowed})\n\
          hint: sudo sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{wanted}\""
     )]
     NotAllowed {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What is open to everybody.
+        /// The names that are allowed for everybody.
         allowed: String,
-        /// What the setting should be.
+        /// The value that the setting should have.
         wanted: String,
     },
-    /// The socket took another one than asked for, or refused for another reason.
+    /// The socket took another one than requested, or refused for another reason.
     #[error("congestion control `{name}`: {source}")]
     Socket {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// Gives a TCP socket the congestion control `name`. A listening socket passes it on to the
+/// Selects the congestion control `name` for a TCP socket. A listening socket passes it on to the
 /// connections that it accepts.
 ///
 /// # Errors
-/// [`CongestionError`] says whether the name is none, the kernel lacks it, or this process may not
-/// use it, and what mends that.
+/// [`CongestionError`] says whether the name is invalid, the kernel does not have it, or this
+/// process may not use it, and how to fix it.
 pub fn set_congestion(socket: impl AsFd, name: &str) -> Result<(), CongestionError> {
     let valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(valid) {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_one_is_told_with_the_known_ones() {
+    fn an_unknown_name_is_reported_with_the_known_ones() {
         let error = set_congestion(socket(), "renoo").unwrap_err().to_string();
         assert!(error.contains("has no congestion control `renoo`"), "{error}");
         assert!(
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_brings_vegas_is_suiro_itself() {
+    fn the_hint_for_vegas_is_suiro_itself() {
         let controls =
             Controls { available: Some(vec!["reno".into()]), allowed: None, default: None };
         let error = controls.lacking("vegas").unwrap().to_string();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_cannot_be_one_never_reaches_the_kernel() {
+    fn an_invalid_name_never_reaches_the_kernel() {
         for name in ["", "a_name_of_16_byt", "re no", "réno", "reno\0"] {
             let error = set_congestion(socket(), name).unwrap_err();
             assert!(matches!(error, CongestionError::Name { .. }), "{error}");
@@ -185,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_one_is_told_with_the_setting_that_opens_it() {
+    fn a_disallowed_name_is_reported_with_the_setting_that_allows_it() {
         let error = explain("cubic", Errno::PERM).to_string();
-        assert!(error.contains("`cubic` is not open to this user"), "{error}");
+        assert!(error.contains("`cubic` is not allowed for this user"), "{error}");
         assert!(error.contains("tcp_allowed_congestion_control=\""), "{error}");
         assert!(error.ends_with("cubic\""), "{error}");
     }

@@ -1,7 +1,8 @@
-//! The kernel's socket diagnostics on the wire: sock_diag(7), linux/netlink.h, linux/inet_diag.h.
+//! The wire format of the kernel's socket diagnostics: sock_diag(7), linux/netlink.h,
+//! linux/inet_diag.h.
 //!
-//! Pure: bytes in, samples out. Integers are in the machine's byte order, addresses and ports in the
-//! network's. Every length is checked; a malformed message is an error and never a panic.
+//! Pure: bytes in, samples out. Integers are in the machine's byte order, addresses and ports in
+//! network byte order. Every length is checked; a malformed message is an error, never a panic.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -21,7 +22,7 @@ const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_DUMP: u16 = 0x300;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
-/// The two high bits of an attribute's type are flags.
+/// The two highest bits of an attribute's type are flags.
 const ATTRIBUTE_TYPE: u16 = 0x3fff;
 
 const AF_INET: u8 = 2;
@@ -45,7 +46,7 @@ pub enum Family {
     V6,
 }
 
-/// A socket as the kernel names it. Opaque but for [`SocketId::cookie`] and the addresses.
+/// A socket as the kernel identifies it. Opaque except for [`SocketId::cookie`] and the addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketId {
     family: Family,
@@ -53,7 +54,8 @@ pub struct SocketId {
 }
 
 impl SocketId {
-    /// From its parts: addresses as the kernel keeps them, of IPv4 in the first four bytes.
+    /// Builds it from its parts, with addresses as the kernel stores them: IPv4 in the first four
+    /// bytes.
     pub(crate) fn new(
         family: u16,
         local: (&[u8; 16], u16),
@@ -72,23 +74,23 @@ impl SocketId {
         raw[4..20].copy_from_slice(local.0);
         raw[20..36].copy_from_slice(remote.0);
         raw[36..40].copy_from_slice(&interface.to_ne_bytes());
-        // The low half first, whatever the machine's byte order.
+        // The low half comes first, whatever the machine's byte order.
         raw[40..44].copy_from_slice(&(cookie as u32).to_ne_bytes());
         raw[44..48].copy_from_slice(&((cookie >> 32) as u32).to_ne_bytes());
         Some(Self { family, raw })
     }
 
-    /// The kernel's number for the socket; never used again while the machine is up.
+    /// The kernel's number for the socket; not reused while the machine is up.
     pub fn cookie(&self) -> u64 {
         u64::from(self.word(40)) | u64::from(self.word(44)) << 32
     }
 
-    /// This side. An IPv4 address on an IPv6 socket is given as IPv4.
+    /// The local address. An IPv4 address on an IPv6 socket is returned as IPv4.
     pub fn local(&self) -> SocketAddr {
         SocketAddr::new(self.address(4), self.port(0))
     }
 
-    /// The other side.
+    /// The remote address.
     pub fn remote(&self) -> SocketAddr {
         SocketAddr::new(self.address(20), self.port(2))
     }
@@ -110,14 +112,14 @@ impl SocketId {
     }
 }
 
-/// Asks for every TCP socket of `family` in one of `states` (a bit per state).
+/// A request for every TCP socket of `family` in one of `states` (one bit per state).
 pub fn request_all(family: Family, states: u32, sequence: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(REQUEST_BYTES);
     push_request(&mut out, family, states, NLM_F_DUMP, sequence, &[0; ID_BYTES]);
     out
 }
 
-/// Appends a question for one socket to `out`. Questions may follow each other in one datagram.
+/// Appends a request for one socket to `out`. Several requests may share one datagram.
 pub fn request_one(out: &mut Vec<u8>, id: &SocketId, sequence: u32) {
     push_request(out, id.family, u32::MAX, 0, sequence, &id.raw);
 }
@@ -149,13 +151,13 @@ fn push_request(
 /// One message from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// The sequence number of the question that it answers.
+    /// The sequence number of the request that it answers.
     pub sequence: u32,
-    /// What it says.
+    /// Its content.
     pub body: Body<'a>,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A socket.
@@ -168,31 +170,31 @@ pub enum Body<'a> {
     Nothing,
 }
 
-/// One look at one socket.
+/// One sample of one socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// Which socket.
+    /// The socket.
     pub id: SocketId,
     /// Its connection state: `TCP_ESTABLISHED` is 1.
     pub state: u8,
-    /// Absent for a socket that has no TCP state any more (TIME_WAIT) or yet.
+    /// Absent for a socket that has no TCP state yet or any more (TIME_WAIT).
     pub info: Option<TcpInfo>,
     /// The congestion control's name; absent as above.
     pub congestion: Option<&'a str>,
 }
 
-/// Why bytes from the kernel are not messages.
+/// Why bytes from the kernel could not be parsed as messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiagError {
-    /// A message's header or body goes past the end of the datagram, or its length is less than
-    /// a header's.
+    /// A message's header or body extends past the end of the datagram, or its length is smaller
+    /// than a header.
     #[error("netlink message at byte {at}: length {length} does not fit in {left} bytes")]
     MessageLength {
-        /// Where in the datagram.
+        /// Its offset in the datagram.
         at: usize,
-        /// What its header says; 0 where there is no whole header.
+        /// The length in its header; 0 if the header is incomplete.
         length: usize,
-        /// What is there.
+        /// The bytes available.
         left: usize,
     },
     /// A message is shorter than its type needs.
@@ -202,26 +204,26 @@ pub enum DiagError {
         kind: u16,
         /// Bytes after the header.
         length: usize,
-        /// Bytes needed.
+        /// Bytes required.
         expected: usize,
     },
-    /// A message of a type that answers no question of ours.
+    /// A message of a type that does not answer any of our requests.
     #[error("netlink message of unexpected type {0}")]
     Kind(u16),
-    /// Not IPv4 and not IPv6.
+    /// Neither IPv4 nor IPv6.
     #[error("socket of unexpected address family {0}")]
     Family(u8),
-    /// An attribute's length is less than its header's or goes past its message.
+    /// An attribute's length is smaller than its header, or extends past its message.
     #[error("attribute of type {kind}: length {length} does not fit in {left} bytes")]
     AttributeLength {
-        /// The attribute's type; 0 where there is no whole header.
+        /// The attribute's type; 0 if the header is incomplete.
         kind: u16,
-        /// What its header says.
+        /// The length in its header.
         length: usize,
-        /// What is there.
+        /// The bytes available.
         left: usize,
     },
-    /// The congestion control's name is not text ended by a NUL.
+    /// The congestion control's name is not NUL-terminated text.
     #[error("the congestion control's name is not text")]
     Name,
     /// The socket's state is too short.
@@ -229,7 +231,7 @@ pub enum DiagError {
     Info(#[from] ShortInfo),
 }
 
-/// Takes a datagram apart. After an error nothing more comes.
+/// Iterates over the messages of a datagram. An error is the last item.
 pub fn messages(datagram: &[u8]) -> Messages<'_> {
     Messages { datagram, at: 0 }
 }
@@ -313,7 +315,7 @@ fn parse_socket(kind: u16, body: &[u8]) -> Result<Sample<'_>, DiagError> {
     Ok(sample)
 }
 
-/// Type, value and what follows of the attribute at the start of `rest`.
+/// Type, value and remaining bytes of the attribute at the start of `rest`.
 fn split_attribute(rest: &[u8]) -> Result<(u16, &[u8], &[u8]), DiagError> {
     let left = rest.len();
     let header: &[u8; 4] =

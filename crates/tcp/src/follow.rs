@@ -1,4 +1,4 @@
-//! Which sockets a host has, and what was last seen of each.
+//! Which sockets a host has, and the last row of each.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,7 +16,7 @@ use crate::netlink::{Answer, Diagnostics};
 use crate::probe::Probe;
 use crate::sampler::{Counts, LIST_EVERY, REPEAT_EVERY, SOCKETS_MAX, SamplerError, SamplerSpec};
 
-/// What to do with a row that says nothing new.
+/// What to do with a row that repeats the last one.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Repeats {
     LeaveOut,
@@ -37,7 +37,7 @@ pub(crate) struct Follower {
 impl Follower {
     pub(crate) fn new(spec: &SamplerSpec) -> Result<Self, SamplerError> {
         let (host, dir) = (&spec.host, &spec.dir);
-        // What may fail for good comes before the file.
+        // Open what may fail permanently before creating the file.
         let probe = spec.each_ack.then(Probe::start).transpose()?;
         Ok(Self {
             diagnostics: Diagnostics::open()?,
@@ -49,7 +49,7 @@ impl Follower {
         })
     }
 
-    /// Takes in the ACKs since the last call, with their times from that zero of CLOCK_MONOTONIC on.
+    /// Adds the ACKs since the last call, with times counted from that zero of CLOCK_MONOTONIC.
     pub(crate) fn trace(&mut self, epoch_ns: u64) -> Result<(), SamplerError> {
         let Some(probe) = &self.probe else { return Ok(()) };
         for ack in probe.acks()? {
@@ -62,7 +62,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Looks at every socket once.
+    /// Samples every socket once.
     pub(crate) fn sample(&mut self, now: Time, repeats: Repeats) -> Result<(), SamplerError> {
         self.table.counts.samples += 1;
         let changed = self.open.changed();
@@ -70,7 +70,7 @@ impl Follower {
         if changed || !fresh { self.list(now, repeats) } else { self.ask(now, repeats) }
     }
 
-    /// Every socket there is, by one walk of the kernel's table.
+    /// Every socket in the namespace, by one walk of the kernel's table.
     fn list(&mut self, now: Time, repeats: Repeats) -> Result<(), SamplerError> {
         let Self { diagnostics, table, .. } = self;
         let states = STATES_WITH_DATA | 1 << STATE_SYN_SENT;
@@ -81,7 +81,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Only the sockets that are known, each by its name.
+    /// Only the known sockets, each requested by its identity.
     fn ask(&mut self, now: Time, repeats: Repeats) -> Result<(), SamplerError> {
         let Self { diagnostics, table, ids, .. } = self;
         ids.clear();
@@ -100,13 +100,13 @@ impl Follower {
         })?;
         table.counts.unanswered += ids.len() as u64 - answers;
         if gone {
-            // Where one closed, another may have opened without changing their number.
+            // If one socket closed, another may have opened without changing the count.
             self.listed = None;
         }
         Ok(())
     }
 
-    /// Makes the file whole.
+    /// Finishes the file.
     pub(crate) fn close(self) -> Result<Counts, SamplerError> {
         self.table.writer.close()?;
         let lost = self.probe.as_ref().map(Probe::lost).transpose()?;
@@ -115,10 +115,10 @@ impl Follower {
 }
 
 /// How many sockets of the calling thread's network namespace a [`Sampler`](crate::Sampler) would
-/// follow now: a way to try whether this kernel has socket diagnostics.
+/// follow now: a way to find out whether this kernel has socket diagnostics.
 ///
 /// # Errors
-/// [`SamplerError`], if it has not.
+/// [`SamplerError`] if the kernel does not have them.
 pub fn count_sockets() -> Result<usize, SamplerError> {
     let mut count = 0;
     Diagnostics::open()?.all(STATES_WITH_DATA | 1 << STATE_SYN_SENT, |_| {
@@ -180,7 +180,7 @@ impl Table {
     }
 }
 
-/// The entry of `id`, made if there is room.
+/// The entry of `id`, created if there is room.
 fn follow<'a>(
     sockets: &'a mut BTreeMap<u64, Socket>,
     counts: &mut Counts,
@@ -208,7 +208,7 @@ fn is_news(last: &TcpRow, row: &TcpRow) -> bool {
     age_ns >= REPEAT_EVERY.as_nanos() || again() != *row
 }
 
-/// The texts that rows share: one allocation each, not one a row.
+/// The texts that rows share, each allocated once instead of once per row.
 struct Words {
     host: Text,
     others: BTreeMap<String, Text>,
@@ -228,7 +228,7 @@ impl Words {
         text
     }
 
-    /// A row: the kernel's segments and bytes/s become bytes and bit/s.
+    /// A row: segments and bytes/s of the kernel become bytes and bit/s.
     fn row(
         &mut self,
         now: Time,
@@ -262,8 +262,8 @@ impl Words {
     }
 }
 
-/// How many TCP sockets the namespace has by the kernel's own count. It is cheap to read, and a
-/// change in it is a reason to list them. Where /proc does not show it, a new socket is still
+/// The number of TCP sockets in the namespace, by the kernel's own count. It is cheap to read, and
+/// when it changes the sockets are listed again. Where /proc does not show it, a new socket is still
 /// found within [`LIST_EVERY`].
 struct OpenSockets {
     files: Vec<File>,
@@ -278,7 +278,7 @@ impl OpenSockets {
         Self { files, count: None }
     }
 
-    /// True if the count is another than at the last call.
+    /// True if the count has changed since the last call.
     fn changed(&mut self) -> bool {
         let mut buffer = [0; 1024];
         let mut read = |file: &File| {

@@ -1,17 +1,17 @@
 //! The kernel's `struct tcp_info` (linux/tcp.h), read by offset.
 //!
-//! The structure only ever grows at its end, and the kernel says how long its own is. So a field
-//! that an older kernel does not have is absent, and one that a newer kernel adds is skipped.
+//! The structure only ever grows at its end, and the kernel reports the length of its own version. So a field that an
+//! older kernel does not have is absent, and one that a newer kernel adds is skipped.
 
 use suiro_record::words::TcpState;
 
-/// Shortest `tcp_info` that is understood, in bytes: it ends with `tcpi_bytes_received` (Linux 4.1).
+/// Shortest `tcp_info` that can be parsed, in bytes: it ends with `tcpi_bytes_received` (Linux 4.1).
 pub const INFO_BYTES_MIN: usize = 136;
 
-/// The kernel's sign for a slow-start threshold that was never set (`TCP_INFINITE_SSTHRESH`).
+/// The kernel's marker for a slow-start threshold that was never set (`TCP_INFINITE_SSTHRESH`).
 const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
 
-/// One look at a socket, in the kernel's units.
+/// One sample of a socket, in the kernel's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Congestion state (`TCP_CA_Open` is 0); see [`TcpInfo::congestion_state`].
@@ -22,9 +22,9 @@ pub struct TcpInfo {
     pub unacked: u32,
     /// Of these, segments that the peer reported by SACK.
     pub sacked: u32,
-    /// Of these, segments held to be lost.
+    /// Of these, segments considered lost.
     pub lost: u32,
-    /// Of these, segments retransmitted and still out.
+    /// Of these, segments retransmitted and still in flight.
     pub retrans: u32,
     /// Smoothed round-trip time, in µs (RFC 6298).
     pub rtt_us: u32,
@@ -36,24 +36,25 @@ pub struct TcpInfo {
     pub snd_cwnd: u32,
     /// Segments retransmitted since the socket opened.
     pub total_retrans: u32,
-    /// Pacing rate, in bytes/s; `None` where the socket is not paced.
+    /// Pacing rate, in bytes/s; `None` if the socket is not paced.
     pub pacing_rate: Option<u64>,
-    /// Bytes acknowledged by the peer since the socket opened. Counts sequence numbers: the side
-    /// that called connect() has one more for its SYN, a side that has closed one more for its FIN.
+    /// Bytes acknowledged by the peer since the socket opened. Counts sequence numbers: the side that called connect()
+    /// has one more for its SYN, a side that has closed one more for its FIN.
     pub bytes_acked: u64,
     /// Payload received since the socket opened, in bytes.
     pub bytes_received: u64,
-    /// Least round-trip time of the kernel's window, in µs; `None` before the first sample, or
-    /// before Linux 4.6.
+    /// Minimum round-trip time over the kernel's window, in µs; `None` before the first sample, or before Linux 4.6.
     pub min_rtt_us: Option<u32>,
     /// Delivery rate as the kernel estimates it, in bytes/s; `None` before the first estimate, or
     /// before Linux 4.9.
     pub delivery_rate: Option<u64>,
 }
 
-/// A `tcp_info` too short to be one.
+/// A `tcp_info` that is too short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("tcp_info of {0} bytes, expected at least {INFO_BYTES_MIN}: this kernel is older than 4.1")]
+#[error(
+    "tcp_info: expected at least {INFO_BYTES_MIN} bytes, found {0}: this kernel is older than 4.1"
+)]
 pub struct ShortInfo(pub usize);
 
 impl TcpInfo {
@@ -65,7 +66,7 @@ impl TcpInfo {
         if bytes.len() < INFO_BYTES_MIN {
             return Err(ShortInfo(bytes.len()));
         }
-        // The offsets up to 136 are there: checked above.
+        // The offsets up to 136 exist: checked above.
         let must32 = |at| u32_at(bytes, at).expect("below INFO_BYTES_MIN");
         let must64 = |at| u64_at(bytes, at).expect("below INFO_BYTES_MIN");
         Ok(Self {
@@ -100,7 +101,7 @@ impl TcpInfo {
         }
     }
 
-    /// Segments in the network as the sender believes: RFC 6675's pipe, computed as the kernel does.
+    /// Segments in the network, as estimated by the sender: RFC 6675's pipe, computed as the kernel does.
     pub fn in_flight(&self) -> u64 {
         let gone = u64::from(self.sacked) + u64::from(self.lost);
         u64::from(self.unacked).saturating_sub(gone) + u64::from(self.retrans)
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_where_the_kernel_puts_them() {
+    fn fields_are_read_at_the_kernels_offsets() {
         let info = TcpInfo::parse(&sample()).unwrap();
         assert_eq!((info.snd_mss, info.snd_cwnd, info.snd_ssthresh), (1448, 20, Some(17)));
         assert_eq!((info.rtt_us, info.min_rtt_us), (40_250, Some(40_001)));
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_kernel_gives_less() {
+    fn an_older_kernel_has_fewer_fields() {
         let bytes = sample();
         let info = TcpInfo::parse(&bytes[..INFO_BYTES_MIN]).unwrap();
         assert_eq!(

@@ -1,12 +1,12 @@
 //! TCP as the kernel sees it: congestion control and socket records.
 //!
-//! [`congestion`] asks for a congestion control on a socket and says what could be asked for;
-//! [`Sampler`] looks at every TCP socket of a host many times a second and writes the `tcp` table.
-//! The rest is what they stand on: [`diag`] is the wire format of the kernel's socket
-//! diagnostics and [`info`] its `tcp_info`, both pure.
+//! [`congestion`] selects the congestion control of a socket and reports which ones are available;
+//! [`Sampler`] samples every TCP socket of a host many times a second and writes the `tcp` table.
+//! Both are built on [`diag`], the wire format of the kernel's socket diagnostics, and [`info`],
+//! its `tcp_info`; these two are pure.
 //!
-//! [`vegas`] brings TCP Vegas to kernels without it, and [`probe`] traces each ACK: both are BPF and
-//! need root. Nothing else here needs privilege inside the socket's own network namespace.
+//! [`vegas`] adds TCP Vegas to kernels without it, and [`probe`] traces each ACK: both use BPF and
+//! need root. Nothing else here needs privileges inside the socket's own network namespace.
 
 mod bpf;
 pub mod congestion;

@@ -1,5 +1,5 @@
-//! A sock_diag socket: questions out, samples in. It belongs to the network namespace of the thread
-//! that opened it, whatever thread uses it.
+//! A sock_diag socket: requests out, samples in. It belongs to the network namespace of the thread
+//! that opened it, whichever thread uses it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,8 +13,8 @@ use crate::sampler::SamplerError;
 /// The kernel fills at most this much per datagram of a dump (NLMSG_GOODSIZE's bound).
 const DATAGRAM_BYTES_MAX: usize = 32 * 1024;
 
-/// Questions per system call. The answers wait in the receive buffer (default 208 KiB, about
-/// 2.3 kB of kernel memory each), so this many always fit.
+/// Requests per system call. The answers wait in the receive buffer (default 208 KiB, about 2.3 kB
+/// of kernel memory each), so this many always fit.
 const QUESTIONS_MAX: usize = 32;
 
 pub(crate) struct Diagnostics {
@@ -24,10 +24,10 @@ pub(crate) struct Diagnostics {
     questions: Vec<u8>,
 }
 
-/// What became of one question about one socket.
+/// The result of a request for one socket.
 pub(crate) enum Answer<'a> {
     Sample(Sample<'a>),
-    /// The kernel does not know the socket any more.
+    /// The kernel no longer knows the socket.
     Gone,
 }
 
@@ -57,7 +57,8 @@ impl Diagnostics {
             self.send(&diag::request_all(family, states, sequence))?;
             let mut done = false;
             while !done {
-                // The kernel fills the next part of a dump while this one is read: never empty.
+                // The kernel fills the next part of a dump while this one is read, so it is never
+                // empty.
                 let Some(length) = self.receive()? else { break };
                 for message in diag::messages(&self.buffer[..length]) {
                     match message? {
@@ -65,7 +66,7 @@ impl Diagnostics {
                         Message { body: Body::Socket(sample), .. } => each(sample)?,
                         Message { body: Body::Error(errno), .. } if errno != 0 => {
                             let errno = Errno::from_raw_os_error(errno);
-                            return Err(SamplerError::netlink("list the sockets by", errno));
+                            return Err(SamplerError::netlink("list the sockets from", errno));
                         }
                         Message { body: Body::Done | Body::Error(_), .. } => done = true,
                         Message { body: Body::Nothing, .. } => {}
@@ -76,8 +77,8 @@ impl Diagnostics {
         Ok(())
     }
 
-    /// Asks for the sockets `ids`; `each` is given the index into `ids`. What it is not called for
-    /// went unanswered.
+    /// Requests the sockets `ids`; `each` is called with the index into `ids`. An index for which
+    /// it is not called went unanswered.
     pub(crate) fn each(
         &mut self,
         ids: &[SocketId],
@@ -94,7 +95,8 @@ impl Diagnostics {
             let sent = self.send(&questions);
             self.questions = questions;
             sent?;
-            // The kernel answers within the call that asks, so what is to come is there.
+            // The kernel answers within the call that sends the requests, so all answers have
+            // arrived.
             let mut answered = 0;
             while answered < ids.len() {
                 let Some(length) = self.receive()? else { break };
@@ -124,7 +126,7 @@ impl Diagnostics {
         let sent = rustix::io::retry_on_intr(|| {
             rustix::net::send(&self.socket, request, SendFlags::empty())
         });
-        sent.map(drop).map_err(|errno| SamplerError::netlink("send a question to", errno))
+        sent.map(drop).map_err(|errno| SamplerError::netlink("send a request to", errno))
     }
 
     /// Length of the next datagram, in the buffer; `None` if none is waiting, or if some were lost
@@ -141,11 +143,11 @@ impl Diagnostics {
     }
 }
 
-/// ENOENT and ESTALE say that the socket is gone; anything else is a fault.
+/// ENOENT and ESTALE mean that the socket is gone; anything else is an error.
 fn refused(errno: i32) -> Result<(), SamplerError> {
     match Errno::from_raw_os_error(errno) {
         Errno::NOENT | Errno::STALE => Ok(()),
-        errno => Err(SamplerError::netlink("ask about a socket by", errno)),
+        errno => Err(SamplerError::netlink("request a socket from", errno)),
     }
 }
 

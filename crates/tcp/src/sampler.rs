@@ -1,20 +1,18 @@
-//! Looks at every TCP socket of a host at a steady rate, and writes the `tcp` table.
+//! Samples every TCP socket of a host at a steady rate, and writes the `tcp` table.
 //!
-//! One thread per host. Listing all sockets makes the kernel walk its whole table of connections,
-//! whoever's they are, so the list is made only when the number of sockets changed and at least every
-//! [`LIST_EVERY`]; in between, each known socket is asked for by name. Measured with 20 busy sockets
-//! every 10 ms and 262,144 buckets: 1.25 % of a core, against 3.9 % with a list each time. What a
-//! thread really used is in [`Counts::cpu`].
+//! One thread per host. To list all sockets, the kernel walks its whole table of connections, including those of other
+//! namespaces. So the list is made only when the number of sockets has changed, and at least every [`LIST_EVERY`]; in
+//! between, each known socket is requested by its identity. Measured with 20 busy sockets every 10 ms and 262,144
+//! buckets: 1.25 % of a core, against 3.9 % with a list each time. The processor time that a thread actually used is in
+//! [`Counts::cpu`].
 //!
-//! A row equal to the socket's last one in all but its time is left out, for at most
-//! [`REPEAT_EVERY`]: a row holds until the next. The last sample, at the stop, is written whole.
-//! Each 65,536 rows the table goes to disk, which takes some 45 ms; the samples that would
-//! fall into it are in [`Counts::lost`].
+//! A row that differs from the socket's last one only in its time is left out, for at most [`REPEAT_EVERY`]: a row
+//! holds until the next. The last sample, taken at the stop, is written in full. Every 65,536 rows the table is written
+//! to disk, which takes some 45 ms; the samples that fall into that time are counted in [`Counts::lost`].
 //!
-//! With [`SamplerSpec::each_ack`] the same thread also writes a row for each ACK (source `tcp_probe`;
-//! see [`crate::probe`]), as it finds them at its next sample. These show a socket just before the ACK
-//! is taken in; the samples go on (source `sock_diag`), for what changes without an ACK, and for
-//! what the last ACK left.
+//! With [`SamplerSpec::each_ack`] the same thread also writes a row for each ACK (source `tcp_probe`; see
+//! [`crate::probe`]), as it finds them at its next sample. These show a socket just before the ACK is processed. The
+//! samples (source `sock_diag`) continue, for what changes without an ACK and for the state after the last ACK.
 
 use std::io;
 use std::path::PathBuf;
@@ -29,7 +27,7 @@ use crate::diag::DiagError;
 use crate::follow::{Follower, Repeats};
 use crate::probe::ProbeError;
 
-/// The usual time between samples.
+/// The default time between samples.
 pub const PERIOD: Duration = Duration::from_millis(10);
 /// Shortest time between samples.
 pub const PERIOD_MIN: Duration = Duration::from_millis(1);
@@ -38,7 +36,7 @@ pub const PERIOD_MAX: Duration = Duration::from_secs(1);
 
 /// Longest time between two lists of all sockets.
 pub const LIST_EVERY: Duration = Duration::from_millis(100);
-/// Longest time that a row which repeats the last one is left out.
+/// Longest time for which a row that repeats the last one is left out.
 pub const REPEAT_EVERY: Duration = Duration::from_secs(1);
 /// Most sockets of one host that are followed; more are counted in [`Counts::over_limit`].
 pub const SOCKETS_MAX: usize = 1024;
@@ -56,26 +54,26 @@ pub struct SamplerSpec {
     pub dir: PathBuf,
 }
 
-/// How the sampling went.
+/// The counts of a sampler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Times that the host's sockets were looked at.
+    /// How many times the host's sockets were sampled.
     pub samples: u64,
     /// Of these, more than half a period after they were due.
     pub late: u64,
-    /// Samples never taken, because the thread was a whole period behind or more.
+    /// Samples never taken, because the thread was at least a whole period behind.
     pub lost: u64,
     /// ACKs traced.
     pub acks: u64,
-    /// ACKs for which the kernel's buffer had no room.
+    /// ACKs that were lost because the kernel's buffer was full.
     pub acks_lost: u64,
     /// Rows written.
     pub rows: u64,
     /// Different sockets seen.
     pub sockets: u64,
-    /// Questions about a socket that the kernel left without an answer.
+    /// Requests for a socket that the kernel did not answer.
     pub unanswered: u64,
-    /// Sightings of a socket beyond [`SOCKETS_MAX`], which was not followed.
+    /// Samples of a socket beyond [`SOCKETS_MAX`], which was not followed.
     pub over_limit: u64,
     /// Processor time that the thread used.
     pub cpu: Duration,
@@ -85,17 +83,17 @@ pub struct Counts {
 #[derive(Debug, thiserror::Error)]
 pub enum SamplerError {
     /// The period is out of range.
-    #[error("sampling period {0} is not between {PERIOD_MIN} and {PERIOD_MAX}")]
+    #[error("sampling period: expected {PERIOD_MIN} to {PERIOD_MAX}, found {0}")]
     Period(Duration),
     /// The kernel's socket diagnostics refused.
     #[error(
         "could not {doing} the kernel's socket diagnostics: {source}\n\
-         hint: suiro doctor tells whether this kernel has them (CONFIG_INET_DIAG)"
+         hint: run suiro doctor to see whether this kernel has them (CONFIG_INET_DIAG)"
     )]
     Netlink {
         /// What was being done.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel's answer is malformed.
@@ -112,16 +110,16 @@ pub enum SamplerError {
     Thread(io::Error),
 }
 
-/// A sampler that has loaded its programs and made its file, and looks at nothing yet. That takes some
-/// 50 ms with [`SamplerSpec::each_ack`], which a trial need not lose.
+/// A sampler that has loaded its programs and created its file, but does not sample yet. Preparing takes some 50 ms
+/// with [`SamplerSpec::each_ack`], which is best done before the trial begins.
 pub struct Prepared {
     follower: Follower,
     period: Duration,
     host: String,
 }
 
-/// A running sampler. Dropped, it stops and closes its file without being asked; [`Sampler::stop`]
-/// also waits for that and tells how it went.
+/// A running sampler. When dropped, it stops and closes its file; [`Sampler::stop`] also waits for that and returns the
+/// result.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Sender<()>,
@@ -132,8 +130,8 @@ impl Prepared {
     /// Prepares to sample the network namespace that the **calling thread** is in.
     ///
     /// # Errors
-    /// A period out of range, a kernel without socket diagnostics, a file that cannot be made; with
-    /// [`SamplerSpec::each_ack`], no right to trace ([`SamplerError::Probe`]).
+    /// A period out of range, a kernel without socket diagnostics, a file that cannot be created; with
+    /// [`SamplerSpec::each_ack`], missing privileges ([`SamplerError::Probe`]).
     pub fn new(spec: &SamplerSpec) -> Result<Self, SamplerError> {
         if !(PERIOD_MIN..=PERIOD_MAX).contains(&spec.period) {
             return Err(SamplerError::Period(spec.period));
@@ -141,11 +139,11 @@ impl Prepared {
         Ok(Self { follower: Follower::new(spec)?, period: spec.period, host: spec.host.clone() })
     }
 
-    /// Starts sampling, from any thread; rows count their time from `epoch_monotonic_ns`, the trial's zero
-    /// on CLOCK_MONOTONIC in nanoseconds.
+    /// Starts sampling, from any thread. Rows count their time from `epoch_monotonic_ns`, the trial's time zero on
+    /// CLOCK_MONOTONIC in nanoseconds.
     ///
     /// # Errors
-    /// No thread. What goes wrong later is told by [`Sampler::stop`].
+    /// The thread could not be started. Later failures are returned by [`Sampler::stop`].
     pub fn start(self, epoch_monotonic_ns: u64) -> Result<Sampler, SamplerError> {
         let Self { follower, period, host } = self;
         let (stop, stopped) = channel();
@@ -158,10 +156,10 @@ impl Prepared {
 }
 
 impl Sampler {
-    /// Takes a last sample, closes the file, and tells how it went.
+    /// Takes a last sample, closes the file, and returns the counts.
     ///
     /// # Errors
-    /// What ended the sampling before its time, or kept the file from being closed.
+    /// What ended the sampling early, or kept the file from being closed.
     pub fn stop(self) -> Result<Counts, SamplerError> {
         drop(self.stop);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

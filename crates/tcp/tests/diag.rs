@@ -1,7 +1,7 @@
-//! The parser against what a kernel really said, whole and damaged.
+//! The parser, tested on what a kernel really sent, intact and damaged.
 //!
-//! `golden/dump-linux-6.18.bin`: the answer to `request_all(V4, ESTABLISHED, 7)` in a namespace with one
-//! loopback connection, bbr to reno, after 100,000 bytes one way and 10 the other.
+//! `golden/dump-linux-6.18.bin`: the answer to `request_all(V4, ESTABLISHED, 7)` in a namespace
+//! with one loopback connection, from bbr to reno, after 100,000 bytes one way and 10 the other.
 #![cfg(target_endian = "little")]
 
 use suiro_tcp::diag::{self, Body, DiagError, Family, Message};
@@ -36,7 +36,7 @@ fn a_dump_of_linux_6_18() {
 }
 
 #[test]
-fn every_cut_is_an_error_but_between_messages() {
+fn every_truncation_is_an_error_except_between_messages() {
     let ends = [0, 0x1a0, 0x344, GOLDEN.len()];
     for length in 0..=GOLDEN.len() {
         assert_eq!(parse(&GOLDEN[..length]).is_ok(), ends.contains(&length), "cut at {length}");
@@ -44,7 +44,7 @@ fn every_cut_is_an_error_but_between_messages() {
 }
 
 #[test]
-fn lengths_that_lie_are_told() {
+fn wrong_lengths_are_reported() {
     let damaged = |at: usize, value: u8| {
         let mut bytes = GOLDEN.to_vec();
         bytes[at] = value;
@@ -72,7 +72,7 @@ fn damage_anywhere_never_panics() {
 }
 
 #[test]
-fn a_question_names_the_socket_as_the_kernel_did() {
+fn a_request_identifies_the_socket_as_the_kernel_did() {
     let Body::Socket(sample) = parse(GOLDEN).unwrap()[0].body else { panic!() };
     let mut question = Vec::new();
     diag::request_one(&mut question, &sample.id, 9);

@@ -1,5 +1,5 @@
 //! The sampler against real sockets of this process, over loopback.
-#![expect(clippy::disallowed_methods, reason = "the test is the peer that opens sockets")]
+#![expect(clippy::disallowed_methods, reason = "the test is the peer, and opens sockets")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,8 +19,8 @@ fn spec(dir: &Path, period: Duration) -> SamplerSpec {
     SamplerSpec { host, period, each_ack: false, dir }
 }
 
-/// Sends `PAYLOAD_BYTES` from the accepting side; the other answers with one byte, which carries the
-/// acknowledgement of all. Both sockets live until the sampler has stopped.
+/// Sends `PAYLOAD_BYTES` from the accepting side; the other side answers with one byte, which also
+/// acknowledges everything. Both sockets live until the sampler has stopped.
 fn transfer(address: &str, spec: &SamplerSpec) -> (Counts, String) {
     let listener = TcpListener::bind(address).unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -47,7 +47,7 @@ fn check(address: &str) {
     let dir = tempfile::tempdir().unwrap();
     let (counts, name) = transfer(address, &spec(dir.path(), Duration::from_millis(1)));
     let rows = rows_of(dir.path(), &name);
-    let last = rows.last().expect("the last sample is written whole");
+    let last = rows.last().expect("the last sample is written in full");
     assert_eq!(last.acked_bytes, i64::try_from(PAYLOAD_BYTES).unwrap(), "{last:?}");
     assert_eq!((last.in_flight_bytes, last.received_bytes), (0, 1), "{last:?}");
     assert!(rows.iter().all(|row| row.cwnd_bytes > 0 && row.mss_bytes > 0), "{rows:?}");
@@ -93,7 +93,7 @@ fn a_period_out_of_range_is_refused() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_told() {
+fn a_missing_folder_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let missing = dir.path().join("missing");
     let error = Prepared::new(&spec(&missing, PERIOD)).err().unwrap().to_string();
@@ -101,9 +101,9 @@ fn a_folder_that_is_not_there_is_told() {
     assert!(error.contains(&file.display().to_string()), "{error}");
 }
 
-/// Root alone may; elsewhere the error must say so.
+/// Only root may trace; otherwise the error must say so.
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that skips says why")]
+#[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
 fn each_ack_is_seen_by_the_probe() {
     let probe = match Probe::start() {
         Ok(probe) => probe,
@@ -125,7 +125,7 @@ fn each_ack_is_seen_by_the_probe() {
         assert!(last.info.bytes_acked > 0 && last.info.rtt_us > 0, "{last:?}");
         assert!(last.info.snd_cwnd >= 10 && last.info.snd_mss > 500, "{last:?}");
         assert_eq!(last.info.congestion_state(), TcpState::Open);
-        // The last sample of the sampler is of after the last ACK.
+        // The sampler's last sample was taken after the last ACK.
         let row = rows_of(dir.path(), &name).pop().unwrap();
         assert_eq!(*row.congestion, *last.congestion());
         assert!(last.info.bytes_acked <= row.acked_bytes.cast_unsigned());

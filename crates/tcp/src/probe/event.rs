@@ -7,20 +7,20 @@ use crate::info::{TcpInfo, finite_ssthresh};
 
 use records::{Event, Plain};
 
-/// What build.rs made of the C types.
-#[allow(dead_code, reason = "not all that is made is needed")]
+/// The Rust types that build.rs generated from the C types.
+#[allow(dead_code, reason = "not all generated items are used")]
 mod records {
     include!(concat!(env!("OUT_DIR"), "/probe.rs"));
 }
 
 pub(crate) const EVENT_BYTES: usize = Event::BYTES;
 
-/// A socket as it was just before a segment that may acknowledge data was taken in.
+/// A socket's state just before the kernel processed a segment that may acknowledge data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ack {
-    /// When: CLOCK_MONOTONIC, in nanoseconds.
+    /// The time: CLOCK_MONOTONIC, in nanoseconds.
     pub monotonic_ns: u64,
-    /// Which socket.
+    /// The socket.
     pub id: SocketId,
     /// Its state, in the kernel's units. The delivery rate is the kernel's estimate.
     pub info: TcpInfo,
@@ -34,19 +34,19 @@ pub struct Ack {
     pub delivered: u32,
     /// Most segments in flight at once in the last round that filled the window.
     pub max_packets_out: u32,
-    /// The start of the congestion control's own state.
+    /// The beginning of the congestion control's own state.
     pub private: [u64; 4],
     congestion: [u8; 16],
 }
 
 impl Ack {
-    /// `None` if it is of neither IPv4 nor IPv6.
+    /// `None` if it is neither IPv4 nor IPv6.
     pub(crate) fn parse(bytes: &[u8; EVENT_BYTES]) -> Option<Self> {
         let event = Event::read(bytes);
         let id = SocketId::new(
             event.family,
             (&event.local, event.local_port),
-            // In the network's byte order.
+            // In network byte order.
             (&event.remote, u16::from_be(event.remote_port)),
             event.bound_interface,
             event.cookie,

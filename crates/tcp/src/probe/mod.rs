@@ -1,9 +1,10 @@
-//! Each ACK that a host's senders get, by a BPF program on the kernel's tracepoint `tcp_probe`
-//! (`bpf/probe.bpf.c`).
+//! Each ACK that a host's senders receive, recorded by a BPF program on the kernel's tracepoint
+//! `tcp_probe` (`bpf/probe.bpf.c`).
 //!
-//! The tracepoint comes before a segment is taken in: an event shows the socket as the ACK before
-//! left it. Segments for sockets that have nothing in flight are passed over, and so are all other
-//! network namespaces, in the kernel. The program wakes nobody; who reads must come often enough.
+//! The tracepoint fires before the kernel processes a segment: an event shows the socket as the
+//! previous ACK left it. Segments for sockets with nothing in flight are skipped in the kernel, and
+//! so are all other network namespaces. The program does not wake its reader, which must read often
+//! enough.
 //!
 //! Needs root (CAP_BPF, CAP_PERFMON) and a kernel with BTF (tried on 6.18).
 
@@ -22,23 +23,23 @@ use event::EVENT_BYTES;
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o")));
 
-/// Most events that one [`Probe::acks`] takes; the rest waits for the next.
+/// Most events that one [`Probe::acks`] takes; the rest wait for the next call.
 const TAKEN_MAX: usize = 1 << 16;
-/// `lost` is the only variable of its section.
+/// `lost` is the only variable in its section.
 const LOST_AT: usize = 0;
 
 /// Why ACKs cannot be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The namespace of this thread is not shown.
+    /// The namespace of this thread could not be read.
     #[error("/proc/thread-self/ns/net: {0}")]
     Namespace(#[source] std::io::Error),
     /// The kernel refused.
-    #[error("tracing ACKs: {0}\nhint: it needs root and a kernel with BTF (suiro doctor)")]
+    #[error("tracing ACKs: {0}\nhint: tracing needs root and a kernel with BTF (run suiro doctor)")]
     Bpf(#[from] libbpf_rs::Error),
 }
 
-/// A trace of the ACKs of one network namespace, as long as it lives.
+/// A trace of the ACKs in one network namespace, for as long as this value lives.
 #[derive(Debug)]
 pub struct Probe {
     ring: RingBuffer<'static>,
@@ -52,14 +53,14 @@ impl Probe {
     /// Starts tracing the network namespace that the calling thread is in.
     ///
     /// # Errors
-    /// No right to, or a kernel that cannot.
+    /// Missing privileges, or a kernel without support.
     pub fn start() -> Result<Self, ProbeError> {
         let namespace =
             std::fs::metadata("/proc/thread-self/ns/net").map_err(ProbeError::Namespace)?.ino();
         let mut open = bpf::open(OBJECT)?;
         let mut constants = open.maps_mut().find(|map| ends_with(map.name(), ".rodata"));
         let value = constants.as_mut().and_then(|map| map.initial_value_mut());
-        // The kernel's own number is of 32 bits.
+        // The kernel's own number has 32 bits.
         let inode = (namespace as u32).to_ne_bytes();
         value.expect("the program has one constant")[..4].copy_from_slice(&inode);
         let object = open.load()?;
@@ -78,7 +79,7 @@ impl Probe {
         Ok(Self { ring, acks, variables, _link: link, _object: object })
     }
 
-    /// The ACKs since the last call, in their order.
+    /// The ACKs since the last call, in order.
     ///
     /// # Errors
     /// If the kernel's buffer cannot be read.
@@ -90,10 +91,10 @@ impl Probe {
         Ok(self.acks.try_iter())
     }
 
-    /// ACKs since the start for which the buffer had no room.
+    /// ACKs since the start that were lost because the buffer was full.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the kernel's counter cannot be read.
     pub fn lost(&self) -> Result<u64, ProbeError> {
         let value = self.variables.lookup(&[0; 4], MapFlags::ANY)?.unwrap_or_default();
         let lost = value.get(LOST_AT..).and_then(|rest| rest.first_chunk());

@@ -1,8 +1,8 @@
-//! TCP Vegas of our own, for kernels without one: a BPF program (`bpf/vegas.bpf.c`) that the kernel
-//! takes as a congestion control by `struct_ops`. All that suiro loads into the kernel for TCP is
-//! loaded here.
+//! Our own TCP Vegas, for kernels without one: a BPF program (`bpf/vegas.bpf.c`) that the kernel
+//! accepts as a congestion control through `struct_ops`. Everything that suiro loads into the
+//! kernel for TCP is loaded here.
 //!
-//! Needs root (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON), a kernel with BTF and with `struct_ops` links
+//! Needs root (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON) and a kernel with BTF and `struct_ops` links
 //! (Linux 6.4; tried on 6.18).
 
 use std::ffi::OsStr;
@@ -17,19 +17,20 @@ use crate::bpf::{self, Aligned};
 
 pub mod model;
 
-/// The name by which a socket asks for it.
+/// The name by which a socket selects it.
 pub const NAME: &str = "vegas";
 
-/// The BPF map's name, which tells our Vegas from anybody else's.
+/// The BPF map's name, which distinguishes our Vegas from any other.
 const MAP: &str = "suiro_vegas";
 /// The only key of a `struct_ops` map.
 const KEY: [u8; 4] = [0; 4];
-/// Where a `struct_ops` map's value has its state (`bpf_struct_ops_common_value`), after a counter.
+/// The offset of the state (`bpf_struct_ops_common_value`) in a `struct_ops` map's value, after a
+/// counter.
 const STATE_AT: usize = 4;
-/// The state of one that is registered; one that was taken back stays, in another state, while a
-/// connection has it.
+/// The state of a registered congestion control. One that was unregistered stays, in another state,
+/// while a connection uses it.
 const STATE_IN_USE: u32 = 1;
-/// Registered by a link, and with it unregistered (linux/bpf.h).
+/// Registered by a link, and unregistered with it (linux/bpf.h).
 const BPF_F_LINK: u32 = 1 << 13;
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
@@ -41,29 +42,29 @@ pub enum VegasError {
     /// Not root, or root without the capabilities.
     #[error("{doing} TCP Vegas needs root\nhint: sudo suiro tcp {command} vegas")]
     Permission {
-        /// What does it with the right to.
+        /// The command that does it with privileges.
         command: &'static str,
         /// What was being done.
         doing: &'static str,
     },
-    /// The kernel has one of that name already.
+    /// The kernel already has one of that name.
     #[error("this kernel already has a congestion control `{NAME}`\nhint: suiro tcp list")]
     Exists,
-    /// There is none that suiro loaded.
-    #[error("suiro has loaded no congestion control `{NAME}` for good\nhint: suiro tcp list")]
+    /// No Vegas that suiro loaded permanently.
+    #[error("no congestion control `{NAME}` was loaded by `suiro tcp load`\nhint: suiro tcp list")]
     NotOurs,
     /// The kernel refused.
     #[error(
         "{doing} TCP Vegas: {source}\n\
-         hint: suiro doctor tells whether this kernel takes algorithms in BPF (`struct_ops`)"
+         hint: run suiro doctor to see whether this kernel accepts algorithms in BPF (`struct_ops`)"
     )]
     Bpf {
         /// What was being done.
         doing: &'static str,
-        /// What the kernel or libbpf said.
+        /// The error of the kernel or libbpf.
         source: libbpf_rs::Error,
     },
-    /// The setting that opens it to all users could not be changed.
+    /// The setting that allows it for all users could not be changed.
     #[error("{ALLOWED}: {0}")]
     Allowed(#[source] io::Error),
 }
@@ -84,24 +85,24 @@ impl VegasError {
 /// How long a registration lasts.
 #[derive(Clone, Copy, PartialEq)]
 enum Lasting {
-    /// As long as the link, which the kernel takes away from a dead process.
+    /// As long as the link exists, which the kernel removes when the process dies.
     Link,
     /// Until it is unregistered.
     Good,
 }
 
-/// Vegas, in the kernel as long as this value lives, and no longer than this process, however it
-/// ends. Connections that have it keep it.
+/// Vegas, registered in the kernel as long as this value lives, and at most as long as this
+/// process, however it ends. Connections that use it keep it.
 #[derive(Debug)]
 pub struct Loaded {
     _link: Link,
 }
 
 impl Loaded {
-    /// Registers Vegas under `name`: usually [`NAME`]; a test may choose another.
+    /// Registers Vegas under `name`: usually [`NAME`]; a test may choose another name.
     ///
     /// # Errors
-    /// No right to, a name that the kernel already has, a kernel that cannot.
+    /// Missing privileges, a name that the kernel already has, or a kernel without support.
     pub fn new(name: &str) -> Result<Self, VegasError> {
         Ok(Self { _link: register(name, Lasting::Link)? })
     }
@@ -129,11 +130,12 @@ fn register(name: &str, lasting: Lasting) -> Result<Link, VegasError> {
     map.attach_struct_ops().map_err(&failed)
 }
 
-/// Registers Vegas for good, until [`unload`] or a restart, and opens it to all users. Returns
-/// what `net.ipv4.tcp_allowed_congestion_control` is now.
+/// Registers Vegas until [`unload`] or a restart, and allows it for all users. Returns the new
+/// value of `net.ipv4.tcp_allowed_congestion_control`.
 ///
 /// # Errors
-/// No right to, a kernel that has one or cannot. Nothing is left behind then.
+/// Missing privileges, or a kernel that already has one or has no support. Nothing is left behind
+/// then.
 pub fn load() -> Result<String, VegasError> {
     let mut link = register(NAME, Lasting::Good)?;
     let mut allowed = Controls::read().allowed.unwrap_or_default();
@@ -144,26 +146,26 @@ pub fn load() -> Result<String, VegasError> {
     Ok(allowed)
 }
 
-/// Takes away what [`load`] registered; the kernel strikes it off
-/// `net.ipv4.tcp_allowed_congestion_control` itself. Connections that have it keep it.
+/// Removes what [`load`] registered; the kernel itself removes it from
+/// `net.ipv4.tcp_allowed_congestion_control`. Connections that use it keep it.
 ///
 /// # Errors
-/// No right to, or nothing that [`load`] registered.
+/// Missing privileges, or nothing that [`load`] registered.
 pub fn unload() -> Result<(), VegasError> {
     let failed = VegasError::bpf("unloading");
     let map = ours().map_err(&failed)?.ok_or(VegasError::NotOurs)?;
     map.delete(&KEY).map_err(failed)
 }
 
-/// Whether [`load`] registered the Vegas that is there now; `None` if this process may not know,
-/// which needs root.
+/// Whether [`load`] registered the present Vegas; `None` if this process may not know, which needs
+/// root.
 pub fn is_loaded() -> Option<bool> {
     rustix::process::geteuid().is_root().then(|| ours().is_ok_and(|map| map.is_some()))
 }
 
-/// The map by which ours is registered for good.
+/// The map by which our Vegas is permanently registered.
 fn ours() -> libbpf_rs::Result<Option<MapHandle>> {
-    // The kernel's list ends, without a word, where it may not be read.
+    // The kernel's list ends without an error where it may not be read.
     if !rustix::process::geteuid().is_root() {
         return Err(libbpf_rs::Error::from_raw_os_error(libc::EPERM));
     }
@@ -194,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "a test that skips says why")]
-    fn it_is_there_as_long_as_it_is_held() {
+    #[expect(clippy::print_stderr, reason = "a skipped test prints the reason")]
+    fn it_is_registered_as_long_as_it_is_held() {
         let name = "suiro_test";
         match Loaded::new(name) {
             Ok(loaded) => {

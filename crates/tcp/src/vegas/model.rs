@@ -1,21 +1,21 @@
-//! Vegas once more, written apart from the BPF program: L. Brakmo and L. Peterson, "TCP Vegas: End to
-//! End Congestion Avoidance on a Global Internet", IEEE JSAC 13(8), 1995. Fed with the ACKs of a
-//! recorded connection it must come to the kernel's windows.
+//! Vegas again, written independently of the BPF program: L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion
+//! Avoidance on a Global Internet", IEEE JSAC 13(8), 1995. Given the ACKs of a recorded connection, it must compute the
+//! same windows as the kernel.
 //!
-//! Pure, and only for connections without loss: what follows a loss is Reno's.
+//! Pure, and only for connections without loss: what follows a loss is Reno's behaviour.
 
-/// Least packets kept in the queue.
+/// Fewest packets kept in the queue.
 pub const ALPHA: f64 = 2.0;
 /// Most packets kept in the queue.
 pub const BETA: f64 = 4.0;
 /// Packets in the queue at which slow start ends.
 pub const GAMMA: f64 = 1.0;
-/// A round with fewer RTT samples is judged as Reno would.
+/// A round with fewer RTT samples is handled as Reno would.
 pub const SAMPLES_MIN: u32 = 3;
-/// Least window, in segments.
+/// Smallest window, in segments.
 pub const WINDOW_MIN: u32 = 2;
 
-/// An ACK, and the sender when it came.
+/// An ACK, and the sender's state when it arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     /// The sequence number up to which it acknowledges.
@@ -24,23 +24,23 @@ pub struct Arrival {
     pub snd_nxt: u32,
     /// Segments that it newly acknowledges.
     pub acked: u32,
-    /// The round-trip time that it shows, in µs; `None` if of a retransmission.
+    /// The RTT sample that it gives, in µs; `None` if it acknowledges a retransmission.
     pub rtt_us: Option<u32>,
     /// Most segments in flight at once in the last round that filled the window.
     pub max_packets_out: u32,
 }
 
-/// What a Vegas sender remembers.
+/// The state of a Vegas sender.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Model {
     /// The window in segments.
     pub window: u32,
     /// The slow-start threshold in segments.
     pub ssthresh: u32,
-    /// Least RTT of the connection, in µs.
+    /// Minimum RTT of the connection, in µs.
     pub base_rtt_us: Option<u32>,
     round: Round,
-    /// Slow start doubles the window only every other round.
+    /// Whether this round doubles the window: slow start does so only every other round.
     doubling: bool,
 }
 
@@ -59,14 +59,14 @@ impl Model {
         Self { window, ssthresh, base_rtt_us, round, doubling: true }
     }
 
-    /// The sender begins to send after it had nothing in flight.
+    /// The sender begins to send after a time with nothing in flight.
     pub fn restart(&mut self, snd_nxt: u32) {
         self.round = Round { end: snd_nxt, rtt_us: None, samples: 0 };
         self.doubling = true;
     }
 
-    /// Takes an ACK that acknowledges something new. Returns false where Vegas does not say what
-    /// follows: at the end of a round with too few samples.
+    /// Processes an ACK that acknowledges something new. Returns false where Vegas does not define what follows: at the
+    /// end of a round with too few samples.
     pub fn arrive(&mut self, arrival: &Arrival) -> bool {
         if let Some(rtt_us) = arrival.rtt_us {
             let least = |known: Option<u32>| Some(known.map_or(rtt_us, |known| known.min(rtt_us)));
@@ -87,7 +87,7 @@ impl Model {
         judged
     }
 
-    /// Linux grows no window that the application leaves half empty.
+    /// Linux does not grow a window that the application leaves half empty.
     fn is_filled(&self, arrival: &Arrival) -> bool {
         self.window < 2 * arrival.max_packets_out
     }
@@ -100,7 +100,7 @@ impl Model {
         };
         let window = f64::from(self.window);
         let (expected, actual) = (window / f64::from(base_us), window / f64::from(rtt_us));
-        // In whole packets: the kernel does not count in fractions.
+        // In whole packets: the kernel does not count fractions.
         let diff = ((expected - actual) * f64::from(base_us) + ROUNDING).floor();
         if self.window < self.ssthresh {
             self.doubling = !self.doubling;
@@ -119,7 +119,7 @@ impl Model {
     }
 }
 
-/// What fractions of a packet lose as binary numbers is far less.
+/// Far more than the rounding error of fractions of a packet.
 const ROUNDING: f64 = 1e-6;
 
 #[cfg(test)]
@@ -128,8 +128,8 @@ mod tests {
 
     const BASE_US: u32 = 40_000;
 
-    /// A path of constant rate that holds `path` packets, beside a queue: the RTT of a round is that
-    /// of its whole window (a fluid). Returns the windows of 200 rounds.
+    /// A path of constant rate that holds `path` packets, plus a queue: the RTT of a round is that of its whole window
+    /// (a fluid model). Returns the windows of 200 rounds.
     fn windows(path: u32, start: u32, ssthresh: u32) -> Vec<u32> {
         let mut model = Model::new(start, ssthresh, Some(BASE_US), 0);
         let round = |_| {
@@ -165,7 +165,8 @@ mod tests {
     #[test]
     fn slow_start_doubles_every_other_round_and_ends_early() {
         let windows = windows(100, 10, u32::MAX);
-        // The round that begins a doubling counts its own last ACK as the judge's.
+        // The last ACK of a round ends the round instead of growing the window, so a doubling round falls just short of
+        // twice the window.
         let grown: Vec<_> = windows.iter().take(8).collect();
         assert!(windows.iter().all(|&window| window <= 200), "{grown:?}");
         assert_eq!(windows[1], windows[0], "{grown:?}");
