@@ -1,16 +1,17 @@
-//! The endpoints' clock: tokio's, as time since the trial's epoch. Nothing else here reads one.
+//! The endpoints' clock: tokio's clock, as time since the trial's epoch. Nothing else here reads a
+//! clock.
 
 use suiro_kernel_clock as kernel;
 use suiro_units::{Duration, Time};
 use tokio::time::Instant;
 
-/// Time since an epoch, and the wall clock that counts on from it.
+/// Time since an epoch, and wall-clock time derived from it.
 ///
-/// The wall clock is read once, by whoever sets the epoch: a step of the system's clock during a
-/// trial moves nothing.
+/// The wall clock is read once, when the epoch is set, so a step of the system clock during a trial
+/// has no effect.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    /// An instant of tokio's clock, and CLOCK_MONOTONIC at it.
+    /// An instant of tokio's clock, and the CLOCK_MONOTONIC reading at that instant.
     base: Instant,
     base_ns: u64,
     epoch_monotonic_ns: u64,
@@ -18,8 +19,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock whose zero is this reading of CLOCK_MONOTONIC, when CLOCK_REALTIME read that. The
-    /// epoch may lie in the future.
+    /// A clock whose zero is this CLOCK_MONOTONIC reading, at which CLOCK_REALTIME had the other
+    /// value. The epoch may be in the future.
     #[expect(clippy::disallowed_methods, reason = "this module is the endpoints' clock")]
     pub fn new(epoch_monotonic_ns: u64, epoch_realtime_ns: u64) -> Self {
         let base = kernel::beside(Instant::now);
@@ -27,7 +28,7 @@ impl Clock {
         Self { base: base.other, base_ns, epoch_monotonic_ns, epoch_realtime_ns }
     }
 
-    /// A clock whose zero is now: for an endpoint that is started by hand.
+    /// A clock whose zero is now, for an endpoint that is started by hand.
     pub fn from_now() -> Self {
         let real = kernel::realtime();
         Self::new(real.monotonic_ns, real.other)
@@ -50,7 +51,7 @@ impl Clock {
         self.epoch_realtime_ns
     }
 
-    /// Waits until `time`; not at all if it has passed.
+    /// Waits until `time`; returns at once if it has passed.
     pub async fn sleep_until(&self, time: Time) {
         let monotonic_ns = self.epoch_monotonic_ns.saturating_add(time.as_nanos());
         let ahead = Duration::from_nanos(monotonic_ns.saturating_sub(self.base_ns));
@@ -69,7 +70,7 @@ mod tests {
         let clock = Clock::new(reading + 3_600_000_000_000, 5_000_000_000);
         assert_eq!(clock.now(), Time::ZERO);
         clock.sleep_until(Time::from_secs(2)).await;
-        // tokio's timer ends within a millisecond after.
+        // tokio's timer fires within a millisecond after the deadline.
         let late = clock.now().saturating_since(Time::from_secs(2));
         assert!(clock.now() >= Time::from_secs(2) && late < Duration::from_millis(2), "{late}");
         assert_eq!(clock.unix_ns(Time::from_secs(2)), 7_000_000_000);

@@ -1,15 +1,15 @@
-//! The zero of a trial, and the time since it.
+//! The start of a trial on both clocks, and the time since.
 
 use suiro_kernel_clock as kernel;
 pub use suiro_kernel_clock::realtime_ns;
 use suiro_units::Time;
 
-/// Both clocks at one instant: the zero of a trial.
+/// Both clocks at one instant: time zero of a trial.
 #[derive(Debug, Clone, Copy)]
 pub struct Epoch {
-    /// CLOCK_MONOTONIC at the trial's zero.
+    /// CLOCK_MONOTONIC at time zero.
     pub monotonic_ns: u64,
-    /// CLOCK_REALTIME at the trial's zero.
+    /// CLOCK_REALTIME at time zero.
     pub realtime_ns: u64,
 }
 
@@ -26,7 +26,7 @@ impl Epoch {
     }
 }
 
-/// A point of CLOCK_REALTIME as RFC 3339 text in UTC, to the second.
+/// A CLOCK_REALTIME value as RFC 3339 text in UTC, to the second.
 pub fn rfc3339(realtime_ns: u64) -> String {
     let seconds = i64::try_from(realtime_ns / 1_000_000_000).unwrap_or(i64::MAX);
     chrono::DateTime::from_timestamp(seconds, 0)
@@ -34,7 +34,7 @@ pub fn rfc3339(realtime_ns: u64) -> String {
         .unwrap_or_default()
 }
 
-/// The same as a name that sorts: `20261121-015700`.
+/// The same as a sortable name: `20261121-015700`.
 pub fn compact(realtime_ns: u64) -> String {
     rfc3339(realtime_ns)
         .chars()

@@ -1,12 +1,12 @@
-//! What a trial needs of this machine and does not find: asked before it is run, so that a scenario
-//! runs as far as a machine can.
+//! What a trial needs and this machine does not have. Checked before the trial is run, so that a
+//! scenario runs as far as a machine can.
 
 use suiro_scenario::{Setup, TcpTrace};
 use suiro_tcp::Controls;
 use suiro_tcp::probe::Probe;
 
-/// Why `setup` cannot be run here, with the remedy; `None` if nothing is known to be lacking. The congestion controls
-/// `loadable` count as there.
+/// Why `setup` cannot run here, with a hint on how to fix it; `None` if nothing is known to be missing. The congestion
+/// controls `loadable` count as present.
 pub fn lacking(setup: &Setup, loadable: &[&str]) -> Option<String> {
     let record = &setup.record;
     if record.layers
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_lacks_is_told_before_the_trial() {
+    fn what_the_kernel_does_not_have_is_reported_before_the_trial() {
         let text = r#"
             name = "x"
             title = "x"

@@ -1,5 +1,5 @@
-//! The recorders of layered QoS during a trial: all UDP and TCP of every host, for a host of the lab has
-//! no other flows than the scenario's.
+//! The recorders of layered QoS during a trial. They record all UDP and TCP of every host, because a host of the lab
+//! has no other flows than the scenario's.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use suiro_scenario::RecordOptions;
 
 use crate::clock::Epoch;
 
-/// A recorder a host, prepared before the trial's zero and running from then on; what they saw is joined at the end.
+/// One recorder per host, prepared before the trial's time zero and running from then on; their records are joined at
+/// the end.
 pub struct Layers<R> {
     recorders: Vec<(String, R)>,
     dir: PathBuf,
@@ -49,7 +50,8 @@ impl Layers<Prepared> {
 }
 
 impl Layers<Recorder> {
-    /// Ends them and joins what they saw (table `layer_accounts`); returns what failed. Passages that a recorder lost are no fault: it counts them.
+    /// Stops them and joins their records (table `layer_accounts`); returns what failed. Passages that a recorder lost
+    /// are not a failure: it counts them.
     pub fn stop(self, epoch: Epoch) -> Vec<String> {
         let fault = |(host, recorder): (String, Recorder)| {
             let error = recorder.stop().err()?;

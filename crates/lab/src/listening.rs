@@ -1,16 +1,16 @@
-//! Whether something listens in a host: asked of the kernel's tables, so that no packet is sent.
+//! Whether something listens in a host. Read from the kernel's tables, so no packet is sent.
 
 use std::fs;
 
-/// `TCP_LISTEN` and, for UDP, an unconnected socket (`TCP_CLOSE`), as /proc/net writes states.
+/// `TCP_LISTEN` and, for UDP, an unconnected socket (`TCP_CLOSE`), as written in /proc/net.
 const LISTENS: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
 
-/// Whether a TCP socket in the network namespace of process `pid` listens at `port`.
+/// Whether a TCP socket in the network namespace of process `pid` listens on `port`.
 pub fn at_port(pid: i32, port: u16) -> bool {
     ports(pid, &LISTENS[..2]).contains(&port)
 }
 
-/// Whether any TCP socket there listens, or any UDP socket waits unconnected.
+/// Whether any TCP socket there listens, or any UDP socket is open and unconnected.
 pub fn at_all(pid: i32) -> bool {
     !ports(pid, &LISTENS).is_empty()
 }
@@ -18,7 +18,7 @@ pub fn at_all(pid: i32) -> bool {
 fn ports(pid: i32, tables: &[(&str, &str)]) -> Vec<u16> {
     let mut found = Vec::new();
     for (table, state) in tables {
-        // A table that is not there (no IPv6) has no sockets.
+        // A table that does not exist (no IPv6) has no sockets.
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
         found.extend(text.lines().filter_map(|line| port_of(line, state)));
     }
@@ -51,8 +51,8 @@ mod tests {
         assert_eq!(port_of("", "0A"), None);
     }
 
-    /// A socket on all addresses of both families, so that nobody else can listen at its port; and it is
-    /// not closed to see it gone: a child that another test starts meanwhile may hold it for a while.
+    /// A socket on all addresses of both families, so that no other process can listen on its port. The test does not
+    /// close it to see it disappear, because a child that another test starts meanwhile may keep it open for a while.
     #[test]
     fn a_listening_socket_is_seen_and_one_that_is_only_bound_is_not() {
         let socket = socket(AddressFamily::INET6, SocketType::STREAM, None).unwrap();

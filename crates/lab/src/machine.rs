@@ -1,11 +1,11 @@
-//! What a run was made on. Read from the kernel; what cannot be read is left empty.
+//! The machine that a run was made on. Read from the kernel; what cannot be read is left empty.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use suiro_record::Machine;
 
-/// Kernel settings that bear on what a trial measures.
+/// Kernel settings that affect what a trial measures.
 const SETTINGS: &[&str] = &[
     "net.core.default_qdisc",
     "net.core.rmem_max",

@@ -1,5 +1,5 @@
-//! Endpoint processes: started in their host, watched, stopped. Nothing here waits: what happens to
-//! a process arrives as an [`Event`] on one channel.
+//! Endpoint processes: started in their host, watched, stopped. Nothing here waits: whatever
+//! happens to a process arrives as an [`Event`] on one channel.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader, Read, Seek, SeekFrom, Write};
@@ -13,13 +13,13 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use suiro_hosts::Sandbox;
 
-/// Longest line of an endpoint's output that is looked at; the rest of it goes to the log only.
+/// Longest part of an output line that is parsed; the rest only goes to the log.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
-/// Most of an endpoint's standard output that is kept and looked at, and of its standard error that
-/// is kept.
+/// Most of an endpoint's standard output that is kept and parsed, and of its standard error that is
+/// kept.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
-/// How long an exit is held back for output that is still on its way: all of it, unless a process
-/// that it left behind keeps the pipe open.
+/// How long the exit event waits for remaining output. Usually all of it arrives, unless a child
+/// that the process left behind keeps the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
 
 /// Something that a process did.
@@ -32,14 +32,14 @@ pub enum Event {
         /// The line, without its end.
         text: String,
     },
-    /// It ended; what it printed before is kept, and its lines came before this.
+    /// It ended. Its earlier output is saved, and the events of its lines came before this one.
     Exited {
         /// Number of the process.
         process: usize,
-        /// How.
+        /// Its exit status.
         status: ExitStatus,
     },
-    /// Somebody asks the trial to end early.
+    /// A request to end the trial early.
     Interrupted,
 }
 
@@ -54,7 +54,7 @@ pub struct Process {
 impl Process {
     /// Starts `command` with standard error going to the file `log` and standard output, if there
     /// is any, to the file beside it that ends in `.out`; lines of standard output are events too.
-    /// `process` is the number its events bear.
+    /// `process` is the number in its events.
     pub fn start(
         mut command: Command,
         process: usize,
@@ -65,7 +65,7 @@ impl Process {
         let (errors, their_errors) = io::pipe()?;
         command.stdin(Stdio::null()).stdout(their_output).stderr(their_errors);
         let mut child = command.spawn()?;
-        // It holds our copies of the pipes' other ends.
+        // It holds our copies of the other ends of the pipes.
         drop(command);
         let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
@@ -73,7 +73,7 @@ impl Process {
         Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), log: Some(log.to_owned()) })
     }
 
-    /// Starts `command` with the standard streams that it bears; only its end is an event.
+    /// Starts `command` with the standard streams that it already has; only its exit is an event.
     pub fn start_attached(
         mut command: Command,
         process: usize,
@@ -104,7 +104,7 @@ impl Process {
         Ok(Self { pidfd, pid, log: Some(log.to_owned()) })
     }
 
-    /// Sends a signal; a process that has ended does not mind.
+    /// Sends a signal; harmless if the process has ended.
     pub fn signal(&self, signal: Signal) {
         // ESRCH is the only error that a valid pidfd and signal can give: it has ended.
         let _ = pidfd_send_signal(&self.pidfd, signal);
@@ -123,7 +123,7 @@ impl Process {
     }
 }
 
-/// Where standard output goes, beside the log of standard error.
+/// The file for standard output, beside the log of standard error.
 fn output_beside(log: &Path) -> PathBuf {
     log.with_extension("out")
 }
@@ -145,7 +145,7 @@ fn is_message(line: &str) -> bool {
     fields.is_ok_and(|fields| ["ready", "phase"].iter().any(|name| fields.contains_key(*name)))
 }
 
-/// Copies output to the file `kept`, made when there is something to keep, and sends each line.
+/// Copies output to the file `kept`, created when there is something to keep, and sends each line.
 fn forward(output: impl Read, kept: &Path, process: usize, events: &Sender<Event>) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
@@ -157,7 +157,7 @@ fn forward(output: impl Read, kept: &Path, process: usize, events: &Sender<Event
             Ok(0) | Err(_) => return,
             Ok(read) => left -= read as u64,
         }
-        // A full disk costs the output, not the trial.
+        // A full disk loses the output, not the trial.
         if file.is_none() {
             file = File::create(kept).ok();
         }
@@ -176,19 +176,20 @@ fn forward(output: impl Read, kept: &Path, process: usize, events: &Sender<Event
 
 /// Copies standard error to its log.
 fn keep(mut errors: PipeReader, mut log: File) {
-    // A full disk costs the log, not the trial.
+    // A full disk loses the log, not the trial.
     let _ = io::copy(&mut errors.by_ref().take(OUTPUT_BYTES_MAX), &mut log);
     swallow(errors, &mut log);
 }
 
-/// Reads what is over the bound all the same, as a full pipe would stop the program, and counts it.
+/// Keeps reading beyond the bound, because a full pipe would block the program, and counts the
+/// bytes.
 fn swallow(mut output: impl Read, kept: &mut File) {
     if let Ok(more @ 1..) = io::copy(&mut output, &mut io::sink()) {
-        let _ = writeln!(kept, "\nsuiro: {more} more bytes were not kept");
+        let _ = writeln!(kept, "\nsuiro: {more} more bytes were discarded");
     }
 }
 
-/// Threads that keep output and errors, and turn lines and the end into events.
+/// Threads that save output and errors, and turn lines and the exit into events.
 fn watch(
     wait: impl FnOnce() -> io::Result<ExitStatus> + Send + 'static,
     (output, errors): (PipeReader, PipeReader),
@@ -197,7 +198,7 @@ fn watch(
     events: &Sender<Event>,
 ) -> io::Result<()> {
     let (sender, kept, log) = (events.clone(), output_beside(log), File::create(log)?);
-    // Nothing is sent: it is disconnected once both threads are done.
+    // Nothing is sent on it: it disconnects once both threads are done.
     let (copying, all_copied) = channel::<()>();
     let copying_too = copying.clone();
     std::thread::Builder::new().name(format!("output-{process}")).spawn(move || {
@@ -224,7 +225,7 @@ fn watch_end(
     let sender = events.clone();
     std::thread::Builder::new().name(format!("wait-{process}")).spawn(move || {
         if let Ok(status) = wait() {
-            // The trial may be over already.
+            // The trial may already be over.
             let _ = sender.send(Event::Exited { process, status });
         }
     })?;
@@ -236,7 +237,7 @@ pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "an unknown end".to_owned(),
+        (None, None) => "an unknown status".to_owned(),
     }
 }
 
@@ -278,25 +279,25 @@ mod tests {
     }
 
     #[test]
-    fn endless_output_is_cut_and_counted() {
+    fn endless_output_is_truncated_and_counted() {
         let bytes = OUTPUT_BYTES_MAX + 5;
         let (lines, status, last) = run(&format!("head -c {bytes} /dev/zero"));
         assert!(status.success());
         let seen: u64 = lines.iter().map(|line| line.len() as u64).sum();
         assert_eq!(seen, OUTPUT_BYTES_MAX);
-        assert_eq!(last.unwrap(), "suiro: 5 more bytes were not kept");
+        assert_eq!(last.unwrap(), "suiro: 5 more bytes were discarded");
     }
 
     #[test]
-    fn endless_errors_are_cut_and_counted() {
+    fn endless_errors_are_truncated_and_counted() {
         let bytes = OUTPUT_BYTES_MAX + 5;
         let (_, status, last) = run(&format!("head -c {bytes} /dev/zero >&2"));
         assert!(status.success());
-        assert_eq!(last.unwrap(), "suiro: 5 more bytes were not kept");
+        assert_eq!(last.unwrap(), "suiro: 5 more bytes were discarded");
     }
 
     #[test]
-    fn its_end_comes_after_its_last_words_but_does_not_wait_for_what_it_left_behind() {
+    fn the_exit_event_follows_the_last_line_but_does_not_wait_for_children() {
         let dir = tempfile::tempdir().unwrap();
         let (sender, events) = channel();
         let mut command = Command::new("sh");

@@ -1,4 +1,4 @@
-//! Runs the trials of a plan, several side by side, each in a process of its own.
+//! Runs the trials of a plan, several side by side, each in its own process.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -17,29 +17,30 @@ use suiro_units::{Duration, Time};
 use crate::clock::{self, Epoch};
 use crate::process::{Event, Process, describe};
 
-/// How much longer than its trial a trial's process may live: hosts, records.
+/// How much longer a trial's process may live than its trial: to build hosts and write records.
 const OVERHEAD: Duration = Duration::from_secs(60);
-/// How long the self-check of one link may take: far longer than it does.
+/// How long the self-check of one link may take: far longer than it needs.
 const PER_LINK: Duration = Duration::from_secs(60);
 /// How long one of our own endpoints may take to stop, killing included.
 const PER_ENDPOINT: Duration = Duration::from_secs(10);
 
-/// The log of a trial's own process, which no endpoint's can be: their names begin with a letter.
+/// The log of a trial's own process. No endpoint's log has this name, because endpoint names begin
+/// with a letter.
 const OWN_LOG: &str = "_trial.log";
 
-/// What a trial's process tells, a JSON line each on standard output.
+/// What a trial's process reports, one JSON line each on standard output.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "phase")]
 pub enum Phase {
-    /// Hosts and links are being made.
+    /// Hosts and links are being built.
     Building,
     /// The links are being checked.
     Checking,
     /// The endpoints are starting.
     Starting,
-    /// The trial measures.
+    /// The trial is measuring.
     Running {
-        /// For how long it will.
+        /// How long the measurement takes.
         duration_s: f64,
     },
     /// The endpoints are stopping and the records are being closed.
@@ -54,7 +55,7 @@ pub trait Observer {
     fn finished(&mut self, trial: &PlannedTrial, outcome: &Trial);
 }
 
-/// The time after which an order's process is taken for hung, and killed.
+/// The time after which the process of an order is considered hung and is killed.
 fn limit(order: &Order) -> Duration {
     let stop = |spec: &EndpointSpec| match spec.command() {
         Some(command) => command.grace + PER_ENDPOINT,
@@ -71,11 +72,11 @@ struct Running {
     deadline: Time,
 }
 
-/// Runs `orders`, at most `jobs` at once, and returns how each went, in the order they ended.
-/// `program` makes a trial's process from the path of its `order.json`.
+/// Runs `orders`, at most `jobs` at once, and returns the outcome of each, in the order in which
+/// they ended. `program` makes the command of a trial's process from the path of its `order.json`.
 ///
-/// An [`Event::Interrupted`] on the channel ends the running trials early, keeps what they measured,
-/// and starts no more.
+/// An [`Event::Interrupted`] on the channel ends the running trials early, keeps what they
+/// measured, and starts no more trials.
 pub fn run(
     orders: Vec<Order>,
     folder: &Folder,
@@ -132,7 +133,7 @@ pub fn run(
     }
 }
 
-/// What happens next; `None` if a trial's time was up first, and its process was killed.
+/// The next event; `None` if a trial's time ran out first, in which case its process was killed.
 fn next_event(
     events: &Receiver<Event>,
     running: &BTreeMap<usize, Running>,
@@ -142,7 +143,7 @@ fn next_event(
     let late = |trial: &&Running| trial.deadline <= now;
     running.values().filter(late).for_each(|trial| trial.process.signal(Signal::KILL));
     let deadlines = running.values().map(|trial| trial.deadline).filter(|&time| time > now);
-    // After a kill only its exit is waited for, which the kernel does not put off for long.
+    // After a kill only the exit is awaited, and the kernel delivers that soon.
     let within = deadlines.min().map_or(OVERHEAD, |deadline| deadline.saturating_since(now));
     match events.recv_timeout(within.into()) {
         Ok(event) => Some(event),
@@ -153,7 +154,7 @@ fn next_event(
     }
 }
 
-/// The channel that [`run`] listens on; its sender is also for [`Event::Interrupted`].
+/// The channel that [`run`] listens on; its sender also accepts [`Event::Interrupted`].
 pub fn events() -> (Sender<Event>, Receiver<Event>) {
     channel()
 }
@@ -166,7 +167,7 @@ fn start(
     events: &Sender<Event>,
 ) -> Result<Running> {
     if order.dir.exists() {
-        std::fs::remove_dir_all(&order.dir).context("removing an earlier try")?;
+        std::fs::remove_dir_all(&order.dir).context("removing an earlier attempt")?;
     }
     let logs = order.dir.join("logs");
     std::fs::create_dir_all(&logs).with_context(|| format!("making {}", logs.display()))?;
@@ -203,7 +204,7 @@ fn write_unmeasured(folder: &Folder, planned: &PlannedTrial, because: String) ->
     }
 }
 
-/// Writes that a trial was not tried, for want of something that `because` names.
+/// Records that a trial was skipped because something was missing, as `because` says.
 ///
 /// # Errors
 /// If its folder cannot be written.
@@ -215,7 +216,7 @@ pub fn skip(folder: &Folder, planned: &PlannedTrial, because: String) -> Result<
     Ok(trial)
 }
 
-/// The record of a trial that has none of its own.
+/// The outcome of a trial that did not write its own.
 fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
     Trial {
         cell: planned.cell.clone(),

@@ -1,4 +1,4 @@
-//! The looks at the hosts' TCP sockets during a trial.
+//! The sampling of the hosts' TCP sockets during a trial.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use suiro_tcp::{Counts, Prepared, Sampler, SamplerError, SamplerSpec};
 
 use crate::clock::Epoch;
 
-/// A sampler a host: prepared before the trial's zero, and running from then on.
+/// One sampler per host, prepared before the trial's time zero and running from then on.
 pub struct Sockets<S>(Vec<Looked<S>>);
 
 struct Looked<S> {
@@ -54,7 +54,7 @@ impl Sockets<Prepared> {
 }
 
 impl Sockets<Sampler> {
-    /// How the looking went, and what failed.
+    /// How the sampling went, and what failed.
     pub fn stop(self) -> (Vec<TcpSampling>, Vec<String>) {
         let (mut samplings, mut faults) = (Vec::new(), Vec::new());
         for Looked { host, each_ack, because, sampler } in self.0 {
@@ -62,7 +62,7 @@ impl Sockets<Sampler> {
                 Ok(counts) => {
                     if counts.over_limit > 0 {
                         let looks = counts.over_limit;
-                        faults.push(format!("{looks} looks at TCP sockets were over the limit"));
+                        faults.push(format!("{looks} samples of TCP sockets were over the limit"));
                     }
                     samplings.push(sampling(host, each_ack, because, &counts));
                 }

@@ -1,5 +1,5 @@
-//! The endpoints of a trial, from their start to their end. What each does is its own business; here
-//! is when it starts, whether it is ready, and what its exit means.
+//! The endpoints of a trial, from start to end: when each starts, whether it is ready, and what its
+//! exit means. What an endpoint does meanwhile is not decided here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use crate::clock::Epoch;
 use crate::listening;
 use crate::process::{Event, Process, describe};
 
-/// Longest time from an endpoint's start until it is ready.
+/// Longest time from an endpoint's start until it must be ready.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// Time in which our own endpoints close their records after SIGTERM.
+/// How long our own endpoints have to close their records after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often `/proc` is asked whether a port listens.
+/// How often `/proc` is read to see whether a port is listening.
 const PORT_POLL: Duration = Duration::from_millis(20);
 
 /// What the endpoints of a trial have in common.
@@ -43,7 +43,7 @@ pub struct Surroundings<'a> {
     pub seed: Seed,
 }
 
-/// The endpoints and what has become of them.
+/// The endpoints and the state of each.
 pub struct Supervisor<'a> {
     surroundings: Surroundings<'a>,
     members: Vec<Member<'a>>,
@@ -65,22 +65,22 @@ enum State {
     Exited { status: ExitStatus },
 }
 
-/// Why the endpoints stopped before its time.
+/// Why the endpoints stopped early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// An endpoint said that the trial is over, or all have exited.
+    /// An endpoint reported that the trial is over, or all have exited.
     Over,
     /// An endpoint failed.
     Failed(String),
-    /// Somebody asked for it.
+    /// The trial was interrupted.
     Interrupted,
 }
 
-/// How the endpoints fared.
+/// The outcome of the endpoints.
 pub struct Supervised {
     /// One per endpoint, in the scenario's order.
     pub outcomes: Vec<EndpointOutcome>,
-    /// Versions they told.
+    /// Versions that the endpoints reported.
     pub versions: BTreeMap<String, String>,
     /// Why it ended early, if it did.
     pub ending: Option<Ending>,
@@ -132,7 +132,7 @@ impl<'a> Supervisor<'a> {
         Ok(self.outcome(ended))
     }
 
-    /// Starts the next endpoint if its time has come and the one before it is ready.
+    /// Starts the next endpoint if it is due and the one before it is ready.
     fn start_due(&mut self, now: Time, events: &Sender<Event>) -> Result<()> {
         while let Some(number) = self.members.iter().position(|a| matches!(a.state, State::Waiting))
         {
@@ -164,7 +164,7 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    /// Looks at endpoints that are starting: does the port listen, is the time up?
+    /// Checks the endpoints that are starting: does the port listen, has the time run out?
     fn check_starting(&mut self, now: Time) {
         for number in 0..self.members.len() {
             let member = &mut self.members[number];
@@ -185,8 +185,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// At the end of the trial: an endpoint that is not ready yet, or could not start because of
-    /// one, has measured nothing.
+    /// At the end of the trial: an endpoint that is not ready yet, or could not start because an
+    /// earlier one was not ready, has measured nothing.
     fn fail_unready(&mut self) {
         let waits = self.members.iter().any(|a| matches!(a.state, State::Starting { .. }));
         for number in 0..self.members.len() {
@@ -198,16 +198,16 @@ impl<'a> Supervisor<'a> {
                     format!("not ready when the trial ended, {seconds:.1} s after its start{words}")
                 }
                 State::Waiting if waits => {
-                    "never started: one before it was not ready in time".to_owned()
+                    "never started: an earlier endpoint was not ready in time".to_owned()
                 }
-                State::Waiting => "never started: the trial was over before".to_owned(),
+                State::Waiting => "never started: the trial ended first".to_owned(),
                 State::Ready { .. } | State::Stopping | State::Exited { .. } => continue,
             };
             self.fail(number, because);
         }
     }
 
-    /// When there is something to do even if nothing happens.
+    /// When to act next if no event arrives.
     fn next_look(&self, now: Time, end: Time) -> Duration {
         let starting = self.members.iter().any(|a| matches!(a.state, State::Starting { .. }));
         let next_start = self
@@ -220,7 +220,7 @@ impl<'a> Supervisor<'a> {
         look.unwrap_or(end).min(end).saturating_since(now)
     }
 
-    /// Waits for one event, at most `within`, and takes it in.
+    /// Waits for one event, at most `within`, and handles it.
     fn receive(&mut self, events: &Receiver<Event>, within: Duration) {
         match events.recv_timeout(within.into()) {
             Ok(Event::Line { process, text }) => self.line(process, &text),
@@ -257,7 +257,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// What the exit of an endpoint before the end means.
+    /// Handles the exit of an endpoint before the end of the trial.
     fn exited(&mut self, number: usize, status: ExitStatus) {
         let member = &mut self.members[number];
         let before = std::mem::replace(&mut member.state, State::Exited { status });
@@ -289,7 +289,7 @@ impl<'a> Supervisor<'a> {
         self.members[number].failure = Some(because);
     }
 
-    /// Asks every endpoint to stop, last started first, and kills what does not.
+    /// Asks every endpoint to stop, last started first, and kills those that do not.
     fn stop(&mut self, events: &Receiver<Event>) {
         for number in (0..self.members.len()).rev() {
             let member = &mut self.members[number];
@@ -312,13 +312,13 @@ impl<'a> Supervisor<'a> {
                 self.await_exit(number, GRACE, events);
             }
             let State::Exited { status } = self.members[number].state else {
-                self.fail(number, "did not end, even when killed".to_owned());
+                self.fail(number, "did not exit, even when killed".to_owned());
                 continue;
             };
             if ours && (killed || !status.success()) {
                 let words = process.last_words().map(|w| format!(": {w}")).unwrap_or_default();
                 let how = if killed { "did not stop".to_owned() } else { describe(status) };
-                self.fail(number, format!("at its end: {how}{words}"));
+                self.fail(number, format!("while stopping: {how}{words}"));
             }
         }
     }
@@ -340,19 +340,19 @@ impl<'a> Supervisor<'a> {
                     }
                     self.exited_unasked(process, status);
                 }
-                // It is stopping already, and what it was to measure is measured.
+                // It is already stopping, and its measurement is complete.
                 Ok(Event::Interrupted | Event::Line { .. }) => {}
                 Err(_) => return None,
             }
         }
     }
 
-    /// An exit while another endpoint is being stopped, before this one was asked: our own never
-    /// give up, whatever becomes of the other side.
+    /// An exit while another endpoint is being stopped, before this one was asked to stop. Our own
+    /// endpoints never give up, whatever happens at the other side.
     fn exited_unasked(&mut self, number: usize, status: ExitStatus) {
         let ours = self.members[number].endpoint.spec.command().is_none();
         if ours && !status.success() {
-            self.fail(number, format!("at its end: {}", describe(status)));
+            self.fail(number, format!("while stopping: {}", describe(status)));
         }
     }
 

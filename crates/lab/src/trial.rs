@@ -1,4 +1,4 @@
-//! One trial, from bare namespaces to closed records. Runs as the init of a sandbox of its own.
+//! One trial, from empty namespaces to closed records. Runs as the init process of its own sandbox.
 
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -18,11 +18,11 @@ use crate::supervisor::{Ending, Supervised, Supervisor, Surroundings};
 use crate::wires::Wires;
 
 /// Runs the trial that `order` describes and writes its records and `trial.json` into its folder.
-/// `tell` hears of each phase. [`Event::Interrupted`] on the channel ends it early.
+/// `tell` is called at each phase. [`Event::Interrupted`] on the channel ends the trial early.
 ///
 /// # Errors
-/// Only if hosts or links cannot be made, or records cannot be written; everything else is a
-/// trial that is not valid, and says why.
+/// Only if hosts or links cannot be built, or records cannot be written. Any other problem makes
+/// the trial invalid, with the reason in its outcome.
 pub fn run(
     order: &Order,
     (sender, events): (&Sender<Event>, &Receiver<Event>),
@@ -85,7 +85,7 @@ pub fn run(
     Ok(trial)
 }
 
-/// Makes the hosts and cables of a topology, and the hosts' names known.
+/// Builds the hosts and cables of a topology, and publishes the hosts' names.
 pub fn build(topology: &Topology) -> Result<Network> {
     let position = |name: &str| {
         topology.hosts.iter().position(|host| host == name).context("the plan names its hosts")
@@ -107,11 +107,11 @@ pub fn build(topology: &Topology) -> Result<Network> {
         cables: topology.links.iter().map(cable).collect::<Result<_>>()?,
     };
     let network = Network::build(&spec).context("making hosts and links")?;
-    network.publish_names().context("making the hosts' names known")?;
+    network.publish_names().context("publishing the hosts' names")?;
     Ok(network)
 }
 
-/// What the kernel says of the ends of plain cables.
+/// What the kernel reports about the ends of plain cables.
 fn cables(network: &Network, topology: &Topology) -> Result<Vec<Cable>> {
     let plain = topology.links.iter().enumerate().filter(|(_, link)| link.config.is_none());
     plain
@@ -122,9 +122,9 @@ fn cables(network: &Network, topology: &Topology) -> Result<Vec<Cable>> {
         .collect()
 }
 
-/// Spans that the asked rates of links are told in.
+/// Interval over which the configured rates of links are averaged.
 const RATE_SPAN: Duration = Duration::from_millis(100);
-/// Most spans: ten minutes; a longer trial has longer ones.
+/// Most intervals: ten minutes' worth; a longer trial has longer intervals.
 const RATE_SPANS_MAX: u64 = 6_000;
 
 fn link_rates(topology: &Topology, duration: Duration) -> Vec<LinkRate> {
@@ -149,12 +149,12 @@ fn link_rates(topology: &Topology, duration: Duration) -> Vec<LinkRate> {
     rates
 }
 
-/// What failed in the self-checks, a sentence a direction.
+/// What failed in the self-checks, one sentence per direction.
 pub fn failed_checks(checks: &[SelfCheck]) -> Vec<String> {
     let part = |part: &Check| {
         let measured = part.measured.map_or("nothing".to_owned(), |m| format!("{m:.4}"));
         let asked = part.asked.map_or("no limit".to_owned(), |a| format!("{a:.4}"));
-        format!("{} {measured} {} where {asked} was asked", part.what, part.unit)
+        format!("{} {measured} {} (expected {asked})", part.what, part.unit)
     };
     let sentence = |check: &SelfCheck| {
         let failed = check.checks.iter().filter(|part| part.ok == Some(false)).map(part);

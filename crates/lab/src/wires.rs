@@ -12,18 +12,18 @@ use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock};
 
 use crate::clock::Epoch;
 
-/// How often a link is measured at most before the trial is not valid.
+/// How many times a link is checked before the trial becomes invalid.
 const ATTEMPTS: u32 = 3;
 
-/// Links that are being carried.
+/// Running links.
 pub struct Wires {
     carriers: Vec<Carrier>,
 }
 
 impl Wires {
-    /// Measures every emulated link, one after the other, before anything else uses it. A link that
-    /// fails is measured again, at most [`ATTEMPTS`] times in all: its settings do not change, the
-    /// load of the machine does.
+    /// Checks every emulated link, one after the other, before anything else uses it. A link that
+    /// fails is checked again, at most [`ATTEMPTS`] times in all: its settings do not change, but
+    /// the load on the machine does.
     pub fn check(network: &Network, topology: &Topology, seed: Seed) -> Result<Vec<SelfCheck>> {
         let mut found = Vec::new();
         for (link, spec, config) in emulated(network, topology) {
@@ -47,8 +47,8 @@ impl Wires {
         Ok(found)
     }
 
-    /// Starts to carry every emulated link; the time of the trial counts from `epoch`. `records` is
-    /// the folder for the record of every packet.
+    /// Starts to carry packets on every emulated link; the trial's time counts from `epoch`.
+    /// `records` is the folder for the packet records.
     pub fn start(
         network: &Network,
         topology: &Topology,
@@ -73,7 +73,8 @@ impl Wires {
         Ok(Self { carriers })
     }
 
-    /// Stops carrying; what each direction did, and why what was measured must not be used.
+    /// Stops the links; returns what each direction did, and why the measurements must not be used,
+    /// if so.
     pub fn stop(self) -> Result<(Vec<LinkTotals>, Vec<String>)> {
         let (mut totals, mut faults) = (Vec::new(), Vec::new());
         for carrier in self.carriers {
@@ -85,7 +86,7 @@ impl Wires {
     }
 }
 
-/// Each emulated link with what the scenario says of it.
+/// Each emulated link with its configuration from the scenario.
 fn emulated<'a>(
     network: &'a Network,
     topology: &'a Topology,
@@ -97,7 +98,7 @@ fn emulated<'a>(
     })
 }
 
-/// The seed of a link's chance: it hangs on the trial's seed and the link's name alone.
+/// The seed of a link's randomness: it depends only on the trial's seed and the link's name.
 fn link_seed(trial: Seed, link: &str) -> Seed {
     trial.derive("link").derive(link)
 }

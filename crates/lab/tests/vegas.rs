@@ -1,7 +1,7 @@
-//! TCP Vegas' dynamics over an emulated link: what its paper says of it must hold of ours. Needs root
-//! and a kernel that takes it; where either is missing it says so and passes. It has a `main` of
-//! its own because a sandbox starts this very program again.
-#![expect(clippy::print_stdout, reason = "a test tells how it went")]
+//! TCP Vegas' dynamics over an emulated link: what its paper claims must hold for ours. Needs root and a kernel that
+//! accepts it; where either is missing it prints that and passes. It has its own `main` because a sandbox starts this
+//! very program again.
+#![expect(clippy::print_stdout, reason = "a test program prints its results")]
 #![expect(clippy::disallowed_methods, reason = "the sockets of this test")]
 
 use std::io::{Read, Write};
@@ -20,16 +20,16 @@ use suiro_tcp::vegas::model::{Arrival, Model};
 use suiro_units::{Seed, Time};
 use suiro_wire::{Carrier, CarrierSpec, Clock};
 
-/// Ours, whatever else this kernel calls `vegas`.
+/// Our own, whatever other `vegas` this kernel may have.
 const VEGAS: &str = "suiro_vegas_lab";
 
 /// 10 Mbit/s and 40 ms: the path holds 33 packets.
 const LINK: &str = "rate = '10 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '1 MB' }";
-/// The path holds 42 packets, the queue three times as many. Faster than [`LINK`]: the others begin
-/// with a heavy loss, and must be over it when they are judged.
+/// The path holds 42 packets, the queue three times as many. It is faster than [`LINK`] because the other congestion
+/// controls begin with a heavy loss and must have recovered before they are judged.
 const DEEP_LINK: &str = "rate = '25 Mbit/s'\ndelay = '10 ms'\nqueue = { limit = '200 kB' }";
 const END: Time = Time::from_secs(7);
-/// From here on flows are judged: slow start is over.
+/// Flows are judged from this time on: slow start is over.
 const SETTLED: Time = Time::from_secs(3);
 
 fn main() -> ExitCode {
@@ -54,28 +54,28 @@ fn inside() {
         }
     };
     std::thread::scope(|scope| {
-        scope.spawn(|| told("a few packets stay queued", a_few_packets_stay_queued));
-        scope.spawn(|| told("the equations lead to the kernel's windows", the_model_agrees));
-        scope.spawn(|| told("it loses to Reno", || it_loses_to("reno")));
-        scope.spawn(|| told("it loses to CUBIC", || it_loses_to("cubic")));
-        scope.spawn(|| told("two share fairly", two_share_fairly));
+        scope.spawn(|| report("a few packets stay queued", a_few_packets_stay_queued));
+        scope.spawn(|| report("the equations lead to the kernel's windows", the_model_agrees));
+        scope.spawn(|| report("it loses to Reno", || it_loses_to("reno")));
+        scope.spawn(|| report("it loses to CUBIC", || it_loses_to("cubic")));
+        scope.spawn(|| report("two share fairly", two_share_fairly));
     });
 }
 
-fn told(name: &str, test: impl FnOnce()) {
+fn report(name: &str, test: impl FnOnce()) {
     test();
     println!("{name} ... ok");
 }
 
-/// What was recorded of some flows over a link.
+/// What was recorded about some flows over a link.
 struct Seen {
     /// The link's record of each flow's data.
     flows: Vec<Vec<LinkRow>>,
-    /// The ACKs that the senders got.
+    /// The ACKs that the senders received.
     acks: Vec<Ack>,
 }
 
-/// Sends over such a link with each of these congestion controls at once, until [`END`].
+/// Sends over such a link, one flow with each of these congestion controls at once, until [`END`].
 fn run(link: &str, controls: &[&str]) -> Seen {
     let spec = NetworkSpec {
         hosts: vec!["server".into(), "client".into()],
@@ -117,15 +117,15 @@ fn config(link: &str) -> LinkConfig {
 }
 
 struct Flow {
-    /// As the link spells it.
+    /// The name of the flow, as the link writes it.
     name: String,
     sender: TcpStream,
     receiver: TcpStream,
 }
 
 impl Flow {
-    /// A connection that has seen the path empty: who meets the queues of others first, takes
-    /// these for a part of the path (U. Hengartner et al., "TCP Vegas Revisited", INFOCOM 2000).
+    /// A connection that has seen the path empty. A flow that first meets the queues of others takes them for part of
+    /// the path (U. Hengartner et al., "TCP Vegas Revisited", INFOCOM 2000).
     fn new(network: &Network, control: &str) -> Self {
         let [server, client] = [0, 1].map(|host| &network.hosts()[host]);
         let listener = client.enter(|| TcpListener::bind((ipv4(1), 0))).unwrap().unwrap();
@@ -158,7 +158,7 @@ impl Flow {
     }
 }
 
-/// The packets that arrived while flows are judged.
+/// The packets that arrived while flows were judged.
 fn settled(rows: &[LinkRow]) -> impl Iterator<Item = &LinkRow> {
     let range = [SETTLED, END].map(|time| i64::try_from(time.as_nanos()).unwrap());
     rows.iter().filter(move |row| (range[0]..range[1]).contains(&row.t_ns))
@@ -170,13 +170,13 @@ fn goodput_bps(rows: &[LinkRow]) -> f64 {
     bytes as f64 * 8.0 / END.saturating_since(SETTLED).as_secs_f64()
 }
 
-/// α = 2 and β = 4 packets, ± 1: a delayed ACK brings packets in pairs, of which the second finds the
-/// first queued, and a packet does not count itself.
+/// α = 2 and β = 4 packets, ± 1: a delayed ACK releases packets in pairs, the second of which finds the first in the
+/// queue, and a packet does not count itself.
 fn a_few_packets_stay_queued() {
     let Seen { flows, .. } = run(LINK, &[VEGAS]);
     let mut queues: Vec<_> = settled(&flows[0]).map(|row| row.queue_packets).collect();
     queues.sort_unstable();
-    // A machine with other things to do may hold up the ACKs of a round.
+    // A machine that is busy with other work may hold up the ACKs of a round.
     let queued = queues[queues.len() / 2];
     println!("({queued} packets queued, {:.2} Mbit/s)", goodput_bps(&flows[0]) / 1e6);
     assert!((1..=5).contains(&queued), "{queued}");
@@ -190,8 +190,8 @@ fn it_loses_to(other: &str) {
     assert!(vegas < greedy / 2.0);
 }
 
-/// In whole packets one may keep 2 in the queue and the other just less than 5, and neither moves:
-/// shares of 2 to 5, for which Jain's index is 0.845. Usually it is 0.94 or more.
+/// In whole packets, one flow may keep 2 in the queue and the other just under 5 without either changing its window:
+/// with shares of 2 to 5, Jain's index is 0.845. Usually it is 0.94 or more.
 fn two_share_fairly() {
     let Seen { flows, .. } = run(LINK, &[VEGAS, VEGAS]);
     let rates = [&flows[0], &flows[1]].map(|rows| goodput_bps(rows));
@@ -222,8 +222,8 @@ impl Private {
     }
 }
 
-/// To the segment, at every ACK: the model is given the very samples that the kernel's Vegas was, and
-/// no loss occurs.
+/// Exact to the segment, at every ACK: the model is given the very samples that the kernel's Vegas was given, and no
+/// loss occurs.
 fn the_model_agrees() {
     let acks = run(LINK, &[VEGAS]).acks;
     let first = Private::of(&acks[0]);

@@ -150,7 +150,7 @@ fn endpoints_that_do_not_behave() {
     }
     let never = room.results("mute").trial("all/1");
     let failure = never.endpoints[1].failure.as_deref();
-    assert_eq!(failure, Some("never started: one before it was not ready in time"));
+    assert_eq!(failure, Some("never started: an earlier endpoint was not ready in time"));
     let killed = room.results("stubborn").trial("all/1");
     assert_eq!(killed.endpoints[0].signal, Some(9));
 }
