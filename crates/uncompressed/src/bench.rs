@@ -1,7 +1,7 @@
-//! The study's benchmark of storages: how long 60 frames take to read. Pure; times are arguments.
+//! The study's storage benchmark: how long 60 frames take to read. Pure; times are arguments.
 //!
-//! A node at 59.94 frames per second needs 60 frames within 1.001 s. A mean below that is not enough: the
-//! worst 60 frames tell how many frames of buffer it takes.
+//! A node at 59.94 frames per second needs 60 frames within 1.001 s. A mean below that is not
+//! enough: the slowest 60 frames determine how many frames of buffer are needed.
 
 use suiro_units::{Duration, Time};
 
@@ -18,10 +18,10 @@ pub struct Groups {
     groups: u64,
 }
 
-/// How long groups took; `None` before one is whole.
+/// How long the groups took; `None` before the first one is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupTimes {
-    /// Whole groups.
+    /// Complete groups.
     pub groups: u64,
     /// Their mean time.
     pub mean: Duration,
@@ -30,12 +30,12 @@ pub struct GroupTimes {
 }
 
 impl Groups {
-    /// The first frame is asked for at `now`.
+    /// The first frame is requested at `now`.
     pub const fn new(now: Time) -> Self {
         Self { begun: now, frames: 0, sum: Duration::ZERO, worst: Duration::ZERO, groups: 0 }
     }
 
-    /// A frame was there at `now`.
+    /// A frame arrived at `now`.
     pub fn frame(&mut self, now: Time) {
         self.frames += 1;
         if self.frames < GROUP {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_hides_what_the_worst_group_tells() {
+    fn a_mean_hides_the_worst_group() {
         let mut groups = Groups::new(Time::from_secs(5));
         assert_eq!(groups.times(), None);
         let mut now = Time::from_secs(5);

@@ -1,18 +1,18 @@
-//! A frame's checksum: a sum of its words, each scattered by its place, so that pieces may be added in
-//! any order and a receiver need not put the frame together to verify it.
+//! A frame's checksum: a sum of its words, each scattered according to its position, so that pieces can be added in any
+//! order and a receiver can verify a frame without assembling it.
 //!
-//! Word i is the 8 bytes at offset 8·i, little-endian, the last one filled up with zeros. The checksum
-//! is Σ s(i, wᵢ) modulo 2^64, with s(i, w) = ⌊m / 2^32⌋ · (m mod 2^32) + r(w), where
-//! m = w ⊕ (i + 1)·P modulo 2^64, P = 0x9e3779b97f4a7c15, and r exchanges the halves of a word.
+//! Word i is the 8 bytes at offset 8·i, little-endian, with the last one padded with zeros. The checksum is Σ s(i, wᵢ)
+//! modulo 2^64, with s(i, w) = ⌊m / 2^32⌋ · (m mod 2^32) + r(w), where m = w ⊕ (i + 1)·P modulo 2^64, P =
+//! 0x9e3779b97f4a7c15, and r swaps the halves of a word.
 //!
-//! The products scatter words by their places; they are what vector units multiply fast. The words
-//! themselves are added because a product hides a change of one half where the other is 0. Damage
-//! that is not intended goes unnoticed about once in 2^64; it is no protection against intent. A
-//! CRC-32C would need the pieces in order, or tables to combine them.
+//! The products scatter words according to their positions, and vector units compute them fast. The words themselves
+//! are added because a product hides a change in one half if the other half is 0. Accidental damage goes unnoticed
+//! about once in 2^64; the checksum does not protect against deliberate changes. A CRC-32C would need the pieces in
+//! order, or tables to combine them.
 
 const P: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Bytes of a word: pieces other than the last begin and end at multiples of it.
+/// Bytes in a word: pieces other than the last begin and end at multiples of it.
 pub const WORD_BYTES: usize = 8;
 
 /// The checksum of a whole frame.
@@ -20,12 +20,12 @@ pub fn of_frame(frame: &[u8]) -> u64 {
     of_piece(0, frame)
 }
 
-/// What a piece of a frame adds to its checksum: the pieces' sum, wrapping, is the frame's.
+/// What a piece of a frame adds to its checksum: the wrapping sum over all pieces is the frame's checksum.
 ///
 /// # Panics
-/// If `offset`, the piece's place in the frame in bytes, is no multiple of [`WORD_BYTES`].
+/// If `offset`, the piece's position in the frame in bytes, is not a multiple of [`WORD_BYTES`].
 pub fn of_piece(offset: usize, piece: &[u8]) -> u64 {
-    assert!(offset.is_multiple_of(WORD_BYTES), "a piece begins with a word");
+    assert!(offset.is_multiple_of(WORD_BYTES), "a piece begins at a word");
     let first = (offset / WORD_BYTES) as u64;
     let (words, rest) = piece.as_chunks::<WORD_BYTES>();
     let sum = of_words(first, words);
@@ -37,8 +37,8 @@ pub fn of_piece(offset: usize, piece: &[u8]) -> u64 {
     sum.wrapping_add(of_words(first + words.len() as u64, &[word]))
 }
 
-/// What words from number `first` on add, with the widest vectors that this processor has: with AVX2 it is
-/// twice as fast as without.
+/// What the words from number `first` on add, with the widest vectors of this processor: with AVX2 it is twice as fast
+/// as without.
 fn of_words(first: u64, words: &[[u8; WORD_BYTES]]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
@@ -47,7 +47,7 @@ fn of_words(first: u64, words: &[[u8; WORD_BYTES]]) -> u64 {
             sum(first, words)
         }
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has what the function needs.
+            // SAFETY: the processor has the features that the function needs.
             return unsafe { wide(first, words) };
         }
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_is_documented() {
+    fn it_matches_the_documentation() {
         assert_eq!(of_frame(&[]), 0);
         let mixed = P ^ 1;
         let first = (mixed >> 32) * (mixed & 0xffff_ffff) + (1 << 32);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn it_finds_a_change_that_a_product_hides() {
-        // The upper half of this word makes that of the product 0.
+        // The upper half of this word makes the upper half of the product 0.
         let hidden = |low: u64| (P & (0xffff_ffff << 32) | low).to_le_bytes();
         assert_ne!(of_frame(&hidden(1)), of_frame(&hidden(2)));
     }

@@ -1,4 +1,4 @@
-//! The time as senders and receivers take it, and waiting for it.
+//! Time as senders and receivers read it, and waiting for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,10 +8,10 @@ use suiro_units::{Duration, Time};
 
 use crate::epoch::Epoch;
 
-/// Below this, waiting turns round and round: a sleep would take longer.
+/// Waits shorter than this spin, because a sleep would take longer.
 const SPIN: Duration = Duration::from_micros(5);
 
-/// How often who waits long looks whether it is to stop.
+/// How often a long wait checks whether it should stop.
 pub const STOP_EVERY: Duration = Duration::from_millis(50);
 
 /// CLOCK_MONOTONIC.
@@ -20,48 +20,48 @@ pub fn monotonic() -> Time {
     Time::from_nanos(kernel::monotonic_ns())
 }
 
-/// What of the processor's time the calling thread has had.
+/// Processor time that the calling thread has used.
 pub fn thread_time() -> Duration {
     Duration::from_nanos(kernel::thread_cpu_ns())
 }
 
-/// What of the processors' time all threads of this process have had.
+/// Processor time that all threads of this process have used.
 pub fn process_time() -> Duration {
     Duration::from_nanos(kernel::process_cpu_ns())
 }
 
-/// Where the epoch of all frames lies on the monotonic clock, as CLOCK_TAI says now. That is UTC until something has
-/// given the kernel the leap seconds: see [`tai_state`].
+/// The epoch of all frames on the monotonic clock, according to CLOCK_TAI now. CLOCK_TAI equals UTC
+/// until the kernel has been given the number of leap seconds: see [`tai_state`].
 pub fn epoch() -> Epoch {
     let tai = kernel::tai();
     Epoch::measured(Time::from_nanos(tai.other), Time::from_nanos(tai.monotonic_ns))
 }
 
-/// What the kernel says of CLOCK_TAI (adjtimex(2)).
+/// What the kernel reports about CLOCK_TAI (adjtimex(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaiState {
-    /// TAI minus UTC in seconds: 37 since 2017, 0 if nothing has told it.
+    /// TAI minus UTC in seconds: 37 since 2017, 0 if it was never set.
     pub offset_s: i32,
-    /// True if something keeps the clock to another one.
+    /// True if the clock is synchronised to another one.
     pub synchronised: bool,
 }
 
 impl TaiState {
-    /// What is wrong with it for streams of several hosts; `None` if nothing is.
+    /// Why the clock is unsuitable for streams between several hosts; `None` if it is suitable.
     pub const fn complaint(self) -> Option<&'static str> {
         match (self.offset_s, self.synchronised) {
             (0, _) => Some(
-                "the kernel knows no leap seconds: its TAI is UTC, 37 s behind hosts that know them",
+                "the kernel was not given the leap seconds: its TAI equals UTC, 37 s behind hosts that were",
             ),
-            (_, false) => Some("nothing keeps its clock to that of other hosts"),
+            (_, false) => Some("its clock is not synchronised to other hosts"),
             _ => None,
         }
     }
 }
 
-/// Asks the kernel; `None` if it does not tell.
+/// Asks the kernel; `None` if it does not answer.
 pub fn tai_state() -> Option<TaiState> {
-    // SAFETY: plain data; all zeros asks and changes nothing.
+    // SAFETY: plain data; all zeros reads and changes nothing.
     let mut told: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: `told` lives through the call, which writes no more than its size.
     let state = unsafe { libc::adjtimex(&raw mut told) };
@@ -69,14 +69,14 @@ pub fn tai_state() -> Option<TaiState> {
     (state >= 0).then_some(TaiState { offset_s: told.tai, synchronised })
 }
 
-/// What CLOCK_REALTIME, in which the kernel stamps packets, is ahead of the monotonic clock, in
-/// nanoseconds. Ask again from time to time: the wall clock may be set.
+/// How far CLOCK_REALTIME, which the kernel stamps packets with, is ahead of the monotonic clock,
+/// in nanoseconds. Read it again from time to time: the wall clock may be set.
 pub fn realtime_lead_ns() -> i64 {
     kernel::realtime().lead_ns()
 }
 
-/// Of the processors that this process may use, number `nth`, from 0 and round again; `None` if the
-/// system does not tell which they are.
+/// The processor with number `nth` among those that this process may use, counted from 0 and
+/// wrapping around; `None` if the system does not report which they are.
 pub fn processor(nth: u8) -> Option<usize> {
     let allowed = rustix::thread::sched_getaffinity(None).ok()?;
     let all = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
@@ -84,22 +84,22 @@ pub fn processor(nth: u8) -> Option<usize> {
     all.get(usize::from(nth) % all.len().max(1)).copied()
 }
 
-/// Makes the calling thread's sleeps end without the kernel's usual slack of 50 µs, and keeps it on
-/// processor `cpu`.
+/// Makes the calling thread wake from sleep without the kernel's usual slack of 50 µs, and pins it
+/// to processor `cpu`.
 pub fn prepare_thread(cpu: Option<usize>) -> std::io::Result<()> {
     // Failing only costs precision.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let Some(cpu) = cpu else { return Ok(()) };
     let mut set = rustix::thread::CpuSet::new();
     if cpu >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(std::io::Error::other(format!("there is no processor {cpu}")));
+        return Err(std::io::Error::other(format!("processor {cpu} does not exist")));
     }
     set.set(cpu);
     rustix::thread::sched_setaffinity(None, &set)
-        .map_err(|e| std::io::Error::other(format!("staying on processor {cpu}: {e}")))
+        .map_err(|e| std::io::Error::other(format!("pinning a thread to processor {cpu}: {e}")))
 }
 
-/// Waits until `time` on the monotonic clock and says when it is over.
+/// Waits until `time` on the monotonic clock and returns the time at which the wait ended.
 pub fn wait_until(time: Time) -> Time {
     loop {
         let now = monotonic();
@@ -114,7 +114,7 @@ pub fn wait_until(time: Time) -> Time {
     }
 }
 
-/// As [`wait_until`], but `None` within [`STOP_EVERY`] after `stop` is set.
+/// Like [`wait_until`], but returns `None` within [`STOP_EVERY`] after `stop` is set.
 pub fn wait_unless(stop: &AtomicBool, time: Time) -> Option<Time> {
     while !stop.load(Ordering::Relaxed) {
         let now = wait_until(time.min(monotonic() + STOP_EVERY));
@@ -130,7 +130,7 @@ fn sleep_until(time: Time) {
         tv_sec: i64::try_from(time.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: (time.as_nanos() % 1_000_000_000) as _,
     };
-    // A signal ends it early; the caller turns round until the time has come.
+    // A signal ends it early; the caller keeps spinning until the time has come.
     let _ = rustix::thread::clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &request);
 }
 
@@ -139,16 +139,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_others_do_not_share_is_told() {
+    fn a_clock_that_others_do_not_share_is_reported() {
         let state = |offset_s, synchronised| TaiState { offset_s, synchronised }.complaint();
-        assert!(state(0, true).unwrap().contains("its TAI is UTC"));
-        assert!(state(37, false).unwrap().contains("nothing keeps its clock"));
+        assert!(state(0, true).unwrap().contains("its TAI equals UTC"));
+        assert!(state(37, false).unwrap().contains("is not synchronised"));
         assert_eq!(state(37, true), None);
         assert!(tai_state().is_some());
     }
 
     #[test]
-    fn a_wait_ends_when_it_is_told_to() {
+    fn a_wait_ends_when_it_is_stopped() {
         let stop = AtomicBool::new(false);
         let soon = monotonic() + Duration::from_millis(2);
         assert!(wait_unless(&stop, soon).unwrap() >= soon);
@@ -176,6 +176,6 @@ mod tests {
         .join()
         .unwrap();
         let error = prepare_thread(Some(100_000)).unwrap_err();
-        assert_eq!(error.to_string(), "there is no processor 100000");
+        assert_eq!(error.to_string(), "processor 100000 does not exist");
     }
 }

@@ -1,21 +1,21 @@
-//! When frames begin. Frame *k* of every stream begins at T₀ + *k* · frame time, where T₀ is the SMPTE
-//! epoch, 1970-01-01 00:00:00 TAI (ST 2059-1): whoever knows the time, knows which frame it is, and
-//! senders on any hosts are in step without a word between them.
+//! When frames begin. Frame *k* of every stream begins at T₀ + *k* · frame time, where T₀ is the SMPTE epoch,
+//! 1970-01-01 00:00:00 TAI (ST 2059-1). The time determines the frame, so senders on different hosts are in step
+//! without exchanging messages.
 
 use suiro_units::{Duration, Time};
 
 use crate::geometry::FrameRate;
 
-/// The SMPTE epoch as seen from the monotonic clock, which has no steps: taken once, it holds for the
-/// stream's life. Were TAI set anew meanwhile, the stream would go on in its own time.
+/// The SMPTE epoch on the monotonic clock, which has no steps. It is read once and holds for the life of the stream: if
+/// TAI is set meanwhile, the stream continues on its own time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Epoch {
-    /// Monotonic time minus TAI, in nanoseconds: what the machine was off at the epoch, mostly negative.
+    /// Monotonic time minus TAI, in nanoseconds: usually negative.
     offset_ns: i64,
 }
 
 impl Epoch {
-    /// From two readings of the same moment: TAI since the epoch, and the monotonic clock.
+    /// From two readings at the same moment: TAI since the epoch, and the monotonic clock.
     pub const fn measured(tai: Time, monotonic: Time) -> Self {
         Self { offset_ns: monotonic.as_nanos().wrapping_sub(tai.as_nanos()).cast_signed() }
     }
@@ -36,7 +36,7 @@ impl Epoch {
         rate.first_from(self.tai(monotonic))
     }
 
-    /// The frame that is under way at `monotonic`.
+    /// The frame in progress at `monotonic`.
     pub fn frame_at(self, rate: FrameRate, monotonic: Time) -> u64 {
         self.first_from(rate, monotonic + Duration::from_nanos(1)).saturating_sub(1)
     }
@@ -81,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn no_error_grows_with_the_number() {
+    fn errors_do_not_grow_with_the_number() {
         let epoch = Epoch::measured(Time::ZERO, Time::ZERO);
         assert_eq!(epoch.start(RATE, 60_000 * 1_000_000), Time::from_secs(1_001_000_000));
     }
 
     #[test]
-    fn what_lies_before_the_epoch_does_not_wrap() {
+    fn times_before_the_epoch_do_not_wrap() {
         let epoch = Epoch::measured(Time::ZERO, Time::from_secs(5));
         assert_eq!(epoch.tai(Time::from_secs(1)), Duration::ZERO);
         assert_eq!(epoch.first_from(RATE, Time::from_secs(1)), 0);

@@ -1,4 +1,4 @@
-//! What a picture is: its size, its samples, how often it comes, and how it is laid out in bytes.
+//! The format of a picture: its size, its samples, its rate, and its layout in bytes.
 //!
 //! A frame is stored and sent as rows of *pgroups*, the smallest groups of samples that fill whole
 //! bytes (RFC 4175 §4.3; ST 2110-20 §6.2), most significant bit first.
@@ -8,23 +8,22 @@ use std::str::FromStr;
 
 use suiro_units::Duration;
 
-/// Widest and highest picture in pixels: what the 15 bits of RFC 4175's row number and offset count.
+/// Largest width and height of a picture in pixels: the range of RFC 4175's 15-bit row number and
+/// offset.
 pub const SIDE_MAX: u32 = 32_767;
-/// Largest frame in bytes, that is 8K in 4:4:4 of 12 bits. Memory is reserved by it.
+/// Largest frame in bytes: 8K in 4:4:4 with 12 bits. It bounds the memory that is reserved.
 pub const FRAME_BYTES_MAX: u64 = 7680 * 4320 * 9 / 2;
 /// The RTP clock of video in ticks per second (RFC 4175 §4.1).
 pub const RTP_CLOCK_HZ: u32 = 90_000;
 
-/// Why a geometry is none.
+/// Why a geometry is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A side is 0 or above [`SIDE_MAX`].
-    #[error("a picture of {0}×{1}: each side must have 1 to {SIDE_MAX} pixels")]
+    #[error("width and height: expected 1 to {SIDE_MAX} pixels each, found {0}×{1}")]
     Side(u32, u32),
-    /// The width is no whole number of pgroups.
-    #[error(
-        "a width of {width} does not fill whole groups of {pixels} pixels ({sampling}, {depth})"
-    )]
+    /// The width is not a whole number of pgroups.
+    #[error("width: expected a multiple of {pixels} pixels ({sampling}, {depth}), found {width}")]
     Width {
         /// The width in pixels.
         width: u32,
@@ -36,13 +35,13 @@ pub enum Error {
         pixels: u32,
     },
     /// The frame is larger than [`FRAME_BYTES_MAX`].
-    #[error("a frame of {0} bytes is above the bound of {FRAME_BYTES_MAX}")]
+    #[error("frame: expected at most {FRAME_BYTES_MAX} bytes, found {0}")]
     Large(u64),
     /// The frame rate is not from 1 to 1000 per second, or its terms are not from 1 to 1 000 000.
-    #[error("a frame rate of {0}/{1} is not from 1 to 1000 per second")]
+    #[error("frame rate: expected 1 to 1000 per second, found {0}/{1}")]
     Rate(u32, u32),
-    /// A text that says no geometry, sampling, depth or rate.
-    #[error("{0:?} is no {1}\nhint: write {2}")]
+    /// Text that is not a geometry, sampling, depth or rate.
+    #[error("{0:?} is not a {1}\nhint: write {2}")]
     Text(String, &'static str, &'static str),
 }
 
@@ -88,12 +87,12 @@ impl fmt::Display for Sampling {
 impl FromStr for Sampling {
     type Err = Error;
 
-    /// The name in an SDP, or its end: `4:2:2`.
+    /// The name in an SDP, or the end of it: `4:2:2`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let is = |s: &Self| s.name() == text || s.name().strip_prefix("YCbCr-") == Some(text);
         Self::ALL.into_iter().find(is).ok_or_else(|| {
             let hint = "YCbCr-4:2:2, YCbCr-4:4:4 or RGB";
-            Error::Text(text.to_owned(), "sampling that suiro knows", hint)
+            Error::Text(text.to_owned(), "sampling that suiro supports", hint)
         })
     }
 }
@@ -122,7 +121,7 @@ impl Depth {
         }
     }
 
-    /// The depth of this many bits, if suiro knows it.
+    /// The depth with this many bits, if suiro supports it.
     pub fn of_bits(bits: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|depth| depth.bits() == bits)
     }
@@ -139,7 +138,8 @@ impl FromStr for Depth {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let known = text.parse().ok().and_then(Self::of_bits);
-        known.ok_or_else(|| Error::Text(text.to_owned(), "depth that suiro knows", "8, 10 or 12"))
+        known
+            .ok_or_else(|| Error::Text(text.to_owned(), "depth that suiro supports", "8, 10 or 12"))
     }
 }
 
@@ -151,7 +151,7 @@ pub struct FrameRate {
 }
 
 impl FrameRate {
-    /// 60000/1001, called 59.94.
+    /// 60000/1001, known as 59.94.
     pub const P59_94: Self = Self { frames: 60_000, seconds: 1001 };
 
     /// `frames` in `seconds`: 60000 in 1001, 50 in 1.
@@ -164,12 +164,12 @@ impl FrameRate {
         if sound { Ok(Self { frames, seconds }) } else { Err(Error::Rate(frames, seconds)) }
     }
 
-    /// The fraction's upper term.
+    /// The fraction's numerator.
     pub const fn frames(self) -> u32 {
         self.frames
     }
 
-    /// The fraction's lower term.
+    /// The fraction's denominator.
     pub const fn seconds(self) -> u32 {
         self.seconds
     }
@@ -179,14 +179,14 @@ impl FrameRate {
         f64::from(self.frames) / f64::from(self.seconds)
     }
 
-    /// When frame `number` begins, after the beginning of frame 0; exact but for the last
-    /// nanosecond, so that no error grows with the number. Saturates after 584 years.
+    /// When frame `number` begins, after the beginning of frame 0. Exact to the nanosecond, so that
+    /// errors do not grow with the number. Saturates after 584 years.
     pub fn start_of(self, number: u64) -> Duration {
         let ns = self.scaled(number, 1_000_000_000);
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// The first frame that begins at `time` after frame 0 or later.
+    /// The first frame that begins at least `time` after frame 0.
     pub fn first_from(self, time: Duration) -> u64 {
         let per = u128::from(self.seconds) * 1_000_000_000;
         let frames = (u128::from(time.as_nanos()) * u128::from(self.frames)).div_ceil(per);
@@ -199,21 +199,21 @@ impl FrameRate {
     }
 
     /// The RTP timestamp of frame `number`, counted from the SMPTE epoch (1970-01-01 00:00:00 TAI,
-    /// ST 2059-1): the media clock's ticks until its beginning, rounded down, modulo 2^32
-    /// (ST 2110-10 §7.4).
+    /// ST 2059-1): the media clock's ticks until its beginning, rounded down, modulo 2^32 (ST
+    /// 2110-10 §7.4).
     pub fn rtp_timestamp(self, number: u64) -> u32 {
         self.scaled(number, RTP_CLOCK_HZ) as u32
     }
 
-    /// The frame whose RTP timestamp is `timestamp`, or up to one tick from it as other senders
-    /// round: the one nearest to frame `near`. Timestamps repeat after 13 hours.
+    /// The frame with RTP timestamp `timestamp`, give or take one tick because senders round
+    /// differently: the one nearest to frame `near`. Timestamps repeat after 13 hours.
     pub fn frame_of(self, timestamp: u32, near: u64) -> u64 {
         let ahead = timestamp.wrapping_sub(self.rtp_timestamp(near)).cast_signed();
         let ticks_per_frame = f64::from(RTP_CLOCK_HZ) / self.per_second();
         near.saturating_add_signed((f64::from(ahead) / ticks_per_frame).round() as i64)
     }
 
-    /// `number` frames in parts of a second, `parts_per_second` of them, rounded down.
+    /// `number` frames, in units of 1/`parts_per_second` seconds, rounded down.
     fn scaled(self, number: u64, parts_per_second: u32) -> u128 {
         let seconds = u128::from(number) * u128::from(self.seconds);
         seconds * u128::from(parts_per_second) / u128::from(self.frames)
@@ -245,12 +245,12 @@ impl FromStr for FrameRate {
 pub struct Pgroup {
     /// Its bytes.
     pub bytes: u32,
-    /// Its pixels, of one row.
+    /// Its pixels, all of one row.
     pub pixels: u32,
 }
 
 impl Pgroup {
-    /// ST 2110-20 §6.2, tables of 4:2:2 and 4:4:4.
+    /// ST 2110-20 §6.2, tables for 4:2:2 and 4:4:4.
     pub const fn of(sampling: Sampling, depth: Depth) -> Self {
         let (bytes, pixels) = match (sampling, depth) {
             (Sampling::YCbCr422, Depth::Eight) => (4, 2),
@@ -275,7 +275,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// 1920×1080, 59.94 per second, 4:2:2 of 10 bits: the active picture of a 3G-SDI, 2.486 Gbit/s.
+    /// 1920×1080, 59.94 per second, 4:2:2 with 10 bits: the active picture of 3G-SDI, 2.486 Gbit/s.
     pub const HD: Self = Self {
         width: 1920,
         height: 1080,
@@ -288,7 +288,7 @@ impl Geometry {
     /// 2.967 Gbit/s.
     pub const HD_RASTER: Self = Self { width: 2200, height: 1125, ..Self::HD };
 
-    /// A geometry, if it is one within the bounds of this crate.
+    /// A geometry, if it is valid and within the bounds of this crate.
     pub fn new(
         (width, height): (u32, u32),
         sampling: Sampling,
@@ -333,14 +333,14 @@ impl Geometry {
         self.rate
     }
 
-    /// The group of samples that its bytes consist of.
+    /// The group of samples from which its bytes are built.
     pub const fn pgroup(&self) -> Pgroup {
         Pgroup::of(self.sampling, self.depth)
     }
 
     /// Samples of a row.
     pub const fn row_samples(&self) -> u32 {
-        // An odd width is only possible where a pixel has three samples of its own.
+        // The width can be odd only where each pixel has three samples of its own.
         self.width * self.sampling.samples_per_pair() / 2
     }
 
@@ -355,7 +355,7 @@ impl Geometry {
         self.row_bytes() as usize * self.height as usize
     }
 
-    /// Bits per second of its frames, without any header.
+    /// Bits per second of its frames, without headers.
     pub fn bits_per_second(&self) -> f64 {
         self.frame_bytes() as f64 * 8.0 * self.rate.per_second()
     }
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_geometry_is_refused_with_the_reason() {
+    fn an_invalid_geometry_is_refused_with_the_reason() {
         let refused = |text: &str| text.parse::<Geometry>().unwrap_err();
         assert_eq!(refused("0x1080 RGB 8 50"), Error::Side(0, 1080));
         assert!(matches!(refused("1921x1080 4:2:2 10 50"), Error::Width { pixels: 2, .. }));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_begin_where_an_exact_fraction_says() {
+    fn frames_begin_at_exact_fractions() {
         let rate = FrameRate::P59_94;
         assert_eq!(rate.start_of(60_000), Duration::from_secs(1001));
         assert_eq!(rate.start_of(1).as_nanos(), 16_683_333);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_known_by_its_rtp_timestamp() {
+    fn a_frame_is_identified_by_its_rtp_timestamp() {
         let rate = FrameRate::P59_94;
         // 90000 · 1001 / 60000 = 1501.5 ticks from frame to frame.
         assert_eq!([1, 2, 3].map(|n| rate.rtp_timestamp(n)), [1501, 3003, 4504]);
@@ -454,6 +454,6 @@ mod tests {
             assert_eq!(rate.frame_of(timestamp.wrapping_add(1), now), number);
         }
         assert_eq!(rate.frame_of(rate.rtp_timestamp(3), 0), 3);
-        assert_eq!(rate.frame_of(u32::MAX, 0), 0, "no frame is before the first");
+        assert_eq!(rate.frame_of(u32::MAX, 0), 0, "there is no frame before the first");
     }
 }

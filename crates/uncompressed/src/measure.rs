@@ -1,14 +1,14 @@
-//! How evenly packets come: burst and buffer measures in the style of ST 2110-21, from the times at
-//! which the kernel took packets in. That standard measures on the wire, with hardware; times of a
-//! kernel are later, by what its own work took, and packets coalesced by it have one time.
+//! How evenly packets arrive: burst and buffer measures in the style of ST 2110-21, from the times at which the kernel
+//! received the packets. That standard measures on the wire, with hardware. Kernel times are later by the kernel's own
+//! work, and packets that it coalesced share one time.
 
 use suiro_units::{Duration, Time};
 
 use crate::pace::Bucket;
 
-/// What ST 2110-21 allows a stream: packets in the network's leaky bucket, and in a receiver's buffer.
-/// MAXIP is the largest IP packet in bytes; fractions are cut off. The floors of the buffer are those that
-/// the EBU's LIST computes, with its MAXIP fixed to 1500.
+/// What ST 2110-21 allows a stream: packets in the network's leaky bucket, and in a receiver's buffer. MAXIP is the
+/// largest IP packet in bytes; fractions are truncated. The minimum buffer sizes are those that the EBU's LIST
+/// computes, with its MAXIP fixed to 1500.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// C_MAX of narrow senders: max(4, N / (43200 · R · T)).
@@ -21,11 +21,11 @@ pub struct Limits {
     pub buffer_wide: u32,
 }
 
-/// Share of the frame time in which a picture of 1080 of 1125 lines is active: R.
+/// Share of the frame time in which a picture with 1080 of 1125 lines is active: R.
 const ACTIVE: f64 = 1080.0 / 1125.0;
 
 impl Limits {
-    /// For frames of `packets` (N), the largest of `ip_bytes` (MAXIP, at least 1), in `period` (T).
+    /// For frames of `packets` (N), the largest of which has `ip_bytes` (MAXIP, at least 1), in `period` (T).
     pub fn of(packets: u32, ip_bytes: u32, period: Duration) -> Self {
         let rate = f64::from(packets) / period.as_secs_f64();
         let limit = |least: u32, share: f64| least.max((rate / share) as u32);
@@ -38,27 +38,27 @@ impl Limits {
     }
 }
 
-/// A bucket that drains packet by packet is as full as one that drains evenly, rounded up; what drains in
-/// a nanosecond, the resolution of times, is no packet.
+/// A bucket that drains packet by packet is as full as one that drains evenly, rounded up; what drains in one
+/// nanosecond, the resolution of times, is ignored.
 fn whole(level: f64) -> f64 {
     const RESOLUTION: f64 = 1e-3;
     (level - RESOLUTION).ceil()
 }
 
-/// Measures one stream.
+/// Measures the evenness of one stream.
 #[derive(Debug, Clone)]
 pub struct Evenness {
     limits: Limits,
     bucket: Bucket,
     packets: u32,
     period: Duration,
-    /// Of the frame under way: when it began, and what has come of it.
+    /// The frame in progress: when it began, and what has arrived of it.
     frame: Option<(Time, u32)>,
     ahead: Span,
     seen: Seen,
 }
 
-/// How far the packets of a frame were ahead of linear reading, least and most.
+/// How far the packets of a frame were ahead of linear reading: minimum and maximum.
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
     least: f64,
@@ -68,21 +68,21 @@ struct Span {
 /// What was measured since the last [`Evenness::take`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Seen {
-    /// Most packets in the leaky bucket, a whole number: C_INST.
+    /// Most packets in the leaky bucket, as a whole number: C_INST.
     pub burst_max: f64,
-    /// Packets that found it above the wide limit.
+    /// Packets that took it above the wide limit.
     pub above_wide: u64,
-    /// Packets that found it above the narrow limit.
+    /// Packets that took it above the narrow limit.
     pub above_narrow: u64,
-    /// Buffer in packets that linear reading of a frame at the best constant delay would have needed,
-    /// most of any frame: what VRX counts, without the offset that a receiver is set to.
+    /// Buffer in packets that linear reading of a frame with the best constant delay would have needed; the maximum
+    /// over all frames. VRX counts this, without the offset that a receiver is set to.
     pub buffer_max: f64,
     /// Frames that needed more than the wide buffer.
     pub above_buffer: u64,
 }
 
 impl Seen {
-    /// Both together, as far as they were measured.
+    /// Combines the two, as far as they were measured.
     pub fn both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(one), Some(other)) => Some(one.and(&other)),
@@ -90,7 +90,7 @@ impl Seen {
         }
     }
 
-    /// Both together.
+    /// Combines the two.
     pub fn and(&self, other: &Self) -> Self {
         Self {
             burst_max: self.burst_max.max(other.burst_max),
@@ -103,7 +103,7 @@ impl Seen {
 }
 
 impl Evenness {
-    /// For frames of `packets`, the largest of `ip_bytes`, in `period`.
+    /// For frames of `packets`, the largest of which has `ip_bytes`, in `period`.
     pub fn new(packets: u32, ip_bytes: u32, period: Duration) -> Self {
         Self {
             limits: Limits::of(packets, ip_bytes, period),
@@ -125,7 +125,7 @@ impl Evenness {
     pub fn packets(&mut self, now: Time, packets: u32, first: bool) {
         let level = whole(self.bucket.add(now, packets));
         self.seen.burst_max = self.seen.burst_max.max(level);
-        // Each one found the bucket one fuller than the one before.
+        // Each packet found the bucket one packet fuller than the one before it.
         let above = |limit: u32| (level - f64::from(limit)).clamp(0.0, f64::from(packets)) as u64;
         self.seen.above_wide += above(self.limits.burst_wide);
         self.seen.above_narrow += above(self.limits.burst_narrow);
@@ -141,7 +141,7 @@ impl Evenness {
         self.ahead.least = self.ahead.least.min(came - f64::from(packets) - reading);
     }
 
-    /// What was measured since the last time; the frame under way counts as over.
+    /// What was measured since the last call; the frame in progress counts as finished.
     pub fn take(&mut self) -> Seen {
         self.end_frame();
         std::mem::take(&mut self.seen)
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_the_standard() {
-        // 1080p59.94 of 10 bits in packets of 1200 bytes, and the study's streams.
+        // 1080p59.94 with 10 bits in packets of 1200 bytes, and the study's streams.
         let standard = Limits::of(4320, 1262, PERIOD);
         assert_eq!((standard.burst_narrow, standard.burst_wide), (6, 16));
         assert_eq!((standard.buffer_narrow, standard.buffer_wide), (9, 863));
@@ -191,12 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_above_the_limit_by_what_exceeds_it() {
+    fn only_the_packets_beyond_the_limit_are_counted() {
         let mut even = Evenness::new(1000, 1500, PERIOD);
         even.packets(at(0.0), 20, true);
         let seen = even.take();
         assert_eq!((seen.burst_max, seen.above_wide, seen.above_narrow), (20.0, 4, 16));
-        // By now 10.45 of them have drained: 16.55 are 17, and the last one found the bucket too full.
+        // By now 10.45 of them have drained: the remaining 16.55 count as 17, and the last one took the bucket above
+        // the limit.
         even.packets(at(0.0095), 7, false);
         let seen = even.take();
         assert_eq!((seen.burst_max, seen.above_wide), (17.0, 1));
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_in_the_middle_costs_what_would_have_come_in_it() {
+    fn a_gap_in_the_middle_needs_a_buffer_for_the_packets_it_delayed() {
         let mut even = Evenness::new(1000, 1500, PERIOD);
         for packet in 0..1000u32 {
             let delay = if packet < 500 { 0.0 } else { 0.1 };

@@ -8,7 +8,7 @@ use crate::picture::Raster;
 use crate::split::{self, PARTS, Split, Splitter};
 use crate::store::{self, Content, Header, Recorded, Recorder, Store};
 
-/// The store of part `part`, from 0, in a folder: `node-1.frames` is that of part 0.
+/// The store of part `part`, counted from 0, in a folder: `node-1.frames` is that of part 0.
 pub fn file(folder: &Path, part: usize) -> PathBuf {
     folder.join(format!("node-{}.frames", part + 1))
 }
@@ -25,10 +25,10 @@ pub enum Error {
     /// A geometry is out of bounds.
     #[error(transparent)]
     Geometry(#[from] geometry::Error),
-    /// No SDI raster is known for the parts.
-    #[error("no raster is known for pictures of {0}\nhint: it is for {hd}", hd = Geometry::HD)]
+    /// The SDI raster for the parts is unknown.
+    #[error("the SDI raster is unknown for pictures of {0}\nhint: use {hd}", hd = Geometry::HD)]
     Raster(Geometry),
-    /// A store is not of this sequence, or not of this part.
+    /// A store does not belong to this sequence, or not to this part.
     #[error("{}: {because}", path.display())]
     Foreign {
         /// The store.
@@ -38,7 +38,7 @@ pub enum Error {
     },
     /// A store has no frame in common with the others.
     #[error(
-        "{}: its frames {} to {} are none of those that all stores before it have, {} to {}\n\
+        "{}: it holds frames {} to {}, but the stores before it have frames {} to {} in common\n\
          hint: record all streams at the same time", path.display(), own.start, own.end - 1, common.start,
         common.end - 1
     )]
@@ -63,7 +63,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes the stores in `folder`, which must exist; those of the same names are replaced.
+    /// Creates the stores in `folder`, which must exist; stores with the same names are replaced.
     pub fn create(folder: &Path, splitter: Splitter, content: Content) -> Result<Self, Error> {
         let part = *splitter.part();
         let raster = match content {
@@ -96,7 +96,7 @@ impl Writer {
     /// Writes the parts of the next raw frame.
     ///
     /// # Panics
-    /// If `raw` has not [`Splitter::raw_bytes`].
+    /// If the length of `raw` is not [`Splitter::raw_bytes`].
     pub fn write(&mut self, raw: &[u8]) -> Result<(), Error> {
         for (part, recorder) in self.recorders.iter_mut().enumerate() {
             self.splitter.take(raw, part, &mut self.picture);
@@ -112,7 +112,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the stores and says what is in them.
+    /// Closes the stores and returns their contents.
     pub fn finish(self) -> Result<Vec<Recorded>, Error> {
         let recorded: Result<Vec<_>, _> =
             self.recorders.into_iter().map(Recorder::finish).collect();
@@ -132,17 +132,17 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens the stores of all parts, in the order of the parts. Frames are joined by their numbers: of
-    /// recordings that do not begin or end together, those that all have. Those that were recorded by
-    /// receivers know nothing of a split: then `split` says how it was, and their order which is
-    /// which.
+    /// Opens the stores of all parts, in the order of the parts. Frames are joined by number: of
+    /// recordings that do not begin or end together, only the frames that all of them have are
+    /// joined. Stores that were recorded by receivers do not contain the split: for those, `split`
+    /// is used, and their order determines which part each is.
     pub fn open(paths: &[PathBuf], split: Option<Split>) -> Result<Self, Error> {
         let foreign = |path: &Path, because| Error::Foreign { path: path.to_owned(), because };
         let stores = paths.iter().map(|path| Store::open(path)?.with_frames());
         let stores = stores.collect::<Result<Vec<_>, _>>()?;
         if stores.len() != PARTS {
             let path = paths.first().map_or(Path::new("."), |path| path);
-            return Err(foreign(path, "eight stores make a picture"));
+            return Err(foreign(path, "a picture needs eight stores"));
         }
         let first = *stores[0].header();
         for (part, store) in stores.iter().enumerate() {
@@ -151,8 +151,8 @@ impl Reader {
             }
         }
         let split = first.split.or(split);
-        let split =
-            split.ok_or_else(|| foreign(stores[0].path(), "it does not say how it was split"))?;
+        let split = split
+            .ok_or_else(|| foreign(stores[0].path(), "it does not record how it was split"))?;
         let geometry = first.geometry;
         let raster = match first.content {
             Content::Picture => None,
@@ -169,7 +169,7 @@ impl Reader {
         })
     }
 
-    /// How they are joined.
+    /// How the parts are joined.
     pub const fn splitter(&self) -> &Splitter {
         &self.splitter
     }
@@ -179,7 +179,7 @@ impl Reader {
         &self.numbers
     }
 
-    /// Frames of any part that are not joined, because not all have them.
+    /// Frames of any part that are not joined because some part does not have them.
     pub fn ragged(&self) -> u64 {
         let all = self.stores.iter().map(|store| numbers(store.header()));
         let (first, end) = all.fold((self.numbers.start, self.numbers.end), |(first, end), own| {
@@ -188,13 +188,14 @@ impl Reader {
         (self.numbers.start - first) + (end - self.numbers.end)
     }
 
-    /// Joins frame `number` into `raw`; each part's checksum is verified.
+    /// Joins frame `number` into `raw`; the checksum of each part is verified.
     ///
     /// # Errors
     /// [`store::Error::Missing`] if a part was recorded without that frame.
     ///
     /// # Panics
-    /// If `raw` has not [`Splitter::raw_bytes`], or `number` is none of [`Self::numbers`].
+    /// If the length of `raw` is not [`Splitter::raw_bytes`], or `number` is not in
+    /// [`Self::numbers`].
     pub fn read(&mut self, number: u64, raw: &mut [u8]) -> Result<(), Error> {
         assert!(self.numbers.contains(&number), "not all parts have frame {number}");
         let bytes = self.stores[0].header().geometry.frame_bytes();
@@ -232,15 +233,15 @@ fn common(stores: &[Store]) -> Result<Range<u64>, Error> {
     Ok(common)
 }
 
-/// Why `header` is not of the sequence of which `first` is the first part.
+/// Why `header` does not belong to the sequence whose first part is `first`.
 fn contradiction(first: &Header, header: &Header, part: usize) -> Option<&'static str> {
     let same = (header.geometry, header.content, header.split);
     if same != (first.geometry, first.content, first.split) {
-        return Some("its pictures are others than those of the first part");
+        return Some("its pictures differ from those of the first part");
     }
     let known = header.split.is_some();
     let wrong = header.part as usize != part || header.parts as usize != PARTS;
-    (known && wrong).then_some("it is another part of the picture than its place says")
+    (known && wrong).then_some("it is a different part of the picture from the one expected here")
 }
 
 #[cfg(test)]
@@ -293,11 +294,14 @@ mod tests {
     }
 
     #[test]
-    fn a_raster_is_known_for_hd_only() {
+    fn only_hd_has_a_raster() {
         let folder = tempfile::tempdir().unwrap();
         let splitter = splitter(Split::Dg, (64, 16));
         let error = Writer::create(folder.path(), splitter, Content::Raster).unwrap_err();
-        assert!(error.to_string().contains("no raster is known for pictures of 16x4"), "{error}");
+        assert!(
+            error.to_string().contains("the SDI raster is unknown for pictures of 16x4"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -311,22 +315,24 @@ mod tests {
         paths.swap(2, 3);
         let error = Reader::open(&paths, None).unwrap_err().to_string();
         assert!(
-            error.ends_with("node-4.frames: it is another part of the picture than its place says"),
+            error.ends_with(
+                "node-4.frames: it is a different part of the picture from the one expected here"
+            ),
             "{error}"
         );
         let error = Reader::open(&paths[..7], None).unwrap_err().to_string();
-        assert!(error.contains("eight stores make a picture"), "{error}");
-        // A recording by a receiver: no split is told, and it may begin later.
+        assert!(error.contains("a picture needs eight stores"), "{error}");
+        // A recording by a receiver has no split, and may begin later.
         paths.swap(2, 3);
         let header = Header { first: 5, ..Header::new(*splitter.part(), Content::Picture) };
         let mut recorder = Recorder::create(&paths[7], header).unwrap();
         recorder.write(&vec![0; splitter.part().frame_bytes()]).unwrap();
         recorder.finish().unwrap();
         let error = Reader::open(&paths, None).unwrap_err().to_string();
-        assert!(error.ends_with("its pictures are others than those of the first part"), "{error}");
+        assert!(error.ends_with("its pictures differ from those of the first part"), "{error}");
     }
 
-    /// Recordings by receivers that did not begin together, nor lost the same frames.
+    /// Recordings by receivers that did not begin together and lost different frames.
     fn recorded(folder: &Path, splitter: &Splitter, numbers: impl Fn(usize) -> Vec<u64>) {
         let mut picture = vec![0; splitter.part().frame_bytes()];
         for (part, path) in files(folder).iter().enumerate() {
@@ -378,7 +384,7 @@ mod tests {
             },
         );
         let error = Reader::open(&files(folder.path()), Some(Split::Dg)).unwrap_err().to_string();
-        let told = "node-8.frames: its frames 80 to 81 are none of those that all stores before it have, 70 to 71";
+        let told = "node-8.frames: it holds frames 80 to 81, but the stores before it have frames 70 to 71 in common";
         assert!(error.contains(told), "{error}");
     }
 }

@@ -1,12 +1,12 @@
-//! Samples and the bytes that they are packed in: rows of pgroups, most significant bit first
-//! (ST 2110-20 §6.2). And the place of a picture in an SDI raster.
+//! Samples and how they are packed into bytes: rows of pgroups, most significant bit first (ST
+//! 2110-20 §6.2). Also the position of a picture in an SDI raster.
 
 use crate::geometry::{Depth, Geometry};
 
-/// Packs samples of `depth`; higher bits of a sample are cut off.
+/// Packs samples of `depth`; the higher bits of a sample are cut off.
 ///
 /// # Panics
-/// If `bytes` has not exactly the room that `samples` need.
+/// If the length of `bytes` does not match that of `samples`.
 pub fn pack(depth: Depth, samples: &[u16], bytes: &mut [u8]) {
     assert_eq!(
         samples.len() * depth.bits() as usize,
@@ -36,7 +36,7 @@ pub fn pack(depth: Depth, samples: &[u16], bytes: &mut [u8]) {
 /// Unpacks samples of `depth`.
 ///
 /// # Panics
-/// If `samples` has not exactly the room that `bytes` need.
+/// If the length of `samples` does not match that of `bytes`.
 pub fn unpack(depth: Depth, bytes: &[u8], samples: &mut [u16]) {
     assert_eq!(
         samples.len() * depth.bits() as usize,
@@ -75,21 +75,22 @@ fn unpack_ten(bytes: [u8; 5]) -> [u16; 4] {
 
 /// A raster around a picture.
 ///
-/// Of 1080-line pictures it is that of ST 274 and ST 425-1 level A: 2200 samples a line, of which the
-/// last 1920 are active, and 1125 lines, of which 42 to 1121 are. The blanking is black; it carries no
-/// timing reference codes, ancillary data or checks of lines: the rate is SDI's, the signal is not.
+/// For 1080-line pictures it is that of ST 274 and ST 425-1 level A: 2200 samples per line, of
+/// which the last 1920 are active, and 1125 lines, of which 42 to 1121 are active. The blanking is
+/// black, without timing reference codes, ancillary data or line CRCs: the rate is that of SDI, the
+/// signal is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Raster {
     /// The picture.
     pub active: Geometry,
-    /// All of the raster.
+    /// The whole raster.
     pub total: Geometry,
     row_first: usize,
     left_bytes: usize,
 }
 
 impl Raster {
-    /// The raster of [`Geometry::HD`], the only one that is known here.
+    /// The raster of [`Geometry::HD`], the only one that suiro knows.
     pub const HD: Self = Self {
         active: Geometry::HD,
         total: Geometry::HD_RASTER,
@@ -97,20 +98,20 @@ impl Raster {
         left_bytes: (2200 - 1920) * 5 / 2,
     };
 
-    /// The raster around pictures of `active`, if it is known.
+    /// The raster around pictures of `active`, if suiro knows it.
     pub fn around(active: &Geometry) -> Option<Self> {
         (*active == Geometry::HD).then_some(Self::HD)
     }
 
-    /// The raster of all, if it is known.
+    /// The raster whose whole is `all`, if suiro knows it.
     pub fn of_total(total: &Geometry) -> Option<Self> {
         (*total == Geometry::HD_RASTER).then_some(Self::HD)
     }
 
-    /// Writes the picture into a raster, and black around it.
+    /// Writes the picture into a raster, with black around it.
     ///
     /// # Panics
-    /// If either has not the size of its geometry.
+    /// If either does not have the size of its geometry.
     pub fn embed(&self, picture: &[u8], raster: &mut [u8]) {
         self.check(picture.len(), raster.len());
         // Cb Y Cr Y of black in 10 bits: 512 64 512 64.
@@ -122,10 +123,10 @@ impl Raster {
         }
     }
 
-    /// Takes the picture out of a raster.
+    /// Extracts the picture from a raster.
     ///
     /// # Panics
-    /// If either has not the size of its geometry.
+    /// If either does not have the size of its geometry.
     pub fn extract(&self, raster: &[u8], picture: &mut [u8]) {
         self.check(picture.len(), raster.len());
         let rows = picture.chunks_exact_mut(self.active.row_bytes() as usize);
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_packed_as_the_standard_draws_them() {
+    fn samples_are_packed_as_in_the_standard() {
         let mut ten = [0; 5];
         pack(Depth::Ten, &[0x3ff, 0, 0x201, 0x3fe], &mut ten);
         assert_eq!(ten, [0xff, 0xc0, 0x08, 0x07, 0xfe]);

@@ -1,18 +1,17 @@
-//! A picture of 8K split over eight streams, and put together again, bit for bit.
+//! A picture of 8K split into eight streams, and joined again, bit for bit.
 //!
-//! **8K-DG** ([`Split::Dg`]). Dual green, as 8K cameras with four sensors have it: of each 2×2 pixels two
-//! greens on a diagonal, one red, one blue. A frame is four planes of half the width and height: G1
-//! (even row, even column), G2 (odd, odd), R (even row, odd column), B (odd row, even column). Plane p, in
-//! this order, goes to the streams 2p (its even rows) and 2p + 1 (its odd rows); a row of the plane is
-//! a row of the stream, its samples in their order in the place of Cb Y Cr Y. Of 7680×4320 the planes
-//! have 3840×2160 samples, and a stream has the 1920×1080 pixels of a 3G-SDI in 4:2:2. Which plane
-//! goes where is suiro's own; ARIB and ST 2036 map them to SDI otherwise.
+//! **8K-DG** ([`Split::Dg`]). Dual green, as in 8K cameras with four sensors: each 2×2 pixels have two greens on a
+//! diagonal, one red, one blue. A frame is four planes of half the width and height: G1 (even row, even column), G2
+//! (odd, odd), R (even row, odd column), B (odd row, even column). Plane p, in this order, goes to the streams 2p (its
+//! even rows) and 2p + 1 (its odd rows). A row of the plane becomes a row of the stream, with its samples in order in
+//! the places of Cb Y Cr Y. For 7680×4320 the planes have 3840×2160 samples, and a stream has the 1920×1080 pixels of
+//! 3G-SDI in 4:2:2. The assignment of planes to streams is suiro's own; ARIB and ST 2036 map them to SDI differently.
 //!
 //! **Tiles** ([`Split::Tiles`]). The picture is cut into four columns and two rows; stream 4·row + column.
 //!
-//! A raw frame is planes one after the other, samples of 8 bits as bytes, of more as 16-bit words,
-//! little-endian: of 8K-DG the four planes; of tiles what ffmpeg calls `yuv422p10le` and so on: Y Cb Cr,
-//! or G B R.
+//! A raw frame is planes one after the other. Samples of 8 bits are bytes, larger ones 16-bit words, little-endian. For
+//! 8K-DG they are the four planes; for tiles they are in the order of ffmpeg's `yuv422p10le` and similar formats: Y Cb
+//! Cr, or G B R.
 
 use crate::geometry::{self, Depth, Geometry, Sampling};
 use crate::picture::{pack, unpack};
@@ -35,9 +34,9 @@ pub enum Split {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The whole picture cannot be divided.
-    #[error("a picture of {0}×{1} cannot be divided by {2}×{3}")]
+    #[error("a picture of {0}×{1} cannot be divided into {2}×{3} parts")]
     Indivisible(u32, u32, u32, u32),
-    /// A part would be no picture.
+    /// A part would not be a valid picture.
     #[error("a part of the picture: {0}")]
     Part(#[from] geometry::Error),
 }
@@ -51,7 +50,7 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Splits pictures of `whole`; of 8K-DG only its size, depth and rate count.
+    /// Splits pictures of `whole`; for 8K-DG only its size, depth and rate matter.
     pub fn new(split: Split, whole: &Geometry) -> Result<Self, Error> {
         let (width, height) = (whole.width(), whole.height());
         let (across, down) = match split {
@@ -62,7 +61,7 @@ impl Splitter {
             return Err(Error::Indivisible(width, height, across, down));
         }
         let sampling = match split {
-            // A row of width/2 samples is one of width/4 pixels with two samples each.
+            // A row of width/2 samples becomes one of width/4 pixels with two samples each.
             Split::Dg => Sampling::YCbCr422,
             Split::Tiles => whole.sampling(),
         };
@@ -86,7 +85,7 @@ impl Splitter {
         Self::new(split, &whole)
     }
 
-    /// How.
+    /// How it is split.
     pub const fn split(&self) -> Split {
         self.split
     }
@@ -107,10 +106,10 @@ impl Splitter {
         samples * sample_bytes(self.part.depth())
     }
 
-    /// Takes part `part` out of a raw frame.
+    /// Extracts part `part` from a raw frame.
     ///
     /// # Panics
-    /// If a buffer has not its size, or there is no such part.
+    /// If a buffer has the wrong size, or there is no such part.
     pub fn take(&self, raw: &[u8], part: usize, frame: &mut [u8]) {
         self.check(raw.len(), part, frame.len());
         let depth = self.part.depth();
@@ -126,10 +125,10 @@ impl Splitter {
         }
     }
 
-    /// Puts part `part` into a raw frame.
+    /// Inserts part `part` into a raw frame.
     ///
     /// # Panics
-    /// If a buffer has not its size, or there is no such part.
+    /// If a buffer has the wrong size, or there is no such part.
     pub fn put(&self, frame: &[u8], part: usize, raw: &mut [u8]) {
         self.check(raw.len(), part, frame.len());
         let depth = self.part.depth();
@@ -150,7 +149,7 @@ impl Splitter {
         assert_eq!(found, (self.raw_bytes(), self.part.frame_bytes(), true), "a picture's parts");
     }
 
-    /// Where the samples of row `y` of a part are in the raw frame.
+    /// The position of the samples of row `y` of a part in the raw frame.
     fn runs(&self, part: usize, y: usize) -> Vec<Run> {
         let samples = self.part.row_samples() as usize;
         match self.split {
@@ -167,7 +166,7 @@ impl Splitter {
         let (width, height) = (self.whole.width() as usize, self.whole.height() as usize);
         let columns = TILE_COLUMNS as usize;
         let y = part / columns * self.part.height() as usize + y;
-        // Of each plane: pixels for each sample, and where it stands among a pixel group's samples.
+        // For each plane: pixels per sample, and its position among the samples of a pixel group.
         let planes: [(usize, usize, usize); 3] = match self.part.sampling() {
             Sampling::YCbCr422 => [(1, 1, 2), (2, 0, 4), (2, 2, 4)],
             Sampling::YCbCr444 => [(1, 1, 3), (1, 0, 3), (1, 2, 3)],
@@ -184,18 +183,18 @@ impl Splitter {
     }
 }
 
-/// Samples that stand side by side in a raw frame.
+/// Samples that are contiguous in a raw frame.
 struct Run {
-    /// Where they begin in the raw frame, in samples.
+    /// Their offset in the raw frame, in samples.
     raw: usize,
-    /// Where the first one is in the part's row.
+    /// The position of the first one in the part's row.
     first: usize,
-    /// From each to the next in the part's row.
+    /// The distance between them in the part's row.
     step: usize,
     count: usize,
 }
 
-/// Bytes of a sample in a raw frame.
+/// Bytes per sample in a raw frame.
 pub const fn sample_bytes(depth: Depth) -> usize {
     match depth {
         Depth::Eight => 1,
@@ -216,18 +215,18 @@ fn write_sample(sample: u16, bytes: &mut [u8]) {
     bytes.copy_from_slice(&all[..bytes.len()]);
 }
 
-/// Makes the four planes of 8K-DG from a raw frame G B R of the whole size, as a camera with four
-/// sensors would: of each pixel one sample is kept.
+/// Makes the four planes of 8K-DG from a full-size raw frame in G B R, as a camera with four sensors would: one sample
+/// is kept of each pixel.
 ///
 /// # Panics
-/// If a buffer has not its size.
+/// If a buffer has the wrong size.
 pub fn dg_from_rgb(whole: &Geometry, gbr: &[u8], dg: &mut [u8]) {
     let (width, height) = (whole.width() as usize, whole.height() as usize);
     let bytes = sample_bytes(whole.depth());
     let plane = width * height * bytes;
     assert_eq!((gbr.len(), dg.len()), (plane * 3, plane), "three planes make a third as much");
     const { assert!(PARTS == 8) };
-    // G1, G2, R, B: the plane of G B R that each is taken from, and its row and column of 2×2 pixels.
+    // G1, G2, R, B: the G B R plane that each is taken from, and its row and column in 2×2 pixels.
     let sources = [(0, 0, 0), (0, 1, 1), (2, 0, 1), (1, 1, 0)];
     for (out, (from, row, column)) in dg.chunks_exact_mut(plane / 4).zip(sources) {
         let input = &gbr[from * plane..][..plane];
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_split_is_put_together_bit_for_bit() {
+    fn parts_are_joined_bit_for_bit() {
         for (split, sampling) in [
             (Split::Dg, Sampling::Rgb),
             (Split::Tiles, Sampling::Rgb),
@@ -292,7 +291,7 @@ mod tests {
             Splitter::new(Split::Tiles, &whole(Sampling::YCbCr422, Depth::Eight, (16, 4))).unwrap();
         let raw: Vec<u8> = (0..128).collect();
         let mut frame = vec![0; splitter.part().frame_bytes()];
-        // The tile at the right and below: columns 12 to 15 of rows 2 and 3.
+        // The tile at the bottom right: columns 12 to 15 of rows 2 and 3.
         splitter.take(&raw, 7, &mut frame);
         assert_eq!(frame[..8], [64 + 22, 44, 96 + 22, 45, 64 + 23, 46, 96 + 23, 47]);
         assert_eq!(frame[8..12], [64 + 30, 60, 96 + 30, 61]);
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_divided_is_refused() {
+    fn an_indivisible_picture_is_refused() {
         let odd = whole(Sampling::Rgb, Depth::Eight, (66, 16));
         assert_eq!(Splitter::new(Split::Tiles, &odd), Err(Error::Indivisible(66, 16, 4, 2)));
         let narrow = whole(Sampling::YCbCr422, Depth::Eight, (4, 4));

@@ -1,10 +1,10 @@
-//! The synthetic source: pictures that move, each with its number, its part and a checksum in it, so
-//! that what arrives can be verified without the original, whatever carried it.
+//! The synthetic source: moving pictures, each containing its number, its part and a checksum, so that a received frame
+//! can be verified without the original, whatever carried it.
 //!
-//! The first 64 samples of a frame are the stamp: each has four bits of it, v, as the value
-//! (v + 1) · 2^(depth − 5), which is a legal video level. Its 32 bytes are: `suiro`, a zero, the part
-//! (2 bytes), the frame's number (8), the checksum ([`crate::checksum`]) of all bytes of the frame after the
-//! stamp (8), and that of the stamp's bytes before (8); numbers are little-endian.
+//! The first 64 samples of a frame are the stamp: each holds four bits v of it, as the value (v + 1) · 2^(depth − 5),
+//! which is a legal video level. Its 32 bytes are: `suiro`, a zero, the part (2 bytes), the frame's number (8), the
+//! checksum ([`crate::checksum`]) of all bytes of the frame after the stamp (8), and the checksum of the preceding
+//! bytes of the stamp (8); numbers are little-endian.
 
 use crate::checksum;
 use crate::geometry::{Depth, Geometry};
@@ -17,14 +17,14 @@ const MAGIC: &[u8; 6] = b"suiro\0";
 /// Samples after which the pattern repeats, in a row and from row to row.
 const PATTERN: usize = 512;
 
-/// What the stamp of a frame says.
+/// The contents of a frame's stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Number of the frame.
     pub number: u64,
     /// Which part of the whole picture it is.
     pub part: u16,
-    /// True if the rest of the frame is as it was made.
+    /// True if the rest of the frame is unchanged.
     pub sound: bool,
 }
 
@@ -33,18 +33,17 @@ pub fn fits(geometry: &Geometry) -> bool {
     geometry.row_samples() as usize >= STAMP_SAMPLES
 }
 
-/// Makes a frame: a diagonal ramp that moves by eight samples with each frame and differs with each part,
-/// and the stamp.
+/// Draws a frame: a diagonal ramp that moves by eight samples with each frame and differs between parts, and the stamp.
 ///
 /// # Panics
-/// If `frame` has not the geometry's size, or the stamp does not fit ([`fits`]).
+/// If `frame` does not have the geometry's size, or the stamp does not fit ([`fits`]).
 pub fn draw(geometry: &Geometry, number: u64, part: u16, frame: &mut [u8]) {
-    assert_eq!(frame.len(), geometry.frame_bytes(), "a frame is drawn whole");
+    assert_eq!(frame.len(), geometry.frame_bytes(), "a frame is drawn completely");
     assert!(fits(geometry), "a row has room for the stamp");
     let depth = geometry.depth();
     let samples = geometry.row_samples() as usize;
     let phase = (number % PATTERN as u64) as usize * 8 + usize::from(part) * 37;
-    // Each row is the one above, moved by a sample: one long row has them all.
+    // Each row is the one above, shifted by a sample: one long row contains them all.
     let ramp: Vec<_> =
         (0..samples + PATTERN).map(|at| level(depth, (at + phase) % PATTERN)).collect();
     for (number, row) in frame.chunks_exact_mut(geometry.row_bytes() as usize).enumerate() {
@@ -53,7 +52,7 @@ pub fn draw(geometry: &Geometry, number: u64, part: u16, frame: &mut [u8]) {
     stamp(depth, number, part, frame);
 }
 
-/// A level from black to white of the ramp, there and back.
+/// A level of the ramp, from black to white and back.
 fn level(depth: Depth, at: usize) -> u16 {
     let half = PATTERN / 2;
     let height = if at < half { at } else { PATTERN - 1 - at };
@@ -77,7 +76,7 @@ fn stamp(depth: Depth, number: u64, part: u16, frame: &mut [u8]) {
     pack(depth, &levels(depth, bytes), head);
 }
 
-/// The samples that say the stamp's bytes.
+/// The samples that encode the stamp's bytes.
 fn levels(depth: Depth, bytes: [u8; STAMP_BYTES]) -> [u16; STAMP_SAMPLES] {
     let mut samples = [0; STAMP_SAMPLES];
     for (pair, byte) in samples.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
@@ -86,7 +85,7 @@ fn levels(depth: Depth, bytes: [u8; STAMP_BYTES]) -> [u16; STAMP_SAMPLES] {
     samples
 }
 
-/// Reads and verifies the stamp of a frame; `None` if it has none, or a damaged one.
+/// Reads and verifies the stamp of a frame; `None` if it is missing or damaged.
 pub fn verify(geometry: &Geometry, frame: &[u8]) -> Option<Stamp> {
     let depth = geometry.depth();
     let (head, rest) = frame.split_at_checked(stamped_bytes(depth))?;
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_tells_its_number_and_that_it_is_sound() {
+    fn a_frame_carries_its_number_and_can_be_verified() {
         for geometry in Depth::ALL.map(small).into_iter().chain([Geometry::HD]) {
             let mut frame = vec![0; geometry.frame_bytes()];
             draw(&geometry, u64::MAX - 3, 7, &mut frame);
@@ -143,7 +142,7 @@ mod tests {
         };
         let first = drawn(0, 0);
         assert!(first.iter().all(|sample| (4..1020).contains(sample)), "protected codes");
-        // Behind the stamp, eight samples per frame.
+        // After the stamp, eight samples per frame.
         assert_eq!(first[136..256], drawn(1, 0)[128..248]);
         assert_ne!(first[128..], drawn(0, 1)[128..]);
     }

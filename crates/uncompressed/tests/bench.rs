@@ -1,4 +1,4 @@
-//! The benchmark of storages, on an emulated one, whose rate is known.
+//! The storage benchmark, on an emulated storage with a known rate.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +9,7 @@ use suiro_uncompressed::{Geometry, clock, synth};
 use suiro_units::{BitRate, Bytes, Duration};
 
 #[test]
-fn sixty_frames_take_as_long_as_their_storage_lets_them() {
+fn sixty_frames_take_as_long_as_their_storage_needs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("node.frames");
     let geometry: Geometry = "320x180 4:2:2 10 bit 60000/1001".parse().unwrap();
@@ -36,8 +36,9 @@ fn sixty_frames_take_as_long_as_their_storage_lets_them() {
     assert_eq!(totals.iter().map(|total| total.stream).collect::<Vec<_>>(), [0, 7]);
     for total in totals {
         let times = total.times.unwrap();
-        // A storage is never faster than it is told to be; how much slower is up to this machine.
-        // What was under way when the first group began is at most what DEPTH allows.
+        // An emulated storage is never faster than its rate; how much slower depends on this
+        // machine.
+        // At most DEPTH reads were in flight when the first group began.
         assert!(times.mean >= Duration::from_millis(150), "{times:?}");
         assert!(
             times.worst >= Duration::from_millis(240) && times.worst >= times.mean,

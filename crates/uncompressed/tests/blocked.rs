@@ -1,5 +1,5 @@
-//! Senders whose interface takes no more: in a network of their own, where a queue lets a packet pass in
-//! hours. Needs root, iproute2 and the token bucket filter (sch_tbf).
+//! Senders whose interface accepts no more: in a network of their own, where a queue takes hours to pass a packet.
+//! Needs root, iproute2 and the token bucket filter (sch_tbf).
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Command;
@@ -11,11 +11,11 @@ use suiro_uncompressed::socket::{Inlet, Outlet, Route, Segmentation};
 use suiro_uncompressed::{Geometry, clock, reader, send};
 use suiro_units::{Bytes, Duration};
 
-/// Where packets leave by the slow interface.
+/// The source address of the slow interface.
 const SLOW: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 2), 9);
 
-/// What is done on a machine that is alone in its network; there, `limit` bytes wait for [`SLOW`]. `None`
-/// where there is no such network.
+/// The result of `task` on a machine alone in its network, where a queue of `limit` bytes leads to [`SLOW`]. `None` if
+/// such a network cannot be made.
 fn alone<T: Send>(limit: u32, done: impl FnOnce() -> T + Send) -> Option<T> {
     let network = format!(
         "ip link set lo up && ip link add slow mtu 9000 type veth peer name far mtu 9000 && \
@@ -25,9 +25,9 @@ fn alone<T: Send>(limit: u32, done: impl FnOnce() -> T + Send) -> Option<T> {
     );
     std::thread::scope(|scope| {
         let alone = scope.spawn(|| {
-            // SAFETY: a network is left that this thread alone uses, and no memory or file is shared less.
+            // SAFETY: this thread alone leaves its network; memory and files stay shared.
             if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-                eprintln!("skipped: no new network: {}", std::io::Error::last_os_error());
+                eprintln!("skipped: cannot make a network: {}", std::io::Error::last_os_error());
                 return None;
             }
             // Programs that it starts are in its network.
@@ -70,7 +70,7 @@ fn job(to: &[SocketAddrV4], segmentation: Segmentation) -> SenderJob {
     }
 }
 
-/// A stream into a queue of `limit` bytes beside one to this host.
+/// A stream into a queue of `limit` bytes, beside one to this host.
 fn sent(limit: u32, segmentation: Segmentation) -> Option<Vec<SentTotal>> {
     alone(limit, || {
         let inlet = Inlet::open(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), None, 1 << 20).unwrap();
@@ -79,8 +79,8 @@ fn sent(limit: u32, segmentation: Segmentation) -> Option<Vec<SentTotal>> {
     })
 }
 
-/// 72,000 bytes of frame in 9 packets: more than the queue takes, and than the socket's buffer if the
-/// queue takes all.
+/// 72,000 bytes of frame in 9 packets: more than the queue takes, and more than the socket's buffer holds if the queue
+/// takes everything.
 #[test]
 fn a_stream_without_room_stops_neither_the_others_nor_the_end() {
     // A full socket, and a full interface.
@@ -89,7 +89,7 @@ fn a_stream_without_room_stops_neither_the_others_nor_the_end() {
             let Some(sent) = sent(limit, segmentation) else { return };
             let [blocked, other] = &sent[..] else { panic!("two streams") };
             let counts = &blocked.counts;
-            assert!(counts.no_room > 100, "it was told of the full queue: {counts:?}");
+            assert!(counts.no_room > 100, "the full queue was reported: {counts:?}");
             assert_eq!((counts.skipped, counts.unreachable), (1, 0), "its last frame was given up");
             assert!(blocked.span < Duration::from_secs(3), "{:?}", blocked.span);
             // 200 ms at 50 a second, and on to the end of the frame under way; each whole.
@@ -99,7 +99,7 @@ fn a_stream_without_room_stops_neither_the_others_nor_the_end() {
     }
 }
 
-/// Of packets sent one by one, those that left are counted, and only those that did not are sent again.
+/// Of packets sent one by one, those that left are counted, and only the others are sent again.
 #[test]
 fn packets_before_a_full_queue_are_not_sent_twice() {
     let sent = alone(20_000, || {

@@ -1,6 +1,6 @@
-//! Our ST 2110-20 and that of GStreamer, each received by the other, bit for bit: 1920×1080 in 4:2:2 of
-//! 10 bits, over loopback. A few frames a second, so that programs that are not the question have time
-//! to write them down. Without GStreamer these say so and pass.
+//! Our ST 2110-20 and GStreamer's, each received by the other, bit for bit: 1920×1080 in 4:2:2 with 10 bits, over
+//! loopback. Only a few frames a second, so that other programs have time to write them to disk. Without GStreamer
+//! these tests print that and pass.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use suiro_uncompressed::{
 use suiro_units::Bytes;
 
 const FRAMES: u64 = 6;
-/// A pipeline as GStreamer describes pictures of this geometry.
+/// A pipeline, with GStreamer's description of pictures with this geometry.
 const PICTURES: &str = "format=uyvp width=1920 height=1080 framerate=4/1";
 const CAPS: &str = "application/x-rtp,media=video,clock-rate=90000,encoding-name=RAW,\
     sampling=YCbCr-4:2:2,depth=(string)10,width=(string)1920,height=(string)1080,\
     colorimetry=BT709-2,payload=96";
-/// Longest that GStreamer may take.
+/// Time limit for GStreamer.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 fn geometry() -> Geometry {
@@ -34,11 +34,13 @@ fn geometry() -> Geometry {
     Geometry::new((1920, 1080), Sampling::YCbCr422, Depth::Ten, rate).unwrap()
 }
 
-/// `gst-launch-1.0` with these elements, if it is there with its plug-in for raw video.
+/// `gst-launch-1.0` with these elements, if it is installed with its plug-in for raw video.
 fn gstreamer(pipeline: &str) -> Option<Command> {
     let inspect = Command::new("gst-inspect-1.0").arg("rtpvrawpay").output();
     if !inspect.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: no GStreamer with rtpvrawpay (Debian: gstreamer1.0-plugins-good)");
+        eprintln!(
+            "skipped: GStreamer with rtpvrawpay is not installed (Debian: gstreamer1.0-plugins-good)"
+        );
         return None;
     }
     let mut command = Command::new("gst-launch-1.0");
@@ -59,7 +61,7 @@ fn drawn(number: u64) -> Vec<u8> {
     frame
 }
 
-/// Waits until `done`; false if that takes longer than patience has.
+/// Waits until `done`; returns false if the time limit passes first.
 fn within_patience(mut done: impl FnMut() -> bool) -> bool {
     let end = clock::monotonic() + PATIENCE.into();
     while !done() {
@@ -71,7 +73,7 @@ fn within_patience(mut done: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Ends by itself within patience, or is ended.
+/// Waits for it to end within the time limit, or kills it.
 fn ended(child: &mut Child) -> bool {
     let ended = within_patience(|| child.try_wait().unwrap().is_some());
     if !ended {
@@ -140,17 +142,17 @@ fn gstreamer_takes_ours() {
     let from = dir.path().join("node.frames");
     store(&from);
     send(from, port);
-    // It tells the end of a frame by the marker.
+    // It recognises the end of a frame by the marker.
     let length = || std::fs::metadata(&file).map_or(0, |file| file.len());
     let wanted = FRAMES * geometry().frame_bytes() as u64;
     let arrived = within_patience(|| length() >= wanted);
     receiving.kill().unwrap();
     receiving.wait().unwrap();
-    assert!(is_bound && arrived, "{} of {wanted} bytes came", length());
+    assert!(is_bound && arrived, "{} of {wanted} bytes arrived", length());
     let received = std::fs::read(&file).unwrap();
     let frames = received.chunks_exact(geometry().frame_bytes());
     for (frame, number) in frames.zip(0..FRAMES) {
-        assert!(frame == drawn(number), "frame {number} is another one");
+        assert!(frame == drawn(number), "frame {number} differs");
     }
 }
 
@@ -204,6 +206,6 @@ fn we_take_gstreamers() {
     let mut slot = vec![0; store.header().slot_bytes()];
     for number in 0..FRAMES {
         store.read_verified(number, &mut slot).unwrap();
-        assert!(slot[..geometry().frame_bytes()] == drawn(number), "frame {number} is another one");
+        assert!(slot[..geometry().frame_bytes()] == drawn(number), "frame {number} differs");
     }
 }

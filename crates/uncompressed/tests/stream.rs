@@ -1,4 +1,4 @@
-//! A sender and a receiver on loopback: what is sent arrives, bit for bit, and the records say so.
+//! A sender and a receiver on loopback: what is sent arrives, bit for bit, and the records agree.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -91,8 +91,8 @@ fn receiver(dir: &Path, format: Format, packet_bytes: u32) -> ReceiverJob {
     }
 }
 
-/// Sends both stores; the receiver is told to stop when the sender has ended: what was sent by then
-/// lies in the sockets, and is taken before it ends.
+/// Sends both stores; the receiver is stopped when the sender has ended: what was sent by then is
+/// in the sockets, and is taken before the receiver ends.
 fn exchange(dir: &Path, format: Format, packet_bytes: u32) -> (Vec<SentTotal>, Received) {
     let job = receiver(dir, format, packet_bytes);
     let stop = AtomicBool::new(false);
@@ -153,9 +153,10 @@ fn has_records(dir: &Path, checksums: bool) {
     }
     for row in &frames {
         let (due, last) = (row.due_ns.unwrap(), row.last_ns.unwrap());
-        assert!(row.t_ns >= due && last >= row.t_ns, "none comes before it is due");
+        assert!(row.t_ns >= due && last >= row.t_ns, "no frame arrives before it is due");
         assert_eq!((row.lost_packets, row.sound), (0, checksums.then_some(true)));
-        // Whatever host they are on, frames are numbered by the time, and stores from their first.
+        // Whatever host they are on, frames are numbered by time, and stores start at their first
+        // frame.
         let content = checksums.then_some(row.frame - first);
         assert_eq!(row.content, content);
     }
@@ -183,12 +184,12 @@ fn a_stream_ends_when_its_time_is_up() {
     job.ring.repeat = true;
     job.options.until = Some(Time::ZERO);
     let sent = node::send(&job, |_| {}, &mut |_, _| {}, &AtomicBool::new(false)).unwrap();
-    assert_eq!(sent[0].counts.frames, 1, "the frame under way is sent whole");
+    assert_eq!(sent[0].counts.frames, 1, "the current frame is sent completely");
 }
 
-/// Nobody reads frames that are not there, and nobody is left in the belief that they were sent.
+/// Frames that do not exist are not read, and the user is not led to believe that they were sent.
 #[test]
-fn a_store_that_is_cut_while_it_is_sent_ends_its_stream_with_the_reason() {
+fn a_store_truncated_while_it_is_sent_ends_its_stream_with_the_reason() {
     for source in [reader::Source::Cached, reader::Source::Mapped] {
         cut_while_sent(source);
     }
@@ -214,7 +215,7 @@ fn cut_while_sent(source: reader::Source) {
     // Without a time or a stop: it ends because the frames do.
     let sent = node::send(&job, cut, &mut warn, &AtomicBool::new(false)).unwrap();
     assert_eq!((sent[0].counts.frames, &sent[0].failure), (FRAMES, &None));
-    // What is shown in place is gone with its file.
+    // A mapped frame is gone with its file.
     let there = if source == reader::Source::Mapped { 0 } else { 4 };
     assert!(sent[1].counts.frames - sent[1].repeats >= there, "what was read is sent");
     assert!(sent[1].counts.frames - sent[1].repeats < FRAMES);
@@ -224,7 +225,8 @@ fn cut_while_sent(source: reader::Source) {
     assert_eq!(warnings, [(1, failure)]);
 }
 
-/// Two receivers of a host take one group's stream; a third, of another group, hears nothing of it.
+/// Two receivers on a host join one group's stream; a third, in another group, receives nothing of
+/// it.
 #[test]
 fn a_group_is_received_by_all_who_joined_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -269,7 +271,7 @@ fn a_group_is_received_by_all_who_joined_it() {
     assert!(received.totals.iter().all(|total| total.counts.lost == 0));
 }
 
-/// Packets of which each tells that 599 frames did not come: rows enough that the records are written.
+/// Each packet implies that 599 frames did not arrive: enough rows that the records are written.
 #[test]
 fn records_that_cannot_be_written_end_the_receiver_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -293,12 +295,12 @@ fn records_that_cannot_be_written_end_the_receiver_at_once() {
             }
             socket.send_to(&first_packet(number), to).unwrap();
         }
-        assert!(receiving.is_finished() || !stop.swap(true, Ordering::Relaxed), "it went on");
+        assert!(receiving.is_finished() || !stop.swap(true, Ordering::Relaxed), "it did not stop");
         receiving.join().unwrap()
     });
     let error = received.unwrap_err().to_string();
     assert!(error.contains("uncompressed_frames.receiver.parquet"), "{error}");
-    assert!(clock::monotonic() < patience, "it ended only because it was told to");
+    assert!(clock::monotonic() < patience, "it ended only because it was stopped");
 }
 
 /// The first packet of every 600th frame.

@@ -21,43 +21,44 @@ pub use sender::{SenderJob, SenderStream, SentTotal, Source, send};
 use crate::geometry::Geometry;
 use crate::{packet, reader, socket, store};
 
-/// What a thread tells waits here for its rows: seconds and frames of many streams.
+/// Reports that a thread may have waiting to be written as rows: seconds and frames of many
+/// streams.
 const TOLD_MAX: usize = 4096;
 
-/// Why a node ended before its time.
+/// Why a node ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A socket is of no use.
+    /// A socket cannot be used.
     #[error(transparent)]
     Socket(#[from] socket::Error),
-    /// There are no frames to send.
+    /// Its source has no frames to send.
     #[error("stream {stream}: {source}")]
     Frames {
         /// The stream's number.
         stream: u32,
-        /// Why.
+        /// The reason.
         source: reader::Error,
     },
-    /// A stream cannot be cut so.
+    /// A stream's frames cannot be split into packets of this size.
     #[error("stream {stream}: {source}")]
     Layout {
         /// The stream's number.
         stream: u32,
-        /// Why.
+        /// The reason.
         source: packet::LayoutError,
     },
-    /// A stream's frames are whole rasters, of which ST 2110-20 sends the picture alone.
+    /// A stream's frames are whole rasters, but ST 2110-20 sends only pictures.
     #[error(
-        "stream {stream}: its store has whole rasters ({geometry}), and ST 2110-20 carries pictures\n\
-         hint: --format raster sends it as it is"
+        "stream {stream}: its store holds whole rasters ({geometry}), but ST 2110-20 carries only pictures\n\
+         hint: send them unchanged with --format raster"
     )]
     Raster {
         /// The stream's number.
         stream: u32,
-        /// What the store has.
+        /// The format of the store's frames.
         geometry: Geometry,
     },
-    /// The system takes no more packets of a stream.
+    /// The system does not send packets of a stream any more.
     #[error(
         "stream {stream} to {destination}: sending packets of {packet} bytes: {source}{}",
         hint(source, *packet)
@@ -65,14 +66,14 @@ pub enum Error {
     Sending {
         /// The stream's number.
         stream: u32,
-        /// Where it goes.
+        /// Its destination.
         destination: SocketAddrV4,
         /// Bytes of its largest IP packets.
         packet: u32,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A recording cannot be begun.
+    /// A recording cannot be started.
     #[error(transparent)]
     Store(#[from] store::Error),
     /// The records cannot be written.
@@ -83,24 +84,27 @@ pub enum Error {
     Io {
         /// What was being done.
         doing: &'static str,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What to do about an error of sending packets of `packet` bytes; empty where nothing is known.
+/// What to do about an error from sending packets of `packet` bytes; empty if unknown.
 fn hint(error: &io::Error, packet: u32) -> String {
     let small = format!(
-        "--packet N sends packets of N bytes; or all interfaces on the way take larger ones: \
+        "send smaller packets with --packet N, or let all interfaces on the way take larger ones: \
          ip link set dev NAME mtu {packet}"
     );
     let hint = match error.raw_os_error() {
         Some(libc::EMSGSIZE) => small,
-        // What kernels before 6.11 say of segments that are larger than the interface takes.
-        Some(libc::EINVAL) => format!("{small}; or --no-gso, if the kernel cannot cut bursts"),
-        // udp_send_skb: segmentation needs the interface to sum up.
+        // The error of kernels before 6.11 for segments that are larger than the interface takes.
+        Some(libc::EINVAL) => {
+            format!("{small}; or use --no-gso, if the kernel cannot segment bursts")
+        }
+        // udp_send_skb: segmentation needs checksum offload at the interface.
         Some(libc::EIO) => {
-            "--no-gso: the interface does no checksums, which UDP_SEGMENT needs".into()
+            "use --no-gso: UDP_SEGMENT needs checksum offload, which the interface does not have"
+                .into()
         }
         _ => return String::new(),
     };
@@ -112,7 +116,7 @@ fn hint(error: &io::Error, packet: u32) -> String {
 pub struct Records {
     /// The endpoint's name in the records.
     pub endpoint: String,
-    /// The folder for them; `None` to write none.
+    /// Their folder; `None` to write no records.
     pub dir: Option<PathBuf>,
     /// The monotonic clock at `t_ns` = 0.
     pub epoch: Time,
@@ -123,12 +127,12 @@ impl Records {
         Arc::from(self.endpoint.as_str())
     }
 
-    /// Now, on the records' axis.
+    /// The current time on the records' time axis.
     fn now(&self) -> Time {
         Time::from_nanos(crate::clock::monotonic().saturating_since(self.epoch).as_nanos())
     }
 
-    /// A monotonic time on the records' axis.
+    /// A monotonic time on the records' time axis.
     fn t_ns(&self, time: Time) -> i64 {
         time.as_nanos().wrapping_sub(self.epoch.as_nanos()).cast_signed()
     }
@@ -139,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_of_sending_says_what_helps_if_that_is_known() {
+    fn an_error_of_sending_has_a_hint_if_the_cause_is_known() {
         let text = |errno| {
             let source = io::Error::from_raw_os_error(errno);
             let destination = "192.0.2.7:5004".parse().unwrap();

@@ -1,4 +1,4 @@
-//! A node that only reads: each stream as fast as its storage gives it, for benches.
+//! A node that only reads: each stream as fast as its storage delivers it, for benchmarks.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,37 +14,37 @@ use crate::bench::{GroupTimes, Groups};
 use crate::clock;
 use crate::reader::{self, Meter, Ring};
 
-/// What a reading node does.
+/// The configuration of a reading node.
 #[derive(Debug, Clone)]
 pub struct ReaderJob {
-    /// The number and the store of each stream, one at least.
+    /// The number and the store of each stream, at least one.
     pub stores: Vec<(u32, PathBuf)>,
-    /// How rings are filled, from a disk or the page cache: memory is not read.
+    /// How rings are filled, from a disk or the page cache: reading from memory is not supported.
     pub ring: reader::Options,
-    /// When to begin, at the earliest; `None` for at once.
+    /// When to begin, at the earliest; `None` for immediately.
     pub begin: Option<Time>,
-    /// How long to read, from the beginning; `None` until told to stop.
+    /// How long to read, from the beginning; `None` until stopped.
     pub duration: Option<Duration>,
     /// Where records go: table `uncompressed_ring`.
     pub records: Records,
 }
 
-/// What a stream's reader has measured in all.
+/// The totals of a stream's reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadTotal {
     /// The stream's number.
     pub stream: u32,
     /// How long it read.
     pub span: Duration,
-    /// Frames that came in that time.
+    /// Frames that arrived in that time.
     pub frames: u64,
-    /// Their bytes, without the store's own.
+    /// Their bytes, without the store's padding and trailers.
     pub bytes: u64,
-    /// How long 60 frames took, without those that the ring had before.
+    /// How long 60 frames took, without those that were in the ring beforehand.
     pub times: Option<GroupTimes>,
 }
 
-/// Reads until the time is up or `stop` is set. `ready` is called when all rings are full.
+/// Reads until the time is up or `stop` is set. Calls `ready` when all rings are full.
 ///
 /// # Errors
 /// If a store cannot be read, or the records cannot be written.
@@ -67,14 +67,15 @@ pub fn read(
             .map(|(ring, (stream, _))| {
                 let done: Sender<()> = done.clone();
                 scope.spawn(move || {
-                    // Dropped at the end: the last one wakes who looks at the rings.
+                    // Dropped at the end: the last one wakes the thread that writes the rings'
+                    // records.
                     let _done = done;
                     drain(*stream, ring, begin, until, stop)
                 })
             })
             .collect();
         drop(done);
-        // Records that cannot be written end what they are of.
+        // If records cannot be written, the node ends too.
         log.follow(&all_done).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
         let joined = threads
             .into_iter()
@@ -88,7 +89,7 @@ fn ring(job: &ReaderJob, stream: u32, path: &Path, stop: &AtomicBool) -> Result<
     Ring::open(path, None, &job.ring, stop).map_err(|source| Error::Frames { stream, source })
 }
 
-/// Takes each frame as soon as it is there.
+/// Takes each frame as soon as it is available.
 fn drain(
     stream: u32,
     ring: &mut Ring,
@@ -100,7 +101,7 @@ fn drain(
     let Some(mut now) = clock::wait_unless(stop, begin) else {
         return Ok(ReadTotal { stream, span: Duration::ZERO, frames: 0, bytes: 0, times: None });
     };
-    // What the ring has already would count as read in no time.
+    // What is in the ring already would count as read in no time.
     for _ in 0..ring.bound().frames {
         if !is_there(ring, stop).map_err(failed)? {
             break;
@@ -122,7 +123,7 @@ fn drain(
     Ok(ReadTotal { stream, span, frames, bytes, times: groups.times() })
 }
 
-/// Waits for the next frame; false if it is to stop first.
+/// Waits for the next frame; returns false if it should stop first.
 fn is_there(ring: &Ring, stop: &AtomicBool) -> Result<bool, reader::Error> {
     match ring.wait(stop) {
         Err(reader::Error::Stopped) => Ok(false),
@@ -146,7 +147,7 @@ impl<'a> Log<'a> {
         Ok(Self { job, name: records.name(), meters, rings: rings.transpose()? })
     }
 
-    /// Looks at the rings once a second, until all readers have ended.
+    /// Records the rings once a second, until all readers have ended.
     fn follow(&mut self, all_done: &Receiver<()>) -> Result<(), Error> {
         let mut next = clock::monotonic();
         loop {

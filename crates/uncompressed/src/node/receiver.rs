@@ -26,33 +26,33 @@ use crate::store::{self, Content, Header};
 pub struct ReceiverStream {
     /// Its number, from 0: the same at its sender.
     pub number: u32,
-    /// Own address, or a group, and port.
+    /// A local address, or a group, and the port.
     pub address: SocketAddrV4,
     /// The group to join.
     pub joined: Option<Joined>,
-    /// How its packets are written; whatever size its sender gives them.
+    /// How its packets are formatted, whatever size its sender gives them.
     pub layout: Layout,
     /// RTP payload type.
     pub payload_type: u8,
-    /// The store to record to.
+    /// The store to record into.
     pub record: Option<PathBuf>,
 }
 
-/// Who hears at once of what a user should know.
+/// A callback for what a user should know immediately.
 pub type Warn = fn(&str);
 
-/// What a receiving node does.
+/// The configuration of a receiving node.
 #[derive(Debug, Clone)]
 pub struct ReceiverJob {
-    /// The streams, one at least.
+    /// The streams, at least one.
     pub streams: Vec<ReceiverStream>,
     /// Receive buffer of each socket in bytes.
     pub buffer_bytes: u32,
-    /// Replace recordings that are there; else it is an error that they are.
+    /// Replace existing recordings; otherwise an existing one is an error.
     pub replace: bool,
-    /// Hears of a recording that ends before its time, by its writing thread.
+    /// Called by the writing thread when a recording ends early.
     pub warn: Warn,
-    /// Sum up every frame and compare with its sender's checksum.
+    /// Compute every frame's checksum and compare it with its sender's.
     pub verify: bool,
     /// How the thread receives.
     pub options: receive::Options,
@@ -60,7 +60,7 @@ pub struct ReceiverJob {
     pub records: Records,
 }
 
-/// What a stream's receiver has counted in all.
+/// The totals of a stream's receiver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Total {
     /// The stream's number.
@@ -69,9 +69,10 @@ pub struct Total {
     pub span: Duration,
     /// What was counted.
     pub counts: Counts,
-    /// Times that packets found the socket's buffer full: those that the kernel had put together count once.
+    /// How often packets found the socket's buffer full: packets that the kernel had coalesced
+    /// count once.
     pub dropped: u32,
-    /// How evenly packets came; `None` if no frame came whole before the last one.
+    /// How evenly packets arrived; `None` if no complete frame arrived before the last one.
     pub evenness: Option<Seen>,
     /// Processor time of the thread, for all its streams.
     pub thread: Duration,
@@ -80,18 +81,18 @@ pub struct Total {
 /// How receiving ended.
 #[derive(Debug)]
 pub struct Received {
-    /// Of each stream.
+    /// For each stream.
     pub totals: Vec<Total>,
-    /// How the recordings ended: the stream's number, and how.
+    /// How the recordings ended, with the stream's number.
     pub recordings: Vec<(u32, RecordingEnd)>,
 }
 
-/// Receives until the time is up or `stop` is set. `ready` is called when all sockets are open, with
-/// their addresses.
+/// Receives until the time is up or `stop` is set. Calls `ready` with the addresses when all
+/// sockets are open.
 ///
 /// # Errors
 /// If a socket or a store cannot be opened, receiving fails, or the records cannot be written: then
-/// `stop` is set at once. Recordings are ended whole all the same.
+/// `stop` is set at once. Recordings are closed properly all the same.
 pub fn receive(
     job: &ReceiverJob,
     ready: impl FnOnce(&[SocketAddrV4]),
@@ -111,7 +112,7 @@ pub fn receive(
             .map_err(|source| Error::Io { doing: "starting the receiver", source })?;
         let followed = log.follow(&told);
         if followed.is_err() {
-            // Nobody would hear of it before the time is up.
+            // Otherwise it would not be noticed before the time is up.
             stop.store(true, Ordering::Relaxed);
         }
         let done = receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -123,7 +124,7 @@ pub fn receive(
         .collect();
     ended?;
     let mut totals = log.close()?;
-    // What is told by the thread may have gaps; the lanes know.
+    // The thread's reports may have gaps; the lanes have the totals.
     for (total, lane) in totals.iter_mut().zip(&lanes) {
         (total.counts, total.dropped) = (*lane.counts(), lane.dropped());
     }
@@ -146,7 +147,7 @@ fn lane(job: &ReceiverJob, stream: &ReceiverStream) -> Result<Lane, Error> {
     Ok(Lane::new(stream.number, inlet, track, recording.transpose()?))
 }
 
-/// What frames of this size are taken for.
+/// What frames of this size are assembled for.
 fn content(geometry: &Geometry) -> Content {
     match Raster::of_total(geometry) {
         Some(_) => Content::Raster,

@@ -1,4 +1,4 @@
-//! Rows from what threads tell.
+//! Rows from the reports of threads.
 
 use suiro_record::table::Text;
 use suiro_record::tables::{UncompressedFrameRow, UncompressedReceivedRow, UncompressedSentRow};
@@ -16,7 +16,7 @@ pub struct SentStream {
     pub segmentation: words::Segmentation,
 }
 
-/// The word of table `uncompressed_sent`.
+/// The segmentation as table `uncompressed_sent` records it.
 pub const fn segmentation(segmentation: Segmentation) -> words::Segmentation {
     match segmentation {
         Segmentation::Kernel => words::Segmentation::Kernel,

@@ -22,14 +22,14 @@ use crate::send::{self, Counts, LEAD, Lane, Told};
 use crate::socket::{Outlet, Route, Segmentation};
 use crate::store::{Content, Header};
 
-/// Where a stream's frames come from.
+/// The source of a stream's frames.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
     /// A frame store.
     Store(PathBuf),
-    /// Synthetic frames of this geometry, so many in memory, again and again.
+    /// Synthetic frames with this geometry; so many are kept in memory and sent repeatedly.
     Synthetic {
-        /// The pictures.
+        /// Their geometry.
         geometry: Geometry,
         /// How many.
         frames: u32,
@@ -41,38 +41,38 @@ pub enum Source {
 pub struct SenderStream {
     /// Its number, from 0: the same at its receiver.
     pub number: u32,
-    /// Where its frames come from.
+    /// The source of its frames.
     pub source: Source,
-    /// How packets are written.
+    /// How packets are formatted.
     pub format: Format,
     /// Largest IP packet in bytes.
     pub packet_bytes: u32,
     /// RTP payload type and synchronisation source.
     pub stream: packet::Stream,
-    /// Where it goes.
+    /// Its destination.
     pub route: Route,
 }
 
-/// What a sending node does.
+/// The configuration of a sending node.
 #[derive(Debug, Clone)]
 pub struct SenderJob {
-    /// The streams, one at least.
+    /// The streams, at least one.
     pub streams: Vec<SenderStream>,
     /// How rings are filled.
     pub ring: reader::Options,
-    /// Most packets that leave together.
+    /// Most packets that are sent together.
     pub burst: u32,
-    /// Who cuts bursts into packets.
+    /// Who splits bursts into packets.
     pub segmentation: Segmentation,
     /// How the thread sends.
     pub options: send::Options,
-    /// How long to send, from when the first frame begins; `None` until told to stop.
+    /// How long to send, from the start of the first frame; `None` until stopped.
     pub duration: Option<Duration>,
     /// Where records go.
     pub records: Records,
 }
 
-/// What a stream's sender has counted in all.
+/// The totals of a stream's sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentTotal {
     /// The stream's number.
@@ -81,17 +81,17 @@ pub struct SentTotal {
     pub span: Duration,
     /// What was counted.
     pub counts: Counts,
-    /// Frames sent again because the next one was not there.
+    /// Frames sent again because the next one was not ready.
     pub repeats: u64,
     /// Processor time of the thread, for all its streams.
     pub thread: Duration,
-    /// Why its frames ended before their time; `None` if they did not.
+    /// Why its frames ended early; `None` if they did not.
     pub failure: Option<String>,
 }
 
-/// Sends until the frames end, the time is up, or `stop` is set. `ready` is called before the first
-/// frame, `warn` with a stream's number and the reason within a second after its reader has failed: what
-/// its ring still has is sent, then it ends.
+/// Sends until the frames end, the time is up, or `stop` is set. Calls `ready` before the first
+/// frame. Calls `warn` with a stream's number and the reason within a second after its reader has
+/// failed: the frames left in its ring are sent, then the stream ends.
 pub fn send(
     job: &SenderJob,
     ready: impl FnOnce(&[Ring]),
@@ -138,26 +138,26 @@ pub fn send(
         let sender = thread
             .spawn_scoped(scope, move || send::run(lanes, &options, stop, &tell))
             .map_err(|source| Error::Io { doing: "starting the sender", source })?;
-        // Records that cannot be written end what they are of.
+        // If records cannot be written, the node ends too.
         log.follow(&told).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
         let done = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         done.map_err(|error| failed(job, error))
     })?;
     let mut totals = log.close()?;
-    // What is told by the thread may have gaps; it and its lanes know.
+    // The thread's reports may have gaps; the thread and its lanes have the totals.
     for (total, lane) in totals.iter_mut().zip(&lanes) {
         (total.counts, total.span, total.thread) = (lane.counts(), account.span, account.running);
     }
     Ok(totals)
 }
 
-/// What ended the thread, with the stream that it was sending.
+/// The error that ended the thread, with the stream that it was sending.
 fn failed(job: &SenderJob, error: send::Error) -> Error {
     match error {
         send::Error::Thread(source) => Error::Io { doing: "sending", source },
         send::Error::Stream { stream, packet, source } => {
             let own = job.streams.iter().find(|own| own.number == stream);
-            let destination = own.expect("a lane is of a stream").route.destination;
+            let destination = own.expect("a lane belongs to a stream").route.destination;
             Error::Sending { stream, destination, packet, source }
         }
     }
@@ -251,7 +251,7 @@ impl<'a> Log<'a> {
         })
     }
 
-    /// Writes what the thread tells until it has ended, and looks at the rings once a second.
+    /// Writes the thread's reports until it has ended, and records the rings once a second.
     fn follow(&mut self, told: &Receiver<Told>) -> Result<(), Error> {
         let mut next = self.begun;
         loop {

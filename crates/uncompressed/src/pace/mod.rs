@@ -1,21 +1,21 @@
-//! When each burst of a stream leaves: evenly through the frame, never more than a receiver's buffer
-//! takes. Pure; the sender asks with the time in hand.
+//! When each burst of a stream leaves: evenly through the frame, never more than a receiver's buffer takes. Pure; the
+//! sender passes the time.
 //!
-//! Packet *j* of *N* is due at the frame's start + *j/N* · frame time: linear reading, as the wide
-//! senders of ST 2110-21 have it. The unit of sending is a burst of *n* packets, due with its first.
-//! A sender that was held up catches up, but no faster than the leaky bucket of ST 2110-21 allows
-//! ([`Bucket`]): packets that leave faster are above the network's limits. Only when it is more than
-//! half a frame late it hurries, since then a receiver's picture is at stake.
+//! Packet *j* of *N* is due at the frame's start + *j/N* · frame time: linear reading, as for the wide senders of ST
+//! 2110-21. Packets are sent in bursts of *n*, each due with its first packet. A sender that was delayed catches up,
+//! but no faster than the leaky bucket of ST 2110-21 allows ([`Bucket`]), because faster packets exceed the network's
+//! limits. Only when it is more than half a frame late does it send as fast as it can, because then a receiver may lose
+//! a picture.
 
 use suiro_units::{Duration, Time};
 
-/// The leaky bucket of ST 2110-21 drains this much faster than packets come on average: β.
+/// The leaky bucket of ST 2110-21 drains this much faster than packets arrive on average: β.
 pub const DRAIN: f64 = 1.1;
-/// Packets in the bucket that a wide sender may have, at least.
+/// Packets that a wide sender may have in the bucket, at least.
 pub const WIDE_BURST: f64 = 16.0;
 
-/// A bucket that each packet fills by one and that drains steadily: its level is how far the packets
-/// are ahead of a network that takes them at [`DRAIN`] times their mean rate. C_INST of ST 2110-21.
+/// A bucket that each packet fills by one and that drains steadily: its level is how far the packets are ahead of a
+/// network that takes them at [`DRAIN`] times their mean rate. C_INST of ST 2110-21.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bucket {
     level: f64,
@@ -31,7 +31,7 @@ impl Bucket {
         Self { level: 0.0, at: Time::ZERO, drain }
     }
 
-    /// Adds `packets` at `now` and gives the level with them.
+    /// Adds `packets` at `now` and returns the new level.
     pub fn add(&mut self, now: Time, packets: u32) -> f64 {
         self.level = self.level_at(now) + f64::from(packets);
         self.at = self.at.max(now);
@@ -44,7 +44,7 @@ impl Bucket {
         (self.level - drained).max(0.0)
     }
 
-    /// When `packets` more fit below `limit`; at once where they never do, for the limit is less.
+    /// When `packets` more fit below `limit`; at once if they can never fit because the limit is smaller.
     pub fn fits_at(&self, packets: u32, limit: f64) -> Time {
         let room = (limit - f64::from(packets)).max(0.0);
         let excess = (self.level - room).max(0.0);
@@ -52,13 +52,13 @@ impl Bucket {
     }
 }
 
-/// The schedule of one stream: what is to leave next, and when.
+/// The schedule of one stream: what to send next, and when.
 #[derive(Debug, Clone)]
 pub struct Pace {
     packets: u32,
     /// Most packets of a burst.
     burst: u32,
-    /// Bursts end where a run does, as no packet but a burst's last may be shorter.
+    /// Bursts end where a run ends, because only the last packet of a burst may be shorter.
     run: u32,
     start: Time,
     period: Duration,
@@ -69,13 +69,13 @@ pub struct Pace {
 /// Packets that leave together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Burst {
-    /// The first packet's number in its frame.
+    /// The first packet's position in its frame.
     pub first: u32,
     /// How many, at least one.
     pub packets: u32,
     /// When it should leave.
     pub due: Time,
-    /// When it may: later than `due` if the bucket is full.
+    /// When it may leave: later than `due` if the bucket is full.
     pub at: Time,
 }
 
@@ -83,9 +83,9 @@ impl Pace {
     /// For frames of `packets`, in bursts of at most `burst` that do not cross multiples of `run`.
     ///
     /// # Panics
-    /// If one of them is zero.
+    /// If any of them is zero.
     pub fn new(packets: u32, burst: u32, run: u32, period: Duration) -> Self {
-        assert!(packets > 0 && burst > 0 && run > 0, "a frame has packets, a burst too");
+        assert!(packets > 0 && burst > 0 && run > 0, "frames and bursts are not empty");
         let bucket = Bucket::new(packets, period);
         Self { packets, burst, run, start: Time::ZERO, period, next: packets, bucket }
     }
@@ -95,7 +95,7 @@ impl Pace {
         (self.start, self.period, self.next) = (start, end.saturating_since(start), 0);
     }
 
-    /// What is to leave next of this frame; `None` when all of it has left.
+    /// What to send next of this frame; `None` when all of it has been sent.
     pub fn next(&self) -> Option<Burst> {
         let left = self.packets.checked_sub(self.next).filter(|left| *left > 0)?;
         let packets = self.burst.min(left).min(self.run - self.next % self.run);
@@ -105,7 +105,7 @@ impl Pace {
         Some(Burst { first: self.next, packets, due, at: due.max(fits.min(hurry)) })
     }
 
-    /// The burst that [`Self::next`] told of has left at `now`.
+    /// The burst that [`Self::next`] returned was sent at `now`.
     pub fn sent(&mut self, now: Time, burst: &Burst) {
         self.next = burst.first + burst.packets;
         self.bucket.add(now, burst.packets);

@@ -12,7 +12,7 @@ fn pace(burst: u32) -> Pace {
     pace
 }
 
-/// Sends a frame in virtual time, never before `from`; what left, and when.
+/// Sends a frame in virtual time, never before `from`; returns what left, and when.
 fn send(pace: &mut Pace, from: Time) -> Vec<(Time, Burst)> {
     let mut now = from;
     let mut sent = Vec::new();
@@ -37,11 +37,11 @@ fn a_frame_leaves_evenly_from_its_start() {
     assert!(sent.iter().all(|(at, burst)| *at == burst.due));
     let gaps: Vec<_> = sent.windows(2).map(|two| two[1].0.saturating_since(two[0].0)).collect();
     assert!(gaps.iter().all(|gap| (gap.as_nanos().abs_diff(164_715)) <= 1), "{gaps:?}");
-    assert_eq!(sent[101].1.packets, 2, "what is left of 709 packets");
+    assert_eq!(sent[101].1.packets, 2, "the remainder of 709 packets");
 }
 
 #[test]
-fn one_that_was_held_up_catches_up_below_the_wide_limit() {
+fn a_delayed_sender_catches_up_below_the_wide_limit() {
     let late = START + Duration::from_millis(3);
     let mut pace = pace(7);
     let mut sent = send(&mut pace, late);
@@ -62,7 +62,7 @@ fn one_that_was_held_up_catches_up_below_the_wide_limit() {
 }
 
 #[test]
-fn one_that_is_half_a_frame_late_hurries() {
+fn a_sender_half_a_frame_late_sends_as_fast_as_it_can() {
     let sent = send(&mut pace(7), START + Duration::from_millis(12));
     let latest = sent.iter().map(|(at, burst)| at.saturating_since(burst.due)).max().unwrap();
     assert_eq!(latest, Duration::from_millis(12));
@@ -74,7 +74,7 @@ fn one_that_is_half_a_frame_late_hurries() {
 fn bursts_larger_than_the_limit_are_sent_on_time() {
     let sent = send(&mut pace(32), Time::ZERO);
     let late = sent.iter().filter(|(at, burst)| at > &burst.due).count();
-    assert_eq!(late, 0, "an own choice is the receiver's to judge");
+    assert_eq!(late, 0, "a burst size chosen by the user is not limited");
     assert!(fullest(&sent) >= 32.0);
 }
 

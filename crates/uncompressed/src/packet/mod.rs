@@ -1,10 +1,9 @@
-//! Packets: how a frame's bytes are cut, and which header goes before each piece.
+//! Packets: how a frame's bytes are split, and which header precedes each piece.
 //!
-//! A [`Layout`] is made once for a stream. The sender asks it, packet by packet, for the [`Piece`] of
-//! the frame and for the header to put before it, so that both are gathered from where they are and
-//! no byte of a frame is copied. All packets of a frame but the last one have the same size where
-//! that is possible, which segmentation by the kernel or the network card needs. The receiver gives it
-//! datagrams and gets back where in a frame their bytes belong.
+//! A [`Layout`] is made once for a stream. For each packet, the sender asks it for the [`Piece`] of the frame and for
+//! the header that precedes it, so that both are gathered in place and no byte of a frame is copied. All packets of a
+//! frame except the last have the same size where possible, because segmentation by the kernel or the network card
+//! requires it. The receiver passes it datagrams and gets back the position of their bytes in the frame.
 
 mod layout;
 mod raster;
@@ -17,13 +16,13 @@ pub use layout::{Format, Layout, LayoutError};
 pub const HEADER_BYTES_MAX: usize = 36;
 /// Most pieces of a frame that one packet carries (ST 2110-20 §6.2.1: three sample row data headers).
 pub const PIECES_MAX: usize = 3;
-/// Bytes of IPv4 and UDP headers before every payload.
+/// Bytes of the IPv4 and UDP headers of every packet.
 pub const IP_UDP_BYTES: u32 = 28;
-/// The study's packets: their size as IP packets, in bytes.
+/// The size of the study's packets, as IP packets, in bytes.
 pub const STUDY_PACKET_BYTES: u32 = 8800;
-/// Largest IP packet that fits an Ethernet frame of standard size.
+/// Largest IP packet that fits a standard Ethernet frame.
 pub const STANDARD_PACKET_BYTES: u32 = 1500;
-/// The dynamic RTP payload type that is used unless told otherwise.
+/// The dynamic RTP payload type used by default.
 pub const PAYLOAD_TYPE: u8 = 96;
 
 /// What all packets of a stream have in common.
@@ -40,19 +39,19 @@ pub struct Stream {
 pub struct Frame {
     /// RTP timestamp.
     pub timestamp: u32,
-    /// Sequence number of the frame's first packet, of 32 bits; the next ones count on and wrap.
+    /// Sequence number of the frame's first packet, 32 bits; the next packets count up and wrap around.
     pub sequence: u32,
-    /// Number of the frame's content in the store, modulo 2^32. A repeated frame bears its
-    /// original's. Only the raster layout sends it.
+    /// Number of the frame's content in the store, modulo 2^32. A repeated frame carries the number of its original.
+    /// Sent only in the raster layout.
     pub number: u32,
-    /// [`crate::checksum`] of the frame. Only the raster layout sends it, in the last packet.
+    /// [`crate::checksum`] of the frame. Sent only in the raster layout, in the last packet.
     pub checksum: u64,
 }
 
-/// What one packet carries of a frame.
+/// The part of a frame that one packet carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins in the frame, in bytes.
+    /// Its offset in the frame, in bytes.
     pub offset: usize,
     /// Its bytes.
     pub bytes: usize,
@@ -65,14 +64,14 @@ impl Piece {
     }
 }
 
-/// One datagram, understood.
+/// A parsed datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received<'a> {
     /// RTP synchronisation source.
     pub ssrc: u32,
     /// Sequence number of 32 bits.
     pub sequence: u32,
-    /// RTP timestamp; the same in all packets of a frame, another in the next.
+    /// RTP timestamp; the same in all packets of a frame, different in the next.
     pub timestamp: u32,
     /// True in the last packet of a frame.
     pub last: bool,
@@ -85,23 +84,23 @@ pub struct Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// The pieces of the frame: where each begins, and its bytes. They lie within the frame.
+    /// The pieces of the frame: the offset and the bytes of each. They lie within the frame.
     pub fn pieces(&self) -> impl Iterator<Item = (usize, &'a [u8])> + use<'a> {
         self.pieces.into_iter().take(self.count)
     }
 }
 
-/// Why a datagram is not of this stream.
+/// Why a datagram does not belong to this stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Refusal {
-    /// It ends within a header, or before the bytes that its header announces.
-    #[error("cut short")]
+    /// It ends within a header, or before the end of the bytes that its header announces.
+    #[error("truncated")]
     Short,
-    /// It is no RTP of version 2.
+    /// It is not RTP version 2.
     #[error("not RTP")]
     NotRtp,
-    /// Its payload type is another one.
-    #[error("payload type {0}")]
+    /// It has another payload type.
+    #[error("unexpected payload type {0}")]
     PayloadType(u8),
     /// Its padding or header extension is impossible.
     #[error("malformed RTP header")]
@@ -109,19 +108,19 @@ pub enum Refusal {
     /// It has more than [`PIECES_MAX`] sample row data headers, or none with data.
     #[error("malformed sample row data headers")]
     RowHeaders,
-    /// It is of an interlaced or segmented picture.
+    /// It belongs to an interlaced or segmented picture.
     #[error("interlaced")]
     Interlaced,
-    /// A piece is no whole number of pgroups.
-    #[error("a broken pixel group")]
+    /// A piece is not a whole number of pgroups.
+    #[error("an incomplete pixel group")]
     Pgroup,
-    /// A piece lies outside of the frame.
-    #[error("outside of the frame")]
+    /// A piece lies outside the frame.
+    #[error("outside the frame")]
     Outside,
-    /// A raster header of another version.
-    #[error("raster header of version {0}")]
+    /// The raster header has another version.
+    #[error("unexpected raster header version {0}")]
     Version(u8),
-    /// The frame that it belongs to has another size.
-    #[error("a frame of {0} bytes")]
+    /// Its frame has another size.
+    #[error("unexpected frame size of {0} bytes")]
     FrameBytes(u32),
 }

@@ -1,6 +1,7 @@
-//! The raster layout: a frame as a row of bytes, whatever it means, in large packets. It is suiro's own.
+//! The raster layout: a frame as a sequence of bytes, whatever their meaning, in large packets. It
+//! is suiro's own format.
 //!
-//! After the RTP header, network byte order:
+//! After the RTP header, in network byte order:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -41,7 +42,7 @@ pub fn write(
     out[14..22].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// What a packet says.
+/// The fields of a packet.
 pub struct Parsed<'a> {
     pub number: u32,
     pub offset: usize,
@@ -60,7 +61,7 @@ pub fn parse(payload: &[u8], frame_bytes: u32) -> Result<Parsed<'_>, Refusal> {
         return Err(Refusal::FrameBytes(word(10)));
     }
     let offset = word(6) as usize;
-    // Words of the checksum must not be torn, but for the last one.
+    // Words of the checksum must not be split between packets, except for the last one.
     let whole = piece.len().is_multiple_of(8) || offset + piece.len() == frame_bytes as usize;
     if offset + piece.len() > frame_bytes as usize || !offset.is_multiple_of(8) || !whole {
         return Err(Refusal::Outside);

@@ -1,7 +1,7 @@
 //! Sample row data of RFC 4175 §4.2 and ST 2110-20 §6.1.
 //!
-//! After the extended sequence number, for each piece: length (16 bits), F (1 bit, second field), row
-//! number (15), C (1, another such header follows), offset in pixels (15). Then the pieces.
+//! After the extended sequence number, for each piece: length (16 bits), F (1 bit, second field),
+//! row number (15), C (1, another such header follows), offset in pixels (15). Then the pieces.
 
 use super::{PIECES_MAX, Refusal, rtp};
 use crate::geometry::Geometry;
@@ -24,8 +24,8 @@ pub fn write(geometry: &Geometry, offset: usize, bytes: usize, out: &mut [u8; RO
 
 type Pieces<'a> = ([(usize, &'a [u8]); PIECES_MAX], usize);
 
-/// The pieces of a packet, given what comes after the extended sequence number. Empty ones, which
-/// ST 2110-20 allows in a packet without data, are left out.
+/// The pieces of a packet, from what follows the extended sequence number. Empty pieces, which ST
+/// 2110-20 allows in a packet without data, are left out.
 pub fn parse<'a>(geometry: &Geometry, payload: &'a [u8]) -> Result<Pieces<'a>, Refusal> {
     let headers = count(payload)?;
     let mut data = &payload[headers * ROW_BYTES..];
@@ -61,7 +61,7 @@ fn count(payload: &[u8]) -> Result<usize, Refusal> {
     Err(if payload.len() < PIECES_MAX * ROW_BYTES { Refusal::Short } else { Refusal::RowHeaders })
 }
 
-/// Where a piece begins in the frame, in bytes.
+/// The offset of a piece in the frame, in bytes.
 fn place(geometry: &Geometry, row: u16, pixel: u16, length: usize) -> Result<usize, Refusal> {
     let pgroup = geometry.pgroup();
     let (row, pixel) = (u32::from(row), u32::from(pixel));

@@ -6,7 +6,7 @@ use super::{Frame, Refusal, Stream};
 pub const BYTES: usize = 14;
 const VERSION: u8 = 2;
 
-/// Writes the header of the packet that is `index` packets after the frame's first.
+/// Writes the header of the packet that follows the frame's first by `index` packets.
 pub fn write(stream: Stream, frame: &Frame, index: u32, last: bool, out: &mut [u8; BYTES]) {
     let sequence = frame.sequence.wrapping_add(index).to_be_bytes();
     out[0] = VERSION << 6;
@@ -17,14 +17,14 @@ pub fn write(stream: Stream, frame: &Frame, index: u32, last: bool, out: &mut [u
     out[12..14].copy_from_slice(&sequence[..2]);
 }
 
-/// What the header says.
+/// The fields of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'a> {
     pub marker: bool,
     pub sequence: u32,
     pub timestamp: u32,
     pub ssrc: u32,
-    /// What comes after the extended sequence number, without padding.
+    /// What follows the extended sequence number, without padding.
     pub payload: &'a [u8],
 }
 
@@ -63,7 +63,7 @@ fn without_extension(first: u8, rest: &[u8]) -> Result<&[u8], Refusal> {
     rest.get(words * 4..).ok_or(Refusal::RtpHeader)
 }
 
-/// Cuts off the padding, whose last byte counts it.
+/// Removes the padding, whose last byte holds its length.
 fn without_padding(first: u8, rest: &[u8]) -> Result<&[u8], Refusal> {
     if first & 0x20 == 0 {
         return Ok(rest);

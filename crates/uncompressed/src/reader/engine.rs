@@ -1,5 +1,5 @@
-//! The thread that keeps a ring full: reads of a slot's pieces, several under way at a time. Of a store that
-//! is mapped, a piece is read by having the kernel show its pages.
+//! The thread that keeps a ring full: it reads a slot in pieces, several at a time. For a store that is mapped, a piece
+//! is read by having the kernel populate its pages.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -17,15 +17,15 @@ use super::{Error, Options, READ_BYTES, Shaper, Source};
 use crate::clock;
 use crate::store::Store;
 
-/// Has the kernel read the pages of a range and show them (madvise(2), Linux 5.14).
+/// Makes the kernel read and map the pages of a range (madvise(2), Linux 5.14).
 const POPULATE_READ: i32 = libc::MADV_POPULATE_READ;
-/// What becomes of a store under way.
+/// What may happen to a store while it is being read.
 const CUT: &str = "the file ends before it should";
-/// What a mapping says of that, and of a disk that fails.
-const GONE: &str = "the file ends before it should, or its disk fails";
-/// A kernel that cannot show pages in advance.
+/// The error of a mapping in that case, and for a failing disk.
+const GONE: &str = "the file ends before it should, or its disk failed";
+/// A kernel that cannot populate pages in advance.
 const OLD: &str =
-    "cannot be shown in place: that needs Linux 5.14\nhint: --from cached copies them";
+    "cannot be sent in place: that needs Linux 5.14\nhint: use --from cached to copy them";
 
 /// The reader of one ring.
 pub(super) struct Engine {
@@ -36,15 +36,15 @@ pub(super) struct Engine {
     shared: Arc<Shared>,
     shaper: Option<Shaper>,
     requests: Vec<Request>,
-    /// Requests that are not in use, by their place.
+    /// Requests that are not in use, by index.
     idle: Vec<usize>,
-    /// Requests that the kernel has.
+    /// Requests that the kernel is processing.
     under_way: usize,
-    /// The slot that is next to be read, counted on and on, and how much of it has been asked for.
+    /// The next slot to read, counted on without end, and how much of it has been requested.
     next: (u64, usize),
-    /// Pieces still missing of each slot of the ring.
+    /// Number of missing pieces of each slot in the ring.
     missing: Vec<usize>,
-    /// Slots whose pieces are all there.
+    /// Slots that are complete.
     filled: u64,
 }
 
@@ -53,14 +53,14 @@ pub(super) struct Engine {
 struct Request {
     slot: u64,
     bytes: usize,
-    /// When the emulated storage answers it; `None` where none is emulated.
+    /// When the emulated storage answers; `None` if no storage is emulated.
     due: Option<Time>,
-    /// The kernel has answered it, but the emulated storage has not.
+    /// The kernel has answered, but the emulated storage has not.
     held: bool,
 }
 
 impl Engine {
-    /// A reader that has not begun.
+    /// A reader that has not started.
     pub fn new(store: Store, shared: Arc<Shared>, options: &Options) -> Result<Self, Error> {
         let file = open(&store, options.source)?;
         let depth = options.depth as usize;
@@ -83,12 +83,12 @@ impl Engine {
     /// Reads until the ring ends, its sender is gone, or a read fails.
     pub fn run(mut self) {
         let outcome = self.keep_full();
-        // The kernel writes into the ring as long as it has requests, whatever happened.
+        // Whatever happened, the kernel writes into the ring as long as it has requests.
         while self.under_way > 0 && interrupted(self.uring.submit_and_wait(1)).is_ok() {
             self.under_way -= self.uring.completion().count();
         }
         if self.under_way > 0 {
-            // It cannot be told when the kernel is done: the memory must stay.
+            // There is no way to find out when the kernel is done: the memory must stay.
             std::mem::forget(Arc::clone(&self.shared));
         }
         if let Err(error) = outcome {
@@ -106,14 +106,14 @@ impl Engine {
             } else if self.shared.total == Some(self.filled) {
                 return Ok(());
             } else {
-                // The ring is full: the sender wakes us when it has done with a frame.
+                // The ring is full: the sender wakes us when it is done with a frame.
                 std::thread::park();
             }
         }
         Ok(())
     }
 
-    /// Asks for as many pieces as may be under way.
+    /// Requests as many pieces as may be in flight.
     fn ask(&mut self) -> Result<(), Error> {
         while !self.idle.is_empty() && self.has_room() {
             let slot_bytes = self.shared.arena.slot_bytes();
@@ -132,7 +132,7 @@ impl Engine {
         Ok(())
     }
 
-    /// True if the next slot may be written: the sender has done with what was in it.
+    /// True if the next slot may be written: the sender is done with its contents.
     fn has_room(&self) -> bool {
         let (slot, _) = self.next;
         let released = self.shared.counters.released.load(Ordering::Acquire);
@@ -149,7 +149,7 @@ impl Engine {
         let to = unsafe { self.shared.arena.slot(slot).cast::<u8>().add(begin) }.as_ptr();
         let read = match self.source {
             Source::Mapped => {
-                // From the beginning of the page, which may be larger than that of a store.
+                // Starts at the beginning of the page, which may be larger than that of a store.
                 let before = to.addr() % page_bytes();
                 let (from, length) = (to.wrapping_sub(before), (bytes + before) as i64);
                 opcode::Madvise::new(from.cast(), length, POPULATE_READ).build()
@@ -159,15 +159,15 @@ impl Engine {
             }
         };
         let read = read.user_data(request as u64);
-        // SAFETY: the piece is ours until it is published, or only read, the arena lives until `run` has
-        // seen all requests end, and so does the file.
+        // SAFETY: the piece is ours until it is published, or only read; the arena lives until `run` has seen all
+        // requests end, and so does the file.
         let pushed = unsafe { self.uring.submission().push(&read) };
         pushed.expect("there are as many entries as requests");
         self.under_way += 1;
         Ok(())
     }
 
-    /// Waits until a request ends, in the kernel or in the emulated storage.
+    /// Waits until a request completes, in the kernel or in the emulated storage.
     fn wait(&mut self) -> Result<(), Error> {
         let due = self.requests.iter().filter(|request| request.held).filter_map(|r| r.due).min();
         let Some(due) = due else {
@@ -184,7 +184,7 @@ impl Engine {
         interrupted(self.uring.submitter().submit_with_args(1, &arguments))
     }
 
-    /// Takes the kernel's answers.
+    /// Collects the kernel's completions.
     fn collect(&mut self) -> Result<(), Error> {
         let answers: Vec<_> =
             self.uring.completion().map(|c| (c.user_data() as usize, c.result())).collect();
@@ -208,8 +208,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Delivers what the storage has answered, and publishes the slots that are whole, in their
-    /// order.
+    /// Delivers what the storage has answered, and publishes the slots that are complete, in order.
     fn deliver(&mut self) -> Result<(), Error> {
         let now = self.shaper.is_some().then(clock::monotonic);
         for place in 0..self.requests.len() {
@@ -235,7 +234,7 @@ impl Engine {
         let trailer = if self.source == Source::Mapped {
             self.store.read_trailer(index)?
         } else {
-            // SAFETY: all its pieces were read, and only this thread touches it before it is published.
+            // SAFETY: all its pieces were read, and only this thread accesses it before it is published.
             let slot = unsafe { self.shared.arena.slot(self.filled).as_ref() };
             self.store.trailer(index, slot)?
         };
@@ -244,12 +243,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Where a slot is in the ring.
+    /// The index of a slot in the ring.
     fn place(&self, slot: u64) -> usize {
         self.shared.place(slot)
     }
 
-    /// Where a slot's frame is in the store.
+    /// The index of a slot's frame in the store.
     fn index(&self, slot: u64) -> u64 {
         slot % self.store.header().frames
     }
@@ -260,7 +259,7 @@ impl Engine {
     }
 }
 
-/// Opens a store's file once more, to be read as `source` says.
+/// Opens a store's file again, to be read as `source` requires.
 fn open(store: &Store, source: Source) -> Result<std::fs::File, Error> {
     let mut open = OpenOptions::new();
     open.read(true);
@@ -275,7 +274,7 @@ fn open(store: &Store, source: Source) -> Result<std::fs::File, Error> {
     })
 }
 
-/// A wait that ended early is no error: what is there is looked at, and the rest waited for again.
+/// A wait that ended early is not an error: what has completed is handled, and the rest is waited for again.
 fn interrupted(waited: io::Result<usize>) -> Result<(), Error> {
     match waited.map_err(|error| (error.raw_os_error(), error)) {
         Ok(_) | Err((Some(libc::ETIME | libc::EINTR), _)) => Ok(()),
@@ -283,7 +282,7 @@ fn interrupted(waited: io::Result<usize>) -> Result<(), Error> {
     }
 }
 
-/// Bytes of a page of memory.
+/// Size of a memory page in bytes.
 fn page_bytes() -> usize {
     // SAFETY: it reads a number.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

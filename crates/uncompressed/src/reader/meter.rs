@@ -1,4 +1,4 @@
-//! What happens in a ring, counted; read at any time by anybody.
+//! The counters of a ring, which any thread may read at any time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub(super) struct Counters {
     pub filled: AtomicU64,
     /// Bytes read; by the reader.
     pub read_bytes: AtomicU64,
-    /// Frames that the sender has done with; by the sender. The one that it has now is the next.
+    /// Frames that the sender is done with; by the sender. The one that it has now is the next.
     pub released: AtomicU64,
     /// Frames handed to the sender, repeated ones included; by the sender.
     pub handed: AtomicU64,
@@ -26,7 +26,7 @@ pub(super) struct Counters {
     pub repeats: AtomicU64,
 }
 
-/// Reads a ring's counters, from any thread. In a second it tells what changed since the last.
+/// Reads a ring's counters, from any thread, and computes what changed since the last reading.
 #[derive(Debug, Clone)]
 pub struct Meter {
     counters: Arc<Counters>,
@@ -45,21 +45,22 @@ struct Last {
     repeats: u64,
 }
 
-/// A ring at one moment, and its rates since the last look.
+/// A ring at one moment, and its rates since the last reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Second {
-    /// Slots with nothing in them.
+    /// Empty slots.
     pub free: u64,
-    /// Slots that are being read into.
+    /// Slots that are being filled.
     pub reading: u64,
     /// Frames that were read and not yet sent, the one that is being sent excluded.
     pub waiting: u64,
-    /// Bits per second read, frames' padding included; `None` at the first look, and if the ring
+    /// Bits per second read, frames' padding included; `None` at the first reading, and if the ring
     /// is memory.
     pub read_bps: Option<f64>,
-    /// Bits per second of frames handed to the sender, without headers; `None` at the first look.
+    /// Bits per second of frames handed to the sender, without headers; `None` at the first
+    /// reading.
     pub send_bps: Option<f64>,
-    /// Repeated frames since the last look.
+    /// Repeated frames since the last reading.
     pub repeats: u64,
     /// Repeated frames since the ring began.
     pub repeats_all: u64,
@@ -82,7 +83,7 @@ impl Meter {
         self.slots
     }
 
-    /// Why the ring's reader ended before its time; `None` while all is well.
+    /// Why the ring's reader ended early; `None` while it works.
     pub fn failure(&self) -> Option<String> {
         locked(&self.failure).as_ref().map(ToString::to_string)
     }
@@ -116,8 +117,8 @@ impl Meter {
     /// The ring at `now`.
     pub fn look(&mut self, now: Time) -> Second {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        // From the one that is never ahead to the one that is never behind, so that differences of
-        // what moves meanwhile are not negative.
+        // Read from the counter that is never ahead to the one that is never behind, so that
+        // differences between moving counters are not negative.
         let (released, filled) = (of(&self.counters.released), of(&self.counters.filled));
         let begun = of(&self.counters.begun).max(filled);
         let at = Last {

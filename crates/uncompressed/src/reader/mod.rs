@@ -1,13 +1,12 @@
 //! From the store to the sender: a ring of frames that a thread keeps full.
 //!
-//! The thread reads with io_uring, past the page cache (O_DIRECT) or through it, or has the page cache show
-//! the frames where they are, so that they are copied only into the socket; or there is no thread, and the
-//! ring is the memory that holds all frames. The sender takes one frame per frame time and never
-//! waits: when the ring is empty it gets the last frame again, marked and counted, so that an even send
-//! rate cannot hide starvation.
+//! The thread reads with io_uring, past the page cache (O_DIRECT) or through it, or it maps the page cache's frames in
+//! place, so that they are copied only into the socket. Alternatively there is no thread, and the ring is memory that
+//! holds all frames. The sender takes one frame per frame time and never waits: when the ring is empty it gets the last
+//! frame again, marked and counted, so that an even send rate cannot hide starvation.
 //!
-//! A shared or remote storage is emulated by a [`Shape`]: reads come back no sooner than a server with
-//! that rate and latency would answer.
+//! A [`Shape`] emulates shared or remote storage: reads complete no sooner than a server with that rate and latency
+//! would answer.
 
 mod arena;
 mod engine;
@@ -25,29 +24,29 @@ use crate::geometry::Geometry;
 use crate::store;
 use crate::synth::STAMP_SAMPLES;
 
-/// Frames of a ring unless told otherwise: the study's last setting, ten seconds.
+/// Default number of frames in a ring: the study's last setting, ten seconds.
 pub const FRAMES: u32 = 600;
-/// Reads under way at a time unless told otherwise.
+/// Default number of reads in flight.
 pub const DEPTH: u32 = 16;
-/// Largest number of reads under way.
+/// Largest number of reads in flight.
 pub const DEPTH_MAX: u32 = 256;
-/// Bytes of a read: what the study's NFS mounts had as `rsize`.
+/// Bytes per read: the `rsize` of the study's NFS mounts.
 pub const READ_BYTES: usize = 1 << 20;
-/// Fewest frames of a ring: one being sent, one waiting, one being read.
+/// Fewest frames in a ring: one being sent, one waiting, one being read.
 pub const FRAMES_MIN: u32 = 3;
 
 /// Where frames are read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The disk, past the page cache.
+    /// The disk, bypassing the page cache.
     Direct,
-    /// The page cache, which reads the disk when it must.
+    /// The page cache, which reads the disk when necessary.
     Cached,
-    /// The page cache, in place: it reads the disk when it must, and nothing is copied to the ring. Nobody may
-    /// write to the store meanwhile. The page cache must have room for the rings: of what it gives up
-    /// before it is sent, the sender waits for the disk.
+    /// The page cache, in place: it reads the disk when necessary, and nothing is copied to the ring. The store must
+    /// not be written meanwhile. The page cache must have room for the rings: if it drops a frame before it is sent,
+    /// the sender waits for the disk.
     Mapped,
-    /// Memory: the ring is filled once, and sent again and again.
+    /// Memory: the ring is filled once, and sent repeatedly.
     Memory,
 }
 
@@ -56,19 +55,19 @@ pub enum Source {
 pub struct Options {
     /// Where frames are read from.
     pub source: Source,
-    /// Frames of the ring, [`FRAMES_MIN`] or more; fewer if `memory` is less.
+    /// Frames in the ring, [`FRAMES_MIN`] or more; fewer if `memory` is smaller.
     pub frames: u32,
-    /// Memory that the ring may have.
+    /// Memory that the ring may use, in bytes.
     pub memory: Bytes,
-    /// True to begin again after the last frame; else the ring ends.
+    /// True to begin again after the last frame; otherwise the ring ends.
     pub repeat: bool,
-    /// Reads under way at a time, 1 to [`DEPTH_MAX`].
+    /// Reads in flight, 1 to [`DEPTH_MAX`].
     pub depth: u32,
-    /// The storage to emulate; `None` for what is there.
+    /// The storage to emulate; `None` for the real one.
     pub shape: Option<Shape>,
 }
 
-/// Why there is no ring, or no more of it.
+/// Why a ring cannot be filled, or not any further.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store cannot be read.
@@ -76,13 +75,13 @@ pub enum Error {
     Store(#[from] store::Error),
     /// The ring would have too few frames.
     #[error(
-        "a ring of {frames} frames: at least {FRAMES_MIN} are needed, of {slot} bytes each, in the \
-         {memory} bytes of memory that are allowed"
+        "ring: expected at least {FRAMES_MIN} frames of {slot} bytes, found room for {frames} in the \
+         {memory} bytes of memory allowed"
     )]
     Small {
         /// Frames that fit.
         frames: u64,
-        /// Bytes of each.
+        /// Bytes per frame.
         slot: usize,
         /// Bytes allowed.
         memory: u64,
@@ -90,49 +89,53 @@ pub enum Error {
     /// The synthetic frames have no room for their stamp.
     #[error(
         "synthetic frames of {0}: a row has no room for the stamp of number and checksum\n\
-         hint: rows of {STAMP_SAMPLES} samples or more, which 32 pixels of 4:2:2 have"
+         hint: use rows of at least {STAMP_SAMPLES} samples, such as 32 pixels of 4:2:2"
     )]
     Stamp(Geometry),
     /// The emulated storage has no rate.
-    #[error("a storage of 0 bit/s never answers")]
+    #[error("storage rate: expected more than 0 bit/s, found 0")]
     Shape,
-    /// The memory cannot be had.
-    #[error("cannot reserve {bytes} bytes for the ring: {source}\nhint: a ring of fewer frames")]
+    /// The memory cannot be reserved.
+    #[error(
+        "cannot reserve {bytes} bytes for the ring: {source}\nhint: use a ring of fewer frames"
+    )]
     Memory {
-        /// Bytes wanted.
+        /// Bytes requested.
         bytes: usize,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A frame in the page cache that was cut off its store, or that the disk does not give again.
-    #[error("frame {number} is no longer in its store, which was cut, or whose disk fails")]
+    /// A mapped frame was truncated from its store, or its disk no longer returns it.
+    #[error("frame {number} is no longer in its store: the file was truncated or its disk failed")]
     Gone {
         /// Its number.
         number: u64,
     },
-    /// The store cannot be shown in place.
-    #[error("{path}: cannot map its {frames} frames: {source}\nhint: --from cached copies them")]
+    /// The store cannot be mapped.
+    #[error(
+        "{path}: cannot map its {frames} frames: {source}\nhint: use --from cached to copy them"
+    )]
     Map {
         /// The store.
         path: String,
-        /// Its frames.
+        /// Its number of frames.
         frames: u64,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file system has no unbuffered reads.
+    /// The file system does not support unbuffered reads.
     #[error(
-        "{path}: this file system does not read past the page cache (O_DIRECT): {source}\nhint: read it through the page cache"
+        "{path}: this file system does not read past the page cache (O_DIRECT): {source}\nhint: use --from cached to read it through the page cache"
     )]
     Direct {
         /// The store.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// There is no io_uring.
+    /// io_uring is not available.
     #[error(
-        "no io_uring: {0}\nhint: sysctl kernel.io_uring_disabled must be 0, or the frames must be in memory"
+        "io_uring is not available: {0}\nhint: run `sysctl -w kernel.io_uring_disabled=0`, or keep the frames in memory"
     )]
     Uring(std::io::Error),
     /// A read failed.
@@ -140,18 +143,18 @@ pub enum Error {
     Read {
         /// The store.
         path: String,
-        /// The frame's place in the store, from 0.
+        /// The frame's index in the store, from 0.
         index: u64,
         /// What went wrong.
         because: String,
     },
-    /// The thread that reads cannot be started.
+    /// The reading thread cannot be started.
     #[error("cannot start the reader: {0}")]
     Thread(std::io::Error),
-    /// It was told to stop before the frames that were waited for came.
-    #[error("stopped before the frames came")]
+    /// It was stopped before the awaited frames arrived.
+    #[error("stopped before the frames arrived")]
     Stopped,
-    /// The reader ended before.
+    /// The reader had already ended.
     #[error("the reader has ended: {0}")]
     Ended(String),
 }

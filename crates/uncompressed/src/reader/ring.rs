@@ -18,9 +18,9 @@ use crate::synth;
 /// How many frames a ring has, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// Frames of the ring.
+    /// Frames in the ring.
     pub frames: u32,
-    /// Frames that were asked for, and in memory are there: above `frames` if memory bounds it.
+    /// Frames that were requested (if in memory: that exist); more than `frames` if memory limits the ring.
     pub asked: u32,
     /// Its memory in bytes.
     pub bytes: u64,
@@ -31,23 +31,23 @@ pub struct Bound {
 pub enum Advance {
     /// It is the next one.
     New,
-    /// The next one was not there: it is the last one again.
+    /// The next one was not ready: it is the last one again.
     Repeated,
-    /// There is none after the last one, which stays: the store has ended, or its reader has failed.
+    /// There are no more frames, and the last one stays: the store has ended, or its reader has failed.
     Ended,
 }
 
 /// One frame, in the ring's memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
-    /// Its bytes. Of [`Source::Mapped`], they are the file's: to touch them is safe only as long as nobody
-    /// writes to the store or cuts it; to have the kernel send them always is.
+    /// Its bytes. With [`Source::Mapped`] they are the file's: direct access is safe only as long as the store is not
+    /// written or truncated; having the kernel send them is always safe.
     pub bytes: &'a [u8],
     /// Its number in its sequence.
     pub number: u64,
     /// Its [`crate::checksum`].
     pub checksum: u64,
-    /// True if it has been sent before, because the next one was not there.
+    /// True if it has been sent before because the next one was not ready.
     pub repeated: bool,
 }
 
@@ -58,9 +58,9 @@ pub struct Ring {
     reader: Option<JoinHandle<()>>,
     header: Header,
     bound: Bound,
-    /// Frames of a ring that is all memory and is sent again and again.
+    /// The frames of a ring that is all memory and is sent repeatedly.
     cycle: Option<u64>,
-    /// The frame that the sender has, counted on and on, and what it is.
+    /// The frame that the sender has, counted on without end, and its contents.
     current: u64,
     trailer: Trailer,
     repeated: bool,
@@ -69,7 +69,7 @@ pub struct Ring {
 /// Why a reader ended; `None` while it runs.
 pub(super) type Failure = Arc<Mutex<Option<Error>>>;
 
-/// What is behind the lock: one value, whole at any time.
+/// What the lock protects: one value, consistent at any time.
 pub(super) fn locked(failure: &Mutex<Option<Error>>) -> MutexGuard<'_, Option<Error>> {
     failure.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -78,21 +78,21 @@ pub(super) fn locked(failure: &Mutex<Option<Error>>) -> MutexGuard<'_, Option<Er
 #[derive(Debug)]
 pub(super) struct Shared {
     pub arena: Arena,
-    /// Slots of the ring.
+    /// Slots in the ring.
     pub slots: usize,
-    /// Number and checksum of what is in each slot of the ring; as the slots, ordered by the counters.
+    /// Number and checksum of the contents of each slot; like the slots, ordered by the counters.
     trailers: Box<[[AtomicU64; 2]]>,
     pub counters: Arc<Counters>,
-    /// Frames that there will ever be; `None` without end.
+    /// Total number of frames; `None` if there is no end.
     pub total: Option<u64>,
-    /// The sender is gone: the reader is to end.
+    /// The sender is gone: the reader should end.
     pub stop: AtomicBool,
     failure: Failure,
     changed: Condvar,
 }
 
 impl Shared {
-    /// Says that `trailer`'s frame was filled, the last of so many, to whom it may concern.
+    /// Publishes `trailer`'s frame as filled, the last of so many, and wakes those who wait.
     pub fn publish(&self, filled: u64, trailer: Trailer) {
         let [number, checksum] = &self.trailers[self.place(filled - 1)];
         number.store(trailer.number, Ordering::Relaxed);
@@ -102,7 +102,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// What is in slot `index`, counted on and on.
+    /// The contents of slot `index`, counted on without end.
     fn trailer(&self, index: u64) -> Trailer {
         let [number, checksum] = &self.trailers[self.place(index)];
         Trailer {
@@ -111,12 +111,12 @@ impl Shared {
         }
     }
 
-    /// Where slot `index`, counted on and on, is in the ring.
+    /// The index in the ring of slot `index`, counted on without end.
     pub fn place(&self, index: u64) -> usize {
         (index % self.slots as u64) as usize
     }
 
-    /// Says why the reader ended, or there is nothing to be sent any more; the first reason stays.
+    /// Sets the reason why the reader ended or nothing can be sent any more; the first reason stays.
     pub fn fail(&self, error: Error) {
         self.failure().get_or_insert(error);
         self.changed.notify_all();
@@ -137,7 +137,7 @@ impl Shared {
                 *failure = Some(Error::Ended(error.to_string()));
                 return Err(error);
             }
-            // A signal's handler can set `stop`, but wake nobody.
+            // A signal handler can set `stop`, but cannot wake a thread.
             let waited = self.changed.wait_timeout(failure, STOP_EVERY.into());
             failure = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -146,14 +146,14 @@ impl Shared {
 }
 
 impl Ring {
-    /// Opens the store at `path`, whose pictures must be `wanted` if that is told, and fills the ring.
-    /// Returns when it is full, or has all frames.
+    /// Opens the store at `path`, whose pictures must be `wanted` if that is given, and fills the ring. Returns when
+    /// the ring is full or has all frames.
     ///
     /// # Errors
     /// If the store cannot be read, the ring has no room, or `stop` is set before it is full.
     ///
     /// # Panics
-    /// If the depth is out of its bounds.
+    /// If the depth is out of bounds.
     pub fn open(
         path: &Path,
         wanted: Option<&Geometry>,
@@ -193,11 +193,11 @@ impl Ring {
         Ok(ring)
     }
 
-    /// A ring of `frames` synthetic frames ([`synth`]) in memory, sent again and again.
+    /// A ring of `frames` synthetic frames ([`synth`]) in memory, sent repeatedly.
     ///
     /// # Errors
-    /// If the geometry has no room for the stamp ([`synth::fits`]), the memory has none for a frame, or
-    /// `stop` is set before all are drawn.
+    /// If the geometry has no room for the stamp ([`synth::fits`]), the memory has no room for a frame, or `stop` is
+    /// set before all are drawn.
     pub fn synthetic(
         header: &Header,
         frames: u32,
@@ -237,7 +237,7 @@ impl Ring {
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }
-            // SAFETY: nobody else has the arena yet, and each slot is taken once at a time.
+            // SAFETY: the arena is not shared yet, and each slot is taken once at a time.
             let trailer = fill(index, unsafe { shared.arena.slot(index).as_mut() })?;
             shared.counters.begun.store(index + 1, Ordering::Relaxed);
             shared.publish(index + 1, trailer);
@@ -250,7 +250,7 @@ impl Ring {
         Self { shared, reader: None, header, bound, cycle, current: 0, trailer, repeated: false }
     }
 
-    /// What the frames are; of a ring that reads a store, what the store says.
+    /// The format of the frames; for a ring that reads a store, the store's header.
     pub const fn header(&self) -> &Header {
         &self.header
     }
@@ -269,7 +269,7 @@ impl Ring {
         Meter::new((counters, failure), self.bound.frames.into(), frame_bytes, in_memory)
     }
 
-    /// Goes on to the next frame, never waiting.
+    /// Moves on to the next frame without waiting.
     pub fn advance(&mut self) -> Advance {
         let counters = &self.shared.counters;
         let handed = counters.handed.load(Ordering::Relaxed);
@@ -294,9 +294,9 @@ impl Ring {
         Advance::Repeated
     }
 
-    /// True if the reader has failed and frame `next` will never be there.
+    /// True if the reader has failed and frame `next` will never arrive.
     fn is_drained(&self, next: u64) -> bool {
-        // What it read before it failed, it published before: behind the lock all of it is seen.
+        // What it read before it failed was published before: under the lock all of it is visible.
         let failure = self.shared.failure();
         failure.is_some() && next >= self.shared.counters.filled.load(Ordering::Acquire)
     }
@@ -305,19 +305,19 @@ impl Ring {
         self.current = next;
         self.trailer = self.shared.trailer(next);
         self.repeated = false;
-        // What was read from the slot before is read before it is written anew.
+        // The previous slot must be read completely before it is overwritten.
         self.shared.counters.released.store(next, Ordering::Release);
         if let Some(reader) = &self.reader {
             reader.thread().unpark();
         }
     }
 
-    /// The frame that the last [`Self::advance`] left; before, the first one.
+    /// The frame at which the last [`Self::advance`] stopped; the first one before any call.
     pub fn current(&self) -> Frame<'_> {
-        // SAFETY: the slot was filled before it was published, as `open` and `filled` waited for the
-        // first and `advance` saw the others. It is not released before the next `advance`, which
-        // needs `&mut self`, so that nobody writes to it while the frame is borrowed. Of a store that
-        // is mapped it is the file's own page: nobody writes to a store that is being sent.
+        // SAFETY: the slot was filled before it was published, because `open` and `filled` waited for the first and
+        // `advance` saw the others. It is not released before the next `advance`, which needs `&mut self`, so it is not
+        // written while the frame is borrowed. For a mapped store it is the file's own page: a store must not be
+        // written while it is being sent.
         let slot = unsafe { self.shared.arena.slot(self.current).as_ref() };
         Frame {
             bytes: &slot[..self.header.geometry.frame_bytes()],
@@ -327,14 +327,14 @@ impl Ring {
         }
     }
 
-    /// Goes on to the next frame and gives it; the last one again, marked, where there is no next
-    /// one yet, and `None` after the end.
+    /// Moves on to the next frame and returns it; returns the last one again, marked, if the next one is not ready yet,
+    /// and `None` after the end.
     pub fn next_frame(&mut self) -> Option<Frame<'_>> {
         (self.advance() != Advance::Ended).then(|| self.current())
     }
 
-    /// Waits until the next frame is there, for those who read as fast as they can. An error if the
-    /// reader has ended, or `stop` is set before.
+    /// Waits until the next frame is ready, for callers that read as fast as they can. Fails if the reader has ended,
+    /// or `stop` is set before.
     pub fn wait(&self, stop: &AtomicBool) -> Result<(), Error> {
         let handed = self.shared.counters.handed.load(Ordering::Relaxed);
         let next = if handed == 0 { 0 } else { self.current + 1 };
@@ -344,13 +344,13 @@ impl Ring {
         self.shared.wait_for(next + 1, stop)
     }
 
-    /// Says that the frame under way is no longer there: of a store that is mapped, and was cut.
+    /// Reports that the current frame is no longer available, because its mapped store was truncated.
     pub fn lose(&self) {
         self.shared.fail(Error::Gone { number: self.trailer.number });
     }
 
-    /// Why the reader ended before its time, or the frames are no longer there; `None` while all is well.
-    /// What is in the ring is still sent, then the ring ends.
+    /// Why the reader ended early, or the frames are no longer available; `None` while it works. What is in the ring is
+    /// still sent, then the ring ends.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure().as_ref().map(ToString::to_string)
     }
@@ -370,7 +370,7 @@ impl Drop for Ring {
         self.shared.stop.store(true, Ordering::Release);
         if let Some(reader) = self.reader.take() {
             reader.thread().unpark();
-            // It has told its failure, if it had one; a panic was a bug that printed itself.
+            // It has reported its failure, if any; a panic was a bug that printed itself.
             let _ = reader.join();
         }
     }

@@ -1,18 +1,18 @@
-//! A storage with a rate and a latency, as emulated. Pure.
+//! An emulated storage with a rate and a latency. Pure.
 
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
-/// What a storage can do.
+/// The performance of a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Bits per second that it delivers, of all reads together; above 0.
+    /// Bits per second that it delivers, over all reads together; above 0.
     pub rate: BitRate,
-    /// Time from a request to the first of its bytes, if nothing else is under way.
+    /// Time from a request to its first byte, if no other request is in flight.
     pub latency: Duration,
 }
 
-/// Says when reads come back from a storage of a [`Shape`]: requests reach it in their order, half a
-/// latency later; it sends the bytes of one after the other at its rate; they need half a latency back.
+/// Computes when reads from a storage of a [`Shape`] complete. Requests reach it in order, half a latency later; it
+/// sends their bytes one after the other at its rate; they take half a latency to come back.
 #[derive(Debug, Clone)]
 pub struct Shaper {
     shape: Shape,
@@ -25,7 +25,7 @@ impl Shaper {
         Self { shape, busy_until: Time::ZERO }
     }
 
-    /// When a read of `bytes`, asked for at `now`, has come back whole.
+    /// When a read of `bytes`, requested at `now`, is complete.
     pub fn due(&mut self, now: Time, bytes: u64) -> Time {
         let out = Duration::from_nanos(self.shape.latency.as_nanos() / 2);
         let back = self.shape.latency.saturating_sub(out);
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn an_idle_storage_answers_after_latency_and_transfer() {
-        // A gigabyte per second: a megabyte in a millisecond.
+        // A gigabyte per second: a megabyte per millisecond.
         assert_eq!(shaper(4).due(Time::from_millis(10), 1_000_000), Time::from_millis(15));
     }
 

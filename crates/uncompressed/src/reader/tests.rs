@@ -10,15 +10,15 @@ use crate::geometry::{Depth, FrameRate, Geometry, Sampling};
 use crate::store::{Content, Header, Recorder};
 use crate::{checksum, clock, synth};
 
-/// Nobody stops it.
+/// Never set.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-/// Slots of several reads: 1.3 MB.
+/// Slots that take several reads: 1.3 MB.
 fn geometry() -> Geometry {
     Geometry::new((960, 540), Sampling::YCbCr422, Depth::Ten, FrameRate::P59_94).unwrap()
 }
 
-/// A store on a real file system, as O_DIRECT needs, where cargo keeps what it builds.
+/// A store on a real file system, which O_DIRECT needs, where cargo keeps its build files.
 fn store(frames: u64) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let path = folder.path().join("node.frames");
@@ -37,7 +37,7 @@ fn options(source: Source) -> Options {
     Options { source, frames: 4, memory: Bytes::new(1 << 30), repeat: true, depth: 5, shape: None }
 }
 
-/// Number of the next frame, which must be there and sound.
+/// Number of the next frame, which must exist and be intact.
 fn next(ring: &mut Ring) -> u64 {
     ring.wait(&GOES_ON).unwrap();
     let frame = ring.next_frame().expect("the ring has no end");
@@ -91,7 +91,7 @@ fn a_starved_sender_repeats_the_last_frame_and_it_is_counted() {
         assert_eq!(ring.advance(), Advance::New);
         assert_eq!(ring.current().number, number);
     }
-    // A frame needs 100 ms, and four advances need none.
+    // A frame takes 100 ms, and four advances take no time.
     assert!(matches!(ring.wait(&AtomicBool::new(true)), Err(Error::Stopped)));
     assert_eq!(ring.advance(), Advance::Repeated);
     let frame = ring.current();
@@ -100,7 +100,7 @@ fn a_starved_sender_repeats_the_last_frame_and_it_is_counted() {
     assert_eq!((second.repeats, second.repeats_all, second.handed_all), (1, 1, 5));
     assert_eq!(second.waiting, 0);
     assert_eq!(second.send_bps, Some(5.0 * geometry().frame_bytes() as f64 * 8.0));
-    assert_eq!(next(&mut ring), 11, "none is left out");
+    assert_eq!(next(&mut ring), 11, "frames are not skipped");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn an_emulated_storage_keeps_its_rate() {
         next(&mut ring);
     }
     let second = meter.look(clock::monotonic());
-    // The ring was full and nothing was under way; of 24 frames 20 or more were read meanwhile.
+    // The ring was full and no reads were in flight; at least 20 of 24 frames were read meanwhile.
     let read = second.read_bps.unwrap();
     assert!(read < 2.001e9, "{read}");
     let elapsed: Span = clock::monotonic().saturating_since(before).into();
@@ -133,13 +133,13 @@ fn a_meter_accounts_for_every_slot() {
     assert_eq!((full.read_bps, full.send_bps), (None, None));
     ring.advance();
     let first = meter.look(Time::from_secs(2));
-    assert_eq!((first.free, first.waiting), (0, 3), "the one that is sent is not free");
+    assert_eq!((first.free, first.waiting), (0, 3), "the one being sent is not free");
     let rate = first.send_bps.unwrap();
     assert_eq!(rate, geometry().frame_bytes() as f64 * 8.0);
 }
 
 #[test]
-fn the_ring_is_bounded_by_memory_and_says_so() {
+fn the_ring_is_bounded_by_memory_and_reports_it() {
     let (_folder, path) = store(6);
     let slot = Header::new(geometry(), Content::Picture).slot_bytes() as u64;
     let memory = Bytes::new(slot * 3 + 5);
@@ -165,7 +165,7 @@ fn a_store_that_is_cut_under_way_ends_the_reader_with_the_reason() {
         };
         assert!(error.contains("the file ends before it should"), "{error}");
         let last = ring.current().number;
-        assert_eq!(ring.advance(), Advance::Ended, "what was read has been handed");
+        assert_eq!(ring.advance(), Advance::Ended, "what was read has been handed over");
         assert_eq!(ring.current().number, last, "the last frame stays");
         assert_eq!(ring.meter().failure(), ring.failure());
         assert!(ring.failure().unwrap().contains("the reader has ended"));
@@ -173,9 +173,9 @@ fn a_store_that_is_cut_under_way_ends_the_reader_with_the_reason() {
 }
 
 #[test]
-fn who_waits_for_a_ring_to_be_full_can_be_stopped() {
+fn waiting_for_a_full_ring_can_be_stopped() {
     let (_folder, path) = store(6);
-    // The first frame would need minutes.
+    // The first frame would take minutes.
     let shape = Some(Shape { rate: "100 kbit/s".parse().unwrap(), latency: Duration::ZERO });
     let stop = AtomicBool::new(false);
     let options = Options { shape, ..options(Source::Cached) };
@@ -206,7 +206,7 @@ fn a_storage_without_a_rate_is_refused() {
     let shape = Shape { rate: "0 bit/s".parse().unwrap(), latency: Duration::ZERO };
     let options = Options { shape: Some(shape), ..options(Source::Cached) };
     let error = Ring::open("nowhere".as_ref(), None, &options, &GOES_ON).unwrap_err();
-    assert_eq!(error.to_string(), "a storage of 0 bit/s never answers");
+    assert_eq!(error.to_string(), "storage rate: expected more than 0 bit/s, found 0");
 }
 
 #[test]

@@ -18,14 +18,14 @@ use crate::clock;
 use crate::measure::Seen;
 use crate::socket::{Datagrams, Inlet};
 
-/// How long a thread rests when it has taken all there was: packets are stamped by the kernel, so that
-/// nothing is measured later for it, and each rest spares as many wake-ups as bursts come meanwhile. What
-/// comes in that time should still be in the processor's cache: of eight streams on two cores with 2 MB
-/// each, 100 µs cost 1.16 cores in all, 50 µs 1.27, 200 µs 1.30, 400 µs 1.43 (medians of three).
+/// How long a thread rests when it has taken all packets. The kernel stamps packets, so resting does not make any
+/// measurement later, and one rest replaces as many wake-ups as bursts arrive meanwhile. The packets of that time
+/// should still fit in the processor's cache: for eight streams on two cores with 2 MB each, 100 µs cost 1.16 cores in
+/// all, 50 µs 1.27, 200 µs 1.30, 400 µs 1.43 (medians of three).
 const REST: Duration = Duration::from_micros(100);
-/// How long a thread without any packet sleeps at most: how soon it hears that it is to stop.
+/// Longest sleep of a thread without packets: the delay until it notices that it should stop.
 const IDLE_MS: i64 = 100;
-/// Calls that take one socket's packets in a row, so that the others are not forgotten.
+/// Consecutive calls that take one socket's packets, so that the others get their turn.
 const TAKES_MAX: usize = 64;
 
 /// One stream.
@@ -36,7 +36,7 @@ pub struct Lane {
     inlet: Inlet,
     track: Track,
     recording: Option<Recording>,
-    /// Times that packets found the socket's buffer full, as of now and of the last second.
+    /// How often packets found the socket's buffer full: so far, and up to the last second.
     dropped: u32,
     dropped_before: u32,
     counts_before: Counts,
@@ -53,21 +53,21 @@ pub struct Second {
     pub stream: u32,
     /// What was counted in this second.
     pub counts: Counts,
-    /// Times that packets found the socket's buffer full, which are among the lost: those that the kernel had
-    /// put together count once.
+    /// How often packets found the socket's buffer full; those packets are included in the lost ones. Packets that the
+    /// kernel had coalesced count once.
     pub dropped: u32,
-    /// How evenly packets came; `None` if of no frame it is known ([`Frame::seen`]).
+    /// How evenly packets arrived; `None` if it is unknown for every frame ([`Frame::seen`]).
     pub evenness: Option<Seen>,
     /// Processor time that the thread had, for all its streams.
     pub running: Duration,
 }
 
-/// What a receiving thread tells.
+/// What a receiving thread reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Told {
-    /// Of a stream, once a second.
+    /// About a stream, once a second.
     Second(Second),
-    /// Of a frame that is over.
+    /// About a finished frame.
     Frame(u32, Frame),
 }
 
@@ -81,33 +81,33 @@ pub struct Options {
 }
 
 impl Lane {
-    /// A stream that comes by `inlet` and is written to `recording`, if there is one.
+    /// A stream that is received by `inlet` and written to `recording`, if there is one.
     pub fn new(number: u32, inlet: Inlet, track: Track, recording: Option<Recording>) -> Self {
         let (dropped, dropped_before, counts_before) = (0, 0, Counts::default());
         Self { number, inlet, track, recording, dropped, dropped_before, counts_before }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub const fn counts(&self) -> &Counts {
         self.track.counts()
     }
 
-    /// Times that packets found the socket's buffer full so far.
+    /// How often packets found the socket's buffer full so far.
     pub const fn dropped(&self) -> u32 {
         self.dropped
     }
 
-    /// Where it receives.
+    /// The address at which it receives.
     pub const fn address(&self) -> SocketAddrV4 {
         self.inlet.address()
     }
 
-    /// Ends the recording, if there is one, and tells how it ended.
+    /// Closes the recording, if there is one, and returns how it ended.
     pub fn end_recording(&mut self) -> Option<RecordingEnd> {
         self.recording.take().map(Recording::end)
     }
 
-    /// Takes what is there; true if there was anything.
+    /// Takes what has arrived; returns true if there was anything.
     fn take(
         &mut self,
         buffers: &mut Datagrams,
@@ -157,12 +157,12 @@ fn over(
     if let Some(recording) = recording {
         recording.frame(frame, picture);
     }
-    // Nobody waits for a reader that is slow: what it misses shows as a gap.
+    // The thread does not wait for a slow reader: missed reports show as a gap.
     let _ = told.try_send(Told::Frame(number, *frame));
 }
 
-/// Receives until `stop` is set or the time is up. What it tells goes to `told`; what that has no room
-/// for is left out.
+/// Receives until `stop` is set or the time is up. Sends its reports to `told`; reports for which it has no room are
+/// discarded.
 pub fn run(
     lanes: &mut [Lane],
     options: &Options,

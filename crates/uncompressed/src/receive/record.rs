@@ -1,5 +1,5 @@
-//! Writing received frames to a store, on a thread of its own: a disk that is slow costs frames of the
-//! recording, never packets of the stream.
+//! Writes received frames to a store on a thread of its own: a slow disk loses frames of the recording, never packets
+//! of the stream.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -8,42 +8,42 @@ use std::thread::JoinHandle;
 use super::track::Frame;
 use crate::store::{Error, Header, Recorded, Recorder};
 
-/// Frames that wait for the disk at a time.
+/// Frames that may wait for the disk at a time.
 const WAITING_MAX: usize = 16;
 
-/// A recording under way.
+/// A recording in progress.
 #[derive(Debug)]
 pub struct Recording {
     frames: SyncSender<(u64, Vec<u8>)>,
-    /// Memory of frames that were written, to be used again.
+    /// Memory of frames that were written, for reuse.
     spare: Receiver<Vec<u8>>,
     writer: JoinHandle<Result<Recorded, Error>>,
     left_out: LeftOut,
 }
 
-/// Frames that were due in a recording and are not in it.
+/// Frames that should be in a recording and are not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// They did not come whole.
+    /// They did not arrive completely.
     pub incomplete: u64,
     /// Too many waited for the disk.
     pub slow: u64,
-    /// They came when the recording had ended, because of a full disk for example.
+    /// They arrived after the recording had ended, for example because of a full disk.
     pub ended: u64,
 }
 
 /// How a recording ended.
 #[derive(Debug)]
 pub struct RecordingEnd {
-    /// What was written, or why it ended before its time; what is whole is kept.
+    /// What was written, or why it ended early; complete frames are kept.
     pub written: Result<Recorded, Error>,
     /// Frames that are not in it.
     pub left_out: LeftOut,
 }
 
 impl Recording {
-    /// Makes the store at `path`; a file of that name is replaced only if `replace`. `on_failure` is
-    /// called at once, by the writing thread, if the recording ends before its time.
+    /// Creates the store at `path`; an existing file is replaced only if `replace`. `on_failure` is called at once, by
+    /// the writing thread, if the recording ends early.
     pub fn create(
         path: &Path,
         header: Header,
@@ -71,8 +71,7 @@ impl Recording {
         Ok(Self { frames, spare, writer, left_out: LeftOut::default() })
     }
 
-    /// Takes a frame; it never waits. Of an incomplete one there is nothing to write: the store says
-    /// that it is missing.
+    /// Takes a frame without waiting. An incomplete frame is not written: the store marks it as missing.
     pub fn frame(&mut self, frame: &Frame, picture: &[u8]) {
         if !frame.whole {
             self.left_out.incomplete += 1;
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_ends_early_is_told_at_once_and_keeps_what_it_has() {
+    fn a_recording_that_ends_early_reports_at_once_and_keeps_its_frames() {
         let geometry = Geometry::new((64, 4), Sampling::YCbCr422, Depth::Ten, FrameRate::P59_94);
         let header = Header::new(geometry.unwrap(), Content::Picture);
         let picture = vec![7; header.geometry.frame_bytes()];
@@ -123,7 +122,7 @@ mod tests {
         recording.frame(&frame(1000, true), &picture);
         recording.frame(&frame(1001, false), &picture);
         recording.frame(&frame(1002, true), &picture);
-        // A sender that began anew, hours ago by its clock.
+        // A sender that restarted with a clock that is hours behind.
         recording.frame(&frame(5, true), &picture);
         let error = told.recv().unwrap();
         assert!(error.contains("frame 5 cannot follow frame 1002"), "{error}");

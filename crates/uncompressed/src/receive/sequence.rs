@@ -1,22 +1,24 @@
-//! Sequence numbers of one stream: what was lost, came twice, came late. Pure.
+//! Sequence numbers of one stream: which packets were lost, duplicated or late. Pure.
 
-/// Packets behind the newest that are still told apart: a fifth of a second of 1080p in small packets.
+/// How many packets behind the newest are still distinguished: a fifth of a second of 1080p in
+/// small packets.
 const WINDOW: u32 = 1 << 14;
-/// A step ahead of more is no loss but another sequence: two seconds of 1080p in small packets.
+/// A step ahead of more than this is a new sequence instead of loss: two seconds of 1080p in small
+/// packets.
 const JUMP_MAX: u32 = 1 << 19;
 
-/// What a sequence number says.
+/// The meaning of a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// The next one, or one ahead, after so many that are missing.
     Ahead(u32),
-    /// One that was missing.
+    /// One that was missing until now.
     Reordered,
-    /// One that has come before.
+    /// One that has arrived before.
     Duplicate,
-    /// One so old that nobody knows: a replay.
+    /// One too old to be distinguished: a replay.
     Old,
-    /// The first of another sequence: the sender began anew.
+    /// The first of another sequence: the sender restarted.
     Restart,
 }
 
@@ -25,10 +27,11 @@ pub enum Arrival {
 pub struct Sequence {
     /// The highest number; `None` before the first packet.
     newest: Option<u32>,
-    /// A bit for each of the last [`WINDOW`] numbers, by its lowest bits: set if it came.
+    /// A bit for each of the last [`WINDOW`] numbers, indexed by its lowest bits: set if it
+    /// arrived.
     came: Vec<u64>,
-    /// The number that would follow a packet which lay far outside: two in a row are a new sequence
-    /// (RFC 3550 §A.1).
+    /// The number that would follow a packet far outside the window: two in a row are a new
+    /// sequence (RFC 3550 §A.1).
     probation: Option<u32>,
 }
 
@@ -39,7 +42,7 @@ impl Default for Sequence {
 }
 
 impl Sequence {
-    /// A packet of that number came.
+    /// A packet with that number arrived.
     pub fn arrive(&mut self, number: u32) -> Arrival {
         let Some(newest) = self.newest else {
             self.begin(number);
@@ -72,7 +75,7 @@ impl Sequence {
     }
 
     fn begin(&mut self, number: u32) {
-        // What is behind the first packet of a sequence never comes: as if it had.
+        // Packets before the first of a sequence will never arrive: treat them as if they had.
         self.came.fill(u64::MAX);
         (self.newest, self.probation) = (Some(number), None);
     }
@@ -108,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_sequence_is_told_apart() {
+    fn gaps_and_duplicates_are_distinguished() {
         use Arrival::{Ahead, Duplicate, Reordered};
         assert_eq!(
             arrivals([7, 8, 11, 10, 10, 9, 11, 12]),

@@ -15,28 +15,29 @@ const STANDARD_UDP_BYTES: u32 = 1460;
 /// One stream of uncompressed video.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// What the session is called; one line.
+    /// The name of the session; one line.
     pub name: String,
-    /// Its number, which tells it from all others of this sender (RFC 8866 §5.2: sess-id).
+    /// Its number, which distinguishes it from all others of this sender (RFC 8866 §5.2: sess-id).
     pub session: u64,
-    /// Its version: a later one of the same session is greater. RFC 8866 §5.2 advises the time in seconds
-    /// since 1900.
+    /// Its version: a later version of the same session is greater. RFC 8866 §5.2 recommends the
+    /// time in seconds since 1900.
     pub version: u64,
-    /// The sender's address, to which receivers of a group limit it; `None` if it is not known.
+    /// The sender's address, to which receivers of a group restrict the stream; `None` if it is
+    /// unknown.
     pub source: Option<Ipv4Addr>,
     /// The hardware address of the sender, whose clock it follows; `None` if it has none.
     pub mac: Option<[u8; 6]>,
-    /// Where the stream goes: a host's address, or a multicast group.
+    /// The destination: a host's address, or a multicast group.
     pub destination: Ipv4Addr,
     /// The UDP port.
     pub port: u16,
-    /// Hops that a multicast packet may go, 1 to 255; of no meaning for a host's address.
+    /// Hops that a multicast packet may take, 1 to 255; ignored for a host's address.
     pub ttl: u8,
     /// RTP payload type, 0 to 127; dynamic ones are 96 to 127.
     pub payload_type: u8,
     /// The pictures.
     pub geometry: Geometry,
-    /// Largest UDP datagram, in bytes, headers of UDP and IP excluded.
+    /// Largest UDP datagram, in bytes, without the UDP and IP headers.
     pub datagram_bytes: u32,
 }
 
@@ -63,8 +64,8 @@ impl fmt::Display for Description {
         if self.datagram_bytes > STANDARD_UDP_BYTES {
             write!(f, "; MAXUDP={}", self.datagram_bytes)?;
         }
-        // ST 2110-10 §8.2: a sender that does not claim a PTP domain names itself by its hardware
-        // address. RFC 7273 §4.8 has a word for one that has none.
+        // ST 2110-10 §8.2: a sender that does not claim a PTP domain identifies itself by its
+        // hardware address. RFC 7273 §4.8 defines a value for senders without one.
         match self.mac {
             Some([a, b, c, d, e, g]) => {
                 write!(
@@ -78,23 +79,23 @@ impl fmt::Display for Description {
     }
 }
 
-/// Why a text describes no stream that suiro can receive.
+/// Why a text does not describe a stream that suiro can receive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// It is longer than [`BYTES_MAX`].
-    #[error("a description of {0} bytes is above the bound of {BYTES_MAX}")]
+    #[error("description: expected at most {BYTES_MAX} bytes, found {0}")]
     Long(usize),
-    /// A line or parameter is not there.
-    #[error("there is no {0}")]
+    /// A line or parameter is missing.
+    #[error("{0} is missing")]
     Lacks(&'static str),
-    /// A line that cannot be understood.
-    #[error("line {line}: {text:?}: {expected} is expected")]
+    /// A line that cannot be parsed.
+    #[error("line {line}: expected {expected}, found {text:?}")]
     Line {
         /// Its number, from 1.
         line: usize,
-        /// What it says.
+        /// Its text.
         text: String,
-        /// What it should say.
+        /// What was expected.
         expected: &'static str,
     },
     /// A parameter with a value that suiro cannot receive.
@@ -115,7 +116,7 @@ pub enum Error {
 impl FromStr for Description {
     type Err = Error;
 
-    /// Reads the first video medium of a description; other media are passed over.
+    /// Reads the first video medium of a description; other media are skipped.
     fn from_str(text: &str) -> Result<Self, Error> {
         if text.len() > BYTES_MAX {
             return Err(Error::Long(text.len()));
@@ -158,7 +159,7 @@ struct Medium {
     payload_type: u8,
 }
 
-/// The lines that concern the first video: its own first, then the session's.
+/// The lines that apply to the first video: its own first, then the session's.
 struct Lines<'a>(Vec<(usize, char, &'a str)>);
 
 impl<'a> Lines<'a> {
@@ -222,8 +223,8 @@ impl<'a> Lines<'a> {
         Ok((address, ttl.parse().ok().filter(|ttl| *ttl > 0).ok_or_else(wrong)?))
     }
 
-    /// `o=- SESSION VERSION IN IP4 ADDRESS`: numbers beyond 64 bits, and a name instead of an address,
-    /// are no error, but tell nothing.
+    /// `o=- SESSION VERSION IN IP4 ADDRESS`: numbers beyond 64 bits, and a name instead of an
+    /// address, are not errors, but are ignored.
     fn origin(&self) -> Result<(u64, u64, Option<Ipv4Addr>), Error> {
         let (number, value) = self.line('o').ok_or(Error::Lacks("origin (o=…)"))?;
         let words: Vec<_> = value.split_ascii_whitespace().collect();
@@ -237,7 +238,7 @@ impl<'a> Lines<'a> {
         Ok((session.parse().unwrap_or(0), version.parse().unwrap_or(0), address))
     }
 
-    /// `a=ts-refclk:localmac=MAC`; other clocks are other senders' matter.
+    /// `a=ts-refclk:localmac=MAC`; other clocks are ignored.
     fn mac(&self) -> Option<[u8; 6]> {
         let mut values = self.0.iter().filter(|line| line.1 == 'a').map(|(_, _, value)| value);
         let mac = values.find_map(|value| value.strip_prefix("ts-refclk:localmac="))?;
@@ -273,7 +274,7 @@ impl Parameters<'_> {
 
     fn number(&self, name: &'static str) -> Result<u32, Error> {
         let value = self.find(name).ok_or(Error::Lacks(name))?;
-        let because = "a whole number is expected";
+        let because = "expected a whole number";
         value.parse().map_err(|_| refused(name, value, because))
     }
 
@@ -286,7 +287,7 @@ impl Parameters<'_> {
         }
         let bits = self.number("depth")?;
         let depth = Depth::of_bits(bits);
-        let unknown = || refused("depth", &bits.to_string(), "8, 10 or 12 can be received");
+        let unknown = || refused("depth", &bits.to_string(), "expected 8, 10 or 12");
         let rate: FrameRate =
             self.find("exactframerate").ok_or(Error::Lacks("exactframerate"))?.parse()?;
         let sampling = self.find("sampling").ok_or(Error::Lacks("sampling"))?.parse()?;
@@ -299,7 +300,7 @@ impl Parameters<'_> {
             return Ok(STANDARD_UDP_BYTES);
         }
         let bytes = self.number("MAXUDP")?;
-        let because = "a UDP datagram has at most 65507 bytes";
+        let because = "expected at most 65507 bytes, the largest UDP datagram";
         if bytes <= 65_507 {
             Ok(bytes)
         } else {

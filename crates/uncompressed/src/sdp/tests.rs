@@ -39,17 +39,20 @@ fn it_is_written_as_others_read_it() {
 }
 
 #[test]
-fn an_unknown_sender_is_not_made_up() {
+fn an_unknown_sender_is_left_out() {
     let unknown = Description { source: None, mac: None, ..description() };
     let text = unknown.to_string();
     assert!(text.contains("o=- 7 3900000000 IN IP4 0.0.0.0\r\n"), "{text}");
-    assert!(text.contains("c=IN IP4 239.1.2.3/32\r\na=rtpmap"), "no filter lets all in: {text}");
+    assert!(
+        text.contains("c=IN IP4 239.1.2.3/32\r\na=rtpmap"),
+        "without a filter all sources are accepted: {text}"
+    );
     assert!(text.contains("\r\na=ts-refclk:local\r\n"), "{text}");
     assert_eq!(text.parse(), Ok(unknown));
 }
 
 #[test]
-fn the_first_video_is_taken_and_the_session_speaks_where_it_is_silent() {
+fn the_first_video_is_read_and_the_session_gives_its_defaults() {
     let text = "v=0\no=- 1 1 IN IP4 host.example\ns=both\nc=IN IP4 192.0.2.7\nt=0 0\n\
         m=audio 5002 RTP/AVP 97\na=rtpmap:97 L24/48000\n\
         m=video 5006 RTP/AVP 112\na=rtpmap:112 raw/90000\n\
@@ -62,34 +65,37 @@ fn the_first_video_is_taken_and_the_session_speaks_where_it_is_silent() {
 }
 
 #[test]
-fn what_cannot_be_received_is_refused_with_the_place() {
+fn an_unsupported_description_is_refused_with_the_line() {
     let refused = |from: &str, to: &str| {
         assert!(TEXT.contains(from), "{from}");
         TEXT.replace(from, to).parse::<Description>().unwrap_err().to_string()
     };
     assert_eq!(
         refused("video 5004", "video 0"),
-        "line 5: \"video 0 RTP/AVP 96\": m=video PORT RTP/AVP PAYLOAD-TYPE is expected"
+        "line 5: expected m=video PORT RTP/AVP PAYLOAD-TYPE, found \"video 0 RTP/AVP 96\""
     );
-    assert_eq!(refused("m=video", "m=audio"), "there is no video (m=video …)");
+    assert_eq!(refused("m=video", "m=audio"), "video (m=video …) is missing");
     assert_eq!(
         refused("rtpmap:96", "rtpmap:97"),
-        "there is no a=rtpmap of the video's payload type"
+        "a=rtpmap of the video's payload type is missing"
     );
-    assert_eq!(refused("raw/90000", "H264/90000"), "line 8: \"H264/90000\": raw/90000 is expected");
-    assert_eq!(refused("depth=10", "depth=16f"), "depth=16f: a whole number is expected");
-    assert_eq!(refused("depth=10", "depth=16"), "depth=16: 8, 10 or 12 can be received");
+    assert_eq!(
+        refused("raw/90000", "H264/90000"),
+        "line 8: expected raw/90000, found \"H264/90000\""
+    );
+    assert_eq!(refused("depth=10", "depth=16f"), "depth=16f: expected a whole number");
+    assert_eq!(refused("depth=10", "depth=16"), "depth=16: expected 8, 10 or 12");
     assert_eq!(
         refused("TCS=SDR", "interlace"),
         "interlace=: only progressive pictures can be received"
     );
     assert_eq!(
         refused("239.1.2.3/32", "239.1.2.3/0"),
-        "line 6: \"IN IP4 239.1.2.3/0\": c=IN IP4 ADDRESS, of a group ADDRESS/TTL is expected"
+        "line 6: expected c=IN IP4 ADDRESS (for a group: ADDRESS/TTL), found \"IN IP4 239.1.2.3/0\""
     );
-    assert!(refused("4:2:2", "4:1:1").contains("sampling that suiro knows"));
+    assert!(refused("4:2:2", "4:1:1").contains("sampling that suiro supports"));
     assert!(refused("MAXUDP=4820", "MAXUDP=99999").contains("65507"));
-    assert_eq!(refused("t=0 0", "t"), "line 4: \"t\": TYPE=VALUE is expected");
+    assert_eq!(refused("t=0 0", "t"), "line 4: expected TYPE=VALUE, found \"t\"");
 }
 
 proptest! {

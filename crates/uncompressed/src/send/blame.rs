@@ -1,22 +1,22 @@
-//! Why a frame was late: what its sender waited for, compared. Pure.
+//! Why a frame was late: compares what its sender waited for. Pure.
 
 use suiro_units::{Duration, Time};
 
-/// What a sending thread has spent its time on, in all; two of them make a difference.
+/// How a sending thread has spent its time in total; the difference of two readings covers an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
     /// When this was read.
     pub at: Time,
     /// Processor time of the thread.
     pub running: Duration,
-    /// Asleep by its own wish, until it was to wake.
+    /// Time asleep, until it was to wake.
     pub asleep: Duration,
-    /// From when it was to wake until it did.
+    /// Time from when it was to wake until it did.
     pub waking: Duration,
     /// Waiting for room in a socket or an interface's queue.
     pub no_room: Duration,
-    /// Time that the host of this virtual machine took from the processor that the thread is on, and
-    /// which that is; `None` if unknown.
+    /// Time that the host of this virtual machine took from the thread's current processor, and which processor that
+    /// is; `None` if unknown.
     pub steal: Option<(usize, Duration)>,
 }
 
@@ -25,7 +25,7 @@ pub struct Spent {
 pub struct Steal {
     /// Of all processors.
     pub all: Option<Duration>,
-    /// Of the thread's, and which that is.
+    /// Of the thread's processor, and which that is.
     pub own: Option<(usize, Duration)>,
 }
 
@@ -36,23 +36,23 @@ pub enum Cause {
     Steal,
     /// Another thread of this machine had the processor.
     Preempted,
-    /// Sleep ended late.
+    /// The thread woke late from sleep.
     Waking,
-    /// No room in a socket or an interface's queue.
+    /// There was no room in a socket or an interface's queue.
     NoRoom,
-    /// None of these: the thread had all it wanted, and it was not enough.
+    /// None of these: the thread had everything it needed, and was too slow.
     Load,
 }
 
-/// Why a frame was late by `late`, whose sending began at `before` and ended at `after`: the largest of
-/// what it was kept from sending by, if that is a quarter of its lateness.
+/// Why a frame whose sending began at `before` and ended at `after` was late by `late`: the largest of the delays, if
+/// it is at least a quarter of the lateness.
 pub fn cause(late: Duration, before: &Spent, after: &Spent) -> Cause {
     let since = |of: fn(&Spent) -> Duration| of(after).saturating_sub(of(before));
     let waking = since(|spent| spent.waking);
     let no_room = since(|spent| spent.no_room);
     let worked = since(|spent| spent.running) + since(|spent| spent.asleep) + waking;
     let preempted = after.at.saturating_since(before.at).saturating_sub(worked);
-    // Of a thread that went to another processor it is not known what was taken from it.
+    // If a thread moved to another processor, the time taken from it is unknown.
     let same = after.steal.zip(before.steal).filter(|((now, _), (then, _))| now == then);
     let steal = same.map_or(Duration::ZERO, |((_, now), (_, then))| now.saturating_sub(then));
     let causes = [
@@ -61,12 +61,12 @@ pub fn cause(late: Duration, before: &Spent, after: &Spent) -> Cause {
         (waking, Cause::Waking),
         (no_room, Cause::NoRoom),
     ];
-    // Of equals the first: what the machine's host took also looks as if others had it.
+    // The first of equals: time that the machine's host took also looks as if other threads had it.
     let most = causes.iter().rev().max_by_key(|(time, _)| *time);
     most.filter(|(time, _)| *time * 4 >= late).map_or(Cause::Load, |(_, cause)| *cause)
 }
 
-/// The stolen time of processor `cpuN`, or with `cpu` of all, in the text of /proc/stat: in ticks of a
+/// The stolen time of processor `cpuN`, or of all processors for `cpu`, in the text of /proc/stat: in ticks of a
 /// hundredth of a second (proc(5)).
 pub fn parse_steal(stat: &str, cpu: &str) -> Option<Duration> {
     let mut lines = stat.lines().filter_map(|line| line.split_once(' '));

@@ -10,7 +10,7 @@ use crate::packet::{self, HEADER_BYTES_MAX, Layout};
 use crate::reader::{Advance, Frame, Ring};
 use crate::socket::{Outlet, Sent};
 
-/// A sender that is this many frames behind leaves them out: their time is over.
+/// A sender that is this many frames behind skips them: their time is over.
 const BEHIND_MAX: u64 = 8;
 
 /// One stream.
@@ -28,21 +28,21 @@ pub struct Lane {
     frame: Option<u64>,
     /// True if the frame is the last one.
     last: bool,
-    /// What the thread had spent when the frame began.
+    /// How the thread had spent its time when the frame began.
     before: Spent,
-    /// Since when there has been no room; `None` while there is.
+    /// Since when there has been no room; `None` while there is room.
     blocked_since: Option<Time>,
-    /// How long there was no room, in all.
+    /// How long there was no room, in total.
     blocked: Duration,
     not_before: Time,
-    /// Since they were last taken.
+    /// The counts since they were last taken.
     counts: Counts,
-    /// Those that were taken.
+    /// The counts that were taken.
     taken: Counts,
 }
 
 impl Lane {
-    /// A stream that will begin with frame `first`.
+    /// A stream that begins with frame `first`.
     pub fn new(
         number: u32,
         (layout, stream): (Layout, packet::Stream),
@@ -76,12 +76,12 @@ impl Lane {
         lane
     }
 
-    /// What is to leave next; `None` after the last frame.
+    /// What to send next; `None` after the last frame.
     pub fn next(&self) -> Option<Burst> {
         self.frame.and_then(|_| self.pace.next())
     }
 
-    /// No frame begins after the one under way.
+    /// No frame begins after the current one.
     pub const fn stop(&mut self) {
         self.last = true;
     }
@@ -91,8 +91,8 @@ impl Lane {
         &self.ring
     }
 
-    /// Sends `burst` at `now`. Where there was no room for all of it, the rest is not tried again before
-    /// a while has passed.
+    /// Sends `burst` at `now`. If there was no room for all of it, the rest is not tried again until some time has
+    /// passed.
     pub fn send(&mut self, now: Time, burst: &Burst) -> std::io::Result<Sent> {
         let Self { ring, layout, stream, outlet, .. } = self;
         let Some(frame) = self.frame else { return Ok(Sent::default()) };
@@ -119,7 +119,7 @@ impl Lane {
         Ok(sent)
     }
 
-    /// When it may next be tried: since the beginning, unless there was no room.
+    /// The earliest time to send: the beginning of time, unless there was no room.
     pub const fn not_before(&self) -> Time {
         self.not_before
     }
@@ -131,15 +131,14 @@ impl Lane {
         }
     }
 
-    /// Leaves out what is left of the frame under way, and ends.
+    /// Skips the rest of the current frame, and ends.
     pub const fn give_up(&mut self) {
         if self.frame.take().is_some() {
             self.counts.skipped += 1;
         }
     }
 
-    /// The frame under way is no longer where its ring showed it: nothing more of this stream is sent, and
-    /// the ring says why.
+    /// The current frame is no longer available in its ring: this stream sends no more, and the ring records why.
     pub fn lose(&mut self) {
         self.ring.lose();
         self.stop();
@@ -157,8 +156,8 @@ impl Lane {
         self.frame.is_some() && self.pace.next().is_none()
     }
 
-    /// The frame's last packet left at `spent.at`: counts it and goes on to the next one. Behind by too
-    /// much, frames are left out where `may_skip`.
+    /// The frame's last packet left at `spent.at`: counts it and moves on to the next frame. If the stream is too far
+    /// behind and `may_skip` is set, frames are skipped.
     pub fn end_frame(&mut self, spent: Spent, may_skip: bool) {
         let Some(frame) = self.frame else { return };
         let spent = Spent { no_room: self.blocked, ..spent };
@@ -187,7 +186,7 @@ impl Lane {
         self.begin(next);
     }
 
-    /// Its first frame begins when the thread has spent this.
+    /// Its first frame begins when the thread has used this much time.
     pub const fn start(&mut self, spent: Spent) {
         self.before = spent;
     }
@@ -198,14 +197,14 @@ impl Lane {
         late > self.layout.geometry().rate().period()
     }
 
-    /// What was counted since the last time.
+    /// The counts since the last call.
     pub fn take(&mut self, at: Time, span: Duration) -> Second {
         let counts = std::mem::take(&mut self.counts);
         self.taken = self.taken.and(&counts);
         Second { at, span, stream: self.number, counts }
     }
 
-    /// What was counted in all.
+    /// The total counts.
     pub fn counts(&self) -> Counts {
         self.taken.and(&self.counts)
     }
@@ -229,8 +228,8 @@ impl Lane {
     }
 }
 
-/// What all packets of frame number `frame` have in common. Sequence numbers follow from the frame's
-/// number, so that a sender that is started anew goes on where time has got to.
+/// What all packets of frame number `frame` have in common. Sequence numbers are derived from the frame's number, so
+/// that a sender that restarts continues at the current time.
 fn common(layout: &Layout, frame: u64, content: &Frame<'_>) -> packet::Frame {
     packet::Frame {
         timestamp: layout.geometry().rate().rtp_timestamp(frame),
@@ -293,7 +292,7 @@ mod tests {
         lane.end_frame(spent, true);
         let counts = lane.counts();
         assert_eq!((counts.frames, counts.late, counts.late_load), (1, 1, 1), "{counts:?}");
-        // What is taken for a row is not lost for the total.
+        // Counts taken for a row still count for the total.
         assert_eq!(lane.take(begin, late).counts, counts);
         assert_eq!(lane.counts(), counts);
     }

@@ -13,38 +13,38 @@ pub use lane::Lane;
 
 use crate::clock;
 
-/// Packets of a burst unless told otherwise: with the study's packets, as many as one call takes.
+/// Default number of packets in a burst: with the study's packets, as many as one call takes.
 pub const BURST: u32 = 7;
-/// From the start to the first frame: time to fill the caches, and to be in step with other hosts.
+/// Time from the start to the first frame: to fill the caches, and to be in step with other hosts.
 pub const LEAD: Duration = Duration::from_millis(100);
-/// How old the stolen time may be when a frame ends in time: the next one's is counted from it.
+/// How old the reading of stolen time may be when a frame ends in time: the next frame's is counted from it.
 const STEAL_EVERY: Duration = Duration::from_millis(50);
-/// How old it may be when a frame ends late: it counts in hundredths of a second.
+/// How old it may be when a frame ends late: its unit is a hundredth of a second.
 const STEAL_TICK: Duration = Duration::from_millis(10);
-/// How long, from when it is to stop, a stream that has no room may try to send its last frame whole.
+/// How long a stream that has no room may keep trying to send its last frame completely, once it should stop.
 pub const GIVE_UP: Duration = Duration::from_secs(1);
-/// How long a burst that found no room waits before it is tried again.
+/// How long to wait before a burst that found no room is tried again.
 const NO_ROOM: Duration = Duration::from_micros(50);
 
-/// Why a thread no longer sends.
+/// Why a thread stopped sending.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The thread cannot be as it should.
+    /// The thread could not be set up.
     #[error(transparent)]
     Thread(#[from] std::io::Error),
-    /// The system takes no more packets of a stream.
+    /// The system does not send packets of a stream any more.
     #[error("stream {stream}: packets of {packet} bytes: {source}")]
     Stream {
         /// The stream's number in its node.
         stream: u32,
         /// Bytes of its largest IP packets.
         packet: u32,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// What a stream's sender counted. Bytes are of IP packets.
+/// The counts of a stream's sender. Bytes are those of IP packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets sent.
@@ -59,25 +59,25 @@ pub struct Counts {
     pub late_steal: u64,
     /// Of these, because another thread had the processor.
     pub late_preempted: u64,
-    /// Of these, because sleep ended late.
+    /// Of these, because the thread woke late from sleep.
     pub late_waking: u64,
     /// Of these, because there was no room in a socket or an interface's queue.
     pub late_no_room: u64,
-    /// Of these, because the thread could not do it in the time.
+    /// Of these, because the thread was too slow.
     pub late_load: u64,
-    /// Most that a frame's last packet left after it was due.
+    /// The longest delay of a frame's last packet after its due time.
     pub behind_max: Duration,
-    /// Frames left out because their time was over, or given up at the end because there was no room.
+    /// Frames skipped because their time was over, or given up at the end because there was no room.
     pub skipped: u64,
-    /// Packets that had no way, and answers that nobody took a packet that was sent: hosts send fewer of
-    /// these than there are such packets.
+    /// Packets that had no route, and ICMP errors about packets that were sent: hosts send fewer of these errors than
+    /// there are undelivered packets.
     pub unreachable: u64,
-    /// Times that there was no room for a burst.
+    /// How often there was no room for a burst.
     pub no_room: u64,
 }
 
 impl Counts {
-    /// Both together.
+    /// Combines the two.
     pub fn and(&self, other: &Self) -> Self {
         Self {
             packets: self.packets + other.packets,
@@ -110,12 +110,12 @@ pub struct Second {
     pub counts: Counts,
 }
 
-/// What a sending thread tells.
+/// What a sending thread reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// Of one of its streams.
+    /// About one of its streams.
     Stream(Second),
-    /// Of itself.
+    /// About itself.
     Thread(ThreadSecond),
 }
 
@@ -126,9 +126,9 @@ pub struct ThreadSecond {
     pub at: Time,
     /// How long it was.
     pub span: Duration,
-    /// Processor time it had.
+    /// Processor time that it used.
     pub running: Duration,
-    /// Latest that sleep ended.
+    /// The latest that it woke from sleep.
     pub woke_late_max: Duration,
     /// Processor time that the machine's host took, of all processors; `None` if unknown.
     pub steal: Option<Duration>,
@@ -137,31 +137,31 @@ pub struct ThreadSecond {
 /// How a thread sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// True to keep the schedule; false to send as fast as can be, for ceilings.
+    /// True to keep the schedule; false to send as fast as possible, to measure the maximum.
     pub paced: bool,
-    /// The processor to stay on; `None` for any.
+    /// The processor to pin it to; `None` for any.
     pub cpu: Option<usize>,
-    /// When the first frame begins, at the earliest; `None` for soon.
+    /// When the first frame begins, at the earliest; `None` for as soon as possible.
     pub begin: Option<Time>,
-    /// When to stop, at the latest: frames that have begun by then are sent whole.
+    /// When to stop, at the latest: frames that have begun by then are sent completely.
     pub until: Option<Time>,
 }
 
-/// What a thread did in all.
+/// The totals of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account {
     /// From the first frame's start to the last one's end.
     pub span: Duration,
-    /// Processor time it had.
+    /// Processor time that it used.
     pub running: Duration,
 }
 
-/// Sends until all streams have ended, `stop` is set, or the time is up; then the frames under way are
-/// sent whole, unless there is no room for them for [`GIVE_UP`]. What it tells goes to `told`;
-/// what that has no room for is left out. Nothing is sent if `stop` is set before the first frame begins.
+/// Sends until all streams have ended, `stop` is set, or the time is up; then the current frames are sent completely,
+/// unless there is no room for them for [`GIVE_UP`]. Sends its reports to `told`; reports for which it has no room are
+/// discarded. Nothing is sent if `stop` is set before the first frame begins.
 ///
 /// # Errors
-/// If the thread cannot be kept on its processor, or the system takes no more packets of a stream.
+/// If the thread cannot be pinned to its processor, or the system does not send packets of a stream any more.
 pub fn run(
     lanes: &mut [Lane],
     options: &Options,
@@ -169,7 +169,7 @@ pub fn run(
     told: &SyncSender<Told>,
 ) -> Result<Account, Error> {
     clock::prepare_thread(options.cpu)?;
-    // What is counted begins with the first packet, not with the wait for it.
+    // Counting begins with the first packet, not with the wait for it.
     let begin = earliest(lanes, true).filter(|_| options.paced).map(|turn| turn.at);
     let begun = begin.map_or_else(|| Some(clock::monotonic()), |at| clock::wait_unless(stop, at));
     let Some(now) = begun else {
@@ -189,7 +189,7 @@ pub fn run(
         }
         let lane = &mut lanes[lane];
         let sent = match lane.send(thread.now, &burst) {
-            // The kernel finds no memory behind the frame: its store was mapped, and is not what it was.
+            // The kernel finds no memory behind the frame: its store was mapped, and has changed.
             Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
                 lane.lose();
                 continue;
@@ -214,14 +214,14 @@ fn is_over(options: &Options, stop: &AtomicBool, now: Time) -> bool {
     stop.load(Ordering::Relaxed) || options.until.is_some_and(|until| now >= until)
 }
 
-/// Whose turn it is, with what, and when; at once where that is past.
+/// Which stream is next, with what, and when; at once if that time has passed.
 struct Turn {
     at: Time,
     lane: usize,
     burst: crate::pace::Burst,
 }
 
-/// The stream whose turn it is: of equals, the first. One that has no room waits, the others do not.
+/// The stream that is next; the first of equals. A stream that has no room waits, the others do not.
 fn earliest(lanes: &[Lane], paced: bool) -> Option<Turn> {
     let turns = lanes.iter().enumerate().filter_map(|(lane, own)| {
         let burst = own.next()?;
@@ -231,7 +231,7 @@ fn earliest(lanes: &[Lane], paced: bool) -> Option<Turn> {
     turns.min_by_key(|turn| (turn.at, turn.burst.at))
 }
 
-/// The account of a thread.
+/// The time accounting of a thread.
 struct Thread {
     now: Time,
     asleep: Duration,
@@ -268,7 +268,7 @@ impl Thread {
         self.woke_late_max = self.woke_late_max.max(late);
     }
 
-    /// What was spent until now, when a frame ends, `late` or not.
+    /// The time spent until now, when a frame ends, `late` or not.
     fn spent(&mut self, late: bool) -> Spent {
         let old = if late { STEAL_TICK } else { STEAL_EVERY };
         if self.now.saturating_since(self.steal_read) >= old {
@@ -290,7 +290,7 @@ impl Thread {
         Account { span, running: clock::thread_time().saturating_sub(running) }
     }
 
-    /// Tells what was counted, if `least` has passed since the last time.
+    /// Reports the counts, if `least` has passed since the last time.
     fn tell(&mut self, lanes: &mut [Lane], least: Duration, told: &SyncSender<Told>) {
         let (at, running, stolen) = self.last;
         let span = self.now.saturating_since(at);
@@ -306,7 +306,7 @@ impl Thread {
             woke_late_max: std::mem::take(&mut self.woke_late_max),
             steal: steal.zip(stolen).map(|(now, then)| now.saturating_sub(then)),
         };
-        // Nobody waits for a reader that is slow: what it misses shows as a gap in time.
+        // The thread does not wait for a slow reader: missed reports show as a gap in time.
         let _ = told.try_send(Told::Thread(thread));
         for lane in lanes {
             let _ = told.try_send(Told::Stream(lane.take(self.now, span)));
@@ -315,7 +315,7 @@ impl Thread {
 }
 
 impl Steal {
-    /// The stolen time by now, with that of the processor that the calling thread is on.
+    /// The stolen time so far, with that of the processor that the calling thread is on.
     fn read() -> Self {
         let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         let cpu = rustix::thread::sched_getcpu();

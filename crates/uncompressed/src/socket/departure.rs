@@ -1,27 +1,28 @@
-//! Where packets leave from: what a session description says of their sender.
+//! The source of a stream's packets: what a session description says about their sender.
 
 use std::ffi::CStr;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::{Error, Route, bind, cooked, local, udp};
 
-/// Where a stream's packets leave from.
+/// The source of a stream's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Departure {
     /// Their source address.
     pub address: Ipv4Addr,
-    /// The hardware address of the interface with that address; `None` if it has none, as loopback.
+    /// The hardware address of the interface with that address; `None` if it has none, like
+    /// loopback.
     pub mac: Option<[u8; 6]>,
 }
 
 impl Departure {
-    /// Of packets that go by `route`: nothing is sent, the system is asked.
+    /// The source of packets that take `route`. Nothing is sent; the system's routes are consulted.
     pub fn of(route: &Route) -> Result<Self, Error> {
         let to = route.destination;
         let socket = udp()?;
         bind(&socket, SocketAddrV4::new(route.source.unwrap_or(Ipv4Addr::UNSPECIFIED), 0))?;
         rustix::net::connect(&socket, &to)
-            .map_err(Error::os(format!("finding a way for the stream to {to}")))?;
+            .map_err(Error::os(format!("finding a route for the stream to {to}")))?;
         let address = *local(&socket)?.ip();
         Ok(Self { address, mac: mac(address)? })
     }
@@ -30,22 +31,23 @@ impl Departure {
 /// The hardware address of the interface that has `address`.
 fn mac(address: Ipv4Addr) -> Result<Option<[u8; 6]>, Error> {
     let mut first = std::ptr::null_mut();
-    // SAFETY: on success `first` is a list of its own, freed below.
+    // SAFETY: on success `first` is a new list, freed below.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
         let error = std::io::Error::last_os_error();
         return Err(Error::os("listing the interfaces' addresses")(error));
     }
-    // SAFETY: the list lives until it is freed, and nothing of it is kept.
+    // SAFETY: the list lives until it is freed, and no reference to it is kept.
     let mac = unsafe { mac_in(first, address) };
-    // SAFETY: it is the list from above, once.
+    // SAFETY: it is the list from above, freed once.
     unsafe { libc::freeifaddrs(first) };
     Ok(mac.filter(|mac| *mac != [0; 6]))
 }
 
 /// # Safety
-/// `first` must be a list of getifaddrs(3).
+/// `first` must be a list from getifaddrs(3).
 unsafe fn mac_in(first: *const libc::ifaddrs, address: Ipv4Addr) -> Option<[u8; 6]> {
-    // SAFETY: each entry but null is whole, and its address null or as long as its family says.
+    // SAFETY: every non-null entry is valid, and its address is null or as long as its family
+    // requires.
     let entries = || {
         std::iter::successors(unsafe { first.as_ref() }, |entry| unsafe { entry.ifa_next.as_ref() })
             .filter_map(|entry| Some((entry, unsafe { entry.ifa_addr.as_ref() }?)))

@@ -9,26 +9,25 @@ use rustix::net::sockopt;
 
 use super::{Error, bind, cooked, local, receive_buffer, set_int, udp};
 
-/// Messages of one call: with more, what is copied leaves the cache before it is looked at.
+/// Messages per call: with more, the copied data leaves the cache before it is processed.
 const MESSAGES: usize = 4;
-/// Room for one message: coalesced by the kernel, it is as large as a UDP datagram can be.
+/// Room for one message: if coalesced by the kernel, it is as large as a UDP datagram can be.
 const MESSAGE_BYTES: usize = 65_536;
-/// From one message's place to the next: off the power of two, so that their beginnings do not all fall
-/// into the same lines of the cache.
+/// Distance between messages: not a power of two, so that their beginnings do not all fall into the same cache lines.
 const STRIDE_BYTES: usize = MESSAGE_BYTES + 4096 + 64;
-/// Room for what the kernel tells about a message: its time, its segments' size, the drops.
+/// Room for the kernel's control data about a message: its time, its segment size, the drops.
 const CONTROL_BYTES: usize = 128;
 
-/// A multicast group that a socket takes part in.
+/// A multicast group that a socket joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joined {
     /// The group.
     pub group: Ipv4Addr,
-    /// Own address of the interface to receive it by; unspecified for what the routes say.
+    /// Local address of the interface to receive it on; unspecified to use the routes.
     pub interface: Ipv4Addr,
 }
 
-/// What receives: buffers that sockets of one thread share.
+/// Receive buffers that the sockets of one thread share.
 pub struct Datagrams {
     memory: Vec<u8>,
     names: [libc::sockaddr_in; MESSAGES],
@@ -40,23 +39,23 @@ pub struct Datagrams {
 pub struct Datagram<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// Bytes of each but the last, if there are several; else all.
+    /// Bytes of each datagram except the last, if there are several; otherwise all.
     pub segment: usize,
     /// Who sent it.
     pub from: SocketAddrV4,
-    /// When the kernel took it in, by CLOCK_REALTIME in nanoseconds; `None` if it does not tell.
+    /// When the kernel received it, by CLOCK_REALTIME in nanoseconds; `None` if not reported.
     pub realtime_ns: Option<u64>,
     /// True if it was larger than the buffer, which no UDP datagram is.
     pub cut: bool,
 }
 
-/// What came of one call.
+/// The result of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Messages received.
     pub messages: usize,
-    /// Times that packets found the socket's buffer full since it was opened, if a message told: those that
-    /// the kernel had put together (UDP_GRO) count once.
+    /// How often packets found the socket's buffer full since it was opened, if a message reported it. Packets that the
+    /// kernel had coalesced (UDP_GRO) count once.
     pub dropped: Option<u32>,
 }
 
@@ -68,8 +67,8 @@ pub struct Inlet {
 }
 
 impl Inlet {
-    /// Opens a socket of the calling thread's network namespace, at an own address or in a group, with a
-    /// receive buffer of `buffer_bytes`.
+    /// Opens a socket in the calling thread's network namespace, at a local address or in a group, with a receive
+    /// buffer of `buffer_bytes`.
     pub fn open(
         address: SocketAddrV4,
         joined: Option<&Joined>,
@@ -79,14 +78,14 @@ impl Inlet {
         let doing = |what: &str| format!("{what} for the stream at {address}");
         receive_buffer(&socket, buffer_bytes)?;
         for (level, name, what) in [
-            (libc::SOL_UDP, libc::UDP_GRO, "asking for coalesced packets (UDP_GRO)"),
-            (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "asking for times (SO_TIMESTAMPNS)"),
-            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL, "asking for drops (SO_RXQ_OVFL)"),
+            (libc::SOL_UDP, libc::UDP_GRO, "requesting coalesced packets (UDP_GRO)"),
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "requesting timestamps (SO_TIMESTAMPNS)"),
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL, "requesting drop counts (SO_RXQ_OVFL)"),
         ] {
             set_int(socket.as_fd(), level, name, 1).map_err(Error::os(doing(what)))?;
         }
         if joined.is_some() {
-            // Several receivers of a host may take the same group.
+            // Several receivers on a host may join the same group.
             sockopt::set_socket_reuseaddr(&socket, true)
                 .map_err(Error::os(doing("sharing the port")))?;
         }
@@ -99,7 +98,7 @@ impl Inlet {
         Ok(Self { socket, address })
     }
 
-    /// Where it receives.
+    /// The address at which it receives.
     pub const fn address(&self) -> SocketAddrV4 {
         self.address
     }
@@ -108,7 +107,7 @@ impl Inlet {
         self.socket.as_fd()
     }
 
-    /// Takes what is there, in one call, without waiting, and shows it to `each`.
+    /// Takes what has arrived, in one call, without waiting, and passes it to `each`.
     pub fn take(
         &self,
         buffers: &mut Datagrams,
@@ -159,10 +158,10 @@ impl Inlet {
 }
 
 impl Datagrams {
-    /// Messages of one [`Inlet::take`] at most.
+    /// Most messages of one [`Inlet::take`].
     pub const MESSAGES: usize = MESSAGES;
 
-    /// Room for one thread's sockets.
+    /// Buffers for one thread's sockets.
     pub fn new() -> Self {
         // SAFETY: plain data; all zeros is the address 0.0.0.0:0.
         let names = unsafe { std::mem::zeroed() };
@@ -177,7 +176,7 @@ impl Default for Datagrams {
     }
 }
 
-/// What the kernel told about a message.
+/// The kernel's control data about a message.
 #[derive(Default)]
 struct Told {
     realtime_ns: Option<u64>,
@@ -187,12 +186,11 @@ struct Told {
 
 fn told(header: &libc::msghdr) -> Told {
     let mut told = Told::default();
-    // SAFETY: the kernel filled in the control data, and `header` says how much of it there is.
+    // SAFETY: the kernel filled in the control data, and `header` holds its length.
     let mut at = unsafe { libc::CMSG_FIRSTHDR(header) };
-    // SAFETY: the macros give a whole control header within the data, or null.
+    // SAFETY: the macros return a complete control header within the data, or null.
     while let Some(control) = unsafe { at.as_ref() } {
-        // SAFETY: each kind of control data has the type that is read here (socket(7), udp(7));
-        // it may stand unaligned.
+        // SAFETY: each kind of control data has the type that is read here (socket(7), udp(7)); it may be unaligned.
         unsafe {
             let data = libc::CMSG_DATA(at);
             match (control.cmsg_level, control.cmsg_type) {

@@ -9,59 +9,57 @@ use rustix::net::sockopt;
 use super::{Error, bind, set_int, udp};
 use crate::packet::HEADER_BYTES_MAX;
 
-/// Most packets that one call may have the kernel cut (UDP_MAX_SEGMENTS of kernels before 6.9).
+/// Most packets that one call may have the kernel segment (UDP_MAX_SEGMENTS of kernels before 6.9).
 pub const GSO_PACKETS_MAX: usize = 64;
-/// Most bytes of UDP payload of one such call: what fits an IP packet.
+/// Most bytes of UDP payload in one such call: what fits in an IP packet.
 pub const GSO_BYTES_MAX: usize = 65_507;
 
-/// Who cuts a burst into packets.
+/// Who splits a burst into packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Segmentation {
-    /// The kernel or the network card (UDP_SEGMENT): one call for a burst.
+    /// The kernel or the network card (UDP_SEGMENT): one call per burst.
     Kernel,
-    /// Nobody: one call for each packet.
+    /// The sender itself: one call per packet.
     None,
 }
 
-/// Times that a packet is tried while the network refuses earlier ones.
+/// How often a packet is tried while the network refuses earlier ones.
 const TRIES: u32 = 4;
 
-/// What became of a burst. Its first packets left or were lost; where there was no room, the others
-/// were not tried.
+/// The result of a burst. Its first packets left or were lost; if there was no room, the others were not tried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Packets that the kernel has.
+    /// Packets that the kernel accepted.
     pub packets: u32,
-    /// Packets that there was no way for: they are lost.
+    /// Packets without a route: they are lost.
     pub unreachable: u32,
-    /// Answers that earlier packets found no way, or nobody who listens: each is a packet lost, which was
-    /// counted as sent.
+    /// ICMP errors that earlier packets had no route or no listener: each stands for a lost packet that was counted as
+    /// sent.
     pub refused: u32,
-    /// The socket, or the interface's queue, has no room now for the other packets: they must be sent
-    /// again.
+    /// The socket, or the interface's queue, has no room for the other packets now: they must be sent again.
     pub no_room: bool,
 }
 
 impl Sent {
-    /// Packets that are done with, sent or lost.
+    /// Packets that are finished, sent or lost.
     pub const fn done(&self) -> u32 {
         self.packets + self.unreachable
     }
 }
 
-/// Where a stream goes, and how.
+/// A stream's destination, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Where to: a host, or a multicast group.
+    /// The destination: a host, or a multicast group.
     pub destination: SocketAddrV4,
-    /// Own address: which interface a multicast stream leaves by, and the packets' source; `None` for
-    /// what the routes say.
+    /// Local address: the interface that a multicast stream leaves by, and the packets' source; `None` to use the
+    /// routes.
     pub source: Option<Ipv4Addr>,
-    /// Hops that a packet may go.
+    /// Hops that a packet may take.
     pub ttl: u8,
 }
 
-/// A burst's packets, as they are gathered.
+/// The packets of a burst, gathered for sending.
 #[derive(Debug)]
 struct Gather {
     headers: Vec<[u8; HEADER_BYTES_MAX]>,
@@ -81,10 +79,9 @@ pub struct Outlet {
 unsafe impl Send for Outlet {}
 
 impl Outlet {
-    /// Opens a socket of the calling thread's network namespace, with the system's usual send buffer: room
-    /// for a few bursts, so that an interface that stands still holds the sender up before its queue drops.
-    /// It is for packets with `header_bytes` of header and datagrams of `datagram_bytes`, the last of a
-    /// burst excepted.
+    /// Opens a socket in the calling thread's network namespace, with the system's default send buffer: room for a few
+    /// bursts, so that a stalled interface blocks the sender before its queue drops packets. It is for packets with
+    /// `header_bytes` of header and datagrams of `datagram_bytes`, except the last of a burst.
     pub fn open(
         route: &Route,
         segmentation: Segmentation,
@@ -107,19 +104,19 @@ impl Outlet {
                 .map_err(Error::os(doing("setting the TTL")))?;
         }
         bind(&socket, SocketAddrV4::new(route.source.unwrap_or(Ipv4Addr::UNSPECIFIED), 0))?;
-        // A packet that is larger than the path is an error, not fragments.
+        // A packet that is larger than the path's MTU must be an error, not fragmented.
         set_int(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
-            .map_err(Error::os(doing("forbidding fragments")))?;
-        // Without, Linux tells as success that the interface's queue dropped a packet (udp_send_skb in
-        // net/ipv4/udp.c). With it, answers to packets are queued: `answers` takes them.
+            .map_err(Error::os(doing("disabling fragmentation")))?;
+        // Without it, Linux reports success when the interface's queue dropped a packet (udp_send_skb in
+        // net/ipv4/udp.c). With it, ICMP errors are queued: `answers` takes them.
         set_int(socket.as_fd(), libc::IPPROTO_IP, libc::IP_RECVERR, 1)
-            .map_err(Error::os(doing("asking for errors (IP_RECVERR)")))?;
+            .map_err(Error::os(doing("requesting errors (IP_RECVERR)")))?;
         if segmentation == Segmentation::Kernel {
             let size = i32::try_from(datagram_bytes).unwrap_or(i32::MAX);
             set_int(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, size)
-                .map_err(Error::os(doing("asking for segmentation (UDP_SEGMENT)")))?;
+                .map_err(Error::os(doing("requesting segmentation (UDP_SEGMENT)")))?;
         }
-        rustix::net::connect(&socket, &to).map_err(Error::os(doing("finding a way")))?;
+        rustix::net::connect(&socket, &to).map_err(Error::os(doing("finding a route")))?;
         let gather = Gather { headers: Vec::new(), vectors: Vec::new() };
         Ok(Self { socket, segmentation, header_bytes, gather })
     }
@@ -130,7 +127,7 @@ impl Outlet {
         (if fit < GSO_PACKETS_MAX { fit } else { GSO_PACKETS_MAX }) as u32
     }
 
-    /// Sends a burst: each packet is a header, of which the layout's bytes are sent, and a piece.
+    /// Sends a burst: each packet is a header, of which the layout's length is sent, and a piece.
     pub fn send<'a>(
         &mut self,
         packets: impl Iterator<Item = ([u8; HEADER_BYTES_MAX], &'a [u8])>,
@@ -143,7 +140,7 @@ impl Outlet {
             vectors.push(vector(&[]));
             vectors.push(vector(piece));
         }
-        // Only now do the headers stay where they are.
+        // The headers keep their addresses only from here on.
         for (at, header) in headers.iter().enumerate() {
             vectors[2 * at] = vector(&header[..self.header_bytes]);
         }
@@ -166,7 +163,7 @@ impl Outlet {
     }
 }
 
-/// What became of one call.
+/// The result of one call.
 enum Call {
     Sent,
     NoRoom,
@@ -197,11 +194,11 @@ fn send_gathered(
         *refused += answers;
         match error.raw_os_error() {
             Some(libc::EAGAIN | libc::ENOBUFS) => return Ok(Call::NoRoom),
-            // What a host answered to an earlier packet stands before this one: again.
+            // This is an error about an earlier packet: try again.
             Some(libc::EINTR | libc::ECONNREFUSED | libc::EHOSTUNREACH) => {}
-            // An interface that is down may come up again, and other streams have others.
+            // An interface that is down may come up again, and other streams have other interfaces.
             Some(libc::ENETUNREACH | libc::ENETDOWN) => {}
-            // An answer to an earlier packet, of whatever kind, is no error of this one.
+            // An error about an earlier packet, of whatever kind, is not an error of this one.
             _ if answers > 0 => {}
             _ => return Err(error),
         }
@@ -209,9 +206,9 @@ fn send_gathered(
     Ok(Call::Unreachable)
 }
 
-/// Takes the answers to earlier packets (ICMP) from the socket's error queue, where IP_RECVERR puts them
-/// (ip(7)), and counts those that say that a packet did not arrive. Left there they would fill it up to
-/// the receive buffer's size.
+/// Takes the ICMP errors about earlier packets from the socket's error queue, where IP_RECVERR puts them (ip(7)), and
+/// counts those that report that a packet did not arrive. If left there, they would fill the queue up to the receive
+/// buffer's size.
 fn answers(socket: &OwnedFd) -> u32 {
     let mut count = 0;
     let mut control = [0_u64; 16];
@@ -220,7 +217,7 @@ fn answers(socket: &OwnedFd) -> u32 {
         let mut message = unsafe { std::mem::zeroed::<libc::msghdr>() };
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control) as _;
-        // SAFETY: there is nowhere to write to but `control`, whose length is told.
+        // SAFETY: the only place to write to is `control`, whose length is set.
         let taken = unsafe {
             libc::recvmsg(
                 socket.as_raw_fd(),
@@ -235,20 +232,20 @@ fn answers(socket: &OwnedFd) -> u32 {
     }
 }
 
-/// True if an entry of the error queue came from another host; what this one says of a packet that it
-/// did not send is the error of the call that tried.
+/// True if an entry of the error queue came from another host. What this host reports about a packet that it did not
+/// send is the error of the call that tried to send it.
 fn is_answer(message: &libc::msghdr) -> bool {
     // SAFETY: the kernel wrote `message`'s control data, whose headers these functions follow.
     let header = unsafe { libc::CMSG_FIRSTHDR(message) };
     if header.is_null() {
         return false;
     }
-    // SAFETY: a header that is not null lies in the control data with what it announces.
+    // SAFETY: a non-null header lies in the control data with all its contents.
     let (level, kind) = unsafe { ((*header).cmsg_level, (*header).cmsg_type) };
     if (level, kind) != (libc::IPPROTO_IP, libc::IP_RECVERR) {
         return false;
     }
-    // SAFETY: IP_RECVERR's data begin with this structure, at any alignment.
+    // SAFETY: IP_RECVERR's data begin with this structure, with any alignment.
     let error =
         unsafe { libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().read_unaligned() };
     error.ee_origin == libc::SO_EE_ORIGIN_ICMP

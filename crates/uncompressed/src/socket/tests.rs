@@ -22,7 +22,7 @@ fn burst(payload: &[u8]) -> impl Iterator<Item = ([u8; HEADER_BYTES_MAX], &[u8])
     })
 }
 
-/// What is there, datagram by datagram: loopback delivers before `send` returns.
+/// What has arrived, datagram by datagram: loopback delivers before `send` returns.
 fn received(inlet: &Inlet) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut buffers = Datagrams::new();
@@ -40,7 +40,7 @@ fn received(inlet: &Inlet) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_burst_arrives_packet_by_packet_however_it_was_cut() {
+fn a_burst_arrives_packet_by_packet_however_it_was_segmented() {
     let payload: Vec<u8> = (0..12_345u32).map(|at| at as u8).collect();
     for segmentation in [Segmentation::Kernel, Segmentation::None] {
         let inlet = inlet();
@@ -58,7 +58,7 @@ fn a_burst_arrives_packet_by_packet_however_it_was_cut() {
 }
 
 #[test]
-fn what_finds_no_room_is_counted_by_the_kernel() {
+fn packets_without_room_are_counted_by_the_kernel() {
     let inlet = inlet();
     let mut outlet = outlet(&inlet, Segmentation::None);
     let payload = vec![0; 60_000];
@@ -74,31 +74,31 @@ fn what_finds_no_room_is_counted_by_the_kernel() {
 }
 
 #[test]
-fn a_stream_goes_on_though_nobody_listens() {
+fn a_stream_goes_on_without_a_listener() {
     let inlet = inlet();
     let mut outlet = outlet(&inlet, Segmentation::Kernel);
     drop(inlet);
-    // Each packet of a burst is answered, up to the kernel's bound of such answers in a second, before
-    // the next burst is sent: loopback has no delay.
+    // Each packet of a burst is answered with an ICMP error, up to the kernel's limit per second,
+    // before the next burst is sent: loopback has no delay.
     let sent: Vec<_> = (0..3).map(|_| outlet.send(burst(&[0; 5000])).unwrap()).collect();
     assert!(sent.iter().all(|sent| (sent.packets, sent.no_room) == (5, false)), "{sent:?}");
-    assert_eq!(sent[0].refused, 0, "nobody has answered yet");
+    assert_eq!(sent[0].refused, 0, "no error has arrived yet");
     assert!(sent[1..].iter().all(|sent| (1..=5).contains(&sent.refused)), "{sent:?}");
 }
 
 #[test]
 fn a_refused_buffer_names_the_setting() {
-    // Root is granted anything; so the text is what is tested.
+    // Root is granted any size, so the test checks the message.
     let error = Error::Buffer { wanted: 67_108_864, granted: 212_992 };
     assert_eq!(
         error.to_string(),
-        "a receive buffer of 67108864 bytes was refused: the system grants 212992\n\
-         hint: sysctl -w net.core.rmem_max=67108864"
+        "receive buffer: expected 67108864 bytes, but the system grants only 212992\n\
+         hint: run `sysctl -w net.core.rmem_max=67108864`"
     );
 }
 
 #[test]
-fn an_address_that_is_taken_is_told() {
+fn an_address_in_use_is_reported() {
     #[expect(clippy::disallowed_methods, reason = "a port that is taken")]
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let SocketAddr::V4(address) = taken.local_addr().unwrap() else { panic!("an IPv4 address") };

@@ -1,4 +1,4 @@
-//! A store that is read.
+//! A store for reading.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,7 +18,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store; all frames that its header counts are there.
+    /// Opens a store that has all the frames that its header counts.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let store = Self::open_any(path)?;
         let (whole, frames) = (store.whole_frames()?, store.header.frames);
@@ -28,8 +28,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a store of which frames may be missing at the end; its header counts those that are
-    /// there.
+    /// Opens a store that may be truncated; its header then counts the frames that are complete.
     pub fn open_damaged(path: &Path) -> Result<Self, Error> {
         let mut store = Self::open_any(path)?;
         store.header.frames = store.header.frames.min(store.whole_frames()?);
@@ -45,14 +44,14 @@ impl Store {
         Ok(Self { path: path.to_owned(), file, header })
     }
 
-    /// Frames that the file has room for.
+    /// Complete frames in the file.
     fn whole_frames(&self) -> Result<u64, Error> {
         let meta = self.file.metadata().map_err(Error::io(&self.path, "cannot examine"))?;
         let slots = meta.len().saturating_sub(PAGE_BYTES as u64);
         Ok(slots / self.header.slot_bytes() as u64)
     }
 
-    /// The same store, if its pictures are `wanted` and it has any.
+    /// The same store, if it has frames and its pictures are `wanted`.
     pub fn of(self, wanted: &Geometry) -> Result<Self, Error> {
         let found = self.header.geometry;
         if found == *wanted {
@@ -61,7 +60,7 @@ impl Store {
         Err(Error::Geometry { path: self.path, found, wanted: *wanted })
     }
 
-    /// The same store, if it has any frame.
+    /// The same store, if it has frames.
     pub fn with_frames(self) -> Result<Self, Error> {
         if self.header.frames == 0 { Err(Error::Empty { path: self.path }) } else { Ok(self) }
     }
@@ -75,22 +74,22 @@ impl Store {
         &self.file
     }
 
-    /// What it says about itself.
+    /// Its header.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Makes an error of what the system says while `doing` something to the file.
+    /// Wraps the system's error from `doing` something to the file.
     pub(crate) fn failed(&self, doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {
         Error::io(&self.path, doing)
     }
 
-    /// Reads slot `index` whole into `slot`.
+    /// Reads all of slot `index` into `slot`.
     ///
     /// # Panics
-    /// If `slot` has another size than [`Header::slot_bytes`].
+    /// If the size of `slot` is not [`Header::slot_bytes`].
     pub fn read(&self, index: u64, slot: &mut [u8]) -> Result<Trailer, Error> {
-        assert_eq!(slot.len(), self.header.slot_bytes(), "a slot is read whole");
+        assert_eq!(slot.len(), self.header.slot_bytes(), "a slot is read completely");
         let frames = self.header.frames;
         if index >= frames {
             return Err(Error::Truncated { path: self.path.clone(), frames, whole: frames });
@@ -118,7 +117,7 @@ impl Store {
         })
     }
 
-    /// The trailer of slot `index`, which must have the number that its place implies.
+    /// The trailer of slot `index`, whose number must match its position.
     ///
     /// # Errors
     /// [`Error::Missing`] if the frame was not recorded.
@@ -127,9 +126,9 @@ impl Store {
         if let Some(number) = Trailer::gap(slot) {
             return Err(Error::Missing { path: self.path.clone(), number });
         }
-        let trailer = Trailer::read(slot).ok_or_else(|| damaged("it has no trailer"))?;
+        let trailer = Trailer::read(slot).ok_or_else(|| damaged("its trailer is missing"))?;
         if trailer.number != self.header.first + index {
-            return Err(damaged("it bears the number of another frame"));
+            return Err(damaged("it has the number of another frame"));
         }
         Ok(trailer)
     }

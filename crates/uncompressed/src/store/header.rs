@@ -18,8 +18,8 @@
 //! | 4088–4095 | checksum of the bytes before it ([`crate::checksum`]) |
 //!
 //! The other bytes are 0. A slot ends in a trailer of 32 bytes: `suiroslt`, the frame's number, its
-//! checksum, and 0. Of a frame that a recording lacks, the slot has nothing but a trailer: `suirogap`, the
-//! frame's number, and 0. So each frame stands where its number says.
+//! checksum, and 0. If a frame is missing from a recording, its slot contains only a trailer:
+//! `suirogap`, the frame's number, and 0. So each frame's position follows from its number.
 
 use super::{FRAMES_MAX, PAGE_BYTES};
 use crate::checksum;
@@ -34,49 +34,49 @@ const CHECKED_BYTES: usize = PAGE_BYTES - 8;
 /// Bytes of a trailer.
 pub(super) const TRAILER_BYTES: usize = 32;
 
-/// What a frame of a store is.
+/// What a frame in a store is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// A picture.
     Picture,
-    /// An SDI raster with the picture in it, and blanking around.
+    /// An SDI raster with the picture in it, and blanking around it.
     Raster,
 }
 
-/// Why a page is no header.
+/// Why a page is not a header.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// It is shorter than a page.
-    #[error("{0} bytes are no frame store, which begins with a page of {PAGE_BYTES}")]
+    #[error("not a frame store: expected at least a page of {PAGE_BYTES} bytes, found {0}")]
     Short(usize),
-    /// It does not begin as one.
+    /// It does not begin like one.
     #[error("not a frame store")]
     Magic,
-    /// It is of another version.
-    #[error("a frame store of version {0}; this suiro reads version {VERSION}")]
+    /// It has another version.
+    #[error("frame store version: expected {VERSION}, found {0}")]
     Version(u32),
     /// Its checksum is wrong.
     #[error("the header is damaged: its checksum is wrong")]
     Checksum,
-    /// A field has a value that means nothing.
-    #[error("the header's {0} is {1}, which means nothing")]
+    /// A field has an invalid value.
+    #[error("the header's {0} is invalid: {1}")]
     Field(&'static str, u64),
     /// The pictures are out of bounds.
     #[error(transparent)]
     Geometry(#[from] geometry::Error),
 }
 
-/// What a store says about itself.
+/// The contents of a store's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The frames; of a raster, with its blanking.
+    /// The format of the frames; for a raster, including its blanking.
     pub geometry: Geometry,
     /// What a frame is.
     pub content: Content,
-    /// Number of the first frame in its sequence; of a recording, frame times since the SMPTE epoch as
-    /// its sender's timestamps say.
+    /// Number of the first frame in its sequence; in a recording, frame times since the SMPTE epoch
+    /// according to its sender's timestamps.
     pub first: u64,
-    /// Frames in the store, with those that a recording lacks.
+    /// Frames in the store, including those that are missing from a recording.
     pub frames: u64,
     /// How the whole picture was split; `None` if it was not.
     pub split: Option<Split>,
@@ -92,12 +92,12 @@ impl Header {
         Self { geometry, content, first: 0, frames: 0, split: None, part: 0, parts: 1 }
     }
 
-    /// Bytes from one frame's beginning to the next one's.
+    /// Distance in bytes from one frame to the next.
     pub const fn slot_bytes(&self) -> usize {
         (self.geometry.frame_bytes() + TRAILER_BYTES).next_multiple_of(PAGE_BYTES)
     }
 
-    /// Where slot `index` begins in the file.
+    /// The offset of slot `index` in the file.
     pub const fn slot_offset(&self, index: u64) -> u64 {
         PAGE_BYTES as u64 + index * self.slot_bytes() as u64
     }
@@ -145,7 +145,7 @@ impl Header {
         page
     }
 
-    /// Understands a header page.
+    /// Parses a header page.
     pub fn decode(page: &[u8]) -> Result<Self, HeaderError> {
         let Some(page) = page.first_chunk::<PAGE_BYTES>() else {
             return Err(HeaderError::Short(page.len()));
@@ -210,7 +210,7 @@ impl Fields<'_> {
         Ok(Geometry::new((self.narrow(16), self.narrow(20)), sampling, depth, rate)?)
     }
 
-    /// What the header says twice must be the same.
+    /// Values that the header contains twice must agree.
     fn agree_with(&self, header: &Header) -> Result<(), HeaderError> {
         if self.wide(40) != header.geometry.frame_bytes() as u64 {
             return Err(HeaderError::Field("frame size", self.wide(40)));
@@ -231,7 +231,7 @@ impl Fields<'_> {
     }
 }
 
-/// What stands at the end of a slot.
+/// The trailer at the end of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trailer {
     /// The frame's number in its sequence.
@@ -261,7 +261,7 @@ impl Trailer {
         sound.then_some(Self { number: wide(8)?, checksum: wide(16)? })
     }
 
-    /// Writes at the end of a slot that frame `number` is missing.
+    /// Marks frame `number` as missing at the end of a slot.
     ///
     /// # Panics
     /// If the slot is shorter than a trailer.
@@ -271,7 +271,7 @@ impl Trailer {
         trailer[..8].copy_from_slice(GAP_MAGIC);
     }
 
-    /// The number of the frame that is missing, if the end of a slot says so.
+    /// The number of the missing frame, if the end of a slot marks one.
     pub fn gap(slot: &[u8]) -> Option<u64> {
         let trailer = slot.last_chunk::<TRAILER_BYTES>()?;
         let number = trailer[8..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));

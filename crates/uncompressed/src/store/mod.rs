@@ -1,10 +1,9 @@
-//! Frame stores: the pictures of one node, in one file, laid out to be read without the page cache.
+//! Frame stores: the pictures of one node in one file, laid out for reading without the page cache.
 //!
-//! A store is a header page ([`Header`]) and slots of one size, a multiple of [`PAGE_BYTES`]. A slot
-//! holds a frame, as many zeros as are needed, and at its end a trailer ([`Trailer`]) with the frame's
-//! number and checksum. Slot i begins at `PAGE_BYTES + i · slot bytes`. All numbers are little-endian.
-//! Bytes behind the last slot that the header counts mean nothing. A recording has a slot also for each frame
-//! that it lacks ([`Trailer::gap`]).
+//! A store is a header page ([`Header`]) and slots of equal size, a multiple of [`PAGE_BYTES`]. A slot holds a frame,
+//! zeros as padding, and at its end a trailer ([`Trailer`]) with the frame's number and checksum. Slot i begins at
+//! `PAGE_BYTES + i · slot bytes`. All numbers are little-endian. Bytes after the last slot that the header counts are
+//! ignored. A recording also has a slot for each missing frame ([`Trailer::gap`]).
 
 mod file;
 mod header;
@@ -18,59 +17,59 @@ use std::path::PathBuf;
 
 use crate::geometry::Geometry;
 
-/// Pages of the file, and what O_DIRECT wants reads to be aligned to.
+/// Page size of the file, and the alignment that O_DIRECT requires of reads.
 pub const PAGE_BYTES: usize = 4096;
-/// Most frames of a store: about 51 hours at 59.94 per second. A bound, not a limit of the format.
+/// Most frames in a store: about 51 hours at 59.94 per second. A bound of suiro, not a limit of the format.
 pub const FRAMES_MAX: u64 = 11_000_000;
 
 /// Why a store cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refuses.
+    /// A system call failed.
     #[error("{}: {doing}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What was being done.
         doing: &'static str,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Its first page is no header.
+    /// Its first page is not a header.
     #[error("{}: {source}", path.display())]
     Header {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: HeaderError,
     },
     /// The file ends before the frames that its header counts.
     #[error(
-        "{}: truncated: {whole} of {frames} frames are whole\n\
-         hint: copy it again, or cut it by `suiro uncompressed info --repair`", path.display()
+        "{}: truncated: {whole} of {frames} frames are complete\n\
+         hint: copy it again, or shorten it with `suiro uncompressed info --repair`", path.display()
     )]
     Truncated {
         /// The file.
         path: PathBuf,
         /// Frames that the header counts.
         frames: u64,
-        /// Frames that are there.
+        /// Frames that are complete.
         whole: u64,
     },
-    /// It has no frame.
-    #[error("{}: it has no frame", path.display())]
+    /// It has no frames.
+    #[error("{}: it has no frames", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// It has other pictures than are wanted.
-    #[error("{}: its pictures are {found}, not {wanted}", path.display())]
+    /// Its pictures differ from those wanted.
+    #[error("{}: expected pictures of {wanted}, found {found}", path.display())]
     Geometry {
         /// The file.
         path: PathBuf,
-        /// What it has.
+        /// The format of its pictures.
         found: Geometry,
-        /// What is wanted.
+        /// The format that was expected.
         wanted: Geometry,
     },
     /// A frame's trailer or checksum is wrong.
@@ -78,20 +77,20 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The frame's place in the store, from 0.
+        /// The frame's index in the store, from 0.
         index: u64,
         /// What is wrong.
         because: &'static str,
     },
     /// A frame was not recorded.
-    #[error("{}: frame {number} is missing: it did not come whole, or the disk was too slow", path.display())]
+    #[error("{}: frame {number} is missing: it arrived incomplete, or the disk was too slow", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
         /// The frame's number in its sequence.
         number: u64,
     },
-    /// A frame cannot follow those before it.
+    /// A frame does not continue the sequence.
     #[error("{}: ended after {frames} frames, which are kept: {because}", path.display())]
     Jump {
         /// The file.
@@ -101,12 +100,12 @@ pub enum Error {
         /// Which frames do not follow one another.
         because: String,
     },
-    /// There is no more room, on the disk or by [`FRAMES_MAX`].
+    /// There is no more room, on the disk or up to [`FRAMES_MAX`].
     #[error("{}: full after {frames} frames, which are kept: {because}", path.display())]
     Full {
         /// The file.
         path: PathBuf,
-        /// Whole frames in it.
+        /// Complete frames in it.
         frames: u64,
         /// What is exhausted.
         because: String,

@@ -1,4 +1,4 @@
-//! A store that is written.
+//! A store for writing.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use super::{Error, FRAMES_MAX, Header, Store, Trailer};
 use crate::checksum;
 
-/// The header is brought up to date after as many frames, so that no more are lost if the process
-/// dies.
+/// The header is updated after this many frames, so that at most as many are lost if the process dies.
 const HEADER_EVERY: u64 = 60;
 
-/// Frames in a row that a recording may lack: 10 s of 59.94 per second. After more it is another one.
+/// Most consecutive frames that may be missing from a recording: 10 s at 59.94 per second. After a longer gap it is
+/// another recording.
 pub const GAP_MAX: u64 = 600;
-/// Frames that may be over before one that began earlier.
+/// Frames that may be finished before one that began earlier.
 const OVERTAKING_MAX: u64 = 2;
 
-/// Writes a store, frame by frame. What is whole stays if it is dropped, but [`Recorder::finish`] tells
+/// Writes a store, frame by frame. If it is dropped, complete frames stay, but only [`Recorder::finish`] reports
 /// errors.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
     file: File,
     header: Header,
-    /// Frames that the header in the file counts.
+    /// Frames counted by the header in the file.
     told: u64,
-    /// Frames of which the store says that they are missing, as far as this recorder knows.
+    /// Frames that the store marks as missing, as far as this recorder knows.
     missing: u64,
     /// What follows a frame in its slot.
     tail: Vec<u8>,
@@ -38,22 +38,22 @@ pub struct Recorder {
 pub struct Recorded {
     /// The file.
     pub path: PathBuf,
-    /// Frames in it, with those that are missing.
+    /// Frames in it, including missing ones.
     pub frames: u64,
     /// Frames that are missing between others ([`Trailer::gap`]).
     pub missing: u64,
 }
 
 impl Recorder {
-    /// Makes a store; a file of that name is replaced. `header.frames` is of no meaning.
+    /// Creates a store; an existing file is replaced. `header.frames` is ignored.
     pub fn create(path: &Path, header: Header) -> Result<Self, Error> {
         Self::create_by(OpenOptions::new().create(true).truncate(true), path, header)
     }
 
-    /// Makes a store where no file is.
+    /// Creates a store where no file exists.
     ///
     /// # Errors
-    /// [`Error::Io`] with [`io::ErrorKind::AlreadyExists`] if there is one.
+    /// [`Error::Io`] with [`io::ErrorKind::AlreadyExists`] if the file exists.
     pub fn create_new(path: &Path, header: Header) -> Result<Self, Error> {
         Self::create_by(OpenOptions::new().create_new(true), path, header)
     }
@@ -67,7 +67,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Goes on behind the last frame of a store. What lies behind it is overwritten.
+    /// Continues after the last frame of a store. Anything after it is overwritten.
     pub fn append(path: &Path) -> Result<Self, Error> {
         let header = *Store::open_damaged(path)?.header();
         let file = OpenOptions::new().read(true).write(true).open(path);
@@ -82,7 +82,7 @@ impl Recorder {
         Self { path: path.to_owned(), file, header, told: 0, missing: 0, tail, finished: false }
     }
 
-    /// What the store will say about itself.
+    /// The store's header.
     pub const fn header(&self) -> &Header {
         &self.header
     }
@@ -92,11 +92,10 @@ impl Recorder {
         self.header.first + self.header.frames
     }
 
-    /// Writes the next frame. On [`Error::Full`] the store keeps its whole frames, and nothing more
-    /// can be written.
+    /// Writes the next frame. On [`Error::Full`] the store keeps its complete frames, and no more can be written.
     ///
     /// # Panics
-    /// If the frame has not the geometry's size.
+    /// If the frame does not have the geometry's size.
     pub fn write(&mut self, frame: &[u8]) -> Result<(), Error> {
         self.write_summed(frame, checksum::of_frame(frame))
     }
@@ -104,7 +103,7 @@ impl Recorder {
     /// Writes the next frame, whose checksum is already known.
     ///
     /// # Panics
-    /// If the frame has not the geometry's size.
+    /// If the frame does not have the geometry's size.
     pub fn write_summed(&mut self, frame: &[u8], checksum: u64) -> Result<(), Error> {
         self.writable()?;
         Trailer { number: self.next(), checksum }.write(&mut self.tail);
@@ -112,16 +111,16 @@ impl Recorder {
         self.count()
     }
 
-    /// Writes frame `number` of a recording: the first one says with which number the store begins,
-    /// frames that are left out before this one are said to be missing, and one that was is written
-    /// in its place. False if it was overtaken by the first one, and is left out.
+    /// Writes frame `number` of a recording. The first one sets the number with which the store begins; frames that are
+    /// left out before this one are marked as missing; a frame that was marked as missing is written in its place.
+    /// Returns false if the first frame overtook it, in which case it is left out.
     ///
     /// # Errors
-    /// [`Error::Jump`] if it cannot follow: more than [`GAP_MAX`] frames are left out, or it was written
-    /// before. Nothing more can be written then.
+    /// [`Error::Jump`] if it cannot follow: more than [`GAP_MAX`] frames are left out, or it was written before. No
+    /// more can be written then.
     ///
     /// # Panics
-    /// If the frame has not the geometry's size.
+    /// If the frame does not have the geometry's size.
     pub fn put(&mut self, number: u64, frame: &[u8]) -> Result<bool, Error> {
         if self.header.frames == 0 {
             self.writable()?;
@@ -147,7 +146,7 @@ impl Recorder {
         self.write(frame).map(|()| true)
     }
 
-    /// Writes a frame that was said to be missing.
+    /// Writes a frame that was marked as missing.
     fn fill(&mut self, number: u64, frame: &[u8]) -> Result<(), Error> {
         self.writable()?;
         let Some(index) = number.checked_sub(self.header.first) else {
@@ -167,7 +166,7 @@ impl Recorder {
 
     fn writable(&mut self) -> Result<(), Error> {
         if self.finished {
-            return Err(self.full("it was closed before".to_owned()));
+            return Err(self.full("it is already closed".to_owned()));
         }
         if self.header.frames >= FRAMES_MAX {
             return Err(self.full(format!("a store has at most {FRAMES_MAX} frames")));
@@ -179,19 +178,19 @@ impl Recorder {
     fn write_slot(&mut self, index: u64, frame: Option<&[u8]>) -> Result<(), Error> {
         let (at, bytes) = (self.header.slot_offset(index), self.header.geometry.frame_bytes());
         let frame = frame.unwrap_or_default();
-        assert!(frame.is_empty() || frame.len() == bytes, "a frame is written whole");
+        assert!(frame.is_empty() || frame.len() == bytes, "a frame is written completely");
         let written = self.file.write_all_at(frame, at);
         let written = written.and_then(|()| self.file.write_all_at(&self.tail, at + bytes as u64));
         written.map_err(|error| self.failed(error))
     }
 
-    /// One slot more.
+    /// Counts one more slot.
     fn count(&mut self) -> Result<(), Error> {
         self.header.frames += 1;
         if self.header.frames - self.told >= HEADER_EVERY { self.tell() } else { Ok(()) }
     }
 
-    /// Ends the store and says what is in it.
+    /// Closes the store and returns its contents.
     pub fn finish(mut self) -> Result<Recorded, Error> {
         self.close()?;
         let (path, frames) = (self.path.clone(), self.header.frames);
@@ -205,13 +204,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes away what was begun, and brings the header up to date.
+    /// Removes an incomplete slot, and updates the header.
     fn close(&mut self) -> Result<(), Error> {
         if std::mem::replace(&mut self.finished, true) {
             return Ok(());
         }
         let length = self.header.slot_offset(self.header.frames);
-        self.file.set_len(length).map_err(Error::io(&self.path, "cannot cut"))?;
+        self.file.set_len(length).map_err(Error::io(&self.path, "cannot truncate"))?;
         self.tell()
     }
 
@@ -225,7 +224,7 @@ impl Recorder {
 
     fn jump(&mut self, number: u64) -> Error {
         let (frames, before) = (self.header.frames, self.next() - 1);
-        let because = format!("frame {number} cannot follow frame {before}: the stream began anew");
+        let because = format!("frame {number} cannot follow frame {before}: the stream restarted");
         match self.close() {
             Ok(()) => Error::Jump { path: self.path.clone(), frames, because },
             Err(error) => error,
@@ -243,7 +242,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Nobody asked; the header of up to HEADER_EVERY frames ago is still valid.
+        // There is no caller to report to; the header of up to HEADER_EVERY frames ago is still valid.
         let _ = self.close();
     }
 }

@@ -56,13 +56,13 @@ fn slots_are_of_whole_pages() {
     assert_eq!(header().slot_bytes() % PAGE_BYTES, 0);
     assert_eq!(header().slot_offset(0), 4096);
     assert_eq!(Header::new(Geometry::HD, Content::Picture).slot_bytes(), 1266 * 4096);
-    // A frame of whole pages less a trailer needs no page more.
+    // A frame of whole pages minus a trailer does not need another page.
     let tight = Geometry::new((64, 1), Sampling::Rgb, Depth::Eight, FrameRate::P59_94).unwrap();
     assert_eq!(Header::new(tight, Content::Picture).slot_bytes(), 4096);
 }
 
 #[test]
-fn a_truncated_store_tells_how_many_frames_are_whole() {
+fn a_truncated_store_reports_how_many_frames_are_complete() {
     let (_folder, path) = store(3);
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(header().slot_offset(2) + 17).unwrap();
@@ -101,11 +101,11 @@ fn a_damaged_frame_is_named() {
     assert!(error.ends_with("frame 1 is damaged: its checksum is wrong"), "{error}");
     file.write_all_at(b"?", header().slot_offset(2) - 32).unwrap();
     let error = store.read(1, &mut slot).unwrap_err().to_string();
-    assert!(error.ends_with("it has no trailer"), "{error}");
+    assert!(error.ends_with("its trailer is missing"), "{error}");
 }
 
 #[test]
-fn what_is_no_store_is_refused() {
+fn other_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other");
     assert!(matches!(Store::open(&path), Err(Error::Io { doing: "cannot open", .. })));
@@ -130,7 +130,7 @@ fn what_is_no_store_is_refused() {
     assert!(matches!(Store::open(&path).unwrap().with_frames(), Err(Error::Empty { .. })));
 }
 
-/// With the checksum made right again, so that what is behind it is reached.
+/// With a corrected checksum, so that later checks are reached.
 #[test]
 fn a_header_that_contradicts_itself_is_refused() {
     let refused = |at: usize, value: u8| {
@@ -152,9 +152,9 @@ fn a_header_that_contradicts_itself_is_refused() {
     assert_eq!(refused(80, 3), HeaderError::Field("split", 3));
 }
 
-/// What a receiver whose link loses frames has to write.
+/// What a receiver has to write if its link loses frames.
 #[test]
-fn a_recording_has_each_frame_where_its_number_says() {
+fn a_recording_has_each_frame_at_its_number() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stream.frames");
     let mut recorder = Recorder::create_new(&path, header()).unwrap();
@@ -163,7 +163,7 @@ fn a_recording_has_each_frame_where_its_number_says() {
     assert!(!put(699).unwrap(), "overtaken by the first");
     assert!(put(704).unwrap() && put(702).unwrap() && put(705).unwrap());
     let again = put(702).unwrap_err().to_string();
-    assert!(again.ends_with("frame 702 cannot follow frame 705: the stream began anew"), "{again}");
+    assert!(again.ends_with("frame 702 cannot follow frame 705: the stream restarted"), "{again}");
     assert!(put(706).is_err(), "it has ended");
     assert_eq!(recorder.finish().unwrap(), Recorded { path: path.clone(), frames: 6, missing: 2 });
     let store = Store::open(&path).unwrap();
@@ -195,7 +195,7 @@ fn a_recording_ends_where_its_stream_jumps() {
 }
 
 #[test]
-fn a_full_disk_ends_the_store_and_keeps_what_is_whole() {
+fn a_full_disk_ends_the_store_and_keeps_complete_frames() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: a small disk needs root");
         return;
@@ -206,7 +206,7 @@ fn a_full_disk_ends_the_store_and_keeps_what_is_whole() {
         mount_small(folder.path());
         let mut recorder = Recorder::create(&path, header()).unwrap();
         let mut write = || recorder.write(&frame(recorder.next()));
-        let error = (0..20).find_map(|_| write().err()).expect("the disk is full before");
+        let error = (0..20).find_map(|_| write().err()).expect("the disk fills up first");
         assert!(matches!(error, Error::Full { frames: 7, .. }), "{error}");
         assert!(matches!(write(), Err(Error::Full { frames: 7, .. })), "it stays full");
         assert_eq!(recorder.finish().unwrap().frames, 7);
@@ -217,11 +217,11 @@ fn a_full_disk_ends_the_store_and_keeps_what_is_whole() {
     std::thread::scope(|scope| scope.spawn(on_small_disk).join().unwrap());
 }
 
-/// Mounts a disk of 64 KiB, that is a page and seven slots of two, for this thread alone.
+/// Mounts a 64 KiB disk for this thread alone: room for a page and seven slots of two pages.
 fn mount_small(folder: &std::path::Path) {
     use rustix::mount::{MountFlags, MountPropagationFlags as Propagation};
 
-    // SAFETY: the thread shares nothing that a namespace of its own could break for others.
+    // SAFETY: the thread shares nothing that its own namespace could break for others.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }.unwrap();
     rustix::mount::mount_change("/", Propagation::PRIVATE | Propagation::REC).unwrap();
     rustix::mount::mount("small", folder, "tmpfs", MountFlags::empty(), Some(c"size=64k")).unwrap();

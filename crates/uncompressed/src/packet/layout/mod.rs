@@ -1,4 +1,4 @@
-//! A stream's layout: one face for both formats.
+//! A stream's layout: one interface for both formats.
 
 use super::{
     Frame, HEADER_BYTES_MAX, IP_UDP_BYTES, PIECES_MAX, Piece, Received, Refusal, Stream, raster,
@@ -11,45 +11,45 @@ use crate::geometry::Geometry;
 pub enum Format {
     /// ST 2110-20, general packing mode, with one piece of one row in each packet.
     St2110,
-    /// suiro's own (see the source of `packet/raster.rs`): any bytes, in large packets.
+    /// suiro's own format (see the source of `packet/raster.rs`): any bytes, in large packets.
     Raster,
 }
 
-/// Why there is no such layout.
+/// Why a layout is not possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// The packet has no room for its headers and the smallest piece.
+    /// The packet has no room for its headers and the smallest possible piece.
     #[error(
-        "packets of {packet} bytes have no room for headers and a pixel group; {least} are needed"
+        "packet size: expected at least {least} bytes, for headers and a pixel group, found {packet}"
     )]
     Small {
-        /// IP packet size asked for.
+        /// The requested IP packet size.
         packet: u32,
-        /// The least.
+        /// The smallest possible size.
         least: u32,
     },
     /// The packet is larger than an IP packet can be.
-    #[error("packets of {0} bytes: an IP packet has at most 65535")]
+    #[error("packet size: expected at most 65535 bytes, the largest IP packet, found {0}")]
     Large(u32),
 }
 
-/// How the frames of a stream are cut into packets.
+/// How the frames of a stream are split into packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     format: Format,
     geometry: Geometry,
     frame_bytes: usize,
-    /// What is cut at a time: a row, or the whole frame.
+    /// The unit that is split: a row, or the whole frame.
     run_bytes: usize,
-    /// Bytes of a packet's piece, where no run ends.
+    /// Bytes in a packet's piece, except at the end of a run.
     piece_bytes: usize,
 }
 
 impl Layout {
-    /// Cuts frames of `geometry` into IP packets of at most `packet_bytes`, headers included.
+    /// Splits frames of `geometry` into IP packets of at most `packet_bytes`, headers included.
     ///
-    /// Of ST 2110-20, each row is cut into equal pieces, if that does not need twice as many as it
-    /// would otherwise, so that all packets have one size.
+    /// For ST 2110-20, each row is split into equal pieces so that all packets have one size,
+    /// unless that needs twice as many as it otherwise would.
     pub fn new(
         format: Format,
         geometry: &Geometry,
@@ -78,7 +78,7 @@ impl Layout {
         Ok(Self { format, geometry: *geometry, frame_bytes, run_bytes, piece_bytes })
     }
 
-    /// How packets are written.
+    /// How packets are formatted.
     pub const fn format(&self) -> Format {
         self.format
     }
@@ -101,23 +101,23 @@ impl Layout {
         }
     }
 
-    /// Bytes of piece in all packets but those that end a run ([`Self::packets_per_run`]).
+    /// Bytes in the piece of every packet, except those that end a run ([`Self::packets_per_run`]).
     pub const fn piece_bytes(&self) -> usize {
         self.piece_bytes
     }
 
-    /// UDP payload of all packets but those that end a run: the segment size.
+    /// UDP payload of every packet, except those that end a run: the segment size.
     pub const fn datagram_bytes(&self) -> usize {
         self.header_bytes() + self.piece_bytes
     }
 
-    /// Packets from one that may be shorter, exclusive, to the next, inclusive: of a row in
-    /// ST 2110-20, of the frame in the raster layout.
+    /// The length of a run, in packets. Only the last packet of a run may be shorter. A run is a
+    /// row in ST 2110-20, and a frame in the raster layout.
     pub const fn packets_per_run(&self) -> u32 {
         self.run_bytes.div_ceil(self.piece_bytes) as u32
     }
 
-    /// True if every packet has [`Self::datagram_bytes`], so that a batch may cross runs.
+    /// True if every packet has [`Self::datagram_bytes`], so that a batch may cross run boundaries.
     pub const fn is_even(&self) -> bool {
         self.run_bytes.is_multiple_of(self.piece_bytes)
     }
@@ -139,7 +139,7 @@ impl Layout {
     /// # Panics
     /// If `index` is not below [`Self::packets_per_frame`].
     pub fn piece(&self, index: u32) -> Piece {
-        assert!(index < self.packets_per_frame(), "a frame has no packet {index}");
+        assert!(index < self.packets_per_frame(), "packet {index} is beyond the end of the frame");
         let run = (index / self.packets_per_run()) as usize;
         let within = (index % self.packets_per_run()) as usize * self.piece_bytes;
         let bytes = self.piece_bytes.min(self.run_bytes - within);
@@ -174,8 +174,8 @@ impl Layout {
         }
     }
 
-    /// Understands a datagram of a stream of this format and geometry, however its sender cut the
-    /// frame. Whose it is, `ssrc` and the source address say.
+    /// Parses a datagram of a stream with this format and geometry, however its sender split the
+    /// frame. `ssrc` and the source address identify the sender.
     pub fn parse<'a>(&self, datagram: &'a [u8], payload_type: u8) -> Result<Received<'a>, Refusal> {
         let rtp::Header { marker, sequence, timestamp, ssrc, payload } =
             rtp::parse(datagram, payload_type)?;
@@ -195,8 +195,8 @@ impl Layout {
     }
 }
 
-/// The largest piece of at most `room` that divides `whole`, if it is above half of what fits; else
-/// what fits.
+/// The largest divisor of `whole` that is at most `room`, if it is more than half of what fits;
+/// otherwise what fits.
 fn equal_pieces(whole: usize, room: usize) -> usize {
     let fits = room.min(whole);
     let divides = |piece: &usize| whole.is_multiple_of(*piece);

@@ -38,7 +38,7 @@ fn rows_are_cut_evenly() {
     assert_eq!((standard.packets_per_frame(), standard.is_even()), (4320, true));
     let jumbo = hd(Format::St2110, 9000);
     assert_eq!((jumbo.piece_bytes(), jumbo.packets_per_frame()), (4800, 1080));
-    // 2·487 pixels have a prime number of pgroups: the end of a row is shorter.
+    // 2·487 pixels have a prime number of pgroups: the last packet of a row is shorter.
     let (sampling, depth) = (Sampling::YCbCr422, Depth::Ten);
     let odd = Geometry::new((974, 2), sampling, depth, FrameRate::P59_94).unwrap();
     let odd = Layout::new(Format::St2110, &odd, STANDARD_PACKET_BYTES).unwrap();
@@ -47,7 +47,7 @@ fn rows_are_cut_evenly() {
 }
 
 #[test]
-fn a_standard_header_is_what_rfc_4175_says() {
+fn a_standard_header_matches_rfc_4175() {
     let layout = hd(Format::St2110, STANDARD_PACKET_BYTES);
     let frame = vec![0xab; layout.frame_bytes()];
     let last = datagram(&layout, &frame, 4319);
@@ -61,7 +61,7 @@ fn a_standard_header_is_what_rfc_4175_says() {
 }
 
 #[test]
-fn what_is_not_of_the_stream_is_refused() {
+fn foreign_datagrams_are_refused() {
     let layout = hd(Format::St2110, STANDARD_PACKET_BYTES);
     let sound = datagram(&layout, &vec![0; layout.frame_bytes()], 5);
     let refusal = |at: usize, value: u8| {
@@ -77,7 +77,7 @@ fn what_is_not_of_the_stream_is_refused() {
     assert_eq!(refusal(16, 0x80), Refusal::Interlaced);
     assert_eq!(refusal(16, 0x7f), Refusal::Outside);
     assert_eq!(refusal(15, 0xaf), Refusal::Pgroup);
-    // The sample row data headers claim to go on through the zeros of the picture.
+    // The continuation bits of the sample row data headers go on through the zeros of the picture.
     assert_eq!(refusal(18, 0x80), Refusal::Short);
     let raster = hd(Format::Raster, STUDY_PACKET_BYTES);
     assert_eq!(raster.parse(&sound, PAYLOAD_TYPE), Err(Refusal::Version(4)));
@@ -98,7 +98,7 @@ fn a_raster_packet_must_lie_within_the_frame() {
 }
 
 #[test]
-fn packets_must_hold_something_and_be_ip() {
+fn packet_sizes_are_bounded() {
     let error = Layout::new(Format::St2110, &Geometry::HD, 52).unwrap_err();
     assert_eq!(error, LayoutError::Small { packet: 52, least: 53 });
     let error = Layout::new(Format::Raster, &Geometry::HD, 70_000).unwrap_err();

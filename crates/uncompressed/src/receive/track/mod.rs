@@ -1,5 +1,5 @@
-//! One stream as it is received: packets counted, frames told whole or not. Pure: times and datagrams
-//! are arguments.
+//! One stream as it is received: counts packets, and reports frames as complete or incomplete. Pure: times and
+//! datagrams are arguments.
 
 use std::net::SocketAddrV4;
 
@@ -11,50 +11,49 @@ use crate::epoch::Epoch;
 use crate::measure::{Evenness, Seen};
 use crate::packet::{IP_UDP_BYTES, Layout, Received};
 
-/// After this time without a packet of its sender, a stream takes another one.
+/// After this time without a packet from its sender, a stream accepts another sender.
 const SILENCE: Duration = Duration::from_millis(200);
-/// Frames under way at a time: packets of one before may still come.
+/// Frames in progress at a time: packets of an earlier frame may still arrive.
 const OPEN_MAX: usize = 2;
-/// A frame that comes further from when it was due by TAI is none of a sender with the same clock: the leap
-/// seconds alone are 37 s. No network and no sender of ours delays as much.
+/// A frame that arrives further than this from its due time by TAI was not sent by a sender with the same clock: the
+/// leap seconds alone are 37 s. No network and no sender of ours delays as much.
 const APART_MAX: Duration = Duration::from_secs(5);
 
-/// What was counted, of packets and frames. Bytes are of IP packets.
+/// Counts of packets and frames. Bytes are those of IP packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets of the stream, duplicates excluded.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Packets that are missing; one that comes late is taken off again, so a second's may be negative.
+    /// Missing packets. One that arrives late is subtracted again, so the count of a second may be negative.
     pub lost: i64,
-    /// Packets that came after a later one.
+    /// Packets that arrived after a later one.
     pub reordered: u64,
-    /// Packets that came again.
+    /// Packets that arrived again.
     pub duplicate: u64,
-    /// Packets so old that they are a replay.
+    /// Packets so old that they count as a replay.
     pub replayed: u64,
-    /// Packets of other senders.
+    /// Packets from other senders.
     pub foreign: u64,
-    /// Datagrams that are none of this format.
+    /// Datagrams that are not in this format.
     pub malformed: u64,
-    /// Times that the sender was another one, or began anew: with another sequence, or timestamps that
-    /// went back.
+    /// How often the sender changed or restarted: with another sequence, or timestamps that went back.
     pub restarts: u64,
-    /// Frames that came whole.
+    /// Frames that arrived completely.
     pub frames: u64,
     /// Frames of which something was missing.
     pub incomplete: u64,
-    /// Whole frames with another checksum than their sender told.
+    /// Complete frames whose checksum differs from the one their sender gave.
     pub corrupt: u64,
-    /// Frames of which it is known when they were due: their sender has the receiver's clock.
+    /// Frames whose due time is known, because their sender has the receiver's clock.
     pub timed: u64,
-    /// Of these, frames whose last packet came more than a frame time after it was due.
+    /// Of these, frames whose last packet arrived more than a frame time after it was due.
     pub late: u64,
 }
 
 impl Counts {
-    /// What was counted after `before`.
+    /// The counts since `before`.
     pub const fn since(&self, before: &Self) -> Self {
         Self {
             packets: self.packets - before.packets,
@@ -74,50 +73,49 @@ impl Counts {
         }
     }
 
-    /// Frames that were late; `None` if of none it is known when they were due.
+    /// Frames that were late; `None` if no frame's due time is known.
     pub fn late_if_known(&self) -> Option<u64> {
         (self.timed > 0).then_some(self.late)
     }
 }
 
-/// A frame that is over, or of which nothing came.
+/// A frame that is finished, or of which nothing arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Frame {
-    /// Its number since the epoch, as its RTP timestamp says.
+    /// Its number since the epoch, from its RTP timestamp.
     pub number: u64,
-    /// Number of its content in its store, if the packets told.
+    /// Number of its content in its store, if the packets carry it.
     pub content: Option<u32>,
-    /// When its first packet came; when it should have, if none did.
+    /// When its first packet arrived; when it should have arrived, if none did.
     pub first: Time,
-    /// When its last packet came; `None` if none did.
+    /// When its last packet arrived; `None` if none did.
     pub last: Option<Time>,
-    /// When its first packet was due; `None` if the sender's clock is another one: it came more than
-    /// 5 s from then.
+    /// When its first packet was due; `None` if the sender has another clock: it arrived more than 5 s from then.
     pub due: Option<Time>,
-    /// Bytes that came.
+    /// Bytes that arrived.
     pub bytes: usize,
-    /// True if all came.
+    /// True if all arrived.
     pub whole: bool,
-    /// Packets that came, each counted once.
+    /// Packets that arrived, each counted once.
     pub packets: u32,
-    /// Packets that did not come; until a first frame came whole, as many as their bytes would fill.
+    /// Packets that did not arrive; until a first frame is complete, as many as the missing bytes would fill.
     pub lost: u32,
-    /// Packets that came again.
+    /// Packets that arrived again.
     pub duplicate: u32,
-    /// Packets that came after a later one.
+    /// Packets that arrived after a later one.
     pub reordered: u32,
-    /// How evenly its packets came; `None` until a first frame came whole, which says how many packets
-    /// its sender makes of one.
+    /// How evenly its packets arrived; `None` until a first frame is complete, which shows how many packets its sender
+    /// makes of one.
     pub seen: Option<Seen>,
-    /// True if it has the checksum that its sender told; `None` if it told none, or not all came, or
-    /// nobody summed up.
+    /// True if it has the checksum that its sender gave; `None` if the sender gave none, the frame is incomplete, or
+    /// checksums were not computed.
     pub sound: Option<bool>,
-    /// True if its last packet came more than a frame time after it was due, or none came; `None` if
-    /// nobody knows when it was.
+    /// True if its last packet arrived more than a frame time after it was due, or no packet arrived; `None` if the due
+    /// time is unknown.
     pub late: Option<bool>,
 }
 
-/// A frame under way.
+/// A frame in progress.
 #[derive(Debug)]
 struct Open {
     timestamp: u32,
@@ -130,16 +128,16 @@ struct Open {
 /// What to do with frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// Sum up the bytes and compare with the sender's checksum.
+    /// Compute the checksum and compare it with the sender's.
     pub verify: bool,
-    /// Put the pictures together.
+    /// Assemble the pictures.
     pub pictures: bool,
 }
 
-/// Frames of which nothing came that are told of at a time.
+/// Most frames of which nothing arrived that are reported at a time.
 const MISSING_MAX: u64 = 600;
 
-/// Who hears of frames that are over: the frame, and its bytes if pictures are wanted.
+/// A callback for finished frames: the frame, and its bytes if pictures are wanted.
 pub type OnFrame<'a> = &'a mut dyn FnMut(&Frame, &[u8]);
 
 /// One stream.
@@ -152,12 +150,12 @@ pub struct Track {
     sender: Option<(SocketAddrV4, u32)>,
     heard: Time,
     sequence: Sequence,
-    /// Packets that the sender makes of a frame, and how evenly they come: once a frame came whole.
+    /// Packets that the sender makes of a frame, and how evenly they arrive: known once a frame is complete.
     learnt: Option<(u32, Evenness)>,
     /// The largest IP packet of the sender.
     largest: u32,
     open: Vec<Open>,
-    /// Memory of pictures, to be used again.
+    /// Memory of pictures, for reuse.
     spare: Vec<Vec<u8>>,
     /// The timestamp of the newest frame.
     newest: Option<u32>,
@@ -168,7 +166,7 @@ pub struct Track {
 }
 
 impl Track {
-    /// A stream of `layout`, whose frames' due times `epoch` tells.
+    /// A stream of `layout`; `epoch` determines when its frames are due.
     pub fn new(layout: Layout, payload_type: u8, epoch: Epoch, wanted: Wanted) -> Self {
         Self {
             layout,
@@ -189,18 +187,17 @@ impl Track {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub const fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// How evenly packets came since the last time that this was asked; `None` if of no frame it is
-    /// known.
+    /// How evenly packets arrived since the last call; `None` if it is unknown for every frame.
     pub const fn evenness(&mut self) -> Option<Seen> {
         self.seen.take()
     }
 
-    /// Takes a datagram that came at `now` from `from`.
+    /// Takes a datagram that arrived at `now` from `from`.
     pub fn datagram(&mut self, now: Time, from: SocketAddrV4, bytes: &[u8], on_frame: OnFrame<'_>) {
         let Ok(packet) = self.layout.parse(bytes, self.payload_type) else {
             self.counts.malformed += 1;
@@ -230,7 +227,7 @@ impl Track {
         self.add_to_frame(now, at, &packet, arrival == Arrival::Reordered, on_frame);
     }
 
-    /// Counts a packet; true if it is one that has not come before.
+    /// Counts a packet; true if it has not arrived before.
     fn count(&mut self, arrival: Arrival, timestamp: u32) -> bool {
         let counts = &mut self.counts;
         match arrival {
@@ -256,14 +253,14 @@ impl Track {
         true
     }
 
-    /// The stream is over: so are the frames under way.
+    /// The stream is over, and so are the frames in progress.
     pub fn finish(&mut self, on_frame: OnFrame<'_>) {
         while !self.open.is_empty() {
             self.close(0, on_frame);
         }
     }
 
-    /// The sender is the first one that is heard, and another one when that fell silent.
+    /// The sender is the first one heard, and another one once that has fallen silent.
     fn is_own(&mut self, now: Time, from: SocketAddrV4, ssrc: u32) -> bool {
         if self.sender == Some((from, ssrc)) {
             return true;
@@ -280,14 +277,14 @@ impl Track {
         true
     }
 
-    /// True if timestamps go back though sequence numbers go on: the sender's clock was set.
+    /// True if timestamps go back although sequence numbers go on: the sender's clock was set.
     fn goes_back(&self, arrival: Arrival, timestamp: u32) -> bool {
         let other = self.newest.is_some_and(|newest| newest != timestamp);
         matches!(arrival, Arrival::Ahead(_)) && other && !self.is_newer(timestamp)
     }
 
-    /// The same sender began anew: its open frames are over. Unless its timestamps go on soon after
-    /// those before, as after an outage, they are others.
+    /// The same sender restarted: its open frames are finished. Unless its timestamps continue shortly after the
+    /// earlier ones, as after an outage, they are new.
     fn restart(&mut self, now: Time, timestamp: u32, on_frame: OnFrame<'_>) {
         self.counts.restarts += 1;
         self.finish(on_frame);
@@ -299,7 +296,7 @@ impl Track {
         }
     }
 
-    /// The number of the frame of a timestamp that came at `now`.
+    /// The number of the frame with a timestamp that arrived at `now`.
     fn number_of(&self, now: Time, timestamp: u32) -> u64 {
         let rate = self.layout.geometry().rate();
         rate.frame_of(timestamp, self.epoch.frame_at(rate, now))
@@ -309,8 +306,8 @@ impl Track {
         self.newest.is_none_or(|newest| timestamp.wrapping_sub(newest).cast_signed() > 0)
     }
 
-    /// The place of the open frame with that timestamp; a new one if the packet begins it; `None` if it
-    /// is over already: what had come of it then, counts.
+    /// The index of the open frame with that timestamp, which is new if the packet begins it; `None` if it is already
+    /// finished, in which case what had arrived by then counts.
     fn frame_of(
         &mut self,
         now: Time,
@@ -332,7 +329,7 @@ impl Track {
         Some(self.open.len() - 1)
     }
 
-    /// Tells of the frames before `frame` of which nothing came.
+    /// Reports the frames before `frame` of which nothing arrived.
     fn tell_missing(&mut self, frame: &Frame, on_frame: OnFrame<'_>) {
         let Some(before) = self.newest_number else { return };
         let (rate, period) =
@@ -347,7 +344,7 @@ impl Track {
         }
     }
 
-    /// What a sender makes of a frame, as far as it is known.
+    /// What is known about how a sender splits a frame.
     fn packets_per_frame(&self) -> u32 {
         self.learnt
             .as_ref()
@@ -387,8 +384,8 @@ impl Track {
         }
     }
 
-    /// When frame `number`, which came at `now`, was due; `None` if its sender's clock is another one.
-    /// It is decided here alone.
+    /// When frame `number`, which arrived at `now`, was due; `None` if its sender has another clock. This is the only
+    /// place where that is decided.
     fn due(&self, now: Time, number: u64) -> Option<Time> {
         let due = self.epoch.start(self.layout.geometry().rate(), number);
         (due.max(now).saturating_since(due.min(now)) <= APART_MAX).then_some(due)
@@ -403,7 +400,7 @@ impl Track {
         Open { timestamp, frame, sum: 0, told: None, picture }
     }
 
-    /// Packets of a frame that is over which did not come, one at least if it is not whole.
+    /// Packets of a finished frame that did not arrive, at least one if it is incomplete.
     fn lost(&self, frame: &Frame) -> u32 {
         if frame.whole {
             return 0;
@@ -412,7 +409,7 @@ impl Track {
         let packets = frame.packets as usize;
         let lost = match &self.learnt {
             Some((all, _)) => (*all as usize).saturating_sub(packets),
-            // As large as those that came.
+            // Assumed as large as those that arrived.
             None => (missing * packets).div_ceil(frame.bytes.max(1)),
         };
         u32::try_from(lost.max(1)).unwrap_or(u32::MAX)
@@ -442,7 +439,7 @@ impl Track {
     }
 }
 
-/// Frame `number`, of which nothing has come.
+/// Frame `number`, of which nothing has arrived.
 pub(super) const fn blank(number: u64, first: Time, due: Option<Time>) -> Frame {
     Frame {
         number,

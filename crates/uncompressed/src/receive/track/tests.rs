@@ -52,7 +52,7 @@ impl Case {
         self.track.datagram(now, from, datagram, &mut |frame, _| frames.push(*frame));
     }
 
-    /// A frame's packets, evenly through its time.
+    /// A frame's packets, spread evenly over its time.
     fn frame(&mut self, number: u64, packets: &[Vec<u8>]) {
         let start = epoch().start(FrameRate::P59_94, number);
         let step = FrameRate::P59_94.period() / packets.len() as u64;
@@ -108,7 +108,7 @@ fn every_kind_of_fault_has_its_own_count() {
     let last = two[2].len() - 1;
     two[2][last] ^= 1;
     case.frame(FIRST + 1, &two);
-    // What was thought lost comes, when its frame is still open.
+    // A packet that seemed lost arrives while its frame is still open.
     case.at(epoch().start(FrameRate::P59_94, FIRST + 2), FROM, &lost);
     let (counts, frames) = case.finish();
     assert_eq!((counts.lost, counts.reordered, counts.duplicate), (0, 2, 1));
@@ -163,9 +163,9 @@ fn a_replay_is_refused_and_a_successor_taken_after_silence() {
     assert_eq!((frames.len(), counts.frames), (2, 2));
 }
 
-/// The same address and SSRC, as after a crash: the sequence is another one, and timestamps went back.
+/// The same address and SSRC, as after a crash: the sequence is new, and timestamps went back.
 #[test]
-fn a_sender_that_begins_anew_is_taken_though_its_timestamps_went_back() {
+fn a_restarted_sender_is_accepted_although_its_timestamps_went_back() {
     let mut case = Case::new();
     let far = FIRST + 5000;
     case.frame(far, &packets(far, 1)[..3]);
@@ -176,7 +176,8 @@ fn a_sender_that_begins_anew_is_taken_though_its_timestamps_went_back() {
         }
     }
     let (counts, frames) = case.finish();
-    // One packet tells nothing yet, and is no more: its frame is incomplete, as the one before.
+    // One packet is not enough to tell, and is dropped: its frame is incomplete, like the one
+    // before.
     assert_eq!((counts.restarts, counts.replayed, counts.lost), (1, 1, 0));
     assert_eq!((counts.frames, counts.incomplete), (2, 2));
     let told: Vec<_> = frames.iter().map(|frame| (frame.number, frame.whole)).collect();
@@ -185,7 +186,7 @@ fn a_sender_that_begins_anew_is_taken_though_its_timestamps_went_back() {
 }
 
 #[test]
-fn a_sender_whose_clock_is_set_back_is_taken_though_its_sequence_goes_on() {
+fn a_sender_whose_clock_is_set_back_is_accepted_although_its_sequence_goes_on() {
     let mut case = Case::new();
     case.frame(FIRST + 1, &packets(FIRST + 1, 1));
     let per_frame = layout().packets_per_frame();
@@ -201,7 +202,7 @@ fn a_sender_whose_clock_is_set_back_is_taken_though_its_sequence_goes_on() {
 }
 
 #[test]
-fn frames_of_which_nothing_came_are_told() {
+fn frames_of_which_nothing_arrived_are_reported() {
     let mut case = Case::new();
     case.frame(FIRST, &packets(FIRST, 1));
     case.frame(FIRST + 3, &packets(FIRST + 3, 1));
@@ -213,9 +214,9 @@ fn frames_of_which_nothing_came_are_told() {
     assert_eq!((counts.incomplete, counts.lost), (2, i64::from(2 * packets)));
 }
 
-/// A third party cuts frames as it likes: in other packets than our layout has.
+/// Other implementations split frames differently from our layout.
 #[test]
-fn what_a_sender_makes_of_a_frame_is_learnt_from_its_first_whole_one() {
+fn how_a_sender_splits_frames_is_learnt_from_its_first_complete_one() {
     let mut case = Case::new();
     let assumed = Layout::new(Format::Raster, layout().geometry(), 1500).unwrap();
     let wanted = Wanted { verify: true, pictures: false };
@@ -229,12 +230,12 @@ fn what_a_sender_makes_of_a_frame_is_learnt_from_its_first_whole_one() {
     let (_, frames) = case.finish();
     let lost: Vec<_> = frames.iter().map(|frame| frame.lost).collect();
     assert_eq!(lost, [0, 0, 0, layout().packets_per_frame() - 7]);
-    assert_eq!(frames[0].seen, None, "nobody knows yet how many there are");
+    assert_eq!(frames[0].seen, None, "the number of packets is not known yet");
     let seen = frames[1].seen.expect("it is known by now");
-    assert!(seen.burst_max <= 1.0 && seen.buffer_max < 1.01, "they come evenly: {seen:?}");
+    assert!(seen.burst_max <= 1.0 && seen.buffer_max < 1.01, "packets arrive evenly: {seen:?}");
 }
 
-/// Timestamps from any other epoch than ours: leap seconds, or the sender's own start.
+/// Timestamps with another epoch than ours: without leap seconds, or from the sender's own start.
 #[test]
 fn without_a_common_clock_nothing_is_late() {
     for behind in [37.0, -37.0, 7200.0] {
@@ -255,6 +256,6 @@ fn without_a_common_clock_nothing_is_late() {
         assert!(frames.iter().all(|frame| frame.due.is_none() && frame.late.is_none()));
         let missing = frames.iter().find(|frame| frame.last.is_none()).unwrap();
         let apart = start(first + 2).saturating_since(missing.first);
-        assert!(apart < Duration::from_micros(1), "it stands where it should have come");
+        assert!(apart < Duration::from_micros(1), "it is recorded at its due time");
     }
 }
