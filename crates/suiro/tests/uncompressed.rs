@@ -115,7 +115,7 @@ fn synthetic_frames_are_verified_and_a_truncated_store_is_repaired() {
     let output = suiro(folder.path(), &with_stores("info", &stores, &["--json"]));
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("truncated: 2 of 3 frames are whole"), "{told}");
+    assert!(told.contains("truncated: 2 of 3 frames are complete"), "{told}");
     let told = done(folder.path(), &["info", &stores[4], "--repair", "--verify"]);
     assert!(told.contains("2 verified, 2 stamped"), "{told}");
 }
@@ -125,7 +125,7 @@ fn what_cannot_be_split_or_drawn_is_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let odd = ["split", "x", "--raw", "--geometry", "64x18 RGB 10 50", "--out", "nodes"];
     let error = refused(folder.path(), 2, &odd);
-    assert!(error.contains("a picture of 64×18 cannot be divided by 4×4"), "{error}");
+    assert!(error.contains("expected a multiple of 4×4 pixels, found 64×18"), "{error}");
     let small = ["synth", "--out", "nodes", "--geometry", "16x4 4:2:2 10 50"];
     assert!(refused(folder.path(), 2, &small).contains("no room for the stamp"));
     let raster = ["synth", "--out", "nodes", "--geometry", "64x16 4:2:2 10 50", "--raster"];

@@ -34,7 +34,7 @@ pub enum Split {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The whole picture cannot be divided.
-    #[error("a picture of {0}×{1} cannot be divided into {2}×{3} parts")]
+    #[error("picture size: expected a multiple of {2}×{3} pixels, found {0}×{1}")]
     Indivisible(u32, u32, u32, u32),
     /// A part would not be a valid picture.
     #[error("a part of the picture: {0}")]

@@ -31,7 +31,7 @@ mod tests {
             |offset_s, synchronised| finding(Some(TaiState { offset_s, synchronised })).check;
         assert_eq!(check(37, true).found, "37 s ahead of UTC, synchronised");
         assert_eq!((check(37, true).state, check(0, true).state), (State::Ok, State::Limited));
-        assert!(check(37, false).found.contains("nothing keeps its clock"));
+        assert!(check(37, false).found.contains("is not synchronised"));
         assert_eq!(finding(None).check.state, State::Limited);
     }
 }
