@@ -115,8 +115,8 @@ impl Process {
         self.pid
     }
 
-    /// The last line of its standard error that is not empty; of its standard output, if it wrote
-    /// no error. What it tells the lab, that it is ready for example, is no reason for its end.
+    /// The last non-empty line of its standard error, or of its standard output if standard error
+    /// is empty. Messages to the lab, for example that it is ready, are skipped.
     pub fn last_words(&self) -> Option<String> {
         let log = self.log.as_ref()?;
         last_line(log).or_else(|| last_line(&output_beside(log)))
@@ -270,10 +270,10 @@ mod tests {
         let (lines, status, last) = run("echo one; echo sorry >&2; echo >&2; echo two; exit 3");
         assert_eq!(lines, ["one", "two"]);
         assert_eq!(describe(status), "exit code 3");
-        assert_eq!(last.unwrap(), "sorry", "what it said on standard error counts");
-        assert_eq!(run("echo one; echo two").2.unwrap(), "two", "unless it said nothing there");
+        assert_eq!(last.unwrap(), "sorry", "standard error comes first");
+        assert_eq!(run("echo one; echo two").2.unwrap(), "two", "unless it is empty");
         let ready = r#"echo '{"ready":true,"versions":{}}'; kill -9 $$"#;
-        assert_eq!(run(ready).2, None, "that it was ready is no reason");
+        assert_eq!(run(ready).2, None, "messages are skipped");
         let phase = r#"echo sorry; echo '{"phase":"running","duration_s":8.0}'"#;
         assert_eq!(run(phase).2.unwrap(), "sorry");
     }

@@ -178,12 +178,13 @@ fn start(
     Ok(Running { planned: order.trial.clone(), process, deadline })
 }
 
-/// What the trial's process wrote; where it died before that, a record that says so.
+/// The outcome that the trial's process wrote; if it died before that, an outcome with the reason.
 fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
     let because = match folder.outcome(&ended.planned) {
         Ok(Some(trial)) => return trial,
         Ok(None) => {
-            let words = ended.process.last_words().unwrap_or_else(|| "it said nothing".to_owned());
+            let words =
+                ended.process.last_words().unwrap_or_else(|| "it printed nothing".to_owned());
             format!("its process ended with {}: {words}", describe(status))
         }
         Err(error) => format!("its record cannot be read: {error}"),
@@ -191,8 +192,8 @@ fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
     write_unmeasured(folder, &ended.planned, because)
 }
 
-/// Records that a trial measured nothing. Where even that cannot be written, it is this trial's
-/// failure, not that of the others: the report will find it without a record.
+/// Records that a trial measured nothing. If even that cannot be written, only this trial fails, not
+/// the others: the report will find it without a record.
 fn write_unmeasured(folder: &Folder, planned: &PlannedTrial, because: String) -> Trial {
     let trial = unmeasured(planned, because);
     match suiro_record::folder::write_outcome(&folder.trial(planned), &trial) {

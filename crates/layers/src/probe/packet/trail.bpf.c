@@ -119,8 +119,8 @@ INLINE bool goes_on(struct trail *trail, const struct passage *passage)
 	u32 later = passage->point - trail->event.point - 1;
 	bool sent = trail->event.flags & SENT;
 
-	// What waited in a queue discipline or for its other fragments may have gone on elsewhere, and its
-	// address be another's by now.
+	// A packet that waited in a queue discipline or for its other fragments may have continued elsewhere,
+	// and its address may belong to another packet by now.
 	if (trail->skb != passage->skb || passage->point <= trail->last || later >= LATER ||
 	    passage->sent != sent || after >> 32 || !is_marked(trail, passage->network))
 		return 0;
