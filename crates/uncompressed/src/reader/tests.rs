@@ -198,7 +198,7 @@ fn a_store_of_other_pictures_is_refused() {
     let (_folder, path) = store(1);
     let error =
         Ring::open(&path, Some(&Geometry::HD), &options(Source::Cached), &GOES_ON).unwrap_err();
-    assert!(error.to_string().contains("its pictures are 960x540"), "{error}");
+    assert!(error.to_string().contains("found 960x540"), "{error}");
 }
 
 #[test]

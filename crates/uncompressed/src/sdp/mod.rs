@@ -216,7 +216,7 @@ impl<'a> Lines<'a> {
     /// `c=IN IP4 ADDRESS/TTL`
     fn connection(&self) -> Result<(Ipv4Addr, u8), Error> {
         let (number, value) = self.line('c').ok_or(Error::Lacks("address (c=IN IP4 …)"))?;
-        let wrong = || error_at(number, value, "c=IN IP4 ADDRESS, of a group ADDRESS/TTL");
+        let wrong = || error_at(number, value, "c=IN IP4 ADDRESS (for a group: ADDRESS/TTL)");
         let address = value.strip_prefix("IN IP4 ").ok_or_else(wrong)?.trim();
         let (address, ttl) = address.split_once('/').unwrap_or((address, "1"));
         let address: Ipv4Addr = address.parse().map_err(|_| wrong())?;
