@@ -1,5 +1,6 @@
-//! Compiles the BPF programs with clang, all of them as one object, and makes Rust types of what they share with the
-//! recorder. No skeleton is generated: the loader names a few things of the object.
+//! Compiles the BPF programs with clang into one object, and generates Rust types for what they
+//! share with the recorder. No skeleton is generated, because the loader uses only a few names from
+//! the object.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ const PARTS: [&str; 8] = [
     "call/call.bpf.c",
     "schedule/schedule.bpf.c",
 ];
-/// What Rust reads or writes.
+/// Types that Rust reads or writes.
 const TYPES: [&str; 11] = [
     "struct event",
     "struct settings",

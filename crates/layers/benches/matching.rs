@@ -1,5 +1,5 @@
-//! Matching ten million events of one flow, as the recorders of two hosts leave them: the time, and
-//! the greatest memory of the process, recordings included.
+//! Matching ten million events of one flow, as the recorders of two hosts leave them: the time it
+//! takes, and the peak memory of the process, recordings included.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use suiro_layers::clock::Alignment;
 use suiro_layers::matching::{matched, way};
 use suiro_layers::{Event, Flow, Key, Moment, Point, PointStatus, Protocol, Recording};
 
-/// Packets, each seen at ten points; one in a hundred is lost on the way.
+/// Packets, each seen at ten points; one in a hundred is lost between the hosts.
 const PACKETS: u64 = 1_000_000;
 
 fn recording(protocol: Protocol, sent: bool) -> Recording {
@@ -72,7 +72,7 @@ fn run(name: &str, protocol: Protocol) {
     println!("{name}: {events} events in {seconds:.2} s; memory at most {memory}");
 }
 
-/// Greatest resident memory of this process (proc(5), `VmHWM`).
+/// Peak resident memory of this process (proc(5), `VmHWM`).
 fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,13 +1,13 @@
-//! What recording costs: RTP at a fixed rate between two hosts on one machine, unwatched, with all
-//! points, without system calls; and, where it is installed, bpftrace counting the same packets. Needs
-//! root. It starts this very program again in a sandbox. What all of it costs is the processor time above that without
-//! a watcher. Then the kernel times each BPF program (BPF_ENABLE_STATS, bpf(2)), which itself adds much
-//! to what it times. Both hosts are on one kernel, so a recorder of one also pays for the other's packets, which a
-//! host of its own does not have: about half of what the bystander costs.
+//! The cost of recording: RTP at a fixed rate between two hosts on one machine, unwatched, with all points, without
+//! system calls; and, where it is installed, with bpftrace counting the same packets. Needs root. It starts this very
+//! program again in a sandbox. The total cost is the processor time above that without a watcher. Afterwards the kernel
+//! times each BPF program (BPF_ENABLE_STATS, bpf(2)), which itself adds much to the times. Both hosts share one kernel,
+//! so a recorder of one also pays for the other's packets, which it would not on a separate machine: about half of the
+//! bystander's cost.
 //!
 //! `cargo bench -p suiro-layers --bench probes [-- RATE SECONDS]`
-#![expect(clippy::disallowed_methods, reason = "the bench is the application that is watched")]
-#![expect(clippy::print_stdout, reason = "its figures are its result")]
+#![expect(clippy::disallowed_methods, reason = "the bench is the watched application")]
+#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -26,9 +26,9 @@ use suiro_layers::{Point, Recorded, Recorder, RecorderSpec};
 const RATE: u64 = 50_000;
 const SECONDS: u64 = 3;
 const ROUNDS: usize = 3;
-/// G.711 of 20 ms.
+/// G.711, 20 ms per packet.
 const PAYLOAD_BYTES: usize = 172;
-/// The same counts at the hooks that bpftrace has: no netfilter, no control group.
+/// The same counts at the hooks that bpftrace supports: no netfilter, no control group.
 const BPFTRACE: &str = "tracepoint:raw_syscalls:sys_enter { @enter = count(); }
     tracepoint:net:net_dev_queue { @queue = count(); }
     tracepoint:net:net_dev_start_xmit { @driver = count(); }
@@ -38,7 +38,7 @@ const BPFTRACE: &str = "tracepoint:raw_syscalls:sys_enter { @enter = count(); }
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watch {
     Nobody,
-    /// All points of a third host, through which nothing passes: what a recorder costs those that it does not watch.
+    /// All points of a third host, through which no packets pass: what a recorder costs hosts that it does not watch.
     Bystander,
     /// All points of the host that sends.
     Sender,
@@ -80,12 +80,12 @@ fn main() {
         assert!(sandbox.spawn().expect("root makes sandboxes").wait().expect("it ran").success());
         return;
     }
-    // bpftrace looks there for its hooks; this sandbox has mounts of its own.
+    // bpftrace looks there for its hooks; this sandbox has its own mounts.
     let mounted =
         Command::new("mount").args(["-t", "tracefs", "none", "/sys/kernel/tracing"]).status();
     println!("tracefs for bpftrace: {mounted:?}");
     let (rate, seconds) = (number(2, RATE), number(3, SECONDS));
-    // By turns, for the machine may not be the same from minute to minute.
+    // Alternating, because the machine may change from minute to minute.
     let rounds: Vec<[Option<f64>; 7]> =
         (0..ROUNDS).map(|_| WATCHES.map(|watch| measure(watch, rate, seconds, None))).collect();
     let timed = time_programs();
@@ -97,7 +97,7 @@ fn main() {
     for (watch, ns) in WATCHES.into_iter().zip(medians) {
         match ns.zip(medians[0]) {
             Some((ns, unwatched)) => println!(
-                "{watch:?}: median {ns:.0} ns a packet, {:.0} above nobody",
+                "{watch:?}: median {ns:.0} ns a packet, {:.0} above unwatched",
                 ns - unwatched
             ),
             None => println!("{watch:?}: not installed, or refused"),
@@ -116,11 +116,11 @@ fn time_programs() -> OwnedFd {
     // SAFETY: the call takes a number.
     let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     assert!(fd >= 0, "root may time BPF programs: {}", std::io::Error::from_raw_os_error(-fd));
-    // SAFETY: it was just opened and is nobody else's.
+    // SAFETY: it was just opened and has no other owner.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// Processor time for each packet, in nanoseconds; `None` without the watcher.
+/// Processor time per packet, in nanoseconds; `None` if the watcher is not available.
 fn measure(watch: Watch, rate: u64, seconds: u64, timed: Option<&OwnedFd>) -> Option<f64> {
     let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
     let spec = NetworkSpec { hosts: ["a", "b", "c"].map(Into::into).to_vec(), cables: vec![cable] };
@@ -193,14 +193,14 @@ fn tell(recorded: &Recorded, sent: u64) {
     println!("  it says: {}", Overhead::of(&recorded.recording));
 }
 
-/// How often a program ran, and how long in all.
+/// How often a program ran, and its total run time.
 #[derive(Debug, Default, Clone, Copy)]
 struct Run {
     count: u64,
     ns: u64,
 }
 
-/// All BPF programs of the machine, those of one name together.
+/// All BPF programs of the machine, summed by name.
 fn program_runs() -> BTreeMap<String, Run> {
     let mut runs: BTreeMap<String, Run> = BTreeMap::new();
     for program in ProgInfoIter::default() {
@@ -211,7 +211,7 @@ fn program_runs() -> BTreeMap<String, Run> {
     runs
 }
 
-/// What ran since.
+/// The runs since an earlier reading.
 fn since(before: &BTreeMap<String, Run>) -> BTreeMap<String, Run> {
     let mut runs = program_runs();
     for (name, run) in &mut runs {
@@ -223,8 +223,9 @@ fn since(before: &BTreeMap<String, Run>) -> BTreeMap<String, Run> {
     runs
 }
 
-/// Processor time of all threads of this program: those that send, receive and record, with the softirqs and
-/// programs that run on top of them. (/proc/stat samples at ticks, with which a burst a millisecond keeps step.)
+/// Processor time of all threads of this program: those that send, receive and record, including the softirqs and BPF
+/// programs that run on top of them. (/proc/stat samples at ticks, which a burst every millisecond can run in step
+/// with.)
 fn cpu_ns() -> u64 {
     suiro_kernel_clock::process_cpu_ns()
 }
@@ -234,14 +235,14 @@ fn start_bpftrace() -> Option<Child> {
     command.args(["-e", BPFTRACE]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
     let mut said = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    // "Attaching 5 probes..." comes before it has; the next exchange runs long enough beside it.
+    // "Attaching 5 probes..." is printed before they are attached; the next exchange is long enough for that.
     match said.next() {
         Some(Ok(line)) if line.starts_with("Attaching") => Some(child),
         _ => None,
     }
 }
 
-/// Sends at the rate, in a burst a millisecond; returns what was sent and received.
+/// Sends at the rate, in one burst per millisecond; returns the packets sent and received.
 fn exchange(network: &Network, rate: u64, seconds: u64) -> (u64, u64) {
     let bind = |host: usize, port| {
         let bind = || UdpSocket::bind((ipv4(host), port));

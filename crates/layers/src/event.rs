@@ -1,5 +1,4 @@
-//! What a recorder writes down: passages of packets through service access points, and what must be
-//! known to read them.
+//! What a recorder writes: passages of packets through service access points, and what is needed to interpret them.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,40 +8,40 @@ use suiro_record::Text;
 use suiro_record::words::KeyKind;
 pub use suiro_record::words::Point;
 
-/// One packet at one service access point of one host. A packet that stands for several (a
-/// segmentation-offload super-packet) is one event for each of them for UDP, one for all for TCP.
+/// One packet at one service access point of one host. A packet that stands for several (a segmentation-offload
+/// super-packet) is one event per packet for UDP, and a single event for TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When: CLOCK_MONOTONIC of the host. Of [`Point::SendCall`] the beginning of the system call,
-    /// of [`Point::ReceiveCall`] its end.
+    /// The time, by CLOCK_MONOTONIC of the host. For [`Point::SendCall`] it is the beginning of the system call, for
+    /// [`Point::ReceiveCall`] its end.
     pub t_ns: u64,
-    /// Where.
+    /// The point.
     pub point: Point,
-    /// Which flow and direction: an index into [`Recording::flows`].
+    /// Flow and direction: an index into [`Recording::flows`].
     pub direction_flow: u16,
-    /// What makes it the same packet elsewhere.
+    /// What identifies the same packet elsewhere.
     pub key: Key,
-    /// IPv4 identification; 0 where there is none: IPv6, TCP system calls.
+    /// IPv4 identification; 0 if there is none: IPv6, TCP system calls.
     pub ip_id: u16,
-    /// Bytes of UDP or TCP payload; of a fragmented datagram, of the whole.
+    /// Bytes of UDP or TCP payload; for a fragmented datagram, of the whole datagram.
     pub payload_bytes: u32,
-    /// Packets that this one stands for: 1, or more for a TCP super-packet of segmentation or
-    /// receive offload. 0 at the system calls of TCP, where there are no packets.
+    /// Packets that this one stands for: 1, or more for a TCP super-packet of segmentation or receive offload. 0 at TCP
+    /// system calls, which have no packets.
     pub segments: u16,
     /// Why it was dropped, at [`Point::Dropped`] only.
     pub cause: Option<DropCause>,
 }
 
-/// A reason of the kernel's for a drop: an index into [`Recording::causes`].
+/// The kernel's reason for a drop: an index into [`Recording::causes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DropCause(pub u16);
 
-/// What tells a packet from others of its flow, the same at each point of both hosts. A UDP datagram
-/// has the first of the three that it can.
+/// What distinguishes a packet from others in its flow, identically at each point of both hosts. A UDP datagram has the
+/// first of the three that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// RTP (RFC 3550 §5.1): a datagram whose first byte is 128 to 191 (RFC 7983 §7) and whose
-    /// second is not that of RTCP, 192 to 223 (RFC 5761 §4).
+    /// RTP (RFC 3550 §5.1): a datagram whose first byte is 128 to 191 (RFC 7983 §7) and whose second is not that of
+    /// RTCP, 192 to 223 (RFC 5761 §4).
     Rtp {
         /// Synchronisation source.
         ssrc: u32,
@@ -51,10 +50,10 @@ pub enum Key {
     },
     /// IPv4 identification, unless 0.
     IpId {
-        /// The identification; wraps around. Segmentation offload numbers the datagrams of a super-packet on from its
-        /// own, and the next super-packet has the next number: theirs overlap.
+        /// The identification; wraps around. Segmentation offload numbers the datagrams of a super-packet consecutively
+        /// from its own number, and the next super-packet has the next number: their ranges overlap.
         id: u16,
-        /// From the first 12 bytes of payload, to tell those apart; 0 where they could not be read.
+        /// Hash of the first 12 bytes of payload, to distinguish those; 0 if they could not be read.
         check: u16,
     },
     /// Hash of the first 64 bytes of payload and its length; its lower 16 bits are an identification's `check`.
@@ -95,7 +94,7 @@ impl Key {
         })
     }
 
-    /// The key without what is known of some packets only, and that: 0 if it is not.
+    /// The key without the part that is known only for some packets, and that part; 0 if it is unknown.
     pub(crate) fn split(self) -> (Self, u16) {
         match self {
             Self::IpId { id, check } => (Self::IpId { id, check: 0 }, check),
@@ -103,7 +102,7 @@ impl Key {
         }
     }
 
-    /// Whether it may be the other packet.
+    /// Whether it may be the same packet as the other.
     pub(crate) fn may_be(self, other: Self) -> bool {
         let ((own, check), (others, others_check)) = (self.split(), other.split());
         own == others && (check == 0 || others_check == 0 || check == others_check)
@@ -129,7 +128,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// One direction of one concrete flow, as the recording host sees it. IPv4 in an IPv6 socket is IPv4.
+/// One direction of one flow, as the recording host sees it. IPv4 in an IPv6 socket is treated as IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -152,42 +151,42 @@ impl fmt::Display for Flow {
     }
 }
 
-/// All that one recorder saw on one host.
+/// Everything that one recorder saw on one host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
     /// The host's name.
     pub host: String,
-    /// The kernel's boot id: two recordings with the same share one clock.
+    /// The kernel's boot id: two recordings with the same id share one clock.
     pub boot_id: String,
     /// The kernel's release.
     pub kernel: String,
-    /// When recording began: all probes were attached.
+    /// When recording began: all probes were attached by then.
     pub start: Moment,
     /// When it ended.
     pub end: Moment,
-    /// What was asked for, as it was written.
+    /// The requested flows, as they were written.
     pub asked: Vec<String>,
     /// The flows that were seen.
     pub flows: Vec<Flow>,
-    /// The kernel's names of why packets were dropped.
+    /// The kernel's names of the reasons why packets were dropped.
     pub causes: Vec<Text>,
-    /// Each point in order: what was seen, what was lost, or why there is nothing.
+    /// Each point in order: what was seen, what was lost, or why there is no data.
     pub points: Vec<PointStatus>,
-    /// Fragments of datagrams other than the first, of the chosen addresses: they bear no port, and
-    /// the first stands for all.
+    /// Fragments of datagrams other than the first, with the chosen addresses. They have no ports, and the first
+    /// fragment stands for all.
     pub fragments: u64,
-    /// Receiving system calls of UDP whose datagram is not known: it waited before the recorder came,
-    /// or the recorder lost events.
+    /// Receiving UDP system calls whose datagram is unknown: it was queued before the recorder started, or the recorder
+    /// lost events.
     pub unjoined: u64,
     /// Passages of flows beyond the first 32,768, which are not recorded.
     pub unplaced: u64,
-    /// Second by second from [`Self::start`], the last one cut short.
+    /// Second by second from [`Self::start`]; the last one may be shorter.
     pub scheduling: Vec<Second>,
     /// What disciplines the host's clock; `None` if nothing is known.
     pub clock: Option<ClockStatus>,
-    /// What recording cost the host; `None` of captures, and of recordings made before it was measured.
+    /// What recording cost the host; `None` for captures, and for recordings made before it was measured.
     pub cost: Option<Cost>,
-    /// The passages, in about the order of their times: a packet's are together if nothing held it up.
+    /// The passages, roughly in the order of their times: those of one packet are adjacent if it was not held up.
     pub events: Vec<Event>,
 }
 
@@ -202,7 +201,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Both clocks now, read at one moment.
+    /// Both clocks now, read at the same moment.
     pub fn now() -> Self {
         let real = suiro_kernel_clock::realtime();
         Self { monotonic_ns: real.monotonic_ns, realtime_ns: real.other }
@@ -214,25 +213,25 @@ impl Moment {
     }
 }
 
-/// How a point fared.
+/// The state of a point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PointStatus {
-    /// Which.
+    /// The point.
     pub point: Point,
-    /// Why it is not watched; `None` if it is. Its absence then means nothing.
+    /// Why it is not watched; `None` if it is. If it is not watched, missing events mean nothing.
     pub missing: Option<String>,
     /// Events recorded.
     pub events: u64,
-    /// Passages that the recorder itself lost, for want of room.
+    /// Passages that the recorder itself lost because it ran out of room.
     pub lost: u64,
 }
 
-/// What the processor did for the application in one second.
+/// How the processor served the application in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Second {
-    /// Its number from the start.
+    /// Its number, counted from the start.
     pub second: u32,
     /// Time that threads of the application were ready to run and waited for a processor, summed over
     /// threads; null if not measured.
@@ -244,7 +243,7 @@ pub struct Second {
     pub softirq_late_ns: Option<u64>,
 }
 
-/// What a recording cost its host, as the recorder measured it.
+/// What a recording cost its host, as measured by the recorder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -253,18 +252,18 @@ pub struct Cost {
     /// Processor time of the recorder's thread while it recorded, in nanoseconds: attaching and detaching the
     /// probes are not in it.
     pub recorder_ns: u64,
-    /// Processor time of the same thread thereafter, to read what was recorded and write the table; 0 of an
-    /// agent, which reads while it records.
+    /// Processor time of the same thread afterwards, to read what was recorded and write the table; 0 for an agent,
+    /// which reads while it records.
     pub writing_ns: u64,
-    /// What the kernel's programs ran, in a sample; null if it is not known.
+    /// The run time of the BPF programs, in a sample; null if unknown.
     pub kernel: Option<KernelSample>,
-    /// Why it is not; null if it is.
+    /// Why it is unknown; null if it is known.
     pub kernel_missing: Option<String>,
 }
 
-/// What the recorder's BPF programs ran for a while, at most about a second from the first packet on: to be timed
-/// costs each run some 45 ns. It is all that they ran on this machine, also at system calls, for packets of other
-/// flows and of other hosts on the same kernel, and it has a part of what the timing costs in it.
+/// What the recorder's BPF programs ran in a sample of at most about a second from the first packet on, because timing
+/// costs some 45 ns per run. It covers everything that they ran on this machine, including at system calls and for
+/// packets of other flows and of other hosts on the same kernel, and it includes part of the cost of timing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelSample {
@@ -278,15 +277,15 @@ pub struct KernelSample {
     pub lasted_ns: u64,
 }
 
-/// A host's clock against the true time.
+/// A host's clock compared with true time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClockStatus {
-    /// Who says so: `chrony`, `ptp4l`, …
+    /// The source of this: `chrony`, `ptp4l`, …
     pub source: String,
-    /// How far the clock is ahead of the true time, as far as the source knows.
+    /// How far the clock is ahead of true time, as far as the source knows.
     pub offset_ns: i64,
-    /// How wrong that may be.
+    /// The largest error of that.
     pub error_ns: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Which flows are meant: `udp:10.0.0.1:5000-10.0.0.2:5004`, in both directions.
+//! Flow filters: `udp:10.0.0.1:5000-10.0.0.2:5004`, for both directions.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,38 +6,38 @@ use std::str::FromStr;
 
 use crate::event::{Flow, Protocol};
 
-/// Longest text that is looked at: two IPv6 addresses with ports take 99 bytes.
+/// Longest text that is parsed: two IPv6 addresses with ports take 99 bytes.
 const TEXT_BYTES_MAX: usize = 128;
 
 const SYNTAX: &str = "PROTOCOL:ADDRESS:PORT-ADDRESS:PORT, such as udp:10.0.0.1:5000-10.0.0.2:5004, \
                       tcp:*:443-* or udp:[fd00::1]:5000-*:*";
 
-/// Flows between two ends, in both directions; the same text means the same flows on either host.
+/// Flows between two ends, in both directions; the same text selects the same flows on either host.
 ///
-/// `PROTOCOL:END-END`, where `PROTOCOL` is `udp` or `tcp`, and `END` is `ADDRESS:PORT` or `*`, either
-/// half of it a `*` for any. IPv6 addresses stand in brackets.
+/// `PROTOCOL:END-END`, where `PROTOCOL` is `udp` or `tcp`, and `END` is `ADDRESS:PORT` or `*`.
+/// Either half of an `END` may be `*` for any. IPv6 addresses are in brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowFilter {
     /// The transport protocol.
     pub protocol: Protocol,
-    /// The two ends; which is which does not matter.
+    /// The two ends, in either order.
     pub ends: [Endpoint; 2],
 }
 
 /// One end of a flow, or many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// `None` for any. Never an IPv4-mapped one.
+    /// `None` for any. Never IPv4-mapped.
     pub address: Option<IpAddr>,
     /// 1 to 65535; `None` for any.
     pub port: Option<u16>,
 }
 
-/// What is wrong with a flow's text.
+/// Why a flow's text is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("flow `{text}`: {problem}\nhint: {SYNTAX}")]
 pub struct FlowError {
-    /// The text, cut short where it is too long.
+    /// The text, truncated if it is too long.
     pub text: String,
     /// What is wrong, and where.
     pub problem: String,
@@ -49,7 +49,7 @@ impl FlowFilter {
         Self { protocol, ends: [Endpoint { address: None, port: None }; 2] }
     }
 
-    /// True if it means this flow.
+    /// Whether this flow is selected.
     pub fn matches(&self, flow: &Flow) -> bool {
         let [a, b] = &self.ends;
         let either = a.matches(flow.local) && b.matches(flow.remote)
@@ -57,7 +57,7 @@ impl FlowFilter {
         self.protocol == flow.protocol && either
     }
 
-    /// True if it can mean flows of IPv4, and of IPv6.
+    /// Whether it can select flows of IPv4, and of IPv6.
     pub fn families(&self) -> (bool, bool) {
         let named = self.ends.iter().find_map(|end| end.address);
         named.map_or((true, true), |address| (address.is_ipv4(), address.is_ipv6()))
@@ -88,7 +88,7 @@ fn parse(text: &str) -> Result<FlowFilter, String> {
     let protocol = match protocol {
         "udp" => Protocol::Udp,
         "tcp" => Protocol::Tcp,
-        other => return Err(format!("protocol `{other}` is neither `udp` nor `tcp`")),
+        other => return Err(format!("expected protocol `udp` or `tcp`, found `{other}`")),
     };
     let (first, second) = ends.split_once('-').ok_or("no `-` between its two ends")?;
     let ends = [end(first, "first")?, end(second, "second")?];
@@ -113,7 +113,9 @@ fn end(text: &str, which: &str) -> Result<Endpoint, String> {
     let port = match port {
         "*" => None,
         port => match port.parse() {
-            Ok(0) | Err(_) => return Err(of(&format!("port `{port}` is not 1 to 65535 or `*`"))),
+            Ok(0) | Err(_) => {
+                return Err(of(&format!("expected a port from 1 to 65535 or `*`, found `{port}`")));
+            }
             Ok(number) => Some(number),
         },
     };
@@ -138,7 +140,7 @@ fn named(text: &str) -> Result<IpAddr, String> {
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let address = match inner {
         Some(inner) if inner.contains('%') => {
-            return Err("no zone is allowed: leave out what begins at `%`".into());
+            return Err("zones are not allowed: remove `%` and what follows".into());
         }
         Some(inner) => inner.parse::<Ipv6Addr>().map(|v6| IpAddr::V6(v6).to_canonical()).ok(),
         None => text.parse::<Ipv4Addr>().map(IpAddr::V4).ok(),
@@ -222,7 +224,7 @@ mod tests {
     fn errors_name_the_place_and_the_remedy() {
         for (text, problem) in [
             ("", "no protocol"),
-            ("sctp:*-*", "`sctp` is neither"),
+            ("sctp:*-*", "found `sctp`"),
             ("udp:10.0.0.1:5000", "no `-` between"),
             ("udp:10.0.0.1-*", "first end `10.0.0.1`: no `:PORT`"),
             ("udp:*-10.0.0.256:1", "second end `10.0.0.256:1`: `10.0.0.256` is not an IPv4"),
@@ -230,12 +232,12 @@ mod tests {
             ("udp:*-fd00::1:5", "needs brackets"),
             ("udp:*-[fd00::1:5", "bracket is not closed"),
             ("udp:*-[fd00::1]5", "no `:PORT` after the bracket"),
-            ("udp:*-[fe80::1%eth0]:5", "no zone is allowed"),
+            ("udp:*-[fe80::1%eth0]:5", "zones are not allowed"),
             ("udp:*-[10.0.0.1]:5", "is not an IPv4 address, an IPv6 one in brackets"),
             ("udp:*-0.0.0.0:5", "write `*`"),
-            ("udp:*-*:0", "port `0` is not 1 to 65535"),
-            ("udp:*-*:70000", "port `70000` is not"),
-            ("udp:*-*:5 ", "port `5 ` is not"),
+            ("udp:*-*:0", "expected a port from 1 to 65535 or `*`, found `0`"),
+            ("udp:*-*:70000", "found `70000`"),
+            ("udp:*-*:5 ", "found `5 `"),
             ("tcp:10.0.0.1:1-[fd00::1]:1", "one end is IPv4, the other IPv6"),
             (&"u".repeat(200), "longer than 128 bytes"),
         ] {

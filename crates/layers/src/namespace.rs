@@ -1,4 +1,5 @@
-//! Whose network: a namespace by name, path or process; and the ports that a process has open.
+//! Selecting the network: a namespace by name, path or process; and the ports that a process has
+//! open.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,9 +12,9 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::event::Protocol;
 
-/// Where `ip netns add` keeps namespaces.
+/// The folder of the namespaces made by `ip netns add`.
 const NAMED: &str = "/run/netns";
-/// Sockets of one process that are looked at.
+/// Most sockets of one process that are examined.
 const SOCKETS_MAX: usize = 4096;
 const TABLES: [(&str, Protocol); 4] = [
     ("udp", Protocol::Udp),
@@ -22,7 +23,7 @@ const TABLES: [(&str, Protocol); 4] = [
     ("tcp6", Protocol::Tcp),
 ];
 
-/// Why a namespace or a process cannot be looked at.
+/// Why a namespace or a process cannot be examined.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {source}\nhint: {hint}")]
 pub struct NamespaceError {
@@ -40,7 +41,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// That of the calling thread.
+    /// The calling thread's namespace.
     ///
     /// # Errors
     /// If /proc is not mounted.
@@ -48,24 +49,24 @@ impl Namespace {
         Self::open("/proc/thread-self/ns/net".into(), "is /proc mounted?")
     }
 
-    /// That of a process.
+    /// A process's namespace.
     ///
     /// # Errors
-    /// No such process, or no right to look at it.
+    /// No such process, or missing privileges.
     pub fn of_process(process: u32) -> Result<Self, NamespaceError> {
         let path = format!("/proc/{process}/ns/net").into();
-        Self::open(path, "--pid takes a running process, and root sees those of others")
+        Self::open(path, "give --pid a running process; run it as root for other users' processes")
     }
 
-    /// By its name, as `ip netns` has it, or by its path.
+    /// A namespace by its name, as in `ip netns`, or by its path.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it does not exist.
     pub fn named(name: &str) -> Result<Self, NamespaceError> {
         let path = if name.contains('/') { name.into() } else { Path::new(NAMED).join(name) };
         Self::open(
             path,
-            "--netns takes a name of `ip netns list`, or a path such as /proc/PID/ns/net",
+            "give --netns a name from `ip netns list`, or a path such as /proc/PID/ns/net",
         )
     }
 
@@ -74,7 +75,7 @@ impl Namespace {
         let file = openat(CWD, &path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| told(error.into()))?;
         let inode = std::fs::metadata(&path).map_err(told)?.ino();
-        // The kernel's own number is of 32 bits.
+        // The kernel's own number has 32 bits.
         Ok(Self { path, file, inode: inode as u32 })
     }
 
@@ -86,9 +87,9 @@ impl Namespace {
     /// Moves the calling thread into it.
     ///
     /// # Errors
-    /// No right to, or not a network namespace.
+    /// Missing privileges, or not a network namespace.
     pub fn enter(&self) -> Result<(), NamespaceError> {
-        // Who is there already needs no right.
+        // No privileges are needed if the thread is already there.
         if Self::current().is_ok_and(|current| current.inode == self.inode) {
             return Ok(());
         }
@@ -104,11 +105,11 @@ impl Namespace {
 /// The local ports of the UDP and TCP sockets that a process has open now.
 ///
 /// # Errors
-/// No such process, or no right to look at it.
+/// No such process, or missing privileges.
 pub fn ports_of(process: u32) -> Result<BTreeSet<(Protocol, u16)>, NamespaceError> {
     let folder = PathBuf::from(format!("/proc/{process}"));
     let told = |path: PathBuf| {
-        let hint = "--pid takes a running process, and root sees those of others";
+        let hint = "give --pid a running process; run it as root for other users' processes";
         move |source| NamespaceError { path, source, hint }
     };
     let files = folder.join("fd");
@@ -120,7 +121,7 @@ pub fn ports_of(process: u32) -> Result<BTreeSet<(Protocol, u16)>, NamespaceErro
     let mut ports = BTreeSet::new();
     for (table, protocol) in TABLES {
         let path = folder.join("net").join(table);
-        // A kernel without IPv6 has no table of it.
+        // A kernel without IPv6 has no such table.
         let Ok(text) = std::fs::read_to_string(path) else { continue };
         let open = text.lines().filter_map(port_and_inode);
         let own = open.filter(|(_, inode)| sockets.contains(inode));
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told() {
+    fn a_missing_namespace_is_reported() {
         let error = Namespace::named("no-such").unwrap_err().to_string();
         assert!(
             error.contains("/run/netns/no-such: ") && error.contains("ip netns list"),

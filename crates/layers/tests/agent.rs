@@ -1,5 +1,5 @@
-//! Agents and watchers over loopback, with the real TLS. What the agent records is told by the test:
-//! no probe is loaded here.
+//! Agents and watchers over loopback, with real TLS. The test provides what the agent records: no
+//! probes are loaded here.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// A clock that goes on by a microsecond each time it is read.
+/// A clock that advances by a microsecond each time it is read.
 fn clock() -> Moment {
     static NOW: AtomicU64 = AtomicU64::new(1);
     let monotonic_ns = NOW.fetch_add(1, Ordering::Relaxed) * 1000;
@@ -30,7 +30,7 @@ fn clock() -> Moment {
 /// Sees what the test sends it.
 struct Told {
     events: Receiver<Vec<Event>>,
-    /// Where it says that the agent has what came before.
+    /// Where it confirms that the agent has the earlier events.
     taken: Sender<()>,
     gave: bool,
 }
@@ -86,7 +86,7 @@ fn events(numbers: std::ops::Range<u64>) -> Vec<Event> {
     numbers.map(event).collect()
 }
 
-/// What a test does with an agent.
+/// The test's control of an agent.
 struct Fixture<'s> {
     address: SocketAddr,
     folder: &'s Path,
@@ -108,7 +108,7 @@ impl Fixture<'_> {
     }
 }
 
-/// Credentials of `127.0.0.1` and `watcher`, an agent, and the test.
+/// Credentials for `127.0.0.1` and `watcher`, an agent, and the test.
 fn with_agent(limits: Limits, test: impl FnOnce(&Fixture)) {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), &["127.0.0.1", "watcher"], now());
@@ -122,7 +122,7 @@ fn with_agent(limits: Limits, test: impl FnOnce(&Fixture)) {
     std::thread::scope(|scope| {
         let told = Told { events: told, taken: taking, gave: false };
         scope.spawn(|| agent.run(&listener, told, &stopped, &tell).unwrap());
-        // Whatever the test finds, the agent ends.
+        // The agent ends whatever the result of the test.
         let fixture =
             Fixture { address, folder: folder.path(), tap, taken, complaints: &complaints };
         let end = Ends(&stopped);
@@ -173,7 +173,7 @@ fn a_watcher_gets_every_event_once_also_over_a_link_that_breaks() {
 }
 
 #[test]
-fn what_an_agent_had_no_room_for_is_told() {
+fn events_discarded_by_an_agent_are_reported() {
     with_agent(Limits { events: 40, ..Limits::default() }, |fixture| {
         let mut watched = fixture.watcher("watcher");
         watched.update().unwrap();
@@ -185,7 +185,7 @@ fn what_an_agent_had_no_room_for_is_told() {
 }
 
 #[test]
-fn what_another_watcher_fetched_is_told_as_missing() {
+fn events_fetched_by_another_watcher_are_reported_as_missing() {
     with_agent(Limits::default(), |fixture| {
         let (mut first, mut second) = (fixture.watcher("watcher"), fixture.watcher("watcher"));
         first.update().unwrap();
@@ -201,7 +201,7 @@ fn what_another_watcher_fetched_is_told_as_missing() {
 }
 
 #[test]
-fn a_recording_that_was_ended_begins_anew_and_the_gap_is_told() {
+fn a_recording_that_was_ended_restarts_and_the_gap_is_reported() {
     with_agent(Limits::default(), |fixture| {
         let mut watched = fixture.watcher("watcher");
         watched.update().unwrap();
@@ -221,7 +221,7 @@ fn a_recording_that_was_ended_begins_anew_and_the_gap_is_told() {
     });
 }
 
-/// What the watcher is told when it shows these credentials.
+/// The watcher's error when it shows these credentials.
 fn refused(fixture: &Fixture, identity: &str) -> String {
     let error = fixture.watcher(identity).update().unwrap_err();
     assert!(!error.may_pass(), "{error}");
@@ -234,8 +234,8 @@ fn nobody_is_served_without_credentials_of_the_same_authority() {
         let other = fixture.folder.join("other");
         make(&other, &["127.0.0.1", "watcher"], now());
         let stranger = refused(fixture, "other/watcher");
-        assert!(stranger.contains("of another authority\nhint: "), "{stranger}");
-        // It trusts the agent's authority, but has a certificate of another.
+        assert!(stranger.contains("issued by another authority\nhint: "), "{stranger}");
+        // It trusts the agent's authority, but has a certificate from another.
         let half = fixture.folder.join("half");
         fs::create_dir(&half).unwrap();
         fs::copy(fixture.folder.join("authority.pem"), half.join("authority.pem")).unwrap();
@@ -243,12 +243,12 @@ fn nobody_is_served_without_credentials_of_the_same_authority() {
             fs::copy(other.join("watcher").join(file), half.join(file)).unwrap();
         }
         let forged = refused(fixture, "half");
-        assert!(forged.contains("does not know our certificate's authority"), "{forged}");
+        assert!(forged.contains("does not trust our certificate's authority"), "{forged}");
 
         let long_ago = now() - Duration::from_secs(40 * 86_400);
         make(fixture.folder, &["late"], long_ago);
         let late = refused(fixture, "late");
-        assert!(late.contains("says that our certificate has expired\nhint: "), "{late}");
+        assert!(late.contains("reports that our certificate has expired\nhint: "), "{late}");
         assert!(fixture.watcher("watcher").update().is_ok(), "others are served as before");
     });
 }
@@ -275,7 +275,7 @@ fn credentials_that_are_missing_or_damaged_are_named() {
     assert!(damaged.contains("certificate.pem: no certificate in it\nhint: "), "{damaged}");
     let names = |name: &str| keys::make(folder.path(), &[(name.into(), Role::Host)], 30, now());
     for wrong in ["", "../studio", ".hidden", "a b", "a/b"] {
-        assert!(names(wrong).unwrap_err().to_string().contains("is no name of a host"), "{wrong}");
+        assert!(names(wrong).unwrap_err().to_string().contains("is not a host name"), "{wrong}");
     }
 }
 

@@ -1,6 +1,6 @@
-//! System calls by which an application sends and receives several datagrams, or without waiting: at
-//! each point the recorder counts what the application counts, or says that it does not see it.
-#![expect(clippy::print_stdout, reason = "a test tells how it went")]
+//! System calls by which an application sends and receives several datagrams, or without waiting: at each point the
+//! recorder counts what the application counts, or reports that it cannot see it.
+#![expect(clippy::print_stdout, reason = "a test program prints its results")]
 
 mod common;
 
@@ -50,7 +50,7 @@ fn sockets(pair: &Pair) -> (UdpSocket, UdpSocket, String) {
     let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     let address = to.local_addr().unwrap();
     from.connect(address).unwrap();
-    // A datagram that never comes fails the test.
+    // A datagram that never arrives fails the test.
     to.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     (from, to, format!("udp:*-{address}"))
 }
@@ -137,7 +137,7 @@ fn io_uring_sends(pair: &Pair) {
     check(&recordings, ROUNDS);
 }
 
-/// They begin no system call: it is told, and nobody is blamed.
+/// They start no system call: this is reported, and no loss is claimed.
 fn io_urings_threads_send(pair: &Pair) {
     let (from, to, flow) = sockets(pair);
     let polled = IoUring::builder().setup_sqpoll(1000).build(8).unwrap();
@@ -158,8 +158,8 @@ fn io_urings_threads_send(pair: &Pair) {
     }
 }
 
-/// The socket has room for two, and the device lets one through in 8 ms: io_uring sends the others while
-/// their thread is in a call that does not send. When that began tells nothing of them.
+/// The socket has room for two, and the device lets one through every 8 ms: io_uring sends the others while their
+/// thread is in a call that does not send, whose beginning says nothing about them.
 fn io_uring_sends_later(pair: &Pair) {
     let (from, to, flow) = sockets(pair);
     set_socket_send_buffer_size(&from, 0).unwrap();
@@ -170,7 +170,7 @@ fn io_uring_sends_later(pair: &Pair) {
         status.is_ok_and(|status| status.success())
     };
     if !tc(&format!("qdisc add dev {interface} root tbf rate 1mbit burst 2kb limit 50000")) {
-        return println!("  skipped: no tc, or no tbf");
+        return println!("  skipped: tc or tbf is missing");
     }
     let payloads: Vec<Vec<u8>> = (0..20).map(|number| vec![number; 1000]).collect();
     let mut ring = IoUring::new(32).unwrap();
@@ -190,7 +190,7 @@ fn io_uring_sends_later(pair: &Pair) {
     assert_eq!(blamed, [Point::SendQdisc], "{:?}", report.verdicts);
 }
 
-/// The socket gets what came together as one, and the application by one call.
+/// The socket receives several datagrams as one, and the application gets them in one call.
 fn many_are_received_as_one(pair: &Pair) {
     let (from, to, flow) = sockets(pair);
     set_option(&from, (libc::SOL_UDP, libc::UDP_SEGMENT), 500);
@@ -214,7 +214,7 @@ fn many_are_received_as_one(pair: &Pair) {
     });
     pair.b.offloads_off(&interface).unwrap();
     println!("  {} datagrams by {calls} calls", ROUNDS * 20);
-    assert!(calls < ROUNDS * 20, "nothing came together");
+    assert!(calls < ROUNDS * 20, "no datagrams were combined");
     let [a, b] = &recordings;
     let expected = keys(a, Point::SendIp);
     assert_eq!(expected.len(), ROUNDS * 20);

@@ -1,5 +1,5 @@
-//! What chronyd and ptp4l say of a clock, of running ones. They run in a user namespace, where the kernel lets
-//! nobody touch the machine's clock, with a /run of their own.
+//! What real chronyd and ptp4l daemons report about a clock. They run in a user namespace, where
+//! the kernel does not allow changes to the machine's clock, with their own /run.
 
 mod common;
 
@@ -24,18 +24,18 @@ fn main() -> ExitCode {
 
 const TESTS: &[Test<Fixture>] = &[
     ("no daemon", |_| assert_eq!(status(), None)),
-    ("chronyd that follows nobody", Fixture::chronyd_follows_nobody),
-    ("chronyd tells offset and error", Fixture::chronyd_tells_offset_and_error),
-    ("ptp4l tells offset and error", Fixture::ptp4l_tells_offset_and_error),
+    ("chronyd that follows no other clock", Fixture::chronyd_follows_nobody),
+    ("chronyd reports offset and error", Fixture::chronyd_tells_offset_and_error),
+    ("ptp4l reports offset and error", Fixture::ptp4l_tells_offset_and_error),
 ];
 
-/// The server is in `b`, what is asked in `a`.
+/// The server is in `b`, the daemon under test in `a`.
 struct Fixture {
     a: Host,
     b: Host,
 }
 
-/// A daemon, which ends with this, after 30 s at the latest.
+/// A daemon, which ends with this value, after 30 s at the latest.
 struct Daemon(Child);
 
 impl Drop for Daemon {
@@ -52,7 +52,7 @@ impl Fixture {
         let mut command = Command::new("mount");
         let mounted = command.args(["-t", "tmpfs", "none", "/run"]).status();
         assert!(mounted.is_ok_and(|status| status.success()), "a /run of our own");
-        // chronyd wants that nobody else may read them.
+        // chronyd requires that it is not readable by others.
         for folder in ["/run/chrony", "/run/server"] {
             DirBuilder::new().mode(0o750).create(folder).unwrap();
         }
@@ -63,7 +63,7 @@ impl Fixture {
         Ok(Self { a, b })
     }
 
-    /// Starts one; `None` after saying that it is not installed. Waits until it says `ready`.
+    /// Starts one; `None` after printing that it is not installed. Waits until it prints `ready`.
     fn daemon(host: &Host, program: &str, arguments: &[&str], ready: &str) -> Option<Daemon> {
         if !installed(program) {
             return None;
@@ -82,12 +82,12 @@ impl Fixture {
             line.clear();
             assert!(said.read_line(&mut line).unwrap() > 0, "{program} never says: {ready}");
         }
-        // It must not stop because nobody reads what it says.
+        // It must not block because its output is not read.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Some(Daemon(child))
     }
 
-    /// It says nothing when it can be asked, but its socket appears.
+    /// It prints nothing when it can be queried, but its socket appears.
     fn chronyd(host: &Host, folder: &str, settings: &str) -> Option<Daemon> {
         let path = format!("{folder}/conf");
         let of_folder =
@@ -95,7 +95,7 @@ impl Fixture {
         write(&path, of_folder + settings).unwrap();
         let seen = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
         inotify::add_watch(&seen, folder, inotify::WatchFlags::CREATE).unwrap();
-        // -x: it does not touch the clock.
+        // -x: it does not change the clock.
         let arguments = ["-x", "-d", "-u", "root", "-f", &path];
         let daemon = Self::daemon(host, "chronyd", &arguments, "Disabled control of system clock");
         if daemon.is_some() {
@@ -114,7 +114,7 @@ impl Fixture {
         }
     }
 
-    /// All of them read one clock; the client is told to take it for 50 ms later.
+    /// Both read one clock; the client is configured to expect an offset of 50 ms.
     fn chronyd_tells_offset_and_error(&self) {
         let server = "local stratum 8\nallow all\n";
         let Some(_server) = Self::chronyd(&self.b, "/run/server", server) else { return };
@@ -128,7 +128,7 @@ impl Fixture {
 
     fn ptp4l_tells_offset_and_error(&self) {
         let interval = "logSyncInterval -4\nlogMinDelayReqInterval -4\nlogAnnounceInterval -2\n";
-        // Its gains let the servo be sure within a second instead of 16.
+        // These gains let the servo settle within a second instead of 16.
         let slave = "slaveOnly 1\npi_proportional_const 0.7\npi_integral_const 0.3\n";
         let master = "free_running 1\nuds_address /run/server/ptp4l\n";
         for (path, settings) in [("/run/slave", slave), ("/run/master", master)] {
@@ -146,16 +146,16 @@ impl Fixture {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "a test tells how it went")]
+#[expect(clippy::print_stdout, reason = "a test program prints its results")]
 fn is_within(status: &ClockStatus, source: &str, truth_ns: i64) {
     println!("  {status:?}");
     assert_eq!(status.source, source);
     assert!(truth_ns.abs_diff(status.offset_ns) <= status.error_ns, "{status:?}");
-    // On one machine: much less than a millisecond, or it says nothing.
+    // On one machine: much less than a millisecond, or no status at all.
     assert!(status.error_ns < 1_000_000, "{status:?}");
 }
 
-#[expect(clippy::print_stdout, reason = "a test tells how it went")]
+#[expect(clippy::print_stdout, reason = "a test program prints its results")]
 fn installed(program: &str) -> bool {
     let found =
         Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -189,7 +189,8 @@ fn chronyc(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
 }
 
-/// Until it follows its server and knows the frequency to 100 ppm; 100 tries of 0.1 s each.
+/// Waits until it follows its server and knows the frequency to 100 ppm; 100 attempts of 0.1 s
+/// each.
 fn wait_for_chronyd() {
     let told = chronyc(&["waitsync", "100", "0", "100", "0.1"]);
     assert!(told.lines().last().is_some_and(|line| line.contains("refid: 0A000002")), "{told}");

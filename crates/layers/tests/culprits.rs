@@ -1,8 +1,8 @@
-//! Known culprits on a real kernel: each is made, and the verdict must name it, its loss to the packet.
-//! Host `a` sends to `b` through the router `r`, which nobody watches. Needs root and BPF; where they are
-//! refused it says so and passes.
-#![expect(clippy::print_stdout, reason = "a test tells how it went")]
-#![expect(clippy::disallowed_methods, reason = "the test is the application that is watched")]
+//! Known causes of loss and delay on a real kernel: each is created, and the verdict must name it, with its loss exact
+//! to the packet. Host `a` sends to `b` through the router `r`, which is not watched. Needs root and BPF; where they
+//! are refused it prints that and passes.
+#![expect(clippy::print_stdout, reason = "a test program prints its results")]
+#![expect(clippy::disallowed_methods, reason = "the test is the watched application")]
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -16,10 +16,10 @@ use suiro_layers::verdict::{Cause, Deed, Verdict};
 use suiro_layers::{Point, Recorder, RecorderError, RecorderSpec, Recording};
 
 const PORT: u16 = 5004;
-/// To which nobody listens.
+/// A port without a listener.
 const OTHER: u16 = 5100;
 const PAYLOAD: usize = 1000;
-/// With the heads of UDP, IPv4 and Ethernet, which a token bucket counts.
+/// With the headers of UDP, IPv4 and Ethernet, which a token bucket counts.
 const FRAME: f64 = 1042.0;
 
 fn main() -> ExitCode {
@@ -30,10 +30,10 @@ const TESTS: &[Test<Fixture>] = &[
     ("a socket's buffer too small", Fixture::small_buffer),
     ("a slow reader", Fixture::slow_reader),
     ("a queue discipline that drops", Fixture::queue_discipline),
-    ("loss on the way", Fixture::loss_on_the_way),
-    ("a queue on the way that drops", Fixture::full_queue_on_the_way),
-    ("a queue on the way that delays", Fixture::queue_on_the_way),
-    ("a firewall's rule", Fixture::firewall),
+    ("loss between the hosts", Fixture::loss_on_the_way),
+    ("a queue between the hosts that drops", Fixture::full_queue_on_the_way),
+    ("a queue between the hosts that delays", Fixture::queue_on_the_way),
+    ("a firewall rule", Fixture::firewall),
     ("a softirq with too much to do", Fixture::softirq_overload),
     ("back-pressure", Fixture::back_pressure),
 ];
@@ -56,9 +56,7 @@ impl Fixture {
         let dir = tempfile::tempdir().unwrap();
         match fixture.start(&fixture.a, "udp", dir.path()) {
             Err(RecorderError::Probe(error)) => Err(error.to_string()),
-            _ if !fixture.has_tools() => {
-                Err("no tc or no nft (nftables), which make the culprits".into())
-            }
+            _ if !fixture.has_tools() => Err("tc or nft (nftables) is missing".into()),
             _ => Ok(fixture),
         }
     }
@@ -81,7 +79,7 @@ impl Fixture {
         host.enter(|| Recorder::start(spec)).unwrap()
     }
 
-    /// What both hosts' recordings say of `application`.
+    /// The joint report of both hosts' recordings of `application`.
     fn report(&self, protocol: &str, application: impl FnOnce()) -> Report {
         let dir = tempfile::tempdir().unwrap();
         let recorders =
@@ -120,7 +118,7 @@ impl Fixture {
         ["tc -V", "nft -v"].iter().all(|line| Self::line(&self.r, line))
     }
 
-    /// Lets no more than this through towards `b` while `application` runs.
+    /// Limits the rate towards `b` while `application` runs.
     fn shaped(host: &Host, bucket: &str, application: impl FnOnce() -> Report) -> Report {
         let interface = Self::interface_towards(host, ipv4(2));
         assert!(Self::line(host, &format!("tc qdisc add dev {interface} root tbf {bucket}")));
@@ -136,7 +134,7 @@ impl Fixture {
         route.split(" dev ").nth(1).unwrap().split(' ').next().unwrap().into()
     }
 
-    /// Drops every n-th of the flow's packets at a hook of the host's firewall while `application` runs.
+    /// Drops every n-th packet of the flow at a hook of the host's firewall while `application` runs.
     fn filtered(
         host: &Host,
         hook: &str,
@@ -166,7 +164,7 @@ impl Fixture {
             }
         });
         let cause = lost(&report, Point::ReceiveSocket, 1000 - received);
-        // On a machine that others use, it may be true that the reader waited.
+        // On a machine that others use, the reader may really have waited.
         let named = matches!(cause, Cause::BufferTooSmall { .. } | Cause::NotScheduled { .. });
         assert!(named, "{cause:?}");
         assert_eq!(cause.reason_in_words().unwrap(), "socket buffer full");
@@ -217,7 +215,7 @@ impl Fixture {
         assert!(matches!(cause, Cause::LinkQueue { .. }), "{cause:?}");
     }
 
-    /// A token bucket's queue is known: what is behind a packet's begin leaves at the rate.
+    /// A token bucket's queue is known: what is behind a packet's beginning leaves at the rate.
     fn queue_on_the_way(&self) {
         let (from, to) = self.sockets();
         let mut delays = Vec::new();
@@ -245,8 +243,8 @@ impl Fixture {
         assert!(matches!(cause, Cause::Firewall { .. }), "{cause:?}");
     }
 
-    /// All that comes to `b` is handled by one processor, which thousands of rules make slow, while the
-    /// other brings more: what comes fastest is other traffic, which the last rule drops.
+    /// All packets that arrive at `b` are handled by one processor, which thousands of rules make slow, while the other
+    /// brings more: most of it is other traffic, which the last rule drops.
     fn softirq_overload(&self) {
         if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
             return println!("  skipped: one processor cannot overload another");
@@ -310,13 +308,13 @@ fn send(from: &UdpSocket, count: u64) {
     (0..count).for_each(|_| assert_eq!(from.send(&[7; PAYLOAD]).unwrap(), PAYLOAD));
 }
 
-/// All that waits, or comes before the socket's time is out.
+/// Everything that waits, or arrives before the socket's timeout.
 fn drain(to: &UdpSocket) -> u64 {
     std::iter::from_fn(|| to.recv(&mut [0; 2000]).ok()).count() as u64
 }
 
-/// Sends while another thread receives, until nothing has come for a while. When each that came was sent,
-/// after the first, and its number.
+/// Sends while another thread receives, until nothing has arrived for a while. Returns when each packet that arrived
+/// was sent, counted from the first, and its number.
 fn exchange(from: &UdpSocket, to: &UdpSocket, count: usize) -> Vec<(Duration, usize)> {
     to.set_nonblocking(false).unwrap();
     to.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
@@ -341,14 +339,14 @@ fn exchange(from: &UdpSocket, to: &UdpSocket, count: usize) -> Vec<(Duration, us
     })
 }
 
-/// Lets the calling thread run on this processor only.
+/// Pins the calling thread to this processor.
 fn run_on(processor: usize) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(processor);
     rustix::thread::sched_setaffinity(None, &set).unwrap();
 }
 
-/// The cause of the only loss, which is of `count` packets behind this point.
+/// The cause of the only loss, which must be of `count` packets after this point.
 fn lost(report: &Report, behind: Point, count: u64) -> &Cause {
     &only_loss(report, behind, count).cause
 }

@@ -1,8 +1,7 @@
-//! The probes on a real kernel, against sockets of this program in two hosts: every packet at every
-//! point, to the packet and to the byte. Needs root and BPF; where they are refused it says so and
-//! passes.
-#![expect(clippy::print_stdout, reason = "a test tells how it went")]
-#![expect(clippy::disallowed_methods, reason = "the test is the application that is watched")]
+//! The probes on a real kernel, compared with sockets of this program in two hosts: every packet at every point, exact
+//! to the packet and to the byte. Needs root and BPF; where they are refused it prints that and passes.
+#![expect(clippy::print_stdout, reason = "a test program prints its results")]
+#![expect(clippy::disallowed_methods, reason = "the test is the watched application")]
 
 mod common;
 
@@ -32,21 +31,21 @@ const STREAM_BYTES: usize = 5_000_000;
 
 const TESTS: &[Test<Pair>] = &[
     ("each datagram is seen at each point", each_datagram_is_seen),
-    ("so it is over IPv6", each_datagram_is_seen_over_ipv6),
-    ("so are those of an IPv6 socket over IPv4", an_ipv6_socket_carries_ipv4),
-    ("RTP is known by its numbers", rtp_is_known_by_its_numbers),
-    ("what a full socket drops is told", a_full_socket_is_told),
+    ("the same over IPv6", each_datagram_is_seen_over_ipv6),
+    ("the same with an IPv6 socket over IPv4", an_ipv6_socket_carries_ipv4),
+    ("RTP is identified by its numbers", rtp_is_known_by_its_numbers),
+    ("what a full socket drops is reported", a_full_socket_is_told),
     ("a socket that other flows use too", other_flows_keep_their_place),
     ("a super-packet is its datagrams", a_super_packet_is_its_datagrams),
-    ("super-packets that are cut on their way", super_packets_are_cut),
+    ("super-packets that are segmented on their way", super_packets_are_cut),
     ("a fragmented datagram is one", a_fragmented_datagram_is_one),
-    ("what a queue discipline drops is told", a_queue_discipline_is_told),
-    ("a process is known by its ports", a_process_is_known_by_its_ports),
+    ("what a queue discipline drops is reported", a_queue_discipline_is_told),
+    ("a process is identified by its ports", a_process_is_known_by_its_ports),
     ("each byte of a stream is seen at each point", each_byte_is_seen),
-    ("so is that of IPv6", each_byte_is_seen_over_ipv6),
+    ("the same over IPv6", each_byte_is_seen_over_ipv6),
     ("without system calls", without_system_calls),
     ("a prepared recorder waits", a_prepared_recorder_waits),
-    ("what recording costs is told", what_recording_costs_is_told),
+    ("the cost of recording is reported", what_recording_costs_is_told),
 ];
 
 fn each_datagram_is_seen(pair: &Pair) {
@@ -55,7 +54,7 @@ fn each_datagram_is_seen(pair: &Pair) {
     let flow = format!("udp:{}-{}", from.local_addr().unwrap(), to.local_addr().unwrap());
     let recordings = pair.record(&flow, || exchange(&from, &to));
     let keys = check_way(&recordings, PACKETS);
-    // The kernel counts them from anywhere: one may be 0, which is as good as none.
+    // The kernel starts counting anywhere: one may be 0, which is as good as none.
     let unnumbered = keys.iter().filter(|key| !matches!(key, Key::IpId { .. })).count();
     assert!(unnumbered <= 1, "{keys:?}");
     let [a, b] = &recordings;
@@ -118,7 +117,7 @@ fn a_full_socket_is_told(pair: &Pair) {
     let overflow = || {
         for number in 0..1000u32 {
             from.send(&[&number.to_be_bytes()[..], &[0; 500]].concat()).unwrap();
-            // Some room every now and then.
+            // Makes some room every now and then.
             if number % 100 == 99 {
                 let mut buffer = [0; 600];
                 while read.len() as u32 % 20 != 19 && to.recv(&mut buffer).is_ok() {
@@ -166,7 +165,7 @@ fn other_flows_keep_their_place(pair: &Pair) {
 
 /// UDP_SEGMENT: one call, one packet down to the driver, many on the other side.
 fn a_super_packet_is_its_datagrams(pair: &Pair) {
-    // Of the larger, most lies in pages outside of the packet's first piece.
+    // Most of the larger one is in pages outside of the packet's first piece.
     for (bytes, addresses) in
         [(4_700, [ipv4(0).into(), ipv4(1).into()]), (30_200, [ipv6(0), ipv6(1)].map(IpAddr::from))]
     {
@@ -187,8 +186,8 @@ fn a_super_packet_is_its_datagrams(pair: &Pair) {
             }
         };
         let [at_a, at_b] = pair.record(&format!("udp:*-{}", to.local_addr().unwrap()), send);
-        // The kernel numbers super-packets one by one, and in each the datagrams from its number on: the
-        // payload tells those apart that have one number.
+        // The kernel numbers super-packets consecutively, and the datagrams in each from its number on: the payload
+        // distinguishes datagrams with the same number.
         let expected = keys(&at_a, Point::SendIp);
         assert_eq!(expected.iter().collect::<BTreeSet<_>>().len(), 20 * segments);
         assert_eq!(expected.len(), 20 * segments);
@@ -201,8 +200,8 @@ fn a_super_packet_is_its_datagrams(pair: &Pair) {
     }
 }
 
-/// Of a socket that is not connected and finds the path's MTU itself, super-packets have no identification;
-/// those that the kernel cuts them into have.
+/// Super-packets of a socket that is not connected and discovers the path's MTU itself have no identification; the
+/// packets that the kernel segments them into have one.
 fn super_packets_are_cut(pair: &Pair) {
     let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     let address = to.local_addr().unwrap();
@@ -265,7 +264,7 @@ fn a_queue_discipline_is_told(pair: &Pair) {
     };
     let interface = pair.a.enter(interface).unwrap();
     if !tc(&format!("qdisc add dev {interface} root tbf rate 1mbit burst 2kb limit 5000")) {
-        return println!("  skipped: no tc, or no tbf");
+        return println!("  skipped: tc or tbf is missing");
     }
     let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
     from.connect(to.local_addr().unwrap()).unwrap();
@@ -281,8 +280,8 @@ fn a_queue_discipline_is_told(pair: &Pair) {
     assert!(tc(&format!("qdisc del dev {interface} root")));
     let count = |recording: &Recording, point| at(recording, point, OUT.contains(&point)).len();
     assert_eq!(OUT[..4].iter().map(|&point| count(&at_a, point)).collect::<Vec<_>>(), [200; 4]);
-    // Packets leave the queue in interrupts of those that are being put in: once in about thirty runs one is
-    // not seen at a point. An account tells that as unseen, not as lost.
+    // Packets leave the queue in interrupts of packets that are being put in: in about one of thirty runs one is not
+    // seen at a point. An account reports it as unseen, not as lost.
     let seen = |recording, point| (received - 1..=received).contains(&count(recording, point));
     assert!(seen(&at_a, Point::SendDriver), "{} of {received}", count(&at_a, Point::SendDriver));
     assert!(IN.iter().all(|&point| seen(&at_b, point)), "{:?}", IN.map(|p| count(&at_b, p)));
@@ -295,7 +294,7 @@ fn a_queue_discipline_is_told(pair: &Pair) {
     assert!(drops.iter().all(|drop| cause(drop).starts_with("QDISC_")), "{:?}", at_a.causes);
 }
 
-/// In the namespace of this process, which is that of `a` and `b`'s maker.
+/// In the namespace of this process, which made `a` and `b`.
 fn a_process_is_known_by_its_ports(_: &Pair) {
     let here = Host::current("here").unwrap();
     here.ip(&["link set lo up".into()]).unwrap();
@@ -347,7 +346,7 @@ fn stream(mut from: TcpStream, mut to: TcpStream) {
     });
 }
 
-/// All byte ranges of a point, put together from the first byte of the stream: pieces without a hole.
+/// All byte ranges of a point, joined from the first byte of the stream: without gaps.
 fn covered(recording: &Recording, point: Point, first: u32) -> u64 {
     let events = at(recording, point, OUT.contains(&point));
     let mut ranges: Vec<(u32, u32)> = events
@@ -430,7 +429,7 @@ fn a_prepared_recorder_waits(pair: &Pair) {
     assert_eq!(std::fs::read_dir(unused.path()).unwrap().count(), 0, "it recorded nothing");
 }
 
-/// Long enough that packets come after the recorder has seen the first.
+/// Long enough that packets arrive after the recorder has seen the first.
 fn what_recording_costs_is_told(pair: &Pair) {
     const ROUNDS: u64 = 10;
     let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
@@ -443,7 +442,7 @@ fn what_recording_costs_is_told(pair: &Pair) {
         assert!(cost.recorder_ns > 0 && cost.writing_ns > 0, "{cost:?}");
         let sample = cost.kernel.unwrap_or_else(|| panic!("{:?}", cost.kernel_missing));
         assert!(sample.packets > 0 && sample.packets <= cost.packets, "{sample:?}");
-        // Each packet passes more than one program, and none of them in no time.
+        // Each packet passes several programs, and each takes some time.
         assert!(sample.runs > sample.packets && sample.run_ns > sample.packets, "{sample:?}");
         assert_eq!(Overhead::of(recording).missing, None);
     }

@@ -1,11 +1,11 @@
-//! Matching finds back exactly what a made-up way through two hosts lost, doubled and reordered.
+//! Matching recovers exactly what a made-up path through two hosts lost, duplicated and reordered.
 
 use proptest::prelude::*;
 use suiro_layers::matching::{Datagrams, Matched, Passage, Points, Sighting, Stream, way};
 use suiro_layers::{Key, Point};
 use suiro_units::{Random, Seed};
 
-/// What was done to a packet on purpose.
+/// What was deliberately done to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fate {
     /// The last point that it passed.
@@ -30,8 +30,8 @@ fn key(numbering: Numbering, number: u64) -> Key {
     }
 }
 
-/// Packets 1 ms apart on the way, 10 µs between points, and jitter of up to 5 ms at the receiver's
-/// device, which reorders.
+/// Packets 1 ms apart between the hosts, 10 µs between points, and jitter of up to 5 ms at the receiver's device, which
+/// reorders.
 fn passages(numbering: Numbering, packets: u64, random: &mut Random) -> (Vec<Sighting>, Vec<Fate>) {
     let (mut sightings, mut fates) = (Vec::new(), Vec::new());
     for number in 0..packets {
@@ -69,7 +69,7 @@ fn matched(sightings: &[Sighting]) -> Matched {
     matcher.finish()
 }
 
-/// How many of the packets were overtaken at a point: RFC 4737 §3.3, by its definition.
+/// How many packets were overtaken at a point: RFC 4737 §3.3, by its definition.
 fn overtaken(sightings: &[Sighting], point: Point, matched: &[Passage]) -> u64 {
     let mut order: Vec<(i64, usize)> =
         (0..).zip(matched).filter_map(|(index, p)| Some((p.at(point)?, index))).collect();
@@ -120,7 +120,7 @@ proptest! {
 }
 
 #[test]
-fn sixteen_bits_come_round_twice() {
+fn sixteen_bits_wrap_around_twice() {
     found_back(Numbering::Rtp, 150_000, 1);
     found_back(Numbering::IpId, 150_000, 2);
 }
@@ -136,7 +136,7 @@ fn a_packet_that_the_application_sends_twice_is_two() {
         drop: None,
     };
     let (call, ip, device) = (Point::SendCall, Point::SendIp, Point::ReceiveDevice);
-    // The first is lost after IP, which only the IP identification can tell.
+    // The first is lost after IP, which only the IP identification can show.
     let seen = [
         sighting(0, call, 8),
         sighting(1, ip, 8),
@@ -150,8 +150,8 @@ fn a_packet_that_the_application_sends_twice_is_two() {
     assert_eq!(ends, [(Some(0), Some(ip)), (Some(2), Some(device))]);
 }
 
-/// Super-packets of 60 datagrams, numbered as the kernel does: 50 of them are on the way at a time, so that each
-/// number is on the way 50 times. Some of them are lost there.
+/// Super-packets of 60 datagrams, numbered as the kernel does: 50 of them are in transit at a time, so that each number
+/// is in transit 50 times. Some of them are lost there.
 fn super_packets(lost: &dyn Fn(u64) -> bool, check: &dyn Fn(u64) -> u16) -> Matched {
     let mut sightings = Vec::new();
     for number in 0..200 * 60u64 {
@@ -187,8 +187,8 @@ fn datagrams_of_super_packets_with_one_number_are_told_apart() {
     }
 }
 
-/// Super-packets without an identification of 10 datagrams each, that are cut at the driver and numbered from 0
-/// on, five on the way at a time; where the receiver merges them, they have none again. And the other way round.
+/// Super-packets without an identification, of 10 datagrams each, that are segmented at the driver and numbered from 0,
+/// five in transit at a time; where the receiver merges them, they have none again. And the other way round.
 #[test]
 fn a_packet_that_is_numbered_on_its_way_is_one() {
     for numbered_first in [false, true] {
@@ -256,7 +256,7 @@ impl Connection {
     fn see_in(&mut self, points: &[Point], from: u64, to: u64) {
         points.iter().for_each(|&point| self.see(point, from, to));
     }
-    /// The whole stream at a point, cut at random.
+    /// The whole stream at a point, divided at random.
     fn cut(&mut self, point: Point, total: u64, most: u64, random: &mut Random) {
         let mut from = 0;
         while from < total {
@@ -286,7 +286,7 @@ fn stream_adds_up(seed: u64, total: u64, first: u32) {
         let to = (from + 1 + random.below(64_000)).min(total);
         tcp.see_in(&DOWN, from, to);
         sent += to - from;
-        // The driver gets packets; some are lost behind it, and sent again.
+        // The driver gets packets; some are lost after it, and resent.
         let mut packet = from;
         while packet < to {
             let end = (packet + 1448).min(to);
@@ -332,6 +332,6 @@ proptest! {
 }
 
 #[test]
-fn sequence_numbers_of_a_stream_come_round() {
+fn sequence_numbers_of_a_stream_wrap_around() {
     stream_adds_up(3, 3_000_000, u32::MAX - 1_000_000);
 }

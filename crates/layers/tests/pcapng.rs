@@ -1,4 +1,4 @@
-//! Captures read back as they were written, and two of them joined.
+//! Captures read as they were written, and two of them joined.
 
 use proptest::prelude::*;
 use suiro_layers::clock::How;
@@ -10,7 +10,7 @@ const A: [u8; 4] = [10, 0, 0, 1];
 const B: [u8; 4] = [10, 0, 0, 2];
 const EPOCH: u64 = 1_700_000_000_000_000_000;
 
-/// An IPv4 packet of UDP with these bytes of payload, of which all are zero but RTP's.
+/// An IPv4 packet with UDP and these bytes of payload, all zero unless they are RTP.
 fn rtp(from: [u8; 4], to: [u8; 4], sequence: u16, payload: usize) -> Vec<u8> {
     let mut data = vec![0x80, 96];
     data.extend(sequence.to_be_bytes());
@@ -146,7 +146,7 @@ fn all_four_formats_say_the_same() {
 }
 
 #[test]
-fn a_file_cut_short_keeps_what_came_before() {
+fn a_truncated_file_keeps_the_packets_before() {
     let mut writer = Writer::pcapng(false);
     writer.packet(EPOCH, &rtp(A, B, 1, 100), None);
     let whole = writer.file.len();
@@ -158,17 +158,20 @@ fn a_file_cut_short_keeps_what_came_before() {
 }
 
 #[test]
-fn what_is_no_capture_is_refused_with_the_place() {
+fn other_files_are_refused_with_the_place() {
     let refused = |file: &[u8]| Capture::read(file).unwrap_err().to_string();
-    assert!(refused(b"GIF89a").starts_with("not a capture: it begins with [47, 49, 46, 38]"));
-    assert!(refused(b"").contains("hint: pcapng and pcap are read"));
+    assert!(
+        refused(b"GIF89a")
+            .starts_with("not a capture: expected pcapng or pcap, found [47, 49, 46, 38]")
+    );
+    assert!(refused(b"").contains("hint: decompress"));
     let mut broken = Writer::pcapng(false).file;
     broken[28 + 4] = 3;
-    assert_eq!(refused(&broken), "at byte 32: a block of an impossible length");
+    assert_eq!(refused(&broken), "at byte 32: a block with an invalid length");
     let mut lengths = Writer::pcapng(false).file;
     let last = lengths.len() - 4;
     lengths[last] += 4;
-    assert!(refused(&lengths).ends_with("a block that tells two lengths of itself"));
+    assert!(refused(&lengths).ends_with("a block whose two lengths differ"));
 }
 
 #[test]
@@ -183,8 +186,8 @@ fn fragments_and_others_are_counted() {
     assert_eq!((capture.fragments, capture.others, capture.short), (1, 1, 1));
 }
 
-/// A call in both directions of 1,000 packets each, 10 ms apart, 30 ms there and 50 ms back; there every
-/// tenth is lost. The second host's clock is an hour ahead.
+/// A call with 1,000 packets in each direction, 10 ms apart, 30 ms one way and 50 ms back; every
+/// tenth is lost on the way there. The second host's clock is an hour ahead.
 fn call(direction: Option<u64>) -> [Capture; 2] {
     const MS: u64 = 1_000_000;
     let ahead = 3_600_000 * MS;
@@ -210,7 +213,7 @@ fn call(direction: Option<u64>) -> [Capture; 2] {
 }
 
 #[test]
-fn two_captures_tell_what_the_link_lost_whatever_the_clocks() {
+fn two_captures_show_what_the_link_lost_whatever_the_clocks() {
     let [a, b] = call(None);
     let [first, second] = recordings([&a, &b], ["a", "b"], Ends::default()).unwrap();
     let report = joined(&first, &second);
@@ -223,18 +226,18 @@ fn two_captures_tell_what_the_link_lost_whatever_the_clocks() {
     assert_eq!((hop.from, hop.to, hop.lost), (Point::SendDriver, Point::ReceiveDevice, 100));
     let back = report.accounts.iter().find(|account| account.flow.starts_with("udp 10.0.0.2"));
     assert_eq!((back.unwrap().sent, back.unwrap().delivered), (1_000, 1_000));
-    // Only the loss: what both delays are, an error of 40 ms does not tell.
+    // Only the loss: an error of 40 ms hides both delays.
     assert_eq!(report.verdicts.len(), 1, "{:?}", report.verdicts);
 }
 
 #[test]
-fn directions_may_be_told_or_named() {
-    // Flags that say the contrary of the clocks: the flags are right.
+fn directions_come_from_the_capture_or_the_user() {
+    // Flags that contradict the clocks: the flags are right.
     let [a, b] = call(Some(1));
     let [first, _] = recordings([&a, &b], ["a", "b"], Ends::default()).unwrap();
     let there = first.flows.iter().find(|flow| flow.to_string().starts_with("udp 10.0.0.1"));
     assert!(!there.unwrap().sent);
-    // What the user says is right in any case.
+    // The user's address is right in any case.
     let ends = Ends { first_address: Some("10.0.0.1".parse().unwrap()), same_clock: true };
     let [first, second] = recordings([&a, &b], ["a", "b"], ends).unwrap();
     assert!(
@@ -262,7 +265,7 @@ fn tcp_is_matched_by_its_bytes() {
     };
     both(&mut a, &mut b, 0, &tcp(A, B, (u32::MAX - 3_000, 2), 0, 1), true);
     both(&mut a, &mut b, 6 * MS, &tcp(B, A, (77, 0x12), 0, 1), false);
-    // Four segments over the end of the numbers, the third lost and sent again.
+    // Four segments across the sequence number wrap, the third lost and resent.
     for number in 0..4u32 {
         let start = (u32::MAX - 2_999).wrapping_add(number * 1_400);
         let packet = tcp(A, B, (start, 0x10), 1_400, 10 + number as u16);

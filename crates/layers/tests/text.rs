@@ -1,4 +1,4 @@
-//! The report as people read it.
+//! The report as text.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn nothing_was_recorded() {
     let nothing = Cost {
         packets: 0,
         kernel: None,
-        kernel_missing: Some("no packet came".into()),
+        kernel_missing: Some("no packet arrived".into()),
         ..b.cost.unwrap()
     };
     b.cost = Some(nothing);
@@ -37,11 +37,11 @@ fn nothing_was_recorded() {
 }
 
 #[test]
-fn what_recording_cost_is_told_to_programs_as_well() {
+fn the_cost_of_recording_is_in_the_json_too() {
     let (a, mut b) = call(5 * MS, &[Way::through(); 100]);
     let cost = b.cost.as_mut().unwrap();
     cost.kernel = None;
-    cost.kernel_missing = Some("the kernel times BPF programs only for CAP_SYS_ADMIN".into());
+    cost.kernel_missing = Some("timing BPF programs needs CAP_SYS_ADMIN".into());
     let report = joined(&a, &b);
     let hosts = serde_json::to_value(&report.hosts).unwrap();
     let of = |host: usize| &hosts[host]["recording"];
@@ -54,8 +54,8 @@ fn what_recording_cost_is_told_to_programs_as_well() {
     assert_eq!(of(1)["recorder_ns_per_packet"], 300.0);
     assert!(of(1)["missing"].as_str().unwrap().contains("CAP_SYS_ADMIN"));
     let text = text(&report);
-    let line = "recording: not known in the kernel (the kernel times BPF programs only for CAP_SYS_ADMIN), \
-                0.30 µs in the recorder, 0.75 µs when it had ended, 0 events lost";
+    let line = "recording: unknown in the kernel (timing BPF programs needs CAP_SYS_ADMIN), \
+                0.30 µs in the recorder, 0.75 µs after it ended, 0 events lost";
     assert!(text.contains(line), "{text}");
 }
 

@@ -1,4 +1,4 @@
-//! Every known culprit is named, with its loss exact to the packet. The recordings are made up.
+//! Every known cause is named, with its loss exact to the packet. The recordings are made up.
 
 mod common;
 
@@ -13,14 +13,17 @@ const QDISC: Option<u16> = Some(2);
 const NETFILTER: Option<u16> = Some(3);
 const BACKLOG: Option<u16> = Some(4);
 
-/// A thousand packets, 5 ms apart; every fifth has the other way.
+/// A thousand packets, 5 ms apart; every fifth takes the other path.
 fn every_fifth(other: Way, usual: Way) -> Vec<Way> {
     (0..1_000).map(|number| if number % 5 == 4 { other } else { usual }).collect()
 }
 
 fn joined((a, b): &(Recording, Recording)) -> Report {
     let report = report(a, b, &Alignment::SAME);
-    assert!(report.accounts.iter().all(|account| account.is_conserved()), "it does not add up");
+    assert!(
+        report.accounts.iter().all(|account| account.is_conserved()),
+        "the counts do not add up"
+    );
     report
 }
 
@@ -34,7 +37,7 @@ fn only_loss(report: &Report, from: Point, lost: u64) -> &Verdict {
 }
 
 #[test]
-fn nobody_is_blamed_for_nothing() {
+fn a_clean_path_has_no_verdict() {
     let report = joined(&call(5 * MS, &[Way::through(); 1_000]));
     assert_eq!(report.verdicts, []);
     let account = &report.accounts[0];
@@ -57,7 +60,7 @@ fn a_full_socket_whose_application_is_not_scheduled() {
     assert_eq!(
         verdict.sentence,
         "host B, receive, socket queue → system call: 20.0 % lost (socket buffer full): \
-         the application waited for CPU 84 % of the time that it could have run"
+         the application waited for CPU 84 % of the time in which it could have run"
     );
     let own = report.accounts[0].layers.iter().map(|layer| layer.own_loss.unwrap());
     assert_eq!(
@@ -103,7 +106,7 @@ fn a_queue_discipline_and_a_firewall() {
     let verdict = only_loss(&firewall, Point::ReceiveIp, 200);
     assert_eq!(
         verdict.sentence,
-        "host B, receive, IP → UDP or TCP: 20.0 % lost (netfilter): a firewall rule drops it"
+        "host B, receive, IP → UDP or TCP: 20.0 % lost (netfilter): dropped by a firewall rule"
     );
 }
 
@@ -120,7 +123,7 @@ fn a_softirq_that_is_overrun() {
     assert_eq!(
         only_loss(&report, Point::SendDriver, 200).sentence,
         "host B, receive, driver → device: 20.0 % lost (backlog of the softirq full): \
-         more packets come to one processor than its receive softirq can handle"
+         more packets arrive at one processor than its receive softirq can handle"
     );
 }
 
@@ -185,12 +188,12 @@ fn a_sender_that_is_held_back() {
     assert_eq!(
         verdict.sentence,
         "host A, send, system call → IP: 80.0 ms of delay on average, 80.0 ms at most: \
-         the application waited for CPU 90 % of the time that it could have run"
+         the application waited for CPU 90 % of the time in which it could have run"
     );
 }
 
 #[test]
-fn nobody_is_blamed_for_a_delay_below_the_clocks_error() {
+fn a_delay_below_the_clocks_error_has_no_verdict() {
     let (a, mut b) = call(5 * MS, &[Way::through().slow(Point::SendDriver, 20 * MS); 1_000]);
     b.boot_id = "another kernel".into();
     let clock = Alignment { how: How::Exchange, error_ns: Some(25 * MS), ..Alignment::SAME };
@@ -220,7 +223,7 @@ fn the_recorders_own_gaps_are_not_a_layers_loss() {
 }
 
 #[test]
-fn what_takes_a_way_without_probes_is_not_lost() {
+fn packets_on_a_path_without_probes_are_not_lost() {
     let ends_at = |last| joined(&call(5 * MS, &[Way::lost_after(last, None); 1_000]));
     for (last, unseen) in [
         (Point::ReceiveSocket, &[Point::ReceiveCall][..]),
@@ -233,7 +236,7 @@ fn what_takes_a_way_without_probes_is_not_lost() {
         let points: Vec<Point> = account.unseen.iter().map(|unseen| unseen.point).collect();
         assert_eq!((&points[..], account.layers[0].loss_between), (unseen, None));
     }
-    // What the kernel says that it dropped is, and what is gone between the hosts too.
+    // What the kernel reports as dropped is lost, and so is what disappears between the hosts.
     let dropped = joined(&call(5 * MS, &[Way::lost_after(Point::ReceiveLocal, NETFILTER); 1_000]));
     only_loss(&dropped, Point::ReceiveLocal, 1_000);
     only_loss(&ends_at(Point::SendDriver), Point::SendDriver, 1_000);
@@ -247,7 +250,7 @@ fn what_takes_a_way_without_probes_is_not_lost() {
 }
 
 #[test]
-fn what_was_on_its_way_when_recording_ended_is_not_lost() {
+fn packets_in_transit_when_recording_ended_are_not_lost() {
     let (mut a, mut b) = call(5 * MS, &[Way::through().slow(Point::SendDriver, 300 * MS); 1_000]);
     let end = 102 * SECOND;
     for recording in [&mut a, &mut b] {
@@ -257,7 +260,7 @@ fn what_was_on_its_way_when_recording_ended_is_not_lost() {
     let report = joined(&(a, b));
     let account = &report.accounts[0];
     assert_eq!(account.sent, 300);
-    // Those of the last 300 ms and a little.
+    // Those of the last 300 ms and slightly more.
     assert_eq!(account.unsettled, account.sent - account.delivered);
     assert!((60..=61).contains(&account.unsettled), "{}", account.unsettled);
     assert_eq!(account.loss(), Some(0.0));
@@ -303,7 +306,7 @@ fn clocks_of_two_hosts_are_compared_by_the_packets_themselves() {
     }
     let report = suiro_layers::report::joined(&a, &b);
     assert_eq!((report.clock.how, report.clock.error_ns), (How::Exchange, Some(7 * MS)));
-    // 2 ms there and 12 ms back look like 7 ms each: within the error, so nobody is blamed.
+    // 2 ms there and 12 ms back look like 7 ms each: within the error, so no part is named.
     assert_eq!(report.verdicts, []);
     assert_eq!(report.accounts.len(), 2);
     for account in &report.accounts {

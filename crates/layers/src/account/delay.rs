@@ -5,27 +5,27 @@ use serde::Serialize;
 /// Delays of packets (UDP) or ranges (TCP), in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Delay {
-    /// How many it was measured of.
+    /// Number of delays.
     pub count: u64,
     /// Mean.
     pub mean_ns: f64,
-    /// Least.
+    /// Minimum.
     pub min_ns: i64,
     /// Median (nearest rank).
     pub p50_ns: i64,
     /// 95th percentile (nearest rank).
     pub p95_ns: i64,
-    /// Greatest.
+    /// Maximum.
     pub max_ns: i64,
-    /// Mean of the amounts by which successive delays, in the order of sending, differ (the
-    /// one-way delay variation of RFC 3393 §2.4, of consecutive packets that arrived); 0 of one packet.
+    /// Mean difference between successive delays, in the order of sending (the one-way delay
+    /// variation of RFC 3393 §2.4, for consecutive packets that arrived); 0 for a single packet.
     pub jitter_ns: f64,
-    /// What clocks may have added or taken away; 0 within a host; `None` if nobody knows.
+    /// Possible error from the clocks, in either direction; 0 within a host; `None` if unknown.
     pub error_ns: Option<u64>,
 }
 
 impl Delay {
-    /// Of delays in the order of sending; `None` of none.
+    /// From delays in the order of sending; `None` if there are none.
     pub fn of(mut delays: Vec<i64>, error_ns: Option<u64>) -> Option<Self> {
         let count = delays.len();
         let sum: f64 = delays.iter().map(|&d| d as f64).sum();
@@ -45,7 +45,7 @@ impl Delay {
         })
     }
 
-    /// Whether the mean is more than clocks can have made of nothing.
+    /// Whether the mean is larger than the clocks' error.
     pub fn is_certain(&self) -> bool {
         self.error_ns.is_some_and(|error| self.mean_ns.abs() > error as f64)
     }

@@ -1,5 +1,5 @@
-//! The layers of the study: what happens between a layer's own service access points and not between
-//! those of the layer below.
+//! The layers of the study: what happens between a layer's own service access points but not between those of the layer
+//! below.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ pub use suiro_record::words::Layer;
 use crate::event::{Point, Protocol};
 use crate::matching::{Passage, Points};
 
-/// The points that bound a layer above: in the sender, in the receiver.
+/// The points at a layer's upper boundary: in the sender, in the receiver.
 pub const fn bounds(layer: Layer) -> (Point, Point) {
     match layer {
         Layer::SystemCall => (Point::SendCall, Point::ReceiveCall),
@@ -19,12 +19,12 @@ pub const fn bounds(layer: Layer) -> (Point, Point) {
     }
 }
 
-/// The layer below.
+/// The next layer below.
 pub fn below(layer: Layer) -> Option<Layer> {
     Layer::ALL.into_iter().find(|&other| other > layer)
 }
 
-/// A layer's name for people.
+/// A layer's displayed name.
 pub const fn title(layer: Layer) -> &'static str {
     match layer {
         Layer::SystemCall => "system call",
@@ -37,22 +37,22 @@ pub const fn title(layer: Layer) -> &'static str {
 /// What one layer lost and delayed, in both hosts together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LayerAccount {
-    /// Which.
+    /// The layer.
     pub layer: Layer,
-    /// Lost between its own service access points: share of what passed the sender's. `None` if they
-    /// were not both watched, or nothing passed.
+    /// Lost between its own service access points, as a share of what passed the sender's. `None` if they were not both
+    /// watched, or nothing passed.
     pub loss_between: Option<f64>,
-    /// Lost by the layer itself: that, less the same of the layer below. Negative of TCP, which sends
-    /// again what lower layers lost.
+    /// Lost by the layer itself: the above minus that of the layer below. Negative for TCP, which resends what lower
+    /// layers lost.
     pub own_loss: Option<f64>,
     /// From the sender's service access point to the receiver's.
     pub delay_between: Option<Delay>,
-    /// Delayed by the layer itself: that of each packet, less the same of the layer below. Clocks of
-    /// two hosts cancel out, but for the lowest layer.
+    /// Delayed by the layer itself: each packet's delay minus that of the layer below. The two hosts' clocks cancel
+    /// out, except for the lowest layer.
     pub own_delay: Option<Delay>,
 }
 
-/// The accounts of all layers. `settled` are the passages whose fate is known.
+/// The accounts of all layers. `settled` are the passages whose outcome is known.
 pub fn accounts(
     settled: &[&Passage],
     points: Points,
@@ -99,7 +99,7 @@ pub(super) fn between(passage: &Passage, layer: Layer) -> Option<i64> {
     Some(passage.at(receive)?.saturating_sub(passage.at(send)?))
 }
 
-/// What the layer itself took.
+/// The layer's own delay.
 pub(super) fn own_delay(passage: &Passage, layer: Layer) -> Option<i64> {
     let lower = match below(layer) {
         Some(below) => between(passage, below)?,

@@ -1,4 +1,4 @@
-//! What each part of the way lost and delayed, by the definitions of the study, and whether it adds up.
+//! What each part of the path lost and delayed, by the definitions of the study, and whether the counts add up.
 
 mod delay;
 mod layer;
@@ -19,48 +19,48 @@ use crate::clock::Alignment;
 use crate::event::{Point, Protocol, Recording};
 use crate::matching::{Direction, Matched, Passage, Points, Side, side, watched};
 
-/// What is on its way when a recording ends has not been lost: the least time that it is given.
+/// Packets still in transit when a recording ends are not lost. This is the shortest time allowed for them.
 const SETTLE_NS: i64 = 50_000_000;
-/// The most, however slow others were.
+/// The longest time allowed, however slow others were.
 const SETTLE_MOST_NS: i64 = 10_000_000_000;
 
-/// One point's count.
+/// The counts of one point.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sap {
-    /// Which.
+    /// The point.
     pub point: Point,
-    /// Passed here: packets of UDP, bytes of TCP; without duplicates.
+    /// Passed here: packets for UDP, bytes for TCP; without duplicates.
     pub passed: u64,
     /// Bytes of payload that passed here.
     pub bytes: u64,
-    /// Of `passed`, not seen here but later: the recorder's own gaps.
+    /// Of `passed`, seen not here but later: the recorder's own gaps.
     pub unseen: u64,
-    /// Seen here again, though sent once.
+    /// Seen here again, although sent once.
     pub duplicates: u64,
-    /// Overtaken by what was sent later (RFC 4737 §3.3).
+    /// Overtaken by something sent later (RFC 4737 §3.3).
     pub reordered: u64,
-    /// Events of this point that the recorder lost, of all flows, or could not join to a datagram.
+    /// Events of this point, over all flows, that the recorder lost or could not join to a datagram.
     pub recorder_lost: u64,
-    /// Mean rate of payload over the time that its host was recorded; `None` of no time.
+    /// Mean rate of payload over the time that its host was recorded; `None` if that time is zero.
     pub throughput_bps: Option<f64>,
 }
 
-/// The way from one watched point to the next.
+/// The part of the path between one watched point and the next.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Hop {
     /// Where it begins.
     pub from: Point,
     /// Where it ends.
     pub to: Point,
-    /// What came to its beginning and is settled: packets of UDP, bytes of TCP.
+    /// Reached its beginning and is settled: packets for UDP, bytes for TCP.
     pub entered: u64,
-    /// What did not come to its end.
+    /// Did not reach its end.
     pub lost: u64,
-    /// What was not seen again, but may be a gap of the recorder. Not in `lost`.
+    /// Not seen again, possibly because of a gap in the recorder. Not in `lost`.
     pub unplaced: u64,
-    /// Of `lost` and `unplaced`, by the kernel's name of the reason; what has none is not here.
+    /// Of `lost` and `unplaced`, by the kernel's name of the drop reason; without those that have none.
     pub causes: BTreeMap<String, u64>,
-    /// Of what came through.
+    /// The delay of what got through.
     pub delay: Option<Delay>,
 }
 
@@ -69,43 +69,44 @@ pub struct Hop {
 pub struct Account {
     /// `udp 10.0.0.1:5000>10.0.0.2:5004`.
     pub flow: String,
-    /// Name of the host that sends; `None` if its recording has nothing of it.
+    /// Name of the sending host; `None` if its recording does not contain the flow.
     pub sender: Option<String>,
-    /// Name of the host that receives.
+    /// Name of the receiving host; `None` likewise.
     pub receiver: Option<String>,
-    /// Packets of UDP are counted, bytes of TCP.
+    /// Packets are counted for UDP, bytes for TCP.
     pub protocol: Protocol,
-    /// Sent, as far as it was seen: what came to the first point.
+    /// Sent, as far as it was seen: what reached the first point.
     pub sent: u64,
-    /// What came to the last point.
+    /// What reached the last point.
     pub delivered: u64,
-    /// Of `sent`, what was on its way when a recording began or ended: nobody knows what became of it.
+    /// Of `sent`, in transit when a recording began or ended: the outcome is unknown.
     pub unsettled: u64,
-    /// First seen behind the first point: the recorder's gaps, or sent before recording began; of TCP
-    /// what it sent again.
+    /// First seen after the first point: gaps in the recorder, or sent before recording began; for TCP, also what it
+    /// resent.
     pub appeared: u64,
-    /// Packets that the application sent under a number in use, ranges that TCP sent again.
+    /// Packets that the application sent under a number in use, ranges that TCP resent.
     pub repeated: u64,
-    /// Points that were watched and are not in this account, because they do not see this flow.
+    /// Watched points that are not in this account because they cannot see this flow.
     pub unseen: Vec<Unseen>,
     /// Each watched point, in order.
     pub saps: Vec<Sap>,
-    /// Each part of the way, in order.
+    /// Each part of the path, in order.
     pub hops: Vec<Hop>,
-    /// Each layer, from the top.
+    /// Each layer, from top to bottom.
     pub layers: Vec<LayerAccount>,
     /// Each second from the start of the first recording.
     pub seconds: Vec<Second>,
 }
 
 impl Account {
-    /// Everything sent was delivered, lost at a place, lost at no certain place, or is unsettled.
+    /// Whether everything sent is accounted for: delivered, lost at a known place, lost at an unknown place, or
+    /// unsettled.
     pub fn is_conserved(&self) -> bool {
         let gone: u64 = self.hops.iter().map(|hop| hop.lost + hop.unplaced).sum();
         self.sent + self.appeared == self.delivered + gone + self.unsettled
     }
 
-    /// From the first point to the last: the share that is lost, certainly.
+    /// From the first point to the last: the share that is certainly lost.
     pub fn loss(&self) -> Option<f64> {
         let settled = (self.sent + self.appeared).checked_sub(self.unsettled)?;
         let lost: u64 = self.hops.iter().map(|hop| hop.lost).sum();
@@ -113,7 +114,7 @@ impl Account {
     }
 }
 
-/// What a passage counts: a packet, or its bytes.
+/// The amount that a passage counts for: one packet, or its bytes.
 fn weight(passage: &Passage, protocol: Protocol) -> u64 {
     match protocol {
         Protocol::Udp => 1,
@@ -121,13 +122,13 @@ fn weight(passage: &Passage, protocol: Protocol) -> u64 {
     }
 }
 
-/// Whether it came by a point, seen there or on both sides of it.
+/// Whether it passed a point: it was seen there, or on both sides of it.
 fn passed(passage: &Passage, point: Point) -> bool {
     passage.first().is_some_and(|first| first <= point)
         && passage.last().is_some_and(|last| last >= point)
 }
 
-/// Makes the account of one direction.
+/// Computes the account of one direction.
 pub fn account(
     direction: &Direction,
     matched: &Matched,
@@ -138,7 +139,7 @@ pub fn account(
     let mut of = Of { direction, matched, recordings, alignment, points, unseen: Vec::new() };
     let seen = |passage: &&Passage| passage.first().is_some();
     let mut passages: Vec<&Passage> = matched.passages.iter().filter(seen).collect();
-    // TCP splits passages, which leaves them out of order; jitter is of successive ones.
+    // TCP splits passages, which leaves them out of order, but jitter is defined over successive ones.
     passages.sort_by_key(|passage| passage.first().and_then(|point| passage.at(point)));
     of.unseen = unseen::unseen(&passages, points, |side| of.host(side));
     of.points = of.unseen.iter().fold(points, |points, unseen| points.without(unseen.point));
@@ -148,7 +149,7 @@ pub fn account(
     of.account(&settled, &unsettled)
 }
 
-/// What an account is made of.
+/// The inputs of an account.
 struct Of<'a> {
     direction: &'a Direction,
     matched: &'a Matched,
@@ -195,7 +196,7 @@ impl Of<'_> {
         end.map(|(number, _)| self.recordings[number])
     }
 
-    /// A recording's bounds on the common clock.
+    /// The start and end of a recording on the common clock.
     fn bounds(&self, side: Side) -> Option<(i64, i64)> {
         let recording = self.host(side)?;
         let first = std::ptr::eq(recording, self.recordings[0]);
@@ -213,7 +214,7 @@ impl Of<'_> {
         end.checked_sub(start).filter(|&span| span > 0)
     }
 
-    /// Clocks add to what lies between the hosts only.
+    /// The clocks' error only matters between the hosts.
     fn error_ns(&self) -> Option<u64> {
         match (self.direction.sender, self.direction.receiver) {
             (Some((sender, _)), Some((receiver, _))) if sender == receiver => Some(0),
@@ -221,7 +222,7 @@ impl Of<'_> {
         }
     }
 
-    /// For each point, how long others took at most to the next.
+    /// For each point, the longest time that others took to the next.
     fn slack(&self, passages: &[&Passage]) -> BTreeMap<Point, i64> {
         let pairs = self.points.iter().zip(self.points.iter().skip(1));
         pairs
@@ -233,7 +234,7 @@ impl Of<'_> {
             .collect()
     }
 
-    /// Whether the recorder of the next point would have seen it, had it come there.
+    /// Whether the recorder of the next point would have seen it, had it arrived there.
     fn is_settled(&self, passage: &Passage, slack: &BTreeMap<Point, i64>) -> bool {
         let Some(last) = passage.last() else { return true };
         let (Some(next), Some(t_ns)) = (self.points.after(last), passage.at(last)) else {
@@ -271,7 +272,7 @@ impl Of<'_> {
         let status = statuses.unwrap_or_default().iter().find(|status| status.point == point);
         let lost = status.map_or(0, |status| status.lost);
         match point {
-            // A call that is not joined to its datagram is a passage not seen, too.
+            // A call that is not joined to its datagram also means an unseen passage.
             Point::ReceiveCall => lost + self.host(Side::Receiver).map_or(0, |host| host.unjoined),
             _ => lost,
         }
@@ -308,19 +309,19 @@ impl Of<'_> {
         Hop { from, to, entered, lost: missing - unplaced, unplaced, causes, delay }
     }
 
-    /// How much the recorder may have missed of what came to this point and was not seen at any later
-    /// one: the recorder must have lost it at all of them.
+    /// How many events the recorder may have missed among those that reached this point and were not seen at any later
+    /// one: the recorder must have lost them at all of those points.
     fn gaps_from(&self, point: Point, protocol: Protocol) -> u64 {
         let later = self.points.iter().filter(|&later| later >= point);
         let gaps = later.map(|later| self.recorder_lost(later)).min().unwrap_or(0);
         match protocol {
             Protocol::Udp => gaps,
-            // An event of TCP stands for at most one super-packet.
+            // A TCP event stands for at most one super-packet.
             Protocol::Tcp => gaps.saturating_mul(65_535),
         }
     }
 
-    /// The name of why a passage ended between two points, if a host of them says so.
+    /// The name of the reason why a passage ended between two points, if one of their hosts reports it.
     fn cause(&self, passage: &Passage, from: Point, to: Point) -> Option<String> {
         let drop = passage.drop.filter(|drop| drop.side == side(from) || drop.side == side(to))?;
         let names = &self.host(drop.side)?.causes;

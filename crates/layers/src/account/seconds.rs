@@ -7,23 +7,23 @@ use super::{Hop, passed, weight};
 use crate::event::{Point, Protocol};
 use crate::matching::{POINTS, Passage, way};
 
-/// Seconds that are told apart; later ones are not.
+/// Most seconds with an account of their own; later ones have none.
 pub const SECONDS: usize = 100_000;
 
 /// One second, counted from the beginning of the first recording.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Second {
-    /// Bytes of payload that passed each point in it, by [`Point`]; without duplicates.
+    /// Bytes of payload that passed each point in this second, by [`Point`]; without duplicates.
     pub bytes: [u64; POINTS],
-    /// Sent in it: packets of UDP, bytes of TCP. Sending is the first point that saw it.
+    /// Sent in this second: packets for UDP, bytes for TCP. Sending is the first point that saw it.
     pub sent: u64,
-    /// Of these, lost behind each point, by [`Point`].
+    /// Of these, lost after each point, by [`Point`].
     pub lost_after: [u64; POINTS],
     /// Of these, lost between the service access points of each layer, by [`Layer`].
     pub lost_between: [u64; 4],
-    /// Mean delay between each layer's service access points, of what was sent in it.
+    /// Mean delay between each layer's service access points, for what was sent in this second.
     pub delay_between_ns: [Option<f64>; 4],
-    /// Mean delay of each layer itself, of what was sent in it.
+    /// Mean delay of each layer itself, for what was sent in this second.
     pub own_delay_ns: [Option<f64>; 4],
 }
 

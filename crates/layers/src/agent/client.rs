@@ -1,4 +1,4 @@
-//! The watcher's end: fetches what an agent records, and bears with links that break.
+//! The watcher's side: fetches what an agent records, and copes with broken connections.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,42 +11,43 @@ use crate::clock::{Alignment, Pair, estimate};
 use crate::{DropCause, Event, Moment, Recording};
 use suiro_units::to_i64;
 
-/// Most events that are kept of one agent: some 1 GB.
+/// Most events that are kept per agent: some 1 GB.
 const EVENTS_MAX: usize = 20_000_000;
-/// Exchanges of time that are kept.
+/// Most time exchanges that are kept.
 const SAMPLES_MAX: usize = 100_000;
 
-/// One exchange of time, there and back: times of the watcher and of the agent, CLOCK_MONOTONIC of
-/// each.
+/// One time exchange, there and back: times of the watcher and of the agent, each by its own
+/// CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeSample {
-    /// The watcher asked.
+    /// The watcher sent the request.
     pub asked_ns: u64,
-    /// The question reached the agent.
+    /// The request reached the agent.
     pub received_ns: u64,
-    /// The agent answered.
+    /// The agent sent the answer.
     pub sent_ns: u64,
-    /// The answer came.
+    /// The answer arrived.
     pub answered_ns: u64,
 }
 
-/// Something that is missing.
+/// A gap in the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gap {
-    /// So many events the agent no longer had: nobody fetched them in time, or another watcher did.
+    /// The agent no longer had this many events: they were not fetched in time, or another watcher
+    /// fetched them.
     Missed(u64),
-    /// The agent began anew; in between, in its CLOCK_MONOTONIC, nothing was recorded.
+    /// The agent restarted; in between, by its CLOCK_MONOTONIC, nothing was recorded.
     Restarted {
-        /// The last that is known before.
+        /// The last known time before the gap.
         from_ns: u64,
-        /// When it began again.
+        /// When it started again.
         to_ns: u64,
     },
     /// The watcher has no room for more.
     Full,
 }
 
-/// An agent and what it recorded so far.
+/// An agent and its recording so far.
 pub struct Watched {
     peer: String,
     config: Arc<ClientConfig>,
@@ -54,7 +55,7 @@ pub struct Watched {
     call: Option<Call>,
     line: Arc<Mutex<Line>>,
     session: Option<u64>,
-    /// The event wanted next.
+    /// The next event to fetch.
     next: u64,
     head: Option<Head>,
     events: Vec<Event>,
@@ -77,7 +78,7 @@ impl Stopper {
 }
 
 impl Watched {
-    /// Will watch the agent of that `HOST[:PORT]`; nothing is sent yet.
+    /// Prepares to watch the agent at `HOST[:PORT]`; nothing is sent yet.
     pub fn new(peer: &str, config: Arc<ClientConfig>, now: fn() -> Moment) -> Self {
         Self {
             peer: peer.into(),
@@ -105,8 +106,8 @@ impl Watched {
         &self.peer
     }
 
-    /// Calls the agent if need be and fetches all that it has. After an error that
-    /// [may pass](AgentError::may_pass), the next call goes on where this one ended.
+    /// Connects to the agent if necessary and fetches everything it has. After an error that [may
+    /// pass](AgentError::may_pass), the next call continues where this one stopped.
     ///
     /// # Errors
     /// [`AgentError`].
@@ -118,7 +119,7 @@ impl Watched {
         updated
     }
 
-    /// Fetches what is left and ends the recording.
+    /// Fetches the rest and ends the recording.
     ///
     /// # Errors
     /// [`AgentError`].
@@ -131,22 +132,22 @@ impl Watched {
         Ok(())
     }
 
-    /// Breaks the connection, as a network does; the recording goes on.
+    /// Breaks the connection, as a network would; the recording continues.
     pub fn hang_up(&mut self) {
         self.call = None;
     }
 
-    /// What was recorded so far; `None` before the first [`Self::update`].
+    /// The recording so far; `None` before the first [`Self::update`].
     pub fn recording(&self) -> Option<Recording> {
         Some(self.head.clone()?.with(self.events.clone()))
     }
 
-    /// The exchanges of time so far.
+    /// The time exchanges so far.
     pub fn samples(&self) -> &[TimeSample] {
         &self.samples
     }
 
-    /// The agent's clock on the watcher's, by these exchanges.
+    /// The agent's clock relative to the watcher's, from these exchanges.
     pub fn alignment(&self) -> Option<Alignment> {
         let pair = |first_ns, second_ns, outward| {
             let [first_ns, second_ns] = [first_ns, second_ns].map(to_i64);
@@ -159,7 +160,7 @@ impl Watched {
         estimate(&pairs.collect::<Vec<_>>())
     }
 
-    /// What is missing.
+    /// The gaps in the recording.
     pub fn gaps(&self) -> Vec<Gap> {
         let missed = (self.missed > 0).then_some(Gap::Missed(self.missed));
         self.gaps.iter().cloned().chain(missed).collect()
@@ -172,7 +173,7 @@ impl Watched {
         }
         self.exchange_time()?;
         loop {
-            let session = self.session.expect("begun with the call");
+            let session = self.session.expect("started with the call");
             let answer = self.ask(Request::Fetch { session, from: self.next })?;
             let Answer::Batch(batch) = answer else { return Err(self.unexpected()) };
             let more = batch.more;
@@ -208,7 +209,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Adds a batch to what is there. After a restart, flows and causes may have other numbers.
+    /// Appends a batch. After a restart, flows and causes may have other numbers.
     fn take(&mut self, batch: Batch) {
         self.missed += batch.first.saturating_sub(self.next);
         self.next = batch.first.saturating_add(batch.events.len() as u64);
@@ -233,7 +234,7 @@ impl Watched {
 
     fn ask(&mut self, request: Request) -> Result<Answer, AgentError> {
         let peer = &self.peer;
-        let call = self.call.as_mut().expect("called before anything is asked");
+        let call = self.call.as_mut().expect("connected before a request is sent");
         let closed = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
         let answered = send(call, &request.to_bytes())
             .and_then(|()| receive(call, ANSWER_BYTES_MAX))
@@ -250,13 +251,13 @@ impl Watched {
     }
 
     fn unexpected(&self) -> AgentError {
-        let because = "its answer is not to what was asked".into();
+        let because = "its answer does not match the request".into();
         AgentError::Refused { peer: self.peer.clone(), because }
     }
 }
 
-/// Puts what was known before ahead of what is new, each once, and returns the place of each that
-/// `list` had.
+/// Puts the entries known before in front of new ones, each once, and returns the new index of each
+/// entry of `list`.
 fn number<T: Clone + PartialEq>(list: &mut Vec<T>, before: Option<&Vec<T>>) -> Vec<u16> {
     let mut all = before.cloned().unwrap_or_default();
     let place = |item: &T| {
@@ -265,7 +266,7 @@ fn number<T: Clone + PartialEq>(list: &mut Vec<T>, before: Option<&Vec<T>>) -> V
             all.push(item.clone());
             all.len() - 1
         });
-        // No agent names as many: its own numbers have 16 bits, and a restart renames few.
+        // No agent has that many: its own numbers have 16 bits, and a restart renames few.
         u16::try_from(place).unwrap_or(u16::MAX - 1)
     };
     let places = list.iter().map(place).collect();

@@ -1,4 +1,4 @@
-//! Messages over TLS over TCP: the one place of this crate that opens sockets of its own.
+//! Messages over TLS over TCP: the only place in this crate that opens sockets of its own.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -12,55 +12,57 @@ use super::keys::KeysError;
 use super::message::{self, BadMessage};
 use super::tls;
 
-/// How long the other end may take to answer a call.
+/// How long the other end may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long either may take once the watch is over.
 const HURRY: Duration = Duration::from_secs(2);
 /// How long it may be silent before it counts as gone.
 pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
-/// Why an agent or a watcher cannot go on.
+/// Why an agent or a watcher cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The credentials.
     #[error(transparent)]
     Keys(#[from] KeysError),
-    /// Nothing can listen there.
-    #[error("listening at {address}: {source}")]
+    /// The address cannot be listened on.
+    #[error("listening on {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No name or address of a host.
-    #[error("`{0}` is no host\nhint: HOST or HOST:PORT, an IPv6 address in brackets")]
+    /// The text is not the name or address of a host.
+    #[error(
+        "`{0}` is not a host\nhint: write HOST or HOST:PORT, with brackets around an IPv6 address"
+    )]
     Host(String),
     /// The agent cannot be reached.
-    #[error("calling {peer}: {source}\nhint: is suiro layers agent running there?")]
+    #[error("connecting to {peer}: {source}\nhint: is suiro layers agent running there?")]
     Connect {
-        /// Who was called.
+        /// The host that was called.
         peer: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The connection broke.
+    /// The connection was lost.
     #[error("{peer}: {source}")]
     Lost {
         /// The other end.
         peer: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No trust.
+    /// The ends do not trust each other.
     #[error("{peer}: {told}")]
     Tls {
         /// The other end.
         peer: String,
-        /// What it means.
+        /// The reason, and how to fix it.
         told: String,
     },
-    /// What came is no message.
+    /// The bytes received are not a message.
     #[error("{peer}: {source}")]
     Message {
         /// The other end.
@@ -68,24 +70,24 @@ pub enum AgentError {
         /// What is wrong with it.
         source: BadMessage,
     },
-    /// The agent refuses.
+    /// The agent refused the request.
     #[error("{peer}: {because}")]
     Refused {
         /// The agent.
         peer: String,
-        /// Why.
+        /// The reason.
         because: String,
     },
 }
 
 impl AgentError {
-    /// Whether it may be over by itself: the agent is to be called again.
+    /// Whether the problem may go away by itself, so that the agent should be called again.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Connect { .. } | Self::Lost { .. } | Self::Refused { .. })
     }
 }
 
-/// Listens.
+/// Listens on an address.
 ///
 /// # Errors
 /// [`AgentError::Listen`].
@@ -97,7 +99,7 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener, AgentError> {
     Ok(listener)
 }
 
-/// A watcher's end.
+/// A watcher's end of a connection.
 pub(super) type Call = StreamOwned<ClientConnection, TcpStream>;
 
 /// Calls an agent, which must have a certificate for this name.
@@ -185,14 +187,15 @@ fn host_and_port(peer: &str) -> Result<(String, u16), AgentError> {
 /// Sends a message.
 pub(super) fn send(to: &mut impl Write, message: &[u8]) -> io::Result<()> {
     let length = u32::try_from(message.len()).map_err(io::Error::other)?;
-    // One write: one TLS record where it fits.
+    // One write, so that it is one TLS record where it fits.
     let mut bytes = length.to_be_bytes().to_vec();
     bytes.extend_from_slice(message);
     to.write_all(&bytes)?;
     to.flush()
 }
 
-/// Receives a message of at most so many bytes; `None` if the other end closed instead.
+/// Receives a message of at most so many bytes; `None` if the other end closed the connection
+/// instead.
 pub(super) fn receive(
     from: &mut impl Read,
     most: usize,
@@ -211,7 +214,7 @@ pub(super) fn receive(
     Ok(Some(Ok(message)))
 }
 
-/// What a failure on a connection means.
+/// Turns a failure on a connection into an error with its meaning.
 pub(super) fn lost(peer: &str, source: io::Error) -> AgentError {
     let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_survive_a_stream_and_none_is_longer_than_allowed() {
+    fn messages_survive_a_stream_and_their_length_is_bounded() {
         let mut stream = Vec::new();
         send(&mut stream, b"hello").unwrap();
         let mut from = stream.as_slice();

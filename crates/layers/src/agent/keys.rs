@@ -1,8 +1,8 @@
-//! Credentials: an authority of one's own, and a certificate for each host and each watcher.
+//! Credentials: your own certificate authority, and a certificate for each host and each watcher.
 //!
-//! `suiro layers keys FOLDER NAME…` makes them. `FOLDER/NAME` is all that the host or the watcher of
-//! that name needs: its certificate, its key and the authority's certificate. The authority's key
-//! stays in `FOLDER`, for names that come later.
+//! `suiro layers keys FOLDER NAME…` makes them. `FOLDER/NAME` contains everything that the host or
+//! the watcher with that name needs: its certificate, its key and the authority's certificate. The
+//! authority's key stays in `FOLDER`, for names that are added later.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,22 +15,22 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-/// The authority's certificate, in the folder of all and in each one's own.
+/// The authority's certificate, in the main folder and in each name's own.
 pub const AUTHORITY: &str = "authority.pem";
 /// The authority's key.
 const AUTHORITY_KEY: &str = "authority.key";
-/// The certificate of the folder's name.
+/// The certificate of a name.
 pub const CERTIFICATE: &str = "certificate.pem";
 /// Its key.
 pub const KEY: &str = "key.pem";
 
-/// Most bytes of one of these files.
+/// Largest size of one of these files in bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// How long certificates of the authority are valid: ten years.
 const AUTHORITY_DAYS: u32 = 3652;
 
-/// Why there are no credentials.
+/// Why credentials could not be made or read.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
     /// A file or folder cannot be read or written.
@@ -38,37 +38,37 @@ pub enum KeysError {
     Io {
         /// What was being done.
         doing: &'static str,
-        /// To what.
+        /// The file or folder.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No host can have this name.
+    /// The name is not valid for a host.
     #[error(
-        "`{name}` is no name of a host: {message}\nhint: a host name or an IP address, as watchers will call it"
+        "`{name}` is not a host name: {message}\nhint: use the host name or IP address that watchers connect to"
     )]
     Name {
-        /// What was given.
+        /// The given name.
         name: String,
         /// What is wrong with it.
         message: String,
     },
     /// A file is not what it should be.
-    #[error("{}: {message}\nhint: make it again with suiro layers keys", file.display())]
+    #[error("{}: {message}\nhint: run suiro layers keys to make it again", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
         /// What is wrong with it.
         message: String,
     },
-    /// There is no certificate without a day on which it is valid.
-    #[error("a validity of {0} days\nhint: 1 to {AUTHORITY_DAYS}")]
+    /// The validity would not cover a day.
+    #[error("validity: expected 1 to {AUTHORITY_DAYS} days, found {0}")]
     Days(u32),
 }
 
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::NotFound => "\nhint: suiro layers keys FOLDER NAME… makes credentials",
+        io::ErrorKind::NotFound => "\nhint: run suiro layers keys FOLDER NAME… to make credentials",
         _ => "",
     }
 }
@@ -94,11 +94,11 @@ pub enum Role {
 }
 
 /// Makes a certificate and a key for each name, valid from `now` for `days`, and the authority if
-/// `folder` has none yet. Returns each one's folder. A name that has one gets a new one: so an
-/// expired certificate is renewed.
+/// `folder` has none yet. Returns the folder of each name. A name that already has a certificate
+/// gets a new one, which renews an expired one.
 ///
 /// # Errors
-/// [`KeysError`]: a name that no host can have, days out of range, the file system.
+/// [`KeysError`]: an invalid host name, days out of range, the file system.
 pub fn make(
     folder: &Path,
     names: &[(String, Role)],
@@ -139,10 +139,10 @@ fn params_of(
     now: SystemTime,
 ) -> Result<CertificateParams, KeysError> {
     let wrong = |message: &str| KeysError::Name { name: name.into(), message: message.into() };
-    // It also names a folder.
+    // The name is also used as a folder name.
     let is_sound = |c: char| c.is_ascii_alphanumeric() || ".:-_".contains(c);
     if name.is_empty() || name.len() > 253 || name.starts_with('.') || !name.chars().all(is_sound) {
-        return Err(wrong("letters, digits, dots, hyphens, colons"));
+        return Err(wrong("it may contain only letters, digits, dots, hyphens and colons"));
     }
     let params = CertificateParams::new([name.to_owned()]);
     let mut params = params.map_err(|error| wrong(&error.to_string()))?;
@@ -162,15 +162,15 @@ fn valid(params: &mut CertificateParams, days: u32, now: SystemTime) {
     const DAY: Duration = Duration::from_secs(86_400);
     let since_1970 = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = rcgen::date_time_ymd(1970, 1, 1) + since_1970;
-    // Hosts whose clocks are a little behind must not refuse a new one.
+    // Hosts whose clocks are slightly behind must not refuse a new one.
     params.not_before = now - DAY / 24;
     params.not_after = now + DAY * days;
 }
 
-/// The authority of a folder: the one that is there, or a new one.
+/// The authority of a folder: the existing one, or a new one.
 fn authority(folder: &Path, now: SystemTime) -> Result<Issuer<'static, KeyPair>, KeysError> {
     let (certificate, key) = (folder.join(AUTHORITY), folder.join(AUTHORITY_KEY));
-    // What it signs names it and its key; how long it is valid stands in its certificate alone.
+    // What it signs names it and its key; its validity is only in its own certificate.
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.distinguished_name.push(DnType::CommonName, "suiro layers");
@@ -194,7 +194,7 @@ fn private_folder(folder: &Path) -> Result<(), KeysError> {
     made.map_err(KeysError::io("making the folder", folder))
 }
 
-/// Writes a file that its owner alone may read, whole or not at all.
+/// Writes a file that only its owner may read, completely or not at all.
 fn write(file: &Path, text: &str) -> Result<(), KeysError> {
     let new = file.with_extension("new");
     let mut options = fs::OpenOptions::new();

@@ -1,7 +1,7 @@
-//! What agents and watchers say to each other, as bytes. Pure; all that comes in is bad until parsed.
+//! The messages between agents and watchers, as bytes. Pure; input is untrusted until it is parsed.
 //!
 //! A message is its length in four bytes (big endian), then that many bytes. A request is JSON. An
-//! answer is the length of its JSON in four bytes, the JSON, and then, of a batch, its events in
+//! answer is the length of its JSON in four bytes, the JSON, and then, for a batch, its events in
 //! [`EVENT_BYTES`] each.
 
 use serde::de::DeserializeOwned;
@@ -12,62 +12,62 @@ use crate::{
     ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, Point, PointStatus, Recording, Second,
 };
 
-/// Most bytes of a request.
+/// Most bytes in a request.
 pub const REQUEST_BYTES_MAX: usize = 4 << 10;
-/// Most bytes of an answer.
+/// Most bytes in an answer.
 pub const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// Most events of a batch: 2 MiB.
+/// Most events in a batch: 2 MiB.
 pub const BATCH_EVENTS_MAX: usize = 1 << 16;
-/// Bytes of an event.
+/// Bytes per event.
 pub const EVENT_BYTES: usize = 32;
-/// In place of a cause: there is none.
+/// The code for an event without a cause.
 const NO_CAUSE: u16 = u16::MAX;
 
-/// What a watcher asks for.
+/// A watcher's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Begin to record, or go on if it does already.
+    /// Start recording, or continue if it is already recording.
     Begin,
-    /// What was recorded from event number `from` on; all before it has arrived.
+    /// What was recorded from event number `from` on; everything before it has arrived.
     Fetch {
-        /// Which session, as [`Answer::Begun`] told.
+        /// The session, from [`Answer::Begun`].
         session: u64,
-        /// The event wanted first.
+        /// The first event wanted.
         from: u64,
     },
     /// The agent's clocks.
     Time,
     /// Stop recording; what was not fetched is lost.
     End {
-        /// Which session.
+        /// The session.
         session: u64,
     },
 }
 
-/// What an agent answers.
+/// An agent's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// It records.
+    /// It is recording.
     Begun {
-        /// A number that no other session of this host has: when it began, CLOCK_MONOTONIC.
+        /// A number that identifies the session on this host: when it began, by CLOCK_MONOTONIC.
         session: u64,
     },
-    /// What was recorded. The events follow the JSON.
+    /// A batch of the recording. The events follow the JSON.
     Batch(Box<Batch>),
-    /// Its clocks: when the question came and when this answer went.
+    /// Its clocks: when the request arrived and when this answer was sent.
     Time {
-        /// The question came.
+        /// When the request arrived.
         received: Moment,
-        /// This answer goes.
+        /// When this answer was sent.
         sent: Moment,
     },
-    /// It records no more.
+    /// It is no longer recording.
     Ended,
-    /// It will not, or cannot.
+    /// It refuses, or cannot do it.
     Refused {
-        /// Why.
+        /// The reason.
         because: String,
     },
 }
@@ -76,11 +76,11 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {
-    /// The recording so far, but for its events.
+    /// The recording so far, without its events.
     pub head: Head,
     /// Number of the first event.
     pub first: u64,
-    /// Whether there were more at once.
+    /// Whether more events were available at the time.
     pub more: bool,
     /// The events.
     #[serde(skip)]
@@ -90,7 +90,7 @@ pub struct Batch {
 /// A recording without its events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "each is the field of Recording of that name")]
+#[allow(missing_docs, reason = "each is the field of Recording with that name")]
 pub struct Head {
     pub host: String,
     pub boot_id: String,
@@ -132,7 +132,7 @@ impl Head {
         }
     }
 
-    /// The recording with these events.
+    /// The recording with the given events.
     pub fn with(self, events: Vec<Event>) -> Recording {
         Recording {
             host: self.host,
@@ -155,27 +155,27 @@ impl Head {
     }
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadMessage {
     /// Longer than any message.
-    #[error("a message of {bytes} bytes; at most {most} are taken")]
+    #[error("message: expected at most {most} bytes, found {bytes}")]
     TooLong {
         /// Its length.
         bytes: usize,
-        /// The most.
+        /// The largest length.
         most: usize,
     },
     /// It ends too early.
-    #[error("a message of {0} bytes is cut short")]
+    #[error("a message of {0} bytes is truncated")]
     Cut(usize),
     /// Its JSON is not what was expected.
-    #[error("no message of ours: {0}")]
+    #[error("not a valid message: {0}")]
     Json(String),
-    /// An event that cannot be.
+    /// An invalid event.
     #[error("event {index} of the batch has {what}")]
     Event {
-        /// Its place in the batch.
+        /// Its index in the batch.
         index: usize,
         /// What is wrong with it.
         what: &'static str,
@@ -236,10 +236,10 @@ impl Answer {
             let bad = |what| BadMessage::Event { index, what };
             let event = event(bytes).map_err(bad)?;
             if usize::from(event.direction_flow) >= flows {
-                return Err(bad("a flow that the head does not name"));
+                return Err(bad("a flow that the head does not list"));
             }
             if event.cause.is_some_and(|DropCause(cause)| usize::from(cause) >= causes) {
-                return Err(bad("a cause that the head does not name"));
+                return Err(bad("a cause that the head does not list"));
             }
             into.push(event);
         }
@@ -251,7 +251,7 @@ fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BadMessage> {
     serde_json::from_slice(bytes).map_err(|error| BadMessage::Json(error.to_string()))
 }
 
-/// Refuses what is longer than any message, before it is read.
+/// Refuses anything longer than a message may be, before it is read.
 pub(super) fn check_length(bytes: usize, most: usize) -> Result<(), BadMessage> {
     if bytes > most { Err(BadMessage::TooLong { bytes, most }) } else { Ok(()) }
 }
@@ -283,7 +283,7 @@ fn event(bytes: &[u8; EVENT_BYTES]) -> Result<Event, &'static str> {
     let key = Key::from_parts(kind, u64::from_be_bytes(part(bytes, 8)));
     let cause = word(20);
     if bytes[30..] != [0, 0] {
-        return Err("bytes where none belong");
+        return Err("nonzero padding");
     }
     Ok(Event {
         t_ns: u64::from_be_bytes(part(bytes, 0)),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_flows_and_causes_that_nobody_named_are_refused() {
+    fn events_with_unlisted_flows_and_causes_are_refused() {
         let event = Event {
             t_ns: 1,
             point: Point::Dropped,
@@ -411,11 +411,11 @@ mod tests {
         assert!(Answer::parse(&batch(vec![event]).to_bytes()).is_ok());
         assert_eq!(
             said(Event { direction_flow: 3, ..event }),
-            "event 0 of the batch has a flow that the head does not name"
+            "event 0 of the batch has a flow that the head does not list"
         );
         assert_eq!(
             said(Event { cause: Some(DropCause(2)), ..event }),
-            "event 0 of the batch has a cause that the head does not name"
+            "event 0 of the batch has a cause that the head does not list"
         );
     }
 }

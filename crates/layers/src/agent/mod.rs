@@ -1,10 +1,10 @@
-//! Agents: recorders that a third machine asks, and the watcher that asks them.
+//! Agents: recorders that are queried from a third machine, and the watcher that queries them.
 //!
 //! An agent loads its probes for flows that its own host's operator chose, gives up all privileges,
-//! and only then listens. A watcher begins and ends recording and fetches what was recorded; it cannot
-//! choose what is looked at. Both show certificates of one authority ([`keys`]); to anybody else an
-//! agent says nothing. While nobody fetches, an agent goes on recording and keeps what there is
-//! room for ([`Spool`]); what it had to give up is counted.
+//! and only then listens. A watcher starts and stops recording and fetches what was recorded; it
+//! cannot choose what is recorded. Both show certificates from one authority ([`keys`]); an agent
+//! does not answer anybody else. Between fetches, an agent keeps recording and stores as much as it
+//! has room for ([`Spool`]); events that it had to discard are counted.
 
 mod client;
 mod connection;
@@ -20,5 +20,5 @@ pub use server::{Agent, Limits, Tap};
 pub use spool::{Fetched, Spool};
 pub use tls::Identity;
 
-/// The TCP port of agents, unless another is given.
+/// The default TCP port of agents.
 pub const PORT: u16 = 7470;

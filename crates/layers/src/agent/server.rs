@@ -1,4 +1,4 @@
-//! The agent: records, and answers those whom it trusts.
+//! The agent: records, and answers watchers that it trusts.
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -23,22 +23,21 @@ const STRANGERS_MAX: usize = 16;
 /// How often the accepting thread looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What an agent takes events from.
+/// The source of an agent's events.
 pub trait Tap {
-    /// Waits a tenth of a second at most, adds what was seen to `events`, and tells the recording so
-    /// far.
+    /// Waits a tenth of a second at most, appends new events to `events`, and returns the recording so far.
     ///
     /// # Errors
-    /// Why it can see no more, in words.
+    /// Why no more events can be recorded.
     fn poll(&mut self, events: &mut Vec<Event>) -> Result<Head, String>;
 }
 
-/// What an agent keeps to.
+/// The limits of an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Events that wait to be fetched.
+    /// Most events that wait to be fetched.
     pub events: usize,
-    /// How long it goes on recording though nobody asks, in nanoseconds.
+    /// How long it keeps recording without requests, in nanoseconds.
     pub unheard_ns: u64,
     /// How long a whole handshake may take, in nanoseconds.
     pub handshake_ns: u64,
@@ -51,7 +50,7 @@ impl Default for Limits {
     }
 }
 
-/// An agent. One recording at a time: of two watchers, each has what it fetched first.
+/// An agent. It makes one recording at a time: of two watchers, each gets what it fetches first.
 pub struct Agent {
     config: Arc<ServerConfig>,
     limits: Limits,
@@ -63,7 +62,7 @@ pub struct Agent {
 struct State {
     session: Option<Session>,
     head: Option<Head>,
-    /// Why it sees no more.
+    /// Why it cannot record any more.
     failed: Option<String>,
     /// Connections by number, to close them from here: those that have shown a certificate…
     watchers: BTreeMap<u64, TcpStream>,
@@ -77,21 +76,20 @@ struct State {
 struct Session {
     start: Moment,
     spool: Spool,
-    /// When it was asked for last.
+    /// When it last received a request.
     heard: Moment,
 }
 
 impl Agent {
-    /// An agent with that side of the credentials, and the clocks of its host.
+    /// An agent with these credentials, and the clocks of its host.
     pub fn new(config: Arc<ServerConfig>, limits: Limits, now: fn() -> Moment) -> Self {
         Self { config, limits, now, state: Mutex::default() }
     }
 
-    /// Serves until `stopped`. What goes wrong with one watcher is handed to `tell`, and the next is
-    /// served.
+    /// Serves until `stopped`. A problem with one watcher is passed to `tell`, and the next watcher is served.
     ///
     /// # Errors
-    /// [`AgentError::Listen`]: the listener broke.
+    /// [`AgentError::Listen`]: the listener failed.
     pub fn run(
         &self,
         listener: &TcpListener,
@@ -99,7 +97,7 @@ impl Agent {
         stopped: &AtomicBool,
         tell: &(dyn Fn(&str) + Sync),
     ) -> Result<(), AgentError> {
-        // Whoever asks finds a head.
+        // So that requests find a head.
         self.record(&mut tap);
         std::thread::scope(|scope| {
             let serve = move |number, stream, peer: String| {
@@ -292,11 +290,11 @@ impl State {
         }
         let Some(session) = self.session.as_mut().filter(|session| session.id() == id) else {
             return refused(
-                "it does not record that session: it began anew or nobody asked for long",
+                "that session has ended: the agent restarted, or received no requests for too long",
             );
         };
         session.heard = now;
-        let Some(head) = &self.head else { return refused("it has seen nothing yet") };
+        let Some(head) = &self.head else { return refused("it has not recorded anything yet") };
         let Fetched { first, events, more } = session.spool.fetch(from, BATCH_EVENTS_MAX);
         let head = Head { start: session.start, end: now, ..head.clone() };
         Answer::Batch(Box::new(Batch { head, first, more, events }))

@@ -4,24 +4,24 @@ use std::collections::VecDeque;
 
 use crate::Event;
 
-/// Events in the order of their recording, numbered from 0, of which the last so many are kept until
-/// they were fetched. Pure.
+/// Events in the order of recording, numbered from 0. The most recent ones are kept until they have
+/// been fetched. Pure.
 #[derive(Debug)]
 pub struct Spool {
     kept: VecDeque<Event>,
-    /// Number of the first one that is kept.
+    /// Number of the first event that is kept.
     first: u64,
     most: usize,
 }
 
-/// What was fetched.
+/// The result of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// Number of the first event.
     pub first: u64,
     /// The events, in order.
     pub events: Vec<Event>,
-    /// Whether there were more at once.
+    /// Whether more events were available at the time.
     pub more: bool,
 }
 
@@ -31,7 +31,7 @@ impl Spool {
         Self { kept: VecDeque::new(), first: 0, most: most.max(1) }
     }
 
-    /// Adds events; the oldest make room.
+    /// Adds events; the oldest are discarded to make room.
     pub fn extend(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
             if self.kept.len() >= self.most {
@@ -43,8 +43,8 @@ impl Spool {
     }
 
     /// Up to `most` events from number `from` on, or from the first that is kept. Those before it
-    /// are let go: who asks for it has them. What was fetched stays until the next call, so that
-    /// nothing is lost with an answer.
+    /// are discarded, because a watcher that asks for it has them. What was fetched stays until the
+    /// next call, so that a lost answer loses nothing.
     pub fn fetch(&mut self, from: u64, most: usize) -> Fetched {
         while self.first < from && self.kept.pop_front().is_some() {
             self.first += 1;
@@ -82,14 +82,14 @@ mod tests {
         spool.extend((0..5).map(event));
         let first = spool.fetch(0, 3);
         assert_eq!((first.first, times(&first), first.more), (0, vec![0, 1, 2], true));
-        assert_eq!(spool.fetch(0, 3), first, "the answer was lost: the same again");
+        assert_eq!(spool.fetch(0, 3), first, "after a lost answer, the same events again");
         let rest = spool.fetch(3, 9);
         assert_eq!((rest.first, times(&rest), rest.more), (3, vec![3, 4], false));
         assert_eq!(spool.fetch(5, 9), Fetched { first: 5, events: vec![], more: false });
     }
 
     #[test]
-    fn a_watcher_that_stays_away_loses_the_oldest() {
+    fn a_watcher_that_fetches_too_late_loses_the_oldest() {
         let mut spool = Spool::new(4);
         spool.extend((0..10).map(event));
         let fetched = spool.fetch(2, 9);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_yet_to_come_lets_go_of_no_more_than_there_is() {
+    fn a_future_number_discards_no_more_than_there_is() {
         let mut spool = Spool::new(4);
         spool.extend((0..2).map(event));
         assert_eq!(spool.fetch(u64::MAX, 9).first, 2);

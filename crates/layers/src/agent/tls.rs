@@ -1,4 +1,5 @@
-//! Mutual TLS: both ends show a certificate of the same authority, or nothing is said.
+//! Mutual TLS: both ends must show a certificate from the same authority before any data is
+//! exchanged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,15 +13,15 @@ use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 
 use super::keys::{self, AUTHORITY, CERTIFICATE, KEY, KeysError};
 
-/// The only protocol spoken (RFC 7301): others are refused in the handshake.
+/// The only protocol supported (RFC 7301): others are refused in the handshake.
 const PROTOCOL: &[u8] = b"suiro-layers/1";
 
-/// A certificate, its key, and the authority that the other end must have one of.
+/// A certificate, its key, and the authority that must have issued the other end's certificate.
 pub struct Identity {
     roots: Arc<RootCertStore>,
     certificate: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
-    /// What to name when something is wrong with them.
+    /// The file to name in errors about them.
     folder: std::path::PathBuf,
 }
 
@@ -42,10 +43,10 @@ impl Identity {
         Ok(Self { roots: Arc::new(roots), certificate, key, folder: folder.to_owned() })
     }
 
-    /// For the end that listens.
+    /// The configuration for the end that listens.
     ///
     /// # Errors
-    /// [`KeysError`]: key and certificate do not belong together.
+    /// [`KeysError`]: key and certificate do not match.
     pub fn server(self) -> Result<Arc<ServerConfig>, KeysError> {
         let damaged = |error: &dyn std::fmt::Display| KeysError::damaged(&self.folder, error);
         let verifier = WebPkiClientVerifier::builder_with_provider(self.roots, provider());
@@ -58,15 +59,16 @@ impl Identity {
             .with_single_cert(self.certificate, self.key);
         let mut config = config.map_err(|error| damaged(&error))?;
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
-        // Each connection shows its certificate: no tickets by which an expired one lives on.
+        // Each connection shows its certificate: no session tickets, with which an expired one
+        // could live on.
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
     }
 
-    /// For the end that calls.
+    /// The configuration for the end that connects.
     ///
     /// # Errors
-    /// [`KeysError`]: key and certificate do not belong together.
+    /// [`KeysError`]: key and certificate do not match.
     pub fn client(self) -> Result<Arc<ClientConfig>, KeysError> {
         let damaged = |error: &dyn std::fmt::Display| KeysError::damaged(&self.folder, error);
         let verifier = WebPkiServerVerifier::builder_with_provider(self.roots, provider());
@@ -92,12 +94,12 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, KeysError> 
     let read = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
     let certificates = read.map_err(|error| KeysError::damaged(file, error))?;
     if certificates.is_empty() {
-        return Err(KeysError::damaged(file, "no certificate in it"));
+        return Err(KeysError::damaged(file, "it does not contain a certificate"));
     }
     Ok(certificates)
 }
 
-/// What a failed handshake means, and what mends it.
+/// What a failed handshake means, and how to fix it.
 pub(super) fn told(error: &rustls::Error) -> String {
     use CertificateError as C;
     use rustls::AlertDescription as A;
@@ -111,14 +113,15 @@ pub(super) fn told(error: &rustls::Error) -> String {
             format!("the other end's certificate has expired\n{RENEW}")
         }
         E::InvalidCertificate(C::NotValidYet | C::NotValidYetContext { .. }) => {
-            "the other end's certificate is not valid yet\nhint: compare the clocks of both".into()
+            "the other end's certificate is not valid yet\nhint: compare the clocks of both hosts"
+                .into()
         }
         E::InvalidCertificate(C::UnknownIssuer | C::BadSignature) => {
-            format!("the other end's certificate is of another authority\n{SAME}")
+            format!("the other end's certificate was issued by another authority\n{SAME}")
         }
         E::InvalidCertificate(C::NotValidForName | C::NotValidForNameContext { .. }) => {
-            "the other end's certificate is for another name\nhint: call it by the name that \
-             suiro layers keys was given, or make one for this name"
+            "the other end's certificate is for another name\nhint: connect to the name that \
+             was given to suiro layers keys, or make a certificate for this name"
                 .into()
         }
         E::InvalidCertificate(C::InvalidPurpose | C::InvalidPurposeContext { .. }) => {
@@ -128,16 +131,16 @@ pub(super) fn told(error: &rustls::Error) -> String {
             format!("the other end says that our certificate is for another purpose\n{ROLE}")
         }
         E::NoCertificatesPresented => {
-            format!("the other end shows no certificate\n{SAME}")
+            format!("the other end did not show a certificate\n{SAME}")
         }
         E::AlertReceived(A::CertificateExpired) => {
-            format!("the other end says that our certificate has expired\n{RENEW}")
+            format!("the other end reports that our certificate has expired\n{RENEW}")
         }
         E::AlertReceived(A::UnknownCA | A::DecryptError | A::BadCertificate) => {
-            format!("the other end does not know our certificate's authority\n{SAME}")
+            format!("the other end does not trust our certificate's authority\n{SAME}")
         }
         E::AlertReceived(A::CertificateRequired) => {
-            format!("the other end wants a certificate\n{SAME}")
+            format!("the other end requires a certificate\n{SAME}")
         }
         other => format!("TLS: {other}"),
     }

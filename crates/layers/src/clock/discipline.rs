@@ -1,4 +1,4 @@
-//! What disciplines this host's CLOCK_REALTIME, asked of the daemon that does it.
+//! What disciplines this host's CLOCK_REALTIME, according to the daemon that does it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,12 +7,12 @@ use crate::event::ClockStatus;
 
 const CHRONY_SOCKET: &str = "/run/chrony/chronyd.sock";
 const PTP4L_SOCKET: &str = "/run/ptp4l";
-/// chronyd's own clock as its reference: it follows nobody.
+/// chronyd's reference when it follows its own clock, that is, no other.
 const CHRONY_LOCAL: &str = "7F7F0101";
 const SECOND_NS: f64 = 1e9;
 
-/// What chronyd says, else ptp4l; `None` if neither runs or it follows no other clock. Of ptp4l it is taken that
-/// CLOCK_REALTIME is what it disciplines, itself (software time stamps) or by phc2sys.
+/// What chronyd reports, or else ptp4l; `None` if neither runs or it does not follow another clock. For ptp4l we assume
+/// that it disciplines CLOCK_REALTIME, either itself (software timestamps) or through phc2sys.
 pub fn status() -> Option<ClockStatus> {
     if Path::new(CHRONY_SOCKET).exists()
         && let Some(text) = said("chronyc", &["-h", CHRONY_SOCKET, "-c", "tracking"])
@@ -27,16 +27,16 @@ pub fn status() -> Option<ClockStatus> {
     }
 }
 
-/// What it prints; both give up by themselves on a daemon that does not answer.
+/// The program's output; both programs give up by themselves if the daemon does not answer.
 fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     let output = command.args(arguments).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A line of `chronyc -c tracking` (chronyc(1)): the system clock's lag behind NTP time is field 5, in seconds,
-/// root delay and root dispersion are 11 and 12. The clock is wrong by no more than its lag, the dispersion and
-/// half the delay.
+/// A line of `chronyc -c tracking` (chronyc(1)): field 5 is the system clock's lag behind NTP time in seconds, fields
+/// 11 and 12 are root delay and root dispersion. The clock is wrong by at most its lag, the dispersion and half the
+/// delay.
 fn chrony(text: &str) -> Option<ClockStatus> {
     let fields: Vec<&str> = text.lines().next()?.split(',').collect();
     let [reference, .., leap] = fields[..] else { return None };
@@ -48,9 +48,9 @@ fn chrony(text: &str) -> Option<ClockStatus> {
     status_of("chrony", -lag, dispersion.abs() + delay.abs() / 2.0)
 }
 
-/// Responses of pmc(8): the port that follows, and by how much, in nanoseconds. A way that takes longer in one
-/// direction makes an error of the mean delay at most. The offset is one reading: what the servo has yet to correct,
-/// or noise (microseconds, of software time stamps); the truth lies between it and none.
+/// Responses from pmc(8): the port that follows a master, and its offset in nanoseconds. If one direction takes longer
+/// than the other, the error is at most the mean delay. The offset is a single reading: a deviation that the servo has
+/// yet to correct, or noise (microseconds, with software timestamps); the true offset lies between it and zero.
 fn ptp4l(text: &str) -> Option<ClockStatus> {
     let value = |name: &str| {
         let mut lines = text.lines().filter_map(|line| line.trim().split_once(char::is_whitespace));
@@ -66,7 +66,7 @@ fn ptp4l(text: &str) -> Option<ClockStatus> {
 
 fn nanoseconds(text: &str, unit_ns: f64) -> Option<f64> {
     let value: f64 = text.trim().parse().ok()?;
-    // Some 31 years: what is beyond is no clock's offset, and not in a number's range.
+    // Some 31 years: a larger value is not a clock's offset, and could overflow.
     Some(value * unit_ns).filter(|ns| ns.abs() < 1e18)
 }
 
@@ -83,9 +83,9 @@ mod tests {
         Some(ClockStatus { source: source.into(), offset_ns, error_ns })
     }
 
-    /// What chrony 4.3 printed: as fields, beside "0.000001300 seconds fast of NTP time" in words.
+    /// Output of chrony 4.3: in fields, with "0.000001300 seconds fast of NTP time" as its text form.
     #[test]
-    fn chrony_tells_how_far_the_clock_is_ahead() {
+    fn chrony_reports_how_far_the_clock_is_ahead() {
         let text = "7F000001,127.0.0.1,9,1795266084.389949341,-0.000001299,0.000000002,0.000000630,0.309,\
                     0.002,0.227,0.000003172,0.000001417,0.1,Normal\n";
         assert_eq!(chrony(text), of("chrony", 1299, 1417 + 1586));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_follows_nobody_is_not_disciplined() {
+    fn a_clock_that_follows_no_other_is_not_disciplined() {
         let local = "7F7F0101,,8,1795266079.758491181,0.000000000,0.000000000,0.000000000,0.000,0.000,\
                      0.000,0.000000000,0.000000000,0.0,Normal\n";
         let none = "00000000,,0,0.000000000,0.000000000,0.000000000,0.000000000,0.000,0.000,0.000,\
@@ -105,9 +105,9 @@ mod tests {
         }
     }
 
-    /// What linuxptp's pmc printed of a port that listens, and of the same with another state and offset.
+    /// Output of linuxptp's pmc for a listening port, and the same with another state and offset.
     #[test]
-    fn ptp4l_tells_the_offset_from_its_master() {
+    fn ptp4l_reports_the_offset_from_its_master() {
         let text = "sending: GET PORT_DATA_SET\nsending: GET CURRENT_DATA_SET\n\
             \t000000.fffe.000000-1 seq 0 RESPONSE MANAGEMENT PORT_DATA_SET \n\
             \t\tportIdentity            000000.fffe.000000-1\n\

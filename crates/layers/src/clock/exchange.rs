@@ -1,18 +1,18 @@
-//! Two clocks compared by the packets that both hosts saw, there and back: no packet of our own is
-//! needed. As in NTP (RFC 5905 §8, §10) the fastest packets of each direction tell the most.
+//! Two clocks compared by the packets that both hosts saw, in both directions: we send no packets of our own. As in NTP
+//! (RFC 5905 §8, §10), the fastest packets of each direction give the best estimate.
 //!
-//! A packet that the first host sent at *t₁* by its clock and the second received at *t₂* by its own
-//! shows *t₂ − t₁* = offset + delay; one on the way back, offset − delay. No delay is negative, so the
-//! offset lies between the greatest of the latter and the least of the former: the middle is the
-//! estimate, half the width its greatest error, however unequal the two ways are.
+//! A packet that the first host sent at *t₁* by its clock and the second received at *t₂* by its own shows *t₂ − t₁* =
+//! offset + delay; one in the other direction shows offset − delay. Delays are not negative, so the offset lies between
+//! the maximum of the latter and the minimum of the former: the middle is the estimate, and half the width is its
+//! largest error, however unequal the two directions are.
 
 use super::{Alignment, How};
 
-/// Windows into which the time is cut to see drift.
+/// Windows into which the time is divided to estimate drift.
 const WINDOWS: usize = 16;
-/// Fewer windows with packets of both directions show no drift.
+/// With fewer windows that have packets in both directions, drift is not estimated.
 const WINDOWS_LEAST: usize = 8;
-/// A drift beyond this is no clock's (RFC 5905 §11.3 bounds it at 500 ppm).
+/// Clocks do not drift more than this (RFC 5905 §11.3 bounds it at 500 ppm).
 const DRIFT_MOST_PPB: f64 = 500_000.0;
 
 /// One packet that both hosts saw, each by its own clock.
@@ -32,7 +32,7 @@ impl Pair {
     }
 }
 
-/// What may be the offset of the second clock over the first.
+/// Bounds of the second clock's offset from the first.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bounds {
     least: Option<f64>,
@@ -66,8 +66,8 @@ fn elapsed(pair: &Pair, reference: i64) -> f64 {
     pair.second_ns.saturating_sub(reference) as f64
 }
 
-/// The offset at the reference, if the clocks drift so. Bounds that cross mean that they do not: the
-/// error then is by how much they cross.
+/// The offset at the reference, if the clocks drift at this rate. Bounds that cross mean that they do not: the error is
+/// then the amount by which they cross.
 fn with_drift(pairs: &[Pair], reference: i64, base: i64, drift_ppb: f64) -> Option<Alignment> {
     let mut bounds = Bounds::default();
     for pair in pairs {
@@ -126,7 +126,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Packets every 10 ms for `seconds`, there and back, each at least 1 ms on its way and mostly more.
+    /// Packets every 10 ms for `seconds`, in both directions, each taking at least 1 ms and usually more.
     fn exchange(seed: u64, seconds: i64, offset: i64, drift_ppb: f64) -> Vec<Pair> {
         let mut random = Seed(seed).random();
         let second = |t: i64| t + offset + (t as f64 * drift_ppb / 1e9) as i64;
@@ -156,12 +156,12 @@ mod tests {
             let alignment = estimate(&pairs).unwrap();
             let error = alignment.error_ns.unwrap() as i64;
             for pair in &pairs {
-                // By the first's clock, the packet cannot have taken less than its 1 ms.
+                // By the first host's clock, the packet cannot have taken less than its 1 ms.
                 let second = alignment.to_first(pair.second_ns as u64);
                 let took = if pair.outward { second - pair.first_ns } else { pair.first_ns - second };
                 prop_assert!(took + error >= -1_000, "{took} ns ± {error} ns");
             }
-            // Half of the least round trip, and what the drift of two minutes leaves.
+            // Half of the shortest round trip, plus what remains of two minutes' drift.
             prop_assert!(error < 3 * MS, "{error} ns");
         }
     }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_way_tells_nothing() {
+    fn one_direction_is_not_enough() {
         let outward = exchange(1, 5, 0, 0.0).into_iter().filter(|pair| pair.outward);
         assert_eq!(estimate(&outward.collect::<Vec<_>>()), None);
         assert_eq!(estimate(&[]), None);

@@ -1,4 +1,4 @@
-//! What two hosts' clocks have to do with each other.
+//! How two hosts' clocks relate to each other.
 
 pub mod discipline;
 mod exchange;
@@ -16,31 +16,31 @@ use suiro_units::to_i64;
 pub enum How {
     /// Both recordings were made on one kernel: one clock.
     SameHost,
-    /// By what disciplines each host's CLOCK_REALTIME (chrony, ptp4l).
+    /// By whatever disciplines each host's CLOCK_REALTIME (chrony, ptp4l).
     Disciplined,
-    /// By an exchange of packets between the hosts, there and back.
+    /// By packets exchanged between the hosts in both directions.
     Exchange,
-    /// By CLOCK_REALTIME as it stood, whose error nobody knows.
+    /// By CLOCK_REALTIME as it was, with an unknown error.
     Unknown,
 }
 
-/// The second host's CLOCK_MONOTONIC on the first's.
+/// The second host's CLOCK_MONOTONIC relative to the first's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Alignment {
-    /// From what it is known.
+    /// How it was determined.
     pub how: How,
-    /// What to add to the second's time at `reference_ns` to have the first's.
+    /// What to add to the second's time at `reference_ns` to get the first's.
     pub offset_ns: i64,
-    /// The second's time that the offset is of.
+    /// The second's time to which the offset applies.
     pub reference_ns: u64,
-    /// How much the offset grows: nanoseconds per second of the second's clock.
+    /// How fast the offset grows: nanoseconds per second of the second's clock.
     pub drift_ppb: f64,
-    /// Greatest error of a one-way delay between the hosts; `None` if nobody knows.
+    /// Largest error of a one-way delay between the hosts; `None` if unknown.
     pub error_ns: Option<u64>,
 }
 
 impl Alignment {
-    /// Of recordings that share a clock.
+    /// For recordings that share a clock.
     pub const SAME: Self = Self {
         how: How::SameHost,
         offset_ns: 0,
@@ -66,11 +66,11 @@ impl Alignment {
         }
     }
 
-    /// The second host's clock on the first's, when both are known on the clock of a third: `first` is
-    /// the first host's on it, `second` the second's.
+    /// The second host's clock relative to the first's, when both are known relative to a third
+    /// clock: `first` is the first host's, `second` the second's.
     pub fn through(first: &Self, second: &Self) -> Self {
         let third_ns = second.to_first(second.reference_ns);
-        // The first's reading at that moment, near enough for its drift.
+        // The first's reading at that moment, close enough for its drift.
         let reading = third_ns.saturating_sub(first.offset_ns);
         let drifted = first.to_first(u64::try_from(reading).unwrap_or(0)).saturating_sub(third_ns);
         let first_ns = reading.saturating_sub(drifted);
@@ -83,12 +83,13 @@ impl Alignment {
         }
     }
 
-    /// What two recordings say of their clocks.
+    /// What two recordings contain about their clocks.
     pub fn told(first: &Recording, second: &Recording) -> Self {
         if first.boot_id == second.boot_id {
             return Self::SAME;
         }
-        // On each host, CLOCK_REALTIME minus CLOCK_MONOTONIC; disciplined by what is known.
+        // On each host, CLOCK_REALTIME minus CLOCK_MONOTONIC, corrected by what is known about its
+        // discipline.
         let real = |recording: &Recording| {
             let ahead = recording.clock.as_ref().map_or(0, |clock| i128::from(clock.offset_ns));
             let moment = recording.start;

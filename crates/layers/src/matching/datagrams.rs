@@ -1,32 +1,32 @@
-//! Datagrams: a passage is one packet, known by its key.
+//! Datagrams: a passage is one packet, identified by its key.
 
 use std::collections::BTreeMap;
 
 use super::passage::{Matched, NONE, POINTS, Passage, Points, Sighting};
 use crate::event::{Key, Point};
 
-/// Half of the numbers of a 16-bit key. A key met again after more packets than that is another packet's.
+/// Half of the numbers of a 16-bit key. A key seen again after more packets than that belongs to another packet.
 const HALF: u32 = 1 << 15;
-/// Packets of one key that are told apart at a time; more are taken for the newest.
+/// Most packets with one key that are distinguished at a time; more are taken for the newest.
 const CHAIN: usize = 16;
-/// The same of IPv4 identifications. Each of a super-packet's datagrams, 128 at most (UDP_MAX_SEGMENTS of
-/// linux/udp.h), has the number of one of each super-packet before.
+/// The same for IPv4 identifications. Each of a super-packet's datagrams, 128 at most (UDP_MAX_SEGMENTS of
+/// linux/udp.h), has the number of one datagram of each earlier super-packet.
 const CHAIN_OF_IDS: usize = 256;
 
-/// IPv4 identifications below this may be of a super-packet that had none: cut in software or by the network
-/// card, its datagrams are numbered from 0 on (inet_gso_segment in net/ipv4/af_inet.c). Such is a super-packet of a
-/// socket that is not connected and has IP_PMTUDISC_DO or PROBE.
+/// IPv4 identifications below this may come from a super-packet without one: when it is segmented in software or by the
+/// network card, its datagrams are numbered from 0 (inet_gso_segment in net/ipv4/af_inet.c). This happens with
+/// super-packets of a socket that is not connected and has IP_PMTUDISC_DO or PROBE.
 const RENUMBERED: u16 = 128;
-/// Packets with one check that are kept for that, and how many packets later they are too old.
+/// Most packets with one check that are kept for this, and after how many packets they are too old.
 const KEPT: usize = 4;
 const KEPT_FOR: u32 = 8192;
 
-/// Joins sightings of datagrams into passages. They are given in the order of their times, as far as
-/// clocks allow; those of two hosts may be out of order by less than half a round of the key.
+/// Joins sightings of datagrams into passages. Sightings are given in the order of their times, as far as clocks allow;
+/// those of two hosts may be out of order by less than half a cycle of the key.
 pub struct Datagrams {
     origin: Option<Point>,
     newest: BTreeMap<Key, u32>,
-    /// By their check, the newest packets without an identification, or with one of [`RENUMBERED`].
+    /// The newest packets without an identification, or with one of [`RENUMBERED`], by their check.
     unnumbered: BTreeMap<u16, [u32; KEPT]>,
     counts: BTreeMap<Option<u32>, u32>,
     furthest: [u32; POINTS],
@@ -34,7 +34,7 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Of a flow that is watched at these points.
+    /// For a flow that is watched at these points.
     pub fn new(points: Points) -> Self {
         Self {
             origin: points.first(),
@@ -46,7 +46,7 @@ impl Datagrams {
         }
     }
 
-    /// The next sighting. At most 2³²−1 packets are told apart; sightings beyond are not taken.
+    /// Adds the next sighting. At most 2³²−1 packets are distinguished; later sightings are ignored.
     pub fn push(&mut self, sighting: &Sighting) {
         let point = sighting.point;
         let found = match self.find(sighting) {
@@ -70,8 +70,8 @@ impl Datagrams {
         self.matched
     }
 
-    /// Of the packets with this key that are still young: the one that lacks this point, has come
-    /// furthest and was sent first; else the newest.
+    /// Among the recent packets with this key, the one that has not passed this point, has come furthest and was sent
+    /// first; otherwise the newest.
     fn find(&self, sighting: &Sighting) -> Option<u32> {
         let newest = *self.newest.get(&sighting.key.split().0)?;
         let now = self.counts.get(&space(sighting.key)).copied().unwrap_or(0);
@@ -98,8 +98,8 @@ impl Datagrams {
         best.map(|(_, index)| index).or(is_it.then_some(newest))
     }
 
-    /// The packet that was seen before it was numbered, or is seen again as it was before: of those still
-    /// young, the one that lacks this point, has come furthest and was sent first.
+    /// The packet that was seen before it was numbered, or is seen again as it was before: among the recent ones, the
+    /// one that has not passed this point, has come furthest and was sent first.
     fn find_renumbered(&self, sighting: &Sighting) -> Option<u32> {
         let kept = self.unnumbered.get(&renumbered(sighting.key)?)?;
         let now = self.counts.get(&space(sighting.key)).copied().unwrap_or(0);
@@ -155,7 +155,7 @@ impl Datagrams {
     }
 }
 
-/// The check of a packet that may be renumbered on its way, or may have been.
+/// The check of a packet that may be or may have been renumbered on its way.
 const fn renumbered(key: Key) -> Option<u16> {
     match key {
         Key::Hash(hash) if hash as u16 != 0 => Some(hash as u16),
@@ -164,7 +164,7 @@ const fn renumbered(key: Key) -> Option<u16> {
     }
 }
 
-/// Keys of one numbering: an RTP source's, or the rest.
+/// Keys with the same numbering: those of an RTP source, or the rest.
 fn space(key: Key) -> Option<u32> {
     match key {
         Key::Rtp { ssrc, .. } => Some(ssrc),
@@ -172,7 +172,7 @@ fn space(key: Key) -> Option<u32> {
     }
 }
 
-/// Whether fewer packets than half a round of the key began after it. A hash never comes round.
+/// Whether fewer packets than half a cycle of the key began after it. A hash never cycles.
 fn young(key: Key, passage: &Passage, now: u32) -> bool {
     matches!(key, Key::Hash(_)) || now.wrapping_sub(passage.number) < HALF
 }

@@ -1,8 +1,8 @@
-//! From events to passages: which sightings, on both hosts, are of the same packet.
+//! From events to passages: which sightings, on both hosts, belong to the same packet.
 //!
 //! Datagrams ([`datagrams`]) have a key, whose 16 bits wrap around within a second at 100,000
-//! packets/s; TCP ([`stream`]) is matched by bytes, for its system calls, super-packets and packets
-//! have different units. Pure: no clock, no file.
+//! packets/s. TCP ([`stream`]) is matched by bytes, because its system calls, super-packets and
+//! packets have different units. Pure: no clock, no file.
 
 mod datagrams;
 mod passage;
@@ -19,16 +19,17 @@ use suiro_units::to_i64;
 use crate::clock::{Alignment, How, Pair, estimate};
 use crate::event::{Event, Flow, Key, Point, Protocol, Recording};
 
-/// One direction of one flow, through a host that sends and one that receives.
+/// One direction of one flow, through a sending and a receiving host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Direction {
-    /// As the recording of either says it: `udp 10.0.0.1:5000>10.0.0.2:5004`.
+    /// Its name in either recording: `udp 10.0.0.1:5000>10.0.0.2:5004`.
     pub flow: String,
     /// UDP or TCP.
     pub protocol: Protocol,
-    /// The recording (0 or 1) and the flow's index there, of the sender; `None` if none saw it.
+    /// The sender's recording (0 or 1) and the flow's index in it; `None` if neither recording has
+    /// it.
     pub sender: Option<(usize, u16)>,
-    /// The same of the receiver.
+    /// The same for the receiver.
     pub receiver: Option<(usize, u16)>,
 }
 
@@ -50,7 +51,7 @@ fn direction(flow: &Flow) -> Direction {
     Direction { flow: flow.to_string(), protocol: flow.protocol, sender: None, receiver: None }
 }
 
-/// The points where this direction was watched, by both hosts.
+/// The points where this direction was watched, on both hosts.
 pub fn watched(direction: &Direction, recordings: [&Recording; 2]) -> Points {
     let on = |end: Option<(usize, u16)>, side_: Side| {
         let statuses = end.map(|(number, _)| recordings[number].points.as_slice());
@@ -63,7 +64,8 @@ pub fn watched(direction: &Direction, recordings: [&Recording; 2]) -> Points {
     on(direction.sender, Side::Sender).chain(on(direction.receiver, Side::Receiver)).collect()
 }
 
-/// Matches every direction of two recordings; the second's times are brought to the first's clock.
+/// Matches every direction of two recordings; the second's times are converted to the first's
+/// clock.
 pub fn matched(recordings: [&Recording; 2], alignment: &Alignment) -> Vec<(Direction, Matched)> {
     let all = sightings(recordings, alignment);
     all.map(|(direction, places)| {
@@ -73,7 +75,7 @@ pub fn matched(recordings: [&Recording; 2], alignment: &Alignment) -> Vec<(Direc
     .collect()
 }
 
-/// Where the events of each direction are, in the order of their times on the first's clock.
+/// The events of each direction, in the order of their times on the first's clock.
 fn sightings(
     recordings: [&Recording; 2],
     alignment: &Alignment,
@@ -124,7 +126,7 @@ fn crossings(recordings: [&Recording; 2], rough: &Alignment) -> Vec<Pair> {
         let mut matcher = Datagrams::new([sending, receiving].into_iter().collect());
         for place in places.iter().filter(|place| [sending, receiving].contains(&place.point)) {
             let event = &recordings[usize::from(place.second)].events[place.index as usize];
-            // The matcher keeps each host's own time; only the order is that of the rough clock.
+            // The matcher keeps each host's own time; the rough clock only determines the order.
             let own =
                 Sighting { key: whole(event), ..sighting(event, to_i64(event.t_ns), Side::Sender) };
             matcher.push(&own);
@@ -138,7 +140,8 @@ fn crossings(recordings: [&Recording; 2], rough: &Alignment) -> Vec<Pair> {
     pairs
 }
 
-/// A key of a whole packet: of TCP only the same packet again has it, an acknowledgement too.
+/// A key for a whole packet: for TCP only the very same packet has it, even if it is an
+/// acknowledgement.
 fn whole(event: &Event) -> Key {
     match event.key {
         Key::Bytes { start } => {
@@ -149,7 +152,7 @@ fn whole(event: &Event) -> Key {
     }
 }
 
-/// Where an event is, small, for sorting.
+/// A compact reference to an event, for sorting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     t_ns: i64,
@@ -158,7 +161,7 @@ struct Place {
     index: u32,
 }
 
-/// For each flow of a recording the direction that it belongs to.
+/// For each flow of a recording, the direction that it belongs to.
 fn owners(directions: &[Direction], number: usize, flows: usize) -> Vec<Option<usize>> {
     let mut owners = vec![None; flows];
     for (index, direction) in directions.iter().enumerate() {

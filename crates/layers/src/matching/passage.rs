@@ -13,18 +13,18 @@ pub fn way() -> impl DoubleEndedIterator<Item = Point> {
 /// Which of the two hosts of a flow's direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// The host that sends it.
+    /// The sending host.
     Sender,
-    /// The host that receives it.
+    /// The receiving host.
     Receiver,
 }
 
-/// The side that a point of the way is on.
+/// The side on which a point of the path is.
 pub fn side(point: Point) -> Side {
     if point < Point::ReceiveDevice { Side::Sender } else { Side::Receiver }
 }
 
-/// A set of points of the way.
+/// A set of points of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Points(u16);
 
@@ -33,27 +33,27 @@ impl Points {
     pub fn all() -> Self {
         way().collect()
     }
-    /// Whether it is in the set.
+    /// Whether the point is in the set.
     pub fn has(self, point: Point) -> bool {
         self.0 & 1 << point as u16 != 0
     }
-    /// In order.
+    /// The points in order.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = Point> {
         way().filter(move |&point| self.has(point))
     }
-    /// The first of the way.
+    /// The first point of the path.
     pub fn first(self) -> Option<Point> {
         self.iter().next()
     }
-    /// The next of the set after this point.
+    /// The next point of the set after this one.
     pub fn after(self, point: Point) -> Option<Point> {
         self.iter().find(|&next| next > point)
     }
-    /// The first at or after this point.
+    /// The first point at or after this one.
     pub fn at_or_after(self, point: Point) -> Option<Point> {
         self.iter().find(|&next| next >= point)
     }
-    /// Without this point.
+    /// The set without this point.
     pub fn without(self, point: Point) -> Self {
         Self(self.0 & !(1 << point as u16))
     }
@@ -66,25 +66,25 @@ impl FromIterator<Point> for Points {
     }
 }
 
-/// That the kernel gave a packet up.
+/// A drop by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drop {
-    /// On which host.
+    /// The host.
     pub side: Side,
-    /// Why: an index into that host's list of causes.
+    /// The reason: an index into that host's list of causes.
     pub cause: DropCause,
 }
 
-/// One event on the clock that both hosts' events were brought to.
+/// One event, on the common clock of both hosts' events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sighting {
-    /// When, in nanoseconds.
+    /// The time, in nanoseconds.
     pub t_ns: i64,
-    /// Where; [`Point::Dropped`] comes with a drop.
+    /// The point; [`Point::Dropped`] has a drop.
     pub point: Point,
-    /// Which packet.
+    /// The packet.
     pub key: crate::event::Key,
-    /// IPv4 identification; 0 where it is not known.
+    /// IPv4 identification; 0 if unknown.
     pub ip_id: u16,
     /// Bytes of payload.
     pub bytes: u32,
@@ -93,7 +93,7 @@ pub struct Sighting {
 }
 
 const NEVER: i64 = i64::MIN;
-/// No passage: the end of a chain of those with one key.
+/// No passage: the end of a chain with one key.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// One packet (UDP) or one transmission of a range of bytes (TCP), and when it passed each point.
@@ -102,17 +102,17 @@ pub struct Passage {
     pub(super) at: [i64; POINTS],
     /// Bytes of payload.
     pub bytes: u32,
-    /// IPv4 identification; 0 where it is not known.
+    /// IPv4 identification; 0 if unknown.
     pub ip_id: u16,
-    /// What tells it from others with its key; 0 where it is not known.
+    /// What distinguishes it from others with its key; 0 if unknown.
     pub(super) check: u16,
     /// Whether it was first seen without an identification.
     pub(super) unnumbered: bool,
-    /// That and why the kernel gave it, or a copy of it, up.
+    /// Whether and why the kernel dropped it, or a copy of it.
     pub drop: Option<Drop>,
-    /// Number among those of its key space.
+    /// Its number within its key space.
     pub(super) number: u32,
-    /// The one before with the same key.
+    /// The previous one with the same key.
     pub(super) previous: u32,
 }
 
@@ -130,17 +130,17 @@ impl Passage {
         }
     }
 
-    /// When it passed there, in nanoseconds; `None` if it was not seen.
+    /// When it passed the point, in nanoseconds; `None` if it was not seen there.
     pub fn at(&self, point: Point) -> Option<i64> {
         self.at.get(point as usize).copied().filter(|&t_ns| t_ns != NEVER)
     }
 
-    /// Where it was last seen.
+    /// The point where it was last seen.
     pub fn last(&self) -> Option<Point> {
         way().rev().find(|&point| self.at(point).is_some())
     }
 
-    /// Where it was first seen.
+    /// The point where it was first seen.
     pub fn first(&self) -> Option<Point> {
         way().find(|&point| self.at(point).is_some())
     }
@@ -166,41 +166,42 @@ impl Passage {
         }
     }
 
-    /// Whether it may be the packet of a sighting, by what its key leaves open.
+    /// Whether it may be the packet of a sighting, as far as its key leaves that open.
     pub(super) fn same_check(&self, sighting: &Sighting) -> bool {
         let (_, check) = sighting.key.split();
         self.check == 0 || check == 0 || self.check == check
     }
 
-    /// Takes the time at this point out.
+    /// Removes and returns the time at this point.
     pub(super) fn take(&mut self, point: Point) -> i64 {
         std::mem::replace(&mut self.at[point as usize], NEVER)
     }
 
-    /// Puts back what [`Self::take`] took elsewhere.
+    /// Inserts what [`Self::take`] removed elsewhere.
     pub(super) fn put(&mut self, point: Point, t_ns: i64) {
         self.at[point as usize] = t_ns;
     }
 
-    /// Whether it may be the packet of a sighting, by its IP identification.
+    /// Whether it may be the packet of a sighting, judging by its IP identification.
     pub(super) fn same_ip_id(&self, sighting: &Sighting) -> bool {
         self.ip_id == 0 || sighting.ip_id == 0 || self.ip_id == sighting.ip_id
     }
 
-    /// How far it had come before this point: the further, the likelier it is the packet seen there.
+    /// How far it had come before this point: the further, the likelier it is the packet seen
+    /// there.
     pub(super) fn progress(&self, point: Point) -> u8 {
         way().rev().find(|&p| p < point && self.at(p).is_some()).map_or(0, |p| p as u8 + 1)
     }
 }
 
-/// What was counted at each point beside the passages.
+/// What was counted at each point in addition to the passages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Passages seen here: packets of UDP, bytes of TCP.
+    /// Passages seen here: packets for UDP, bytes for TCP.
     pub seen: u64,
-    /// Seen again here, though sent once: packets of UDP, bytes of TCP.
+    /// Seen here again, although sent once: packets for UDP, bytes for TCP.
     pub duplicates: u64,
-    /// Packets overtaken by one sent after them (RFC 4737 §3.3); of TCP ranges.
+    /// Packets (ranges for TCP) overtaken by one sent after them (RFC 4737 §3.3).
     pub reordered: u64,
 }
 
@@ -209,15 +210,15 @@ pub struct Tally {
 pub struct Matched {
     /// In the order in which they began.
     pub passages: Vec<Passage>,
-    /// By point of the way.
+    /// By point of the path.
     pub tallies: [Tally; POINTS],
-    /// Packets sent again under a key of their own that was still in use: UDP applications that
-    /// repeat themselves; transmissions of TCP beyond the first, in ranges.
+    /// Packets resent under a key that was still in use: UDP applications that repeat themselves;
+    /// for TCP, transmissions of a range beyond the first.
     pub repeated: u64,
 }
 
 impl Matched {
-    /// What was counted there.
+    /// The counts at a point.
     pub fn tally(&self, point: Point) -> Tally {
         self.tallies.get(point as usize).copied().unwrap_or_default()
     }

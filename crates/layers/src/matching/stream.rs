@@ -1,16 +1,16 @@
-//! TCP: a passage is one transmission of a range of bytes. System calls, super-packets and packets
-//! cut the stream at different places, so passages are split wherever any of them does.
+//! TCP: a passage is one transmission of a range of bytes. System calls, super-packets and packets divide the stream at
+//! different places, so passages are split wherever any of them does.
 
 use std::collections::BTreeMap;
 
 use super::passage::{Matched, NONE, POINTS, Passage, Points, Sighting};
 use crate::event::{Key, Point};
 
-/// Ranges that are told apart at a time; the oldest bytes are let go beyond.
+/// Most ranges that are distinguished at a time; beyond that the oldest bytes are discarded.
 const RANGES: usize = 1 << 18;
-/// Bytes behind the newest that can still be met: the greatest window of TCP (RFC 7323 §2.3).
+/// How many bytes behind the newest can still appear: the largest TCP window (RFC 7323 §2.3).
 const REACH: i64 = 1 << 30;
-/// Transmissions of one range that are told apart; more are taken for the newest.
+/// Most transmissions of one range that are distinguished; more are taken for the newest.
 const CHAIN: usize = 16;
 
 /// Bytes from the key of the map to `end`, and the newest transmission of them.
@@ -20,10 +20,10 @@ struct Range {
     newest: u32,
 }
 
-/// Joins sightings of ranges of one direction of a connection into passages. They are given in the
-/// order of their times, as far as clocks allow.
+/// Joins sightings of ranges in one direction of a connection into passages. Sightings are given in the order of their
+/// times, as far as clocks allow.
 pub struct Stream {
-    /// The first point where a transmission, not the application's writing, is seen.
+    /// The first point where a transmission is seen, as opposed to the application's write.
     transmission: Option<Point>,
     /// The first point of all.
     origin: Option<Point>,
@@ -34,7 +34,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Of a flow that is watched at these points.
+    /// For a flow that is watched at these points.
     pub fn new(points: Points) -> Self {
         Self {
             transmission: points.at_or_after(Point::SendIp),
@@ -46,7 +46,7 @@ impl Stream {
         }
     }
 
-    /// The next sighting. What is not TCP, and acknowledgements without bytes, are passed over.
+    /// Adds the next sighting. Other protocols, and acknowledgements without bytes, are ignored.
     pub fn push(&mut self, sighting: &Sighting) {
         let Key::Bytes { start } = sighting.key else { return };
         let start = self.unwrapped(start);
@@ -72,8 +72,8 @@ impl Stream {
         self.forget();
     }
 
-    /// All passages. The application writes and reads bytes once, however often they are sent: the
-    /// writing belongs to the transmission that was read.
+    /// All passages. The application writes and reads bytes once, however often they are sent: the write belongs to the
+    /// transmission that was read.
     pub fn finish(mut self) -> Matched {
         let newest: Vec<u32> = self.ranges.values().map(|range| range.newest).collect();
         for index in newest {
@@ -82,7 +82,7 @@ impl Stream {
         self.matched
     }
 
-    /// The sequence number without wrap-around: the one nearest to the newest.
+    /// The sequence number without wrap-around: the one closest to the newest.
     fn unwrapped(&mut self, start: u32) -> i64 {
         let Some(reference) = self.reference else {
             self.reference = Some(start.into());
@@ -94,7 +94,7 @@ impl Stream {
         unwrapped
     }
 
-    /// Cuts the range that this place is inside of.
+    /// Splits the range that contains this position.
     fn split(&mut self, place: i64) {
         let Some((&start, &range)) = self.ranges.range(..place).next_back() else { return };
         if range.end <= place {
@@ -105,7 +105,7 @@ impl Stream {
         self.ranges.insert(place, Range { end: range.end, newest });
     }
 
-    /// Takes the last `bytes` of the newest transmissions of a range into passages of their own.
+    /// Splits off the last `bytes` of the newest transmissions of a range as separate passages.
     fn split_chain(&mut self, newest: u32, bytes: u32) -> u32 {
         let mut chain = Vec::new();
         let mut index = newest;
@@ -132,7 +132,7 @@ impl Stream {
         Some(index)
     }
 
-    /// A range that is known: joins the transmission it is of, or begins another.
+    /// A known range: joins the transmission that it belongs to, or begins another.
     fn pass(&mut self, start: i64, range: Range, sighting: &Sighting) {
         let point = sighting.point;
         let bytes = u64::from((range.end - start) as u32);
@@ -147,8 +147,8 @@ impl Stream {
         }
     }
 
-    /// Of the transmissions that lack this point: that with the same IP identification, else the one
-    /// that has come furthest, else the newest, for what is sent again was mostly lost before.
+    /// Among the transmissions that have not passed this point, the one with the same IP identification; otherwise the
+    /// one that has come furthest; otherwise the newest, because what is resent was usually lost before.
     fn find(&self, newest: u32, sighting: &Sighting) -> Option<u32> {
         let mut best: Option<(bool, u8, u32)> = None;
         let mut index = newest;
@@ -165,7 +165,7 @@ impl Stream {
         best.map(|(_, _, index)| index)
     }
 
-    /// A transmission of bytes that were not met, or were before.
+    /// A transmission of bytes, whether new or seen before.
     fn begin(&mut self, start: i64, end: i64, previous: u32, sighting: &Sighting) {
         let bytes = (end - start) as u32;
         let mut passage = Passage { previous, ..Passage::new(bytes) };
@@ -175,8 +175,8 @@ impl Stream {
         self.ranges.insert(start, Range { end, newest });
     }
 
-    /// A range is out of order if a later byte came before it. Transmissions anew are not counted at
-    /// the sender, where they are meant.
+    /// A range is out of order if a later byte arrived before it. Retransmissions are not counted at the sender, where
+    /// they are intended.
     fn count_order(&mut self, point: Point, start: i64, end: i64) {
         let Some(furthest) = self.furthest.get_mut(point as usize) else { return };
         if start < *furthest && point >= Point::ReceiveDevice {
@@ -192,7 +192,7 @@ impl Stream {
         }
     }
 
-    /// Lets go of the oldest bytes: those out of reach, and those beyond the bound.
+    /// Discards the oldest bytes: those out of reach, and those beyond the bound.
     fn forget(&mut self) {
         let reach = self.reference.unwrap_or(0) - REACH;
         while let Some(oldest) = self.ranges.first_entry() {
@@ -204,8 +204,8 @@ impl Stream {
         }
     }
 
-    /// Gives the time of writing to the transmission that was read, else to the last that arrived
-    /// anywhere, else to the newest.
+    /// Assigns the time of the write to the transmission that was read; otherwise to the last that arrived anywhere;
+    /// otherwise to the newest.
     fn settle(&mut self, newest: u32) {
         let (mut writer, mut reader, mut best) = (None, newest, 0);
         let mut index = newest;

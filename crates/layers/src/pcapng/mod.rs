@@ -1,5 +1,5 @@
-//! Captures of others' tools as recordings of the link layer: pcapng (IETF draft-ietf-opsawg-pcapng) and
-//! pcap (draft-ietf-opsawg-pcap), written by any machine.
+//! Captures made with other tools, as recordings of the link layer: pcapng (IETF
+//! draft-ietf-opsawg-pcapng) and pcap (draft-ietf-opsawg-pcap), in either byte order.
 
 mod next_generation;
 mod old;
@@ -9,21 +9,21 @@ mod recording;
 pub use packet::{Seen, Transport};
 pub use recording::{Ends, recordings};
 
-/// A block or packet longer than this is no packet (Wireshark's bound on a block).
+/// A longer block or packet is malformed (Wireshark's bound on a block).
 const BLOCK_BYTES: usize = 16 << 20;
-/// Packets that are kept of one file.
+/// Most packets that are read from one file.
 const PACKETS: usize = 100_000_000;
 
-/// What is wrong with a capture.
+/// Why a capture cannot be read or used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CaptureError {
-    /// Neither of the two formats.
+    /// It has neither of the two formats.
     #[error(
-        "not a capture: it begins with {0:02x?}\n\
-         hint: pcapng and pcap are read; `editcap -F pcapng` converts others, decompress .gz first"
+        "not a capture: expected pcapng or pcap, found {0:02x?} at the beginning\n\
+         hint: decompress .gz files, and convert other formats with `editcap -F pcapng`"
     )]
     NotACapture(Vec<u8>),
-    /// Broken at this byte.
+    /// Malformed at this byte.
     #[error("at byte {at}: {what}")]
     Broken {
         /// Offset in the file.
@@ -31,20 +31,20 @@ pub enum CaptureError {
         /// What is wrong.
         what: &'static str,
     },
-    /// Two captures that have no packet in common.
+    /// The two captures have no packet in common.
     #[error(
-        "no UDP or TCP packet is in both captures\n\
-         hint: capture on both hosts at the same time; headers and 12 bytes of payload suffice"
+        "the captures have no UDP or TCP packet in common\n\
+         hint: capture on both hosts at the same time, at least the headers and 12 bytes of payload"
     )]
     NothingInCommon,
-    /// Packets are in both, but which host sent them cannot be told.
+    /// They have packets in common, but which host sent them is unclear.
     #[error(
-        "which host is which cannot be told\nhint: name the first file's host: --first-address {0}"
+        "cannot determine which host is which\nhint: give an address of the first file's host: --first-address {0}"
     )]
     WhichHost(std::net::IpAddr),
 }
 
-/// One captured packet, without what could not be read of it.
+/// One captured packet, as far as it could be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Frame<'a> {
     /// Nanoseconds since 1970.
@@ -52,32 +52,33 @@ struct Frame<'a> {
     /// The link type of the interface (the registry of draft-ietf-opsawg-pcaplinktype).
     link: u16,
     data: &'a [u8],
-    /// True if the capture says that the host sent it, false if that it received it.
+    /// True if the capture says that the host sent it, false if it says that the host received it.
     sent: Option<bool>,
 }
 
-/// All that was read of one file.
+/// Everything that was read from one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Capture {
     /// UDP and TCP packets, in the order of the file.
     pub packets: Vec<Seen>,
     /// Fragments of datagrams, other than the first.
     pub fragments: u64,
-    /// Packets that are neither UDP nor TCP over IP, or that no time is known of.
+    /// Packets that are neither UDP nor TCP over IP, or that have no timestamp.
     pub others: u64,
-    /// Packets that were captured too short to be known, or are malformed.
+    /// Packets that were captured too short to identify, or are malformed.
     pub short: u64,
-    /// Packets that the capturing tool says it lost.
+    /// Packets that the capturing tool reports as lost.
     pub lost: u64,
-    /// Whether the file ends in the middle of a packet, as after a crash: what came before is here.
+    /// Whether the file ends in the middle of a packet, as after a crash; the packets before it are
+    /// included.
     pub cut: bool,
 }
 
 impl Capture {
-    /// Reads a file's content.
+    /// Reads the contents of a file.
     ///
     /// # Errors
-    /// If it is no capture, or is broken before its end.
+    /// If it is not a capture, or is malformed before its end.
     pub fn read(file: &[u8]) -> Result<Self, CaptureError> {
         let mut capture = Self::default();
         match file {
@@ -97,7 +98,7 @@ impl Capture {
     }
 }
 
-/// Numbers of the byte order of the machine that wrote the file.
+/// Numbers in the byte order of the machine that wrote the file.
 #[derive(Debug, Clone, Copy)]
 struct Order {
     little: bool,

@@ -7,18 +7,18 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 const SIMPLE_PACKET: u32 = 3;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// Interfaces of one section.
+/// Most interfaces in one section.
 const INTERFACES: usize = 65_536;
-/// A block's type and length, before and its length, after.
+/// A block's type and length before its body, and its length after it.
 const FRAME: usize = 12;
 
 /// What a packet's block refers to (§4.2).
 #[derive(Debug, Clone, Copy)]
 struct Interface {
     link: u16,
-    /// Ticks of a time stamp in a second.
+    /// Timestamp ticks per second.
     ticks: u64,
-    /// Added to time stamps.
+    /// Added to timestamps.
     offset_s: i64,
     lost: u64,
 }
@@ -40,7 +40,7 @@ pub(super) fn read(file: &[u8], capture: &mut Capture) -> Result<(), CaptureErro
         if size < FRAME || size % 4 != 0 || size > BLOCK_BYTES {
             return Err(CaptureError::Broken {
                 at: at + 4,
-                what: "a block of an impossible length",
+                what: "a block with an invalid length",
             });
         }
         let Some(block) = file.get(at..at + size) else {
@@ -48,7 +48,7 @@ pub(super) fn read(file: &[u8], capture: &mut Capture) -> Result<(), CaptureErro
             break;
         };
         if order.size(block, size - 4) != Some(size) {
-            let what = "a block that tells two lengths of itself";
+            let what = "a block whose two lengths differ";
             return Err(CaptureError::Broken { at: at + size - 4, what });
         }
         one(order, block, at, &mut interfaces, capture)?;
@@ -88,7 +88,7 @@ fn one(
     match order.u32(block, 0) {
         Some(INTERFACE_DESCRIPTION) => {
             let interface =
-                interface(order, body).ok_or_else(|| broken("an interface cut short"))?;
+                interface(order, body).ok_or_else(|| broken("a truncated interface block"))?;
             if interfaces.len() >= INTERFACES {
                 return Err(broken("more than 65,536 interfaces"));
             }
@@ -96,16 +96,20 @@ fn one(
         }
         Some(ENHANCED_PACKET) => {
             let frame = enhanced(order, body, interfaces);
-            capture.take(&frame.ok_or_else(|| broken("a packet cut short, or of no interface"))?);
+            capture.take(
+                &frame.ok_or_else(|| {
+                    broken("a truncated packet block, or one without an interface")
+                })?,
+            );
         }
-        // It has no time.
+        // It has no timestamp.
         Some(SIMPLE_PACKET) => capture.others += 1,
         Some(INTERFACE_STATISTICS) => {
             let number = order.size(body, 0).and_then(|number| interfaces.get_mut(number));
-            let interface = number.ok_or_else(|| broken("statistics of no interface"))?;
+            let interface = number.ok_or_else(|| broken("statistics without an interface"))?;
             interface.lost = dropped(order, body);
         }
-        // Others may be passed over (§3.1).
+        // Other blocks may be skipped (§3.1).
         _ => {}
     }
     Ok(())
@@ -129,7 +133,7 @@ fn interface(order: Order, body: &[u8]) -> Option<Interface> {
     Some(interface)
 }
 
-/// §4.3, with the option epb_flags (2), whose last two bits tell the direction.
+/// §4.3, with the option epb_flags (2), whose last two bits give the direction.
 fn enhanced<'a>(order: Order, body: &'a [u8], interfaces: &[Interface]) -> Option<Frame<'a>> {
     let interface = interfaces.get(order.size(body, 0)?)?;
     let ticks = u64::from(order.u32(body, 4)?) << 32 | u64::from(order.u32(body, 8)?);
@@ -154,7 +158,7 @@ fn dropped(order: Order, body: &[u8]) -> u64 {
     drops.filter_map(|(_, value)| order.u64(value, 0)).fold(0, u64::saturating_add)
 }
 
-/// Code and value of each option (§3.5), until their end or whatever is cut short.
+/// Code and value of each option (§3.5), up to the end or the first truncated one.
 fn options(order: Order, mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let code = order.u16(rest, 0).filter(|&code| code != 0)?;

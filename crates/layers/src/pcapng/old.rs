@@ -14,7 +14,7 @@ pub(super) fn read(file: &[u8], capture: &mut Capture) -> Result<(), CaptureErro
         [0xa1, 0xb2, 0x3c, 0x4d, ..] => (Order { little: false }, 1),
         _ => return Err(no_capture()),
     };
-    // The upper bits tell of a frame check sequence, which comes last and is not looked at.
+    // The upper bits describe a frame check sequence, which comes last and is ignored.
     let link = (order.u32(file, 20).ok_or_else(no_capture)? & 0xffff) as u16;
     let mut at = HEADER;
     while at < file.len() {
@@ -28,7 +28,7 @@ pub(super) fn read(file: &[u8], capture: &mut Capture) -> Result<(), CaptureErro
     Ok(())
 }
 
-/// The packet at this byte and where the next is; `None` if the file ends before.
+/// The packet at this byte and the offset of the next; `None` if the file ends before that.
 fn packet(
     file: &[u8],
     at: usize,

@@ -9,11 +9,11 @@ use crate::event::{Key, Protocol};
 
 /// Network byte order.
 const NET: Order = Order { little: false };
-/// Bytes of payload that the hash of last resort is of.
+/// Bytes of payload covered by the hash of last resort.
 const HASHED: usize = 64;
-/// Bytes of payload that tell datagrams with one IPv4 identification apart.
+/// Bytes of payload that distinguish datagrams with the same IPv4 identification.
 const CHECKED: usize = 12;
-/// Extension headers of IPv6 that are passed over, VLAN tags too.
+/// Most IPv6 extension headers, or VLAN tags, that are skipped.
 const HEADERS: usize = 8;
 
 /// One UDP or TCP packet.
@@ -23,13 +23,13 @@ pub struct Seen {
     pub t_ns: u64,
     /// Addresses and ports.
     pub transport: Transport,
-    /// Which packet.
+    /// The packet's key.
     pub key: Key,
-    /// IPv4 identification; 0 of IPv6.
+    /// IPv4 identification; 0 for IPv6.
     pub ip_id: u16,
-    /// Bytes of payload, however much was captured.
+    /// Bytes of payload, regardless of how much was captured.
     pub payload_bytes: u32,
-    /// Whether the capture says that its host sent it.
+    /// Whether the capture says that its host sent it, if it does.
     pub sent: Option<bool>,
 }
 
@@ -44,25 +44,25 @@ pub struct Transport {
     pub to: SocketAddr,
 }
 
-/// Why a frame is not one.
+/// Why a frame is not such a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// Something else than UDP or TCP over IP.
+    /// Something other than UDP or TCP over IP.
     Other,
-    /// A fragment, not the first.
+    /// A fragment other than the first.
     Fragment,
     /// Captured too short, or malformed.
     Short,
 }
 
-/// An IP packet's part that matters.
+/// The relevant parts of an IP packet.
 struct Ip<'a> {
     from: IpAddr,
     to: IpAddr,
     id: u16,
     protocol: u8,
     data: &'a [u8],
-    /// Bytes of `data` before it was cut short by the capture.
+    /// Length of `data` before the capture truncated it.
     size: usize,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn seen(frame: &Frame) -> Result<Seen, Unknown> {
     Ok(Seen { t_ns: frame.t_ns, sent: frame.sent.or(sent), ..seen })
 }
 
-/// The IP packet in a frame and, where the link's header says so, whether it was sent.
+/// The IP packet in a frame and, if the link's header has it, whether it was sent.
 fn network<'a>(frame: &Frame<'a>) -> Result<(Option<bool>, &'a [u8]), Unknown> {
     let data = frame.data;
     let (kind, header, sent) = match frame.link {
@@ -95,7 +95,8 @@ fn network<'a>(frame: &Frame<'a>) -> Result<(Option<bool>, &'a [u8]), Unknown> {
             }
             (NET.u16(data, at), at + 2, None)
         }
-        // BSD loopback: a family in the writer's byte order; the version of IP says the same.
+        // BSD loopback: an address family in the writer's byte order; the IP version contains the
+        // same information.
         0 | 108 => return Ok((None, data.get(4..).ok_or(Unknown::Short)?)),
         // Bare IP.
         12 | 14 | 101 | 228 | 229 => return Ok((None, data)),
@@ -160,7 +161,7 @@ fn ipv6(packet: &[u8]) -> Result<Ip<'_>, Unknown> {
     Ok(Ip { from, to, id: 0, protocol, data, size })
 }
 
-/// RFC 768. Of a datagram's first fragment the length is that of the whole.
+/// RFC 768. In a datagram's first fragment, the length is that of the whole.
 fn udp(ip: &Ip) -> Option<Seen> {
     let (from, to) = (NET.u16(ip.data, 0)?, NET.u16(ip.data, 2)?);
     let size = match NET.u16(ip.data, 4)? {
@@ -191,7 +192,7 @@ fn seen_of(ip: &Ip, protocol: Protocol, ports: (u16, u16), key: Key, payload_byt
     Seen { t_ns: 0, transport, key, ip_id: ip.id, payload_bytes, sent: None }
 }
 
-/// The first that it can have; see [`Key`].
+/// The first kind of key that applies; see [`Key`].
 fn datagram_key(payload: &[u8], payload_bytes: u32, ip_id: u16) -> Key {
     let is_rtp = payload.len() >= 12
         && (128..192).contains(&payload[0])
@@ -199,14 +200,14 @@ fn datagram_key(payload: &[u8], payload_bytes: u32, ip_id: u16) -> Key {
     if let (true, Some(sequence), Some(ssrc)) = (is_rtp, NET.u16(payload, 2), NET.u32(payload, 8)) {
         return Key::Rtp { ssrc, sequence };
     }
-    // A capture may have cut it short.
+    // A capture may have truncated it.
     let is_whole = payload.len() >= CHECKED.min(payload_bytes as usize);
     let check = fnv1a(payload.iter().take(CHECKED).copied()) as u16;
     let check = if is_whole { check } else { 0 };
     if ip_id != 0 {
         return Key::IpId { id: ip_id, check };
     }
-    // Captures are compared with captures only, and both are hashed here.
+    // Captures are only compared with captures, and both are hashed here.
     let hash = fnv1a(payload.iter().take(HASHED).copied().chain(payload_bytes.to_be_bytes()));
     Key::Hash(hash >> 16 << 16 | u64::from(check))
 }

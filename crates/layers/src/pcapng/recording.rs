@@ -1,4 +1,4 @@
-//! Two captures as recordings: which host is which, and what each sent.
+//! Two captures as recordings: which host is which, and what each of them sent.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,23 +9,23 @@ use suiro_units::to_i64;
 
 use crate::matching::way;
 
-/// Packets of one pair of addresses that are compared to see who sent them.
+/// Most packets per pair of addresses that are compared to find the sender.
 const COMPARED: usize = 100_000;
 
-/// What is known of two captures beforehand.
+/// What is known about two captures beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ends {
-    /// An address of the first capture's host; found out if `None`.
+    /// An address of the first capture's host; determined automatically if `None`.
     pub first_address: Option<IpAddr>,
     /// Both captures were made with one clock, on one kernel.
     pub same_clock: bool,
 }
 
-/// Makes recordings of the link layer of two captures, named so: of what its host sent, the handing
-/// over to the driver; of what it received, the coming from the device.
+/// Turns two captures into recordings of the link layer with these names: what its host sent is recorded at the
+/// handover to the driver, what it received at the arrival from the device.
 ///
 /// # Errors
-/// If they have no packet in common, or it cannot be told which host sent them.
+/// If they have no packet in common, or it is unclear which host sent them.
 pub fn recordings(
     captures: [&Capture; 2],
     names: [&str; 2],
@@ -54,8 +54,8 @@ fn senders(captures: [&Capture; 2], ends: Ends) -> Result<Senders, CaptureError>
             _ => None,
         });
         let back = differences.get(&(to, from)).map(|(ahead, _)| *ahead);
-        // Seen at the second host later than at the first, by its clock, than packets of the other way:
-        // whatever the clocks, these are sent by the first. With one way only the clocks must do.
+        // Packets that, compared with the opposite direction, were seen later at the second host than at the first are
+        // sent by the first, whatever the clocks. With only one direction, the clocks have to be trusted.
         let sender = named.or(told.get(&(from, to)).copied()).or(match back {
             Some(back) => Some(ahead > back).filter(|_| ahead != back),
             None => Some(ahead > 0).filter(|_| ahead != 0),
@@ -65,7 +65,7 @@ fn senders(captures: [&Capture; 2], ends: Ends) -> Result<Senders, CaptureError>
     Ok(senders)
 }
 
-/// What the captures themselves say of directions.
+/// What the captures themselves say about directions.
 fn told(captures: [&Capture; 2]) -> Senders {
     let mut votes: BTreeMap<(IpAddr, IpAddr), i64> = BTreeMap::new();
     for (number, capture) in captures.into_iter().enumerate() {
@@ -78,11 +78,10 @@ fn told(captures: [&Capture; 2]) -> Senders {
     votes.into_iter().filter(|(_, vote)| *vote != 0).map(|(pair, vote)| (pair, vote > 0)).collect()
 }
 
-/// What makes a packet one that occurs once.
+/// The fields by which a packet that occurs once is identified.
 type Unique = (Transport, Key, u16, u32);
 
-/// For each pair of addresses by how much the second host's times are ahead (median), and of how many
-/// packets that both have.
+/// For each pair of addresses, how far the second host's times are ahead (median), and over how many common packets.
 fn differences(captures: [&Capture; 2]) -> BTreeMap<(IpAddr, IpAddr), (i64, usize)> {
     let known = once(captures[0]);
     let mut differences: BTreeMap<(IpAddr, IpAddr), Vec<i64>> = BTreeMap::new();
@@ -100,7 +99,7 @@ fn differences(captures: [&Capture; 2]) -> BTreeMap<(IpAddr, IpAddr), (i64, usiz
         .collect()
 }
 
-/// When each packet was seen; `None` if more than once.
+/// When each packet was seen; `None` if it was seen more than once.
 fn once(capture: &Capture) -> BTreeMap<Unique, Option<u64>> {
     let mut times = BTreeMap::new();
     for seen in capture.packets.iter().take(COMPARED) {

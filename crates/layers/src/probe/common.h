@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 //
-// What all probes share: which flows are meant, the event, and the buffer that carries it.
+// What all probes share: the selection of flows, the event, and the buffer that carries it.
 
-// More than a second of 100,000 packets/s, each of which is two or three events of 104 bytes with their heads.
+// More than a second of 100,000 packets/s, each of which takes two or three events of 104 bytes including headers.
 #define RING_BYTES (32 << 20)
 #define FILTERS_MAX 8
 
@@ -28,14 +28,14 @@ enum flag {
 	IPV6 = 1,
 	TCP = 2,
 	SENT = 4,
-	// Only this host's end is of a chosen flow. Such datagrams stand in the same socket's queue.
+	// Only this host's end is of a chosen flow. Such datagrams are in the same socket's queue.
 	OTHER = 8,
 };
 
 // A packet passes IP, link, queue discipline and driver in one go; so it does the four points on its way in.
 #define LATER 3
 
-// Of this and all that Rust reads or writes, build.rs makes Rust types.
+// build.rs generates Rust types for this and everything else that Rust reads or writes.
 struct event {
 	u64 time_ns; // CLOCK_MONOTONIC
 	u64 key;
@@ -43,7 +43,7 @@ struct event {
 		   // RECEIVE_CALL, DROPPED: the receiving socket, or 0
 	u64 source[2];
 	u64 destination[2];
-	u16 source_port; // in the network's byte order, as the addresses
+	u16 source_port; // in network byte order, like the addresses
 	u16 destination_port;
 	u32 payload_bytes;
 	u16 ip_id;
@@ -61,7 +61,7 @@ struct event {
 
 struct end {
 	u64 address[2];
-	u16 port; // in the network's byte order
+	u16 port; // in network byte order
 	u8 any_address;
 	u8 any_port;
 	u32 unused;
@@ -88,7 +88,7 @@ struct {
 } ports SEC(".maps");
 
 struct settings {
-	u32 namespace_inode; // whose sockets and devices are meant
+	u32 namespace_inode; // whose sockets and devices are watched
 	u32 filter_count;
 	u32 process; // only sockets in `ports`, and the threads of this process; 0 for all
 	u32 drops_name_socket; // kfree_skb has a fourth argument
@@ -98,17 +98,17 @@ struct settings {
 	struct filter filters[FILTERS_MAX];
 };
 
-// Set before the program is loaded: what it does not ask for costs nothing.
+// Set before the program is loaded, so that disabled parts cost nothing.
 const volatile struct settings settings = {};
 
 struct counters {
-	u64 lost[POINTS]; // events for which there was no room
+	u64 lost[POINTS]; // events that were lost because the buffer was full
 	u64 fragments;    // later fragments of chosen addresses
 };
 
 struct counters counters = {};
 
-// The tuple of a packet, or of a socket as its peer's packets bear it.
+// The tuple of a packet, or of a socket as in its peer's packets.
 struct tuple {
 	u64 source[2];
 	u64 destination[2];
@@ -159,7 +159,7 @@ INLINE enum match match(const struct tuple *tuple, bool sent)
 	return best;
 }
 
-// Of a datagram socket: whether its end is of a chosen flow, whatever the other end is.
+// For a datagram socket: whether its end belongs to a chosen flow, whatever the other end is.
 INLINE bool is_local_end(const struct tuple *tuple, bool sent)
 {
 	u16 port = sent ? tuple->source_port : tuple->destination_port;
@@ -172,7 +172,7 @@ INLINE bool is_local_end(const struct tuple *tuple, bool sent)
 		for (u32 side = 0; side < 2; side++) {
 			const volatile struct end *end = &filter->ends[side];
 			bool is_port = end->any_port || end->port == port;
-			// A socket of IPv6 that is not bound to an address takes IPv4 too.
+			// An IPv6 socket that is not bound to an address accepts IPv4 too.
 			bool is_address = !bound || end->any_address ||
 					  (end->address[0] == address[0] && end->address[1] == address[1]);
 
@@ -204,7 +204,7 @@ INLINE void name(struct event *event, const struct tuple *tuple, bool sent)
 		       (sent ? SENT : 0);
 }
 
-// What is known of a thread.
+// The state of a thread.
 struct thread {
 	u64 call_began_ns; // its latest system call that sends
 	u64 call;	   // its number
@@ -217,7 +217,7 @@ struct {
 	struct thread *value;
 } threads SEC(".maps");
 
-// The number of the system call that the thread is in; nonsense if it is in none.
+// The number of the system call that the thread is in; meaningless if it is in none.
 INLINE u32 current_call(struct task_struct *task)
 {
 	void *registers = bpf_task_pt_regs(task);
@@ -229,7 +229,7 @@ INLINE u32 current_call(struct task_struct *task)
 	return FIELD_EXISTS(arm64->syscallno) ? arm64->syscallno : 0xffffffff;
 }
 
-// What is sent may not be the thread's: the kernel sends, in a softirq, on top of whichever thread runs, and io_uring
+// A packet may not belong to the current thread: the kernel sends, in a softirq, on top of whichever thread runs, and io_uring
 // sends when the thread happens to be in another call.
 INLINE u64 call_began_ns(void)
 {

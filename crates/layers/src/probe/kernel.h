@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 //
-// What these programs use of the kernel: members that libbpf finds in the running one (CO-RE), and
+// What these programs use of the kernel: members that libbpf finds in the running kernel (CO-RE), and
 // helpers by their numbers of linux/bpf.h.
 
 typedef unsigned char u8;
@@ -129,7 +129,7 @@ struct bpf_dynptr {
 	u64 __opaque[2];
 } __attribute__((aligned(8)));
 
-// What libbpf compares of a signature are kinds of types: a declaration alone is another kind.
+// libbpf compares the kinds of types in a signature, and a forward declaration is a different kind.
 struct __sk_buff {
 	u32 len;
 };
@@ -144,7 +144,7 @@ extern void *bpf_cast_to_kern_ctx(void *) __attribute__((section(".ksyms")));
 #define BPF_MAP_TYPE_TASK_STORAGE 29
 #define BPF_F_NO_PREALLOC 1
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
-// The reader comes by itself: waking it would cost more than the event.
+// The reader polls: waking it would cost more than the event.
 #define BPF_RB_NO_WAKEUP 1
 
 #define AF_INET 2

@@ -1,4 +1,4 @@
-//! What the running kernel has, read from its BTF.
+//! What the running kernel provides, read from its BTF.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::{BtfType, ReferencesType, types};
 use suiro_record::Text;
 
-/// Reasons of the kernel's for drops begin with this.
+/// Prefix of the kernel's drop reasons.
 const REASON: &str = "SKB_DROP_REASON_";
 
 /// The types of the running kernel.
@@ -22,18 +22,18 @@ impl Kernel {
         Btf::from_vmlinux().map(Self).context("reading /sys/kernel/btf/vmlinux")
     }
 
-    /// True if there is a tracepoint of this name.
+    /// Whether a tracepoint with this name exists.
     pub fn has_tracepoint(&self, name: &str) -> bool {
         self.prototype(name).is_some()
     }
 
-    /// True if `kfree_skb` says for which socket a packet was (Linux 6.11): its fourth argument.
+    /// Whether `kfree_skb` reports which socket a packet was for (Linux 6.11): its fourth argument.
     pub fn drops_name_socket(&self) -> bool {
-        // The first parameter is the tracer's own.
+        // The first parameter belongs to the tracer.
         self.prototype("kfree_skb").is_some_and(|proto| proto.iter().count() >= 5)
     }
 
-    /// The names of reasons for drops, by number.
+    /// The names of drop reasons, by number.
     pub fn drop_reasons(&self) -> BTreeMap<u16, Text> {
         let Some(reasons) = self.0.type_by_name::<types::Enum<'_>>("skb_drop_reason") else {
             return BTreeMap::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 //
-// All probes in one object: they share the buffer and what is known of threads.
+// All probes in one object: they share the buffer and the state of threads.
 
 #include "kernel.h"
 #include "common.h"

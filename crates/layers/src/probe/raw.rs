@@ -8,7 +8,7 @@ use crate::event::{Flow, Key, Point, Protocol};
 
 use super::records::{self, Plain};
 
-/// Bytes of an event.
+/// Size of an event in bytes.
 pub const RAW_BYTES: usize = records::Event::BYTES;
 
 const IPV6: u8 = records::IPV6 as u8;
@@ -32,19 +32,19 @@ const _: () = {
     assert!(records::DROPPED == Point::Dropped as u32);
 };
 
-/// Of each point that may follow the first in one event, when.
+/// For each point that may follow the first in one event, its time.
 type Later = [u32; 3];
 
-/// What the kernel's programs write: a passage of one packet, and those that followed in one go.
+/// What the BPF programs write: a passage of one packet, and the passages that followed directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Raw {
     /// CLOCK_MONOTONIC.
     pub t_ns: u64,
-    /// Where.
+    /// The point.
     pub point: Point,
     /// Its addresses and direction.
     pub tuple: Tuple,
-    /// What tells it from others.
+    /// What distinguishes it from others.
     pub key: Key,
     /// At [`Point::SendIp`] when the system call began, or 0; at [`Point::ReceiveSocket`] and
     /// [`Point::ReceiveCall`] the socket.

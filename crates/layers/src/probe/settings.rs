@@ -1,4 +1,4 @@
-//! `struct settings` of common.h: what the programs are told before they are loaded.
+//! `struct settings` of common.h: the programs' configuration, set before they are loaded.
 
 use std::net::IpAddr;
 
@@ -28,23 +28,23 @@ const SEND_CALLS: [i64; 8] = [
     libc::SYS_io_uring_enter,
 ];
 
-/// What the programs are told before they are loaded.
+/// The programs' configuration, set before they are loaded.
 #[derive(Debug)]
 pub struct Settings<'f> {
-    /// The network namespace whose sockets and devices are meant.
+    /// The network namespace whose sockets and devices are watched.
     pub namespace_inode: u32,
-    /// Only sockets and threads of this process.
+    /// Restricts to sockets and threads of this process.
     pub process: Option<u32>,
-    /// The kernel's `kfree_skb` says for which socket a packet was.
+    /// Whether the kernel's `kfree_skb` reports which socket a packet was for.
     pub drops_name_socket: bool,
-    /// The kernel lets tracing programs read payload outside of a packet's first piece.
+    /// Whether tracing programs may read payload outside of a packet's first piece.
     pub reads_pages: bool,
-    /// [`FILTERS_MAX`] at most.
+    /// At most [`FILTERS_MAX`].
     pub flows: &'f [FlowFilter],
 }
 
 impl Settings<'_> {
-    /// As the programs read them.
+    /// The settings as the programs read them.
     pub fn to_bytes(&self) -> [u8; SETTINGS_BYTES] {
         let mut filters: Filters = Plain::read(&[0; SETTINGS_BYTES]);
         for (flow, filter) in self.flows.iter().zip(&mut filters) {
@@ -89,7 +89,7 @@ fn end_of(end: &Endpoint) -> records::End {
     }
     records::End {
         address: Plain::read(&octets),
-        // In the network's byte order.
+        // In network byte order.
         port: end.port.unwrap_or(0).to_be(),
         any_address: end.address.is_none().into(),
         any_port: end.port.is_none().into(),

@@ -7,15 +7,15 @@ use libbpf_rs::libbpf_sys;
 
 use super::Probes;
 
-/// While it lives, the kernel times every run of every BPF program (BPF_ENABLE_STATS, bpf(2)). That is two looks
-/// at a clock for each run, part of which the times contain.
+/// While this value lives, the kernel times every run of every BPF program (BPF_ENABLE_STATS,
+/// bpf(2)). That means two clock readings per run, and the times include part of them.
 #[derive(Debug)]
 pub struct Timing {
     _open: OwnedFd,
 }
 
 impl Timing {
-    /// Begins.
+    /// Starts timing.
     ///
     /// # Errors
     /// A kernel before Linux 5.8, or no CAP_SYS_ADMIN.
@@ -25,22 +25,22 @@ impl Timing {
         if fd < 0 {
             return Err(Error::from_raw_os_error(-fd));
         }
-        // SAFETY: it was just opened and is nobody else's.
+        // SAFETY: it was just opened and has no other owner.
         Ok(Self { _open: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 }
 
-/// What programs ran while they were timed.
+/// The runs of programs while they were timed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Runs {
-    /// How often.
+    /// How often they ran.
     pub count: u64,
-    /// How long in all.
+    /// Their total run time.
     pub ns: u64,
 }
 
 impl Runs {
-    /// What ran since an earlier look.
+    /// The runs since an earlier reading.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             count: self.count.saturating_sub(earlier.count),
@@ -50,10 +50,10 @@ impl Runs {
 }
 
 impl Probes {
-    /// What these programs, and no other's, ran while anybody had them timed.
+    /// The runs of these programs, and no others, while timing was on.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the kernel cannot be read.
     pub fn runs(&self) -> Result<Runs> {
         let mut runs = Runs::default();
         for program in self.object.progs().filter(libbpf_rs::Program::autoload) {

@@ -1,11 +1,11 @@
-//! What recording costs, as the recorder measures it: the run time of its programs, in a sample.
+//! The cost of recording, as measured by the recorder: the run time of its programs, in a sample.
 
 use crate::event::{KernelSample, Point};
 use crate::probe::Probes;
 use crate::probe::raw::{RAW_BYTES, Raw};
 use crate::probe::timing::{Runs, Timing};
 
-/// How long the kernel times the programs: to do so costs some 45 ns for each run.
+/// How long the kernel times the programs: timing costs some 45 ns per run.
 const SAMPLE_NS: u64 = 1_000_000_000;
 
 /// Passages, by point.
@@ -13,13 +13,13 @@ const SAMPLE_NS: u64 = 1_000_000_000;
 pub struct Passed([u64; Point::ALL.len()]);
 
 impl Passed {
-    /// Counts one passage, of so many packets.
+    /// Counts one passage of so many packets.
     pub fn add(&mut self, point: Point, packets: u64) {
         self.0[point as usize] += packets;
     }
 
-    /// Packets that passed the host: the most at any point of each direction, for points may be missing and
-    /// packets may be lost on their way. System calls of TCP know no packets.
+    /// Packets that passed the host: the maximum over the points of each direction, because points may be missing and
+    /// packets may be lost on their way. TCP system calls have no packets.
     pub fn packets(&self) -> u64 {
         let most = |first: Point, last: Point| {
             self.0[first as usize..=last as usize].iter().max().copied().unwrap_or(0)
@@ -31,11 +31,11 @@ impl Passed {
 /// The sample, from the first packet on.
 #[derive(Debug)]
 pub enum Sampling {
-    /// No packet has come.
+    /// No packet has arrived.
     Waiting,
     /// The kernel times the programs.
     Runs(Sample),
-    /// What came of it, or why nothing.
+    /// The result, or why there is none.
     Ended(Result<KernelSample, String>),
 }
 
@@ -59,12 +59,12 @@ impl Sampling {
         }
     }
 
-    /// Whether the sample waits for a packet.
+    /// Whether the sample is waiting for a packet.
     pub fn waits(&self) -> bool {
         matches!(self, Self::Waiting)
     }
 
-    /// Begins. The kernel has timed the programs for a moment, and the buffer has just been emptied.
+    /// Starts. The kernel has been timing the programs for a moment, and the buffer has just been emptied.
     pub fn begin(&mut self, timing: std::io::Result<Timing>, probes: &Probes, now_ns: u64) {
         let sample = timing.and_then(|timing| {
             let (before, passed) = (probes.runs()?, Passed::default());
@@ -73,7 +73,7 @@ impl Sampling {
         *self = sample.map_or_else(|error| Self::Ended(Err(refused(&error))), Self::Runs);
     }
 
-    /// Ends it if it is over, when the buffer has just been emptied.
+    /// Ends the sample if it is over, when the buffer has just been emptied.
     pub fn look(&mut self, probes: &Probes, now_ns: u64) {
         if let Self::Runs(sample) = self
             && now_ns >= sample.began_ns + SAMPLE_NS
@@ -82,7 +82,7 @@ impl Sampling {
         }
     }
 
-    /// Ends what has begun.
+    /// Ends a sample in progress.
     pub fn end(&mut self, probes: &Probes, now_ns: u64) {
         if let Self::Runs(sample) = self {
             *self = Self::Ended(sample.told(probes, now_ns));
@@ -92,7 +92,7 @@ impl Sampling {
     /// The sample, or why there is none.
     pub fn told(&self) -> Result<KernelSample, String> {
         match self {
-            Self::Waiting => Err("no packet came".into()),
+            Self::Waiting => Err("no packet arrived".into()),
             Self::Runs(_) => Err("its sample is not complete".into()),
             Self::Ended(told) => told.clone(),
         }
@@ -113,10 +113,8 @@ impl Sample {
 
 fn refused(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
-            "the kernel times BPF programs only for CAP_SYS_ADMIN".into()
-        }
-        _ => format!("the kernel does not time BPF programs: {error}"),
+        std::io::ErrorKind::PermissionDenied => "timing BPF programs needs CAP_SYS_ADMIN".into(),
+        _ => format!("timing BPF programs: {error}"),
     }
 }
 
@@ -128,7 +126,7 @@ mod tests {
     fn each_packet_counts_once_in_each_direction() {
         let mut passed = Passed::default();
         assert_eq!(passed.packets(), 0);
-        // A super-packet of 40 segments by one call; three of five datagrams that came were dropped.
+        // A super-packet of 40 segments in one call; three of five datagrams that arrived were dropped.
         passed.add(Point::SendCall, 1);
         passed.add(Point::SendIp, 40);
         passed.add(Point::SendDriver, 40);
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_time_is_told_what_lacks() {
+    fn missing_privileges_for_timing_are_named() {
         let told = |number| refused(&std::io::Error::from_raw_os_error(number));
         assert!(told(libc::EPERM).contains("CAP_SYS_ADMIN"), "{}", told(libc::EPERM));
         assert!(told(libc::EINVAL).contains("Invalid argument"), "{}", told(libc::EINVAL));

@@ -14,9 +14,9 @@ use crate::event::{
     ClockStatus, Cost, DropCause, Event, Flow, Key, Moment, PointStatus, Recording, Second,
 };
 
-/// The format of `layers.json`.
+/// The format number of `layers.json`.
 const FORMAT: u32 = 1;
-/// A document holds names and counts; this is much more than they need.
+/// A document contains names and counts; this is much more than they need.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
 
 /// Why a recording could not be written or read.
@@ -27,10 +27,10 @@ pub enum FileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The document is not one of this version's.
+    /// The document does not have this version's format.
     #[error("{path}: {problem}")]
     Document {
         /// The file.
@@ -38,12 +38,10 @@ pub enum FileError {
         /// What is wrong.
         problem: String,
     },
-    /// The table is damaged, or cut short.
-    #[error(
-        "{0}\nhint: a recorder that was killed leaves a table without an end; stop it with Ctrl-C"
-    )]
+    /// The table is damaged or truncated.
+    #[error("{0}\nhint: stop a recorder with Ctrl-C; if it is killed, its table is incomplete")]
     Table(#[from] RecordError),
-    /// A row says what cannot be.
+    /// A row contains an invalid value.
     #[error("{path}: row {row}: {problem}")]
     Row {
         /// The file.
@@ -53,9 +51,9 @@ pub enum FileError {
         /// What is wrong.
         problem: String,
     },
-    /// Nothing was recorded there.
+    /// The folder contains no recording.
     #[error(
-        "{0}: no recording: layers.json is missing\nhint: `suiro layers record --out DIR` makes one"
+        "{0}: no recording: layers.json is missing\nhint: make one with `suiro layers record --out DIR`"
     )]
     Missing(PathBuf),
 }
@@ -68,7 +66,7 @@ struct Document {
     host: String,
     boot_id: String,
     kernel: String,
-    /// What `t_ns` of the table counts from, on CLOCK_MONOTONIC.
+    /// The CLOCK_MONOTONIC time from which `t_ns` of the table counts.
     epoch_monotonic_ns: u64,
     start: Moment,
     end: Moment,
@@ -80,7 +78,7 @@ struct Document {
     unplaced: u64,
     scheduling: Vec<Second>,
     clock: Option<ClockStatus>,
-    /// Not there before it was measured.
+    /// Absent in recordings made before it was measured.
     #[serde(default)]
     cost: Option<Cost>,
 }
@@ -92,7 +90,7 @@ fn path(dir: &Path, name: Option<&str>, end: &str) -> PathBuf {
     })
 }
 
-/// Writes the passages of one recording as they come.
+/// Writes the passages of one recording as they arrive.
 pub(crate) struct EventWriter {
     rows: Writer<LayerRow>,
     epoch_monotonic_ns: u64,
@@ -102,7 +100,7 @@ pub(crate) struct EventWriter {
 }
 
 impl EventWriter {
-    /// Makes the table's file; `causes` are the kernel's names by number.
+    /// Creates the table's file; `causes` are the kernel's names by number.
     pub fn create(
         dir: &Path,
         name: Option<&str>,
@@ -120,7 +118,7 @@ impl EventWriter {
         })
     }
 
-    /// Appends one; `flows` are those known by now.
+    /// Appends one; `flows` are those known so far.
     pub fn push(&mut self, event: &Event, flows: &[Flow]) -> Result<(), RecordError> {
         let new = flows.iter().skip(self.flows.len());
         self.flows.extend(new.map(|flow| (Text::from(flow.to_string()), flow.sent)));
@@ -145,7 +143,7 @@ impl EventWriter {
         })
     }
 
-    /// Makes the table whole.
+    /// Finishes the table.
     pub fn close(self) -> Result<(), RecordError> {
         self.rows.close()
     }
@@ -184,7 +182,7 @@ pub(crate) fn write_document(
 }
 
 impl Recording {
-    /// Writes it into a folder, as `suiro layers record` does.
+    /// Writes the recording into a folder, as `suiro layers record` does.
     ///
     /// # Errors
     /// Files that cannot be written.
@@ -202,7 +200,7 @@ impl Recording {
     /// The recording in a folder that `suiro layers record` made.
     ///
     /// # Errors
-    /// None there, or it is damaged, cut short, or of another version.
+    /// The folder contains no recording, or it is damaged, truncated, or of another version.
     pub fn read(dir: &Path) -> Result<Self, FileError> {
         if !path(dir, None, "json").exists() {
             return Err(FileError::Missing(dir.into()));
@@ -210,7 +208,7 @@ impl Recording {
         read(dir, None)
     }
 
-    /// All recordings in a folder, of a trial for example, in the order of their names.
+    /// All recordings in a folder, for example of a trial, sorted by name.
     ///
     /// # Errors
     /// As [`Recording::read`]; a folder without any is an empty list.
@@ -280,16 +278,16 @@ fn read_document(path: &Path) -> Result<Document, FileError> {
         serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
     match document.format {
         FORMAT => Ok(document),
-        other => Err(problem(format!("format {other}, where {FORMAT} was expected"))),
+        other => Err(problem(format!("expected format {FORMAT}, found {other}"))),
     }
 }
 
-/// What rows say in words, as numbers.
+/// Converts the words in rows to numbers.
 struct Names {
     epoch_monotonic_ns: u64,
     flows: BTreeMap<(String, bool), u16>,
     causes: Vec<Text>,
-    /// The latest row's flow: most are of the same.
+    /// The latest row's flow: most rows have the same one.
     latest: Option<(Text, bool, u16)>,
 }
 
@@ -429,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_does_not_know_its_cost_is_read() {
+    fn a_recording_without_its_cost_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let written = write(dir.path(), None);
         let document = dir.path().join("layers.json");
@@ -442,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_told_with_its_place() {
+    fn damage_is_reported_with_its_place() {
         let dir = tempfile::tempdir().unwrap();
         let error = Recording::read(dir.path()).unwrap_err().to_string();
         assert!(error.contains("no recording") && error.contains("hint: "), "{error}");
@@ -456,7 +454,7 @@ mod tests {
         let document = dir.path().join("layers.json");
         let text = std::fs::read_to_string(&document).unwrap();
         for (from, to, said) in [
-            ("\"format\": 1", "\"format\": 2", "format 2, where 1 was expected"),
+            ("\"format\": 1", "\"format\": 2", "expected format 1, found 2"),
             ("10.0.0.2:5004", "10.0.0.2:5005", "layers.parquet: row 0: flow `udp 10.0.0.1:5000>"),
             ("\"host\"", "\"name\"", "unknown field `name`"),
         ] {

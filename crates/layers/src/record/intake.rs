@@ -1,4 +1,5 @@
-//! From what the kernel's programs write to events: flows get numbers, system calls their packets.
+//! From the BPF programs' raw events to events: flows get numbers, and system calls are joined to
+//! their packets.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use crate::probe::raw::{Raw, Tuple};
 
 use super::queues::{Datagram, Queues};
 
-/// Flows that are told apart, in each direction; packets of further ones are counted.
+/// Most flows that are distinguished in each direction; packets of further ones are counted.
 const FLOWS_MAX: usize = 1 << 15;
 
-/// What turns raw events into events.
+/// Turns raw events into events.
 #[derive(Debug, Default)]
 pub struct Intake {
     numbers: BTreeMap<Tuple, u16>,
@@ -24,7 +25,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Hands over what a raw event tells: nothing, an event, or several.
+    /// Hands over the events of a raw event: none, one, or several.
     pub fn take(&mut self, raw: &Raw, mut each: impl FnMut(Event)) {
         let is_udp = raw.tuple.protocol() == Protocol::Udp;
         if raw.point == Point::ReceiveCall && is_udp {
@@ -48,7 +49,7 @@ impl Intake {
         raw.points().for_each(|(point, t_ns)| each(Event { t_ns, point, ..event }));
     }
 
-    /// Keeps the queues as the sockets have them.
+    /// Keeps the queues as they are in the sockets.
     fn follow(&mut self, raw: &Raw, flow: Option<u16>) {
         if raw.is_at(Point::ReceiveSocket) {
             let Raw { key, ip_id, payload_bytes: bytes, detail: segment, .. } = *raw;
@@ -94,7 +95,7 @@ fn event(raw: &Raw, flow: u16) -> Event {
     }
 }
 
-/// Datagrams of other flows only had their place in the queue.
+/// Datagrams of other flows only have a place in the queue.
 fn each_taken(raw: &Raw, datagram: Datagram, each: &mut impl FnMut(Event)) {
     let Datagram { flow: Some(direction_flow), key, ip_id, bytes, .. } = datagram else { return };
     each(Event {

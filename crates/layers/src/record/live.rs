@@ -1,4 +1,4 @@
-//! A recorder that keeps nothing: what it sees is taken at once.
+//! A recorder that keeps nothing: its events are taken at once.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,18 +15,18 @@ use crate::flow::FlowFilter;
 use crate::namespace::Namespace;
 use crate::probe::settings::FILTERS_MAX;
 
-/// Probes at work, for an agent. Once they are attached, no privilege is needed any more.
+/// Attached probes, for an agent. Once they are attached, no privileges are needed any more.
 pub struct LiveTap {
     work: Work<Read>,
-    /// The kernel's names of reasons for drops, by its numbers.
+    /// The kernel's names of drop reasons, by number.
     names: BTreeMap<u16, Text>,
-    /// Those that were met, in the order of their first drop: their places are the numbers that are
-    /// told.
+    /// Those seen, in the order of their first drop: their positions are the numbers used in
+    /// events.
     causes: Vec<u16>,
     pause: (Sender<()>, Receiver<()>),
 }
 
-/// What is read as soon as it comes.
+/// Events that are read as soon as they arrive.
 #[derive(Default)]
 struct Read {
     reading: Reading,
@@ -47,11 +47,11 @@ impl Sink for Read {
 }
 
 impl LiveTap {
-    /// Attaches the probes in the calling thread's network namespace, for these flows, 1 to 8. It stays
-    /// on this thread.
+    /// Attaches the probes in the calling thread's network namespace, for these flows, 1 to 8. It
+    /// stays on this thread.
     ///
     /// # Errors
-    /// [`RecorderError`]: no flow or too many, no permission, a kernel that cannot.
+    /// [`RecorderError`]: no flow or too many, missing privileges, a kernel without support.
     pub fn attach(
         host: String,
         flows: Vec<FlowFilter>,
@@ -70,7 +70,7 @@ impl LiveTap {
     }
 
     fn take(&mut self, events: &mut Vec<Event>) -> Result<Head, RecorderError> {
-        // Nobody sends anything: this only passes the time.
+        // No messages are ever sent: this only passes the time.
         let _ = self.pause.1.recv_timeout(PERIOD);
         self.work.take_all()?;
         let now_ns = kernel::monotonic_ns();
@@ -93,7 +93,7 @@ impl LiveTap {
         Ok(Head::of(&recording))
     }
 
-    /// A cause by the number that is told of it.
+    /// A cause by its number in events.
     fn number(&mut self, DropCause(cause): DropCause) -> DropCause {
         let known = self.causes.iter().position(|other| *other == cause);
         let place = known.unwrap_or_else(|| {

@@ -1,5 +1,5 @@
-//! The recorder: a thread in the namespace that is meant, which attaches the probes, empties their
-//! buffer a hundred times a second, and writes down what it finds.
+//! The recorder: a thread in the chosen namespace that attaches the probes, empties their buffer a hundred times a
+//! second, and writes down what it finds.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,38 +39,38 @@ mod spool;
 pub use file::FileError;
 pub use live::LiveTap;
 
-/// Between two looks at the buffer, which holds a second of 100,000 packets/s. Longer is not cheaper: what was
-/// written then is no longer in the processor's cache.
+/// Interval between two readings of the buffer, which holds a second of 100,000 packets/s. A longer interval is not
+/// cheaper, because older events are no longer in the processor's cache.
 const PERIOD: StdDuration = StdDuration::from_millis(10);
-/// Raw events that are taken before they are written.
+/// Most raw events that are taken before they are written.
 const BATCH: usize = 1 << 16;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What to record, and where to.
+/// What to record, and where to write it.
 #[derive(Debug)]
 pub struct RecorderSpec {
     /// The host's name in the records.
     pub host: String,
     /// The flows; 1 to 8.
     pub flows: Vec<FlowFilter>,
-    /// Only sockets of this process, and its threads.
+    /// Restricts to sockets of this process, and its threads.
     pub process: Option<u32>,
-    /// The network namespace; of the calling thread by default.
+    /// The network namespace; the calling thread's by default.
     pub namespace: Option<Namespace>,
-    /// Trace system calls, which costs every system call of the machine a little: without, nothing is
-    /// known of [`Point::SendCall`].
+    /// Trace system calls, which costs every system call on the machine a little. Without it, [`Point::SendCall`] is
+    /// not recorded.
     pub system_calls: bool,
-    /// The folder, which exists.
+    /// The folder, which must exist.
     pub dir: PathBuf,
-    /// Between `layers` and the ending of the files' names; none by default.
+    /// Inserted between `layers` and the extension in file names; nothing by default.
     pub name: Option<String>,
 }
 
-/// Why nothing is recorded.
+/// Why a recording failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
     /// No flow, or too many.
-    #[error("{0} flows asked for\nhint: a recorder takes 1 to 8; wildcards make one of many")]
+    #[error("flows: expected 1 to 8, found {0}\nhint: combine flows with wildcards")]
     Flows(usize),
     /// The namespace or the process.
     #[error(transparent)]
@@ -81,18 +81,18 @@ pub enum RecorderError {
     /// The files.
     #[error(transparent)]
     File(#[from] FileError),
-    /// What describes the machine.
+    /// A file that describes the machine.
     #[error("{path}: {source}")]
     System {
         /// The file.
         path: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The one who prepared it went away.
+    /// Its owner dropped it.
     #[error("the recorder was dropped before it began")]
     NotBegun,
-    /// No thread.
+    /// The thread could not be started.
     #[error("starting the recorder's thread: {0}")]
     Thread(#[source] std::io::Error),
 }
@@ -109,24 +109,24 @@ impl From<RecordError> for RecorderError {
     }
 }
 
-/// What came of a recording.
+/// The result of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// Without its events, which are on the disk.
+    /// The recording without its events, which are on disk.
     pub recording: Recording,
     /// Passages written.
     pub events: u64,
 }
 
-/// A recorder whose probes are attached and that records nothing yet. To attach them takes some 100 ms, which a
-/// trial need not lose. Dropped, it takes them off again.
+/// A recorder whose probes are attached but which does not record yet. Attaching takes some 100 ms, which is best done
+/// before a trial begins. When dropped, it detaches the probes.
 #[derive(Debug)]
 pub struct Prepared {
     begin: Sender<Begin>,
     recorder: Recorder,
 }
 
-/// When a recording begins, and what its times count from.
+/// When a recording begins, and the zero of its times.
 #[derive(Debug, Clone, Copy)]
 struct Begin {
     start: Moment,
@@ -145,8 +145,8 @@ impl Prepared {
     /// Attaches the probes.
     ///
     /// # Errors
-    /// Wrong flows, no such process or namespace, no permission, a kernel that cannot, or files that
-    /// cannot be written.
+    /// Invalid flows, no such process or namespace, missing privileges, a kernel without support, or files that cannot
+    /// be written.
     pub fn new(spec: RecorderSpec) -> Result<Self, RecorderError> {
         if spec.flows.is_empty() || spec.flows.len() > FILTERS_MAX {
             return Err(RecorderError::Flows(spec.flows.len()));
@@ -166,7 +166,7 @@ impl Prepared {
                 Ok(work) => work,
                 Err(error) => return Err(drop_and(ready, error)),
             };
-            // Whoever asked waits below.
+            // The requester waits below.
             let _ = ready.send(work.points());
             work.run(&begins, &stopped, &Files { dir, name })
         };
@@ -176,18 +176,18 @@ impl Prepared {
             Ok(points) => Ok(Self { begin, recorder: Recorder { stop, points, thread } }),
             Err(_) => match thread.join() {
                 Ok(Err(error)) => Err(error),
-                Ok(Ok(_)) => unreachable!("it says that it is ready before it ends"),
+                Ok(Ok(_)) => unreachable!("it reports that it is ready before it ends"),
                 Err(panic) => std::panic::resume_unwind(panic),
             },
         }
     }
 
-    /// Begins to record now; `t_ns` of the table counts from `epoch_monotonic_ns` (CLOCK_MONOTONIC), or else from
-    /// now. What passes from here on is recorded; a few packets of the last 10 ms may be as well.
+    /// Starts to record now; `t_ns` of the table counts from `epoch_monotonic_ns` (CLOCK_MONOTONIC), or else from now.
+    /// Everything that passes from here on is recorded; a few packets of the last 10 ms may be included.
     pub fn start(self, epoch_monotonic_ns: Option<u64>) -> Recorder {
         let start = Moment::now();
         let epoch_ns = epoch_monotonic_ns.unwrap_or(start.monotonic_ns);
-        // One that has ended tells why when it is stopped.
+        // If the recorder has ended, stopping it gives the reason.
         let _ = self.begin.send(Begin { start, epoch_ns });
         self.recorder
     }
@@ -202,40 +202,40 @@ impl Recorder {
         Ok(Prepared::new(spec)?.start(None))
     }
 
-    /// What is watched, and why the rest is not.
+    /// The watched points, and why the others are not watched.
     pub fn points(&self) -> &[PointStatus] {
         &self.points
     }
 
-    /// True if it has ended by itself, with an error that [`Recorder::stop`] returns.
+    /// True if it ended by itself, with an error that [`Recorder::stop`] returns.
     pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Ends it; when this returns, the files are whole.
+    /// Ends the recording; when this returns, the files are complete.
     ///
     /// # Errors
-    /// What went wrong while it recorded.
+    /// What went wrong during the recording.
     pub fn stop(self) -> Result<Recorded, RecorderError> {
-        // One that has ended does not hear it.
+        // If it has already ended, it does not receive this.
         let _ = self.stop.send(());
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// The sender is dropped first, so that who waits for it looks at the error.
+/// The sender is dropped first, so that a waiting caller sees the error.
 fn drop_and<T>(ready: Sender<T>, error: RecorderError) -> RecorderError {
     drop(ready);
     error
 }
 
-/// Where raw events go.
+/// The destination of raw events.
 trait Sink {
-    /// Takes some; `gap` if the recorder lost some before them.
+    /// Takes events; `gap` if the recorder lost some before them.
     fn take(&mut self, gap: bool, raw: &[u8]) -> Result<(), RecorderError>;
 }
 
-/// What is looked at.
+/// What is watched.
 #[derive(Debug)]
 struct Target {
     host: String,
@@ -244,7 +244,7 @@ struct Target {
     system_calls: bool,
 }
 
-/// What the thread holds.
+/// The state of the recorder's thread.
 struct Work<S> {
     target: Target,
     probes: Probes,
@@ -254,16 +254,16 @@ struct Work<S> {
     schedule: Schedule,
     sums: Sums,
     scheduling: Vec<Second>,
-    /// Events lost that the queues hang on, when last looked at.
+    /// Lost events on which the queues depend, at the last reading.
     lost: u64,
     start: Moment,
     cpu_start_ns: u64,
-    /// How the kernel times the programs.
+    /// The kernel's timing of the programs.
     sampling: Sampling,
 }
 
 impl<S: Sink> Work<S> {
-    /// Attaches the probes. `sink` is told the kernel's names of reasons for drops.
+    /// Attaches the probes. `sink` receives the kernel's names of drop reasons.
     fn start(
         target: Target,
         namespace: &Namespace,
@@ -309,7 +309,7 @@ impl<S: Sink> Work<S> {
         Ok(work)
     }
 
-    /// Takes what the buffer holds, a batch at most. Returns how many.
+    /// Takes what the buffer holds, at most one batch. Returns the number of events.
     fn take(&mut self) -> Result<usize, RecorderError> {
         let taken = self.consume()?;
         let gap = self.has_lost()?;
@@ -321,7 +321,7 @@ impl<S: Sink> Work<S> {
         result.map(|()| taken)
     }
 
-    /// As [`Self::take`], but for nobody.
+    /// Like `take`, but discards the events.
     fn discard(&mut self) -> Result<usize, RecorderError> {
         let taken = self.consume()?;
         self.raw.borrow_mut().clear();
@@ -336,12 +336,12 @@ impl<S: Sink> Work<S> {
         Ok(taken.unsigned_abs() as usize)
     }
 
-    /// Takes all that the buffer holds, and begins or ends the sample of what that costs.
+    /// Takes everything in the buffer, and starts or ends the sample of the recording's cost.
     fn take_all(&mut self) -> Result<(), RecorderError> {
         let taken = self.empty()?;
         if taken > 0 && self.sampling.waits() {
             let timing = Timing::start();
-            // What comes until here was not timed.
+            // Events up to here were not timed.
             self.empty()?;
             self.sampling.begin(timing, &self.probes, kernel::monotonic_ns());
         }
@@ -360,7 +360,7 @@ impl<S: Sink> Work<S> {
         }
     }
 
-    /// What it has cost by now, but for the packets, which whoever reads the events counts.
+    /// The cost so far, without the packets, which are counted when the events are read.
     fn cost(&self) -> Cost {
         let kernel = self.sampling.told();
         Cost {
@@ -372,13 +372,13 @@ impl<S: Sink> Work<S> {
         }
     }
 
-    /// What the programs still held when they were taken off their hooks.
+    /// What the programs still held when they were detached.
     fn take_rest(&mut self) -> Result<(), RecorderError> {
         let rest = self.probes.unfinished()?;
         self.sink.take(false, &rest)
     }
 
-    /// True if by now more events were lost that the sockets' queues hang on.
+    /// True if more events were lost on which the sockets' queues depend.
     fn has_lost(&mut self) -> Result<bool, RecorderError> {
         let counters = self.probes.counters()?;
         let points = [Point::ReceiveSocket, Point::ReceiveCall, Point::Dropped];
@@ -390,7 +390,7 @@ impl<S: Sink> Work<S> {
         self.start.monotonic_ns + (self.scheduling.len() as u64 + 1) * SECOND_NS
     }
 
-    /// A recorder that came late gives the first of the seconds what is of all.
+    /// A late recorder assigns the sum so far to the first of the missing seconds.
     fn second_ends(&mut self, now_ns: u64) -> Result<(), RecorderError> {
         let sums = self.schedule.sums(now_ns)?;
         let of = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
@@ -404,7 +404,7 @@ impl<S: Sink> Work<S> {
         self.open_ports()
     }
 
-    /// Tells the programs which ports the process has open by now.
+    /// Passes to the programs the ports that the process has open now.
     fn open_ports(&self) -> Result<(), RecorderError> {
         let Some(process) = self.target.process else { return Ok(()) };
         // A process that has ended opens no more.
@@ -429,13 +429,13 @@ impl<S: Sink> Work<S> {
         Point::ALL.map(status).into()
     }
 
-    /// The recording so far, without its events and what they tell.
+    /// The recording so far, without its events and what is derived from them.
     fn recording(&self) -> Result<Recording, RecorderError> {
         let counters = self.probes.counters()?;
         let mut points = self.points();
         for status in &mut points {
             status.lost = counters.lost(status.point);
-            // Of UDP, this is told in the event of the next point.
+            // For UDP, this is reported in the event of the next point.
             if status.point == Point::SendCall {
                 status.lost += counters.lost(Point::SendIp);
             }
@@ -492,7 +492,7 @@ impl Work<Raws> {
         Self::start(target, namespace, |causes| Ok(Raws { spool: Spool::create(dir)?, causes }))
     }
 
-    /// Throws away what passes until the recording begins. Returns what its times count from.
+    /// Discards what passes until the recording begins. Returns the zero of its times.
     fn wait(&mut self, begins: &Receiver<Begin>) -> Result<u64, RecorderError> {
         loop {
             match begins.recv_timeout(PERIOD) {

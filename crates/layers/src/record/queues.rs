@@ -1,21 +1,21 @@
-//! Which datagram a receiving system call took. The call tells its socket and a length, no more; but a
-//! socket's queue is first in, first out. So what entered the queue is kept in order here, what the
-//! kernel dropped on the way is taken out, and each call takes the first.
+//! Which datagram a receiving system call took. The call only provides its socket and a length, but
+//! a socket's queue is first in, first out. So this module keeps the queue's contents in order,
+//! removes what the kernel dropped, and gives each call the first datagram.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::event::Key;
 
-/// Sockets that are followed at once; datagrams of further ones are not joined.
+/// Most sockets that are followed at once; datagrams of further ones are not joined.
 const SOCKETS_MAX: usize = 4096;
-/// Datagrams that are held for one socket: more than a default buffer of 212,992 bytes takes.
+/// Most datagrams that are held per socket: more than fit in a default buffer of 212,992 bytes.
 const DATAGRAMS_MAX: usize = 1 << 16;
 
-/// A datagram in a socket's queue. One of a super-packet that the application takes in one call
-/// (UDP_GRO) follows its first.
+/// A datagram in a socket's queue. Datagrams of a super-packet that the application takes in one
+/// call (UDP_GRO) follow its first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datagram {
-    /// Flow in the recording; `None` if it is of none.
+    /// Flow in the recording; `None` if it belongs to none.
     pub flow: Option<u16>,
     /// Its key.
     pub key: Key,
@@ -31,19 +31,19 @@ pub struct Datagram {
 #[derive(Debug, Default)]
 pub struct Queues {
     sockets: BTreeMap<u64, Queue>,
-    /// Calls whose datagram is not known.
+    /// Calls whose datagram is unknown.
     pub unjoined: u64,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Datagram>,
-    /// Calls that will take datagrams from before the first that is known; `None` if not known.
+    /// Calls that will take datagrams from before the first known one; `None` if unknown.
     ahead: Option<u32>,
 }
 
 impl Queues {
-    /// A datagram is about to enter the queue of `socket`, in which `queued` wait.
+    /// A datagram is about to enter the queue of `socket`, which holds `queued` datagrams.
     pub fn enter(&mut self, socket: u64, queued: u32, datagram: Datagram) {
         if self.sockets.len() >= SOCKETS_MAX && !self.sockets.contains_key(&socket) {
             self.sockets.retain(|_, queue| !queue.waiting.is_empty());
@@ -59,7 +59,7 @@ impl Queues {
         queue.waiting.push_back(datagram);
     }
 
-    /// The kernel dropped a datagram. It is the latest of that key, if it was in a queue at all.
+    /// The kernel dropped a datagram: the latest with that key, if it was in a queue at all.
     pub fn leave(&mut self, socket: u64, flow: Option<u16>, key: Key) {
         let take_out = |queue: &mut Queue| {
             let is = |d: &Datagram| d.key.may_be(key) && d.flow == flow;
@@ -87,7 +87,8 @@ impl Queues {
         let following = queue.waiting.iter().skip(1).take_while(|d| d.segment > 0).count();
         let count = queue.waiting.len().min(1 + following);
         let whole: u32 = queue.waiting.iter().take(count).map(|d| d.bytes).sum();
-        // A buffer may be too short for the datagram, but never the datagram for what was read.
+        // A buffer may be too short for the datagram, but the datagram is never shorter than what
+        // was read.
         if count == 0 || bytes > whole {
             self.unjoined += 1;
             *queue = Queue { waiting: VecDeque::new(), ahead: queue.ahead.filter(|_| count == 0) };
@@ -96,7 +97,7 @@ impl Queues {
         queue.waiting.drain(..count).for_each(&mut each);
     }
 
-    /// Events were lost: where the queues stand is not known until the next datagram enters.
+    /// Events were lost: the state of the queues is unknown until the next datagram enters.
     pub fn forget(&mut self) {
         self.sockets.clear();
     }
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_before_the_recorder_came_is_passed_over() {
+    fn datagrams_queued_before_the_recorder_started_are_skipped() {
         let mut queues = Queues::default();
         queues.enter(1, 2, datagram(7));
         assert_eq!(take(&mut queues, 100), []);
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_is_never_taken() {
+    fn dropped_datagrams_are_never_taken() {
         let mut queues = Queues::default();
         (0..3).for_each(|number| queues.enter(1, 0, datagram(number)));
         queues.leave(1, Some(0), Key::Hash(1));
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_cannot_be_begins_anew() {
+    fn an_impossible_length_resets_the_queue() {
         let mut queues = Queues::default();
         queues.enter(1, 0, datagram(0));
         assert_eq!(take(&mut queues, 101), []);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a queue that really is one: enters, drops of what has just entered, and calls.
+        /// Compared with a real queue: entries, drops of the latest entry, and calls.
         #[test]
         fn calls_take_what_the_socket_holds(steps in proptest::collection::vec(0u8..3, 0..200)) {
             let (mut queues, mut socket) = (Queues::default(), VecDeque::new());

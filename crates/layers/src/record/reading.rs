@@ -1,4 +1,4 @@
-//! What the kernel's programs wrote, read: passages, counted by point.
+//! Reads what the BPF programs wrote: passages, counted by point.
 
 use super::RecorderError;
 use super::cost::Passed;
@@ -6,15 +6,15 @@ use super::intake::Intake;
 use crate::event::{Event, Flow, Point, Recording};
 use crate::probe::raw::{RAW_BYTES, Raw};
 
-/// Most passages of one recording; further ones count as lost.
+/// Most passages in one recording; further ones count as lost.
 const EVENTS_MAX: u64 = 1_000_000_000;
 
-/// What has been read by now.
+/// What has been read so far.
 #[derive(Debug, Default)]
 pub struct Reading {
-    /// What must be remembered from one to the next.
+    /// State carried from one event to the next.
     pub intake: Intake,
-    /// Passages handed on.
+    /// Passages passed on.
     pub written: u64,
     /// By point.
     pub counts: [u64; Point::ALL.len()],
@@ -25,16 +25,16 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads raw events, one after the other. What is none is passed over: the programs write none.
+    /// Reads raw events, one after the other. Invalid ones are skipped: the programs write none.
     ///
     /// # Errors
-    /// The first of `each`.
+    /// The first error of `each`.
     pub fn take(
         &mut self,
         raw: &[u8],
         mut each: impl FnMut(&Event, &[Flow]) -> Result<(), RecorderError>,
     ) -> Result<(), RecorderError> {
-        // A raw event is mostly a handful of passages.
+        // A raw event usually holds several passages.
         let mut told = Vec::with_capacity(8);
         for raw in raw.as_chunks::<RAW_BYTES>().0.iter().filter_map(Raw::parse) {
             self.intake.take(&raw, |event| told.push(event));
@@ -47,7 +47,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Completes a recording by what was read.
+    /// Completes a recording with what was read.
     pub fn tell(&self, recording: &mut Recording) {
         recording.flows = self.intake.flows.clone();
         recording.unjoined = self.intake.queues.unjoined;
@@ -62,7 +62,7 @@ impl Reading {
         }
     }
 
-    /// False for one beyond the bound.
+    /// Returns false for a passage beyond the bound.
     fn count(&mut self, event: &Event) -> bool {
         let at = event.point as usize;
         self.passed.add(event.point, event.segments.into());

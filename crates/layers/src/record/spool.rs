@@ -1,5 +1,5 @@
-//! What the kernel's programs wrote, as it came, in a file without a name: while an application is
-//! watched, the recorder does no more than this. What it means is read when the recording has ended.
+//! The raw output of the BPF programs, in a file without a name: while an application is watched, the recorder does no
+//! more than write it. It is interpreted when the recording has ended.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -10,7 +10,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use super::file::FileError;
 use crate::probe::raw::RAW_BYTES;
 
-/// Bytes read at once, whole events.
+/// Bytes read at once; whole events.
 const PIECE: u64 = (RAW_BYTES as u64) << 14;
 
 /// The file.
@@ -18,19 +18,19 @@ pub struct Spool {
     file: File,
     dir: PathBuf,
     written: u64,
-    /// Where events are missing, in bytes from the beginning: one at most for each look at the buffer.
+    /// The positions of missing events, in bytes from the beginning: at most one per reading of the buffer.
     gaps: Vec<u64>,
 }
 
 impl Spool {
-    /// Makes it in this folder. It is gone when it is dropped, or the program killed.
+    /// Creates it in this folder. The file disappears when it is dropped, or the program is killed.
     ///
     /// # Errors
     /// A folder that cannot be written to.
     pub fn create(dir: &Path) -> Result<Self, FileError> {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         let file = openat(CWD, dir, flags, Mode::RUSR | Mode::WUSR).map(File::from);
-        // Some file systems have no files without names.
+        // Some file systems do not support files without names.
         let file = file.or_else(|_| nameless(dir));
         let file = file.map_err(|source| FileError::Io { path: dir.into(), source })?;
         Ok(Self { file, dir: dir.into(), written: 0, gaps: Vec::new() })
@@ -45,16 +45,15 @@ impl Spool {
         self.file.write_all(raw).map_err(|source| FileError::Io { path: self.dir.clone(), source })
     }
 
-    /// Says that events were lost before the next.
+    /// Marks that events were lost before the next.
     pub fn gap(&mut self) {
         self.gaps.push(self.written);
     }
 
-    /// All of it again, in the order in which it came, in pieces; true before a piece if events are
-    /// missing there.
+    /// Reads everything again, in order, in pieces; `true` before a piece if events are missing there.
     ///
     /// # Errors
-    /// A file that cannot be read, or the first of `each`.
+    /// A file that cannot be read, or the first error of `each`.
     pub fn read<E: From<FileError>>(
         mut self,
         mut each: impl FnMut(bool, &[u8]) -> Result<(), E>,
@@ -89,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_is_read_again_with_its_gaps() {
+    fn events_are_read_again_with_their_gaps() {
         let dir = tempfile::tempdir().unwrap();
         let mut spool = Spool::create(dir.path()).unwrap();
         let many = PIECE as usize / RAW_BYTES + 1;

@@ -1,4 +1,4 @@
-//! All that two recordings say together.
+//! The joint result of two recordings.
 
 mod overhead;
 mod table;
@@ -21,15 +21,15 @@ use crate::verdict::{Evidence, Verdict, verdicts};
 pub struct Report {
     /// The recordings, in the order in which they were given.
     pub hosts: Vec<Host>,
-    /// How the second's clock was brought to the first's.
+    /// How the second's clock was aligned to the first's.
     pub clock: Alignment,
     /// The account of each direction of each flow.
     pub accounts: Vec<Account>,
-    /// Who is to blame, flow by flow.
+    /// The causes of loss and delay, flow by flow.
     pub verdicts: Vec<Verdict>,
 }
 
-/// What a recording says of itself.
+/// A recording's own data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Host {
     /// Its name.
@@ -40,7 +40,7 @@ pub struct Host {
     pub recorded_ns: u64,
     /// Its points: watched or why not, events, events lost by the recorder.
     pub points: Vec<PointStatus>,
-    /// Fragments but the first of each datagram; their first stands for all.
+    /// Fragments other than the first of each datagram; the first stands for all.
     pub fragments: u64,
     /// Processor time of the application and the softirq, by second.
     pub scheduling: Vec<Second>,
@@ -63,12 +63,12 @@ impl Host {
     }
 }
 
-/// Joins two recordings by the best of what they know of their clocks.
+/// Joins two recordings by the best information they have about their clocks.
 pub fn joined(first: &Recording, second: &Recording) -> Report {
     report(first, second, &align(first, second))
 }
 
-/// Joins two recordings. Flows that only one of them saw have an account of that host alone.
+/// Joins two recordings. Flows that only one of them has get an account of that host alone.
 pub fn report(first: &Recording, second: &Recording, clock: &Alignment) -> Report {
     let recordings = [first, second];
     let (mut accounts, mut found) = (Vec::new(), Vec::new());

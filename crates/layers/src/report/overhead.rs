@@ -1,4 +1,4 @@
-//! What recording cost a host, for each packet.
+//! The cost of recording on a host, per packet.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::event::{KernelSample, Recording};
 
-/// What recording cost a host, by what the recorder measured of itself.
+/// The cost of recording on a host, as measured by the recorder itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overhead {
     /// Packets of the chosen flows that passed the host; null if it is not known what recording cost.
@@ -22,20 +22,18 @@ pub struct Overhead {
     pub writing_ns_per_packet: Option<f64>,
     /// Events that the recorder itself lost.
     pub events_lost: u64,
-    /// Why something of this is null; null if nothing is.
+    /// Why some of these are null; null if none is.
     pub missing: Option<String>,
 }
 
 impl Overhead {
-    /// What a recording says of its own cost.
+    /// The cost according to a recording.
     pub fn of(recording: &Recording) -> Self {
         let cost = recording.cost.as_ref();
         let share = |ns: u64, packets: u64| (packets > 0).then(|| ns as f64 / packets as f64);
         let sample = cost.and_then(|cost| cost.kernel);
         let missing = match cost {
-            None => {
-                Some("the recording does not say: a capture, or an older recorder's".to_owned())
-            }
+            None => Some("not recorded: a capture, or made by an older recorder".to_owned()),
             Some(cost) => cost.kernel_missing.clone(),
         };
         Self {
@@ -50,14 +48,14 @@ impl Overhead {
     }
 }
 
-/// `recording: 1.20 µs a packet in the kernel, 6.0 % of a processor (sample of 50000 in 1.00 s), …`. The share is there
-/// because some programs run at every system call and switch of threads, however few packets there are.
+/// `recording: 1.20 µs a packet in the kernel, 6.0 % of a processor (sample of 50000 in 1.00 s), …`. The share is
+/// included because some programs run at every system call and context switch, however few packets there are.
 impl fmt::Display for Overhead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lost = self.events_lost;
-        let because = self.missing.as_deref().unwrap_or("no packet came");
+        let because = self.missing.as_deref().unwrap_or("no packet arrived");
         if self.packets.is_none() {
-            return write!(f, "recording: cost not known ({because}), {lost} events lost");
+            return write!(f, "recording: cost unknown ({because}), {lost} events lost");
         }
         match (self.kernel_ns_per_packet, self.sample) {
             (Some(ns), Some(sample)) => write!(
@@ -68,13 +66,13 @@ impl fmt::Display for Overhead {
                 sample.packets,
                 sample.lasted_ns as f64 / 1e9
             )?,
-            _ => write!(f, "recording: not known in the kernel ({because})")?,
+            _ => write!(f, "recording: unknown in the kernel ({because})")?,
         }
         if let Some(ns) = self.recorder_ns_per_packet {
             write!(f, ", {:.2} µs in the recorder", ns / 1e3)?;
         }
         if let Some(ns) = self.writing_ns_per_packet {
-            write!(f, ", {:.2} µs when it had ended", ns / 1e3)?;
+            write!(f, ", {:.2} µs after it ended", ns / 1e3)?;
         }
         write!(f, ", {lost} events lost")
     }

@@ -11,11 +11,11 @@ use crate::account::{Account, Delay, Layer, LayerAccount, Second, below};
 use crate::event::Recording;
 use crate::record::FileError;
 
-/// Joins the recordings of a folder, host by host, and writes table `layer_accounts` beside them.
-/// `epoch_monotonic_ns` is what its times count from. A flow between two hosts has one account.
+/// Joins the recordings in a folder, host by host, and writes table `layer_accounts` beside them.
+/// Its times count from `epoch_monotonic_ns`. A flow between two hosts has one account.
 ///
 /// # Errors
-/// A recording cannot be read, or the table not be written.
+/// If a recording cannot be read, or the table cannot be written.
 pub fn write(dir: &Path, epoch_monotonic_ns: u64) -> Result<(), FileError> {
     let recordings = Recording::read_all(dir)?;
     let mut writer = Writer::<LayerAccountRow>::create(dir)?;
@@ -30,8 +30,8 @@ pub fn write(dir: &Path, epoch_monotonic_ns: u64) -> Result<(), FileError> {
     Ok(writer.close()?)
 }
 
-/// The rows of a report whose first recording began at `start_ns` of the table's time. Flows that only one of
-/// the hosts saw have none.
+/// The rows of a report whose first recording began at `start_ns` of the table's time. Flows that
+/// only one of the hosts saw have no rows.
 pub fn rows(report: &Report, start_ns: i64) -> Vec<LayerAccountRow> {
     let mut rows = Vec::new();
     for account in &report.accounts {

@@ -10,7 +10,7 @@ use crate::clock::{Alignment, How};
 use crate::event::{Point, Protocol};
 use crate::verdict::place;
 
-/// Seconds that are told apart at most; longer recordings are told in longer steps.
+/// Most seconds that are shown individually; longer recordings are shown in longer steps.
 const STEPS: usize = 20;
 
 /// The whole report, at most about 110 columns wide.
@@ -40,12 +40,12 @@ pub fn text(report: &Report) -> String {
         let verdicts: Vec<_> =
             report.verdicts.iter().filter(|verdict| verdict.flow == account.flow).collect();
         if verdicts.is_empty() {
-            put("  nobody is to blame: less than 0.1 % lost, and no part of the way is slow");
+            put("  no problem found: less than 0.1 % lost, and no part of the path is slow");
         }
         verdicts.iter().for_each(|verdict| put(&format!("  ► {}", verdict.sentence)));
     }
     if report.accounts.is_empty() {
-        put("\nno flow was recorded\nhint: is the filter right, and did the application run?");
+        put("\nno flow was recorded\nhint: check the filter, and that the application ran");
     }
     // Names are those of other hosts.
     printable(&out).into_owned()
@@ -76,20 +76,20 @@ fn of_host(host: &Host) -> String {
 
 fn of_clock(clock: &Alignment) -> String {
     let how = match clock.how {
-        How::SameHost => return "clock: one for both".into(),
+        How::SameHost => return "clock: shared by both hosts".into(),
         How::Disciplined => "disciplined on both hosts",
-        How::Exchange => "compared by the packets of both directions",
-        How::Unknown => "of each host as it stood",
+        How::Exchange => "compared by packets in both directions",
+        How::Unknown => "not aligned",
     };
     match clock.error_ns {
         Some(error) => format!(
-            "clock: {how}; one-way delays between the hosts are right within ±{:.1} µs, drift {:.3} ppm",
+            "clock: {how}; one-way delays between the hosts are accurate to ±{:.1} µs, drift {:.3} ppm",
             error as f64 / 1e3,
             clock.drift_ppb / 1e3 + 0.0
         ),
         None => format!(
-            "clock: {how}; how wrong one-way delays between the hosts are, nobody knows: none is blamed\n\
-             hint: run chrony or ptp4l on both, or record a flow that goes both ways"
+            "clock: {how}; the error of one-way delays between the hosts is unknown, so no cause is named for them\n\
+             hint: run chrony or ptp4l on both hosts, or record a flow with packets in both directions"
         ),
     }
 }
@@ -106,13 +106,13 @@ fn headline(account: &Account) -> String {
         account.delivered
     );
     let counts = [
-        (account.repeated, "sent again"),
-        (account.unsettled, "on the way at the end, or before the beginning"),
-        (account.appeared.saturating_sub(account.repeated), "first seen on the way"),
+        (account.repeated, "resent"),
+        (account.unsettled, "in transit at the end or the beginning"),
+        (account.appeared.saturating_sub(account.repeated), "first seen in transit"),
         (account.hops.iter().map(|hop| hop.unplaced).sum(), "lost or missed by the recorder"),
     ];
     for (count, what) in counts {
-        if count > 0 && (account.protocol == Protocol::Udp || what != "first seen on the way") {
+        if count > 0 && (account.protocol == Protocol::Udp || what != "first seen in transit") {
             text.push_str(&format!(", {count} {what}"));
         }
     }
@@ -141,8 +141,17 @@ fn of_layer(account: &LayerAccount) -> Vec<String> {
     row
 }
 
-const HOP_HEAD: &[&str] =
-    &["part of the way", "came", "lost", "share", "delay ms", "p95", "max", "jitter", "reasons"];
+const HOP_HEAD: &[&str] = &[
+    "part of the path",
+    "arrived",
+    "lost",
+    "share",
+    "delay ms",
+    "p95",
+    "max",
+    "jitter",
+    "reasons",
+];
 
 fn of_hop(hop: &Hop) -> Vec<String> {
     let share = (hop.entered > 0).then(|| hop.lost as f64 / hop.entered as f64);
@@ -163,7 +172,7 @@ fn name(point: Point) -> String {
 }
 
 const SAP_HEAD: &[&str] =
-    &["point", "passed", "kbit/s", "doubled", "reordered", "unseen", "lost by recorder"];
+    &["point", "passed", "kbit/s", "duplicates", "reordered", "unseen", "lost by recorder"];
 
 fn of_sap(sap: &Sap) -> Vec<String> {
     let rate = sap.throughput_bps.map_or("-".into(), |bps| format!("{:.1}", bps / 1e3));
@@ -215,7 +224,7 @@ fn steps(account: &Account, watched: &[Layer]) -> impl Iterator<Item = Vec<Strin
     })
 }
 
-/// Mean, 95th percentile, greatest, jitter.
+/// Mean, 95th percentile, maximum, jitter.
 fn delay(delay: Option<&Delay>) -> [String; 4] {
     match delay {
         None => ["-", "-", "-", "-"].map(String::from),
@@ -226,7 +235,7 @@ fn delay(delay: Option<&Delay>) -> [String; 4] {
 }
 
 fn percent(share: Option<f64>) -> String {
-    // Adding nothing makes -0 a plain 0.
+    // Adding zero turns -0 into a plain 0.
     share.map_or("-".into(), |share| format!("{:.2} %", (share * 1e4).round() / 1e2 + 0.0))
 }
 

@@ -1,5 +1,5 @@
-//! Why a part of the way lost or delayed, from the kernel's reasons, the processor's account and the
-//! delays around the losses.
+//! Why a part of the path lost or delayed packets: from the kernel's reasons, the processor's account and the delays
+//! around the losses.
 
 use std::fmt;
 
@@ -10,41 +10,41 @@ use crate::account::Hop;
 use crate::event::{Point, Recording};
 use crate::matching::{Passage, side};
 
-/// The application waited for a processor if for this share of the time that it could have run.
+/// The application waited for a processor if it did so for this share of the time in which it could have run.
 const WAITED: f64 = 0.3;
-/// It was busy itself if it ran for this share of the time.
+/// The application was busy if it ran for this share of the time.
 const BUSY: f64 = 0.8;
-/// The receive softirq is late if for this share of the time.
+/// The receive softirq is late if it is pending for this share of the time.
 const SOFTIRQ_LATE: f64 = 0.1;
-/// A reader is prompt if it mostly takes no longer than this.
+/// A reader is prompt if it usually takes no longer than this.
 const PROMPT_NS: i64 = 5_000_000;
-/// A queue is one whose delay grows by more than this.
+/// A queue is assumed where the delay grows by more than this.
 const QUEUE_NS: i64 = 2_000_000;
 
 /// A reason.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Cause {
-    /// The socket's buffer was full, or data lay in it: the application was not given a processor.
+    /// The socket's buffer was full, or data stayed in it, because the application did not get a processor.
     NotScheduled {
-        /// The kernel's reason, of losses.
+        /// The kernel's reason, for losses.
         reason: Option<String>,
-        /// Share of the time that it could have run.
+        /// Waiting time as a share of the time in which it could have run.
         waited: f64,
     },
-    /// The same: the application was at work on something.
+    /// The same, because the application was busy.
     Busy {
-        /// The kernel's reason, of losses.
+        /// The kernel's reason, for losses.
         reason: Option<String>,
-        /// Share of the time that it ran.
+        /// Share of the time in which it ran.
         ran: f64,
     },
-    /// The same: the application neither ran nor waited for a processor.
+    /// The same, although the application neither ran nor waited for a processor.
     ReadsSlowly {
-        /// The kernel's reason, of losses.
+        /// The kernel's reason, for losses.
         reason: Option<String>,
     },
-    /// The socket's buffer was full, though the application reads at once: too small for the bursts.
+    /// The socket's buffer was full although the application reads promptly: it is too small for the bursts.
     BufferTooSmall {
         /// The kernel's reason.
         reason: Option<String>,
@@ -54,38 +54,38 @@ pub enum Cause {
         /// The kernel's reason.
         reason: String,
     },
-    /// The queue discipline was full, or dropped by design; or packets waited in it.
+    /// The queue discipline was full, dropped packets by design, or held packets.
     QueueDiscipline {
-        /// The kernel's reason, of losses.
+        /// The kernel's reason, for losses.
         reason: Option<String>,
     },
-    /// The network's softirq came late.
+    /// The network's softirq was late.
     SoftirqLate {
         /// Share of the time.
         late: f64,
     },
-    /// The receive softirq's processor had more packets waiting for it than it may hold.
+    /// The receive softirq's backlog on one processor was full.
     SoftirqOverload {
         /// The kernel's reason.
         reason: String,
     },
-    /// A queue between the hosts was full, or packets waited in it.
+    /// A queue between the hosts was full, or held packets.
     LinkQueue {
-        /// How much its delay rose above the least.
+        /// How far its delay rose above the minimum.
         risen_ns: i64,
     },
-    /// Lost between the hosts, and no queue was there.
+    /// Lost between the hosts, without a queue.
     LinkLoss,
-    /// The sender's call waits: its socket has no room, or TCP may not send yet.
+    /// The sender's call had to wait: its socket has no room, or TCP may not send yet.
     BackPressure,
-    /// On its way between the hosts.
+    /// Propagation between the hosts.
     Propagation,
-    /// What the kernel says.
+    /// The kernel's reason for a drop.
     Kernel {
         /// Its name.
         reason: String,
     },
-    /// Nobody said anything.
+    /// The reason is unknown.
     Unknown,
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for Cause {
         match self {
             Self::NotScheduled { waited, .. } => write!(
                 f,
-                "the application waited for CPU {:.0} % of the time that it could have run",
+                "the application waited for CPU {:.0} % of the time in which it could have run",
                 percent(*waited)
             ),
             Self::Busy { ran, .. } => {
@@ -104,32 +104,32 @@ impl fmt::Display for Cause {
             }
             Self::ReadsSlowly { .. } => f.write_str("the application reads too slowly"),
             Self::BufferTooSmall { .. } => f.write_str(
-                "the application reads at once, but the buffer is too small for the bursts",
+                "the application reads promptly, but the buffer is too small for the bursts",
             ),
-            Self::Firewall { .. } => f.write_str("a firewall rule drops it"),
+            Self::Firewall { .. } => f.write_str("dropped by a firewall rule"),
             Self::QueueDiscipline { .. } => {
-                f.write_str("the device's queue discipline gets more than it may send")
+                f.write_str("the device's queue discipline receives more than it may send")
             }
             Self::SoftirqLate { late } => {
                 write!(f, "the receive softirq was late {:.0} % of the time", percent(*late))
             }
             Self::SoftirqOverload { .. } => f.write_str(
-                "more packets come to one processor than its receive softirq can handle",
+                "more packets arrive at one processor than its receive softirq can handle",
             ),
             Self::LinkQueue { risen_ns } => write!(
                 f,
-                "a queue on the way: delay rises by {:.1} ms above the least",
+                "a queue between the hosts: delay rises by {:.1} ms above the minimum",
                 *risen_ns as f64 / 1e6
             ),
             Self::LinkLoss => {
-                f.write_str("lost on the way, where no queue was: delay did not rise before")
+                f.write_str("lost between the hosts without a queue: delay did not rise before")
             }
             Self::BackPressure => {
                 f.write_str("back-pressure: the sender's call had to wait for room")
             }
-            Self::Propagation => f.write_str("the way itself"),
-            Self::Kernel { .. } => f.write_str("by the kernel"),
-            Self::Unknown => f.write_str("no reason is known"),
+            Self::Propagation => f.write_str("propagation between the hosts"),
+            Self::Kernel { .. } => f.write_str("dropped by the kernel"),
+            Self::Unknown => f.write_str("the reason is unknown"),
         }
     }
 }
@@ -155,19 +155,19 @@ impl Cause {
     }
 }
 
-/// The kernel's name of a reason in words, where there are better ones.
+/// The kernel's name of a reason in plain words, where there are any.
 fn words(reason: &str) -> String {
     match reason {
         "SOCKET_RCVBUFF" => "socket buffer full".into(),
         "NETFILTER_DROP" => "netfilter".into(),
         "QDISC_DROP" => "queue discipline full".into(),
         "CPU_BACKLOG" => "backlog of the softirq full".into(),
-        "NO_SOCKET" => "nobody listens".into(),
+        "NO_SOCKET" => "no socket is listening".into(),
         other => other.to_lowercase().replace('_', " "),
     }
 }
 
-/// Why a part of the way lost.
+/// Why a part of the path lost packets.
 pub(super) fn of_loss(evidence: &Evidence, hop: &Hop) -> Cause {
     let most = hop.causes.iter().max_by_key(|(_, count)| **count);
     let reason = most.map(|(reason, _)| reason.clone());
@@ -188,7 +188,7 @@ pub(super) fn of_loss(evidence: &Evidence, hop: &Hop) -> Cause {
     }
 }
 
-/// Why a part of the way took long.
+/// Why a part of the path was slow.
 pub(super) fn of_delay(evidence: &Evidence, hop: &Hop) -> Cause {
     match hop.from {
         Point::SendCall => match starved(evidence.sender, hop) {
@@ -224,8 +224,8 @@ fn of_reader(evidence: &Evidence, hop: &Hop, reason: Option<String>) -> Cause {
     }
 }
 
-/// Whether what was lost between the hosts was lost in a queue: then the packets that came through
-/// just before waited long. Clocks cancel out of the difference.
+/// Whether packets lost between the hosts were lost in a queue: then the packets that got through just before were
+/// delayed. The clocks cancel out in the difference.
 fn of_way(evidence: &Evidence, hop: &Hop) -> Cause {
     let late = softirq_late(evidence.receiver).unwrap_or(0.0);
     if late >= SOFTIRQ_LATE {
@@ -243,7 +243,7 @@ fn of_way(evidence: &Evidence, hop: &Hop) -> Cause {
     }
 }
 
-/// For each packet lost in this part, the delay of the last before it that came through.
+/// For each packet lost in this part, the delay of the previous packet that got through.
 fn delays_before_losses(evidence: &Evidence, hop: &Hop) -> Vec<i64> {
     let mut passages: Vec<(i64, &Passage)> = evidence
         .matched
@@ -263,9 +263,9 @@ fn delays_before_losses(evidence: &Evidence, hop: &Hop) -> Vec<i64> {
     before
 }
 
-/// The share of the time that the application could have run for which it waited for a processor, if that is
-/// why it held this part up: it waited much of the time, and in all not much less than what was held up longest. An
-/// application that hardly runs waits a large share of nothing.
+/// The share of time that the application waited for a processor, out of the time in which it could have run, if that
+/// explains the delay in this part: it waited much of the time, and in total not much less than the longest delay. For
+/// an application that hardly runs, a large share means little.
 fn starved(recording: Option<&Recording>, hop: &Hop) -> Option<f64> {
     let (mut waiting, mut running) = (0u64, 0u64);
     for second in &recording?.scheduling {
@@ -277,13 +277,13 @@ fn starved(recording: Option<&Recording>, hop: &Hop) -> Option<f64> {
     (waited >= WAITED && waiting >= longest / 2).then_some(waited)
 }
 
-/// The share of the time for which the application ran; more than 1 of several threads.
+/// The share of the time in which the application ran; may exceed 1 with several threads.
 fn ran(recording: &Recording) -> Option<f64> {
     let running: Option<u64> = recording.scheduling.iter().map(|second| second.running_ns).sum();
     Some(running? as f64 / span_ns(recording)?)
 }
 
-/// The share of the time for which the receive softirq was raised and had not begun.
+/// The share of the time in which the receive softirq was raised and had not started.
 fn softirq_late(recording: Option<&Recording>) -> Option<f64> {
     let recording = recording?;
     let late: Option<u64> = recording.scheduling.iter().map(|second| second.softirq_late_ns).sum();

@@ -1,4 +1,4 @@
-//! Who is to blame: the part of the way that lost or delayed, and why, in a sentence.
+//! The verdict: which part of the path lost or delayed packets, and why, in a sentence.
 
 mod cause;
 
@@ -10,43 +10,43 @@ use crate::matching::{Matched, Side, side};
 
 pub use cause::Cause;
 
-/// A part of the way is blamed for losing from this share on.
+/// A part of the path is named for its loss from this share on.
 const LOSS_LEAST: f64 = 0.001;
-/// A part of the way is blamed for a delay from this mean on, …
+/// A part of the path is named for its delay from this mean on, …
 const DELAY_LEAST_NS: f64 = 5e6;
-/// … if it is this share of the whole delay.
+/// … if it is this share of the total delay.
 const DELAY_SHARE: f64 = 0.3;
 
-/// What a part of the way did.
+/// What a part of the path did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
-    /// It lost.
+    /// It lost packets.
     Lost {
-        /// Packets of UDP, bytes of TCP.
+        /// Packets for UDP, bytes for TCP.
         count: u64,
-        /// Of what came to its beginning.
+        /// Share of what reached its beginning.
         share: f64,
     },
-    /// It delayed what came through.
+    /// It delayed what got through.
     Delayed {
         /// How long.
         delay: Delay,
-        /// Of the whole delay, from the first point to the last, as means.
+        /// Share of the total delay, from the first point to the last, as means.
         share: f64,
     },
 }
 
-/// One part of the way that is to blame.
+/// One part of the path that caused loss or delay.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
     /// The direction's name.
     pub flow: String,
-    /// The host; `None` for what was lost or waited between the hosts, and neither says that it dropped it.
+    /// The host; `None` for loss or delay between the hosts, unless one of them reports the drop.
     pub host: Option<String>,
     /// `send`, `receive` or `between`.
     pub part: &'static str,
-    /// The part of the way.
+    /// The beginning of the part.
     pub from: Point,
     /// Its end.
     pub to: Point,
@@ -54,15 +54,15 @@ pub struct Verdict {
     pub deed: Deed,
     /// Why.
     pub cause: Cause,
-    /// All of it for people.
+    /// The whole verdict as text.
     pub sentence: String,
 }
 
-/// What a verdict is made from: a direction's account, its passages and the hosts' recordings.
+/// The inputs of a verdict: a direction's account, its passages and the hosts' recordings.
 pub struct Evidence<'a> {
     /// The account.
     pub account: &'a Account,
-    /// The passages that it was made of.
+    /// The passages that it was computed from.
     pub matched: &'a Matched,
     /// The host that sends.
     pub sender: Option<&'a Recording>,
@@ -70,8 +70,8 @@ pub struct Evidence<'a> {
     pub receiver: Option<&'a Recording>,
 }
 
-/// All that are to blame: those that lost, the most first; then those that delayed. Empty if nothing
-/// was lost and nothing slow. Nobody is blamed for less than the clocks' error.
+/// All parts that caused loss, largest first, then those that caused delay. Empty if nothing was lost and nothing was
+/// slow. Delays below the clocks' error are not considered.
 pub fn verdicts(evidence: &Evidence) -> Vec<Verdict> {
     let account = evidence.account;
     let mut losses: Vec<(&Hop, f64)> =
@@ -140,8 +140,8 @@ fn verdict(evidence: &Evidence, hop: &Hop, deed: Deed, cause: Cause) -> Verdict 
     Verdict { flow: account.flow.clone(), host, part, from, to, deed, cause, sentence }
 }
 
-/// The side that a part of the way is on. What was lost between the hosts is of the host that says of
-/// most of it that it dropped it: of the receiver, before its device's softirq.
+/// The side that a part of the path belongs to. Losses between the hosts belong to the host that reports having dropped
+/// most of them: the receiver, before its device's softirq.
 fn side_of(evidence: &Evidence, hop: &Hop, deed: &Deed) -> Option<Side> {
     if side(hop.from) == side(hop.to) {
         return Some(side(hop.from));
@@ -161,7 +161,7 @@ fn side_of(evidence: &Evidence, hop: &Hop, deed: &Deed) -> Option<Side> {
     (told > count / 2).then_some(most)
 }
 
-/// A point's name for people.
+/// A point's displayed name.
 pub fn place(point: Point) -> &'static str {
     match point {
         Point::SendCall | Point::ReceiveCall => "system call",

@@ -1,4 +1,4 @@
-//! System calls other than those of the standard library by which datagrams come and go.
+//! System calls for sending and receiving datagrams, other than those of the standard library.
 
 use std::io::IoSlice;
 use std::net::UdpSocket;
@@ -7,10 +7,10 @@ use std::os::fd::AsRawFd;
 use io_uring::types::{Fd, RecvMsgOut};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-/// More than a datagram over the test's cables has.
+/// More than any datagram in these tests has.
 const DATAGRAM_BYTES: usize = 2048;
 
-/// Sends all by one call.
+/// Sends all in one call.
 pub fn sendmmsg(socket: &UdpSocket, payloads: &[Vec<u8>]) {
     let mut slices: Vec<IoSlice<'_>> =
         payloads.iter().map(|payload| IoSlice::new(payload)).collect();
@@ -28,7 +28,7 @@ pub fn sendmmsg(socket: &UdpSocket, payloads: &[Vec<u8>]) {
     assert_eq!(sent, payloads.len() as i32);
 }
 
-/// What one call gives, of `most` at most.
+/// What one call returns, at most `most`.
 pub fn recvmmsg(socket: &UdpSocket, most: usize) -> Vec<Vec<u8>> {
     let mut buffers = vec![[0u8; DATAGRAM_BYTES]; most];
     let mut slices: Vec<libc::iovec> = buffers
@@ -50,7 +50,7 @@ pub fn recvmmsg(socket: &UdpSocket, most: usize) -> Vec<Vec<u8>> {
     given.map(|(head, buffer)| buffer[..head.msg_len as usize].to_vec()).collect()
 }
 
-/// One datagram of this slice.
+/// One datagram from this slice.
 fn message(slice: *mut libc::iovec) -> libc::msghdr {
     let mut head = no_message();
     (head.msg_iov, head.msg_iovlen) = (slice, 1);
@@ -62,7 +62,7 @@ fn no_message() -> libc::msghdr {
     unsafe { std::mem::zeroed() }
 }
 
-/// Sends each by a request of its own, in order, as these flags say.
+/// Sends each with its own request, in order, with these flags.
 pub fn uring_sends(
     ring: &mut IoUring,
     socket: &UdpSocket,
@@ -77,7 +77,7 @@ pub fn uring_sends(
     }
 }
 
-/// Asks for all to be sent at once, and does not wait for it. The payloads must stay until they have come.
+/// Requests that all are sent at once, and does not wait. The payloads must live until they have arrived.
 pub fn uring_sends_later(ring: &mut IoUring, socket: &UdpSocket, payloads: &[Vec<u8>]) {
     for payload in payloads {
         let length = payload.len() as u32;
@@ -86,18 +86,18 @@ pub fn uring_sends_later(ring: &mut IoUring, socket: &UdpSocket, payloads: &[Vec
     assert_eq!(ring.submit().unwrap(), payloads.len());
 }
 
-/// How to ask io_uring for datagrams.
+/// How to request datagrams from io_uring.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Receive {
-    /// A buffer for each.
+    /// One buffer for each.
     One,
-    /// The same with a message's head.
+    /// The same with a message header.
     Message,
-    /// One request for all, into buffers that were handed over before.
+    /// One request for all, into buffers that were provided before.
     Multishot,
 }
 
-/// Receives `count` datagrams and hands over each. The socket is not to be used again: a request may be left.
+/// Receives `count` datagrams and passes on each. The socket must not be used again: a request may be left.
 pub fn uring_receives(
     socket: &UdpSocket,
     how: Receive,
@@ -146,7 +146,7 @@ pub fn uring_receives(
 }
 
 fn submit(ring: &mut IoUring, request: &squeue::Entry) {
-    // SAFETY: whoever asks keeps buffers and heads until the request has been answered.
+    // SAFETY: the caller keeps buffers and headers until the request has completed.
     unsafe { ring.submission().push(request) }.expect("the ring has room");
 }
 

@@ -13,7 +13,7 @@ use suiro_layers::{
 pub const SECOND: u64 = 1_000_000_000;
 pub const MS: u64 = 1_000_000;
 
-/// A recording of a host that sends (`a`) or receives (`b`), of ten seconds, without an event.
+/// A ten-second recording of a host that sends (`a`) or receives (`b`), without events.
 pub fn recording(host: &str, protocol: Protocol, sent: bool) -> Recording {
     let (a, b) = ("10.0.0.1:5000".parse().unwrap(), "10.0.0.2:5004".parse().unwrap());
     let (local, remote) = if sent { (a, b) } else { (b, a) };
@@ -60,19 +60,19 @@ pub fn recording(host: &str, protocol: Protocol, sent: bool) -> Recording {
     }
 }
 
-/// What became of one packet.
+/// The path of one packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
     /// Where it was last seen.
     pub last: Point,
-    /// Why it was dropped there, if the kernel says: an index into the causes.
+    /// Why it was dropped there, if the kernel reports it: an index into the causes.
     pub cause: Option<u16>,
     /// How long it took from each point to the next.
     pub took_ns: [u64; 10],
 }
 
 impl Way {
-    /// Through everything, 10 µs from point to point and 2 ms between the hosts.
+    /// All the way, with 10 µs from point to point and 2 ms between the hosts.
     pub fn through() -> Self {
         let mut took_ns = [10_000; 10];
         took_ns[Point::SendDriver as usize] = 2 * MS;
@@ -87,7 +87,7 @@ impl Way {
     }
 }
 
-/// One call: packets of 1000 bytes, every `every_ns` from 100.5 s on, each with its way.
+/// One call: packets of 1000 bytes, every `every_ns` from 100.5 s on, each with its path.
 pub fn call(every_ns: u64, ways: &[Way]) -> (Recording, Recording) {
     let mut a = recording("A", Protocol::Udp, true);
     let mut b = recording("B", Protocol::Udp, false);

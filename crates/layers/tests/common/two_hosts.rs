@@ -1,6 +1,6 @@
-//! Two hosts with a cable between them, both recorded, and what a test looks at in the recordings.
-#![expect(clippy::print_stdout, reason = "a test tells how it went")]
-#![expect(clippy::disallowed_methods, reason = "the test is the application that is watched")]
+//! Two hosts with a cable between them, both recorded, and what tests check in the recordings.
+#![expect(clippy::print_stdout, reason = "a test program prints its results")]
+#![expect(clippy::disallowed_methods, reason = "the test is the watched application")]
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, UdpSocket};
@@ -12,7 +12,7 @@ use suiro_layers::report::Overhead;
 use suiro_layers::{Event, Key, Point, Recorded, Recorder, RecorderError, RecorderSpec, Recording};
 
 pub const PACKETS: usize = 3000;
-/// The way of a packet through both hosts.
+/// The path of a packet through both hosts.
 pub const OUT: [Point; 5] =
     [Point::SendCall, Point::SendIp, Point::SendLink, Point::SendQdisc, Point::SendDriver];
 pub const IN: [Point; 5] = [
@@ -30,7 +30,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Says why where the kernel may not be probed.
+    /// Prints the reason if the kernel may not be probed.
     pub fn build() -> Result<Self, String> {
         let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
         let spec = NetworkSpec { hosts: vec!["a".into(), "b".into()], cables: vec![cable] };
@@ -95,7 +95,7 @@ pub fn bind(host: &Host, address: IpAddr) -> UdpSocket {
     host.enter(|| UdpSocket::bind((address, 0))).unwrap().unwrap()
 }
 
-/// One datagram at a time, so that none is lost. No RTP: the first byte is below 128.
+/// One datagram at a time, so that none is lost. Not RTP: the first byte is below 128.
 pub fn exchange(from: &UdpSocket, to: &UdpSocket) {
     let mut buffer = [0; 2000];
     for number in 0..PACKETS {
@@ -121,7 +121,7 @@ pub fn keys(recording: &Recording, point: Point) -> Vec<Key> {
     at(recording, point, OUT.contains(&point)).iter().map(|event| event.key).collect()
 }
 
-/// The same packets in the same order everywhere, at times that rise along the way.
+/// The same packets in the same order everywhere, at times that increase along the path.
 pub fn check_way(recordings: &[Recording; 2], count: usize) -> Vec<Key> {
     let [a, b] = recordings;
     let expected = keys(a, Point::SendIp);
@@ -143,7 +143,7 @@ pub fn check_way(recordings: &[Recording; 2], count: usize) -> Vec<Key> {
     expected
 }
 
-/// The points in the order of the way, each with the host that it is of.
+/// The points in the order of the path, each with its host.
 pub fn way<'r>(a: &'r Recording, b: &'r Recording) -> impl Iterator<Item = (&'r Recording, Point)> {
     OUT.into_iter().map(move |point| (a, point)).chain(IN.into_iter().map(move |point| (b, point)))
 }
@@ -154,7 +154,7 @@ pub fn set_option(
     (level, name): (libc::c_int, libc::c_int),
     value: libc::c_int,
 ) {
-    // SAFETY: the option is an int, of which address and size are given.
+    // SAFETY: the option is an int, whose address and size are given.
     let set = unsafe {
         let value = std::ptr::from_ref(&value).cast();
         libc::setsockopt(socket.as_raw_fd(), level, name, value, 4)

@@ -24,7 +24,7 @@ SEC("tp_btf/sys_enter") int sys_enter(u64 *ctx)
 	return 0;
 }
 
-// The tuple of what the socket sends, or of what it receives.
+// The tuple of the packets that the socket sends, or receives.
 INLINE bool tuple_of(struct tuple *tuple, struct sock *sk, bool sent)
 {
 	struct sock_common *common = &sk->__sk_common;
@@ -101,7 +101,7 @@ SEC("tp_btf/sock_send_length") int sock_send_length(u64 *ctx)
 	return 0;
 }
 
-// Which datagram it was is known by its place in the socket's queue.
+// The datagram is identified by its position in the socket's queue.
 INLINE void udp_received(struct sock *sk, struct tuple *tuple, u64 time_ns, u32 bytes)
 {
 	struct event *e = event(RECEIVE_CALL);
@@ -143,7 +143,7 @@ SEC("tp_btf/sock_recv_length") int sock_recv_length(u64 *ctx)
 	follow_thread();
 	u32 end = tcp->copied_seq;
 
-	// A FIN takes one number: this call may have met it behind the data.
+	// A FIN takes one number: this call may have reached it after the data.
 	if (sk->sk_shutdown & RCV_SHUTDOWN && end == tcp->rcv_nxt)
 		end -= 1;
 	tcp_event(&tuple, 0, now, end - bytes, bytes);

@@ -1,5 +1,5 @@
-//! Attaching the programs that see packets: netfilter, by network namespace and family, and the
-//! control groups' root, for all sockets of the machine.
+//! Attaching the programs that see packets: to netfilter, by network namespace and family, and to
+//! the root of the control groups, for all sockets of the machine.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -17,11 +17,12 @@ pub const NETFILTER: &str = "netfilter_hook";
 /// The program of the control groups.
 pub const CGROUP: &str = "cgroup_ingress";
 
-// The kernel keeps the very first and the very last place for itself.
+// The kernel reserves the very first and the very last position.
 const BEFORE_ALL_RULES: i32 = i32::MIN + 1;
 const AFTER_ALL_RULES: i32 = i32::MAX - 1;
 
-/// Where IP begins all rules are still to come, where it ends they have been: a firewall is of IP.
+/// At the beginning of IP all rules are still to come, at its end they have been applied: the
+/// firewall belongs to IP.
 const HOOKS: [(i32, i32); 4] = [
     (NF_INET_LOCAL_OUT, BEFORE_ALL_RULES),
     (NF_INET_POST_ROUTING, AFTER_ALL_RULES),
@@ -45,10 +46,10 @@ pub fn attach_netfilter(program: &ProgramMut<'_>) -> libbpf_rs::Result<Vec<Link>
     Ok(links)
 }
 
-/// Why there is no root of control groups to attach to.
+/// Why the program could not be attached to the root of the control groups.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// The root is not to be had.
+    /// The root is not available.
     #[error("opening the root of control groups: {0}")]
     Root(#[source] std::io::Error),
     /// The kernel refused.
@@ -65,7 +66,7 @@ pub fn attach_cgroup(program: &ProgramMut<'_>) -> Result<Vec<Link>, CgroupError>
     Ok(vec![program.attach_cgroup(root.as_raw_fd())?])
 }
 
-/// Where it is mounted, or else mounted where nobody sees it.
+/// The existing mount point, or else a private mount.
 fn cgroup_root() -> std::io::Result<OwnedFd> {
     let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo")?;
     if let Some(path) = mounts.lines().find_map(cgroup2_at) {
@@ -83,7 +84,7 @@ fn cgroup2_at(line: &str) -> Option<PathBuf> {
     let mut fields = left.split(' ').skip(3);
     let (root, path) = (fields.next()?, fields.next()?);
     let is_whole = right.starts_with("cgroup2 ") && root == "/";
-    // A path with blanks is written with escapes: it is passed over.
+    // A path with blanks is written with escapes: it is skipped.
     (is_whole && !path.contains('\\')).then(|| path.into())
 }
 

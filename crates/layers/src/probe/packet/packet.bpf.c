@@ -39,7 +39,7 @@ INLINE void read_payload(struct packet *packet, u32 segment, struct bpf_dynptr *
 INLINE void all_events(const struct passage *passage, struct packet *packet, struct sk_buff *skb,
 		       void *source)
 {
-	// The last ones have none after them.
+	// The last points have none after them.
 	bool goes_on = passage->point != SEND_DRIVER && passage->point < RECEIVE_SOCKET;
 	struct skb_shared_info *shared = (void *)(skb->head + skb->end);
 	u32 before = packet->network - skb->data;
@@ -61,7 +61,7 @@ INLINE void all_events(const struct passage *passage, struct packet *packet, str
 		count = (packet->payload_bytes + size - 1) / size;
 		packet->segments = count;
 	}
-	// What is hashed of the last segment lies furthest.
+	// The hashed part of the last segment lies furthest.
 	bool in_pages = packet->at + packet->payload_bytes > packet->linear &&
 			(count > 1 || packet->at + HASHED > packet->linear);
 
@@ -95,7 +95,7 @@ INLINE void passes(struct passage *passage, struct sk_buff *skb, u8 *network, vo
 	passage->network = network;
 	if (follow_trail(passage))
 		return;
-	// Not before: clearing it costs, and most packets come no further than here.
+	// Not earlier: clearing it takes time, and most packets get no further than here.
 	struct packet packet = {};
 	enum parsed parsed = parse(&packet, skb, network);
 
@@ -107,7 +107,7 @@ INLINE void passes(struct passage *passage, struct sk_buff *skb, u8 *network, vo
 		return;
 	}
 	passage->matched = match(&packet.tuple, passage->sent);
-	// Of other datagrams only their place in the socket's queue is of interest.
+	// For other datagrams, only their position in the socket's queue matters.
 	if (passage->matched == WHOLE ||
 	    (passage->matched == LOCAL_END && packet.tuple.protocol == IPPROTO_UDP &&
 	     (passage->point == RECEIVE_SOCKET || passage->point == DROPPED)))
@@ -176,7 +176,7 @@ SEC("tp_btf/netif_receive_skb") int netif_receive_skb(u64 *ctx)
 	return 0;
 }
 
-// A reader takes all that waits to a queue of its own, and then one after the other from there.
+// A reader moves everything that waits to its own queue, and then takes one after the other from there.
 INLINE u32 queued(struct sock *sk)
 {
 	u32 taken = 0;
@@ -209,13 +209,13 @@ SEC("tp_btf/kfree_skb") int kfree_skb(u64 *ctx)
 	bool from_socket = owns(skb->sk);
 	struct net_device *dev = skb->dev;
 
-	// A packet bears its sender's socket as far as the next host's IP: where it is, the device tells.
+	// A packet refers to its sender's socket up to the next host's IP; the device shows where it is.
 	// In a socket's queue there is none, and a small number in its place.
 	if (!to_socket && ((long)dev < 0 ? !is_here(dev) : !from_socket))
 		return 0;
 	// Reasons of subsystems have numbers above 65535.
 	passage.cause = (u32)ctx[2] < 0xffff ? ctx[2] : 0xffff;
-	// What came in bears the interface's number. Before that it has no socket of this host.
+	// A received packet has the interface's number. Before that it has no socket of this host.
 	passage.sent = from_socket && !to_socket && !skb->skb_iif;
 	passage.extra = to_socket ? ctx[3] : 0;
 	if (skb->network_header)

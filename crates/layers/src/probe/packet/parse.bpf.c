@@ -28,7 +28,7 @@ struct packet {
 	u32 payload_bytes; // of all segments
 	u32 linear;        // bytes from the network header that lie in the packet's first piece
 	u32 sequence;      // TCP
-	u32 segment_bytes; // of each datagram but the last in a super-packet of UDP; else 0
+	u32 segment_bytes; // of each datagram except the last in a UDP super-packet; else 0
 	u16 segments;
 	u16 ip_id;
 	u8 *network;
@@ -36,7 +36,7 @@ struct packet {
 	u32 payload_read;
 };
 
-// Headers, in the network's byte order.
+// Headers, in network byte order.
 struct ipv4_header {
 	u8 version_length;
 	u8 traffic_class;
@@ -119,7 +119,7 @@ INLINE enum parsed transport(struct packet *packet, u32 at, u32 rest)
 INLINE enum parsed ipv4(struct packet *packet, const struct ipv4_header *head, u32 length)
 {
 	u32 header = (head->version_length & 15) * 4;
-	// Padding of short frames counts into `length`; super-packets over 64 KiB have total 0.
+	// `length` includes the padding of short frames; super-packets over 64 KiB have total 0.
 	u32 total = head->total ? from_network16(head->total) : length;
 
 	packet->tuple.protocol = head->protocol;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 //
-// The points that a packet passes in one go are gathered here and make one event: parsing and writing it at
-// each of them would cost several times as much. One whose next point does not come makes its event when
-// another packet takes its place, or when the recorder ends.
+// The points that a packet passes in one go are collected here and become one event, because parsing and
+// writing the packet at each of them would cost several times as much. If the next point does not come, the
+// event is written when another packet takes its place, or when the recorder ends.
 
-// What is known of the packet is in its event.
+// The packet's data are in its event.
 struct trail {
-	u64 skb;  // whose passages they are; 0: nobody's
-	u64 mark; // bytes that tell the packet from a later one at the same address
+	u64 skb;  // the packet; 0 if the trail is free
+	u64 mark; // bytes that distinguish the packet from a later one at the same address
 	u32 mark_at; // from the network header
-	u8 busy;     // a program is at it that this one has interrupted
+	u8 busy;     // in use by a program that this one has interrupted
 	u8 last;     // its latest point
 	u8 unused[2];
 	struct event event;
@@ -27,7 +27,7 @@ struct {
 
 #define barrier() asm volatile("" ::: "memory")
 
-// Nobody else's until it is let go; null if somebody has it.
+// Owned by the caller until it is released; null if another program owns it.
 INLINE struct trail *take_trail(u64 skb)
 {
 	u32 at = skb >> 8 & (TRAILS - 1);
@@ -71,7 +71,7 @@ INLINE void end_trail(struct trail *trail)
 	}
 }
 
-// Where a packet has eight bytes that hardly any other has; none if its key is a hash.
+// Where a packet has eight bytes that are almost unique to it; nowhere if its key is a hash.
 INLINE u32 mark_of(const struct packet *packet, const struct event *event)
 {
 	switch (event->key_kind) {
@@ -93,7 +93,7 @@ INLINE bool is_marked(const struct trail *trail, u8 *network)
 	return !bpf_probe_read_kernel(&mark, 8, network + trail->mark_at) && mark == trail->mark;
 }
 
-// This and the next are functions by themselves for the verifier's sake, to which addresses are numbers there.
+// This and the next are separate functions for the verifier, which treats addresses as numbers there.
 // False if the trail's place is taken.
 __attribute__((noinline)) int begin_trail(const struct passage *passage, const struct packet *packet)
 {

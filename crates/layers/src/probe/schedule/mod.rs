@@ -1,4 +1,4 @@
-//! Reading what the scheduler and the softirqs did: two maps, summed over threads and processors.
+//! Reads what the scheduler and the softirqs did: two maps, summed over threads and processors.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
@@ -13,20 +13,20 @@ const RUNNING: u64 = records::RUNNING as u64;
 pub struct Sums {
     /// Threads of the application were ready and waited for a processor.
     pub waiting_ns: Option<u64>,
-    /// They ran.
+    /// Threads of the application ran.
     pub running_ns: Option<u64>,
-    /// The network's receive softirq was raised and had not begun.
+    /// The network's receive softirq was raised and had not started.
     pub softirq_late_ns: Option<u64>,
 }
 
-/// The maps of the schedule's programs.
+/// The maps of the scheduling programs.
 pub struct Schedule {
     followed: Option<MapHandle>,
     softirqs: Option<MapHandle>,
 }
 
 impl Schedule {
-    /// Of programs at work; what is not at work is not read.
+    /// From attached programs; the maps of others are not read.
     ///
     /// # Errors
     /// If the kernel does not give the maps.
@@ -39,7 +39,7 @@ impl Schedule {
         })
     }
 
-    /// What was counted up to `now_ns` (CLOCK_MONOTONIC), what is still going on included.
+    /// The sums up to `now_ns` (CLOCK_MONOTONIC), including what is still in progress.
     ///
     /// # Errors
     /// If the kernel does not give the values.
@@ -48,7 +48,7 @@ impl Schedule {
         if let Some(followed) = &self.followed {
             let (mut waiting_ns, mut running_ns) = (0, 0);
             for id in followed.keys() {
-                // A thread may end between the two.
+                // A thread may end between the two calls.
                 let Some(bytes) = followed.lookup(&id, MapFlags::ANY)? else { continue };
                 let thread = thread_sums(&bytes, now_ns);
                 waiting_ns += thread.0;
@@ -65,7 +65,7 @@ impl Schedule {
     }
 }
 
-/// For how long a thread waited, and ran.
+/// How long a thread waited, and ran.
 fn thread_sums(bytes: &[u8], now_ns: u64) -> (u64, u64) {
     let thread = records::Schedule::read(bytes);
     let going_on = now_ns.saturating_sub(thread.since_ns);
@@ -73,7 +73,7 @@ fn thread_sums(bytes: &[u8], now_ns: u64) -> (u64, u64) {
     (of(WAITING, thread.waiting_ns), of(RUNNING, thread.running_ns))
 }
 
-/// How late the softirq of a processor was in all.
+/// How long the softirq of a processor was delayed in total.
 fn softirq_late(bytes: &[u8], now_ns: u64) -> u64 {
     let softirq = records::Softirq::read(bytes);
     let raised = Some(softirq.raised_ns).filter(|&raised| raised != 0);
@@ -89,13 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_going_on_counts() {
+    fn states_in_progress_count() {
         assert_eq!(thread_sums(&bytes([100, 5, 7, 0]), 130), (5, 7));
         assert_eq!(thread_sums(&bytes([100, 5, 7, WAITING]), 130), (35, 7));
         assert_eq!(thread_sums(&bytes([100, 5, 7, RUNNING]), 130), (5, 37));
         assert_eq!(softirq_late(&bytes([0, 9]), 130), 9);
         assert_eq!(softirq_late(&bytes([100, 9]), 130), 39);
-        // The look was taken before the change.
+        // The reading was taken before the change.
         assert_eq!(thread_sums(&bytes([140, 5, 7, RUNNING]), 130), (5, 7));
     }
 }

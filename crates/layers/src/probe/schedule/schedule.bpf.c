@@ -10,7 +10,7 @@
 enum state { ASLEEP, WAITING, RUNNING };
 
 struct schedule {
-	u64 since_ns; // when it came into this state
+	u64 since_ns; // when it entered this state
 	u64 waiting_ns;
 	u64 running_ns;
 	u64 state;
