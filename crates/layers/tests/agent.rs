@@ -267,7 +267,7 @@ fn an_agent_that_is_not_who_was_called_is_not_believed() {
 fn credentials_that_are_missing_or_damaged_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let missing = Identity::read(&folder.path().join("studio")).err().unwrap().to_string();
-    assert!(missing.contains("authority.pem") && missing.contains("hint: suiro layers keys"));
+    assert!(missing.contains("authority.pem") && missing.contains("hint: run suiro layers keys"));
     make(folder.path(), &["studio"], now());
     let own = folder.path().join("studio");
     fs::write(own.join("certificate.pem"), "no certificate").unwrap();

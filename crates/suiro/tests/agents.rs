@@ -72,7 +72,7 @@ impl Fixture {
         let wrong = told(&others.path().join("watcher"));
         assert!(wrong.contains("another authority\nhint: "), "{wrong}");
         let missing = told(&others.path().join("nobody"));
-        assert!(missing.contains("hint: suiro layers keys"), "{missing}");
+        assert!(missing.contains("hint: run suiro layers keys"), "{missing}");
     }
 
     /// iperf3 counts its own datagrams; the watcher's report must say the same.

@@ -43,7 +43,7 @@ fn captures_are_joined() {
     let output = suiro(dir.path(), &args);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let blamed = "between a and b, driver → device: 1.0 % lost: lost on the way";
+    let blamed = "between a and b, driver → device: 1.0 % lost: not in a queue";
     assert!(text.contains(blamed), "{text}");
 
     let json = suiro(dir.path(), &[&args[..], &["--json"]].concat()).stdout;

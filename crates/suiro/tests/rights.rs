@@ -71,7 +71,7 @@ impl Fixture {
         set_permissions(&kept, Permissions::from_mode(0o777)).unwrap();
         for out in ["kept", "kept/never/at/all", "never"] {
             let said = self.refused(&["--flow", &flow, "--out", out]);
-            assert!(said.contains("no permission: CAP_BPF is missing\nhint: "), "{said}");
+            assert!(said.contains("permission denied: CAP_BPF is missing\nhint: "), "{said}");
         }
         assert!(
             std::fs::read_dir(&kept).unwrap().next().is_none(),

@@ -121,9 +121,7 @@ impl fmt::Display for Cause {
                 "a queue between the hosts: delay rises by {:.1} ms above the minimum",
                 *risen_ns as f64 / 1e6
             ),
-            Self::LinkLoss => {
-                f.write_str("lost between the hosts without a queue: delay did not rise before")
-            }
+            Self::LinkLoss => f.write_str("not in a queue: delay did not rise before the loss"),
             Self::BackPressure => {
                 f.write_str("back-pressure: the sender's call had to wait for room")
             }
