@@ -272,7 +272,10 @@ fn credentials_that_are_missing_or_damaged_are_named() {
     let own = folder.path().join("studio");
     fs::write(own.join("certificate.pem"), "no certificate").unwrap();
     let damaged = Identity::read(&own).err().unwrap().to_string();
-    assert!(damaged.contains("certificate.pem: no certificate in it\nhint: "), "{damaged}");
+    assert!(
+        damaged.contains("certificate.pem: it does not contain a certificate\nhint: "),
+        "{damaged}"
+    );
     let names = |name: &str| keys::make(folder.path(), &[(name.into(), Role::Host)], 30, now());
     for wrong in ["", "../studio", ".hidden", "a b", "a/b"] {
         assert!(names(wrong).unwrap_err().to_string().contains("is not a host name"), "{wrong}");

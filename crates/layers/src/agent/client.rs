@@ -96,12 +96,12 @@ impl Watched {
         }
     }
 
-    /// What ends the waiting for this agent, from another thread.
+    /// A handle that ends the waiting for this agent from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.line))
     }
 
-    /// Who is watched.
+    /// The agent's address.
     pub fn peer(&self) -> &str {
         &self.peer
     }

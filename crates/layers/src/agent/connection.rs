@@ -14,9 +14,9 @@ use super::tls;
 
 /// How long the other end may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long either may take once the watch is over.
+/// Limit for both once the watch is over.
 const HURRY: Duration = Duration::from_secs(2);
-/// How long it may be silent before it counts as gone.
+/// How long it may be silent before the connection counts as lost.
 pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
 /// Why an agent or a watcher cannot continue.
@@ -102,7 +102,7 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener, AgentError> {
 /// A watcher's end of a connection.
 pub(super) type Call = StreamOwned<ClientConnection, TcpStream>;
 
-/// Calls an agent, which must have a certificate for this name.
+/// Connects to an agent, which must have a certificate for this name.
 pub(super) fn call(
     peer: &str,
     config: &Arc<ClientConfig>,
@@ -128,7 +128,7 @@ pub(super) fn call(
 #[derive(Debug, Default)]
 pub(super) struct Line {
     stream: Option<TcpStream>,
-    /// The watch is over: what is left to do must not take long.
+    /// The watch is over: the remaining work must be short.
     hurried: bool,
 }
 

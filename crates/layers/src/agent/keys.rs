@@ -108,7 +108,7 @@ pub fn make(
     if !(1..=AUTHORITY_DAYS).contains(&days) {
         return Err(KeysError::Days(days));
     }
-    // All names first: a wrong one at the end leaves nothing half made.
+    // All names are checked first, so that an invalid one at the end leaves nothing half made.
     let params: Vec<_> = names
         .iter()
         .map(|(name, role)| params_of(name, *role, days, now))
@@ -131,7 +131,7 @@ pub fn make(
     Ok(made)
 }
 
-/// What a certificate for this name says.
+/// The contents of a certificate for this name.
 fn params_of(
     name: &str,
     role: Role,
@@ -149,7 +149,7 @@ fn params_of(
     params.distinguished_name.push(DnType::CommonName, name);
     params.use_authority_key_identifier_extension = true;
     params.key_usages.push(KeyUsagePurpose::DigitalSignature);
-    // RFC 5280 §4.2.1.12: who has taken over a host can show its certificate to no other agent.
+    // RFC 5280 §4.2.1.12: an attacker who controls a host cannot use its certificate with other agents.
     params.extended_key_usages = vec![match role {
         Role::Host => ExtendedKeyUsagePurpose::ServerAuth,
         Role::Watcher => ExtendedKeyUsagePurpose::ClientAuth,

@@ -16,11 +16,11 @@ use super::spool::Spool;
 use super::{AgentError, Fetched};
 use crate::{Event, Moment};
 
-/// Watchers served at one time.
+/// Most watchers served at a time.
 const WATCHERS_MAX: usize = 8;
-/// Connections whose handshake is under way; for one more, the oldest has to go.
+/// Most connections in their handshake; for another one, the oldest is closed.
 const STRANGERS_MAX: usize = 16;
-/// How often the accepting thread looks whether it is to stop.
+/// How often the accepting thread checks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The source of an agent's events.
@@ -64,12 +64,11 @@ struct State {
     head: Option<Head>,
     /// Why it cannot record any more.
     failed: Option<String>,
-    /// Connections by number, to close them from here: those that have shown a certificate…
+    /// Connections by number, so that they can be closed from here: those that have shown a certificate…
     watchers: BTreeMap<u64, TcpStream>,
-    /// … and those that have not yet, with the moment in which they came. They take no place of a
-    /// watcher's.
+    /// … and those that have not yet, with their time of arrival. They do not count as watchers.
     strangers: BTreeMap<u64, (Moment, TcpStream)>,
-    /// The number of the next one.
+    /// The number of the next connection.
     next: u64,
 }
 
@@ -137,12 +136,12 @@ impl Agent {
         let mut state = self.state();
         let stranger = state.strangers.remove(&number).map(|(_, stream)| stream);
         if let Some(stream) = stranger.or_else(|| state.watchers.remove(&number)) {
-            // One that the other end closed needs no closing.
+            // A connection that the other end closed needs no closing.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// Closes the connections whose handshake takes too long, so that no stranger keeps a thread.
+    /// Closes the connections whose handshake takes too long, so that strangers do not occupy threads.
     fn close_slow(&self) {
         let now = (self.now)().monotonic_ns;
         let state = self.state();
@@ -204,7 +203,7 @@ impl Agent {
                 Err(error) => return Err(failed(error.into())),
             }
             self.close_slow();
-            // Whoever hung up before being accepted is no concern of others.
+            // A peer that hung up before being accepted does not affect others.
             let Ok((stream, peer)) = listener.accept() else { continue };
             let mut state = self.state();
             let (number, kept) = (state.next, stream.try_clone());
@@ -225,7 +224,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Answers one watcher until it leaves.
+    /// Answers one watcher until it disconnects.
     fn serve(&self, number: u64, mut stream: TcpStream, peer: &str) -> Result<(), AgentError> {
         let tls = ServerConnection::new(Arc::clone(&self.config));
         let mut tls = tls.map_err(|error| lost(peer, std::io::Error::other(error)))?;

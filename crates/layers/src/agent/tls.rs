@@ -104,10 +104,11 @@ pub(super) fn told(error: &rustls::Error) -> String {
     use CertificateError as C;
     use rustls::AlertDescription as A;
     use rustls::Error as E;
-    const RENEW: &str = "hint: suiro layers keys FOLDER NAME renews it; then copy its folder there";
+    const RENEW: &str =
+        "hint: renew it with suiro layers keys FOLDER NAME, then copy its folder to that host";
     const ROLE: &str = "hint: an agent needs a host's certificate, a watcher one that suiro layers keys \
                         made with --watcher";
-    const SAME: &str = "hint: both ends need credentials of the same suiro layers keys FOLDER";
+    const SAME: &str = "hint: both ends need credentials from the same suiro layers keys FOLDER";
     match error {
         E::InvalidCertificate(C::Expired | C::ExpiredContext { .. }) => {
             format!("the other end's certificate has expired\n{RENEW}")
