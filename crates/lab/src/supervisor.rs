@@ -440,7 +440,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// What the scenario says of a command that listens at a port.
+/// The flow of a command that listens on a port, and what the scenario says it carries.
 fn connections_to(port: u16, carries: Carries) -> Flow {
     Flow {
         role: FlowRole::Server,

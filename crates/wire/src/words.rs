@@ -1,9 +1,9 @@
-//! The link's verdicts and causes in the words of records.
+//! The link's verdicts and causes as the words in records.
 
 use suiro_link::{Cause, Verdict};
 use suiro_record::words::{LinkCause, Verdict as Word};
 
-/// What became of a packet.
+/// What happened to a packet.
 pub(crate) const fn verdict(verdict: &Verdict) -> Word {
     match verdict {
         Verdict::Delivered { .. } => Word::Delivered,

@@ -46,27 +46,28 @@ pub struct Raw {
     pub tuple: Tuple,
     /// What distinguishes it from others.
     pub key: Key,
-    /// At [`Point::SendIp`] when the system call began, or 0; at [`Point::ReceiveSocket`] and
+    /// At [`Point::SendIp`] the beginning of the system call, or 0; at [`Point::ReceiveSocket`] and
     /// [`Point::ReceiveCall`] the socket.
     pub extra: u64,
     /// Payload.
     pub payload_bytes: u32,
     /// IPv4 identification, or 0.
     pub ip_id: u16,
-    /// Packets in the super-packet that it was or came in.
+    /// Packets in the super-packet that it was or arrived in.
     pub segments: u16,
-    /// At [`Point::Dropped`] the kernel's number of the reason; else which segment it was, from 0.
+    /// At [`Point::Dropped`] the kernel's number of the reason; otherwise the index of the segment,
+    /// from 0.
     pub detail: u16,
-    /// At [`Point::ReceiveSocket`] datagrams that waited in the socket's queue.
+    /// At [`Point::ReceiveSocket`] the number of datagrams waiting in the socket's queue.
     pub queued: u32,
-    /// True if only this host's end is of a chosen flow.
+    /// True if only this host's end belongs to a chosen flow.
     pub other: bool,
-    /// When it passed the points after [`Self::point`], in their order, in nanoseconds after
-    /// [`Self::t_ns`]; 0 where it did not.
+    /// When it passed each of the points after [`Self::point`], in nanoseconds after
+    /// [`Self::t_ns`]; 0 if it did not pass.
     pub later_ns: Later,
 }
 
-/// Addresses, ports and direction as the kernel's programs write them.
+/// Addresses, ports and direction as the BPF programs write them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tuple {
     source: [u8; 16],
@@ -86,7 +87,7 @@ impl Tuple {
         if self.flags & TCP == 0 { Protocol::Udp } else { Protocol::Tcp }
     }
 
-    /// As the recording names it.
+    /// The flow as the recording names it.
     pub fn flow(&self) -> Flow {
         let port = |at: usize| u16::from_be_bytes([self.ports[at], self.ports[at + 1]]);
         let source = SocketAddr::new(self.address(&self.source), port(0));
@@ -138,7 +139,7 @@ impl Raw {
         })
     }
 
-    /// All points that it tells of, with their times.
+    /// All points that it covers, with their times.
     pub fn points(&self) -> impl Iterator<Item = (Point, u64)> {
         let first = self.point as usize;
         let later = Point::ALL.into_iter().skip(first + 1).zip(self.later_ns);
@@ -148,19 +149,20 @@ impl Raw {
         std::iter::once((self.point, t_ns)).chain(later)
     }
 
-    /// Packets that it stands for: a super-packet of UDP comes as its datagrams, one of TCP as it is.
+    /// Packets that it stands for: a UDP super-packet arrives as its datagrams, a TCP super-packet
+    /// as one.
     pub fn packets(&self) -> u16 {
         if matches!(self.key, Key::Bytes { .. }) { self.segments } else { 1 }
     }
 
-    /// Whether it came to this point.
+    /// Whether it passed this point.
     pub fn is_at(&self, point: Point) -> bool {
         self.points().any(|(passed, _)| passed == point)
     }
 }
 
 impl records::Event {
-    /// Source and destination, in the network's byte order.
+    /// Source and destination, in network byte order.
     fn ports(&self) -> [u8; 4] {
         let ([a, b], [c, d]) =
             (self.source_port.to_ne_bytes(), self.destination_port.to_ne_bytes());
@@ -168,7 +170,7 @@ impl records::Event {
     }
 }
 
-/// An address as the programs have it, in two words.
+/// An address in the programs' format, in two words.
 fn octets(words: [u64; 2]) -> [u8; 16] {
     let mut octets = [0; 16];
     words.write(&mut octets);

@@ -47,7 +47,7 @@ pub fn text(report: &Report) -> String {
     if report.accounts.is_empty() {
         put("\nno flow was recorded\nhint: check the filter, and that the application ran");
     }
-    // Names are those of other hosts.
+    // The names come from other hosts.
     printable(&out).into_owned()
 }
 
@@ -79,7 +79,7 @@ fn of_clock(clock: &Alignment) -> String {
         How::SameHost => return "clock: shared by both hosts".into(),
         How::Disciplined => "disciplined on both hosts",
         How::Exchange => "compared by packets in both directions",
-        How::Unknown => "not aligned",
+        How::Unknown => "CLOCK_REALTIME of each host",
     };
     match clock.error_ns {
         Some(error) => format!(

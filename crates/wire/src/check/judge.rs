@@ -166,12 +166,12 @@ fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
             Distribution::Exponential => sd,
             Distribution::Pareto => sd / 3f64.sqrt(),
         };
-        // Delays that keep their order resemble one another: there are fewer of them to average.
+        // Delays that keep their order are correlated, which leaves fewer independent ones to average.
         let alike = 1.0 + jitter.memory() / plan.probe.interval.max(Duration::from_nanos(1));
         let spread = SIGMAS * sd * (alike / n).sqrt();
         below += spread;
         above += spread;
-        // A delay cut at zero has a larger mean.
+        // A delay cut off at zero has a larger mean.
         let cut = propagation.delay.first.as_millis_f64() < 3.0 * sd;
         above += if cut { sd } else { 0.0 };
     }

@@ -144,7 +144,8 @@ fn another_link_does_not_pass() {
     }
 }
 
-/// What came of 40 ± 5 ms at 2,000 packets/s when each delay was drawn by itself and order kept.
+/// The result of 40 ± 5 ms at 2,000 packets/s when each delay was drawn independently and order
+/// kept.
 #[test]
 fn jitter_off_its_mean_does_not_pass() {
     let asked = "delay = '40 ms'\njitter = { distribution = 'normal', sd = '5 ms' }";
