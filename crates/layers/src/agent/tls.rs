@@ -129,7 +129,7 @@ pub(super) fn told(error: &rustls::Error) -> String {
             format!("the other end's certificate is for another purpose\n{ROLE}")
         }
         E::AlertReceived(A::UnsupportedCertificate) => {
-            format!("the other end says that our certificate is for another purpose\n{ROLE}")
+            format!("the other end reports that our certificate is for another purpose\n{ROLE}")
         }
         E::NoCertificatesPresented => {
             format!("the other end did not show a certificate\n{SAME}")
