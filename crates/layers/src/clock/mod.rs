@@ -10,7 +10,7 @@ pub use exchange::{Pair, estimate};
 use crate::event::Recording;
 use suiro_units::to_i64;
 
-/// How the second host's clock was brought to the first's.
+/// How the second host's clock was aligned to the first's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
@@ -56,8 +56,8 @@ impl Alignment {
         to_i64(t_ns).saturating_add(self.offset_ns).saturating_add(drift)
     }
 
-    /// The surer of what disciplines the clocks and what packets between the hosts show, if they show
-    /// anything.
+    /// The more certain of what disciplines the clocks and what packets between the hosts show, if
+    /// they show anything.
     pub fn or_seen(self, seen: Option<Self>) -> Self {
         match (self.error_ns, seen) {
             (Some(error), Some(seen)) if seen.error_ns.is_some_and(|seen| seen < error) => seen,

@@ -103,8 +103,8 @@ fn sightings(
     directions.into_iter().zip(sightings)
 }
 
-/// The best alignment that two recordings allow: one kernel has one clock; otherwise the surer of what
-/// disciplines the clocks and what the packets of both directions show.
+/// The best alignment that two recordings allow: one kernel has one clock; otherwise the more
+/// certain of what disciplines the clocks and what the packets in both directions show.
 pub fn align(first: &Recording, second: &Recording) -> Alignment {
     let disciplined = Alignment::told(first, second);
     if disciplined.how == How::SameHost {
@@ -113,8 +113,8 @@ pub fn align(first: &Recording, second: &Recording) -> Alignment {
     disciplined.or_seen(estimate(&crossings([first, second], &disciplined)))
 }
 
-/// Packets that both hosts saw where they are nearest to each other, each by its own clock: what
-/// clocks can be compared by. `rough` need only be right within half a round of the packets' keys.
+/// Packets that both hosts saw at their closest points, each by its own clock: the basis for
+/// comparing clocks. `rough` need only be correct to within half a cycle of the packets' keys.
 fn crossings(recordings: [&Recording; 2], rough: &Alignment) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (direction, places) in sightings(recordings, rough) {

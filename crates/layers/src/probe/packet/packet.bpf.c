@@ -7,7 +7,7 @@
 #define NF_LOCAL_OUT 3
 #define NF_POST_ROUTING 4
 
-// Reads the beginning of a segment's payload: 12 bytes tell RTP, all of them are hashed.
+// Reads the beginning of a segment's payload: 12 bytes identify RTP, all of them are hashed.
 INLINE void read_payload(struct packet *packet, u32 segment, struct bpf_dynptr *pages, u32 before)
 {
 	u32 offset = segment * packet->segment_bytes;
