@@ -40,8 +40,8 @@ const COMPARE_EXAMPLES: &str = "Examples:
   suiro compare DIR --cells tcp=reno+abr=bola,tcp=cubic+abr=bola,tcp=cubic+abr=bola#2";
 
 const SERVE_EXAMPLES: &str = "Examples:
-  suiro serve                                Big Buck Bunny on demand, ten minutes, at port 8080
-  suiro serve film.mp4 --live --tcp reno     a file of yours, live, over TCP Reno
+  suiro serve                                Big Buck Bunny on demand, ten minutes, on port 8080
+  suiro serve film.mp4 --live --tcp reno     your own file, live, over TCP Reno
   suiro serve --bind 0.0.0.0                 for other machines too";
 
 const PLAY_EXAMPLES: &str = "Examples:
@@ -54,11 +54,11 @@ pub enum Command {
     /// Run a scenario and write a report.
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
-    /// Make the summary, the tables and the page of a results folder anew.
+    /// Regenerate the summary, the tables and the page of a results folder.
     Report(ReportArgs),
-    /// Print the published claims beside what was measured.
+    /// Print a study's published claims beside the measured figures.
     Findings(FindingsArgs),
-    /// Show several trials side by side in one video, in step.
+    /// Show several trials side by side in one synchronised video.
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
     /// List the built-in scenarios.
@@ -69,7 +69,7 @@ pub enum Command {
     Check(CheckArgs),
     /// Print the JSON Schema of scenarios.
     Schema,
-    /// Tell what this host can and cannot do, and what mends it.
+    /// Check what this host can do, and print how to fix what it cannot.
     Doctor(DoctorArgs),
     /// Run any command behind an emulated link.
     #[command(after_help = LINK_EXAMPLES)]
@@ -146,13 +146,13 @@ pub struct RunArgs {
     /// Repetitions of each cell.
     #[arg(long, value_name = "N")]
     pub repeat: Option<u32>,
-    /// Trials side by side, 1 to 64 [default: the scenario's].
+    /// Trials to run in parallel, 1 to 64 [default: the scenario's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub jobs: Option<u32>,
-    /// Where chance starts from.
+    /// Seed of all random numbers.
     #[arg(long, value_name = "N")]
     pub seed: Option<Seed>,
-    /// Go on with a run that was cut off: only what is missing in --out.
+    /// Continue an interrupted run: run only the trials that are missing in --out.
     #[arg(long, requires = "out")]
     pub resume: bool,
 }
@@ -169,8 +169,8 @@ pub struct ReportArgs {
 pub struct CompareArgs {
     /// The results folder. Its trials need screen videos: `[record] quality = true`.
     pub dir: PathBuf,
-    /// The cells, each by its values joined with `+`, and `#N` for another repetition than the first
-    /// [default: all].
+    /// The cells, each by its values joined with `+`, and `#N` for a repetition other than the
+    /// first [default: all].
     #[arg(long, value_name = "CELL", value_delimiter = ',')]
     pub cells: Vec<String>,
     /// The player whose screen is shown, where a trial has several [default: the first].
@@ -220,21 +220,21 @@ pub struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Look at what sending and receiving uncompressed video needs: socket memory, interfaces,
+    /// Check what sending and receiving uncompressed video needs: socket memory, interfaces,
     /// processors.
     #[arg(long)]
     pub uncompressed: bool,
-    /// Change what can be changed, until --undo or a restart; interfaces only where --interface names
-    /// them. Needs root.
+    /// Apply the fixes that are possible, until --undo or a restart; interfaces only if --interface
+    /// names them. Needs root.
     #[arg(long, requires = "uncompressed", conflicts_with = "json")]
     pub apply: bool,
-    /// Take back what --apply changed.
+    /// Revert what --apply changed.
     #[arg(long, requires = "uncompressed", conflicts_with_all = ["json", "apply"])]
     pub undo: bool,
-    /// An interface to look at; may be repeated [default: those with a device that are up].
+    /// An interface to check; may be repeated [default: those with a device that are up].
     #[arg(long, value_name = "NAME", requires = "uncompressed")]
     pub interface: Vec<String>,
-    /// The file that remembers what --apply changed.
+    /// The file that records what --apply changed.
     #[arg(long, value_name = "FILE", requires = "uncompressed", default_value = crate::doctor::tuning::STATE)]
     pub state: PathBuf,
 }
@@ -256,13 +256,13 @@ pub enum TcpCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Bring a congestion control to this kernel, for every user, until `unload` or a restart. Needs
-    /// root.
+    /// Load a congestion control into this kernel, for every user, until `unload` or a restart.
+    /// Needs root.
     Load {
         /// Which.
         name: Loadable,
     },
-    /// Take away what `load` brought. Needs root.
+    /// Unload what `load` loaded. Needs root.
     Unload {
         /// Which.
         name: Loadable,

@@ -30,7 +30,7 @@ const PER_ADDRESS: usize = 64;
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// What to serve: `bbb`, `synthetic`, a video file, or a folder that holds a prepared package.
+    /// What to serve: `bbb`, `synthetic`, a video file, or the folder of a prepared package.
     #[arg(default_value = "bbb")]
     media: String,
     /// TCP port to listen at.
@@ -40,7 +40,7 @@ pub struct ServeArgs {
     /// is no password, so open it only in networks that you trust.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: IpAddr,
-    /// Segments appear as time passes; otherwise all are there from the start.
+    /// Segments appear as time passes; otherwise all are available from the start.
     #[arg(long)]
     live: bool,
     /// Live: how much of the past can be fetched.
@@ -65,10 +65,11 @@ pub struct PlayArgs {
     /// How rungs are chosen by suiro's player: throughput, bola, dynamic or mpc.
     #[arg(long, value_name = "NAME", default_value = "dynamic", value_parser = word::<Algorithm>)]
     abr: Algorithm,
-    /// Most media to hold ahead of the playhead.
+    /// Limit on the media buffered ahead of the playhead.
     #[arg(long, value_name = "TIME", default_value = "12 s")]
     buffer: Duration,
-    /// How segments are taken: `segment`, or `stream`, only as fast as the buffer has room
+    /// How segments are downloaded: `segment`, or `stream`, which reads only as fast as the buffer
+    /// has room
     #[arg(long, value_name = "HOW", default_value = "segment", value_parser = word::<Download>)]
     download: Download,
     /// Live: how far behind the live edge to play [default: as the manifest says].
@@ -77,7 +78,7 @@ pub struct PlayArgs {
     /// Stop after this long [default: at the end, or on Ctrl-C].
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
-    /// Keep what was played too, as files in the folder of --out.
+    /// Also save what was played, as files in the folder of --out.
     #[arg(long)]
     save: bool,
     /// Replace what --save finds of an earlier play.
@@ -154,7 +155,7 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
     let tell = move |_| {
         say!("DASH  http://{host}:{port}{}", origin::MPD_PATH);
         say!("HLS   http://{host}:{port}{}", origin::MULTIVARIANT_PATH);
-        say!("Ctrl-C ends it");
+        say!("press Ctrl-C to stop");
     };
     suiro_endpoint::block_on::<_, anyhow::Error>(async {
         origin::run(&job, Clock::from_now(), tell, Stop::default().requested()?).await?;
@@ -303,7 +304,7 @@ fn package(media: &str) -> Result<PathBuf> {
 /// Tells the lab that this endpoint serves or plays.
 fn ready(versions: &BTreeMap<String, String>) {
     let line = serde_json::json!({ "ready": true, "versions": versions });
-    // Without a reader nobody waits.
+    // Without a reader, do not wait.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 

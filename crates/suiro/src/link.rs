@@ -49,8 +49,8 @@ pub struct LinkArgs {
     /// Share of packets lost at random in each direction, such as 0.01 or "1 %" [default: none].
     #[arg(long, value_name = "RATIO")]
     loss: Option<String>,
-    /// Queue of each direction: "100 kB", "50 ms" or "64p" (packets) [default: 100 ms; of codel and
-    /// pie 1000p, of fq-codel 10240p].
+    /// Queue of each direction: "100 kB", "50 ms" or "64p" (packets) [default: 100 ms; for codel
+    /// and pie 1000p, for fq-codel 10240p].
     #[arg(long, value_name = "SIZE|TIME|NUMBERp")]
     queue: Option<String>,
     /// Queue discipline: droptail, codel, pie or fq-codel [default: droptail].
@@ -59,18 +59,18 @@ pub struct LinkArgs {
     /// Rate towards `client` by a trace: Mahimahi's format, or CSV of time and rate.
     #[arg(long, value_name = "FILE", conflicts_with = "down")]
     trace_down: Option<PathBuf>,
-    /// A link by name, which the other options change: measured (nepal, mexico-cellular,
-    /// brazil-colombia, india, korea-china, california-mexico) or of round figures (dsl, cable, fibre,
-    /// 3g, 4g, slow-4g, satellite).
+    /// A predefined link, which the other options change: measured (nepal, mexico-cellular,
+    /// brazil-colombia, india, korea-china, california-mexico) or of round figures (dsl, cable,
+    /// fibre, 3g, 4g, slow-4g, satellite).
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
-    /// A link as a TOML file: what stands below [links.NAME] in a scenario.
+    /// A link as a TOML file: the keys below [links.NAME] in a scenario.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["down", "up", "delay", "loss", "queue", "aqm", "trace_down", "preset"])]
     scenario_link: Option<PathBuf>,
     /// Largest IP packet in bytes, 1280 to 9000.
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u16).range(1280..=9000))]
     mtu: u16,
-    /// Where chance starts from.
+    /// Seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = Seed(1))]
     seed: Seed,
     /// Folder for the record of every packet, link.link.parquet.
@@ -86,9 +86,9 @@ pub struct LinkArgs {
     /// Command for the shell of host `server`, started before COMMAND.
     #[arg(long, value_name = "COMMAND")]
     server: Option<String>,
-    /// Command to run on host `client`, where `server` is a name. Its exit code is suiro's: 128 and
-    /// the signal's number if one ended it, 127 if there is no such command, 126 if it cannot be
-    /// executed; 1 if it ended well but the link was not as asked.
+    /// Command to run on host `client`, which can reach host `server` by name. Its exit code is
+    /// suiro's: 128 plus the signal's number if a signal ended it, 127 if there is no such command,
+    /// 126 if it cannot be executed, 1 if it succeeded but the link did not behave as requested.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -169,7 +169,7 @@ fn take_over(descriptor: i32) -> Result<Order> {
     serde_json::from_reader(io::BufReader::new(memory)).context("not an order of this version")
 }
 
-/// A command's end as a shell tells it: its exit code, or 128 and the number of the signal.
+/// A command's end as a shell reports it: its exit code, or 128 and the number of the signal.
 fn code_of(status: ExitStatus) -> Outcome {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     match code {
@@ -392,7 +392,7 @@ impl Session<'_> {
                 Ok(Event::Line { .. }) | Err(_) => {}
             }
             if started.elapsed() > Time::ZERO + SERVER_WITHIN {
-                say!("suiro: nothing listens on host server after {SERVER_WITHIN}; going on");
+                say!("suiro: nothing listens on host server after {SERVER_WITHIN}; continuing");
                 break;
             }
         }

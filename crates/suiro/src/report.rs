@@ -11,7 +11,7 @@ use suiro_report::Run;
 use crate::cli::{FindingsArgs, ReportArgs};
 use crate::{Outcome, Usage, say};
 
-/// Width of the table where nothing tells the terminal's.
+/// Width of the table if the terminal's is unknown.
 const WIDTH: usize = 100;
 
 /// `suiro report DIR`.
@@ -19,7 +19,7 @@ pub fn report(args: &ReportArgs) -> Result<Outcome> {
     let folder = results(&args.dir)?;
     let run = if is_being_written(&args.dir)? { Run::UnderWay } else { Run::Over };
     if run == Run::UnderWay {
-        say!("{}: a run is under way; this is what it has measured so far", args.dir.display());
+        say!("{}: a run is in progress; this is what it has measured so far", args.dir.display());
     }
     make_of(&folder, run)
 }
@@ -35,7 +35,7 @@ fn is_being_written(dir: &Path) -> Result<bool> {
 pub fn results(dir: &Path) -> Result<Folder> {
     if matches!(dir.join("manifest.json").try_exists(), Ok(false)) {
         bail!(Usage(format!(
-            "{} is no results folder: it has no manifest.json\n\
+            "{} is not a results folder: it has no manifest.json\n\
              hint: give the folder that suiro run wrote, named after --out or below results/",
             dir.display()
         )));
@@ -67,13 +67,17 @@ fn make_of(folder: &Folder, run: Run) -> Result<Outcome> {
 /// `suiro findings DIR`. Fails if a finding does not hold.
 pub fn findings(args: &FindingsArgs) -> Result<Outcome> {
     let folder = results(&args.dir)?;
-    let found = folder.findings().context("reading the findings; suiro report makes them")?;
+    let found = folder.findings().context("reading the findings, which suiro report writes")?;
     let mut out = std::io::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &found)?;
         writeln!(out)?;
     } else if found.findings.is_empty() {
-        writeln!(out, "this scenario repeats no study: there are no published findings to judge")?;
+        writeln!(
+            out,
+            "this scenario does not repeat a study: there are no published findings to \
+        judge"
+        )?;
     } else {
         let (width, colour) = look(&out);
         write!(out, "{}", suiro_report::findings_text(&found, width, colour))?;

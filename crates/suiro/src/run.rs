@@ -33,7 +33,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     });
     let (folder, _held) = open_folder(&out, args, &plan)?;
     suiro_hosts::sandbox::probe(Privilege::of_this_process())
-        .context("this host cannot make namespaces; see suiro doctor")?;
+        .context("this host cannot create namespaces; see suiro doctor")?;
     let mut manifest = manifest(&plan, now);
     if args.resume {
         keep_measured(&mut manifest, &folder)?;
@@ -75,7 +75,7 @@ pub fn trial(file: &Path) -> Result<Outcome> {
         .with_context(|| format!("reading the order {}", file.display()))?;
     let order: Order = serde_json::from_str(&text)
         .with_context(|| format!("{}: not an order of this version", file.display()))?;
-    // Ctrl-C is for `suiro run`, which tells this process; endpoints must not hear it first.
+    // Ctrl-C is for `suiro run`, which stops this process; endpoints must not receive it first.
     rustix::process::setsid().context("leaving the terminal")?;
     let (sender, events) = channel();
     interrupt::forward_inside(sender.clone())?;
@@ -137,7 +137,8 @@ fn check_content(out: &Path, args: &RunArgs, plan: &Plan) -> Result<()> {
     if !out.join("manifest.json").exists() {
         if std::fs::read_dir(out)?.next().is_some() {
             bail!(Usage(format!(
-                "{name} is not empty and no results folder\nhint: name another with --out"
+                "{name} is not empty and is not a results folder\nhint: choose another one with \
+                --out"
             )));
         }
         return Ok(());
@@ -230,7 +231,7 @@ fn order(trial: &Planned, folder: &Folder, packages: &Packages) -> Order {
 }
 
 /// How a trial went; nothing if it was not run, or if its record is damaged, which is as good as
-/// nothing: `--resume` runs it again, and the report tells of it.
+/// nothing: `--resume` runs it again, and the report mentions it.
 fn outcome(folder: &Folder, planned: &PlannedTrial) -> Option<Trial> {
     folder.outcome(planned).ok().flatten()
 }

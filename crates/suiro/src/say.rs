@@ -1,5 +1,5 @@
-//! What people are told while something runs. What cannot be printed is lost, and nothing else is:
-//! a reader that left (EPIPE), a terminal that went away (EIO) or a full disk ends no run.
+//! Messages to people while something runs. A message that cannot be printed is lost, and nothing
+//! else is: a reader that left (EPIPE), a terminal that went away (EIO) or a full disk ends no run.
 
 use std::io::{self, ErrorKind, StdoutLock, Write};
 
@@ -45,7 +45,7 @@ fn unless_gone<T>(printed: io::Result<T>, otherwise: T) -> io::Result<T> {
     }
 }
 
-/// Whether whoever read the output is gone: a pipe without a reader, a terminal that was closed.
+/// Whether the reader of the output is gone: a pipe without a reader, a terminal that was closed.
 pub fn is_gone(error: &io::Error) -> bool {
     // `ErrorKind` has no name for EIO.
     error.kind() == ErrorKind::BrokenPipe || error.raw_os_error() == Some(libc::EIO)

@@ -82,7 +82,7 @@ fn unload() -> Result<Outcome> {
 }
 
 /// Loads Vegas for as long as the value lives, if a trial of `plan` asks for it, the kernel lacks it and
-/// this is root. Where loading fails the reason is told; the trials are then skipped.
+/// this is root. If loading fails, the reason is printed and the trials are skipped.
 pub fn vegas_for(plan: &Plan) -> Option<vegas::Loaded> {
     let root = rustix::process::geteuid().is_root();
     if !wants_vegas(plan) || !root || Controls::read().lacking(vegas::NAME).is_none() {

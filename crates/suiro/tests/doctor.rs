@@ -50,7 +50,7 @@ fn without_ffmpeg_nothing_can_run_and_the_remedy_is_told() {
     let output = doctor(&[], &lost);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("MISSING ffmpeg"), "{text}");
-    assert!(text.contains("`suiro run` cannot work here; it lacks: "), "{text}");
+    assert!(text.contains("`suiro run` cannot work here; missing: "), "{text}");
     assert!(!text.contains('\x1b'), "no colours in a pipe: {text}");
 }
 

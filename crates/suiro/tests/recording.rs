@@ -114,5 +114,9 @@ fn what_is_asked_for_wrongly_is_told() {
     run(&["--flow", "udp:*-*", "--netns", "no-such"]).exits(1).says(&["/run/netns/no-such: "]);
     std::fs::create_dir(room.path("work").join("out")).expect("who is refused leaves no folder");
     room.write("out/layers.json", "{}");
-    run(&["--flow", "udp:*-*"]).exits(2).says(&["holds a recording", "choose another --out"]);
+    run(&["--flow", "udp:*-*"]).exits(2).says(&[
+        "already contains a recording",
+        "choose another \
+    --out",
+    ]);
 }

@@ -110,7 +110,7 @@ fn a_split_sequence_crosses_eight_streams_and_is_joined_bit_for_bit() {
     let refused = { refused }.output().unwrap();
     let error = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(1), "{error}");
-    assert!(error.contains("received/stream-0.frames is there already"), "{error}");
+    assert!(error.contains("received/stream-0.frames already exists"), "{error}");
     let line = format!("receive 127.0.0.1:0 {part} --record received --replace --duration 1_ms");
     let replaced = { suiro(folder, &line) }.output().unwrap();
     let error = String::from_utf8(replaced.stderr).unwrap();

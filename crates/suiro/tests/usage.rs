@@ -135,7 +135,7 @@ fn reports_of_nothing_name_what_is_missing() {
     let room = Room::new();
     for command in ["report", "findings"] {
         let done = room.run(&[command, "nowhere"]).exits(2);
-        done.says(&["nowhere is no results folder", "hint: "]);
+        done.says(&["nowhere is not a results folder", "hint: "]);
     }
 }
 

@@ -81,7 +81,7 @@ fn types(there: bool) -> Check {
         return Check::ok(GROUP, "kernel types", purpose, TYPES_FILE);
     }
     let found = format!("no readable {TYPES_FILE}");
-    let mend = "use a kernel with CONFIG_DEBUG_INFO_BTF=y, as the distributions' are";
+    let mend = "use a kernel with CONFIG_DEBUG_INFO_BTF=y, as distributions do";
     Check::ok(GROUP, "kernel types", purpose, &found).but(State::Missing, mend)
 }
 

@@ -1,6 +1,7 @@
 //! What works inside a trial's sandbox: tried by a copy of this program in one.
 //!
-//! The copy is `suiro doctor` again, told by [`ASK`] in its environment to try and answer in JSON.
+//! The copy is `suiro doctor` again, asked by [`ASK`] in its environment to run the checks and
+//! answer in JSON.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;

@@ -51,7 +51,7 @@ fn timers() -> Check {
     let slack = read("/proc/self/timerslack_ns").unwrap_or_else(|| "?".into());
     let found = format!("resolution {} ns, slack {slack} ns", resolution.tv_nsec);
     let check = Check::ok(GROUP, "timers", purpose, &found);
-    // Without high-resolution timers the kernel tells the length of a tick.
+    // Without high-resolution timers the kernel reports the length of a tick.
     let fine = resolution.tv_sec == 0 && resolution.tv_nsec < 1_000_000;
     if fine { check } else { check.but(State::Limited, "boot without highres=off") }
 }
@@ -91,7 +91,7 @@ fn size_check(name: &str, purpose: &'static str, bytes: Option<u64>, least: u64)
     };
     let found = format!("{:.1} GiB free", bytes as f64 / GIB as f64);
     let check = Check::ok(GROUP, name, purpose, &found);
-    let mend = format!("free some: {} GiB are advised", least / GIB);
+    let mend = format!("free some space: {} GiB are recommended", least / GIB);
     if bytes >= least { check } else { check.but(State::Limited, &mend) }
 }
 

@@ -7,7 +7,7 @@ use super::{Check, State};
 use crate::interrupt;
 
 const GROUP: &str = "media";
-const MEND: &str = "make setup (installs an ffmpeg with all of it), or set SUIRO_FFMPEG";
+const MEND: &str = "make setup (installs an ffmpeg with all of these), or set SUIRO_FFMPEG";
 
 /// All checks of this module.
 pub fn checks() -> Vec<Check> {

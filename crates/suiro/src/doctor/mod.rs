@@ -56,7 +56,7 @@ pub struct Check {
     pub state: State,
     /// What was found.
     pub found: String,
-    /// The command that mends it; null where nothing needs mending or nothing can.
+    /// The command that fixes it; null if nothing needs fixing or nothing can be fixed.
     pub mend: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Check {
         Self { group, name, purpose, need, state, found, mend: None }
     }
 
-    /// The same check where it did not come out well, with what mends it; an empty text is nothing.
+    /// The same check if it failed, with how to fix it; an empty text means nothing can.
     fn but(mut self, state: State, mend: &str) -> Self {
         self.state = state;
         self.mend = (!mend.is_empty()).then(|| mend.to_owned());

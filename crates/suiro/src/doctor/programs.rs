@@ -10,9 +10,9 @@ use suiro_media::program::find;
 use super::{Check, State};
 
 const GROUP: &str = "programs";
-/// A program that has not told its version by then is stopped.
+/// A program that has not printed its version by then is stopped.
 const PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
-/// Most that is read of what it tells.
+/// Limit on the output that is read.
 const TOLD_BYTES_MAX: u64 = 8 * 1024;
 
 struct Program {
@@ -84,7 +84,7 @@ const PROGRAMS: [Program; 7] = [
     },
 ];
 
-/// All checks of this module. The programs tell their versions side by side.
+/// All checks of this module. The programs are asked for their versions in parallel.
 pub fn checks() -> Vec<Check> {
     std::thread::scope(|scope| {
         let threads: Vec<_> =
@@ -158,7 +158,7 @@ fn output(program: &Path, arguments: &[&str]) -> Option<String> {
             Ok(length) => told.extend_from_slice(&buffer[..length]),
         }
     }
-    // It has told what it will, or has had its time: an error here says that it has ended.
+    // It has printed its output, or its time is over: an error here means that it has ended.
     let _ = child.kill();
     let _ = child.wait();
     Some(String::from_utf8_lossy(&told).into_owned())

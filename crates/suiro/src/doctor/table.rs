@@ -1,4 +1,4 @@
-//! The report for people: a line per check, what mends it under it.
+//! The report for people: a line per check, with how to fix it below.
 
 use std::io::IsTerminal;
 
@@ -95,7 +95,7 @@ fn verdict(report: &Report, style: Style) -> String {
     if lacking.is_empty() {
         style.paint("32", "`suiro run` can work here.") + "\n"
     } else {
-        let text = format!("`suiro run` cannot work here; it lacks: {}.", lacking.join(", "));
+        let text = format!("`suiro run` cannot work here; missing: {}.", lacking.join(", "));
         style.paint("1;31", &text) + "\n"
     }
 }
@@ -140,7 +140,7 @@ media
                    encoding
                    → make setup
 
-`suiro run` cannot work here; it lacks: ffmpeg.
+`suiro run` cannot work here; missing: ffmpeg.
 ";
         assert_eq!(draw(&report(State::Missing), &style), expected);
     }

@@ -65,7 +65,7 @@ pub(super) fn run(args: AgentArgs) -> Result<Outcome> {
         let _ = interrupted.recv();
         STOPPED.store(true, Ordering::Relaxed);
     });
-    say!("listening at {} until Ctrl-C", listener.local_addr()?);
+    say!("listening on {} until Ctrl-C", listener.local_addr()?);
     let agent = Agent::new(config, Limits::default(), Moment::now);
     agent.run(&listener, tap, &STOPPED, &|problem| say!("{problem}"))?;
     Ok(Outcome::Done)

@@ -59,7 +59,7 @@ fn read(path: &Path) -> Result<Capture> {
     };
     let capture = Capture::read(&file).map_err(|e| Usage(format!("{}: {e}", path.display())))?;
     for (count, what) in [
-        (capture.others, "packets are not UDP or TCP over IP, or have no time"),
+        (capture.others, "packets are not UDP or TCP over IP, or have no timestamp"),
         (capture.short, "packets were captured too short, or are malformed"),
         (capture.lost, "packets were lost by the capturing tool"),
         (capture.cut.into(), "packet at the end is cut short"),

@@ -44,7 +44,7 @@ pub enum LayersCommand {
     /// untouched, until Ctrl-C. Needs root, or the capabilities that it names.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArgs),
-    /// Join the recordings of two hosts, and say which layer of which host is to blame.
+    /// Join the recordings of two hosts, and report which layer of which host is to blame.
     #[command(after_help = report::EXAMPLES)]
     Report(report::ReportArgs),
     /// Join the captures of two hosts, pcapng or pcap, and say what the way between them lost and
@@ -107,7 +107,11 @@ fn record(args: RecordArgs) -> Result<Outcome> {
     let host = args.host.unwrap_or_else(own_name);
     let dir = args.out.unwrap_or_else(|| format!("layers-{host}").into());
     if dir.join("layers.json").exists() {
-        let taken = format!("{} holds a recording\nhint: choose another --out", dir.display());
+        let taken = format!(
+            "{} already contains a recording\nhint: choose another \
+        --out",
+            dir.display()
+        );
         return Err(Usage(taken).into());
     }
     let all = || [Protocol::Udp, Protocol::Tcp].map(FlowFilter::all).to_vec();
@@ -188,12 +192,12 @@ fn tell(recorded: &Recorded, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{} {flow}", if flow.sent { "sent    " } else { "received" })?;
     }
     match flows.len() {
-        0 => writeln!(out, "no packet of the chosen flows was seen")?,
+        0 => writeln!(out, "no packets of the chosen flows were seen")?,
         count @ 21.. => writeln!(out, "and {} flows more", count - 20)?,
         _ => {}
     }
     for (count, what) in [
-        (fragments, "later fragments, which bear no port"),
+        (fragments, "later fragments, which have no port"),
         (unjoined, "receiving calls whose datagram is not known"),
         (unplaced, "packets of flows beyond the bound"),
     ] {
@@ -203,7 +207,7 @@ fn tell(recorded: &Recorded, out: &mut impl Write) -> Result<()> {
     }
     match clock {
         Some(clock) => writeln!(out, "clock: {}, {} ns at most", clock.source, clock.error_ns)?,
-        None => writeln!(out, "clock: nothing disciplines it: neither chrony nor ptp4l")?,
+        None => writeln!(out, "clock: neither chrony nor ptp4l disciplines it")?,
     }
     Ok(())
 }

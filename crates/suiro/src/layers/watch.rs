@@ -48,7 +48,7 @@ pub struct WatchArgs {
 
 pub(super) fn run(args: &WatchArgs) -> Result<Outcome> {
     if args.out.exists() {
-        let told = format!("{} is there already\nhint: choose another --out", args.out.display());
+        let told = format!("{} already exists\nhint: choose another --out", args.out.display());
         return Err(Usage(told).into());
     }
     let config = Identity::read(&args.identity)?.client()?;
@@ -98,7 +98,7 @@ fn goes_on(over: &Receiver<()>, pause: StdDuration) -> bool {
     matches!(over.recv_timeout(pause), Err(RecvTimeoutError::Timeout))
 }
 
-/// Fetches from both. What may pass is told and tried again; what will not, ends the watch.
+/// Fetches from both. Temporary errors are reported and retried; permanent ones end the watch.
 fn update(agents: &mut [Watched; 2]) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     for agent in agents {
@@ -130,7 +130,7 @@ fn view(agents: &[Watched; 2], problems: &[String], elapsed_ns: u64) {
     }
     let lines: Vec<String> = problems.iter().cloned().chain(missing(agents)).collect();
     let clear = if terminal { "\x1b[H\x1b[2J" } else { "" };
-    // Nobody is left to tell that the terminal has gone.
+    // The terminal has gone: there is nobody to report it to.
     let _ = writeln!(out, "{clear}{shown}");
     lines.iter().for_each(|line| drop(writeln!(out, "{line}")));
 }
@@ -145,9 +145,9 @@ fn missing(agents: &[Watched; 2]) -> Vec<String> {
             }
             Gap::Restarted { from_ns, to_ns } => {
                 let seconds = to_ns.saturating_sub(*from_ns) as f64 / 1e9;
-                format!("{peer}: its recording began anew; {seconds:.1} s are missing")
+                format!("{peer}: its recording restarted; {seconds:.1} s are missing")
             }
-            Gap::Full => format!("{peer}: no room for more events here"),
+            Gap::Full => format!("{peer}: no room for more events on this machine"),
         }
     };
     agents
@@ -174,14 +174,14 @@ fn join(agents: &[Watched; 2]) -> Option<([Recording; 2], Report)> {
 fn finish(agents: &mut [Watched; 2], args: &WatchArgs) -> Result<Outcome> {
     for agent in agents.iter_mut() {
         if let Err(error) = agent.end() {
-            say!("{error}: its last moments are missing");
+            say!("{error}: the end of its recording is missing");
         }
     }
     missing(agents).iter().for_each(|line| say!("{line}"));
     let Some((recordings, report)) = join(agents) else {
         let silent = agents.iter().filter(|agent| agent.recording().is_none());
         let names: Vec<&str> = silent.map(Watched::peer).collect();
-        anyhow::bail!("nothing was ever heard of {}", names.join(" and "));
+        anyhow::bail!("nothing was received from {}", names.join(" and "));
     };
     for (recording, name) in recordings.iter().zip(["first", "second"]) {
         write(recording, &args.out.join(name))?;

@@ -58,7 +58,7 @@ pub enum BenchCommand {
 /// Where frames are read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum From {
-    /// The disk, past the page cache (O_DIRECT).
+    /// The disk, bypassing the page cache (O_DIRECT).
     Direct,
     /// The page cache, which reads the disk when it must.
     Cached,
@@ -67,19 +67,19 @@ enum From {
 /// What is read.
 #[derive(Debug, Args)]
 pub struct ReadArgs {
-    /// The frame stores, each read by a thread of its own.
+    /// The frame stores, each read by its own thread.
     #[arg(long = "store", value_name = "FILE", required = true)]
     stores: Vec<PathBuf>,
     /// Where stores are read from.
     #[arg(long, value_name = "WHERE", value_enum, default_value_t = From::Direct)]
     from: From,
-    /// Emulate a storage that reads so many bits per second for each store [default: none].
+    /// Emulate storage that reads this many bits per second for each store [default: none].
     #[arg(long, value_name = "RATE")]
     storage_rate: Option<BitRate>,
-    /// Time of the emulated storage from asking to the first byte.
+    /// Time from a request to the first byte of the emulated storage.
     #[arg(long, value_name = "TIME", default_value = "0 s", requires = "storage_rate")]
     storage_latency: Duration,
-    /// Frames of each ring that is read into.
+    /// Frames in each ring that is read into.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(3..=100_000))]
     ring: u32,
 }
@@ -94,7 +94,7 @@ pub struct SendArgs {
     /// 2.967 Gbit/s].
     #[arg(long, value_name = "RATE")]
     rate: Option<BitRate>,
-    /// The processor that the sending thread stays on [default: any].
+    /// The processor to pin the sending thread to [default: any].
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
 }

@@ -30,10 +30,10 @@ pub enum UncompressedCommand {
     Split(stores::SplitArgs),
     /// Join eight frame stores into raw 8K pictures, bit for bit.
     Join(stores::JoinArgs),
-    /// Tell what frame stores hold.
+    /// Print what frame stores contain.
     Info(stores::InfoArgs),
-    /// Send streams, each packet at its time: frame k of every stream begins k frame times after the
-    /// SMPTE epoch, whatever host it is on.
+    /// Send streams, each packet at its time: frame k of every stream begins k frame times after
+    /// the SMPTE epoch, whichever host it is on.
     Send(stream::SendArgs),
     /// Receive streams, and verify every packet and frame.
     Receive(stream::ReceiveArgs),
@@ -65,7 +65,8 @@ pub fn run(command: &UncompressedCommand) -> Result<Outcome> {
 fn tell_of_clock() {
     if let Some(complaint) = clock::tai_state().and_then(TaiState::complaint) {
         say!(
-            "note: in step with this machine only: {complaint}; `suiro doctor --uncompressed` tells what mends it"
+            "note: in step with this machine only: {complaint}; `suiro doctor --uncompressed` \
+            prints how to fix it"
         );
     }
 }

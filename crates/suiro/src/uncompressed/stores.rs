@@ -99,7 +99,7 @@ pub struct JoinArgs {
     /// The file for the raw pictures.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// How they were split, where the stores do not say, as those that `receive` recorded.
+    /// How they were split, if the stores do not record it, like those written by `receive`.
     #[arg(long = "as", value_name = "HOW", value_enum)]
     how: Option<How>,
     /// Replace a file that is there already.
@@ -113,10 +113,10 @@ pub struct InfoArgs {
     /// The stores.
     #[arg(required = true)]
     stores: Vec<PathBuf>,
-    /// Read all frames and verify their checksums, and of synthetic ones their stamps.
+    /// Read all frames and verify their checksums, and the stamps of synthetic ones.
     #[arg(long)]
     verify: bool,
-    /// Cut a truncated store to its whole frames.
+    /// Cut a truncated store to its complete frames.
     #[arg(long)]
     repair: bool,
     /// Print JSON.
@@ -138,7 +138,7 @@ fn begin(folder: &Path, stores: usize, inputs: &[PathBuf], replace: bool) -> Res
 /// `synth`
 pub fn synth(args: &SynthArgs) -> Result<Outcome> {
     if !synth::fits(&args.geometry) {
-        bail!(Usage(format!("a row of {} has no room for the stamp", args.geometry)));
+        bail!(Usage(format!("a row of {} is too short for the stamp", args.geometry)));
     }
     let raster = match (args.raster, Raster::around(&args.geometry)) {
         (false, _) => None,

@@ -31,7 +31,7 @@ use crate::{Outcome, Usage};
 /// Most streams of one process.
 pub const STREAMS_MAX: usize = 64;
 
-/// Different synthetic frames of a stream, unless told otherwise.
+/// Different synthetic frames of a stream, by default.
 const SYNTHETIC: u32 = 60;
 
 /// How packets are written.
@@ -39,7 +39,8 @@ const SYNTHETIC: u32 = 60;
 enum Layouts {
     /// SMPTE ST 2110-20 in Ethernet's standard packets: what other tools receive.
     St2110,
-    /// The study's: any bytes, in packets of 8800 bytes, with number and checksum of each frame.
+    /// The study's format: any bytes, in packets of 8800 bytes, with number and checksum of each
+    /// frame.
     Raster,
 }
 
@@ -62,13 +63,14 @@ impl Layouts {
 /// Where frames are read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum From {
-    /// The disk, past the page cache (O_DIRECT).
+    /// The disk, bypassing the page cache (O_DIRECT).
     Direct,
     /// The page cache, which reads the disk when it must.
     Cached,
-    /// The page cache, in place: nothing is copied before the socket; it must have room for the ring.
+    /// The page cache, in place: the only copy is into the socket; the cache must have room for the
+    /// ring.
     Mapped,
-    /// Memory: the ring is filled once, and sent again and again.
+    /// Memory: the ring is filled once and sent repeatedly.
     Memory,
 }
 
@@ -78,13 +80,13 @@ struct Common {
     /// How packets are written.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Layouts::St2110)]
     format: Layouts,
-    /// Largest IP packet in bytes [default: 1500 of st2110, 8800 of raster].
+    /// Largest IP packet in bytes [default: 1500 for st2110, 8800 for raster].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(64..=65_535))]
     packet: Option<u32>,
     /// RTP payload type.
     #[arg(long, value_name = "N", default_value_t = PAYLOAD_TYPE, value_parser = clap::value_parser!(u8).range(..128))]
     payload_type: u8,
-    /// The processor to stay on [default: any].
+    /// The processor to pin the thread to [default: any].
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
     /// Stop after this long [default: on Ctrl-C].
@@ -121,34 +123,36 @@ pub struct SendArgs {
     /// The frame store of each stream, in the same order [default: synthetic frames].
     #[arg(long, value_name = "FILE")]
     store: Vec<PathBuf>,
-    /// Synthetic frames: the pictures [default: 1920x1080, of raster its SDI raster of 2200x1125].
+    /// Synthetic frames: the pictures [default: 1920x1080; for raster, its SDI raster of
+    /// 2200x1125].
     #[arg(long, value_name = "TEXT", conflicts_with = "store")]
     geometry: Option<Geometry>,
     /// Where stores are read from.
     #[arg(long, value_name = "WHERE", value_enum, default_value_t = From::Direct)]
     from: From,
-    /// Frames of each stream's ring; fewer if --memory is less [default: 600, of synthetic frames 60].
+    /// Frames in each stream's ring; fewer if --memory does not allow it [default: 600, for
+    /// synthetic frames 60].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     ring: Option<u32>,
     /// Memory for all rings together.
     #[arg(long, value_name = "SIZE", default_value = "4 GB")]
     memory: Bytes,
-    /// End after the last frame, instead of beginning again.
+    /// Stop after the last frame instead of starting over.
     #[arg(long)]
     once: bool,
-    /// Most packets that leave together.
+    /// Limit on the packets of one burst.
     #[arg(long, value_name = "N", default_value_t = send::BURST, value_parser = clap::value_parser!(u32).range(1..=64))]
     burst: u32,
-    /// Own address: the packets' source, and of multicast the interface they leave by.
+    /// Local address: the packets' source, and for multicast the interface to send from.
     #[arg(long, value_name = "ADDRESS")]
     source: Option<Ipv4Addr>,
-    /// Hops that packets may go.
+    /// Maximum number of hops.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..))]
     ttl: u8,
-    /// One call for each packet, instead of one for a burst that the kernel cuts (UDP_SEGMENT).
+    /// One call for each packet, instead of one for a burst that the kernel splits (UDP_SEGMENT).
     #[arg(long)]
     no_gso: bool,
-    /// As fast as can be, without a schedule.
+    /// As fast as possible, without a schedule.
     #[arg(long)]
     unpaced: bool,
     /// Write a session description of each stream, `stream-N.sdp`, to this folder (st2110 only).
@@ -161,26 +165,27 @@ pub struct SendArgs {
 /// Arguments of `receive`.
 #[derive(Debug, Args)]
 pub struct ReceiveArgs {
-    /// Where each stream comes: an own or a group's ADDRESS:PORT, or a session description (.sdp).
+    /// Where to receive each stream: a local or a group's ADDRESS:PORT, or a session description
+    /// (.sdp).
     #[arg(required = true, value_name = "ADDRESS:PORT|FILE")]
     streams: Vec<String>,
-    /// The pictures, where no session description tells [default: as `send`].
+    /// The pictures, if there is no session description [default: as for `send`].
     #[arg(long, value_name = "TEXT")]
     geometry: Option<Geometry>,
-    /// Own address of the interface to receive groups by.
+    /// Local address of the interface on which to receive groups.
     #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::UNSPECIFIED)]
     interface: Ipv4Addr,
     /// Receive buffer of each stream, 4 KiB to 1 GB.
     #[arg(long, value_name = "SIZE", default_value = "64 MiB")]
     buffer: Bytes,
-    /// Do not sum up the frames: packets are verified alone.
+    /// Do not verify the frames' checksums, only the packets.
     #[arg(long)]
     no_verify: bool,
-    /// Write whole frames to stores, `stream-N.frames`, in this folder. Each stands where its RTP timestamp says:
-    /// `join` takes those that all stores have, and names one that is missing.
+    /// Write complete frames to stores, `stream-N.frames`, in this folder, placed by their RTP
+    /// timestamps: `join` uses the frames that all stores have, and names a missing one.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// Replace recordings that are in the folder.
+    /// Replace existing recordings in the folder.
     #[arg(long, requires = "record")]
     replace: bool,
     #[command(flatten)]
@@ -200,11 +205,11 @@ pub fn send(args: &SendArgs) -> Result<Outcome> {
             let ring = told_ring(ring.bound(), ring.header().frames, args);
             say!("stream {} to {to}: {geometry}, {ring}", stream.number);
         }
-        say!("Ctrl-C ends it");
+        say!("press Ctrl-C to stop");
     };
     let totals = match node::send(&job, tell, &mut warn_of_end, &stop) {
         Err(node::Error::Frames { source: reader::Error::Stopped, .. }) => {
-            say!("stopped while the rings were filled: nothing was sent");
+            say!("stopped while the rings were being filled: nothing was sent");
             return Ok(Outcome::Failed);
         }
         totals => totals?,
@@ -298,7 +303,7 @@ fn sender_job(args: &SendArgs) -> Result<SenderJob> {
     })
 }
 
-/// What is sent unless told otherwise.
+/// What is sent by default.
 const fn usual(format: Layouts) -> Geometry {
     match format {
         Layouts::St2110 => Geometry::HD,
@@ -393,7 +398,7 @@ pub fn receive(args: &ReceiveArgs) -> Result<Outcome> {
         for (stream, address) in job.streams.iter().zip(addresses) {
             say!("stream {} at {address}: {}", stream.number, stream.layout.geometry());
         }
-        say!("Ctrl-C ends it");
+        say!("press Ctrl-C to stop");
     };
     let received = node::receive(&job, tell, &stop)?;
     tell_received(&received, args.common.json)?;
@@ -441,7 +446,7 @@ fn buffer_bytes(buffer: Bytes) -> Result<u32> {
 fn recordings_are_new(args: &ReceiveArgs, dir: &Path) -> Result<()> {
     let there = (0..args.streams.len()).map(|at| recording(dir, at)).find(|path| path.exists());
     match there.filter(|_| !args.replace) {
-        Some(path) => bail!("{} is there already\nhint: --replace replaces it", path.display()),
+        Some(path) => bail!("{} already exists\nhint: --replace overwrites it", path.display()),
         None => Ok(()),
     }
 }
@@ -464,7 +469,7 @@ fn receiver_stream(args: &ReceiveArgs, at: usize, text: &str) -> Result<Receiver
         (address, description.geometry, packet, description.payload_type)
     } else {
         let address = text.parse().map_err(|_| {
-            Usage(format!("{text:?} is no ADDRESS:PORT and no session description (.sdp)"))
+            Usage(format!("{text:?} is neither an ADDRESS:PORT nor a session description (.sdp)"))
         })?;
         let geometry = args.geometry.unwrap_or_else(|| usual(common.format));
         (address, geometry, common.packet_bytes(), common.payload_type)
@@ -527,7 +532,11 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
         match &end.written {
             Ok(done) => {
                 let (path, whole) = (done.path.display(), done.frames - done.missing);
-                say!("stream {stream}: {whole} frames in {path}, {} missing between", done.missing);
+                say!(
+                    "stream {stream}: {whole} frames in {path}, {} missing in \
+                between",
+                    done.missing
+                );
             }
             Err(error) => say!("stream {stream}: the recording ended: {error}"),
         }

@@ -162,7 +162,7 @@ fn set(machine: &Machine, path: &Path, value: &str) -> Result<(), String> {
     machine.write(path, value).map_err(|error| error.to_string())?;
     match machine.read(path) {
         Some(now) if now == value => Ok(()),
-        now => Err(format!("it says {} then", now.unwrap_or_default())),
+        now => Err(format!("it is {} afterwards", now.unwrap_or_default())),
     }
 }
 

@@ -7,10 +7,10 @@ use crate::doctor::State;
 
 /// What the kernel says of CLOCK_TAI.
 pub fn finding(told: Option<TaiState>) -> Finding {
-    let purpose = "frame k of every stream begins at the same time, whatever host sends it";
+    let purpose = "frame k of every stream begins at the same time, whichever host sends it";
     let finding = |found: &str| Finding::ok("uncompressed: clock", "TAI", purpose, found);
     let Some(state) = told else {
-        return finding("the kernel does not tell").but(State::Limited, "");
+        return finding("the kernel does not report it").but(State::Limited, "");
     };
     match state.complaint() {
         None => finding(&format!("{} s ahead of UTC, synchronised", state.offset_s)),

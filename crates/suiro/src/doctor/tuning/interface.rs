@@ -73,7 +73,7 @@ fn rings(machine: &Machine, interface: &str) -> Finding {
     let sections = told.split_once("Current hardware settings:");
     let sizes = sections.and_then(|(most, now)| Some((ring_sizes(most)?, ring_sizes(now)?)));
     let Some((most, now)) = sizes else {
-        return unknown(&name, purpose, "ethtool tells no sizes");
+        return unknown(&name, purpose, "ethtool prints no sizes");
     };
     let text = format!("{} of {} to receive, {} of {} to send", now.0, most.0, now.1, most.1);
     let finding = Finding::ok(GROUP, &name, purpose, &text);
@@ -133,7 +133,7 @@ fn interrupts(machine: &Machine, interface: &str) -> Finding {
         .filter_map(|irq| Some((affinity(&irq), machine.read(affinity(&irq))?)))
         .collect();
     if known.is_empty() {
-        return unknown(&name, purpose, "its interrupts cannot be told");
+        return unknown(&name, purpose, "its interrupts cannot be determined");
     }
     let cpus = near(machine, interface);
     // Where they are served, not where they may be: by default that is anywhere.

@@ -18,7 +18,7 @@ pub fn findings(machine: &Machine) -> Vec<Finding> {
         at_least(
             machine,
             "receive buffers",
-            "a receiver that is kept from running loses nothing",
+            "a receiver that is paused by the scheduler loses no packets",
             ("/proc/sys/net/core/rmem_max", BUFFER_BYTES.into(), "bytes"),
         ),
         at_least(
@@ -40,7 +40,7 @@ pub(super) fn at_least(
 ) -> Finding {
     let Some(found) = machine.number(path) else {
         let found = "it cannot be read here";
-        let mend = "look from the host's own network namespace";
+        let mend = "run this in the host's own network namespace";
         return Finding::ok(GROUP, name, purpose, found).but(State::Limited, mend);
     };
     let text = format!("at most {found} {unit}");

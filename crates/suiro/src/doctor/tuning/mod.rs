@@ -45,7 +45,7 @@ pub struct Request {
     pub json: bool,
 }
 
-/// One check, and what would mend it.
+/// One check, and what would fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
     check: Check,
@@ -112,12 +112,12 @@ impl Finding {
         Self { check: Check::ok(group, name, purpose, found), changes: Vec::new() }
     }
 
-    /// The same where it did not, with words about what mends it; an empty text is nothing.
+    /// The same check if it failed, with advice on how to fix it; an empty text means none.
     fn but(self, state: State, mend: &str) -> Self {
         Self { check: self.check.but(state, mend), ..self }
     }
 
-    /// The same where it did not, with the changes that mend it.
+    /// The same check if it failed, with the changes that fix it.
     fn mended_by(self, state: State, changes: Vec<Change>) -> Self {
         let commands: Vec<_> = changes.iter().map(Change::command).collect();
         Self { check: self.check.but(state, &commands.join("; ")), changes }
@@ -153,7 +153,7 @@ pub fn run(request: &Request) -> Result<bool> {
         let (changes, left): (Vec<_>, Vec<_>) = all.partition(kept);
         let well = told(&apply::apply(&machine, changes, &request.state)?)?;
         if !left.is_empty() {
-            say!("interfaces are left as they are; those that streams use: --interface NAME");
+            say!("interfaces are not changed; name those that streams use with --interface NAME");
         }
         return Ok(well);
     }

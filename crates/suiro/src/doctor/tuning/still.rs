@@ -1,7 +1,7 @@
 //! Whether processors stand still: all of them are kept busy for a while, and each looks at the clock
 //! without a pause. What a clock misses, a sender that was on that processor would have missed too.
-//! Steal (proc(5)) tells of a hypervisor that takes turns; of one that halts a machine whose quota is
-//! used up, nothing tells.
+//! Steal (proc(5)) shows a hypervisor that shares processors; nothing shows one that halts a
+//! machine whose quota is used up.
 
 use suiro_uncompressed::clock;
 use suiro_units::{Duration, Time};
@@ -14,7 +14,7 @@ use crate::doctor::State;
 pub const WATCH: Duration = Duration::from_secs(6);
 /// Pauses below this are not kept: interrupts take as long.
 const PAUSE_MIN: Duration = Duration::from_micros(500);
-/// Pauses above this are told: a tenth of a frame at 59.94 frames per second.
+/// Pauses above this are reported: a tenth of a frame at 59.94 frames per second.
 const PAUSE_LONG: Duration = Duration::from_micros(1_668);
 /// Most pauses of a processor that are kept.
 const PAUSES_MAX: usize = 10_000;
@@ -74,10 +74,10 @@ fn watch(cpu: usize, from: Time, until: Time) -> Option<Vec<Pause>> {
 
 /// What the pauses of each processor mean.
 fn told(processors: &[Vec<Pause>], span: Duration) -> Finding {
-    let purpose = "a sender that stands still for a tenth of a frame is out of step";
+    let purpose = "a sender that pauses for a tenth of a frame is out of step";
     let finding = |text: &str| Finding::ok(GROUP, "standing still", purpose, text);
     if processors.is_empty() {
-        return finding("unknown: no core may be used").but(State::Limited, "");
+        return finding("unknown: no processor core may be used").but(State::Limited, "");
     }
     let long = |pauses: &[Pause]| -> Vec<Pause> {
         pauses.iter().copied().filter(|pause| pause.length() > PAUSE_LONG).collect()
@@ -145,6 +145,6 @@ mod tests {
     #[test]
     fn processors_that_we_may_not_use_are_left_out() {
         let found = finding(&[100_000], Duration::from_millis(1)).check.found;
-        assert_eq!(found, "unknown: no core may be used");
+        assert_eq!(found, "unknown: no processor core may be used");
     }
 }

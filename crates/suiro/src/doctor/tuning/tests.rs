@@ -84,7 +84,7 @@ fn each_lack_is_told_with_its_command() {
         mends(&machine, &[]).into_iter().filter(|(_, state, _)| *state != State::Ok).collect();
     let expected = [
         ("receive buffers", "sudo sysctl -w net.core.rmem_max=67108864"),
-        ("backlog", "look from the host's own network namespace"),
+        ("backlog", "run this in the host's own network namespace"),
         ("huge pages", "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"),
         ("NUMA", "numactl --cpunodebind=1 --membind=1 suiro uncompressed …"),
         (
