@@ -1,6 +1,7 @@
 //! `web/src/generated/page.ts` is generated from the page's types; this fails when it is stale.
 //! `SUIRO_REGENERATE=1 cargo test -p suiro-report --test all types` writes it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -127,6 +128,20 @@ fn of(schema: &Value) -> String {
     }
 }
 
+/// A map from names: any, or those of a closed list, which the schema has as properties.
+fn map(schema: &Value) -> String {
+    if let Some(known) = schema["properties"].as_object() {
+        let names: Vec<String> = known.keys().map(|name| format!("{name:?}")).collect();
+        let kinds: BTreeSet<String> = known.values().map(of).collect();
+        let kinds = kinds.into_iter().collect::<Vec<_>>().join(" | ");
+        return format!("Partial<Record<{}, {kinds}>>", names.join(" | "));
+    }
+    match schema.get("additionalProperties") {
+        Some(value) => format!("Record<string, {}>", of(value)),
+        None => panic!("the generator does not know what the map {schema} holds"),
+    }
+}
+
 fn of_kind(kind: &str, schema: &Value) -> String {
     match kind {
         "integer" | "number" => "number".into(),
@@ -142,10 +157,7 @@ fn of_kind(kind: &str, schema: &Value) -> String {
                 }
             }
         },
-        "object" => match schema.get("additionalProperties") {
-            Some(value) => format!("Record<string, {}>", of(value)),
-            None => "Record<string, unknown>".into(),
-        },
+        "object" => map(schema),
         other => panic!("the generator does not know the type {other}"),
     }
 }
