@@ -83,7 +83,7 @@ fn a_watch_of_silent_agents_ends_in_its_time_and_on_a_signal() {
     let watch = ["layers", "watch", &a, &b, "--identity", "trust/me", "--out", "call"];
     let begun = now();
     let timed = [&watch[..], &["--duration", "1 s"]].concat();
-    room.run(&timed).exits(1).says(&["nothing was ever heard of"]);
+    room.run(&timed).exits(1).says(&["nothing was received from"]);
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(20), "a watch of 1 s took {took:?}");
 
