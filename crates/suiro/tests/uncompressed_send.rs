@@ -52,7 +52,7 @@ fn packets_that_are_too_large_name_their_stream_and_what_helps() {
         let Some(done) = alone(&Room::new(), network, &line) else { return };
         done.exits(1).says(&[
             "stream 0 to 127.0.0.1:9: sending packets of 1400 bytes: ",
-            "hint: --packet N",
+            "hint: send smaller packets with --packet N",
             "ip link set dev NAME mtu 1400",
         ]);
     }
