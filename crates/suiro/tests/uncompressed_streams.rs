@@ -61,7 +61,7 @@ impl Receiver {
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut told = BufReader::new(child.stderr.take().unwrap());
         let ready = told.by_ref().lines().map(Result::unwrap);
-        let ready = ready.take_while(|line| !line.starts_with("Ctrl-C"));
+        let ready = ready.take_while(|line| !line.contains("Ctrl-C"));
         let ready = ready.filter(|line| line.starts_with("stream "));
         // stream 0 at 127.0.0.1:5004: …
         let address = |line: String| line.split(' ').nth(3).unwrap().trim_end_matches(':').parse();
