@@ -127,7 +127,7 @@ fn what_cannot_be_split_or_drawn_is_a_usage_error() {
     let error = refused(folder.path(), 2, &odd);
     assert!(error.contains("expected a multiple of 4×4 pixels, found 64×18"), "{error}");
     let small = ["synth", "--out", "nodes", "--geometry", "16x4 4:2:2 10 50"];
-    assert!(refused(folder.path(), 2, &small).contains("no room for the stamp"));
+    assert!(refused(folder.path(), 2, &small).contains("too short for the stamp"));
     let raster = ["synth", "--out", "nodes", "--geometry", "64x16 4:2:2 10 50", "--raster"];
     assert!(refused(folder.path(), 2, &raster).contains("--raster needs pictures of 1920x1080"));
     let error = refused(folder.path(), 1, &["info", "nowhere.frames"]);
