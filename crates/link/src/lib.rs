@@ -17,6 +17,7 @@
 mod capacity;
 mod check;
 mod config;
+mod erfc;
 mod error;
 mod jitter;
 mod link;

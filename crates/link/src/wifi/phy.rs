@@ -2,6 +2,8 @@
 
 use suiro_units::Duration;
 
+use crate::erfc::erfc;
+
 /// Short interframe space with the signal extension of 2.4 GHz: 10 µs + 6 µs (IEEE 802.11-2012,
 /// §20.4.4). At 5 GHz it is 16 µs as well.
 pub(crate) const SIFS: Duration = Duration::from_micros(16);
@@ -151,26 +153,6 @@ impl Code {
         let terms = (0i32..).zip(weights).map(|(i, weight)| weight * d.powi(free + i * step));
         (terms.sum::<f64>() / (2.0 * bits)).min(0.5)
     }
-}
-
-/// Complementary error function for `x` ≥ 0, relative error below 1.2 × 10⁻⁷ (Press et al.,
-/// "Numerical Recipes in C", 2nd edition, §6.2).
-fn erfc(x: f64) -> f64 {
-    const C: [f64; 10] = [
-        -1.265_512_23,
-        1.000_023_68,
-        0.374_091_96,
-        0.096_784_18,
-        -0.186_288_06,
-        0.278_868_07,
-        -1.135_203_98,
-        1.488_515_87,
-        -0.822_152_23,
-        0.170_872_77,
-    ];
-    let t = 1.0 / (1.0 + 0.5 * x);
-    let polynomial = C.iter().rev().fold(0.0, |sum, c| sum * t + c);
-    t * (polynomial - x * x).exp()
 }
 
 #[cfg(test)]
