@@ -5,7 +5,8 @@
 //! transport's rate control allows, and [`split`] divides an allowance among several media.
 //!
 //! A receiver hands each frame that its transport has put together to a [`Viewer`], and polls it for
-//! the [`Seen`] of every frame: whether and when it was displayed. [`Log`] writes them to the table
+//! the [`Seen`] of every frame: whether and when it was displayed. Where frames come in RTP packets,
+//! [`Incoming`] puts them together. [`Log`] writes them to the table
 //! `frames` and keeps the coded pictures that could be decoded ([`Saver`]), from which screens are
 //! filmed after the trial.
 //!
@@ -20,6 +21,7 @@
 
 mod error;
 mod feed;
+mod incoming;
 mod log;
 mod save;
 mod share;
@@ -27,6 +29,7 @@ mod viewer;
 
 pub use error::LogError;
 pub use feed::{Camera, Feed, FeedError, Frame};
+pub use incoming::Incoming;
 pub use log::{FrameLog, Log};
 pub use save::{Saver, received};
 pub use share::{Demand, Share, split};

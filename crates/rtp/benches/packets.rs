@@ -1,8 +1,8 @@
 //! What packets of video cost: a picture into packets and back, and a report read.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use suiro_payload::Codec;
 use suiro_rtp::packet::Packet;
-use suiro_rtp::payload::Codec;
 use suiro_rtp::rtcp::{self, Block, Outgoing};
 
 /// Bytes of a payload in packets of 1500.

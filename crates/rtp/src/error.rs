@@ -7,8 +7,8 @@ use suiro_realtime::{FeedError, LogError};
 use suiro_record::RecordError;
 
 use crate::net::NetError;
-use crate::payload::PayloadError;
 use crate::versions::VersionsError;
+use suiro_payload::PayloadError;
 
 /// Why an RTP endpoint does not run.
 #[derive(Debug, thiserror::Error)]

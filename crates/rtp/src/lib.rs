@@ -6,18 +6,16 @@
 //!
 //! The parts that decide are pure and are handed the time: [`sender::Sender`] (what leaves when),
 //! [`receiver::Receiver`] (what became of frames, what is asked for), [`rtcp`] (reports and
-//! feedback), [`payload`] (frames into packets and back). `net` opens sockets; nothing else does.
+//! feedback), [`suiro_payload`] (frames into packets and back). `net` opens sockets; nothing else does.
 
 mod error;
 pub mod net;
 pub mod packet;
-pub mod payload;
 pub mod receive;
 pub mod receiver;
 pub mod rtcp;
 pub mod send;
 pub mod sender;
-pub mod sequence;
 mod source;
 pub mod versions;
 

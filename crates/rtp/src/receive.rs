@@ -15,9 +15,9 @@ use suiro_viewer::Policy;
 
 use crate::EndpointError;
 use crate::net::{self, Pair};
-use crate::payload::{Codec, mpeg2};
 use crate::receiver::{Config, Counters, Receiver};
 use crate::send::{AGAIN_TYPE, H264_TYPE, rtcp_of, sleep};
+use suiro_payload::{Codec, mpeg2};
 
 /// Packets that are taken in before anything else is looked at.
 const BATCH: usize = 64;

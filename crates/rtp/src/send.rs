@@ -19,9 +19,9 @@ use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 
 use crate::EndpointError;
 use crate::net::{self, Pair};
-use crate::payload::{Codec, mpeg2};
 use crate::sender::{Config, Counters, Period, ReportTimes, Sender, Transmit};
 use crate::source::{Feed, Frame, Prepared};
+use suiro_payload::{Codec, mpeg2};
 
 /// Payload types of our streams: dynamic ones (RFC 3551 §3), and MPEG video's own.
 pub const H264_TYPE: u8 = 96;

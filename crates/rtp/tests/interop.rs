@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use suiro_clock::Clock;
 use suiro_media::Ffmpeg;
+use suiro_payload::Codec;
 use suiro_rate::RateSpec;
 use suiro_rtp::net::{self, Pair};
-use suiro_rtp::payload::Codec;
 use suiro_rtp::receive::{self, ReceiverJob};
 use suiro_rtp::receiver::Counters as Received;
 use suiro_rtp::send::AGAIN_TYPE;

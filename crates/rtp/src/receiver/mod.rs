@@ -1,21 +1,17 @@
 //! The receiver, as a state machine: packets in, frames, their fate and RTCP out. It is handed the
 //! time, and has no sockets.
 
-mod assembler;
 mod counters;
-mod numbering;
 
-use suiro_realtime::{Delivered, Viewer};
+use suiro_payload::{Codec, Piece};
+use suiro_realtime::Incoming;
 use suiro_units::{BitRate, Duration, Random, Time};
-use suiro_viewer::{Parts, Policy};
+use suiro_viewer::Policy;
 
-pub use assembler::{Assembler, Received};
 pub use counters::Counters;
-pub use numbering::Numbering;
 pub use suiro_realtime::Seen;
 
-use crate::packet::{FrameMark, HEADER_BYTES, IP_UDP_BYTES, Packet};
-use crate::payload::Codec;
+use crate::packet::{HEADER_BYTES, IP_UDP_BYTES, Packet};
 use crate::rtcp::congestion::Arrivals;
 use crate::rtcp::interval::Interval;
 use crate::rtcp::nack::Nacks;
@@ -60,9 +56,7 @@ pub struct Receiver {
     reception: Option<Reception>,
     probation: Option<(Time, u8, Packet)>,
     again_ssrc: Option<u32>,
-    assembler: Assembler,
-    numbering: Numbering,
-    viewer: Viewer,
+    incoming: Incoming,
     nacks: Nacks,
     arrivals: Arrivals,
     feedback_at: Option<Time>,
@@ -87,9 +81,7 @@ impl Receiver {
             reception: None,
             probation: None,
             again_ssrc: None,
-            assembler: Assembler::new(config.codec),
-            numbering: Numbering::default(),
-            viewer: Viewer::new(config.policy),
+            incoming: Incoming::new(config.codec, config.policy),
             nacks: Nacks::default(),
             arrivals: Arrivals::default(),
             feedback_at: None,
@@ -243,71 +235,29 @@ impl Receiver {
         if self.config.again_type.is_none() {
             return REORDER;
         }
-        let buffer = self.viewer.buffer().unwrap_or(Duration::ZERO);
+        let buffer = self.incoming.buffer().unwrap_or(Duration::ZERO);
         (buffer + self.config.policy.wait).max(REORDER)
     }
 
     fn take(&mut self, now: Time, sequence: u64, packet: Packet) {
         let grace = self.grace();
-        if !self.assembler.on_packet(now, sequence, packet, grace) {
+        let Packet { timestamp, marker, mark, payload, .. } = packet;
+        let piece = Piece { timestamp, marker, mark, payload };
+        if !self.incoming.on_packet(now, sequence, piece, grace) {
             self.counters.late += 1;
         }
         self.advance(now);
     }
 
-    /// Hands frames that are whole or given up to the viewer, which decides what becomes of them.
     fn advance(&mut self, now: Time) {
-        while let Some(received) = self.assembler.poll(now) {
-            self.on_frame(now, received);
-        }
-        self.viewer.advance(now);
-    }
-
-    fn on_frame(&mut self, now: Time, received: Received) {
-        let number = self.numbering.number(received.timestamp, received.mark);
-        let references = match received.mark {
-            Some(mark) if mark.references == 0 => None,
-            Some(mark) => number.checked_sub(mark.references.into()),
-            None if received.content.key => None,
-            None => number.checked_sub(1),
-        };
-        // Of 90 kHz; it starts anywhere.
-        let captured = Time::from_nanos(received.timestamp.saturating_mul(100_000) / 9);
-        let parts = match &received.content {
-            content if content.whole => Parts::All,
-            content if content.usable => Parts::Some,
-            _ => Parts::TooFew,
-        };
-        let captured_unix_ns = self.captured(received.timestamp);
-        let waited = received.mark.and_then(FrameMark::waited);
-        let delivered = Delivered {
-            number,
-            captured,
-            references,
-            parts,
-            captured_unix_ns,
-            sent_unix_ns: captured_unix_ns
-                .zip(waited)
-                .and_then(|(at, waited)| at.checked_add(waited.as_nanos())),
-            rate: received.mark.map(|mark| BitRate::from_bps(mark.rate_bps.into())),
-            data: received.content.bytes,
-        };
-        if self.viewer.on_frame(now, delivered).is_err() {
-            self.counters.refused += 1;
-        }
-    }
-
-    /// The sender's wall clock at a timestamp, by its last report.
-    fn captured(&self, timestamp: u64) -> Option<u64> {
-        let (sent, _) = self.sent?;
-        let reported = rtcp::unix_ns(sent.ntp)?;
-        let ticks = i64::from((timestamp as u32).wrapping_sub(sent.timestamp).cast_signed());
-        reported.checked_add_signed(ticks * 100_000 / 9)
+        let sent = self.sent;
+        self.incoming.advance(now, |timestamp| captured(sent?.0, timestamp));
+        self.counters.refused = self.incoming.refused();
     }
 
     /// What became of the next frame.
     pub fn take_seen(&mut self) -> Option<Seen> {
-        self.viewer.take_seen()
+        self.incoming.take_seen()
     }
 
     /// A packet has come at the RTCP port.
@@ -342,17 +292,13 @@ impl Receiver {
         let feedback = self.feedback_at.filter(|_| !self.arrivals.is_empty());
         let regular = self.reception.is_some().then(|| self.interval.next());
         let picture = self.picture_loss_at();
-        let playout = self.viewer.next_event();
-        let assembly = self.assembler.next_event();
-        [feedback, regular, picture, playout, assembly, self.nacks.next()]
-            .into_iter()
-            .flatten()
-            .min()
+        let frames = self.incoming.next_event();
+        [feedback, regular, picture, frames, self.nacks.next()].into_iter().flatten().min()
     }
 
     /// When a key frame is asked for; `None`: none is needed.
     fn picture_loss_at(&self) -> Option<Time> {
-        let since = self.viewer.broken_since()?;
+        let since = self.incoming.broken_since()?;
         Some(self.asked.map_or(since, |asked| asked + PICTURE_LOSSES))
     }
 
@@ -421,11 +367,18 @@ impl Receiver {
     /// Ends the viewing: everything still held has its fate. A last report says good-bye.
     pub fn finish(&mut self, now: Time) -> Vec<u8> {
         self.advance(now);
-        self.viewer.finish(now);
+        self.incoming.finish(now);
         let received = self.reception.as_mut().map(|reception| reception.report(now, self.ssrc));
         let cname = self.config.cname.clone();
         Outgoing { ssrc: self.ssrc, cname, received, bye: true, ..Outgoing::default() }.write()
     }
+}
+
+/// The sender's wall clock at a timestamp, by its last report.
+fn captured(sent: Sent, timestamp: u64) -> Option<u64> {
+    let reported = rtcp::unix_ns(sent.ntp)?;
+    let ticks = i64::from((timestamp as u32).wrapping_sub(sent.timestamp).cast_signed());
+    reported.checked_add_signed(ticks * 100_000 / 9)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use suiro_units::{Duration, Time};
 
 use super::history::History;
 use crate::rtcp::{Block, Congestion, from_short};
-use crate::sequence::Unwrap;
+use suiro_payload::sequence::Unwrap;
 
 /// How many of our own reports an echo may be of.
 const REPORTS_MAX: usize = 64;

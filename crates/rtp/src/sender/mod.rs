@@ -21,10 +21,10 @@ pub use history::History;
 pub use pacer::Pacer;
 pub use period::Period;
 
-use crate::packet::{FrameMark, HEADER_BYTES, IP_UDP_BYTES, Packet};
-use crate::payload::{Codec, PayloadError};
+use crate::packet::{HEADER_BYTES, IP_UDP_BYTES, Packet};
 use crate::rtcp::{self, Message, Outgoing, Sent, interval::Interval};
 use period::Account;
+use suiro_payload::{Codec, FrameMark, PayloadError};
 
 /// What retransmissions may take, of what is sent for the first time.
 const AGAIN_SHARE: f64 = 0.25;

@@ -4,8 +4,7 @@
 //! depacketiser is given the payloads of one frame that are at hand, in order, and says whether they
 //! are all of it; the caller, which knows sequence numbers, passes which ones are missing.
 
-pub mod h264;
-pub mod mpeg2;
+use crate::{h264, mpeg2};
 
 /// Largest frame, in bytes, that is taken or put together.
 pub const FRAME_MAX: usize = 8 << 20;
@@ -100,7 +99,7 @@ impl Codec {
 
 /// Places of start codes (`00 00 01`) in a byte stream, each with the byte after it; one at the very
 /// end, without such a byte, is none.
-fn start_codes(bytes: &[u8]) -> impl Iterator<Item = (usize, u8)> + '_ {
+pub(crate) fn start_codes(bytes: &[u8]) -> impl Iterator<Item = (usize, u8)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
         while at + 3 < bytes.len() {

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use suiro_units::{Duration, Time};
 
-use crate::packet::{FrameMark, Packet};
-use crate::payload::{Assembled, Codec};
 use crate::sequence::Timestamps;
+use crate::{Assembled, Codec, FrameMark};
 
 /// Most frames that are in the making; of more, the first is given up.
 const FRAMES_MAX: usize = 256;
@@ -17,6 +16,19 @@ const PACKETS_MAX: usize = 8192;
 const OWNERS_MAX: usize = 4096;
 /// Frames that are remembered after they were handed over, to know what comes late.
 const DONE_MAX: usize = 1024;
+
+/// What a packet has of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The frame's RTP timestamp, at 90 kHz; it wraps.
+    pub timestamp: u32,
+    /// True of a frame's last packet.
+    pub marker: bool,
+    /// What it says of the frame that it begins; `None` within a frame, and from senders not ours.
+    pub mark: Option<FrameMark>,
+    /// The payload, without padding.
+    pub payload: Vec<u8>,
+}
 
 /// A frame that was handed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +117,7 @@ impl Assembler {
     /// A packet has come; its number is extended. It may make a frame whole. `grace` is how long
     /// after a later frame has begun one that is not whole is waited for. False: its frame was
     /// handed over before.
-    pub fn on_packet(&mut self, now: Time, sequence: u64, packet: Packet, grace: Duration) -> bool {
+    pub fn on_packet(&mut self, now: Time, sequence: u64, packet: Piece, grace: Duration) -> bool {
         let timestamp = self.timestamps.take(packet.timestamp);
         if self.done.contains_key(&timestamp) {
             return false;
@@ -145,7 +157,7 @@ impl Assembler {
     }
 
     /// Whether a frame begins, and whether it ends with that packet.
-    fn bounds(&self, sequence: u64, timestamp: u64, packet: &Packet) -> (bool, bool) {
+    fn bounds(&self, sequence: u64, timestamp: u64, packet: &Piece) -> (bool, bool) {
         if self.marks {
             return (packet.mark.is_some(), packet.marker);
         }
@@ -209,20 +221,15 @@ mod tests {
     }
 
     /// A frame of three packets at 90 kHz time `timestamp`; the first number is `first`.
-    fn frame(first: u16, timestamp: u32, mark: bool) -> Vec<Packet> {
+    fn frame(first: u16, timestamp: u32, mark: bool) -> Vec<(u16, Piece)> {
         let mut data = vec![0, 0, 1, 0x41, 0x9a];
         data.extend([7; 200]);
         let payloads = Codec::H264.packetise(&data, 80, 80).unwrap();
         let mark =
             mark.then_some(FrameMark { number: 5, references: 1, rate_bps: 9, waited: None });
-        let packets = payloads.into_iter().enumerate().map(|(n, payload)| Packet {
-            ssrc: 9,
-            payload_type: 96,
-            sequence: first + n as u16,
-            timestamp,
-            marker: n == 2,
-            mark: mark.filter(|_| n == 0),
-            payload,
+        let packets = payloads.into_iter().enumerate().map(|(n, payload)| {
+            let (marker, mark) = (n == 2, mark.filter(|_| n == 0));
+            (first + n as u16, Piece { timestamp, marker, mark, payload })
         });
         packets.collect()
     }
@@ -236,8 +243,8 @@ mod tests {
             Self { assembler: Assembler::new(Codec::H264) }
         }
 
-        fn take(&mut self, at: u64, packet: &Packet) -> bool {
-            self.assembler.on_packet(ms(at), packet.sequence.into(), packet.clone(), GRACE)
+        fn take(&mut self, at: u64, (sequence, piece): &(u16, Piece)) -> bool {
+            self.assembler.on_packet(ms(at), (*sequence).into(), piece.clone(), GRACE)
         }
 
         fn poll(&mut self, at: u64) -> Option<(u64, bool)> {
@@ -305,8 +312,9 @@ mod tests {
     fn a_frame_that_ends_before_it_begins_is_not_whole() {
         let mut case = Case::new();
         let packets = frame(10, 1000, true);
-        case.take(0, &Packet { marker: true, mark: None, ..packets[0].clone() });
-        case.take(0, &Packet { marker: false, mark: packets[0].mark, ..packets[2].clone() });
+        let (first, last) = (packets[0].1.clone(), packets[2].1.clone());
+        case.take(0, &(10, Piece { marker: true, mark: None, ..first }));
+        case.take(0, &(12, Piece { marker: false, mark: packets[0].1.mark, ..last }));
         assert_eq!(case.poll(0), None);
         case.take(0, &frame(13, 4000, true)[0]);
         assert!(matches!(case.poll(20), Some((10, false))));

@@ -4,7 +4,7 @@
 //! and are never split; a slice is split only if it is larger than a packet, and then nothing else is
 //! in the packet with its end. So a lost packet costs its own slices and no others.
 
-use super::{Assembled, FRAME_MAX, PayloadError, start_codes};
+use crate::{Assembled, FRAME_MAX, PayloadError, start_codes};
 
 /// The static payload type of MPEG video (RFC 3551 §6).
 pub const PAYLOAD_TYPE: u8 = 32;
@@ -179,7 +179,7 @@ impl Packets {
     }
 }
 
-pub(super) fn packetise(
+pub(crate) fn packetise(
     frame: &[u8],
     first: usize,
     most: usize,
@@ -215,7 +215,7 @@ fn split(payload: &[u8]) -> Option<(u8, &[u8])> {
     Some((head[2], rest))
 }
 
-pub(super) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> Assembled {
+pub(crate) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> Assembled {
     let mut bytes: Vec<u8> = Vec::new();
     // Where a slice began whose end has not come.
     let mut open: Option<usize> = None;
@@ -277,12 +277,12 @@ fn starts_with_header(stream: &[u8]) -> bool {
 
 /// Whether it begins with the header of a sequence, group or picture. (The second field of a frame in
 /// two pictures has one too.)
-pub(super) fn begins_frame(payload: &[u8]) -> bool {
+pub(crate) fn begins_frame(payload: &[u8]) -> bool {
     split(payload).is_some_and(|(_, rest)| starts_with_header(rest))
 }
 
 /// Whether it ends with the end of a slice, or that is unknown.
-pub(super) fn ends_slice(payload: &[u8]) -> bool {
+pub(crate) fn ends_slice(payload: &[u8]) -> bool {
     split(payload).is_some_and(|(flags, _)| flags & E != 0 || flags & P == 0)
 }
 

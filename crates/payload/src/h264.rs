@@ -1,7 +1,7 @@
 //! H.264 in RTP: RFC 6184, packetisation mode 1. Sent: single NAL unit packets (§5.6) and FU-A
 //! (§5.8). Received: those and STAP-A (§5.7.1), which mode 1 has too.
 
-use super::{Assembled, FRAME_MAX, PayloadError, start_codes};
+use crate::{Assembled, FRAME_MAX, PayloadError, start_codes};
 
 const START_CODE: [u8; 4] = [0, 0, 0, 1];
 const STAP_A: u8 = 24;
@@ -35,7 +35,7 @@ fn units(stream: &[u8]) -> Vec<&[u8]> {
     units.filter(|unit| !unit.is_empty()).collect()
 }
 
-pub(super) fn packetise(
+pub(crate) fn packetise(
     frame: &[u8],
     first: usize,
     most: usize,
@@ -91,7 +91,7 @@ struct Assembly {
     slices: usize,
 }
 
-pub(super) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> Assembled {
+pub(crate) fn assemble<'p>(payloads: impl Iterator<Item = (bool, &'p [u8])>) -> Assembled {
     let mut assembly = Assembly::default();
     for (follows, payload) in payloads {
         if !follows {
@@ -212,7 +212,7 @@ impl Assembly {
 /// A parameter set, or the slice with the picture's first macroblock. RTP does not tell where a frame
 /// begins; a slice's header begins with the number of its first macroblock as an Exp-Golomb code
 /// (ITU-T H.264 §7.3.3), whose zero is a single 1 bit.
-pub(super) fn begins_frame(payload: &[u8]) -> bool {
+pub(crate) fn begins_frame(payload: &[u8]) -> bool {
     let slice = |kind: u8, data: Option<&u8>| match kind {
         IDR => data.is_some_and(|&byte| byte & 0x80 != 0),
         kind if SLICES.contains(&kind) => data.is_some_and(|&byte| byte & 0x80 != 0),
@@ -229,7 +229,7 @@ pub(super) fn begins_frame(payload: &[u8]) -> bool {
 }
 
 /// A slice, or its last fragment; of an aggregate, any.
-pub(super) fn ends_slice(payload: &[u8]) -> bool {
+pub(crate) fn ends_slice(payload: &[u8]) -> bool {
     let slice = |head: u8| (1..=IDR).contains(&(head & TYPE));
     match payload {
         [head, header, ..] if head & TYPE == FU_A => header & FU_END != 0 && slice(*header),

@@ -2,7 +2,7 @@
 //! say it in each frame's first packet. Of what lost that packet, and of other senders' frames, it is
 //! counted from the timestamps.
 
-use crate::packet::FrameMark;
+use crate::FrameMark;
 
 /// The steps between frames that are thought of, in ticks of 90 kHz: 1000 to 5 frames a second.
 const STEPS: std::ops::RangeInclusive<f64> = 90.0..=18_000.0;

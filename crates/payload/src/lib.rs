@@ -1,0 +1,18 @@
+//! Video frames in RTP packets, for every transport that has them: payload formats ([`Codec`]), what a
+//! sender of ours says of a frame ([`FrameMark`]), and packets put together to frames again
+//! ([`Assembler`], [`Numbering`]). Pure; nothing here knows how packets travel.
+
+mod assembler;
+mod codec;
+pub mod h264;
+mod mark;
+pub mod mpeg2;
+mod numbering;
+pub mod sequence;
+
+pub use assembler::{Assembler, Piece, Received};
+pub use codec::{Assembled, Codec, FRAME_MAX, PayloadError};
+pub use mark::FrameMark;
+pub use numbering::Numbering;
+
+use codec::start_codes;

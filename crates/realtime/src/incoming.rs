@@ -1,0 +1,157 @@
+//! A viewer of video in RTP packets: packets put together to frames, and frames to a [`Viewer`]. Pure.
+
+use suiro_payload::{Assembler, Codec, FrameMark, Numbering, Piece, Received};
+use suiro_units::{BitRate, Duration, Time};
+use suiro_viewer::{Parts, Policy};
+
+use crate::{Delivered, Seen, Viewer};
+
+/// Packets of one stream, on their way to a viewer.
+///
+/// Call [`Self::advance`] at [`Self::next_event`] and after packets, then fetch what was decided with
+/// [`Self::take_seen`].
+#[derive(Debug)]
+pub struct Incoming {
+    assembler: Assembler,
+    numbering: Numbering,
+    viewer: Viewer,
+    refused: u64,
+}
+
+impl Incoming {
+    /// Nothing has come yet. The policy must be valid ([`Policy::validate`]).
+    pub fn new(codec: Codec, policy: Policy) -> Self {
+        Self {
+            assembler: Assembler::new(codec),
+            numbering: Numbering::default(),
+            viewer: Viewer::new(policy),
+            refused: 0,
+        }
+    }
+
+    /// A packet has come; its number is extended. What is missing of its frame is waited for as long as
+    /// `grace` after a later frame has begun. False: its frame was handed over before.
+    pub fn on_packet(&mut self, now: Time, sequence: u64, piece: Piece, grace: Duration) -> bool {
+        self.assembler.on_packet(now, sequence, piece, grace)
+    }
+
+    /// Hands frames that are whole or given up to the viewer, which decides what becomes of them.
+    /// `captured` is the sender's wall clock at a timestamp, in nanoseconds since 1970, if it is known.
+    pub fn advance(&mut self, now: Time, captured: impl Fn(u64) -> Option<u64>) {
+        while let Some(received) = self.assembler.poll(now) {
+            let captured = captured(received.timestamp);
+            let delivered = self.delivered(received, captured);
+            if self.viewer.on_frame(now, delivered).is_err() {
+                self.refused += 1;
+            }
+        }
+        self.viewer.advance(now);
+    }
+
+    fn delivered(&mut self, received: Received, captured_unix_ns: Option<u64>) -> Delivered {
+        let number = self.numbering.number(received.timestamp, received.mark);
+        let references = match received.mark {
+            Some(mark) if mark.references == 0 => None,
+            Some(mark) => number.checked_sub(mark.references.into()),
+            None if received.content.key => None,
+            None => number.checked_sub(1),
+        };
+        // Of 90 kHz; it starts anywhere.
+        let captured = Time::from_nanos(received.timestamp.saturating_mul(100_000) / 9);
+        let parts = match &received.content {
+            content if content.whole => Parts::All,
+            content if content.usable => Parts::Some,
+            _ => Parts::TooFew,
+        };
+        let waited = received.mark.and_then(FrameMark::waited);
+        Delivered {
+            number,
+            captured,
+            references,
+            parts,
+            captured_unix_ns,
+            sent_unix_ns: captured_unix_ns
+                .zip(waited)
+                .and_then(|(at, waited)| at.checked_add(waited.as_nanos())),
+            rate: received.mark.map(|mark| BitRate::from_bps(mark.rate_bps.into())),
+            data: received.content.bytes,
+        }
+    }
+
+    /// What became of the next frame.
+    pub fn take_seen(&mut self) -> Option<Seen> {
+        self.viewer.take_seen()
+    }
+
+    /// When to call [`Self::advance`] next; `None`: nothing happens without another packet.
+    pub fn next_event(&self) -> Option<Time> {
+        let times = [self.viewer.next_event(), self.assembler.next_event()];
+        times.into_iter().flatten().min()
+    }
+
+    /// Since when frames could not be decoded: [`Viewer::broken_since`].
+    pub fn broken_since(&self) -> Option<Time> {
+        self.viewer.broken_since()
+    }
+
+    /// For how long frames are held: [`Viewer::buffer`].
+    pub fn buffer(&self) -> Option<Duration> {
+        self.viewer.buffer()
+    }
+
+    /// Frames that the viewer refused: they came twice, or long after their time.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Ends the viewing: everything still held has its fate.
+    pub fn finish(&mut self, now: Time) {
+        self.viewer.finish(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_viewer::{Buffer, Fate};
+
+    use super::*;
+
+    fn piece(timestamp: u32, marker: bool, payload: &[u8]) -> Piece {
+        let mark =
+            FrameMark { number: timestamp / 3000, references: 0, rate_bps: 9, waited: Some(50) };
+        let begins = payload[1] & 0x80 != 0;
+        Piece { timestamp, marker, mark: begins.then_some(mark), payload: payload.to_vec() }
+    }
+
+    #[test]
+    fn packets_become_frames_with_their_times_and_a_lost_one_costs_its_frame() {
+        let policy = Policy {
+            buffer: Buffer::Fixed(Duration::from_millis(50)),
+            wait: Duration::ZERO,
+            ..Policy::default()
+        };
+        let mut incoming = Incoming::new(Codec::H264, policy);
+        let grace = Duration::from_millis(20);
+        let packets = [
+            (10, piece(90_000, false, &[0x65, 0x88])),
+            (11, piece(90_000, true, &[0x65, 0x08])),
+            (12, piece(93_000, false, &[0x65, 0x88])),
+            (14, piece(96_000, true, &[0x65, 0x88])),
+        ];
+        for (sequence, piece) in packets {
+            assert!(incoming.on_packet(Time::from_secs(5), sequence, piece, grace));
+        }
+        let captured = |timestamp: u64| (timestamp as u32 == 90_000).then_some(7_000_000);
+        incoming.advance(Time::from_secs(5), captured);
+        incoming.advance(Time::from_secs(5) + grace, captured);
+        incoming.finish(Time::from_secs(6));
+        let seen: Vec<Seen> = std::iter::from_fn(|| incoming.take_seen()).collect();
+        let fates: Vec<_> =
+            seen.iter().map(|seen| (seen.outcome.frame, seen.outcome.fate)).collect();
+        assert_eq!(fates, [(30, Fate::Displayed), (31, Fate::Undecodable), (32, Fate::Displayed)]);
+        assert_eq!(seen[0].captured_unix_ns, Some(7_000_000));
+        assert_eq!(seen[0].sent_unix_ns, Some(8_000_000), "50 units of 20 µs later");
+        assert_eq!((seen[1].captured_unix_ns, seen[2].sent_unix_ns), (None, None));
+        assert_eq!(incoming.refused(), 0);
+    }
+}
