@@ -12,20 +12,24 @@ use crate::check::{Cell, Placed};
 use crate::copies;
 use crate::document::{self, Node, entries, entry};
 use crate::endpoint::{self, Common, EndpointSpec};
-use crate::error::Issue;
 use crate::files::Files;
 use crate::header::{check_name, table};
+use crate::refusal::{Refusal, Span};
 use crate::setup::{Link, RecordOptions, Setup, Topology};
 use crate::topology::{Shape, Wiring};
 
 /// Longest trial.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// Reads the body of one cell, references replaced. What is wrong goes to `issues`; the result is
+/// Reads the body of one cell, references replaced. What is wrong goes to `refusals`; the result is
 /// `None` if anything is.
-pub(crate) fn read(body: &Node<'_>, files: &dyn Files, issues: &mut Vec<Issue>) -> Option<Setup> {
-    let before = issues.len();
-    let mut reader = Reader { body, files, issues };
+pub(crate) fn read(
+    body: &Node<'_>,
+    files: &dyn Files,
+    refusals: &mut Vec<Refusal<Span>>,
+) -> Option<Setup> {
+    let before = refusals.len();
+    let mut reader = Reader { body, files, refusals };
     let duration = reader.duration();
     let specs = reader.links();
     let wiring = reader.wiring();
@@ -37,8 +41,8 @@ pub(crate) fn read(body: &Node<'_>, files: &dyn Files, issues: &mut Vec<Issue>) 
         endpoints.iter_mut().for_each(|placed| placed.endpoint.spec.kind_mut().keep_for_screen());
     }
     let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs));
-    Cell { body, duration, media: &media, endpoints: &endpoints, unread: &unread }.check(issues);
-    if issues.len() > before {
+    Cell { body, duration, media: &media, endpoints: &endpoints, unread: &unread }.check(refusals);
+    if refusals.len() > before {
         return None;
     }
     // What nothing serves need not be encoded.
@@ -56,19 +60,19 @@ pub(crate) fn read(body: &Node<'_>, files: &dyn Files, issues: &mut Vec<Issue>) 
 struct Reader<'r, 't> {
     body: &'r Node<'t>,
     files: &'r dyn Files,
-    issues: &'r mut Vec<Issue>,
+    refusals: &'r mut Vec<Refusal<Span>>,
 }
 
 impl Reader<'_, '_> {
-    /// Keeps an issue, or gives the value.
-    fn keep<T>(&mut self, result: Result<T, Issue>) -> Option<T> {
-        result.map_err(|issue| self.issues.push(issue)).ok()
+    /// Keeps a refusal, or gives the value.
+    fn keep<T>(&mut self, result: Result<T, Refusal<Span>>) -> Option<T> {
+        result.map_err(|refusal| self.refusals.push(refusal)).ok()
     }
 
     /// Tells that the root lacks a key.
     fn missing(&mut self, key: &str, expected: &str) {
         let message = format!("the key `{key}` is missing in the scenario");
-        self.issues.push(Issue::new(None, message).expected(expected));
+        self.refusals.push(Refusal::new(None, message).expected(expected));
     }
 
     fn duration(&mut self) -> Option<Duration> {
@@ -81,7 +85,7 @@ impl Reader<'_, '_> {
         if duration.is_zero() || duration > DURATION_MAX {
             let message = format!("a duration of {duration}");
             let expected = format!("above 0, at most {DURATION_MAX}");
-            self.issues.push(Issue::new(node.span(), message).expected(expected));
+            self.refusals.push(Refusal::new(node.span(), message).expected(expected));
             return None;
         }
         Some(duration)
@@ -89,10 +93,10 @@ impl Reader<'_, '_> {
 
     /// `[links]`: every link that can be read, or `None` where it cannot.
     fn links(&mut self) -> BTreeMap<String, Option<LinkConfig>> {
-        let section = table(self.body, "links", self.issues);
+        let section = table(self.body, "links", self.refusals);
         let mut links = BTreeMap::new();
         for (name, span, node) in entries(&section) {
-            check_name(name, span, "a link", self.issues);
+            check_name(name, span, "a link", self.refusals);
             let config = self.link(name, node);
             links.insert(name.to_owned(), config);
         }
@@ -108,8 +112,8 @@ impl Reader<'_, '_> {
             files.read(path).map_err(reason)
         };
         let config = spec.resolve(&mut read).map_err(|error| {
-            let issue = self.fault("links", name, &error.path, &error.message);
-            issue.hint(error.hint.unwrap_or_else(|| {
+            let refusal = self.fault("links", name, &error.path, &error.message);
+            refusal.hint(error.hint.unwrap_or_else(|| {
                 "suiro schema prints what each key accepts; paths are relative to the scenario's \
                 folder"
                     .into()
@@ -124,7 +128,7 @@ impl Reader<'_, '_> {
             return None;
         };
         let shape = self.keep(Shape::read(node.clone()))?;
-        Some(shape.wiring(node, self.issues))
+        Some(shape.wiring(node, self.refusals))
     }
 
     /// The links of the topology, each with what its cable does to packets.
@@ -143,18 +147,18 @@ impl Reader<'_, '_> {
             let config = cable.link.as_ref().and_then(|name| {
                 let found = configs.get(name);
                 if found.is_none() {
-                    let issue = Issue::new(place.clone(), format!("no link is named `{name}`"));
-                    let mut issue = issue.instead(name, configs.keys().map(String::as_str));
-                    issue.hint =
-                        issue.hint.or_else(|| Some(format!("add a section [links.{name}]")));
-                    self.issues.push(issue);
+                    let refusal = Refusal::new(place.clone(), format!("no link is named `{name}`"));
+                    let mut refusal = refusal.instead(name, configs.keys().map(String::as_str));
+                    refusal.hint =
+                        refusal.hint.or_else(|| Some(format!("add a section [links.{name}]")));
+                    self.refusals.push(refusal);
                 }
                 found.cloned().flatten()
             });
             let name = cable.link.clone().unwrap_or_else(plain);
             if !used.insert(name.clone()) {
-                let issue = Issue::new(place, format!("the link `{name}` is used twice"));
-                self.issues.push(issue.hint("give each cable its own section below [links]"));
+                let refusal = Refusal::new(place, format!("the link `{name}` is used twice"));
+                self.refusals.push(refusal.hint("give each cable its own section below [links]"));
             }
             let (from, to) = (cable.from.clone(), cable.to.clone());
             links.push(Link { name, from, to, config, cards: cable.cards, mtu: wiring.mtu });
@@ -164,10 +168,10 @@ impl Reader<'_, '_> {
 
     /// The media, all of it stamped if the scenario's records ask for that.
     fn media(&mut self, stamped: bool) -> BTreeMap<String, Option<MediaSpec>> {
-        let section = table(self.body, "media", self.issues);
+        let section = table(self.body, "media", self.refusals);
         let mut media = BTreeMap::new();
         for (name, span, node) in entries(&section) {
-            check_name(name, span, "a medium", self.issues);
+            check_name(name, span, "a medium", self.refusals);
             let what = format!("[media.{name}]");
             let spec = self.keep(document::read::<MediaSpec>(node.clone(), &what, &[]));
             let stamp = |spec: MediaSpec| MediaSpec { stamp: spec.stamp || stamped, ..spec };
@@ -181,8 +185,8 @@ impl Reader<'_, '_> {
     fn medium(&mut self, name: &str, mut spec: MediaSpec) -> Option<MediaSpec> {
         let faults = spec.faults();
         for fault in &faults {
-            let issue = self.fault("media", name, &fault.key, &fault.message);
-            self.issues.push(issue.hint(&fault.hint));
+            let refusal = self.fault("media", name, &fault.key, &fault.message);
+            self.refusals.push(refusal.hint(&fault.hint));
         }
         if !faults.is_empty() {
             return None;
@@ -192,23 +196,23 @@ impl Reader<'_, '_> {
     }
 
     /// What another crate found wrong with the value at `path` of `[section.name]`.
-    fn fault(&self, section: &str, name: &str, path: &[String], message: &str) -> Issue {
+    fn fault(&self, section: &str, name: &str, path: &[String], message: &str) -> Refusal<Span> {
         let steps = [section, name].into_iter().chain(path.iter().map(String::as_str));
         let place = document::place(self.body, &steps.collect::<Vec<_>>());
         match path {
-            [] => Issue::new(place, message),
-            path => Issue::new(place, format!("{}: {message}", path.join("."))),
+            [] => Refusal::new(place, message),
+            path => Refusal::new(place, format!("{}: {message}", path.join("."))),
         }
     }
 
     /// Every endpoint that can be read, with its copies, in the order of their start; and
     /// the names of those that cannot.
     fn endpoints(&mut self, wiring: Option<&Wiring>) -> (Vec<Placed>, Vec<String>) {
-        let section = table(self.body, "endpoints", self.issues);
+        let section = table(self.body, "endpoints", self.refusals);
         let (mut endpoints, mut unread) = (Vec::new(), Vec::new());
         for (key, span, node) in entries(&section) {
-            check_name(key, span, "an endpoint", self.issues);
-            let read = read_endpoint(key, node.clone(), self.issues);
+            check_name(key, span, "an endpoint", self.refusals);
+            let read = read_endpoint(key, node.clone(), self.refusals);
             let read = read.and_then(|(common, spec)| Some((common, self.camera(key, spec)?)));
             let copies = read.and_then(|(common, spec)| {
                 let hosts = self.keep(copies::hosts(key, &common.host, wiring, self.body))?;
@@ -219,7 +223,7 @@ impl Reader<'_, '_> {
                 None => unread.push(key.to_owned()),
             }
         }
-        copies::refer(&mut endpoints, &mut unread, self.body, self.issues);
+        copies::refer(&mut endpoints, &mut unread, self.body, self.refusals);
         // Stable: at the same time, the order of the file.
         endpoints.sort_by_key(|placed: &Placed| placed.endpoint.start);
         (endpoints, unread)
@@ -243,7 +247,7 @@ impl Reader<'_, '_> {
         };
         let message = format!("no video at `{}`: {error}", path.display());
         let hint = "write \"bbb\", \"synthetic\" or a path relative to the scenario's folder";
-        self.issues.push(Issue::new(document::place(self.body, at), message).hint(hint));
+        self.refusals.push(Refusal::new(document::place(self.body, at), message).hint(hint));
         None
     }
 
@@ -255,7 +259,7 @@ impl Reader<'_, '_> {
         if !bounds.contains(&options.tcp_interval) {
             let place = document::place(self.body, &["record", "tcp_interval"]);
             let message = format!("an interval of {}", options.tcp_interval);
-            self.issues.push(Issue::new(place, message).expected("1 ms to 1 s"));
+            self.refusals.push(Refusal::new(place, message).expected("1 ms to 1 s"));
         }
         Some(options)
     }
@@ -265,12 +269,12 @@ impl Reader<'_, '_> {
 fn read_endpoint(
     name: &str,
     mut node: Node<'_>,
-    issues: &mut Vec<Issue>,
+    refusals: &mut Vec<Refusal<Span>>,
 ) -> Option<(Common, EndpointSpec)> {
     let what = format!("[endpoints.{name}]");
     let kinds: Vec<&'static str> = endpoint::kinds().collect();
     let kind = document::kind(&mut node, "kind", &what, &kinds);
-    let kind = kind.map_err(|issue| issues.push(issue)).ok()?;
+    let kind = kind.map_err(|refusal| refusals.push(refusal)).ok()?;
     let (common, own) = document::split(node, &Common::KEYS);
     let common = document::read::<Common>(common, &what, &[]);
     let spec = EndpointSpec::read(kind, own, &what);
@@ -278,8 +282,8 @@ fn read_endpoint(
     match (common, spec) {
         (Ok(common), Ok(spec)) => Some((common, spec)),
         (common, spec) => {
-            issues.extend(spec.err());
-            issues.extend(common.err());
+            refusals.extend(spec.err());
+            refusals.extend(common.err());
             None
         }
     }

@@ -11,7 +11,7 @@ use suiro_units::Duration;
 
 use crate::document::{self, Node};
 use crate::endpoint::{Endpoint, Kind, Listens, Reference};
-use crate::error::Issue;
+use crate::refusal::{Refusal, Span};
 
 /// Longest name of a congestion control (`TCP_CA_NAME_MAX` of Linux, less the terminator).
 const TCP_NAME_MAX: usize = 15;
@@ -44,7 +44,7 @@ pub(crate) struct Cell<'c, 't> {
 pub struct Check<'c> {
     cell: &'c Cell<'c, 'c>,
     placed: &'c Placed,
-    issues: &'c mut Vec<Issue>,
+    refusals: &'c mut Vec<Refusal<Span>>,
 }
 
 impl<'c> Check<'c> {
@@ -72,46 +72,46 @@ impl<'c> Check<'c> {
         before.filter_map(|placed| placed.endpoint.spec.downcast())
     }
 
-    /// An issue with the value of one key of the endpoint.
-    pub fn issue(&self, key: &str, message: impl Into<String>) -> Issue {
-        self.issue_at(&[key], message)
+    /// A refusal with the value of one key of the endpoint.
+    pub fn refusal(&self, key: &str, message: impl Into<String>) -> Refusal<Span> {
+        self.refusal_at(&[key], message)
     }
 
-    /// An issue with the value at a path below the endpoint.
-    pub fn issue_at(&self, path: &[&str], message: impl Into<String>) -> Issue {
-        Issue::new(self.cell.place(self.placed, path), message)
+    /// A refusal with the value at a path below the endpoint.
+    pub fn refusal_at(&self, path: &[&str], message: impl Into<String>) -> Refusal<Span> {
+        Refusal::new(self.cell.place(self.placed, path), message)
     }
 
-    /// Reports an issue.
-    pub fn push(&mut self, issue: Issue) {
-        self.issues.push(issue);
+    /// Reports a refusal.
+    pub fn push(&mut self, refusal: Refusal<Span>) {
+        self.refusals.push(refusal);
     }
 
     /// Reports the value of `key` unless it `fits`.
     pub fn require(&mut self, fits: bool, key: &str, found: impl Into<String>, expected: &str) {
         if !fits {
-            self.push(self.issue(key, found).expected(expected));
+            self.push(self.refusal(key, found).expected(expected));
         }
     }
 }
 
 impl<'c> Cell<'c, '_> {
     /// Reports what is wrong.
-    pub fn check(&self, issues: &mut Vec<Issue>) {
+    pub fn check(&self, refusals: &mut Vec<Refusal<Span>>) {
         let count = self.endpoints.len() + self.unread.len();
         if !(1..=ENDPOINTS_MAX).contains(&count) {
             let place = document::place(self.body, &["endpoints"]);
             let message = format!("{count} endpoints");
-            issues.push(Issue::new(place, message).expected(format!("1 to {ENDPOINTS_MAX}")));
+            refusals.push(Refusal::new(place, message).expected(format!("1 to {ENDPOINTS_MAX}")));
         }
-        self.names(issues);
-        self.ports(issues);
+        self.names(refusals);
+        self.ports(refusals);
         for placed in self.endpoints {
-            self.start(placed, issues);
-            self.references(placed, issues);
-            self.media(placed, issues);
-            self.congestion(placed, issues);
-            placed.endpoint.spec.kind().check(&mut Check { cell: self, placed, issues });
+            self.start(placed, refusals);
+            self.references(placed, refusals);
+            self.media(placed, refusals);
+            self.congestion(placed, refusals);
+            placed.endpoint.spec.kind().check(&mut Check { cell: self, placed, refusals });
         }
     }
 
@@ -122,31 +122,32 @@ impl<'c> Cell<'c, '_> {
         document::place(self.body, &path)
     }
 
-    /// An issue with the value of one key of an endpoint.
-    fn issue(&self, placed: &Placed, key: &str, message: String) -> Issue {
-        Issue::new(self.place(placed, &[key]), message)
+    /// A refusal with the value of one key of an endpoint.
+    fn refusal(&self, placed: &Placed, key: &str, message: String) -> Refusal<Span> {
+        Refusal::new(self.place(placed, &[key]), message)
     }
 
-    fn names(&self, issues: &mut Vec<Issue>) {
+    fn names(&self, refusals: &mut Vec<Refusal<Span>>) {
         let mut seen = BTreeSet::new();
         for placed in self.endpoints {
             let name = &placed.endpoint.name;
             if !seen.insert(name) {
                 let place = document::key_place(self.body, &["endpoints", &placed.section]);
-                let issue = Issue::new(place, format!("two endpoints are named `{name}`"));
+                let refusal = Refusal::new(place, format!("two endpoints are named `{name}`"));
                 let hint = "copies and host patterns number endpoints: choose another name";
-                issues.push(issue.hint(hint));
+                refusals.push(refusal.hint(hint));
             }
         }
     }
 
-    fn ports(&self, issues: &mut Vec<Issue>) {
+    fn ports(&self, refusals: &mut Vec<Refusal<Span>>) {
         let mut taken: BTreeMap<(&str, Transport, u16), &str> = BTreeMap::new();
         for placed in self.endpoints {
             let Endpoint { name, host, spec, .. } = &placed.endpoint;
             for Listens { transport, ports, key } in spec.kind().listens() {
                 if *ports.start() == 0 {
-                    issues.push(self.issue(placed, key, "port 0".into()).expected("1 to 65535"));
+                    refusals
+                        .push(self.refusal(placed, key, "port 0".into()).expected("1 to 65535"));
                     continue;
                 }
                 let others = ports.filter_map(|port| {
@@ -157,22 +158,22 @@ impl<'c> Cell<'c, '_> {
                 if let Some((port, other)) = others.collect::<Vec<_>>().first() {
                     let message =
                         format!("port {port} of host `{host}` is already used by `{other}`");
-                    let issue = self.issue(placed, key, message);
-                    issues.push(issue.hint("choose another port or host"));
+                    let refusal = self.refusal(placed, key, message);
+                    refusals.push(refusal.hint("choose another port or host"));
                 }
             }
         }
     }
 
-    fn start(&self, placed: &Placed, issues: &mut Vec<Issue>) {
+    fn start(&self, placed: &Placed, refusals: &mut Vec<Refusal<Span>>) {
         let start = placed.endpoint.start;
         if let Some(end) = self.duration.filter(|end| start >= *end) {
-            let issue = self.issue(placed, "start", format!("a start at {start}"));
-            issues.push(issue.expected(format!("before the trial ends, at {end}")));
+            let refusal = self.refusal(placed, "start", format!("a start at {start}"));
+            refusals.push(refusal.expected(format!("before the trial ends, at {end}")));
         }
     }
 
-    fn references(&self, placed: &Placed, issues: &mut Vec<Issue>) {
+    fn references(&self, placed: &Placed, refusals: &mut Vec<Refusal<Span>>) {
         for Reference { key, name, kinds, .. } in placed.endpoint.spec.references() {
             let fits = |other: &&Placed| kinds.contains(&other.endpoint.spec.name());
             let known =
@@ -180,42 +181,42 @@ impl<'c> Cell<'c, '_> {
             let known: Vec<&str> = known.collect();
             if !known.contains(&name.as_str()) && !self.unread.contains(&name) {
                 let message = format!("no {} is named `{name}`", kinds.join(" or "));
-                issues.push(self.issue(placed, key, message).instead(&name, known));
+                refusals.push(self.refusal(placed, key, message).instead(&name, known));
             }
         }
     }
 
-    fn media(&self, placed: &Placed, issues: &mut Vec<Issue>) {
+    fn media(&self, placed: &Placed, refusals: &mut Vec<Refusal<Span>>) {
         let Some(needed) = placed.endpoint.spec.kind().medium() else { return };
         let (key, name) = (needed.key, needed.name);
         match self.media.get(name) {
             None => {
                 let known = self.media.keys().map(String::as_str);
                 let message = format!("no medium is named `{name}`");
-                let mut issue = self.issue(placed, key, message).instead(name, known);
-                issue.hint = issue.hint.or_else(|| Some(format!("add a section [media.{name}]")));
-                issues.push(issue);
+                let refusal = self.refusal(placed, key, message).instead(name, known);
+                refusals.push(refusal.or_hint(format!("add a section [media.{name}]")));
             }
             Some(Some(medium)) if medium.codec != needed.codec => {
                 let [found, expected] = [medium.codec, needed.codec].map(codec);
                 let message = format!("the medium `{name}` has the codec `{found}`");
-                let issue = self.issue(placed, key, message);
-                let issue = issue.expected(format!("a medium with codec = \"{expected}\""));
-                issues.push(issue.hint(format!("set codec = \"{expected}\" in [media.{name}]")));
+                let refusal = self.refusal(placed, key, message);
+                let refusal = refusal.expected(format!("a medium with codec = \"{expected}\""));
+                refusals
+                    .push(refusal.hint(format!("set codec = \"{expected}\" in [media.{name}]")));
             }
             Some(_) => {}
         }
     }
 
     /// The name of a congestion control, if one is asked for.
-    fn congestion(&self, placed: &Placed, issues: &mut Vec<Issue>) {
+    fn congestion(&self, placed: &Placed, refusals: &mut Vec<Refusal<Span>>) {
         let Some(asked) = placed.endpoint.spec.kind().congestion() else { return };
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let name = asked.name;
         if name.is_empty() || name.len() > TCP_NAME_MAX || !name.chars().all(fits) {
             let message = format!("`{name}` is not a valid name of a congestion control");
-            let issue = self.issue(placed, asked.key, message);
-            issues.push(issue.expected("the kernel's name for it, such as `reno` or `cubic`"));
+            let refusal = self.refusal(placed, asked.key, message);
+            refusals.push(refusal.expected("the kernel's name for it, such as `reno` or `cubic`"));
         }
     }
 }

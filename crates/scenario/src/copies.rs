@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use crate::check::Placed;
 use crate::document::{self, Node};
 use crate::endpoint::{Common, Endpoint, EndpointSpec, Reference};
-use crate::error::Issue;
+use crate::refusal::{Refusal, Span};
 use crate::topology::Wiring;
 
 /// How many of an endpoint may run in one host.
@@ -18,7 +18,7 @@ pub(crate) fn hosts(
     host: &str,
     wiring: Option<&Wiring>,
     body: &Node<'_>,
-) -> Result<Vec<String>, Issue> {
+) -> Result<Vec<String>, Refusal<Span>> {
     // A topology that cannot be read has been told: its hosts are not known.
     let Some(Wiring { hosts, .. }) = wiring else { return Ok(vec![host.to_owned()]) };
     let (found, message, sought) = match host.strip_suffix('*') {
@@ -34,7 +34,7 @@ pub(crate) fn hosts(
     let found: Vec<String> = found;
     if found.is_empty() {
         let place = document::place(body, &["endpoints", section, "host"]);
-        return Err(Issue::new(place, message).instead(sought, hosts.iter().map(String::as_str)));
+        return Err(Refusal::new(place, message).instead(sought, hosts.iter().map(String::as_str)));
     }
     Ok(found)
 }
@@ -46,13 +46,13 @@ pub(crate) fn of(
     spec: &EndpointSpec,
     hosts: &[String],
     body: &Node<'_>,
-) -> Result<Vec<Placed>, Issue> {
+) -> Result<Vec<Placed>, Refusal<Span>> {
     let Common { count, start, .. } = *common;
     if !COUNT.contains(&count) {
         let place = document::place(body, &["endpoints", section, "count"]);
         let (least, most) = (COUNT.start(), COUNT.end());
-        let issue = Issue::new(place, format!("{count} copies"));
-        return Err(issue.expected(format!("{least} to {most}")));
+        let refusal = Refusal::new(place, format!("{count} copies"));
+        return Err(refusal.expected(format!("{least} to {most}")));
     }
     let several = hosts.len() > 1 || count > 1;
     let mut placed = Vec::new();
@@ -63,9 +63,9 @@ pub(crate) fn of(
                 if several { format!("{section}{}", number + 1) } else { section.to_owned() };
             let spec = spec.copy(copy).ok_or_else(|| {
                 let place = document::place(body, &["endpoints", section, "port"]);
-                let issue =
-                    Issue::new(place, format!("there is no port left for copy {}", copy + 1));
-                issue.hint("choose a lower port: each copy in a host takes the next one")
+                let refusal =
+                    Refusal::new(place, format!("there is no port left for copy {}", copy + 1));
+                refusal.hint("choose a lower port: each copy in a host takes the next one")
             })?;
             let endpoint = Endpoint { name, host: host.clone(), start, spec };
             placed.push(Placed { section: section.to_owned(), number, endpoint });
@@ -80,7 +80,7 @@ pub(crate) fn refer(
     endpoints: &mut [Placed],
     unread: &mut Vec<String>,
     body: &Node<'_>,
-    issues: &mut Vec<Issue>,
+    refusals: &mut Vec<Refusal<Span>>,
 ) {
     let mut sections: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for placed in &*endpoints {
@@ -99,7 +99,7 @@ pub(crate) fn refer(
                 let message = format!("{here} of `{section}`, but {} of `{to}`", there.len());
                 let place = document::place(body, &["endpoints", section, key]);
                 let hint = format!("give both the same count, or name one: `{}`", there[0]);
-                issues.push(Issue::new(place, message).hint(hint));
+                refusals.push(Refusal::new(place, message).hint(hint));
                 unread.push(to.clone());
             }
         }

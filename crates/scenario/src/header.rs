@@ -8,7 +8,7 @@ use suiro_units::Seed;
 use toml::de::DeValue;
 
 use crate::document::{Node, entries, entry, key_place, split, words};
-use crate::error::Issue;
+use crate::refusal::{Refusal, Span};
 use crate::substitute::is_name;
 
 /// Keys of the root that are read per cell, where references may stand.
@@ -83,37 +83,37 @@ pub(crate) struct Parts<'t> {
 }
 
 /// Takes a scenario apart and checks all but the body.
-pub(crate) fn read<'t>(root: &Node<'t>, issues: &mut Vec<Issue>) -> Parts<'t> {
+pub(crate) fn read<'t>(root: &Node<'t>, refusals: &mut Vec<Refusal<Span>>) -> Parts<'t> {
     let (body, rest) = split(root.clone(), &BODY);
     let (cells, rest) = split(rest, &CELLS);
     let others: Vec<&str> = BODY.into_iter().chain(CELLS).collect();
     let header = match crate::document::read::<Header>(rest, "the scenario", &others) {
         Ok(header) => {
-            check(root, &header, issues);
+            check(root, &header, refusals);
             Some(header)
         }
-        Err(issue) => {
-            issues.push(issue);
+        Err(refusal) => {
+            refusals.push(refusal);
             None
         }
     };
-    let parameters = table(&cells, "parameters", issues);
+    let parameters = table(&cells, "parameters", refusals);
     for (name, span, _) in entries(&parameters) {
-        check_name(name, span, "a parameter", issues);
+        check_name(name, span, "a parameter", refusals);
     }
-    let axes = axes(&cells, &parameters, issues);
-    check_quick(&cells, issues);
+    let axes = axes(&cells, &parameters, refusals);
+    check_quick(&cells, refusals);
     Parts { header, parameters, axes, body }
 }
 
 /// A section of the root; an empty table if it is absent or no table.
-pub(crate) fn table<'t>(root: &Node<'t>, key: &str, issues: &mut Vec<Issue>) -> Node<'t> {
+pub(crate) fn table<'t>(root: &Node<'t>, key: &str, refusals: &mut Vec<Refusal<Span>>) -> Node<'t> {
     match entry(root, key) {
         Some(node) if node.get_ref().is_table() => return node.clone(),
         Some(node) => {
             let found = node.get_ref().type_str();
-            issues.push(
-                Issue::new(node.span(), format!("`{key}` is of type {found}"))
+            refusals.push(
+                Refusal::new(node.span(), format!("`{key}` is of type {found}"))
                     .expected(format!("a table: [{key}]")),
             );
         }
@@ -122,18 +122,18 @@ pub(crate) fn table<'t>(root: &Node<'t>, key: &str, issues: &mut Vec<Issue>) -> 
     toml::Spanned::new(0..0, DeValue::Table(toml::de::DeTable::new()))
 }
 
-fn check(root: &Node<'_>, header: &Header, issues: &mut Vec<Issue>) {
+fn check(root: &Node<'_>, header: &Header, refusals: &mut Vec<Refusal<Span>>) {
     if let Some(study) =
         header.study.as_ref().filter(|id| !suiro_study::ids().any(|known| known == *id))
     {
         let span = crate::document::place(root, &["study"]);
         let message = format!("there is no study `{study}`");
-        issues.push(Issue::new(span, message).instead(study, suiro_study::ids()));
+        refusals.push(Refusal::new(span, message).instead(study, suiro_study::ids()));
     }
     let mut refuse = |key: &str, bad: bool, message: String, expected: &str| {
         if bad {
             let span = crate::document::place(root, &[key]);
-            issues.push(Issue::new(span, message).expected(expected));
+            refusals.push(Refusal::new(span, message).expected(expected));
         }
     };
     let Header { name, title, repetitions, jobs, .. } = header;
@@ -149,34 +149,43 @@ fn check(root: &Node<'_>, header: &Header, issues: &mut Vec<Issue>) {
 pub(crate) const NAME: &str = "a letter, then letters, digits, `_` or `-`; at most 32 characters";
 
 /// Refuses what [`is_name`] does not take. `what` bears its article: `an axis`.
-pub(crate) fn check_name(name: &str, span: Range<usize>, what: &str, issues: &mut Vec<Issue>) {
+pub(crate) fn check_name(
+    name: &str,
+    span: Range<usize>,
+    what: &str,
+    refusals: &mut Vec<Refusal<Span>>,
+) {
     if !is_name(name) {
         let message = format!("`{name}` is not a valid name for {what}");
-        issues.push(Issue::new(span, message).expected(NAME));
+        refusals.push(Refusal::new(span, message).expected(NAME));
     }
 }
 
-fn axes<'t>(cells: &Node<'t>, parameters: &Node<'t>, issues: &mut Vec<Issue>) -> Vec<Axis<'t>> {
-    let matrix = table(cells, "matrix", issues);
+fn axes<'t>(
+    cells: &Node<'t>,
+    parameters: &Node<'t>,
+    refusals: &mut Vec<Refusal<Span>>,
+) -> Vec<Axis<'t>> {
+    let matrix = table(cells, "matrix", refusals);
     let mut axes = Vec::new();
     for (name, span, values) in entries(&matrix) {
-        check_name(name, span.clone(), "an axis", issues);
+        check_name(name, span.clone(), "an axis", refusals);
         if entry(parameters, name).is_some() {
             let message = format!("`{name}` is both a parameter and an axis");
             let hint = format!("remove `{name}` from [parameters]: --set {name}=… fixes the axis");
-            issues.push(Issue::new(span, message).hint(hint));
+            refusals.push(Refusal::new(span, message).hint(hint));
         }
-        axes.push(Axis { name: name.to_owned(), points: points(name, values, issues) });
+        axes.push(Axis { name: name.to_owned(), points: points(name, values, refusals) });
     }
     axes
 }
 
-fn points<'t>(name: &str, values: &Node<'t>, issues: &mut Vec<Issue>) -> Vec<Point<'t>> {
+fn points<'t>(name: &str, values: &Node<'t>, refusals: &mut Vec<Refusal<Span>>) -> Vec<Point<'t>> {
     let array = values.get_ref().as_array().filter(|array| !array.is_empty());
     let Some(array) = array else {
         let message = format!("the axis `{name}` has no list of values");
         let expected = format!("{name} = [VALUE, …], a VALUE being a text, a number or {LABELLED}");
-        issues.push(Issue::new(values.span(), message).expected(expected));
+        refusals.push(Refusal::new(values.span(), message).expected(expected));
         return Vec::new();
     };
     let mut points: Vec<Point<'t>> = Vec::new();
@@ -184,11 +193,12 @@ fn points<'t>(name: &str, values: &Node<'t>, issues: &mut Vec<Issue>) -> Vec<Poi
         match point(value) {
             Ok(point) if points.iter().any(|other| other.label == point.label) => {
                 let message = format!("the axis `{name}` has the value `{}` twice", point.label);
-                issues
-                    .push(Issue::new(value.span(), message).hint("give each value its own label"));
+                refusals.push(
+                    Refusal::new(value.span(), message).hint("give each value its own label"),
+                );
             }
             Ok(point) => points.push(point),
-            Err(issue) => issues.push(issue),
+            Err(refusal) => refusals.push(refusal),
         }
     }
     points
@@ -196,10 +206,10 @@ fn points<'t>(name: &str, values: &Node<'t>, issues: &mut Vec<Issue>) -> Vec<Poi
 
 const LABELLED: &str = "{ label = \"…\", value = … }";
 
-fn point<'t>(node: &Node<'t>) -> Result<Point<'t>, Issue> {
+fn point<'t>(node: &Node<'t>) -> Result<Point<'t>, Refusal<Span>> {
     match node.get_ref() {
         DeValue::Array(_) => {
-            Err(Issue::new(node.span(), "an array as a value needs a label").expected(LABELLED))
+            Err(Refusal::new(node.span(), "an array as a value needs a label").expected(LABELLED))
         }
         DeValue::Table(table) => {
             let label = table.get("label").and_then(|label| label.get_ref().as_str());
@@ -208,14 +218,16 @@ fn point<'t>(node: &Node<'t>) -> Result<Point<'t>, Issue> {
                 (Some(label), Some(value)) if is_label(label) => {
                     Ok(Point { label: label.to_owned(), value: value.clone() })
                 }
-                _ => Err(Issue::new(node.span(), "not a value of an axis").expected(LABELLED)),
+                _ => Err(Refusal::new(node.span(), "not a value of an axis").expected(LABELLED)),
             }
         }
         scalar if is_label(&words(scalar)) => {
             Ok(Point { label: words(scalar), value: node.clone() })
         }
-        _ => Err(Issue::new(node.span(), "not a label: one line of 1 to 64 bytes without commas")
-            .expected(LABELLED)),
+        _ => {
+            Err(Refusal::new(node.span(), "not a label: one line of 1 to 64 bytes without commas")
+                .expected(LABELLED))
+        }
     }
 }
 
@@ -230,12 +242,12 @@ const QUICK: [&str; 4] = ["duration", "repetitions", "parameters", "matrix"];
 
 /// `[quick]` may change what the scenario has: its values are put in the scenario's place when
 /// `--quick` is given, and checked there.
-fn check_quick(cells: &Node<'_>, issues: &mut Vec<Issue>) {
-    let quick = table(cells, "quick", issues);
+fn check_quick(cells: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
+    let quick = table(cells, "quick", refusals);
     for (key, span, value) in entries(&quick) {
         if !QUICK.contains(&key) {
-            issues.push(
-                Issue::new(span, format!("unknown key `{key}` in [quick]")).instead(key, QUICK),
+            refusals.push(
+                Refusal::new(span, format!("unknown key `{key}` in [quick]")).instead(key, QUICK),
             );
             continue;
         }
@@ -246,9 +258,8 @@ fn check_quick(cells: &Node<'_>, issues: &mut Vec<Issue>) {
                 let span = key_place(cells, &["quick", key, name]);
                 let message = format!("[{key}] has no `{name}` that [quick] could change");
                 let known: Vec<&str> = known().collect();
-                let mut issue = Issue::new(span, message).instead(name, known);
-                issue.hint = issue.hint.or_else(|| Some(format!("add `{name}` to [{key}]")));
-                issues.push(issue);
+                let refusal = Refusal::new(span, message).instead(name, known);
+                refusals.push(refusal.or_hint(format!("add `{name}` to [{key}]")));
             }
         }
     }

@@ -41,7 +41,7 @@
 //! error of a type still knows the bytes that it is about, and `suiro_strict` knows the line of the
 //! file that these bytes came from.
 
-use suiro_strict::{document, error, source};
+use suiro_strict::{document, error, refusal, source};
 
 mod cell;
 mod check;
@@ -75,4 +75,4 @@ pub use plan::{Plan, TRIALS_MAX, Trial};
 pub use scenario::{Scenario, built_in, parse};
 pub use schema::schema;
 pub use setup::{Link, RecordOptions, Setup, TcpTrace, Topology};
-pub use suiro_strict::{Error as ScenarioError, PROBLEMS_MAX, Place, Problem};
+pub use suiro_strict::{Error as ScenarioError, Line, Place, REFUSALS_MAX, Refusal};

@@ -7,8 +7,9 @@ use suiro_units::{Duration, Seed};
 use toml::de::DeValue;
 
 use crate::document::{self, Node, entries, entry, words};
-use crate::error::{Error as ScenarioError, Problem, did_you_mean, listed};
+use crate::error::Error as ScenarioError;
 use crate::header::{BODY, CELLS, HEADER};
+use crate::refusal::{Place, Refusal};
 use crate::source::Source;
 
 /// Changes to a scenario, as typed. The default changes nothing.
@@ -41,10 +42,10 @@ struct Change {
 
 impl Overrides {
     /// Puts every change into the text; tells those that cannot be.
-    pub(crate) fn apply(&self, source: &mut Source) -> Vec<Problem> {
-        let mut problems = Vec::new();
+    pub(crate) fn apply(&self, source: &mut Source) -> Vec<Refusal<Place>> {
+        let mut refusals = Vec::new();
         let mut try_to = |change: &dyn Fn(&mut Source) -> Result<(), ScenarioError>| {
-            problems.extend(change(source).err().into_iter().flat_map(|error| error.problems));
+            refusals.extend(change(source).err().into_iter().flat_map(|error| error.refusals));
         };
         if self.quick {
             try_to(&|source| quick(source)?.iter().try_for_each(|change| put(source, change)));
@@ -55,7 +56,7 @@ impl Overrides {
         for set in &self.set {
             try_to(&|source| put(source, &understand(source, set)?));
         }
-        problems
+        refusals
     }
 
     /// The changes that have an option of their own.
@@ -84,10 +85,10 @@ fn tree(source: &Source) -> Node<'_> {
 fn quick(source: &Source) -> Result<Vec<Change>, ScenarioError> {
     let root = tree(source);
     let Some(quick) = entry(&root, "quick") else {
-        let problem = Problem::of("--quick", "the scenario has no short form");
+        let refusal = Refusal::<Place>::new("--quick", "the scenario has no short form");
         let hint =
             "add [quick] with duration, repetitions, parameters or matrix; or give --duration";
-        return Err(problem.hint(Some(hint.into())).into());
+        return Err(refusal.hint(hint).into());
     };
     let change = |path: &[&str], value: &Node<'_>| Change {
         by: "--quick".into(),
@@ -110,9 +111,9 @@ fn quick(source: &Source) -> Result<Vec<Change>, ScenarioError> {
 fn understand(source: &Source, set: &str) -> Result<Change, ScenarioError> {
     let by = format!("--set {set}");
     let Some((path, value)) = set.split_once('=') else {
-        let problem = Problem::of(by, "no `=` between a path and a value");
+        let refusal = Refusal::<Place>::new(by, "no `=` between a path and a value");
         let hint = "write --set tcp=reno, or --set \"links.access.delay=5 ms\"";
-        return Err(problem.hint(Some(hint.into())).into());
+        return Err(refusal.hint(hint).into());
     };
     let root = tree(source);
     let (path, value) = (path.trim(), value.trim());
@@ -144,9 +145,7 @@ fn understand(source: &Source, set: &str) -> Result<Change, ScenarioError> {
 /// The error of a name that is not one of those known.
 fn unknown(by: &str, message: String, name: &str, known: &[impl AsRef<str>]) -> ScenarioError {
     let names = || known.iter().map(AsRef::as_ref);
-    let mut problem = Problem::of(by, message).hint(did_you_mean(name, names()));
-    problem.expected = listed(names());
-    problem.into()
+    Refusal::<Place>::new(by, message).instead(name, names()).into()
 }
 
 /// Names that a path may begin with; `alone` if it is nothing but that name.
@@ -214,8 +213,11 @@ fn quote(text: &str) -> String {
 
 /// Puts one change into the text.
 fn put(source: &mut Source, change: &Change) -> Result<(), ScenarioError> {
-    let refuse = |message: String| ScenarioError::from(Problem::of(change.by.clone(), message));
-    let edits = edits(source.text(), &change.path, &change.value).map_err(refuse)?;
+    let refuse = |found: String, hint: String| {
+        ScenarioError::from(Refusal::<Place>::new(change.by.clone(), found).hint(hint))
+    };
+    let edits = edits(source.text(), &change.path, &change.value);
+    let edits = edits.map_err(|(found, hint)| refuse(found, hint))?;
     for (at, new) in edits {
         let mut tried = source.clone();
         tried.replace(at, &new, &change.by);
@@ -224,15 +226,17 @@ fn put(source: &mut Source, change: &Change) -> Result<(), ScenarioError> {
             return Ok(());
         }
     }
-    Err(refuse(format!("`{}` cannot be set in this scenario", change.path.join("."))))
+    let found = format!("`{}` cannot be set in this scenario", change.path.join("."));
+    Err(refuse(found, "add the key to the scenario's file, and set its value here".into()))
 }
 
 /// Bytes of a text to replace, and what by.
 type TextEdit = (Range<usize>, String);
 
-/// Edits that give `path` that value, where they leave TOML; the best first.
-fn edits(text: &str, path: &[String], value: &str) -> Result<Vec<TextEdit>, String> {
-    let root = document::parse(text).map_err(|_| "the scenario is not TOML".to_owned())?;
+/// Edits that give `path` that value, where they leave TOML; the best first. The error: what was found, and a hint.
+fn edits(text: &str, path: &[String], value: &str) -> Result<Vec<TextEdit>, (String, String)> {
+    let root = document::parse(text)
+        .map_err(|_| ("the scenario is not TOML".to_owned(), "run suiro check".to_owned()))?;
     let mut node = &root;
     // The deepest table on the way that a line can be added to, and how deep it is.
     let mut section = (&root, 0);
@@ -244,7 +248,8 @@ fn edits(text: &str, path: &[String], value: &str) -> Result<Vec<TextEdit>, Stri
         let Some(next) = next else {
             if !node.get_ref().is_table() {
                 let have = path[..depth].join(".");
-                return Err(format!("`{have}` has no `{step}`: it is not a table"));
+                let found = format!("`{have}` has no `{step}`: it is not a table");
+                return Err((found, format!("set `{have}` itself")));
             }
             return Ok(additions(text, section.0, &path[..section.1], &path[section.1..], value));
         };
@@ -262,7 +267,9 @@ fn edits(text: &str, path: &[String], value: &str) -> Result<Vec<TextEdit>, Stri
     if inline {
         Ok(vec![(node.span(), value.to_owned())])
     } else {
-        Err(format!("`{}` is a table: set its keys one by one", path.join(".")))
+        let path = path.join(".");
+        let hint = format!("set its keys one by one, as in --set {path}.KEY=VALUE");
+        Err((format!("`{path}` is a table"), hint))
     }
 }
 
@@ -321,9 +328,9 @@ mod tests {
     fn set(what: &[&str]) -> Result<String, String> {
         let mut source = Source::new("f", TEXT);
         let set = what.iter().map(|&set| set.to_owned()).collect();
-        let problems = Overrides { set, ..Default::default() }.apply(&mut source);
-        match problems.first() {
-            Some(problem) => Err(problem.to_string()),
+        let refusals = Overrides { set, ..Default::default() }.apply(&mut source);
+        match refusals.first() {
+            Some(refusal) => Err(refusal.to_string()),
             None => Ok(source.text().to_owned()),
         }
     }

@@ -8,10 +8,11 @@ use suiro_units::Seed;
 
 use crate::cell;
 use crate::document::{self, Node, entries};
-use crate::error::{Error as ScenarioError, Issue, PROBLEMS_MAX, Problem, did_you_mean, listed};
+use crate::error::{Error as ScenarioError, REFUSALS_MAX};
 use crate::files::Files;
 use crate::header::{self, Header, Parts};
 use crate::overrides::Overrides;
+use crate::refusal::{Place, Refusal, Span};
 use crate::setup::Setup;
 use crate::source::Source;
 use crate::substitute::{Bindings, Use, substitute};
@@ -62,26 +63,26 @@ pub(crate) fn expand(
     overrides: &Overrides,
     files: &dyn Files,
 ) -> Result<Plan, ScenarioError> {
-    let mut issues = Vec::new();
-    let root = document::parse(source.text()).map_err(|issues| source.error(issues))?;
-    let mut parts = header::read(&root, &mut issues);
-    let used = fill_in_axes(&mut parts, &mut issues);
+    let mut refusals = Vec::new();
+    let root = document::parse(source.text()).map_err(|refusals| source.error(refusals))?;
+    let mut parts = header::read(&root, &mut refusals);
+    let used = fill_in_axes(&mut parts, &mut refusals);
     let kept = match selected(&parts.axes, &overrides.only) {
         Ok(kept) => kept,
-        Err(error) => return Err(both(error, source.error(issues))),
+        Err(error) => return Err(both(error, source.error(refusals))),
     };
     let repetitions = parts.header.as_ref().map_or(1, |header| header.repetitions);
-    if let Err(issue) = bounded(&parts.axes, repetitions, &root) {
-        issues.push(issue);
-        return Err(source.error(issues));
+    if let Err(refusal) = bounded(&parts.axes, repetitions, &root) {
+        refusals.push(refusal);
+        return Err(source.error(refusals));
     }
     if overrides.set.is_empty() {
-        unused(&parts, used, &mut issues);
+        unused(&parts, used, &mut refusals);
     }
     let combinations = combinations(&kept);
-    let setups = setups(source, &parts, &combinations, files, &mut issues);
-    let Some(header) = parts.header.filter(|_| issues.is_empty()) else {
-        return Err(source.error(issues));
+    let setups = setups(source, &parts, &combinations, files, &mut refusals);
+    let Some(header) = parts.header.filter(|_| refusals.is_empty()) else {
+        return Err(source.error(refusals));
     };
     let axes = parts.axes;
     let cells: Vec<(Cell, String)> =
@@ -105,31 +106,29 @@ pub(crate) fn expand(
 
 /// What is wrong on the command line, then what is wrong in the text.
 fn both(mut first: ScenarioError, second: ScenarioError) -> ScenarioError {
-    first.problems.extend(second.problems);
-    ScenarioError { problems: first.problems, more: first.more + second.more }
+    first.refusals.extend(second.refusals);
+    ScenarioError { refusals: first.refusals, more: first.more + second.more }
 }
 
 /// The points of each axis that `--only` keeps.
 fn selected(axes: &[header::Axis<'_>], only: &[String]) -> Result<Vec<Vec<usize>>, ScenarioError> {
     let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for item in only {
-        let refuse = |message: String| Problem::of(format!("--only {item}"), message);
+        let refuse = |found: String| Refusal::<Place>::new(format!("--only {item}"), found);
         let Some((name, label)) = item.split_once('=') else {
-            let problem = refuse("no `=` between an axis and a value".into());
-            return Err(problem.hint(Some("write --only tcp=reno,tcp=cubic".into())).into());
+            let refusal = refuse("no `=` between an axis and a value".into());
+            return Err(refusal.hint("write --only tcp=reno,tcp=cubic").into());
         };
         let (name, label) = (name.trim(), label.trim());
         let names = || axes.iter().map(|axis| axis.name.as_str());
         let Some(axis) = axes.iter().find(|axis| axis.name == name) else {
-            let mut problem = refuse(format!("the matrix has no axis `{name}`"));
-            problem.expected = listed(names());
-            return Err(problem.hint(did_you_mean(name, names())).into());
+            let refusal = refuse(format!("the matrix has no axis `{name}`"));
+            return Err(refusal.instead(name, names()).into());
         };
         let labels = || axis.points.iter().map(|point| point.label.as_str());
         if !labels().any(|known| known == label) {
-            let mut problem = refuse(format!("the axis `{name}` has no value `{label}`"));
-            problem.expected = listed(labels());
-            return Err(problem.hint(did_you_mean(label, labels())).into());
+            let refusal = refuse(format!("the axis `{name}` has no value `{label}`"));
+            return Err(refusal.instead(label, labels()).into());
         }
         wanted.entry(name).or_default().insert(label);
     }
@@ -142,7 +141,11 @@ fn selected(axes: &[header::Axis<'_>], only: &[String]) -> Result<Vec<Vec<usize>
 }
 
 /// Refuses a matrix of too many trials, whatever `--only` keeps of it.
-fn bounded(axes: &[header::Axis<'_>], repetitions: u32, root: &Node<'_>) -> Result<(), Issue> {
+fn bounded(
+    axes: &[header::Axis<'_>],
+    repetitions: u32,
+    root: &Node<'_>,
+) -> Result<(), Refusal<Span>> {
     let trials = axes
         .iter()
         .map(|axis| axis.points.len().max(1))
@@ -154,7 +157,7 @@ fn bounded(axes: &[header::Axis<'_>], repetitions: u32, root: &Node<'_>) -> Resu
     let key = if axes.is_empty() { "repetitions" } else { "matrix" };
     let place = document::key_place(root, &[key]);
     let message = format!("{trials} trials: every value of every axis, {repetitions} times");
-    Err(Issue::new(place, message).expected(format!("at most {TRIALS_MAX}")))
+    Err(Refusal::new(place, message).expected(format!("at most {TRIALS_MAX}")))
 }
 
 /// Every choice of one point per axis, the last axis changing fastest.
@@ -168,18 +171,18 @@ fn combinations(kept: &[Vec<usize>]) -> Vec<Combination> {
 }
 
 /// Puts parameters in the place of references in the values of axes.
-fn fill_in_axes(parts: &mut Parts<'_>, issues: &mut Vec<Issue>) -> Vec<Use> {
+fn fill_in_axes(parts: &mut Parts<'_>, refusals: &mut Vec<Refusal<Span>>) -> Vec<Use> {
     let bindings = entries(&parts.parameters).map(|(name, _, node)| (name, node)).collect();
     let mut uses = Vec::new();
     for point in parts.axes.iter_mut().flat_map(|axis| &mut axis.points) {
-        substitute(&mut point.value, &bindings, &mut uses, issues);
+        substitute(&mut point.value, &bindings, &mut uses, refusals);
     }
     uses
 }
 
 /// Refuses parameters and axes that neither the body nor an axis (`used`) refers to: they would do
 /// nothing.
-fn unused(parts: &Parts<'_>, used: Vec<Use>, issues: &mut Vec<Issue>) {
+fn unused(parts: &Parts<'_>, used: Vec<Use>, refusals: &mut Vec<Refusal<Span>>) {
     let axes =
         parts.axes.iter().filter_map(|axis| Some((&*axis.name, &axis.points.first()?.value)));
     let parameters = entries(&parts.parameters).map(|(name, _, node)| (name, node));
@@ -188,19 +191,19 @@ fn unused(parts: &Parts<'_>, used: Vec<Use>, issues: &mut Vec<Issue>) {
     substitute(&mut parts.body.clone(), &bindings, &mut uses, &mut ignored);
     for (name, node) in bindings {
         if !uses.iter().any(|used| used.name == name) {
-            let issue = Issue::new(node.span(), format!("`{name}` is never used"));
-            issues.push(issue.hint(format!("refer to it as \"${name}\", or remove it")));
+            let refusal = Refusal::new(node.span(), format!("`{name}` is never used"));
+            refusals.push(refusal.hint(format!("refer to it as \"${name}\", or remove it")));
         }
     }
 }
 
-/// The setup of each combination, or less if there are issues.
+/// The setup of each combination, or less if there are refusals.
 fn setups(
     source: &Source,
     parts: &Parts<'_>,
     combinations: &[Combination],
     files: &dyn Files,
-    issues: &mut Vec<Issue>,
+    refusals: &mut Vec<Refusal<Span>>,
 ) -> Vec<Arc<Setup>> {
     let mut setups = Vec::new();
     for combination in combinations {
@@ -214,25 +217,25 @@ fn setups(
         if found.is_empty() {
             setups.extend(cell::read(&body, files, &mut found).map(Arc::new));
         }
-        for issue in found.into_iter().map(|issue| explained(issue, &uses, source)) {
-            if !issues.contains(&issue) {
-                issues.push(issue);
+        for refusal in found.into_iter().map(|refusal| explained(refusal, &uses, source)) {
+            if !refusals.contains(&refusal) {
+                refusals.push(refusal);
             }
         }
-        if issues.len() > PROBLEMS_MAX {
+        if refusals.len() > REFUSALS_MAX {
             break;
         }
     }
     setups
 }
 
-/// An issue with a value that came from elsewhere: tells from where.
-fn explained(issue: Issue, uses: &[Use], source: &Source) -> Issue {
-    let Some(span) = issue.span.clone() else { return issue };
-    uses.iter().filter(|used| used.at == span).fold(issue, |issue, used| {
+/// A refusal with a value that came from elsewhere: tells from where.
+fn explained(refusal: Refusal<Span>, uses: &[Use], source: &Source) -> Refusal<Span> {
+    let Some(span) = refusal.place.bytes.clone() else { return refusal };
+    uses.iter().filter(|used| used.at == span).fold(refusal, |refusal, used| {
         let line = source.line(used.defined.start);
         let from = source.set_by(&used.defined).map_or(format!("line {line}"), str::to_owned);
-        issue.note(format!("`${}` is `{}`, from {from}", used.name, used.value))
+        refusal.note(format!("`${}` is `{}`, from {from}", used.name, used.value))
     })
 }
 

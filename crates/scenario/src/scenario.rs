@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use crate::document::{self, entry};
-use crate::error::{Error as ScenarioError, Problem, did_you_mean, listed};
+use crate::error::Error as ScenarioError;
 use crate::files::{Disk, Files, NoFiles, read_text};
 use crate::overrides::Overrides;
 use crate::plan::{Plan, expand};
+use crate::refusal::{Place, Refusal};
 use crate::source::Source;
 
 /// The scenarios that come with suiro: name and text.
@@ -72,8 +73,8 @@ impl Scenario {
                 std::io::ErrorKind::InvalidData => "the file is not UTF-8 text".to_owned(),
                 _ => format!("cannot read the scenario: {error}"),
             };
-            let hint = "suiro list prints the built-in scenarios".to_owned();
-            Problem::of(name_or_path, reason).hint(Some(hint))
+            let hint = "suiro list prints the built-in scenarios";
+            Refusal::<Place>::new(name_or_path, reason).hint(hint)
         })?;
         parse(&text, name_or_path)
     }
@@ -104,13 +105,13 @@ impl Scenario {
         files: &dyn Files,
     ) -> Result<Plan, ScenarioError> {
         let mut source = Source::new(&self.file, &self.text);
-        let mut problems = overrides.apply(&mut source);
+        let mut refusals = overrides.apply(&mut source);
         match expand(&source, overrides, files) {
-            Ok(plan) if problems.is_empty() => Ok(plan),
-            Ok(_) => Err(ScenarioError { problems, more: 0 }),
+            Ok(plan) if refusals.is_empty() => Ok(plan),
+            Ok(_) => Err(ScenarioError { refusals, more: 0 }),
             Err(error) => {
-                problems.extend(error.problems);
-                Err(ScenarioError { problems, more: error.more })
+                refusals.extend(error.refusals);
+                Err(ScenarioError { refusals, more: error.more })
             }
         }
     }
@@ -122,7 +123,7 @@ impl Scenario {
 /// If the text is not TOML: every fault of syntax.
 pub fn parse(text: &str, name: &str) -> Result<Scenario, ScenarioError> {
     let source = Source::new(name, text);
-    let root = document::parse(text).map_err(|issues| source.error(issues))?;
+    let root = document::parse(text).map_err(|refusals| source.error(refusals))?;
     let word = |key| entry(&root, key).and_then(|node| node.get_ref().as_str()).map(str::to_owned);
     let stem = || Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Ok(Scenario {
@@ -133,13 +134,10 @@ pub fn parse(text: &str, name: &str) -> Result<Scenario, ScenarioError> {
     })
 }
 
-fn no_such(name: &str) -> Problem {
+fn no_such(name: &str) -> Refusal<Place> {
     let names = || BUILT_IN.iter().map(|(name, _)| *name);
-    let file = format!("for a file of that name, give ./{name}");
-    let hint = did_you_mean(name, names()).or(Some(file));
-    let mut problem = Problem::of(name, "no built-in scenario has this name").hint(hint);
-    problem.expected = listed(names());
-    problem
+    let refusal = Refusal::new(name, "no built-in scenario has this name");
+    refusal.instead(name, names()).or_hint(format!("for a file of that name, give ./{name}"))
 }
 
 #[cfg(test)]

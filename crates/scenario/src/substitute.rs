@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::document::{Node, words};
-use crate::error::Issue;
+use crate::refusal::{Refusal, Span};
 
 /// What names stand for in one cell.
 pub(crate) type Bindings<'b, 't> = BTreeMap<&'b str, &'b Node<'t>>;
@@ -32,24 +32,24 @@ pub(crate) fn substitute<'t>(
     node: &mut Node<'t>,
     bindings: &Bindings<'_, 't>,
     uses: &mut Vec<Use>,
-    issues: &mut Vec<Issue>,
+    refusals: &mut Vec<Refusal<Span>>,
 ) {
     let span = node.span();
     match node.get_mut() {
         DeValue::Table(table) => {
             for (_, value) in table.iter_mut() {
-                substitute(value, bindings, uses, issues);
+                substitute(value, bindings, uses, refusals);
             }
         }
         DeValue::Array(array) => {
             for value in array.iter_mut() {
-                substitute(value, bindings, uses, issues);
+                substitute(value, bindings, uses, refusals);
             }
         }
         DeValue::String(text) if text.contains('$') => match resolve(text, &span, bindings, uses) {
             Ok(Some(value)) => *node = Spanned::new(span, value),
             Ok(None) => {}
-            Err(issue) => issues.push(issue),
+            Err(refusal) => refusals.push(refusal),
         },
         _ => {}
     }
@@ -61,7 +61,7 @@ fn resolve<'t>(
     span: &Range<usize>,
     bindings: &Bindings<'_, 't>,
     uses: &mut Vec<Use>,
-) -> Result<Option<DeValue<'t>>, Issue> {
+) -> Result<Option<DeValue<'t>>, Refusal<Span>> {
     if let Some(name) = text.strip_prefix('$').filter(|path| is_path(path)) {
         return look_up(name, span, bindings, uses).map(|value| Some(value.get_ref().clone()));
     }
@@ -85,7 +85,7 @@ fn resolve<'t>(
                 &after[..end],
                 words(value.get_ref())
             );
-            return Err(Issue::new(span.clone(), message));
+            return Err(Refusal::new(span.clone(), message));
         }
         result.push_str(before);
         result.push_str(&words(value.get_ref()));
@@ -99,13 +99,13 @@ fn look_up<'b, 't>(
     span: &Range<usize>,
     bindings: &Bindings<'b, 't>,
     uses: &mut Vec<Use>,
-) -> Result<&'b Node<'t>, Issue> {
+) -> Result<&'b Node<'t>, Refusal<Span>> {
     let (name, keys) = path.split_once('.').map_or((path, None), |(name, keys)| (name, Some(keys)));
     let Some(value) = bindings.get(name) else {
-        let issue = Issue::new(span.clone(), format!("no parameter or axis is named `{name}`"))
+        let refusal = Refusal::new(span.clone(), format!("no parameter or axis is named `{name}`"))
             .instead(name, bindings.keys().copied());
         let define = format!("add `{name} = …` to [parameters] or [matrix]");
-        return Err(if issue.hint.is_none() { issue.hint(define) } else { issue });
+        return Err(refusal.or_hint(define));
     };
     let value = keys.map_or(Ok(*value), |keys| below(value, name, keys, span))?;
     uses.push(Use {
@@ -123,14 +123,14 @@ fn below<'b, 't>(
     name: &str,
     keys: &str,
     span: &Range<usize>,
-) -> Result<&'b Node<'t>, Issue> {
+) -> Result<&'b Node<'t>, Refusal<Span>> {
     for key in keys.split('.') {
         let Some(table) = value.get_ref().as_table() else {
             let message = format!("`{name}` is {}, not a table", words(value.get_ref()));
-            return Err(Issue::new(span.clone(), message));
+            return Err(Refusal::new(span.clone(), message));
         };
         value = table.get(key).ok_or_else(|| {
-            Issue::new(span.clone(), format!("`{name}` has no `{key}`"))
+            Refusal::new(span.clone(), format!("`{name}` has no `{key}`"))
                 .instead(key, table.keys().map(|key| &**key.get_ref()).collect::<Vec<_>>())
         })?;
     }
@@ -164,10 +164,10 @@ mod tests {
         let names = entry(&root, "parameters").unwrap().clone();
         let bindings =
             crate::document::entries(&names).map(|(name, _, node)| (name, node)).collect();
-        let (mut uses, mut issues) = (Vec::new(), Vec::new());
-        substitute(&mut root, &bindings, &mut uses, &mut issues);
-        match issues.pop() {
-            Some(issue) => Err(issue.message),
+        let (mut uses, mut refusals) = (Vec::new(), Vec::new());
+        substitute(&mut root, &bindings, &mut uses, &mut refusals);
+        match refusals.pop() {
+            Some(refusal) => Err(refusal.found),
             None => Ok(format!("{:?}", words(entry(&root, "x").unwrap().get_ref()))),
         }
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::document::{self, Node};
-use crate::error::Issue;
+use crate::refusal::{Refusal, Span};
 
 /// Most hosts of a trial: host n has the address 10.0.0.n.
 pub(crate) const HOSTS_MAX: usize = 254;
@@ -118,7 +118,7 @@ impl Shape {
     pub const SHAPES: [&str; 3] = ["dumbbell", "chain", "explicit"];
 
     /// Reads `[topology]`.
-    pub fn read(mut node: Node<'_>) -> Result<Self, Issue> {
+    pub fn read(mut node: Node<'_>) -> Result<Self, Refusal<Span>> {
         const WHAT: &str = "[topology]";
         match document::kind(&mut node, "shape", WHAT, &Self::SHAPES)? {
             "dumbbell" => document::read(node, WHAT, &["shape"]).map(Self::Dumbbell),
@@ -127,18 +127,18 @@ impl Shape {
         }
     }
 
-    /// Hosts and cables; what is wrong with them goes to `issues`. `topology` is the section, for
+    /// Hosts and cables; what is wrong with them goes to `refusals`. `topology` is the section, for
     /// places.
-    pub fn wiring(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) -> Wiring {
+    pub fn wiring(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) -> Wiring {
         let wiring = match self {
-            Self::Dumbbell(shape) => shape.wiring(topology, issues),
+            Self::Dumbbell(shape) => shape.wiring(topology, refusals),
             Self::Chain(shape) => shape.wiring(),
-            Self::Explicit(shape) => shape.wiring(topology, issues),
+            Self::Explicit(shape) => shape.wiring(topology, refusals),
         };
         if !MTU.contains(&wiring.mtu) {
             let place = document::place(topology, &["mtu"]);
-            issues.push(
-                Issue::new(place, format!("an mtu of {} bytes", wiring.mtu))
+            refusals.push(
+                Refusal::new(place, format!("an mtu of {} bytes", wiring.mtu))
                     .expected("1280 (the minimum for IPv6) to 9000"),
             );
         }
@@ -147,11 +147,11 @@ impl Shape {
 }
 
 impl Dumbbell {
-    fn wiring(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) -> Wiring {
+    fn wiring(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) -> Wiring {
         for (key, count) in [("servers", self.servers), ("clients", self.clients)] {
             if !(1..=100).contains(&count) {
                 let place = document::place(topology, &[key]);
-                issues.push(Issue::new(place, format!("{count} {key}")).expected("1 to 100"));
+                refusals.push(Refusal::new(place, format!("{count} {key}")).expected("1 to 100"));
             }
         }
         let path = vec!["link".to_owned()];
@@ -195,9 +195,9 @@ impl Chain {
 }
 
 impl Explicit {
-    fn wiring(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) -> Wiring {
-        self.check_hosts(topology, issues);
-        self.check_cables(topology, issues);
+    fn wiring(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) -> Wiring {
+        self.check_hosts(topology, refusals);
+        self.check_cables(topology, refusals);
         let wire = |(n, cable): (usize, &Cable)| Wire {
             cable: cable.clone(),
             path: ["cables", &n.to_string(), "link"].map(str::to_owned).to_vec(),
@@ -206,57 +206,57 @@ impl Explicit {
         Wiring { hosts: self.hosts.clone(), wires, mtu: self.mtu }
     }
 
-    fn check_hosts(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) {
+    fn check_hosts(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
         if self.hosts.is_empty() || self.hosts.len() > HOSTS_MAX {
             let place = document::place(topology, &["hosts"]);
             let message = format!("{} hosts", self.hosts.len());
-            issues.push(Issue::new(place, message).expected(format!("1 to {HOSTS_MAX}")));
+            refusals.push(Refusal::new(place, message).expected(format!("1 to {HOSTS_MAX}")));
         }
         let mut seen = BTreeSet::new();
         for (n, host) in self.hosts.iter().enumerate() {
             let place = || document::place(topology, &["hosts", &n.to_string()]);
             if !is_host_name(host) {
-                issues.push(
-                    Issue::new(place(), format!("`{host}` is not a valid host name"))
+                refusals.push(
+                    Refusal::new(place(), format!("`{host}` is not a valid host name"))
                         .expected("a lower-case letter, then letters, digits or `-`; at most 32"),
                 );
             }
             if !seen.insert(host) {
-                let issue = Issue::new(place(), format!("the host `{host}` is listed twice"));
-                issues.push(issue.hint("give each host its own name"));
+                let refusal = Refusal::new(place(), format!("the host `{host}` is listed twice"));
+                refusals.push(refusal.hint("give each host its own name"));
             }
         }
     }
 
-    fn check_cables(&self, topology: &Node<'_>, issues: &mut Vec<Issue>) {
+    fn check_cables(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
         let mut seen = BTreeSet::new();
         let mut known = true;
         for (n, Cable { from, to, link, cards }) in self.cables.iter().enumerate() {
             let n = n.to_string();
             if *cards && link.is_some() {
                 let place = document::place(topology, &["cables", &n, "cards"]);
-                let issue = Issue::new(place, "`cards` on a cable with a link".to_owned());
-                issues.push(issue.hint(
+                let refusal = Refusal::new(place, "`cards` on a cable with a link".to_owned());
+                refusals.push(refusal.hint(
                     "remove one of the two: `cards` is for plain cables, an emulated link has no cards",
                 ));
             }
             for (key, host) in [("from", from), ("to", to)] {
                 if !self.hosts.contains(host) {
                     let place = document::place(topology, &["cables", &n, key]);
-                    let issue = Issue::new(place, format!("no host is named `{host}`"));
-                    issues.push(issue.instead(host, self.hosts.iter().map(String::as_str)));
+                    let refusal = Refusal::new(place, format!("no host is named `{host}`"));
+                    refusals.push(refusal.instead(host, self.hosts.iter().map(String::as_str)));
                     known = false;
                 }
             }
             let place = || document::place(topology, &["cables", &n]);
             if from == to {
-                let issue = Issue::new(place(), format!("a cable from `{from}` to itself"));
-                issues.push(issue.expected("two hosts"));
+                let refusal = Refusal::new(place(), format!("a cable from `{from}` to itself"));
+                refusals.push(refusal.expected("two hosts"));
             }
             if !seen.insert((from.min(to), from.max(to))) {
                 let message = format!("a second cable between `{from}` and `{to}`");
-                issues.push(
-                    Issue::new(place(), message)
+                refusals.push(
+                    Refusal::new(place(), message)
                         .hint("put another host in the middle of one of them"),
                 );
             }
@@ -264,7 +264,7 @@ impl Explicit {
         if known && let Some(island) = self.island() {
             let place = document::place(topology, &["cables"]);
             let message = format!("no cable leads from `{}` to `{island}`", self.hosts[0]);
-            issues.push(Issue::new(place, message).hint(format!("add a cable to `{island}`")));
+            refusals.push(Refusal::new(place, message).hint(format!("add a cable to `{island}`")));
         }
     }
 
@@ -299,9 +299,9 @@ mod tests {
 
     fn wiring(text: &str) -> (Wiring, Vec<String>) {
         let node = document::parse(text).unwrap();
-        let mut issues = Vec::new();
-        let wiring = Shape::read(node.clone()).unwrap().wiring(&node, &mut issues);
-        (wiring, issues.into_iter().map(|issue| issue.message).collect())
+        let mut refusals = Vec::new();
+        let wiring = Shape::read(node.clone()).unwrap().wiring(&node, &mut refusals);
+        (wiring, refusals.into_iter().map(|refusal| refusal.found).collect())
     }
 
     fn ends(wiring: &Wiring) -> Vec<(&str, &str, Option<&str>)> {
@@ -311,10 +311,10 @@ mod tests {
 
     #[test]
     fn a_dumbbell_of_two_is_one_link() {
-        let (wiring, issues) = wiring("shape = 'dumbbell'\nlink = 'x'");
+        let (wiring, refusals) = wiring("shape = 'dumbbell'\nlink = 'x'");
         assert_eq!(wiring.hosts, ["server", "client"]);
         assert_eq!(ends(&wiring), [("server", "client", Some("x"))]);
-        assert!(issues.is_empty() && wiring.mtu == 1500);
+        assert!(refusals.is_empty() && wiring.mtu == 1500);
     }
 
     #[test]
@@ -340,13 +340,13 @@ mod tests {
 
     #[test]
     fn islands_loops_and_doubles_are_refused() {
-        let (_, issues) = wiring(
+        let (_, refusals) = wiring(
             "shape = 'explicit'\nhosts = ['a', 'b', 'c', 'C', 'a']
              cables = [{from='a', to='b', cards=true}, {from='b', to='a'}, {from='c', to='c'},
                        {from='a', to='C', cards=true, link='x'}]",
         );
         assert_eq!(
-            issues,
+            refusals,
             [
                 "`C` is not a valid host name",
                 "the host `a` is listed twice",

@@ -41,7 +41,7 @@ fn every_fault_is_told_with_its_place_and_remedy() {
 fn most_faults_have_a_place() {
     let without: Vec<String> = names()
         .into_iter()
-        .filter(|name| run(name).problems.iter().any(|problem| problem.place.is_none()))
+        .filter(|name| run(name).refusals.iter().any(|refusal| refusal.place.line.is_none()))
         .collect();
     // Only what is not there has no place.
     assert_eq!(without, ["missing-sections", "unknown-key"]);
@@ -50,8 +50,8 @@ fn most_faults_have_a_place() {
 #[test]
 fn every_fault_has_a_remedy() {
     for name in names() {
-        for problem in run(&name).problems {
-            assert!(problem.expected.is_some() || problem.hint.is_some(), "{name}: {problem}");
+        for refusal in run(&name).refusals {
+            assert!(refusal.expected.is_some() || refusal.hint.is_some(), "{name}: {refusal}");
         }
     }
 }

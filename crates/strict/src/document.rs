@@ -6,39 +6,40 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use crate::error::{Issue, did_you_mean, listed};
+use crate::refusal::{Refusal, Span, did_you_mean, listed};
 
 /// A TOML value and its place.
 pub type Node<'t> = Spanned<DeValue<'t>>;
 
 /// Reads a text as TOML: the root table, or every fault of its syntax.
-pub fn parse(text: &str) -> Result<Node<'_>, Vec<Issue>> {
+pub fn parse(text: &str) -> Result<Node<'_>, Vec<Refusal<Span>>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         return Ok(Spanned::new(0..0, DeValue::Table(table.into_inner())));
     }
-    let mut issues: Vec<Issue> = errors.iter().map(syntax).collect();
+    let mut refusals: Vec<Refusal<Span>> = errors.iter().map(syntax).collect();
     // The parser may tell several things of one fault; the last is the most specific one.
-    issues.reverse();
-    issues.dedup_by_key(|issue| issue.span.as_ref().map(|span| line_of(text, span.start)));
-    Err(issues)
+    refusals.reverse();
+    refusals
+        .dedup_by_key(|refusal| refusal.place.bytes.as_ref().map(|span| line_of(text, span.start)));
+    Err(refusals)
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }
 
-fn syntax(error: &toml::de::Error) -> Issue {
+fn syntax(error: &toml::de::Error) -> Refusal<Span> {
     let (message, expected) = match error.message().split_once(", expected ") {
         Some((message, expected)) => (message, Some(expected)),
         None => (error.message(), None),
     };
-    let issue = Issue::new(error.span(), format!("not TOML: {message}"));
+    let refusal = Refusal::new(error.span(), format!("not TOML: {message}"));
     match expected {
-        Some("literal string") => issue.hint("put texts in quotes: \"20 ms\""),
-        Some(expected) => issue.expected(expected),
-        None if message == "duplicate key" => issue.hint("keep one of the two"),
-        None => issue,
+        Some("literal string") => refusal.hint("put texts in quotes: \"20 ms\""),
+        Some(expected) => refusal.expected(expected),
+        None if message == "duplicate key" => refusal.hint("keep one of the two"),
+        None => refusal,
     }
 }
 
@@ -117,13 +118,22 @@ pub fn words(value: &DeValue<'_>) -> String {
 
 /// Reads a value as a `T`. `what` names the value in messages, such as `[links.access]`;
 /// `also` are keys that it may have besides those of `T`, for suggestions.
-pub fn read<T: DeserializeOwned>(node: Node<'_>, what: &str, also: &[&str]) -> Result<T, Issue> {
+pub fn read<T: DeserializeOwned>(
+    node: Node<'_>,
+    what: &str,
+    also: &[&str],
+) -> Result<T, Refusal<Span>> {
     let span = node.span();
     T::deserialize(ValueDeserializer::from(node)).map_err(|error| explain(&error, span, what, also))
 }
 
 /// Turns what serde says into what a writer of scenarios can use.
-fn explain(error: &toml::de::Error, whole: Range<usize>, what: &str, also: &[&str]) -> Issue {
+fn explain(
+    error: &toml::de::Error,
+    whole: Range<usize>,
+    what: &str,
+    also: &[&str],
+) -> Refusal<Span> {
     let message = error.message();
     // The root has no place of its own.
     let span = error.span().or(Some(whole)).filter(|span| !span.is_empty());
@@ -131,35 +141,35 @@ fn explain(error: &toml::de::Error, whole: Range<usize>, what: &str, also: &[&st
     match (message.split_once(" `").map(|(start, _)| start), quoted.as_slice()) {
         (Some("unknown field"), [key, known @ ..]) => {
             let known: Vec<&str> = known.iter().chain(also).copied().collect();
-            Issue::new(span, format!("unknown key `{key}` in {what}"))
+            Refusal::new(span, format!("unknown key `{key}` in {what}"))
                 .instead(key, known.iter().copied())
         }
         (Some("unknown variant"), [value, known @ ..]) => {
-            Issue::new(span, format!("unknown value `{value}` in {what}"))
+            Refusal::new(span, format!("unknown value `{value}` in {what}"))
                 .instead(value, known.iter().copied())
         }
         (Some("missing field"), [key]) => {
-            Issue::new(span, format!("the key `{key}` is missing in {what}"))
+            Refusal::new(span, format!("the key `{key}` is missing in {what}"))
                 .hint(format!("add `{key} = …`"))
         }
         _ => mismatch(message, span, what),
     }
 }
 
-fn mismatch(message: &str, span: Option<Range<usize>>, what: &str) -> Issue {
+fn mismatch(message: &str, span: Option<Range<usize>>, what: &str) -> Refusal<Span> {
     let found = ["invalid type: ", "invalid value: ", "invalid length "];
     let Some(rest) = found.iter().find_map(|start| message.strip_prefix(start)) else {
         // The types of other crates say what is wrong, then what would be right.
         return match message.split_once("; ") {
-            Some((message, hint)) => Issue::new(span, message).hint(hint),
-            None => Issue::new(span, message),
+            Some((message, hint)) => Refusal::new(span, message).hint(hint),
+            None => Refusal::new(span, message),
         };
     };
     match rest.split_once(", expected ") {
         Some((found, expected)) => {
-            Issue::new(span, format!("{found} does not fit in {what}")).expected(plain(expected))
+            Refusal::new(span, format!("{found} does not fit in {what}")).expected(plain(expected))
         }
-        None => Issue::new(span, format!("{rest} does not fit in {what}")),
+        None => Refusal::new(span, format!("{rest} does not fit in {what}")),
     }
 }
 
@@ -187,14 +197,14 @@ pub fn kind(
     key: &str,
     what: &str,
     kinds: &[&'static str],
-) -> Result<&'static str, Issue> {
+) -> Result<&'static str, Refusal<Span>> {
     let expected = listed(kinds.iter().copied()).unwrap_or_default();
     if !node.get_ref().is_table() {
-        return Err(Issue::new(node.span(), format!("{what} is not a table"))
+        return Err(Refusal::new(node.span(), format!("{what} is not a table"))
             .expected(format!("a table with the key `{key}`: {expected}")));
     }
     let Some(value) = take(node, key) else {
-        return Err(Issue::new(
+        return Err(Refusal::new(
             Some(node.span()).filter(|span| !span.is_empty()),
             format!("the key `{key}` is missing in {what}"),
         )
@@ -202,8 +212,8 @@ pub fn kind(
     };
     let name = words(value.get_ref());
     kinds.iter().copied().find(|kind| *kind == name).ok_or_else(|| {
-        let mut issue = Issue::new(value.span(), format!("unknown {key} `{name}` in {what}"));
-        issue.hint = did_you_mean(&name, kinds.iter().copied());
-        issue.expected(expected)
+        let mut refusal = Refusal::new(value.span(), format!("unknown {key} `{name}` in {what}"));
+        refusal.hint = did_you_mean(&name, kinds.iter().copied());
+        refusal.expected(expected)
     })
 }

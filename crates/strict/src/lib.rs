@@ -1,12 +1,19 @@
-//! Strict TOML: values that know their place in the text, and errors that name line and column, say
-//! what was expected and what would mend it. Scenarios and studies are read with it. Pure.
+//! Strict configuration: TOML whose values know their place in the text, the bounds of keys, and the
+//! one shape in which every layer refuses what a person wrote. Pure.
 //!
 //! A text becomes a [`source::Source`]; [`document::parse`] makes the tree; [`document::read`] makes
-//! types of its tables. What is wrong is an [`error::Issue`] about a span of the text, which
-//! [`source::Source::error`] turns into the [`Error`] that a person reads.
+//! types of its tables. The bounds of a type's keys are declared once, by [`bounds!`]; the check, the
+//! message and the JSON Schema have them from there. What is wrong is a [`Refusal`]: at the keys of
+//! a table, at a span of the text, or, after [`source::Source::error`], at a line of a file.
 
+pub mod bounds;
 pub mod document;
 pub mod error;
+pub mod refusal;
 pub mod source;
 
-pub use error::{Error, PROBLEMS_MAX, Place, Problem};
+pub use bounds::{Bounded, Bounds, Holds, bounds_of, refuse_value};
+pub use error::{Error, REFUSALS_MAX};
+pub use refusal::{Keys, Line, Place, Refusal, Site, Span};
+#[doc(hidden)]
+pub use schemars::Schema;

@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Issue, PROBLEMS_MAX, Place, Problem};
+use crate::error::{Error, REFUSALS_MAX};
+use crate::refusal::{Line, Place, Refusal, Span};
 
 /// Most characters of a line that an error shows.
 const EXCERPT_MAX: usize = 100;
@@ -68,13 +69,15 @@ impl Source {
         (newlines(before) + hidden).max(0).cast_unsigned() + 1
     }
 
-    /// The error that tells these issues; in the order of the text, each once.
-    pub fn error(&self, mut issues: Vec<Issue>) -> Error {
-        issues.sort_by_key(|issue| issue.span.as_ref().map_or(usize::MAX, |span| span.start));
-        issues.dedup();
-        let more = issues.len().saturating_sub(PROBLEMS_MAX);
-        let problems = issues.into_iter().take(PROBLEMS_MAX).map(|i| self.problem(i)).collect();
-        Error { problems, more }
+    /// The error of these refusals: in the order of the text, each once.
+    pub fn error(&self, mut refusals: Vec<Refusal<Span>>) -> Error {
+        refusals.sort_by_key(|refusal| {
+            refusal.place.bytes.as_ref().map_or(usize::MAX, |bytes| bytes.start)
+        });
+        refusals.dedup();
+        let more = refusals.len().saturating_sub(REFUSALS_MAX);
+        let shown = refusals.into_iter().take(REFUSALS_MAX);
+        Error { refusals: shown.map(|refusal| refusal.at(|span| self.place(span))).collect(), more }
     }
 
     /// The override that put in what stands at `span`, if one did.
@@ -83,15 +86,14 @@ impl Source {
         self.edits.iter().find(touches).map(|edit| edit.by.as_str())
     }
 
-    fn problem(&self, issue: Issue) -> Problem {
-        let Issue { span, message, expected, mut notes, hint } = issue;
-        let by = span.as_ref().and_then(|span| self.set_by(span));
+    fn place(&self, span: Span) -> Place {
+        let Span { bytes, mut notes } = span;
+        let by = bytes.as_ref().and_then(|bytes| self.set_by(bytes));
         notes.extend(by.map(|by| format!("set by {by}")));
-        let place = span.map(|span| self.place(span));
-        Problem { file: self.file.clone(), place, message, expected, notes, hint }
+        Place { file: self.file.clone(), line: bytes.map(|bytes| self.marked(bytes)), notes }
     }
 
-    fn place(&self, span: Range<usize>) -> Place {
+    fn marked(&self, span: Range<usize>) -> Line {
         let start = self.floor(span.start);
         let end = self.floor(span.end).max(start);
         let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -107,7 +109,7 @@ impl Source {
             shown.map(|c| if c.is_control() && c != '\t' { '�' } else { c }).collect();
         let before = column - skipped;
         let width = width.min(EXCERPT_MAX.saturating_sub(before)).max(1);
-        Place { line: self.line(start), column: column + 1, excerpt, before, width }
+        Line { number: self.line(start), column: column + 1, excerpt, before, width }
     }
 
     /// The offset, or the nearest before it that is between two characters of the text.
@@ -146,18 +148,18 @@ mod tests {
     fn a_problem_of_an_override_names_it() {
         let mut source = Source::new("f", "tcp = \"reno\"\n");
         source.replace(6..12, "\"x\"", "--set tcp=x");
-        let error = source.error(vec![Issue::new(6..9, "no")]);
-        assert_eq!(error.problems[0].notes, ["set by --set tcp=x"]);
+        let error = source.error(vec![Refusal::new(6..9, "no")]);
+        assert_eq!(error.refusals[0].place.notes, ["set by --set tcp=x"]);
     }
 
     #[test]
     fn marks_stand_in_long_and_odd_lines() {
         let long = format!("{} = 1", "é".repeat(300));
         let source = Source::new("f", long.as_str());
-        let place = source.place(long.len() - 1..long.len());
-        assert_eq!((place.line, place.column, place.width), (1, 304, 1));
+        let place = source.marked(long.len() - 1..long.len());
+        assert_eq!((place.number, place.column, place.width), (1, 304, 1));
         assert_eq!(place.excerpt.chars().nth(place.before), Some('1'));
-        let place = source.place(5..9999);
+        let place = source.marked(5..9999);
         assert!(place.before + place.width <= EXCERPT_MAX);
     }
 }

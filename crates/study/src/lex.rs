@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use suiro_strict::error::Issue;
+use suiro_strict::{Refusal, Span};
 
 use crate::unit::{PLAIN, UNITS, Unit};
 
@@ -26,7 +26,7 @@ const SIGNS: [&str; 16] =
     ["<=", ">=", "!=", "<", ">", "=", "(", ")", "[", "]", ",", ":", "+", "-", "*", "/"];
 
 /// The pieces of `text` and where they stand; the last is the end.
-pub fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, Issue> {
+pub fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, Refusal<Span>> {
     let mut tokens = Vec::new();
     let mut at = 0;
     loop {
@@ -37,14 +37,14 @@ pub fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, Issue> {
             return Ok(tokens);
         };
         let (token, length) = if first.is_ascii_digit() {
-            number(rest).map_err(|(length, what)| Issue::new(at..at + length, what))?
+            number(rest).map_err(|(length, what)| Refusal::new(at..at + length, what))?
         } else if first.is_ascii_alphabetic() || first == '_' {
             let length = word(rest);
             (Token::Word(&rest[..length]), length)
         } else if first == '\'' {
             let quoted = rest[1..].find('\'').map(|end| &rest[1..=end]);
             let quoted = quoted.ok_or_else(|| {
-                Issue::new(at..text.len(), "a name in quotes that does not end").expected("`'`")
+                Refusal::new(at..text.len(), "a name in quotes that does not end").expected("`'`")
             })?;
             (Token::Quoted(quoted), quoted.len() + 2)
         } else if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
@@ -53,7 +53,7 @@ pub fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, Issue> {
             let message = format!("`{}` is not part of the language", first.escape_debug());
             let hint = "a label with characters other than letters, digits and `_` must be in \
             quotes: 'dash-ll'";
-            return Err(Issue::new(at..at + first.len_utf8(), message).hint(hint));
+            return Err(Refusal::new(at..at + first.len_utf8(), message).hint(hint));
         };
         tokens.push((token, at..at + length));
         at += length;

@@ -117,26 +117,29 @@ impl Kind for Command {
     fn check(&self, check: &mut Check<'_>) {
         if self.command.first().is_none_or(|program| program.trim().is_empty()) {
             let expected = "[\"PROGRAM\", \"ARGUMENT\", …]";
-            check.push(check.issue("command", "no program").expected(expected));
+            check.push(check.refusal("command", "no program").expected(expected));
         }
         if let Some(n) = self.command.iter().position(|argument| argument.contains('\0')) {
-            let issue = check.issue("command", format!("argument {n} contains a null character"));
-            check.push(issue.expected("an argument without null characters"));
+            let refusal =
+                check.refusal("command", format!("argument {n} contains a null character"));
+            check.push(refusal.expected("an argument without null characters"));
         }
         let blank = |need: &String| need.trim().is_empty() || need.contains('\0');
         let fits = !self.needs.iter().any(blank);
         check.require(fits, "needs", "a program without a name", "names of programs");
         if self.ready == Ready::Line(String::new()) {
-            let issue = check.issue("ready", "an empty text, which every line contains");
-            check.push(issue.expected("part of the line that the program prints when it is ready"));
+            let refusal = check.refusal("ready", "an empty text, which every line contains");
+            check.push(
+                refusal.expected("part of the line that the program prints when it is ready"),
+            );
         }
         if self.carries.is_some() && !matches!(self.ready, Ready::Port(_)) {
-            let issue = check.issue("carries", "no port is known that the flows go to");
-            check.push(issue.hint("set ready = { port = N }, or remove `carries`"));
+            let refusal = check.refusal("carries", "no port is known that the flows go to");
+            check.push(refusal.hint("set ready = { port = N }, or remove `carries`"));
         }
         if self.grace > GRACE_MAX {
-            let issue = check.issue("grace", format!("a grace period of {}", self.grace));
-            check.push(issue.expected(format!("at most {GRACE_MAX}")));
+            let refusal = check.refusal("grace", format!("a grace period of {}", self.grace));
+            check.push(refusal.expected(format!("at most {GRACE_MAX}")));
         }
     }
 }

@@ -95,11 +95,13 @@ impl Kind for Conference {
                 "pictures of {}×{}, but `{}` has {}×{}",
                 self.width, self.height, self.with, other.width, other.height
             );
-            check.push(check.issue("width", message).hint("give both ends the same size"));
+            check.push(check.refusal("width", message).hint("give both ends the same size"));
         }
         if check.peer::<Self>(&other.with) != Some(self) {
             let message = format!("`{}` is in a call with `{}`", self.with, other.with);
-            check.push(check.issue("with", message).expected("two endpoints that name each other"));
+            check.push(
+                check.refusal("with", message).expected("two endpoints that name each other"),
+            );
         }
     }
 }

@@ -25,7 +25,7 @@ pub use rtp::{OnBreak, RtcpTimes, RtpCodec, VersionRate};
 pub use uncompressed::{UncompressedFormat, UncompressedSource};
 
 use crate::document::{self, Node};
-use crate::error::Issue;
+use crate::refusal::{Refusal, Span};
 
 /// One process of a trial: who it is, where it runs, and what it does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ pub(crate) struct Entry {
     /// The value of the key `kind`.
     pub name: &'static str,
     /// Reads the keys of this kind. The text names the section in messages.
-    pub read: fn(Node<'_>, &str) -> Result<EndpointSpec, Issue>,
+    pub read: fn(Node<'_>, &str) -> Result<EndpointSpec, Refusal<Span>>,
     /// The JSON Schema of these keys.
     pub schema: fn(&mut SchemaGenerator) -> Schema,
 }
@@ -163,7 +163,7 @@ const fn one() -> u16 {
 
 impl EndpointSpec {
     /// Reads the keys of the kind `name`, one of [`KINDS`]. `what` names the section in messages.
-    pub(crate) fn read(name: &str, node: Node<'_>, what: &str) -> Result<Self, Issue> {
+    pub(crate) fn read(name: &str, node: Node<'_>, what: &str) -> Result<Self, Refusal<Span>> {
         let kind = KINDS.iter().find(|kind| kind.name == name);
         let kind = kind.expect("the caller took the name from the list");
         (kind.read)(node, what)

@@ -85,16 +85,16 @@ impl Kind for Origin {
     fn check(&self, check: &mut Check<'_>) {
         if let Some(length) = self.length {
             if self.mode == Mode::Live {
-                let issue = check.issue("length", "a live stream has no length");
-                check.push(issue.hint("remove `length`, or set mode = \"vod\""));
+                let refusal = check.refusal("length", "a live stream has no length");
+                check.push(refusal.hint("remove `length`, or set mode = \"vod\""));
             } else if !LENGTH.contains(&length) {
-                check.push(check.issue("length", "out of range").expected("1 s to 24 h"));
+                check.push(check.refusal("length", "out of range").expected("1 s to 24 h"));
             }
         }
         if self.mode == Mode::Live && self.window.is_zero() {
-            let issue = check.issue("window", "a live window of 0 s");
+            let refusal = check.refusal("window", "a live window of 0 s");
             check.push(
-                issue.expected("above 0, as long as players may fall behind, such as \"30 s\""),
+                refusal.expected("above 0, as long as players may fall behind, such as \"30 s\""),
             );
         }
     }

@@ -154,7 +154,7 @@ impl Kind for Player {
     fn check(&self, check: &mut Check<'_>) {
         self.check_program(check);
         if self.receive_buffer.is_some_and(|size| !RECEIVE_BUFFER.contains(&size.get())) {
-            check.push(check.issue("receive_buffer", "out of range").expected("4 kB to 64 MB"));
+            check.push(check.refusal("receive_buffer", "out of range").expected("4 kB to 64 MB"));
         }
         let Some(origin) = check.peer::<Origin>(&self.origin) else { return };
         if let Some(latency) = self.target_latency {
@@ -164,12 +164,12 @@ impl Kind for Player {
         if self.buffer < medium.segment {
             let message = format!("a buffer of {} is shorter than a segment", self.buffer);
             let expected = format!("at least one segment, {}; three are better", medium.segment);
-            check.push(check.issue("buffer", message).expected(expected));
+            check.push(check.refusal("buffer", message).expected(expected));
         }
         if self.protocol() == Protocol::Dash && medium.format == Format::Ts {
             let message = format!("the medium `{}` is packaged only as `ts`", origin.media);
             let hint = "give the medium format = \"fmp4\" or \"both\"";
-            check.push(check.issue("protocol", message).hint(hint));
+            check.push(check.refusal("protocol", message).hint(hint));
         }
     }
 }
@@ -184,28 +184,29 @@ impl Player {
             };
             let message = format!("the player `{}` does not play `{not}`", program.name());
             let hint = format!("remove protocol, or write protocol = \"{plays}\"");
-            check.push(check.issue("protocol", message).hint(hint));
+            check.push(check.refusal("protocol", message).hint(hint));
         }
         if self.save && program != Program::Suiro {
             let message = format!("the player `{}` cannot save", program.name());
             let hint = "remove save; only suiro's own player supports it";
-            check.push(check.issue("save", message).hint(hint));
+            check.push(check.refusal("save", message).hint(hint));
         }
     }
 }
 
 fn check_latency(check: &mut Check<'_>, latency: Duration, origin: &Origin) {
     if origin.mode == Mode::Vod {
-        let issue = check.issue("target_latency", "the origin is not live: it has no live edge");
-        check.push(issue.hint("remove target_latency, or give the origin mode = \"live\""));
+        let refusal =
+            check.refusal("target_latency", "the origin is not live: it has no live edge");
+        check.push(refusal.hint("remove target_latency, or give the origin mode = \"live\""));
         return;
     }
     // A segment can be fetched when its last frame has passed: its first is one segment old.
     let least = check.medium(&origin.media).map_or(Duration::ZERO, |medium| medium.segment);
     if !(least..=origin.window).contains(&latency) {
-        let issue = check.issue("target_latency", format!("a target latency of {latency}"));
+        let refusal = check.refusal("target_latency", format!("a target latency of {latency}"));
         let window = origin.window;
-        check.push(issue.expected(format!("from one segment, {least}, to the window, {window}")));
+        check.push(refusal.expected(format!("from one segment, {least}, to the window, {window}")));
     }
 }
 

@@ -180,13 +180,13 @@ impl Kind for RtpSender {
         {
             let (ours, theirs) = (self.codec.name(), receiver.codec.name());
             let message = format!("it sends `{ours}`, but `{}` takes `{theirs}`", self.to);
-            check.push(check.issue("codec", message).hint("give both the same codec"));
+            check.push(check.refusal("codec", message).hint("give both the same codec"));
         }
         self.check_source(check);
         check_even(check, self.port);
         if let Err(error) = self.control.check() {
-            let issue = check.issue_at(&["control", error.key], format!("control.{error}"));
-            check.push(issue.hint("each kind has its own keys and ranges: see suiro schema"));
+            let refusal = check.refusal_at(&["control", error.key], format!("control.{error}"));
+            check.push(refusal.hint("each kind has its own keys and ranges: see suiro schema"));
         }
         let found = format!("packets of {}", self.packet);
         check.require(PACKET.contains(&self.packet), "packet", found, "576 B to 9000 B");
@@ -221,7 +221,7 @@ impl RtpSender {
             }
             (RtpCodec::Mpeg2, None, Some(_)) => return,
         };
-        check.push(check.issue(key, message).hint(hint));
+        check.push(check.refusal(key, message).hint(hint));
     }
 }
 
@@ -250,7 +250,7 @@ impl Kind for RtpReceiver {
         check.require(fits, "feedback", "out of range", "5 ms to 5 s");
         if let Err(error) = self.viewer.validate() {
             let message = format!("viewer.{}: {}", error.key, error.found);
-            check.push(check.issue_at(&["viewer", error.key], message).expected(error.hint));
+            check.push(check.refusal_at(&["viewer", error.key], message).expected(error.hint));
         }
     }
 }

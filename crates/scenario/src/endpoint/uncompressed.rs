@@ -145,13 +145,13 @@ impl Kind for UncompressedSender {
             check.require(RATE.contains(rate), "source", found, "1 Mbit/s to 1 Tbit/s");
         }
         if let Some(end) = check.end().filter(|end| self.begin >= *end) {
-            let issue = check.issue("begin", format!("a first frame at {}", self.begin));
-            check.push(issue.expected(format!("before the trial ends, at {end}")));
+            let refusal = check.refusal("begin", format!("a first frame at {}", self.begin));
+            check.push(refusal.expected(format!("before the trial ends, at {end}")));
         }
         if check.before::<Self>().any(|other| other.stream == self.stream) {
-            let issue =
-                check.issue("stream", format!("stream {} already has a sender", self.stream));
-            check.push(issue.hint("give each sender its own stream"));
+            let refusal =
+                check.refusal("stream", format!("stream {} already has a sender", self.stream));
+            check.push(refusal.hint("give each sender its own stream"));
         }
         self.check_receiver(check);
     }
@@ -164,12 +164,12 @@ impl UncompressedSender {
             let message = format!("`{}` has no stream {}", self.to, self.stream);
             let known: Vec<_> = receiver.streams.iter().map(ToString::to_string).collect();
             let expected = format!("one of its streams: {}", known.join(", "));
-            check.push(check.issue("stream", message).expected(expected));
+            check.push(check.refusal("stream", message).expected(expected));
         }
         if receiver.format != self.format {
             let (ours, theirs) = (self.format.name(), receiver.format.name());
             let message = format!("it sends `{ours}`, but `{}` takes `{theirs}`", self.to);
-            check.push(check.issue("format", message).hint("give both the same format"));
+            check.push(check.refusal("format", message).hint("give both the same format"));
         }
     }
 }
@@ -183,7 +183,7 @@ impl Kind for UncompressedReceiver {
     fn check(&self, check: &mut Check<'_>) {
         let most = Self::STREAMS_MAX;
         if self.streams.is_empty() {
-            check.push(check.issue("streams", "no streams").expected("at least one stream"));
+            check.push(check.refusal("streams", "no streams").expected("at least one stream"));
         }
         for (at, stream) in self.streams.iter().enumerate() {
             let others = check.before::<Self>().flat_map(|other| &other.streams);
@@ -194,7 +194,7 @@ impl Kind for UncompressedReceiver {
                 _ => continue,
             };
             let expected = format!("numbers below {most}, each once in the scenario");
-            check.push(check.issue("streams", problem).expected(expected));
+            check.push(check.refusal("streams", problem).expected(expected));
         }
         let found = format!("a receive buffer of {}", self.buffer);
         check.require(BUFFER.contains(&self.buffer), "buffer", found, "1 MB to 256 MB");

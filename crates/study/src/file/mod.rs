@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use suiro_strict::Error;
 use suiro_strict::document::{self, Node, entries, entry, take, words};
-use suiro_strict::error::{Issue, listed};
+use suiro_strict::refusal::{Refusal, Span, listed};
 use suiro_strict::source::Source;
 use toml::Spanned;
 
@@ -25,8 +25,8 @@ const ITEMS_MAX: usize = 256;
 /// Everything that is wrong with it, up to a bound.
 pub fn parse(text: &str, name: &str) -> Result<Study, Error> {
     let source = Source::new(name, text);
-    let mut root = document::parse(text).map_err(|issues| source.error(issues))?;
-    let mut reader = Reader { text, issues: Vec::new(), axes: Vec::new(), metrics: Vec::new() };
+    let mut root = document::parse(text).map_err(|refusals| source.error(refusals))?;
+    let mut reader = Reader { text, refusals: Vec::new(), axes: Vec::new(), metrics: Vec::new() };
     if let Some(node) = take(&mut root, "axes") {
         reader.axes = reader.axes(&node);
     }
@@ -39,12 +39,12 @@ pub fn parse(text: &str, name: &str) -> Result<Study, Error> {
     let sections = ["axes", "metrics", "table", "figure", "finding"];
     let header: Option<Header> = reader.keep(document::read(root, "the study", &sections));
     match header {
-        Some(Header { id, title, source: published, notes }) if reader.issues.is_empty() => {
+        Some(Header { id, title, source: published, notes }) if reader.refusals.is_empty() => {
             let Reader { axes, metrics, .. } = reader;
             let source = published;
             Ok(Study { id, title, source, notes, axes, metrics, tables, figures, findings })
         }
-        _ => Err(source.error(reader.issues)),
+        _ => Err(source.error(reader.refusals)),
     }
 }
 
@@ -142,7 +142,7 @@ struct RawFinding {
 
 struct Reader<'t> {
     text: &'t str,
-    issues: Vec<Issue>,
+    refusals: Vec<Refusal<Span>>,
     axes: Vec<Axis>,
     metrics: Vec<Metric>,
 }
@@ -162,12 +162,12 @@ macro_rules! identified {
 identified!(Table, Figure, Finding);
 
 impl Reader<'_> {
-    fn keep<T>(&mut self, result: Result<T, Issue>) -> Option<T> {
-        result.map_err(|issue| self.issues.push(issue)).ok()
+    fn keep<T>(&mut self, result: Result<T, Refusal<Span>>) -> Option<T> {
+        result.map_err(|refusal| self.refusals.push(refusal)).ok()
     }
 
     fn refuse(&mut self, span: Range<usize>, message: impl Into<String>, expected: &str) {
-        self.issues.push(Issue::new(span, message).expected(expected));
+        self.refusals.push(Refusal::new(span, message).expected(expected));
     }
 
     fn axes(&mut self, node: &Node<'_>) -> Vec<Axis> {
@@ -219,8 +219,8 @@ impl Reader<'_> {
         }
         let kind = measured_in.dimension.name();
         let known = unit::UNITS.iter().filter(fits).map(|unit| unit.name);
-        let issue = Issue::new(asked.span(), format!("`{name}` is no unit of {kind}"));
-        self.issues.push(issue.instead(name, known));
+        let refusal = Refusal::new(asked.span(), format!("`{name}` is no unit of {kind}"));
+        self.refusals.push(refusal.instead(name, known));
         measured_in
     }
 
@@ -308,8 +308,8 @@ impl Reader<'_> {
         if found.is_none() {
             let known: Vec<&str> = self.metrics.iter().map(|metric| metric.name.as_str()).collect();
             let message = format!("[metrics] has no `{}`", name.get_ref());
-            let issue = Issue::new(name.span(), message).instead(name.get_ref(), known);
-            self.issues.push(issue);
+            let refusal = Refusal::new(name.span(), message).instead(name.get_ref(), known);
+            self.refusals.push(refusal);
         }
         found
     }
@@ -440,10 +440,8 @@ impl Reader<'_> {
         let raw: RawFinding = self.keep(document::read(node, "[[finding]]", &[]))?;
         let RawFinding { id, claim, published, note, caveat, holds } = raw;
         let truth = crate::parse::parse(holds.get_ref(), &self.axes, &self.metrics);
-        let truth = truth.map_err(|mut issue| {
-            issue.span = Some(self.inside(&holds, issue.span));
-            issue
-        });
+        let truth =
+            truth.map_err(|refusal| refusal.at(|span| Span::from(self.inside(&holds, span.bytes))));
         let truth = self.keep(truth)?;
         let formula = holds.into_inner().split_whitespace().collect::<Vec<_>>().join(" ");
         Some(Finding { id: id.into_inner(), claim, published, note, caveat, formula, truth })

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use suiro_strict::error::{Issue, listed};
+use suiro_strict::refusal::{Refusal, Span, listed};
 
 use crate::formula::{Binding, Comparison, Fold, Join, Number, Reference, Relation, Truth, Value};
 use crate::lex::{Token, tokens};
@@ -33,10 +33,10 @@ const SIGN: u8 = 7;
 ///
 /// # Errors
 /// The first thing that is wrong, with its bytes in `text`.
-pub fn parse(text: &str, axes: &[Axis], metrics: &[Metric]) -> Result<Truth, Issue> {
+pub fn parse(text: &str, axes: &[Axis], metrics: &[Metric]) -> Result<Truth, Refusal<Span>> {
     if text.len() > FORMULA_MAX {
         let message = format!("a formula of {} bytes", text.len());
-        return Err(Issue::new(0..text.len(), message).expected(format!("{FORMULA_MAX} at most")));
+        return Err(Refusal::new(0..text.len(), message).expected(format!("{FORMULA_MAX} at most")));
     }
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens, at: 0, axes, metrics, bound: Vec::new(), depth: 0 };
@@ -53,7 +53,10 @@ pub fn parse(text: &str, axes: &[Axis], metrics: &[Metric]) -> Result<Truth, Iss
 ///
 /// # Errors
 /// The first that is wrong.
-pub fn select(at: &[(&str, Range<usize>)], axes: &[Axis]) -> Result<Vec<Option<usize>>, Issue> {
+pub fn select(
+    at: &[(&str, Range<usize>)],
+    axes: &[Axis],
+) -> Result<Vec<Option<usize>>, Refusal<Span>> {
     let mut chosen = vec![None; axes.len()];
     for (text, span) in at {
         let (axis, label) = match text.split_once('=') {
@@ -63,7 +66,7 @@ pub fn select(at: &[(&str, Range<usize>)], axes: &[Axis]) -> Result<Vec<Option<u
         let (axis, label) = locate(axis, label, span.clone(), axes)?;
         if chosen[axis].replace(label).is_some() {
             let message = format!("two labels of the axis `{}`", axes[axis].name);
-            return Err(Issue::new(span.clone(), message).hint("keep one of the two"));
+            return Err(Refusal::new(span.clone(), message).hint("keep one of the two"));
         }
     }
     Ok(chosen)
@@ -75,7 +78,7 @@ fn locate(
     label: &str,
     span: Range<usize>,
     axes: &[Axis],
-) -> Result<(usize, usize), Issue> {
+) -> Result<(usize, usize), Refusal<Span>> {
     let named = |axis: &&Axis| axis.labels.iter().any(|known| known == label);
     let wanted: Vec<usize> = match axis {
         Some(name) => vec![find_axis(name, span.clone(), axes)?],
@@ -87,27 +90,27 @@ fn locate(
             let unknown = || {
                 let message = format!("the axis `{}` has no `{label}`", axes[*axis].name);
                 let known: Vec<&str> = axes[*axis].labels.iter().map(String::as_str).collect();
-                Issue::new(span, message).instead(label, known)
+                Refusal::new(span, message).instead(label, known)
             };
             found.map(|label| (*axis, label)).ok_or_else(unknown)
         }
         [] => {
             let known = axes.iter().flat_map(|axis| axis.labels.iter().map(String::as_str));
             let message = format!("no axis has the label `{label}`");
-            Err(Issue::new(span, message).instead(label, known))
+            Err(Refusal::new(span, message).instead(label, known))
         }
         [first, ..] => {
             let message = format!("several axes have the label `{label}`");
             let hint = format!("write which: {}={label}", axes[*first].name);
-            Err(Issue::new(span, message).hint(hint))
+            Err(Refusal::new(span, message).hint(hint))
         }
     }
 }
 
-fn find_axis(name: &str, span: Range<usize>, axes: &[Axis]) -> Result<usize, Issue> {
+fn find_axis(name: &str, span: Range<usize>, axes: &[Axis]) -> Result<usize, Refusal<Span>> {
     axes.iter().position(|axis| axis.name == name).ok_or_else(|| {
         let known: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
-        Issue::new(span, format!("the study has no axis `{name}`")).instead(name, known)
+        Refusal::new(span, format!("the study has no axis `{name}`")).instead(name, known)
     })
 }
 
@@ -161,43 +164,43 @@ impl<'t> Parser<'t> {
         found
     }
 
-    fn expect(&mut self, text: &str) -> Result<Range<usize>, Issue> {
+    fn expect(&mut self, text: &str) -> Result<Range<usize>, Refusal<Span>> {
         let span = self.span();
         if self.take(text) { Ok(span) } else { Err(self.unexpected(&format!("`{text}`"))) }
     }
 
-    fn unexpected(&self, expected: &str) -> Issue {
+    fn unexpected(&self, expected: &str) -> Refusal<Span> {
         let found = match self.peek() {
             Token::End => "the formula ends".to_owned(),
             Token::Word(text) | Token::Quoted(text) => format!("`{text}` does not fit here"),
             Token::Sign(text) => format!("`{text}` does not fit here"),
             Token::Number(..) => "a number does not fit here".to_owned(),
         };
-        Issue::new(self.span(), found).expected(expected)
+        Refusal::new(self.span(), found).expected(expected)
     }
 
-    fn truth(&self, item: Item) -> Result<Truth, Issue> {
+    fn truth(&self, item: Item) -> Result<Truth, Refusal<Span>> {
         match item {
             Item::Truth(truth, _) => Ok(truth),
-            Item::Number(number) => Err(Issue::new(number.span, "a number is not true or false")
+            Item::Number(number) => Err(Refusal::new(number.span, "a number is not true or false")
                 .expected("a comparison: `cwnd[vegas] < cwnd[reno]`")),
         }
     }
 
-    fn number(&self, item: Item) -> Result<Number, Issue> {
+    fn number(&self, item: Item) -> Result<Number, Refusal<Span>> {
         match item {
             Item::Number(number) => Ok(number),
             Item::Truth(_, span) => {
                 let hint = "join comparisons by `and`: `a < b and b < c`";
-                Err(Issue::new(span, "a comparison is not a number").hint(hint))
+                Err(Refusal::new(span, "a comparison is not a number").hint(hint))
             }
         }
     }
 
-    fn expression(&mut self, power: u8) -> Result<Item, Issue> {
+    fn expression(&mut self, power: u8) -> Result<Item, Refusal<Span>> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(Issue::new(self.span(), "nested too deeply")
+            return Err(Refusal::new(self.span(), "nested too deeply")
                 .expected(format!("{DEPTH_MAX} levels at most")));
         }
         let mut left = self.prefix()?;
@@ -221,7 +224,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn join(&mut self, left: Item, binds: u8) -> Result<Item, Issue> {
+    fn join(&mut self, left: Item, binds: u8) -> Result<Item, Refusal<Span>> {
         let start = left.span().start;
         let (token, span) = self.next();
         let relation =
@@ -248,19 +251,19 @@ impl<'t> Parser<'t> {
     }
 
     /// `within 10 % of`
-    fn within(&mut self) -> Result<Relation, Issue> {
+    fn within(&mut self) -> Result<Relation, Refusal<Span>> {
         let (token, span) = self.next();
         match token {
             Token::Number(share, unit) if unit.dimension == Dimension::Plain => {
                 self.expect("of")?;
                 Ok(Relation::Within(share))
             }
-            _ => Err(Issue::new(span, "`within` needs a share")
+            _ => Err(Refusal::new(span, "`within` needs a share")
                 .expected("`cwnd[obstacle] within 10 % of cwnd[clear]`")),
         }
     }
 
-    fn prefix(&mut self) -> Result<Item, Issue> {
+    fn prefix(&mut self) -> Result<Item, Refusal<Span>> {
         let (token, span) = (self.peek(), self.span());
         match token {
             Token::Number(value, unit) => {
@@ -303,7 +306,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `every tcp, scene: …`
-    fn quantified(&mut self, any: bool, start: usize) -> Result<Item, Issue> {
+    fn quantified(&mut self, any: bool, start: usize) -> Result<Item, Refusal<Span>> {
         let over = self.bindings()?;
         let inner = self.expression(0)?;
         self.unbind(&over);
@@ -313,19 +316,19 @@ impl<'t> Parser<'t> {
     }
 
     /// `tcp in [reno, cubic], scene:`
-    fn bindings(&mut self) -> Result<Vec<Binding>, Issue> {
+    fn bindings(&mut self) -> Result<Vec<Binding>, Refusal<Span>> {
         let mut over = Vec::new();
         loop {
             let (token, span) = self.next();
             let (Token::Word(name) | Token::Quoted(name)) = token else {
                 let known: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
-                let mut issue = Issue::new(span, "an axis is missing");
-                issue.expected = listed(known);
-                return Err(issue);
+                let mut refusal = Refusal::new(span, "an axis is missing");
+                refusal.expected = listed(known);
+                return Err(refusal);
             };
             let axis = find_axis(name, span.clone(), self.axes)?;
             if self.bound.contains(&axis) {
-                return Err(Issue::new(span, format!("`{name}` varies already")));
+                return Err(Refusal::new(span, format!("`{name}` varies already")));
             }
             let labels = if self.take("in") {
                 self.labels_of(axis)?
@@ -346,7 +349,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `[reno, cubic]`, all of one axis.
-    fn labels_of(&mut self, axis: usize) -> Result<Vec<usize>, Issue> {
+    fn labels_of(&mut self, axis: usize) -> Result<Vec<usize>, Refusal<Span>> {
         self.expect("[")?;
         let mut labels = Vec::new();
         loop {
@@ -354,7 +357,7 @@ impl<'t> Parser<'t> {
             let axis = &self.axes[axis].name;
             let (_, label) = locate(Some(axis), name, span.clone(), self.axes)?;
             if labels.contains(&label) {
-                return Err(Issue::new(span, format!("`{name}` twice")));
+                return Err(Refusal::new(span, format!("`{name}` twice")));
             }
             labels.push(label);
             if !self.take(",") {
@@ -364,7 +367,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn name(&mut self, what: &str) -> Result<(&'t str, Range<usize>), Issue> {
+    fn name(&mut self, what: &str) -> Result<(&'t str, Range<usize>), Refusal<Span>> {
         let span = self.span();
         match self.peek() {
             Token::Word(name) | Token::Quoted(name) => {
@@ -376,7 +379,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `min(a, b)` or `min(tcp: a)`
-    fn fold(&mut self, word: &str, start: usize) -> Result<Number, Issue> {
+    fn fold(&mut self, word: &str, start: usize) -> Result<Number, Refusal<Span>> {
         let fold = match word {
             "min" => Fold::Min,
             "max" => Fold::Max,
@@ -410,14 +413,14 @@ impl<'t> Parser<'t> {
     }
 
     /// `cwnd[dash, tcp=reno]`; axes without a label must vary.
-    fn metric(&mut self) -> Result<Number, Issue> {
+    fn metric(&mut self) -> Result<Number, Refusal<Span>> {
         let (name, span) = self.name("a metric")?;
         let metric =
             self.metrics.iter().position(|metric| metric.name == name).ok_or_else(|| {
                 let known: Vec<&str> =
                     self.metrics.iter().map(|metric| metric.name.as_str()).collect();
                 let message = format!("the study has no metric `{name}`");
-                Issue::new(span.clone(), message).instead(name, known)
+                Refusal::new(span.clone(), message).instead(name, known)
             })?;
         let mut at = vec![None; self.axes.len()];
         let mut end = span.end;
@@ -438,14 +441,14 @@ impl<'t> Parser<'t> {
                 format!("`{name}` does not name one cell: it has no label of the axis `{axis}`");
             let first = labels.first().map(String::as_str).unwrap_or_default();
             let hint = format!("choose one, {name}[{first}], or all: `every {axis}: …`");
-            return Err(Issue::new(span, message).hint(hint));
+            return Err(Refusal::new(span, message).hint(hint));
         }
         let unit = self.metrics[metric].unit;
         Ok(Number { value: Value::Metric(Reference { metric, at }), unit, span })
     }
 
     /// One label within brackets.
-    fn choose(&mut self, at: &mut [Option<usize>]) -> Result<(), Issue> {
+    fn choose(&mut self, at: &mut [Option<usize>]) -> Result<(), Refusal<Span>> {
         let (first, span) = self.name("a label")?;
         let (axis, label, span) = if self.take("=") {
             let (label, end) = self.name("a label")?;
@@ -457,11 +460,11 @@ impl<'t> Parser<'t> {
         let name = &self.axes[axis].name;
         if self.bound.contains(&axis) {
             let message = format!("the axis `{name}` varies here and has a label");
-            return Err(Issue::new(span, message).hint(format!("remove `{name}` before the `:`")));
+            return Err(Refusal::new(span, message).hint(format!("remove `{name}` before the `:`")));
         }
         match at[axis].replace(label) {
             None => Ok(()),
-            Some(_) => Err(Issue::new(span, format!("two labels of the axis `{name}`"))),
+            Some(_) => Err(Refusal::new(span, format!("two labels of the axis `{name}`"))),
         }
     }
 }
@@ -478,15 +481,15 @@ fn relation(token: &Token<'_>) -> Option<Relation> {
     }
 }
 
-fn same_dimension(left: &Number, right: &Number, span: Range<usize>) -> Result<(), Issue> {
+fn same_dimension(left: &Number, right: &Number, span: Range<usize>) -> Result<(), Refusal<Span>> {
     let [of_left, of_right] = [left, right].map(Number::dimension);
     if of_left == of_right {
         return Ok(());
     }
     let message = format!("{} cannot be combined with {}", of_left.name(), of_right.name());
-    let mut issue = Issue::new(span, message);
-    issue.hint = unit_missing(left).or_else(|| unit_missing(right));
-    Err(issue)
+    let mut refusal = Refusal::new(span, message);
+    refusal.hint = unit_missing(left).or_else(|| unit_missing(right));
+    Err(refusal)
 }
 
 fn unit_missing(number: &Number) -> Option<String> {
@@ -500,7 +503,7 @@ fn arithmetic(
     right: Number,
     span: Range<usize>,
     whole: Range<usize>,
-) -> Result<Number, Issue> {
+) -> Result<Number, Refusal<Span>> {
     let join = match sign {
         "+" => Join::Add,
         "-" => Join::Subtract,
@@ -519,7 +522,7 @@ fn arithmetic(
         Join::Multiply | Join::Divide => {
             let message =
                 format!("{} `{sign}` {}", left.dimension().name(), right.dimension().name());
-            return Err(Issue::new(span, message)
+            return Err(Refusal::new(span, message)
                 .expected("a quotient of two quantities of one kind, or a plain number"));
         }
     };

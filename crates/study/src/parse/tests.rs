@@ -35,12 +35,12 @@ fn metrics() -> Vec<Metric> {
     ]
 }
 
-fn read(text: &str) -> Result<Truth, Issue> {
+fn read(text: &str) -> Result<Truth, Refusal<Span>> {
     parse(text, &axes(), &metrics())
 }
 
 /// The axes that a test does not speak of vary.
-fn all(text: &str) -> Result<Truth, Issue> {
+fn all(text: &str) -> Result<Truth, Refusal<Span>> {
     read(&format!("every limit, aqm: {text}"))
 }
 
@@ -159,11 +159,11 @@ fn refusals_name_the_place_and_the_remedy() {
     ] {
         let whole = text.is_empty() || text.contains("none");
         let text = if whole { text.to_owned() } else { format!("every limit, aqm: {text}") };
-        let issue = read(&text).expect_err(&text);
-        let span = issue.span.clone().unwrap();
+        let refusal = read(&text).expect_err(&text);
+        let span = refusal.place.bytes.clone().unwrap();
         let mark = " ".repeat(span.start) + &"^".repeat(span.len().max(1));
-        let Issue { message, expected, hint, .. } = issue;
-        writeln!(found, "{text}\n{mark}\n{message}").unwrap();
+        let Refusal { found: fault, expected, hint, .. } = refusal;
+        writeln!(found, "{text}\n{mark}\n{fault}").unwrap();
         expected.iter().for_each(|expected| writeln!(found, "expected: {expected}").unwrap());
         hint.iter().for_each(|hint| writeln!(found, "hint: {hint}").unwrap());
         found.push('\n');
@@ -174,9 +174,9 @@ fn refusals_name_the_place_and_the_remedy() {
 #[test]
 fn what_is_too_deep_or_too_long_is_refused() {
     let deep = format!("{}stalls < 1{}", "(".repeat(60), ")".repeat(60));
-    assert_eq!(all(&deep).unwrap_err().message, "nested too deeply");
+    assert_eq!(all(&deep).unwrap_err().found, "nested too deeply");
     let long = format!("stalls < {}", "1".repeat(FORMULA_MAX));
-    assert!(all(&long).unwrap_err().message.contains("bytes"));
+    assert!(all(&long).unwrap_err().found.contains("bytes"));
 }
 
 proptest! {
@@ -192,8 +192,8 @@ proptest! {
         ),
     ) {
         let text = words.join(" ");
-        if let Err(issue) = read(&text) {
-            let span = issue.span.unwrap();
+        if let Err(refusal) = read(&text) {
+            let span = refusal.place.bytes.unwrap();
             prop_assert!(span.start <= span.end && span.end <= text.len());
             prop_assert!(text.is_char_boundary(span.start) && text.is_char_boundary(span.end));
         }
