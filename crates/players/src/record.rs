@@ -95,8 +95,8 @@ impl Recorder {
     pub fn create(dir: &Path, name: &str) -> Result<Self, RecordError> {
         Ok(Self {
             endpoint: name.into(),
-            requests: Writer::create_named(dir, &format!("requests.{name}"))?,
-            states: Writer::create_named(dir, &format!("player.{name}"))?,
+            requests: Writer::create_of(dir, name)?,
+            states: Writer::create_of(dir, name)?,
             last: None,
             count: 0,
             played: false,

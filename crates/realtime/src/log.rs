@@ -23,7 +23,7 @@ impl FrameLog {
     /// # Errors
     /// [`LogError::Record`].
     pub fn create(dir: &Path, name: &str, epoch_unix_ns: u64) -> Result<Self, LogError> {
-        let rows = Writer::create_named(dir, &format!("frames.{name}"))?;
+        let rows = Writer::create_of(dir, name)?;
         Ok(Self { endpoint: name.into(), epoch_unix_ns, rows })
     }
 

@@ -74,7 +74,7 @@ impl FlowLog {
     /// # Errors
     /// The file cannot be made.
     pub fn create(dir: &Path, endpoint: &str) -> Result<Self, RecordError> {
-        let writer = Writer::create_named(dir, &format!("flows.{endpoint}"))?;
+        let writer = Writer::create_of(dir, endpoint)?;
         Ok(Self { endpoint: endpoint.into(), writer, written: 0, left_out: None })
     }
 

@@ -62,6 +62,7 @@ impl Pair {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
 async fn bind(port: u16) -> Result<UdpSocket, NetError> {
     let failed = |source| NetError::Bind { port, source };
     let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));

@@ -194,7 +194,7 @@ pub async fn run(
     let source = AtHand::get(&job.source)?;
     let pair = Pair::bind(job.port).await?;
     let to = SocketAddr::from((net::address(&job.to.0).await?, job.to.1));
-    let rates = Writer::create_named(&job.dir, &format!("rate.{}", job.name))?;
+    let rates = Writer::create_of(&job.dir, &job.name)?;
     let flows = net::flows(FlowRole::Sender, job.port, to.into(), rtcp_of(to).into());
     FlowLog::write(&job.dir, &job.name, clock.now(), flows)?;
     ready();

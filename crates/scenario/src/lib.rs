@@ -46,7 +46,7 @@ use suiro_strict::{document, error, refusal, source};
 mod cell;
 mod check;
 mod copies;
-pub mod endpoint;
+mod endpoint;
 mod files;
 mod header;
 mod job;
@@ -60,13 +60,7 @@ mod substitute;
 mod topology;
 
 pub use check::Check;
-pub use endpoint::{
-    Command, Conference, Congestion, Delivery, Download, Endpoint, EndpointSpec, Exit, Flow,
-    HlsRungs, Kind, Listens, Medium, Mode, Need, OnBreak, Origin, Player, Program, Protocol, Ready,
-    Reference, RtcpTimes, RtpCodec, RtpReceiver, RtpSender, StopSignal, UncompressedFormat,
-    UncompressedReceiver, UncompressedSender, UncompressedSource, VersionRate, Viewer, WebClients,
-    WebServer, kinds,
-};
+pub use endpoint::*;
 pub use files::{Disk, Files, NoFiles, TEXT_BYTES_MAX};
 pub use job::{Job, Peer};
 pub use order::Order;

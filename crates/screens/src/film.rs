@@ -15,7 +15,7 @@ use suiro_media::stamp::Stamp;
 use suiro_media::{Container, Ffmpeg, Package, Progress, cache};
 use suiro_record::tables::{FrameRow, PlayerRow, QualityRow};
 use suiro_record::{
-    Folder, P1203, PlannedTrial, Reader, ScreenOutcome, Screens, Text, Trial, Writer,
+    Folder, P1203, PlannedTrial, Reader, Row as _, ScreenOutcome, Screens, Text, Trial, Writer,
 };
 use suiro_scenario::{Delivery, Order, Viewer};
 use suiro_units::BitRate;
@@ -189,11 +189,10 @@ fn of_viewer(
 
 /// Writes the table `quality`, whole or not at all.
 fn write_quality(dir: &Path, endpoint: &str, ticks: &[Tick], quality: &Quality) -> Result<()> {
-    let name = format!("quality.{endpoint}");
-    let written = quality_rows(endpoint, ticks, quality, Writer::create_named(dir, &name)?);
+    let written = quality_rows(endpoint, ticks, quality, Writer::create_of(dir, endpoint)?);
     if written.is_err() {
         // A table that is cut is no table; why it was cut matters more than what may be left.
-        let _ = std::fs::remove_file(dir.join(format!("{name}.parquet")));
+        let _ = std::fs::remove_file(dir.join(format!("{}.{endpoint}.parquet", QualityRow::TABLE)));
     }
     written.context("writing the scores")
 }

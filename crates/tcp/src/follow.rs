@@ -44,7 +44,7 @@ impl Follower {
             probe,
             open: OpenSockets::open(),
             listed: None,
-            table: Table::new(host, Writer::create_named(dir, &format!("tcp.{host}"))?),
+            table: Table::new(host, Writer::create_of(dir, host)?),
             ids: Vec::new(),
         })
     }

@@ -58,7 +58,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Writes `DIR/link.NAME.parquet`.
     pub(crate) fn create(dir: &Path, link: &str) -> Result<Self, RecordError> {
-        let file = Writer::create_named(dir, &format!("link.{link}"))?;
+        let file = Writer::create_of(dir, link)?;
         let (full, batches) = sync_channel(BATCHES_MAX);
         let (back, spare) = channel();
         let link: Text = link.into();
@@ -207,7 +207,7 @@ mod tests {
         let (full, batches) = sync_channel::<Batch>(1);
         let (back, spare) = channel();
         let dir = tempfile::tempdir().unwrap();
-        let file = Writer::create_named(dir.path(), "link.slow").unwrap();
+        let file = Writer::create_of(dir.path(), "slow").unwrap();
         let (go, wait) = channel::<()>();
         let writer = std::thread::spawn(move || {
             wait.recv().unwrap();

@@ -227,6 +227,7 @@ pub async fn run(
     call.finish()
 }
 
+#[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
 async fn open(job: &CallJob) -> Result<UdpSocket, CallError> {
     use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
     let bound = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, job.port)).await;
@@ -307,8 +308,8 @@ impl Call {
             sender: Sender::new(config, &mut job.seed.random()),
             receiver: Receiver::new(job.size),
             name: job.name.as_str().into(),
-            frames: Writer::create_named(&job.dir, &format!("frames.{}", job.name))?,
-            accounts: Writer::create_named(&job.dir, &format!("conference.{}", job.name))?,
+            frames: Writer::create_of(&job.dir, &job.name)?,
+            accounts: Writer::create_of(&job.dir, &job.name)?,
             buffer: vec![0; 64 << 10],
             period_began: clock.now(),
             period: Account::default(),

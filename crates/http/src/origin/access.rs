@@ -36,7 +36,7 @@ impl AccessLog {
         endpoint: &str,
         local: SocketAddr,
     ) -> Result<Self, RecordError> {
-        let writer = Writer::create_named(dir, &format!("access.{endpoint}"))?;
+        let writer = Writer::create_of(dir, endpoint)?;
         let flows = FlowLog::create(dir, endpoint)?;
         let rows = Mutex::new(Rows { writer, flows, known: VecDeque::new(), error: None });
         Ok(Self { endpoint: endpoint.into(), local: local.into(), rows })

@@ -28,12 +28,11 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(job: &PlayerJob) -> Result<Self, PlayerError> {
-        let named = |table: &str| format!("{table}.{}", job.name);
         Ok(Self {
             endpoint: job.name.as_str().into(),
-            requests: Writer::create_named(&job.dir, &named("requests"))?,
-            states: Writer::create_named(&job.dir, &named("player"))?,
-            frames: Writer::create_named(&job.dir, &named("frames"))?,
+            requests: Writer::create_of(&job.dir, &job.name)?,
+            states: Writer::create_of(&job.dir, &job.name)?,
+            frames: Writer::create_of(&job.dir, &job.name)?,
             saver: job.save.then(|| Saver::new(job.dir.clone(), &job.name)),
             last: None,
             request_count: 0,

@@ -120,7 +120,7 @@ pub async fn run(
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<u64, WebError> {
-    let mut table = Writer::create_named(&job.dir, &format!("pages.{}", job.name))?;
+    let mut table = Writer::create_of(&job.dir, &job.name)?;
     let pages = Flow {
         role: FlowRole::Client,
         protocol: Transport::Tcp,

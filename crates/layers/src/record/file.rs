@@ -107,15 +107,11 @@ impl EventWriter {
         (host, epoch_monotonic_ns): (&str, u64),
         causes: BTreeMap<u16, Text>,
     ) -> Result<Self, RecordError> {
-        let file =
-            name.map_or(LayerRow::TABLE.into(), |name| format!("{}.{name}", LayerRow::TABLE));
-        Ok(Self {
-            rows: Writer::create_named(dir, &file)?,
-            epoch_monotonic_ns,
-            host: host.into(),
-            flows: Vec::new(),
-            causes,
-        })
+        let rows = match name {
+            None => Writer::create(dir)?,
+            Some(name) => Writer::create_of(dir, name)?,
+        };
+        Ok(Self { rows, epoch_monotonic_ns, host: host.into(), flows: Vec::new(), causes })
     }
 
     /// Appends one; `flows` are those known so far.

@@ -48,12 +48,16 @@ pub struct Writer<R: Row> {
 impl<R: Row> Writer<R> {
     /// Makes `DIR/TABLE.parquet`; replaces a table of that name, and nothing else.
     pub fn create(dir: &Path) -> Result<Self, RecordError> {
-        Self::create_named(dir, R::TABLE)
+        Self::create_at(dir.join(format!("{}.parquet", R::TABLE)))
     }
 
-    /// Makes `DIR/NAME.parquet`, for a table of which a trial has several (one per process).
-    pub fn create_named(dir: &Path, name: &str) -> Result<Self, RecordError> {
-        let path = dir.join(format!("{name}.parquet"));
+    /// Makes `DIR/TABLE.NAME.parquet`, for a table of which a trial has several: `name` is the endpoint, host or link
+    /// whose rows these are.
+    pub fn create_of(dir: &Path, name: &str) -> Result<Self, RecordError> {
+        Self::create_at(dir.join(format!("{}.{name}.parquet", R::TABLE)))
+    }
+
+    fn create_at(path: PathBuf) -> Result<Self, RecordError> {
         let file =
             create(&path).map_err(|source| RecordError::Io { path: path.clone(), source })?;
         let properties = WriterProperties::builder()

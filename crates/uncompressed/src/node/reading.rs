@@ -142,8 +142,7 @@ struct Log<'a> {
 impl<'a> Log<'a> {
     fn create(job: &'a ReaderJob, meters: Vec<Meter>) -> Result<Self, Error> {
         let records = &job.records;
-        let table = format!("uncompressed_ring.{}", records.endpoint);
-        let rings = records.dir.as_deref().map(|dir| Writer::create_named(dir, &table));
+        let rings = records.dir.as_deref().map(|dir| Writer::create_of(dir, &records.endpoint));
         Ok(Self { job, name: records.name(), meters, rings: rings.transpose()? })
     }
 

@@ -177,7 +177,6 @@ impl<'a> Log<'a> {
             };
             FlowLog::write(dir, endpoint, job.records.now(), job.streams.iter().map(flow))?;
         }
-        let name = |table: &str| format!("{table}.{endpoint}");
         let total = |stream: &ReceiverStream| Total {
             stream: stream.number,
             span: Duration::ZERO,
@@ -186,8 +185,8 @@ impl<'a> Log<'a> {
             evenness: None,
             thread: Duration::ZERO,
         };
-        let received = dir.map(|dir| Writer::create_named(dir, &name("uncompressed_received")));
-        let frames = dir.map(|dir| Writer::create_named(dir, &name("uncompressed_frames")));
+        let received = dir.map(|dir| Writer::create_of(dir, endpoint));
+        let frames = dir.map(|dir| Writer::create_of(dir, endpoint));
         Ok(Self {
             job,
             received: received.transpose()?,

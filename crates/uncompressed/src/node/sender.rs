@@ -223,7 +223,6 @@ impl<'a> Log<'a> {
             thread: Duration::ZERO,
             failure: None,
         };
-        let name = |table: &str| format!("{table}.{endpoint}");
         let dir = dir.as_deref();
         if let Some(dir) = dir {
             let flow = |stream: &SenderStream| Flow {
@@ -240,12 +239,8 @@ impl<'a> Log<'a> {
             warn,
             begun: clock::monotonic(),
             streams: streams.collect(),
-            sent: dir
-                .map(|dir| Writer::create_named(dir, &name("uncompressed_sent")))
-                .transpose()?,
-            rings: dir
-                .map(|dir| Writer::create_named(dir, &name("uncompressed_ring")))
-                .transpose()?,
+            sent: dir.map(|dir| Writer::create_of(dir, endpoint)).transpose()?,
+            rings: dir.map(|dir| Writer::create_of(dir, endpoint)).transpose()?,
             thread: None,
             totals: job.streams.iter().map(total).collect(),
         })
