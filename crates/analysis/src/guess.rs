@@ -1,11 +1,8 @@
-//! What is guessed of flows that no endpoint reported: those of folders recorded before table `flows`,
-//! and the sockets of programs of which a scenario says nothing.
+//! What is guessed of the flows of a trial without table `flows`: one that was recorded before there was that table,
+//! or whose endpoints are programs of which the scenario names no port.
 
 use crate::rivals::Kind;
-use crate::tcp::Socket;
-
-/// A socket that sent less than this share of what the busiest sent is not a media socket.
-const LEAST_SHARE: f64 = 0.01;
+use crate::tcp::Sends;
 
 /// All UDP is video. RTP and its RTCP, on the next port (RFC 3550 §11), are one flow.
 pub(crate) fn rival(flow: &str) -> Option<(Kind, String)> {
@@ -24,14 +21,9 @@ pub(crate) fn rival(flow: &str) -> Option<(Kind, String)> {
     }
 }
 
-/// Who had more payload acknowledged than it received, sends.
-pub(crate) const fn sends(acked_bytes: i64, received_bytes: i64) -> bool {
-    acked_bytes > received_bytes
-}
-
-/// A socket carries media if it had at least a hundredth of what the busiest had acknowledged.
-pub(crate) fn is_busy(socket: &Socket, busiest_bytes: i64) -> bool {
-    socket.acked_bytes as f64 >= busiest_bytes as f64 * LEAST_SHARE
+/// Who had more payload acknowledged than it received, sends; media, if it is busy.
+pub(crate) const fn sends(acked_bytes: i64, received_bytes: i64) -> Sends {
+    if acked_bytes > received_bytes { Sends::Perhaps } else { Sends::Nothing }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use suiro_record::tables::LayerAccountRow;
-use suiro_record::words::Layer;
+use suiro_record::flows;
+use suiro_record::tables::{FlowRow, LayerAccountRow};
+use suiro_record::words::{Carries, Layer};
 
 use crate::Records;
 
@@ -16,7 +17,8 @@ pub(crate) struct Direction<'a> {
     rows: Vec<&'a LayerAccountRow>,
 }
 
-/// Every direction in which hosts sent UDP or, where there is none, TCP.
+/// Every direction in which hosts sent something. Its main flow is one that carries media, as endpoints reported;
+/// without any, one of UDP, or else of TCP.
 pub(crate) fn directions(records: &Records) -> Vec<Direction<'_>> {
     let mut flows: BTreeMap<(&str, &str), BTreeMap<&str, Vec<&LayerAccountRow>>> = BTreeMap::new();
     for row in &records.layer_accounts {
@@ -27,11 +29,19 @@ pub(crate) fn directions(records: &Records) -> Vec<Direction<'_>> {
         let size = |rows: &[&LayerAccountRow]| {
             rows.iter().filter(|row| row.t_ns.is_none()).map(|row| row.sent).max()
         };
-        let (_, rows) =
-            flows.into_iter().max_by_key(|(flow, rows)| (flow.starts_with("udp"), size(rows)))?;
+        let rank = |flow: &str| (is_media(&records.flows, flow), flow.starts_with("udp"));
+        let (_, rows) = flows.into_iter().max_by_key(|(flow, rows)| (rank(flow), size(rows)))?;
         Some(Direction { sender, receiver, rows })
     });
     main.collect()
+}
+
+/// Whether an endpoint reported that a flow, `PROTOCOL SOURCE:PORT>DESTINATION:PORT`, carries media.
+fn is_media(told: &[FlowRow], flow: &str) -> bool {
+    let row = flows::find_named(told, flow);
+    row.is_some_and(|row| {
+        matches!(row.carries, Carries::Video | Carries::Audio | Carries::HttpMedia)
+    })
 }
 
 impl<'a> Direction<'a> {

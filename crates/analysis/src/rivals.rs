@@ -242,19 +242,18 @@ fn bits(flow: &Flow) -> f64 {
 }
 
 /// What a flow is, and what sets it apart: video and the reports about it, as one endpoint reported them,
-/// are one flow. UDP that no endpoint reported is no video.
+/// are one flow; each TCP connection is one. What no endpoint reported does not compete, nor do pages of the web.
 fn key(told: &[FlowRow], flow: &str) -> Option<(Kind, String)> {
     if told.is_empty() {
         return guess::rival(flow);
     }
-    let (protocol, ends) = flow.split_once(' ')?;
-    match protocol.parse().ok()? {
-        Transport::Tcp => Some((Kind::Tcp, ends.to_owned())),
-        Transport::Udp => {
-            let row = flows::find(told, Transport::Udp, ends.split_once('>')?)?;
-            let is_video = matches!(row.carries, Carries::Video | Carries::Feedback);
-            is_video.then(|| (Kind::Video, row.endpoint.to_string()))
+    let row = flows::find_named(told, flow)?;
+    match (row.protocol, row.carries) {
+        (Transport::Udp, Carries::Video | Carries::Feedback) => {
+            Some((Kind::Video, row.endpoint.to_string()))
         }
+        (Transport::Udp, _) | (Transport::Tcp, Carries::Web | Carries::Control) => None,
+        (Transport::Tcp, _) => Some((Kind::Tcp, flow.to_owned())),
     }
 }
 
@@ -314,29 +313,35 @@ mod tests {
 
     #[test]
     fn what_endpoints_reported_goes_before_ports() {
-        let row = |endpoint: &str, port: u16, carries| FlowRow {
+        let row = |endpoint: &str, port: u16, protocol, carries| FlowRow {
             t_ns: suiro_units::Time::ZERO,
             endpoint: endpoint.into(),
             role: suiro_record::words::FlowRole::Sender,
-            protocol: Transport::Udp,
+            protocol,
             local: format!("*:{port}").into(),
             remote: format!("10.0.0.2:{port}").into(),
             carries,
             flows: 1,
+            closed_ns: None,
+            peer: None,
         };
+        let (udp, tcp) = (Transport::Udp, Transport::Tcp);
         let told = [
-            row("film", 5004, Carries::Video),
-            row("film", 5005, Carries::Feedback),
-            row("other", 5007, Carries::Video),
-            row("noise", 9, Carries::Load),
+            row("film", 5004, udp, Carries::Video),
+            row("film", 5005, udp, Carries::Feedback),
+            row("other", 5007, udp, Carries::Video),
+            row("noise", 9, udp, Carries::Load),
+            row("load", 4000, tcp, Carries::Load),
+            row("web", 4001, tcp, Carries::Web),
         ];
         let of = |port: u16| key(&told, &format!("udp 10.0.0.1:{port}>10.0.0.2:{port}"));
         assert_eq!(of(5004), Some((Kind::Video, "film".into())));
         assert_eq!(of(5005), of(5004));
         assert_eq!(of(5007), Some((Kind::Video, "other".into())));
         assert_eq!((of(5006), of(9)), (None, None));
-        let tcp = key(&told, "tcp 10.0.0.1:80>10.0.0.2:4000");
-        assert_eq!(tcp, Some((Kind::Tcp, "10.0.0.1:80>10.0.0.2:4000".into())));
+        let of = |port: u16| key(&told, &format!("tcp 10.0.0.1:{port}>10.0.0.2:{port}"));
+        assert_eq!(of(4000), Some((Kind::Tcp, "tcp 10.0.0.1:4000>10.0.0.2:4000".into())));
+        assert_eq!((of(4001), of(4002)), (None, None));
         assert_eq!(key(&told, "icmp 10.0.0.1>10.0.0.2"), None);
     }
 

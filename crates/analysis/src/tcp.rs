@@ -1,4 +1,4 @@
-//! The TCP sockets that carry media.
+//! The TCP sockets that send media or load.
 
 use std::collections::BTreeSet;
 
@@ -13,6 +13,10 @@ use crate::stats::Distribution;
 use crate::view::{View, grouped};
 use crate::{Records, duration_ns};
 
+/// Connections of a port that sent less than this share of what the busiest socket sent are not counted: iperf3's
+/// connection for control is one.
+const LEAST_SHARE: f64 = 0.01;
+
 /// A socket and its samples.
 pub(crate) struct Socket<'a> {
     pub host: &'a str,
@@ -20,51 +24,69 @@ pub(crate) struct Socket<'a> {
     pub samples: Vec<Stretch<&'a TcpRow>>,
     /// Payload acknowledged by the peer at the trial's last sample.
     pub acked_bytes: i64,
-    /// Whether an endpoint reported that it sends media; false if that is guessed.
-    pub told: bool,
     /// Segments retransmitted by the trial's last sample.
     pub retransmits: i64,
 }
 
-/// The sockets that carry media, as endpoints reported; of those that none reported, those that had more
-/// payload acknowledged than they received, and at least a hundredth of what the busiest socket had.
+/// The sockets that send media or load, as endpoints reported.
 pub(crate) fn media_sockets<'a>(
     trial: &suiro_record::Trial,
     records: &'a Records,
 ) -> Vec<Socket<'a>> {
     let rows = grouped(&records.tcp, |row| (&*row.host, &*row.socket), |row| row.t_ns);
     let end_ns = duration_ns(trial);
-    let mut sockets: Vec<Socket> = Vec::new();
+    let mut sockets: Vec<(Socket, Sends)> = Vec::new();
     for ((host, name), rows) in rows {
         let within = || rows.iter().filter(|row| row.t_ns <= end_ns);
         let most = |of: fn(&TcpRow) -> i64| within().map(|row| of(row)).max().unwrap_or(0);
         let (acked_bytes, received) = (most(|row| row.acked_bytes), most(|row| row.received_bytes));
-        let told = sends_media(&records.flows, name);
-        if told.unwrap_or_else(|| guess::sends(acked_bytes, received)) {
-            let told = told.is_some();
+        let sends = match records.flows.is_empty() {
+            true => guess::sends(acked_bytes, received),
+            false => sends(&records.flows, name, acked_bytes > received),
+        };
+        if sends != Sends::Nothing {
             let retransmits = most(|row| row.retransmits);
             let last_ns = rows.last().map_or(0, |row| row.t_ns);
             let samples = hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns);
-            sockets.push(Socket { host, samples, acked_bytes, told, retransmits });
+            sockets.push((Socket { host, samples, acked_bytes, retransmits }, sends));
         }
     }
-    let busiest = sockets.iter().map(|socket| socket.acked_bytes).max().unwrap_or(0);
-    sockets.retain(|socket| socket.told || guess::is_busy(socket, busiest));
-    sockets
+    let busiest = sockets.iter().map(|(socket, _)| socket.acked_bytes).max().unwrap_or(0);
+    let least = busiest as f64 * LEAST_SHARE;
+    sockets.retain(|(it, sends)| *sends == Sends::Media || it.acked_bytes as f64 >= least);
+    sockets.into_iter().map(|(socket, _)| socket).collect()
 }
 
-/// Whether a socket, `LOCAL:PORT>REMOTE:PORT`, sends media, as an endpoint reported; `None` if none
-/// reported what it carries or which side sends.
-fn sends_media(told: &[FlowRow], socket: &str) -> Option<bool> {
-    let (local, remote) = socket.split_once('>')?;
-    let row = flows::find(told, Transport::Tcp, (local, remote))?;
+/// What a socket sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sends {
+    /// Media, on a connection that an endpoint reported by itself.
+    Media,
+    /// Media or load, if it is busy: only the port was reported, or nothing.
+    Perhaps,
+    /// Neither: it receives them, or carries something else.
+    Nothing,
+}
+
+/// What a socket, `LOCAL:PORT>REMOTE:PORT`, sends, as an endpoint reported. `sent_more`: than it received.
+fn sends(told: &[FlowRow], socket: &str, sent_more: bool) -> Sends {
+    let row = socket.split_once('>').and_then(|(local, remote)| {
+        let row = flows::find(told, Transport::Tcp, (local, remote))?;
+        let own = flows::is_end(&row.local, local) && flows::is_end(&row.remote, remote);
+        Some((row, own))
+    });
+    let Some((row, own)) = row else { return Sends::Nothing };
     match row.carries {
         Carries::HttpMedia | Carries::Video | Carries::Audio => {
-            let own = flows::is_end(&row.local, local) && flows::is_end(&row.remote, remote);
-            Some(own == matches!(row.role, FlowRole::Server | FlowRole::Sender))
+            match own == matches!(row.role, FlowRole::Server | FlowRole::Sender) {
+                true => Sends::Media,
+                false => Sends::Nothing,
+            }
         }
-        Carries::Feedback | Carries::Control => Some(false),
-        Carries::Web | Carries::Load | Carries::Unknown => None,
+        // Which of the two ends sends it is not reported.
+        Carries::Load | Carries::Unknown if sent_more => Sends::Perhaps,
+        Carries::Load | Carries::Unknown => Sends::Nothing,
+        Carries::Feedback | Carries::Control | Carries::Web => Sends::Nothing,
     }
 }
 
@@ -115,4 +137,44 @@ impl Senders<'_> {
 /// The smoothed round-trip time in milliseconds; `None` before the first measurement.
 pub(crate) fn srtt_ms(row: &TcpRow) -> Option<f64> {
     (row.srtt_us > 0).then(|| row.srtt_us as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_endpoints_reported_says_which_sockets_send() {
+        let row = |role, local: &str, remote: &str, carries| FlowRow {
+            t_ns: suiro_units::Time::ZERO,
+            endpoint: "it".into(),
+            role,
+            protocol: Transport::Tcp,
+            local: local.into(),
+            remote: remote.into(),
+            carries,
+            flows: 1,
+            closed_ns: None,
+            peer: None,
+        };
+        let (viewer, origin) = ("10.0.0.2:4000", "10.0.0.1:8080");
+        let told = [
+            row(FlowRole::Client, viewer, origin, Carries::HttpMedia),
+            row(FlowRole::Server, origin, "10.0.0.2:4001", Carries::HttpMedia),
+            row(FlowRole::Server, "*:5201", "*:*", Carries::Load),
+            row(FlowRole::Client, "10.0.0.2:4002", "10.0.0.1:80", Carries::Web),
+        ];
+        let of = |local: &str, remote: &str, more| sends(&told, &format!("{local}>{remote}"), more);
+        for more in [false, true] {
+            assert_eq!(of(origin, viewer, more), Sends::Media);
+            assert_eq!(of(viewer, origin, more), Sends::Nothing);
+            assert_eq!(of(origin, "10.0.0.2:4001", more), Sends::Media);
+            assert_eq!(of("10.0.0.2:4001", origin, more), Sends::Nothing);
+            assert_eq!(of("10.0.0.1:80", "10.0.0.2:4002", more), Sends::Nothing);
+            assert_eq!(of("10.0.0.1:9", "10.0.0.2:9", more), Sends::Nothing);
+        }
+        assert_eq!(of("10.0.0.1:5201", "10.0.0.2:9", true), Sends::Perhaps);
+        assert_eq!(of("10.0.0.1:5201", "10.0.0.2:9", false), Sends::Nothing);
+        assert_eq!(of("10.0.0.2:9", "10.0.0.1:5201", true), Sends::Perhaps);
+    }
 }

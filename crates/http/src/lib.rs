@@ -8,6 +8,7 @@
 //! model), [`origin::timeline`] (which segments there are when), [`player::session`] (what to
 //! fetch next). [`Clock`] reads the clock, `net` opens sockets; nothing else does.
 
+pub mod flows;
 mod iso8601;
 pub mod net;
 pub mod origin;

@@ -15,11 +15,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use suiro_record::RecordError;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
+
+use crate::flows::Accepting;
 
 /// Connections at the same time; more wait to be accepted.
 pub(crate) const CONNECTIONS_MAX: usize = 1024;
@@ -33,13 +36,19 @@ const FAREWELL: StdDuration = StdDuration::from_millis(200);
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(20);
 
 /// Has `respond` answer every request until `stop` is ready; who is still being served then is cut off.
-/// One address has at most `per_address` connections; further ones are closed at once.
+/// One address has at most `per_address` connections; further ones are closed at once. `flows` records those of
+/// clients that are not ours; it is closed when `stop` is ready.
+///
+/// # Errors
+/// If `flows` could not be written.
 pub(crate) async fn run<R, F, B>(
     listener: TcpListener,
     per_address: usize,
+    flows: Option<Accepting>,
     respond: R,
     stop: impl Future<Output = ()>,
-) where
+) -> Result<(), RecordError>
+where
     R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<B>> + Send,
     B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
@@ -67,7 +76,13 @@ pub(crate) async fn run<R, F, B>(
         // A response must not wait for an acknowledgement of the one before (RFC 9293 §3.7.4).
         drop(stream.set_nodelay(true));
         let respond = respond.clone();
-        let handler = service_fn(move |request| {
+        let accept = |flows: &Accepting| Arc::new(flows.accepted(stream.local_addr().ok(), peer));
+        let accepted = flows.as_ref().map(accept);
+        let flow = accepted.clone();
+        let handler = service_fn(move |request: Request<Incoming>| {
+            if let Some(flow) = &flow {
+                flow.asked(request.headers());
+            }
             let response = respond(peer, request);
             async move { Ok::<_, Infallible>(response.await) }
         });
@@ -75,14 +90,16 @@ pub(crate) async fn run<R, F, B>(
         let connection = server.serve_connection(stream, handler);
         connections.spawn(async move {
             drop(connection.await);
-            drop((place, counted));
+            drop((place, counted, accepted));
         });
     }
     drop(listener);
+    let written = flows.map_or(Ok(()), |flows| flows.close());
     let farewell = async { while connections.join_next().await.is_some() {} };
     drop(tokio::time::timeout(FAREWELL, farewell).await);
     // Whoever is still being served is cut off, and lets go of what `respond` holds.
     connections.shutdown().await;
+    written
 }
 
 /// How many connections each address has.

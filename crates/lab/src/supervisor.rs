@@ -423,8 +423,11 @@ impl Surroundings<'_> {
     }
 
     fn job(&self, endpoint: &Endpoint) -> Job {
-        let peer =
-            |e: &Endpoint| (e.name.clone(), Peer { host: e.host.clone(), port: e.spec.port() });
+        let peer = |e: &Endpoint| {
+            let refers_to = e.spec.references().into_iter().map(|reference| reference.name);
+            let (host, port) = (e.host.clone(), e.spec.port());
+            (e.name.clone(), Peer { host, port, refers_to: refers_to.collect() })
+        };
         let medium = endpoint.spec.kind().medium();
         let media = medium.and_then(|medium| self.packages.get(medium.name).cloned());
         Job {
@@ -448,6 +451,7 @@ fn connections_to(port: u16, carries: Carries) -> Flow {
         local: End::Port(port),
         remote: End::Any,
         carries,
+        peer: None,
     }
 }
 

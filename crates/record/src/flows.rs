@@ -10,7 +10,7 @@ use crate::words::{Carries, FlowRole, Transport};
 use crate::{RecordError, Text, Writer};
 
 /// Flows of one endpoint that have a row of their own; the others share one.
-pub const FLOWS_MAX: u64 = 1000;
+pub const FLOWS_MAX: usize = 1000;
 
 /// One end of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl From<SocketAddr> for End {
 }
 
 /// A flow, before it is a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
     /// What the endpoint does in it.
     pub role: FlowRole,
@@ -57,16 +57,23 @@ pub struct Flow {
     pub remote: End,
     /// What it carries.
     pub carries: Carries,
+    /// The endpoint at the other end, if it is known.
+    pub peer: Option<Text>,
 }
 
-/// Writes the flows of one endpoint.
+/// Collects the flows of one endpoint and writes them when it ends.
 pub struct FlowLog {
     endpoint: Text,
     writer: Writer<FlowRow>,
-    written: u64,
-    /// The latest of those without a row, and how many there are.
-    left_out: Option<(Time, Flow, u64)>,
+    /// At most [`FLOWS_MAX`].
+    rows: Vec<FlowRow>,
+    /// Those without a row of their own.
+    left_out: Option<FlowRow>,
 }
+
+/// A flow of a [`FlowLog`], by which its end is reported. `None`: it shares a row with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened(Option<usize>);
 
 impl FlowLog {
     /// Makes `DIR/flows.ENDPOINT.parquet`.
@@ -75,10 +82,10 @@ impl FlowLog {
     /// The file cannot be made.
     pub fn create(dir: &Path, endpoint: &str) -> Result<Self, RecordError> {
         let writer = Writer::create_of(dir, endpoint)?;
-        Ok(Self { endpoint: endpoint.into(), writer, written: 0, left_out: None })
+        Ok(Self { endpoint: endpoint.into(), writer, rows: Vec::new(), left_out: None })
     }
 
-    /// Writes all flows of an endpoint that knows them when it starts.
+    /// Writes all flows of an endpoint that knows them when it starts, and keeps them until it is stopped.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -90,51 +97,69 @@ impl FlowLog {
     ) -> Result<(), RecordError> {
         let mut log = Self::create(dir, endpoint)?;
         for flow in flows {
-            log.opened(now, flow)?;
+            log.opened(now, flow);
         }
         log.close()
     }
 
-    /// A flow was opened.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn opened(&mut self, now: Time, flow: Flow) -> Result<(), RecordError> {
-        if self.written == FLOWS_MAX {
-            let before = self.left_out.map_or(0, |(_, _, flows)| flows);
-            self.left_out = Some((now, flow, before + 1));
-            return Ok(());
-        }
-        self.written += 1;
-        self.push(now, flow, 1)
-    }
-
-    fn push(&mut self, t_ns: Time, flow: Flow, flows: u64) -> Result<(), RecordError> {
-        self.writer.push(FlowRow {
-            t_ns,
+    /// A flow was opened at `at`.
+    pub fn opened(&mut self, at: Time, flow: Flow) -> Opened {
+        let place = self.rows.len();
+        let row = FlowRow {
+            t_ns: at,
             endpoint: self.endpoint.clone(),
             role: flow.role,
             protocol: flow.protocol,
             local: flow.local.to_string().into(),
             remote: flow.remote.to_string().into(),
             carries: flow.carries,
-            flows,
-        })
+            flows: 1,
+            closed_ns: None,
+            peer: flow.peer,
+        };
+        if place < FLOWS_MAX {
+            self.rows.push(row);
+            return Opened(Some(place));
+        }
+        match &mut self.left_out {
+            None => self.left_out = Some(row),
+            Some(shared) => share(shared, &row),
+        }
+        Opened(None)
     }
 
-    /// Makes the file whole. Flows without a row of their own are counted in a last one, whose remote end
-    /// is any.
+    /// A flow was closed at `at`.
+    pub fn closed(&mut self, at: Time, flow: Opened) {
+        if let Some(row) = flow.0.and_then(|place| self.rows.get_mut(place)) {
+            row.closed_ns = Some(at);
+        }
+    }
+
+    /// Writes the rows. Flows without a row of their own are counted in a last one.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn close(mut self) -> Result<(), RecordError> {
-        if let Some((now, flow, flows)) = self.left_out {
-            // A server's own port is the same for all of them.
-            let local = if flow.role == FlowRole::Server { flow.local } else { End::Any };
-            self.push(now, Flow { local, remote: End::Any, ..flow }, flows)?;
+        for row in self.rows.into_iter().chain(self.left_out) {
+            self.writer.push(row)?;
         }
         self.writer.close()
     }
+}
+
+/// Lets one row stand for another flow too: what differs between them is any.
+fn share(row: &mut FlowRow, other: &FlowRow) {
+    let any = |end: &mut Text, other: &Text| {
+        if end != other {
+            *end = End::Any.to_string().into();
+        }
+    };
+    any(&mut row.local, &other.local);
+    any(&mut row.remote, &other.remote);
+    if row.peer != other.peer {
+        row.peer = None;
+    }
+    row.flows += 1;
 }
 
 /// True if `found`, such as `10.0.0.1:5004`, is an end that a row names, such as `*:5004`.
@@ -173,30 +198,102 @@ pub fn find<'a>(
     fitting.max_by_key(|(exact, out, _)| (*exact, *out)).map(|(_, _, row)| row)
 }
 
+/// As [`find`], for a flow as tables name it: `PROTOCOL SOURCE:PORT>DESTINATION:PORT`.
+pub fn find_named<'a>(rows: &'a [FlowRow], flow: &str) -> Option<&'a FlowRow> {
+    let (protocol, ends) = flow.split_once(' ')?;
+    find(rows, protocol.parse().ok()?, ends.split_once('>')?)
+}
+
+/// A flow in words: what it carries, the endpoint's role and name, and the other endpoint if it is known:
+/// `video from film to viewer`, `http media, client viewer, server origin`.
+pub fn words(row: &FlowRow) -> String {
+    let (own, other) = match row.role {
+        FlowRole::Sender => (" from ", " to "),
+        FlowRole::Receiver => (" to ", " from "),
+        FlowRole::Client => (", client ", ", server "),
+        FlowRole::Server => (", server ", ", client "),
+    };
+    let mut words = row.carries.name().replace('_', " ") + own + &row.endpoint;
+    if let Some(peer) = &row.peer {
+        words.push_str(&(other.to_owned() + peer));
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Reader;
+    use crate::{Reader, table};
 
     fn media(local: End, remote: End) -> Flow {
         let (role, protocol) = (FlowRole::Server, Transport::Tcp);
-        Flow { role, protocol, local, remote, carries: Carries::HttpMedia }
+        Flow { role, protocol, local, remote, carries: Carries::HttpMedia, peer: None }
     }
 
     #[test]
     fn thousands_of_flows_are_bounded_and_counted() {
         let dir = tempfile::tempdir().unwrap();
         let mut log = FlowLog::create(dir.path(), "origin").unwrap();
-        for port in 0..FLOWS_MAX + 7 {
-            let peer = SocketAddr::from(([10, 0, 0, 2], 10_000 + port as u16));
-            log.opened(Time::from_nanos(port), media(End::Port(8080), peer.into())).unwrap();
+        for number in 0..FLOWS_MAX + 7 {
+            let client = SocketAddr::from(([10, 0, 0, 2], 10_000 + number as u16));
+            let at = Time::from_nanos(number as u64);
+            let flow = log.opened(at, media(End::Port(8080), client.into()));
+            if number % 2 == 1 {
+                log.closed(at + suiro_units::Duration::from_nanos(5), flow);
+            }
         }
         log.close().unwrap();
         let rows: Vec<FlowRow> = Reader::read_all(dir.path()).unwrap();
-        assert_eq!(rows.len() as u64, FLOWS_MAX + 1);
-        assert_eq!(rows.iter().map(|row| row.flows).sum::<u64>(), FLOWS_MAX + 7);
+        assert_eq!(rows.len(), FLOWS_MAX + 1);
+        assert_eq!(rows.iter().map(|row| row.flows).sum::<u64>(), FLOWS_MAX as u64 + 7);
+        let times = |row: &FlowRow| (row.t_ns.as_nanos(), row.closed_ns.map(Time::as_nanos));
+        assert_eq!((times(&rows[2]), times(&rows[3])), ((2, None), (3, Some(8))));
         let last = rows.last().unwrap();
         assert_eq!((&*last.local, &*last.remote, last.flows), ("*:8080", "*:*", 7));
+        assert_eq!(times(last), (FLOWS_MAX as u64, None));
+    }
+
+    table! {
+        /// Table `flows` as it was before flows had an end.
+        Older = "flows" {
+            /// When it was opened.
+            t_ns: Time,
+            /// The endpoint.
+            endpoint: Text,
+            /// What it does.
+            role: FlowRole,
+            /// Its protocol.
+            protocol: Transport,
+            /// Its own end.
+            local: Text,
+            /// The other end.
+            remote: Text,
+            /// What it carries.
+            carries: Carries,
+            /// How many.
+            flows: u64,
+        }
+    }
+
+    #[test]
+    fn a_folder_of_before_flows_had_an_end_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create_of(dir.path(), "film").unwrap();
+        let older = Older {
+            t_ns: Time::from_nanos(7),
+            endpoint: "film".into(),
+            role: FlowRole::Sender,
+            protocol: Transport::Udp,
+            local: "*:5004".into(),
+            remote: "10.0.0.2:5006".into(),
+            carries: Carries::Video,
+            flows: 1,
+        };
+        writer.push(older).unwrap();
+        writer.close().unwrap();
+        let rows: Vec<FlowRow> = Reader::read_all(dir.path()).unwrap();
+        assert_eq!((&*rows[0].endpoint, rows[0].carries), ("film", Carries::Video));
+        assert_eq!((rows[0].closed_ns, &rows[0].peer), (None, &None));
     }
 
     #[test]
@@ -204,8 +301,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let viewer: SocketAddr = "[::ffff:10.0.0.2]:5006".parse().unwrap();
         let protocol = Transport::Udp;
-        let udp = |role, local, remote, carries| Flow { role, protocol, local, remote, carries };
+        let udp = |role, local, remote, carries| Flow {
+            role,
+            protocol,
+            local,
+            remote,
+            carries,
+            peer: None,
+        };
         let rtp = udp(FlowRole::Sender, End::Port(5004), viewer.into(), Carries::Video);
+        let rtp = Flow { peer: Some("viewer".into()), ..rtp };
         let heard = udp(FlowRole::Receiver, End::Port(5006), End::Any, Carries::Video);
         let rtcp = udp(FlowRole::Sender, End::Port(5005), End::Any, Carries::Feedback);
         FlowLog::write(dir.path(), "film", Time::ZERO, [rtp, rtcp]).unwrap();
@@ -227,5 +332,11 @@ mod tests {
         let page = of(Transport::Tcp, "[fd00::1]:80", "[fd00::2]:40000");
         assert_eq!(page, Some(("origin", Carries::HttpMedia)));
         assert_eq!(of(Transport::Udp, "10.0.0.1:53", "10.0.0.2:4000"), None);
+        let named = |flow| find_named(&rows, flow).map(words);
+        let video = named("udp 10.0.0.1:5004>10.0.0.2:5006");
+        assert_eq!(video.as_deref(), Some("video from film to viewer"));
+        let page = named("tcp 10.0.0.2:4000>10.0.0.1:80");
+        assert_eq!(page.as_deref(), Some("http media, server origin"));
+        assert_eq!(named("icmp 10.0.0.1>10.0.0.2"), None);
     }
 }

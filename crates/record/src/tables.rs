@@ -49,9 +49,10 @@ table! {
 }
 
 table! {
-    /// One flow of one endpoint, as the endpoint that opened it reports: a TCP connection, the connections of
-    /// a TCP port, or a pair of UDP ends. Of a command, what the scenario says of it. An end is
-    /// `ADDRESS:PORT`, where `*` stands for any address or any port.
+    /// One flow: a TCP connection, the connections of a TCP port, or what one UDP end sends to another. Each flow has
+    /// one row, which the endpoint that opens it writes: the one that connects or sends. If that is no program of
+    /// suiro, the endpoint that accepts the connection or receives writes it; for two commands, the lab writes what
+    /// the scenario says of the port. An end is `ADDRESS:PORT`, where `*` stands for any address or any port.
     FlowRow = "flows" {
         /// When it was opened.
         t_ns: Time,
@@ -70,6 +71,11 @@ table! {
         /// How many flows the row stands for: 1; in the last row of an endpoint with more than 1000, those
         /// that have no row of their own.
         flows: u64,
+        /// When it was closed; null if it was open when its endpoint was asked to stop, if that is not known, or if
+        /// the row stands for several.
+        closed_ns: Option<Time>,
+        /// The endpoint at the other end; null if it is not known, or there is none.
+        peer: Option<Text>,
     }
 }
 

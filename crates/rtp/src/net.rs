@@ -75,14 +75,16 @@ async fn bind(port: u16) -> Result<UdpSocket, NetError> {
     Ok(socket)
 }
 
-/// The flows of a session at `port` and the next, for table `flows`: video, and RTCP about it.
-pub fn flows(role: FlowRole, port: u16, rtp: End, rtcp: End) -> [Flow; 2] {
+/// The flows of a session at `port` and the next, for table `flows`: video, and RTCP about it. `peer` is the endpoint
+/// at the other end.
+pub fn flows(role: FlowRole, port: u16, (rtp, rtcp): (End, End), peer: Option<&str>) -> [Flow; 2] {
     let flow = |port, remote, carries| Flow {
         role,
         protocol: Transport::Udp,
         local: End::Port(port),
         remote,
         carries,
+        peer: peer.map(Into::into),
     };
     [flow(port, rtp, Carries::Video), flow(port.saturating_add(1), rtcp, Carries::Feedback)]
 }

@@ -27,6 +27,9 @@ const BATCH: usize = 64;
 pub struct ReceiverJob {
     /// Its name, for records.
     pub name: String,
+    /// The endpoint that sends to it and records the flows; `None` if it is no endpoint of suiro, and the receiver
+    /// records them.
+    pub sender: Option<String>,
     /// The RTP port that it receives at.
     pub port: u16,
     /// How the video is coded.
@@ -59,6 +62,7 @@ impl ReceiverJob {
         };
         Some(Self {
             name: job.endpoint.name.clone(),
+            sender: job.referring().next().map(|(name, _)| name.to_owned()),
             port: spec.port,
             codec,
             payload_type,
@@ -108,8 +112,10 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<Counters, EndpointError> {
     let pair = Pair::bind(job.port).await?;
-    let flows = net::flows(FlowRole::Receiver, job.port, End::Any, End::Any);
-    FlowLog::write(&job.dir, &job.name, clock.now(), flows)?;
+    if job.sender.is_none() {
+        let flows = net::flows(FlowRole::Receiver, job.port, (End::Any, End::Any), None);
+        FlowLog::write(&job.dir, &job.name, clock.now(), flows)?;
+    }
     let receiver = Receiver::new(clock.now(), job.config(clock), job.seed.random());
     let coded = match job.codec {
         Codec::H264 => screen::Codec::H264,

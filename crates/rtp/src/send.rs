@@ -10,7 +10,7 @@ use suiro_media::live::FootageSpec;
 use suiro_media::quantised::{GROUP, GROUP_DURATION, Set};
 use suiro_rate::RateSpec;
 use suiro_realtime::{Camera, Share};
-use suiro_record::flows::FlowLog;
+use suiro_record::flows::{FlowLog, Opened};
 use suiro_record::tables::RateRow;
 use suiro_record::words::FlowRole;
 use suiro_record::{Text, Writer};
@@ -37,6 +37,8 @@ const DRAIN: Duration = Duration::from_millis(100);
 pub struct SenderJob {
     /// Its name, for records.
     pub name: String,
+    /// The receiver's name, for records.
+    pub receiver: String,
     /// Host and RTP port of the receiver.
     pub to: (String, u16),
     /// The RTP port that it sends from.
@@ -76,6 +78,7 @@ impl SenderJob {
         let peer = job.peers.get(&spec.to)?;
         Some(Self {
             name: job.endpoint.name.clone(),
+            receiver: spec.to.clone(),
             to: (peer.host.clone(), peer.port?),
             port: spec.port,
             source: source(job, spec)?,
@@ -195,8 +198,10 @@ pub async fn run(
     let pair = Pair::bind(job.port).await?;
     let to = SocketAddr::from((net::address(&job.to.0).await?, job.to.1));
     let rates = Writer::create_of(&job.dir, &job.name)?;
-    let flows = net::flows(FlowRole::Sender, job.port, to.into(), rtcp_of(to).into());
-    FlowLog::write(&job.dir, &job.name, clock.now(), flows)?;
+    let mut flows = FlowLog::create(&job.dir, &job.name)?;
+    let ends = (to.into(), rtcp_of(to).into());
+    let opened = net::flows(FlowRole::Sender, job.port, ends, Some(&job.receiver))
+        .map(|flow| flows.opened(clock.now(), flow));
     ready();
     let mut stop = std::pin::pin!(stop);
     tokio::select! {
@@ -208,7 +213,7 @@ pub async fn run(
     let feed = source.start(now, clock, (controller.target(), job.packet))?;
     let sender = Sender::new(now, job.config(clock), controller, job.seed.random());
     let name = job.name.as_str().into();
-    Endpoint { clock, pair, to, feed, sender, rates, name }.run(stop).await
+    Endpoint { clock, pair, to, feed, sender, rates, flows, opened, name }.run(stop).await
 }
 
 struct Endpoint {
@@ -218,6 +223,8 @@ struct Endpoint {
     feed: Feed,
     sender: Sender,
     rates: Writer<RateRow>,
+    flows: FlowLog,
+    opened: [Opened; 2],
     name: Text,
 }
 
@@ -246,7 +253,12 @@ impl Endpoint {
                     self.sender.on_frame(self.clock.now(), &frame.as_source())?;
                 }
                 Woken::Due => {}
-                Woken::Frame(None) | Woken::Stopped => return self.finish().await,
+                Woken::Frame(None) => {
+                    let now = self.clock.now();
+                    self.opened.iter().for_each(|flow| self.flows.closed(now, *flow));
+                    return self.finish().await;
+                }
+                Woken::Stopped => return self.finish().await,
             }
         }
     }
@@ -286,6 +298,7 @@ impl Endpoint {
         self.work().await?;
         self.feed.stop()?;
         self.rates.close()?;
+        self.flows.close()?;
         Ok(self.sender.counters().clone())
     }
 }

@@ -368,6 +368,7 @@ async fn receive(
     let dir = film.dir.path();
     let job = ReceiverJob {
         name: "viewer".into(),
+        sender: None,
         port,
         codec: film.codec,
         payload_type: film.payload_type(),

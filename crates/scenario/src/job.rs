@@ -29,6 +29,15 @@ pub struct Job {
     pub seed: Seed,
 }
 
+impl Job {
+    /// The endpoints that refer to this one, by name.
+    pub fn referring(&self) -> impl Iterator<Item = (&str, &Peer)> {
+        let own = &self.endpoint.name;
+        let refers = move |peer: &&Peer| peer.refers_to.contains(own);
+        self.peers.iter().map(|(name, peer)| (name.as_str(), peer)).filter(move |(_, p)| refers(p))
+    }
+}
+
 /// Where an endpoint is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
@@ -36,4 +45,7 @@ pub struct Peer {
     pub host: String,
     /// Port that it serves at; `None` if it serves nothing.
     pub port: Option<u16>,
+    /// The endpoints that it refers to: where it connects or sends.
+    #[serde(default)]
+    pub refers_to: Vec<String>,
 }

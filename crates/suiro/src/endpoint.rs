@@ -141,7 +141,7 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         window: args.window,
         length: args.duration,
         hls_rungs: HlsRungs::All,
-        access: None,
+        records: None,
         per_address: Some(PER_ADDRESS),
     };
     let everywhere = args.bind.is_loopback() || args.bind.is_unspecified();
@@ -187,6 +187,7 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
     let job = PlayerJob {
         name: "player".to_owned(),
         url,
+        server: None,
         protocol,
         algorithm: args.abr,
         buffer: args.buffer,

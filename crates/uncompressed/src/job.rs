@@ -59,7 +59,7 @@ pub fn run_sender(job: &Job, context: Context) -> Result<Summary, Failure> {
             until: None,
         },
         duration: None,
-        records: records(job),
+        records: Records { peer: Some(spec.to.clone()), ..records(job) },
     };
     let totals =
         node::send(&work, |_| ready(), &mut |stream, reason| log(&end(stream, reason)), &stop);
@@ -83,7 +83,7 @@ fn read(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Su
         ring: ring(spec, read, shape),
         begin: Some(begin(job, spec)),
         duration: None,
-        records: records(job),
+        records: Records { peer: Some(spec.to.clone()), ..records(job) },
     };
     let totals = node::read(&work, |_| ready(), &stop);
     let _ = std::fs::remove_file(path);
@@ -174,6 +174,7 @@ fn records(job: &Job) -> Records {
     Records {
         endpoint: job.endpoint.name.clone(),
         dir: Some(job.dir.clone()),
+        peer: job.referring().next().map(|(name, _)| name.to_owned()),
         epoch: Time::from_nanos(job.epoch_monotonic_ns),
     }
 }

@@ -30,7 +30,12 @@ fn sixty_frames_take_as_long_as_their_storage_needs() {
         ring: Options { source, frames: 3, memory, repeat: true, depth: DEPTH, shape },
         begin: None,
         duration: Some(Duration::from_millis(800)),
-        records: Records { endpoint: "r".to_owned(), dir: None, epoch: clock::monotonic() },
+        records: Records {
+            endpoint: "r".to_owned(),
+            dir: None,
+            peer: None,
+            epoch: clock::monotonic(),
+        },
     };
     let totals = read(&job, |rings| assert_eq!(rings.len(), 2), &AtomicBool::new(false)).unwrap();
     assert_eq!(totals.iter().map(|total| total.stream).collect::<Vec<_>>(), [0, 7]);

@@ -66,7 +66,12 @@ fn job(to: &[SocketAddrV4], segmentation: Segmentation) -> SenderJob {
         segmentation,
         options: send::Options { paced: true, cpu: None, begin: None, until: None },
         duration: Some(Duration::from_millis(200)),
-        records: Records { endpoint: String::new(), dir: None, epoch: clock::monotonic() },
+        records: Records {
+            endpoint: String::new(),
+            dir: None,
+            peer: None,
+            epoch: clock::monotonic(),
+        },
     }
 }
 

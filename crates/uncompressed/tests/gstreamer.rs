@@ -122,7 +122,7 @@ fn send(path: PathBuf, port: u16) {
 }
 
 fn records(endpoint: &str) -> Records {
-    Records { endpoint: endpoint.to_owned(), dir: None, epoch: clock::monotonic() }
+    Records { endpoint: endpoint.to_owned(), dir: None, peer: None, epoch: clock::monotonic() }
 }
 
 #[test]

@@ -28,7 +28,12 @@ fn geometry() -> Geometry {
 }
 
 fn records(dir: &Path, endpoint: &str) -> Records {
-    Records { endpoint: endpoint.to_owned(), dir: Some(dir.to_owned()), epoch: clock::monotonic() }
+    Records {
+        endpoint: endpoint.to_owned(),
+        dir: Some(dir.to_owned()),
+        peer: None,
+        epoch: clock::monotonic(),
+    }
 }
 
 /// A store of synthetic frames.

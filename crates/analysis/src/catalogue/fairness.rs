@@ -28,8 +28,8 @@ static METRICS: &[Measure<Sharing>] = metrics! {
          count at the link that delivered the fewest of its bytes.",
         |r| r.mean_bps(Kind::Video);
     #[main] fairness.tcp_mean_bps ["bit/s", Higher, 3] "TCP flow",
-        "The same for TCP flows. A flow counts if it has at least 1 % of the busiest flow's bytes \
-        and lasted for at least half of the time.",
+        "The same for TCP flows. A flow counts if it carries no pages of the web, as table `flows` says, has \
+        at least 1 % of the busiest flow's bytes and lasted for at least half of the time.",
         |r| r.mean_bps(Kind::Tcp);
     #[main] fairness.friendliness ["ratio", Neither, 3] "Friendliness",
         "Mean rate of a video flow over that of a TCP flow: 1 is an equal share, more means that \

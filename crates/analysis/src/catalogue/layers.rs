@@ -33,8 +33,8 @@ pub(super) static FAMILY: Family<Between> = Family { metrics: METRICS, series: S
 static METRICS: &[Measure<Between>] = metrics! {
     #[main] layers.system_call_loss_ratio ["ratio", Lower, 3] "System call: loss",
         "Lost by system calls, sockets and their queues, as a share of what was sent: between the layer's access points in both hosts, \
-         less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
-         most.",
+         less the same of the layer below. Of the main flow: the one that sent most of those that carry media, as table `flows` says, \
+         or else of UDP, or else of TCP.",
         |d| d.whole(Layer::SystemCall, |row| row.own_loss_ratio);
     #[main] layers.system_call_delay_mean_ms ["ms", Lower, 3] "System call: delay",
         "Delay of system calls, sockets and their queues, mean over packets that came through: as with loss, less the layer below.",
@@ -47,8 +47,8 @@ static METRICS: &[Measure<Between>] = metrics! {
         |d| d.whole(Layer::SystemCall, |row| row.own_jitter_ms);
     layers.transport_loss_ratio ["ratio", Lower, 3] "UDP or TCP: loss",
         "Lost by UDP or TCP, as a share of what was sent: between the layer's access points in both hosts, \
-         less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
-         most.",
+         less the same of the layer below. Of the main flow: the one that sent most of those that carry media, as table `flows` says, \
+         or else of UDP, or else of TCP.",
         |d| d.whole(Layer::Transport, |row| row.own_loss_ratio);
     layers.transport_delay_mean_ms ["ms", Lower, 3] "UDP or TCP: delay",
         "Delay of UDP or TCP, mean over packets that came through: as with loss, less the layer below.",
@@ -61,8 +61,8 @@ static METRICS: &[Measure<Between>] = metrics! {
         |d| d.whole(Layer::Transport, |row| row.own_jitter_ms);
     layers.network_loss_ratio ["ratio", Lower, 3] "IP: loss",
         "Lost by IP, as a share of what was sent: between the layer's access points in both hosts, \
-         less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
-         most.",
+         less the same of the layer below. Of the main flow: the one that sent most of those that carry media, as table `flows` says, \
+         or else of UDP, or else of TCP.",
         |d| d.whole(Layer::Network, |row| row.own_loss_ratio);
     layers.network_delay_mean_ms ["ms", Lower, 3] "IP: delay",
         "Delay of IP, mean over packets that came through: as with loss, less the layer below.",
@@ -75,8 +75,8 @@ static METRICS: &[Measure<Between>] = metrics! {
         |d| d.whole(Layer::Network, |row| row.own_jitter_ms);
     #[main] layers.link_loss_ratio ["ratio", Lower, 3] "Data link: loss",
         "Lost by all that is below IP, as a share of what was sent: between the layer's access points in both hosts, \
-         less the same of the layer below. Of the main flow: the one of UDP, or else of TCP, that sent \
-         most.",
+         less the same of the layer below. Of the main flow: the one that sent most of those that carry media, as table `flows` says, \
+         or else of UDP, or else of TCP.",
         |d| d.whole(Layer::Link, |row| row.own_loss_ratio);
     #[main] layers.link_delay_mean_ms ["ms", Lower, 3] "Data link: delay",
         "Delay of all that is below IP, mean over packets that came through: as with loss, less the layer below.",

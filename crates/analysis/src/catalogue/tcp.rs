@@ -23,8 +23,9 @@ pub(super) static FAMILY: Family<Sending> = Family { metrics: METRICS, series: S
 
 static METRICS: &[Measure<Sending>] = metrics! {
     #[main] tcp.cwnd_mean_bytes ["B", Neither, 3] "Congestion window",
-        "Congestion window of the sockets that carry media (more acknowledged than received, and at \
-         least 1 % of what the busiest such socket had acknowledged), mean over time.",
+        "Congestion window of the sockets that carry media, mean over time. Table `flows` says which those are; \
+         of a port that carries load, the sockets with more acknowledged than received, and at least 1 % of \
+         what the busiest one had acknowledged. Without that table, all sockets of which that is true.",
         |s| s.over_time(|row| Some(row.cwnd_bytes as f64)).mean();
     tcp.cwnd_max_bytes ["B", Neither, 3] "Congestion window, maximum",
         "Greatest congestion window of the sockets that carry media.",

@@ -34,6 +34,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub struct CallJob {
     /// Its name, for records.
     pub name: String,
+    /// The name of the other end, for records.
+    pub with: String,
     /// Host and port of the other end.
     pub to: (String, u16),
     /// The UDP port that it sends from and receives at.
@@ -68,6 +70,7 @@ impl CallJob {
         let peer = job.peers.get(&spec.with)?;
         Some(Self {
             name: job.endpoint.name.clone(),
+            with: spec.with.clone(),
             to: (peer.host.clone(), peer.port?),
             port: spec.port,
             size: Size::new(spec.width, spec.height)?,
@@ -205,6 +208,7 @@ pub async fn run(
         local: End::Port(job.port),
         remote: to.into(),
         carries: Carries::Video,
+        peer: Some(job.with.as_str().into()),
     };
     FlowLog::write(&job.dir, &job.name, clock.now(), [flow])?;
     let mut call = Call::new(job, clock, socket, to)?;

@@ -18,6 +18,7 @@ fn bind() -> std::net::UdpSocket {
 fn job(name: &str, port: u16, to: u16, dir: &std::path::Path) -> CallJob {
     CallJob {
         name: name.to_owned(),
+        with: "other".into(),
         to: ("127.0.0.1".to_owned(), to),
         port,
         size: Size::new(64, 48).unwrap(),

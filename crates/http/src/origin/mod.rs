@@ -36,11 +36,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use suiro_endpoint::{Context, Failure, Summary};
 use suiro_record::RecordError;
+use suiro_record::words::Carries;
 use suiro_scenario::{EndpointSpec, HlsRungs, Job, Mode};
 use suiro_units::Duration;
 use tokio::net::TcpListener;
 
 use crate::Clock;
+use crate::flows::{Accepting, Records};
 use crate::net::ListenError;
 use crate::serving;
 use access::AccessLog;
@@ -108,19 +110,10 @@ pub struct OriginJob {
     pub length: Duration,
     /// Which rungs HLS offers.
     pub hls_rungs: HlsRungs,
-    /// Where requests are recorded; `None` to keep no record.
-    pub access: Option<Access>,
+    /// Where requests and connections are recorded; `None` to keep no record.
+    pub records: Option<Records>,
     /// Connections of one address at the same time; `None`: as many as there are places.
     pub per_address: Option<usize>,
-}
-
-/// Where an origin records what it was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Access {
-    /// The endpoint's name, which the rows and the file `access.NAME.parquet` bear.
-    pub endpoint: String,
-    /// The folder for the file.
-    pub dir: PathBuf,
 }
 
 impl OriginJob {
@@ -137,7 +130,7 @@ impl OriginJob {
             hls_rungs: origin.hls_rungs,
             // Many players of a trial may share a host.
             per_address: None,
-            access: Some(Access { endpoint: job.endpoint.name.clone(), dir: job.dir.clone() }),
+            records: Some(Records::of(job)),
         })
     }
 
@@ -184,13 +177,16 @@ pub async fn run(
     catalogue.hls_rungs = job.hls_rungs;
     let listener = crate::net::listen(job.listen, job.congestion.as_deref())?;
     let address = listener.local_addr().unwrap_or(job.listen);
-    let log = |access: &Access| AccessLog::create(&access.dir, &access.endpoint, address);
-    let log = job.access.as_ref().map(log);
-    let service =
-        Service::new(catalogue, Arc::new(shelf), clock, CACHE_BYTES_MAX, log.transpose()?);
+    let (mut log, mut flows) = (None, None);
+    if let Some(records) = &job.records {
+        log = Some(AccessLog::create(&records.dir, &records.endpoint)?);
+        let carries = Carries::HttpMedia;
+        flows = Some(Accepting::create(records, address.port(), carries, clock).await?);
+    }
+    let service = Service::new(catalogue, Arc::new(shelf), clock, CACHE_BYTES_MAX, log);
     ready(address);
     let per_address = job.per_address.unwrap_or(serving::CONNECTIONS_MAX);
-    Ok(serve_with(listener, per_address, service, stop).await?)
+    Ok(serve_with(listener, per_address, flows, service, stop).await?)
 }
 
 /// Serves at `listener` until `stop` is ready.
@@ -202,13 +198,14 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Counts {
     let service = Service::new(catalogue, media, clock, CACHE_BYTES_MAX, None);
-    let counts = serve_with(listener, serving::CONNECTIONS_MAX, service, stop).await;
+    let counts = serve_with(listener, serving::CONNECTIONS_MAX, None, service, stop).await;
     counts.expect("without a record there is none to fail")
 }
 
 async fn serve_with(
     listener: TcpListener,
     per_address: usize,
+    flows: Option<Accepting>,
     service: Service,
     stop: impl Future<Output = ()>,
 ) -> Result<Counts, RecordError> {
@@ -218,9 +215,10 @@ async fn serve_with(
         let service = shared.clone();
         async move { service.respond(peer, request).await }
     };
-    serving::run(listener, per_address, respond, stop).await;
+    let written = serving::run(listener, per_address, flows, respond, stop).await;
     let counts = service.counts();
     let service = Arc::into_inner(service).expect("every connection has ended");
     service.close()?;
+    written?;
     Ok(counts)
 }

@@ -146,7 +146,6 @@ impl Service {
         self.body_bytes.fetch_add(length, Relaxed);
         self.refused.fetch_add(u64::from(status >= 400), Relaxed);
         let Some(log) = &self.log else { return };
-        log.asked(asked, peer);
         log.push(AccessRow {
             t_ns: asked.as_nanos_i64(),
             endpoint: log.endpoint(),

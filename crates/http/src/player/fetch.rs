@@ -11,6 +11,8 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::header::{HOST, LOCATION, RANGE, USER_AGENT};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use suiro_record::Text;
+use suiro_record::words::Carries;
 use suiro_scenario::Download;
 use suiro_units::Duration;
 use tokio::sync::watch;
@@ -18,6 +20,7 @@ use tokio::time::timeout;
 
 use super::request::{Fetch, Fetched, Head, Progress};
 use crate::Clock;
+use crate::flows::{Flows, OWN_AGENT};
 use crate::net;
 use crate::url::{Reach, Url, UrlError};
 
@@ -95,14 +98,23 @@ impl Transport {
     }
 }
 
+/// Where connections are recorded.
+#[derive(Clone)]
+pub(crate) struct Recorded {
+    pub flows: Flows,
+    /// The name of the endpoint that serves the media, if it is one.
+    pub server: Option<Text>,
+}
+
 /// A client with at most one open connection.
-#[derive(Debug)]
 pub(crate) struct Client {
     clock: Clock,
     transport: Transport,
     /// What the user asked for: its host may be of this machine.
     home: Arc<Url>,
     open: Option<(String, Connection)>,
+    /// Where connections are recorded, and the endpoint that the user asked for; `None` to keep no record.
+    flows: Option<Recorded>,
     /// The playhead, by which bodies are read.
     head: watch::Receiver<Head>,
     /// How far the request has come.
@@ -114,9 +126,10 @@ impl Client {
         clock: Clock,
         transport: Transport,
         home: Arc<Url>,
+        flows: Option<Recorded>,
         head: watch::Receiver<Head>,
     ) -> Self {
-        Self { clock, transport, home, open: None, head, progress: watch::Sender::default() }
+        Self { clock, transport, home, open: None, flows, head, progress: watch::Sender::default() }
     }
 
     /// How far the next request will have come.
@@ -209,12 +222,20 @@ impl Client {
         let stream = timeout(CONNECT_TIMEOUT.into(), connecting)
             .await
             .map_err(|_| FetchError::ConnectTimeout)??;
+        let flow = self.flows.as_ref().and_then(|recorded| {
+            let home = url.authority() == self.home.authority();
+            let peer = recorded.server.clone().filter(|_| home);
+            recorded.flows.connected(&stream, Carries::HttpMedia, peer)
+        });
         let (sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(self.transport.read_buffer())
             .handshake(TokioIo::new(stream))
             .await?;
         // It ends when the sender is dropped; its error reaches us through the request.
-        tokio::spawn(async move { drop(connection.await) });
+        tokio::spawn(async move {
+            drop(connection.await);
+            drop(flow);
+        });
         Ok(sender)
     }
 
@@ -294,9 +315,8 @@ fn reaches(addresses: &[SocketAddr]) -> Vec<Reach> {
 }
 
 fn request(fetch: &Fetch, url: &Url) -> Request<Empty<Bytes>> {
-    let mut request = Request::get(url.target())
-        .header(HOST, url.authority())
-        .header(USER_AGENT, concat!("suiro/", env!("CARGO_PKG_VERSION")));
+    let mut request =
+        Request::get(url.target()).header(HOST, url.authority()).header(USER_AGENT, OWN_AGENT);
     if let Some((first, last)) = fetch.resource.range {
         request = request.header(RANGE, format!("bytes={first}-{last}"));
     }
@@ -312,7 +332,7 @@ mod tests {
         let transport = Transport { download: Download::Segment, receive_buffer: None };
         let client = |home: &str| {
             let (home, head) = (Url::parse(home).unwrap(), watch::Sender::default());
-            Client::new(Clock::from_now(), transport, Arc::new(home), head.subscribe())
+            Client::new(Clock::from_now(), transport, Arc::new(home), None, head.subscribe())
         };
         // Addresses of RFC 5737, which are nobody's, and two of this machine under other names.
         let (far, near) = (client("http://192.0.2.1/"), client("http://127.0.0.1/"));

@@ -27,8 +27,9 @@ use suiro_scenario::{Download, EndpointSpec, Job, Protocol};
 use suiro_units::{Bytes, Duration, Time};
 
 use crate::Clock;
+use crate::flows::Flows;
 use crate::url::Url;
-use fetch::{Client, Transport};
+use fetch::{Client, Recorded, Transport};
 use record::Recorder;
 use session::{Config, Fetch, Fetched, Head, Progress, Session};
 use tokio::sync::watch as channel;
@@ -44,6 +45,8 @@ pub struct PlayerJob {
     pub name: String,
     /// The manifest: an MPD, or a multivariant playlist.
     pub url: Url,
+    /// The name of the endpoint that serves it, for the records; `None` if it is none of the trial.
+    pub server: Option<String>,
     /// What the manifest is.
     pub protocol: Protocol,
     /// How rungs are chosen.
@@ -83,6 +86,7 @@ impl PlayerJob {
         Some(Self {
             name: job.endpoint.name.clone(),
             url: Url::parse(&format!("http://{}:{port}{path}", peer.host)).ok()?,
+            server: Some(player.origin.clone()),
             protocol: player.protocol(),
             algorithm: player.abr,
             buffer: player.buffer,
@@ -202,6 +206,7 @@ struct Player {
     session: Session,
     transport: Transport,
     home: Arc<Url>,
+    flows: Recorded,
     recorder: Recorder,
     /// The session's playhead, for those that fetch.
     head: channel::Sender<Head>,
@@ -232,13 +237,19 @@ impl Player {
         let transport = Transport { download: job.download, receive_buffer: job.receive_buffer };
         let head = channel::Sender::new(Head::default());
         let home = Arc::new(job.url.clone());
-        let idle = || Line::Idle(Client::new(clock, transport, home.clone(), head.subscribe()));
-        let lines = (0..session::LANES).map(|_| idle()).collect();
+        let server = job.server.as_deref().map(Into::into);
+        let flows = Recorded { flows: Flows::create(&job.dir, &job.name, clock)?, server };
+        let client = || {
+            let (home, flows) = (home.clone(), Some(flows.clone()));
+            Client::new(clock, transport, home, flows, head.subscribe())
+        };
+        let lines = (0..session::LANES).map(|_| Line::Idle(client())).collect();
         Ok(Self {
             clock,
             session: Session::new(config),
             transport,
             home,
+            flows,
             recorder: Recorder::new(job)?,
             head,
             lines,
@@ -319,6 +330,7 @@ impl Player {
             self.clock,
             self.transport,
             self.home.clone(),
+            Some(self.flows.clone()),
             self.head.subscribe(),
         ))
     }
@@ -334,6 +346,7 @@ impl Player {
 
     fn close(mut self, failure: Option<String>) -> Result<Summary, PlayerError> {
         let now = self.clock.now();
+        self.flows.flows.close()?;
         self.tell_progress();
         self.session.advance(now);
         for request in self.session.in_flight() {

@@ -13,9 +13,8 @@ use hyper::header::{HOST, USER_AGENT};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use suiro_endpoint::{Context, Failure, Summary};
-use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::tables::PageRow;
-use suiro_record::words::{Carries, FlowRole, Transport};
+use suiro_record::words::Carries;
 use suiro_record::{RecordError, Text, Writer};
 use suiro_scenario::{EndpointSpec, Job, WebClients};
 use suiro_units::{Duration, Seed, Time, to_i64};
@@ -24,6 +23,7 @@ use tokio::task::JoinSet;
 
 use super::pages::{Page, Pages};
 use crate::Clock;
+use crate::flows::{Flows, OWN_AGENT};
 
 /// How long a page may take; then its reader gives it up.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -72,6 +72,8 @@ pub enum WebError {
 pub struct ClientsJob {
     /// Their name, for records.
     pub name: String,
+    /// The server's name, for records.
+    pub server_name: String,
     /// Host and port of the server.
     pub server: (String, u16),
     /// What they load, and how.
@@ -90,6 +92,7 @@ impl ClientsJob {
         let peer = job.peers.get(&clients.server)?;
         Some(Self {
             name: job.endpoint.name.clone(),
+            server_name: clients.server.clone(),
             server: (peer.host.clone(), peer.port?),
             clients: clients.clone(),
             seed: job.seed,
@@ -121,19 +124,13 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<u64, WebError> {
     let mut table = Writer::create_of(&job.dir, &job.name)?;
-    let pages = Flow {
-        role: FlowRole::Client,
-        protocol: Transport::Tcp,
-        local: End::Any,
-        remote: End::Port(job.server.1),
-        carries: Carries::Web,
-    };
-    FlowLog::write(&job.dir, &job.name, clock.now(), [pages])?;
+    let flows = Flows::create(&job.dir, &job.name, clock)?;
     let (rows, mut read) = mpsc::channel(ROWS_WAITING);
     let (tell, told) = watch::channel(false);
     let mut people = JoinSet::new();
     for number in 1..=job.clients.users {
-        let person = Person { job: Arc::new(job.clone()), clock, number, stop: told.clone() };
+        let visits = Visits { job: Arc::new(job.clone()), flows: flows.clone() };
+        let person = Person { visits, clock, number, stop: told.clone() };
         people.spawn(person.live(rows.clone()));
     }
     drop((rows, told));
@@ -145,6 +142,7 @@ pub async fn run(
         let row: Option<PageRow> = tokio::select! {
             () = &mut stop, if !stopping => {
                 stopping = true;
+                flows.close()?;
                 tell.send_replace(true);
                 continue;
             }
@@ -155,12 +153,13 @@ pub async fn run(
         table.push(row)?;
     }
     table.close()?;
+    flows.close()?;
     Ok(pages)
 }
 
 /// One of them.
 struct Person {
-    job: Arc<ClientsJob>,
+    visits: Visits,
     clock: Clock,
     number: u16,
     /// True when the trial ends.
@@ -170,7 +169,7 @@ struct Person {
 impl Person {
     /// Loads page after page until the trial ends.
     async fn live(mut self, rows: mpsc::Sender<PageRow>) {
-        let pages = Pages::new(&self.job.clients, self.number, self.job.seed);
+        let pages = Pages::new(&self.visits.job.clients, self.number, self.visits.job.seed);
         for (number, page) in (1..).zip(pages) {
             let begin = self.clock.now() + page.think;
             tokio::select! {
@@ -190,7 +189,7 @@ impl Person {
         let seen = Arc::new(Seen::default());
         let begun = self.clock.now();
         let result = {
-            let loading = load(self.job.clone(), page, seen.clone());
+            let loading = load(self.visits.clone(), page, seen.clone());
             tokio::select! {
                 loaded = tokio::time::timeout(PAGE_TIMEOUT.into(), loading) => {
                     loaded.unwrap_or(Err(WebError::Timeout))
@@ -202,7 +201,7 @@ impl Person {
         let sizes = page.objects.iter().map(|size| size.get());
         PageRow {
             t_ns: nanoseconds(begun),
-            endpoint: Text::from(self.job.name.as_str()),
+            endpoint: Text::from(self.visits.job.name.as_str()),
             user: i64::from(self.number),
             page: number,
             objects: to_i64(page.objects.len() as u64),
@@ -215,6 +214,13 @@ impl Person {
     }
 }
 
+/// How pages are loaded.
+#[derive(Clone)]
+struct Visits {
+    job: Arc<ClientsJob>,
+    flows: Flows,
+}
+
 /// How far a page has come.
 #[derive(Debug, Default)]
 struct Seen {
@@ -225,17 +231,17 @@ struct Seen {
 type Connection = SendRequest<Empty<Bytes>>;
 
 /// The first object, then the others side by side.
-async fn load(job: Arc<ClientsJob>, page: &Page, seen: Arc<Seen>) -> Result<(), WebError> {
+async fn load(visits: Visits, page: &Page, seen: Arc<Seen>) -> Result<(), WebError> {
     let Some((first, rest)) = page.objects.split_first() else { return Ok(()) };
-    let mut connection = connect(&job, &seen).await?;
-    fetch(&mut connection, &job, first.get(), &seen).await?;
+    let mut connection = connect(&visits, &seen).await?;
+    fetch(&mut connection, &visits.job, first.get(), &seen).await?;
     let left: VecDeque<u64> = rest.iter().map(|size| size.get()).collect();
-    let lanes = usize::from(job.clients.connections).min(left.len());
+    let lanes = usize::from(visits.job.clients.connections).min(left.len());
     let left = Arc::new(Mutex::new(left));
     let mut open = Some(connection);
     let mut running = JoinSet::new();
     for _ in 0..lanes {
-        running.spawn(lane(job.clone(), open.take(), left.clone(), seen.clone()));
+        running.spawn(lane(visits.clone(), open.take(), left.clone(), seen.clone()));
     }
     while let Some(ended) = running.join_next().await {
         // A task is cancelled only with this one.
@@ -246,30 +252,36 @@ async fn load(job: Arc<ClientsJob>, page: &Page, seen: Arc<Seen>) -> Result<(), 
 
 /// Takes objects over one connection until none are left.
 async fn lane(
-    job: Arc<ClientsJob>,
+    visits: Visits,
     open: Option<Connection>,
     left: Arc<Mutex<VecDeque<u64>>>,
     seen: Arc<Seen>,
 ) -> Result<(), WebError> {
     let mut connection = match open {
         Some(open) => open,
-        None => connect(&job, &seen).await?,
+        None => connect(&visits, &seen).await?,
     };
     loop {
         let next = left.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let Some(size) = next else { return Ok(()) };
-        fetch(&mut connection, &job, size, &seen).await?;
+        fetch(&mut connection, &visits.job, size, &seen).await?;
     }
 }
 
-async fn connect(job: &ClientsJob, seen: &Seen) -> Result<Connection, WebError> {
+async fn connect(visits: &Visits, seen: &Seen) -> Result<Connection, WebError> {
+    let job = &visits.job;
     let (host, port) = (&job.server.0, job.server.1);
     seen.connections.fetch_add(1, Relaxed);
     let stream = crate::net::connect(host, port, None).await;
     let stream = stream.map_err(|source| WebError::Connect { host: host.clone(), port, source })?;
+    let server = Some(job.server_name.as_str().into());
+    let flow = visits.flows.connected(&stream, Carries::Web, server);
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // It ends when the sender is dropped; its error reaches us through the request.
-    tokio::spawn(async move { drop(connection.await) });
+    tokio::spawn(async move {
+        drop(connection.await);
+        drop(flow);
+    });
     Ok(sender)
 }
 
@@ -281,7 +293,7 @@ async fn fetch(
 ) -> Result<(), WebError> {
     let request = Request::get(format!("/{asked}"))
         .header(HOST, format!("{}:{}", job.server.0, job.server.1))
-        .header(USER_AGENT, concat!("suiro/", env!("CARGO_PKG_VERSION")))
+        .header(USER_AGENT, OWN_AGENT)
         .body(Empty::new())
         .expect("a host of a scenario has a name of letters and digits");
     connection.ready().await?;
@@ -312,6 +324,8 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
     use suiro_record::Reader;
+    use suiro_record::tables::FlowRow;
+    use suiro_record::words::FlowRole;
     use suiro_units::Bytes as Size;
     use tokio::sync::oneshot;
 
@@ -324,9 +338,9 @@ mod tests {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = oneshot::channel();
         tokio::spawn(async move {
-            let job = ServerJob { listen, congestion: None };
+            let job = ServerJob { listen, congestion: None, records: None };
             let ready = move |address| tell.send(address).unwrap();
-            server::serve(&job, ready, async { drop(stopped.await) }).await
+            server::serve(&job, Clock::from_now(), ready, async { drop(stopped.await) }).await
         });
         (told.await.unwrap(), stop)
     }
@@ -341,6 +355,7 @@ mod tests {
         };
         ClientsJob {
             name: "readers".into(),
+            server_name: "web".into(),
             server: (server.ip().to_string(), server.port()),
             clients,
             seed: Seed(1),
@@ -348,18 +363,31 @@ mod tests {
         }
     }
 
+    fn visits(job: ClientsJob) -> Visits {
+        let flows = Flows::create(&job.dir, &job.name, Clock::from_now()).unwrap();
+        Visits { job: Arc::new(job), flows }
+    }
+
     #[tokio::test]
     async fn a_page_comes_whole_over_as_many_connections_as_there_is_use_for() {
         let (address, _stop) = served().await;
-        let job = Arc::new(job(address, 1, PathBuf::new()));
+        let dir = tempfile::tempdir().unwrap();
+        let visits = visits(job(address, 1, dir.path().to_owned()));
         for (objects, connections) in [(1, 1), (2, 1), (3, 2), (9, 6)] {
             let objects = vec![Size::new(100_000); objects];
             let page = Page { think: Duration::ZERO, objects };
             let seen = Arc::new(Seen::default());
-            load(job.clone(), &page, seen.clone()).await.unwrap();
+            load(visits.clone(), &page, seen.clone()).await.unwrap();
             let bytes = 100_000 * page.objects.len() as u64;
             assert_eq!(seen.bytes.load(Relaxed), bytes);
             assert_eq!(seen.connections.load(Relaxed), connections);
+        }
+        visits.flows.close().unwrap();
+        let rows: Vec<FlowRow> = Reader::read_all(dir.path()).unwrap();
+        assert_eq!(rows.len(), 1 + 1 + 2 + 6);
+        for row in rows {
+            assert_eq!((row.role, row.carries), (FlowRole::Client, Carries::Web));
+            assert_eq!((&*row.remote, row.peer.as_deref()), (&*address.to_string(), Some("web")));
         }
     }
 
@@ -369,7 +397,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let job = job(address, 3, dir.path().to_owned());
         // They go on for as long as another one takes for these.
-        let other = Arc::new(job.clone());
+        let elsewhere = tempfile::tempdir().unwrap();
+        let other = visits(ClientsJob { dir: elsewhere.path().to_owned(), ..job.clone() });
         let objects = vec![Size::new(100_000); 9];
         let page = Page { think: Duration::ZERO, objects };
         let enough = async {
@@ -400,9 +429,10 @@ mod tests {
             crate::net::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None).unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
-        let job = Arc::new(job(address, 1, PathBuf::new()));
+        let dir = tempfile::tempdir().unwrap();
+        let visits = visits(job(address, 1, dir.path().to_owned()));
         let page = Page { think: Duration::ZERO, objects: vec![Size::new(1)] };
-        let error = load(job, &page, Arc::default()).await.unwrap_err().to_string();
+        let error = load(visits, &page, Arc::default()).await.unwrap_err().to_string();
         assert!(error.starts_with(&format!("connecting to 127.0.0.1 port {}", address.port())));
     }
 }

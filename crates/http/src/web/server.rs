@@ -11,10 +11,13 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use suiro_endpoint::{Failure, Summary};
+use suiro_record::RecordError;
+use suiro_record::words::Carries;
 use suiro_scenario::{EndpointSpec, Job, WebServer};
 
+use crate::flows::{Accepting, Records};
 use crate::net::{self, ListenError};
-use crate::serving;
+use crate::{Clock, serving};
 
 /// What objects are made of.
 static FILLING: [u8; 32 << 10] = [0x5a; 32 << 10];
@@ -26,6 +29,8 @@ pub struct ServerJob {
     pub listen: std::net::SocketAddr,
     /// TCP congestion control of its connections; `None`: the kernel's default.
     pub congestion: Option<String>,
+    /// Where connections are recorded; `None` to keep no record.
+    pub records: Option<Records>,
 }
 
 impl ServerJob {
@@ -33,8 +38,20 @@ impl ServerJob {
     pub fn from_job(job: &Job) -> Option<Self> {
         let EndpointSpec::WebServer(server) = &job.endpoint.spec else { return None };
         let listen = net::any_address(server.port);
-        Some(Self { listen, congestion: server.tcp.clone() })
+        let records = Some(Records::of(job));
+        Some(Self { listen, congestion: server.tcp.clone(), records })
     }
+}
+
+/// Why a server does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It cannot listen.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The record could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
 }
 
 /// Runs a trial's job of a web server.
@@ -43,8 +60,9 @@ impl ServerJob {
 /// If it is not one, or as [`serve`].
 pub fn run_job(job: &Job, context: suiro_endpoint::Context) -> Result<Summary, Failure> {
     let work = ServerJob::from_job(job).ok_or("it is not a web server's job")?;
-    let (_, ready, stop) = context.parts();
-    let work = async { Ok::<_, Failure>(serve(&work, |_| ready(), stop.requested()?).await?) };
+    let (clock, ready, stop) = context.parts();
+    let work =
+        async { Ok::<_, Failure>(serve(&work, clock, |_| ready(), stop.requested()?).await?) };
     Ok(Summary::new(format!("{} requests", suiro_endpoint::block_on(work)?)))
 }
 
@@ -52,21 +70,29 @@ pub fn run_job(job: &Job, context: suiro_endpoint::Context) -> Result<Summary, F
 /// address that it listens at.
 ///
 /// # Errors
-/// If the address or the congestion control is not to be had.
+/// If the address or the congestion control is not to be had, or the record cannot be written.
 pub async fn serve(
     job: &ServerJob,
+    clock: Clock,
     ready: impl FnOnce(std::net::SocketAddr),
     stop: impl Future<Output = ()>,
-) -> Result<u64, ListenError> {
+) -> Result<u64, ServeError> {
     let listener = net::listen(job.listen, job.congestion.as_deref())?;
-    ready(listener.local_addr().unwrap_or(job.listen));
+    let address = listener.local_addr().unwrap_or(job.listen);
+    let flows = match &job.records {
+        Some(records) => {
+            Some(Accepting::create(records, address.port(), Carries::Web, clock).await?)
+        }
+        None => None,
+    };
+    ready(address);
     let requests = Arc::new(AtomicU64::new(0));
     let count = requests.clone();
     let respond = move |_, request: Request<Incoming>| {
         count.fetch_add(1, Relaxed);
         std::future::ready(respond(request.method(), request.uri().path()))
     };
-    serving::run(listener, serving::CONNECTIONS_MAX, respond, stop).await;
+    serving::run(listener, serving::CONNECTIONS_MAX, flows, respond, stop).await?;
     Ok(requests.load(Relaxed))
 }
 

@@ -64,7 +64,7 @@ impl Served {
             length: Duration::from_secs(seconds),
             hls_rungs: HlsRungs::All,
             per_address: None,
-            access: None,
+            records: None,
         };
         let (stop, stopped) = oneshot::channel();
         let (told, ready) = oneshot::channel();

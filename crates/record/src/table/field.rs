@@ -62,6 +62,13 @@ impl Buffer {
         Self { values, present: Vec::new() }
     }
 
+    /// So many nulls.
+    pub(super) fn null(kind: Kind, count: usize) -> Self {
+        let mut nulls = Self::new(kind);
+        (0..count).for_each(|_| nulls.append_null());
+        nulls
+    }
+
     fn append_null(&mut self) {
         match &mut self.values {
             Values::Integer(v) => v.push(0),

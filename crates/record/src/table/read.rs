@@ -67,12 +67,13 @@ impl Reader {
         let parquet = |source| RecordError::Parquet { path: path.into(), source };
         let reader = SerializedFileReader::new(file).map_err(parquet)?;
         check_schema::<R>(path, &reader)?;
+        let there = reader.metadata().file_metadata().schema_descr().num_columns();
         let mut before = 0;
         for index in 0..reader.num_row_groups() {
             let group = reader.get_row_group(index).map_err(parquet)?;
             let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
             let mut columns = Vec::new();
-            for (at, column) in R::COLUMNS.iter().enumerate() {
+            for (at, column) in R::COLUMNS.iter().enumerate().take(there) {
                 let reader = group.get_column_reader(at).map_err(parquet)?;
                 columns.push(read_column(reader, column, count).map_err(|error| match error {
                     ColumnError::Parquet(source) => parquet(source),
@@ -89,6 +90,8 @@ impl Reader {
                 let problem = format!("column {name} has fewer rows than the table");
                 return Err(RecordError::Schema { path: path.into(), problem });
             }
+            let absent = R::COLUMNS.iter().skip(there);
+            columns.extend(absent.map(|column| Buffer::null(column.kind, count)));
             (0..count).for_each(|row| take(R::at(&columns, row)));
             before += count;
         }
@@ -103,13 +106,15 @@ pub(super) fn open(path: &Path) -> std::io::Result<File> {
     beneath::open(folder.unwrap_or(Path::new(".")), Path::new(name))
 }
 
+/// Refuses another table. Columns that may be null can be absent at the end: the table is of before they were added.
 fn check_schema<R: Row>(
     path: &Path,
     reader: &SerializedFileReader<File>,
 ) -> Result<(), RecordError> {
     let found = reader.metadata().file_metadata().schema_descr();
     let mut problem = None;
-    if found.num_columns() != R::COLUMNS.len() {
+    let absent = R::COLUMNS.get(found.num_columns()..);
+    if absent.is_none_or(|absent| absent.iter().any(|column| !column.nullable)) {
         problem = Some(format!("{} columns, expected {}", found.num_columns(), R::COLUMNS.len()));
     }
     for (column, want) in found.columns().iter().zip(R::COLUMNS) {

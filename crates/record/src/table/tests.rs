@@ -85,6 +85,45 @@ fn a_table_of_another_schema_is_refused() {
     assert!(error.contains("1 columns, expected 4"), "{error}");
 }
 
+table! {
+    /// [`Sample`], before its last column was added.
+    Earlier = "sample" {
+        /// When.
+        t_ns: i64,
+        /// Perhaps how much.
+        share: Option<f64>,
+        /// Whether.
+        marked: bool,
+    }
+}
+
+table! {
+    /// [`Sample`], without its last two columns.
+    Shorter = "sample" {
+        /// When.
+        t_ns: i64,
+        /// Perhaps how much.
+        share: Option<f64>,
+    }
+}
+
+#[test]
+fn a_column_that_was_added_later_is_null_in_an_older_table_if_it_may_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let earlier = |i| {
+        let Sample { t_ns, share, marked, .. } = sample(i);
+        Earlier { t_ns, share, marked }
+    };
+    let count = ROWS_PER_GROUP as i64 + 17;
+    write_all(dir.path(), (0..count).map(earlier));
+    let expected = (0..count).map(|i| Sample { name: None, ..sample(i) });
+    assert!(Reader::read::<Sample>(dir.path()).unwrap().into_iter().eq(expected));
+    // The third column may not be null.
+    write_all(dir.path(), std::iter::once(Shorter { t_ns: 1, share: None }));
+    let error = Reader::read::<Sample>(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("2 columns, expected 4"), "{error}");
+}
+
 /// A small table's file.
 fn sample_file(dir: &Path) -> (PathBuf, Vec<u8>) {
     let mut writer = Writer::create(dir).unwrap();

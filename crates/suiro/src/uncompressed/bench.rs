@@ -230,7 +230,7 @@ fn records(common: &CommonArgs, endpoint: &str) -> Result<Records> {
         std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     }
     let (endpoint, dir) = (endpoint.to_owned(), common.out.clone());
-    Ok(Records { endpoint, dir, epoch: clock::monotonic() })
+    Ok(Records { endpoint, dir, peer: None, epoch: clock::monotonic() })
 }
 
 fn told_sent(totals: &[SentTotal], json: bool) -> Result<Outcome> {

@@ -110,7 +110,7 @@ impl Common {
             std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
         }
         let endpoint = endpoint.to_owned();
-        Ok(Records { endpoint, dir: self.out.clone(), epoch: clock::monotonic() })
+        Ok(Records { endpoint, dir: self.out.clone(), peer: None, epoch: clock::monotonic() })
     }
 }
 

@@ -118,6 +118,8 @@ pub struct Records {
     pub endpoint: String,
     /// Their folder; `None` to write no records.
     pub dir: Option<PathBuf>,
+    /// The endpoint at the other end of its streams; `None` if it is none of a trial.
+    pub peer: Option<String>,
     /// The monotonic clock at `t_ns` = 0.
     pub epoch: Time,
 }

@@ -167,13 +167,15 @@ impl<'a> Log<'a> {
     fn create(job: &'a ReceiverJob) -> Result<Self, Error> {
         let Records { endpoint, dir, .. } = &job.records;
         let dir = dir.as_deref();
-        if let Some(dir) = dir {
+        // A sender of the trial records its flows.
+        if let Some(dir) = dir.filter(|_| job.records.peer.is_none()) {
             let flow = |stream: &ReceiverStream| Flow {
                 role: FlowRole::Receiver,
                 protocol: Transport::Udp,
                 local: SocketAddr::V4(stream.address).into(),
                 remote: End::Any,
                 carries: Carries::Video,
+                peer: None,
             };
             FlowLog::write(dir, endpoint, job.records.now(), job.streams.iter().map(flow))?;
         }

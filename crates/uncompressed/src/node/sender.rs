@@ -231,6 +231,7 @@ impl<'a> Log<'a> {
                 local: End::Any,
                 remote: SocketAddr::V4(stream.route.destination).into(),
                 carries: Carries::Video,
+                peer: job.records.peer.as_deref().map(Into::into),
             };
             FlowLog::write(dir, endpoint, job.records.now(), job.streams.iter().map(flow))?;
         }

@@ -129,6 +129,7 @@ pub fn job(address: SocketAddr, protocol: Protocol, dir: &Path) -> PlayerJob {
     PlayerJob {
         name: "player".into(),
         url: Url::parse(&format!("http://{address}{path}")).expect("a valid URL"),
+        server: None,
         protocol,
         algorithm: Algorithm::Throughput,
         buffer: Duration::from_secs(4),
