@@ -2,7 +2,15 @@
 
 import { h } from "./dom";
 import { count, quantity } from "./format";
-import type { Cable, Check, LinkTotals, Page, PageTrial, ScreenOutcome } from "./generated/page";
+import type {
+  Cable,
+  Check,
+  LinkTotals,
+  Page,
+  PageFlow,
+  PageTrial,
+  ScreenOutcome,
+} from "./generated/page";
 
 /** Trials whose details are shown; more only say how many there are. */
 const DETAILED = 200;
@@ -169,6 +177,10 @@ function trialDetails(page: Page, trial: PageTrial): HTMLElement {
   }
   if (trial.cables.length)
     box.append(table(["plain cable", "packets", "offloads"], trial.cables.map(cableRow)));
+  if (trial.flows.length) {
+    const head = ["flow", "protocol", "ends", "flows", "opened", "closed"];
+    box.append(table(head, trial.flows.map(flowRow)));
+  }
   const endpoints = trial.endpoints.map((e) => [
     e.name,
     e.kind,
@@ -211,6 +223,13 @@ function screenRow(screen: ScreenOutcome): string[] {
     tools.join(", ") || "–",
     screen.problem ?? "",
   ];
+}
+
+function flowRow(flow: PageFlow): string[] {
+  const { what, protocol, local, remote, opened_s, closed_s } = flow;
+  const closed = closed_s === null ? "–" : quantity(closed_s, "s");
+  const ends = `${local} – ${remote}`;
+  return [what, protocol, ends, flow.flows.toLocaleString("en"), quantity(opened_s, "s"), closed];
 }
 
 function linkRow(link: LinkTotals): string[] {

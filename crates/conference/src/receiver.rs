@@ -100,7 +100,7 @@ impl Receiver {
             self.counters.late += 1;
             return;
         }
-        // A number out of the blue is no later picture: nobody films a day in between.
+        // A number far ahead is not that of a later picture: no call pauses for a day.
         if mark.picture - self.next > GAP_MAX {
             self.counters.refused += 1;
             return;

@@ -10,7 +10,7 @@ pub struct Schedule {
     interval: Duration,
     /// The number of the next picture that was not captured yet.
     next: u32,
-    /// Pictures that nobody captured.
+    /// Pictures that were not captured in time.
     skipped: u32,
 }
 

@@ -14,7 +14,7 @@ const BACKLOG: u32 = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The address is not to be had.
-    #[error("listening at {address}: {source}{}", hint(.source, .address))]
+    #[error("cannot listen on {address}: {source}{}", hint(.source, .address))]
     Address {
         /// Where it was to listen.
         address: SocketAddr,
@@ -22,7 +22,7 @@ pub enum ListenError {
         source: io::Error,
     },
     /// The congestion control is not to be had.
-    #[error("listening at {address}: {source}")]
+    #[error("cannot listen on {address}: {source}")]
     Congestion {
         /// Where it was to listen.
         address: SocketAddr,
@@ -35,7 +35,7 @@ fn hint(error: &io::Error, address: &SocketAddr) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
             format!(
-                "\nhint: another program listens at port {}; choose another port",
+                "\nhint: another program listens on port {}; choose another port",
                 address.port()
             )
         }

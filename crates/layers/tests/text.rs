@@ -5,7 +5,8 @@ mod common;
 use common::{MS, Way, call};
 use suiro_layers::report::{joined, rows, text};
 use suiro_layers::{Cost, Point};
-use suiro_record::words::Layer;
+use suiro_record::tables::FlowRow;
+use suiro_record::words::{Carries, FlowRole, Layer, Transport};
 
 #[test]
 fn a_call_that_loses() {
@@ -34,6 +35,32 @@ fn nothing_was_recorded() {
     b.cost = Some(nothing);
     b.boot_id = "another".into();
     insta::assert_snapshot!(text(&joined(&a, &b)));
+}
+
+#[test]
+fn flows_are_named_as_endpoints_reported_them() {
+    let (a, b) = call(5 * MS, &[Way::through(); 100]);
+    let mut report = joined(&a, &b);
+    let flow = report.accounts[0].flow.clone();
+    let (_, ends) = flow.split_once(' ').unwrap();
+    let (source, destination) = ends.split_once('>').unwrap();
+    let row = FlowRow {
+        t_ns: suiro_units::Time::ZERO,
+        endpoint: "caller".into(),
+        role: FlowRole::Sender,
+        protocol: Transport::Udp,
+        local: source.into(),
+        remote: destination.into(),
+        carries: Carries::Video,
+        flows: 1,
+        closed_ns: None,
+        peer: Some("callee".into()),
+    };
+    report.name_flows(&[row]);
+    let line = format!("{flow} (video from caller to callee)   a → b: 100 packets sent");
+    assert!(text(&report).contains(&line), "{}", text(&report));
+    report.name_flows(&[]);
+    assert!(text(&report).contains(&format!("{flow}   a → b: 100 packets sent")));
 }
 
 #[test]

@@ -101,7 +101,9 @@ pub(crate) fn short(index: usize) -> u32 {
 
 fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -> PageTrial {
     let (valid, invalid_because) = (is_valid(&read), invalid_because(&read));
-    let Read { planned, state, outcome, metrics: measured, timeline, screens, warnings, .. } = read;
+    let Read {
+        planned, state, outcome, metrics: measured, timeline, flows, screens, warnings, ..
+    } = read;
     let mut points: BTreeMap<String, Points> =
         timeline.series.into_iter().map(|s| (s.name, Points(s.values))).collect();
     let (started, duration_s) = outcome.as_ref().map(|o| (o.started.clone(), o.duration_s)).unzip();
@@ -122,6 +124,7 @@ fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -
         links,
         cables,
         endpoints,
+        flows,
         screens,
         warnings,
         bin_s: timeline.bin_s,

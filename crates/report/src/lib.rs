@@ -7,6 +7,7 @@
 
 mod assemble;
 mod comparison;
+mod flows;
 mod html;
 mod number;
 mod page;

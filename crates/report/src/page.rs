@@ -263,6 +263,8 @@ pub struct PageTrial {
     pub cables: Vec<Cable>,
     /// The endpoints.
     pub endpoints: Vec<EndpointOutcome>,
+    /// Its flows, as endpoints reported them.
+    pub flows: Vec<PageFlow>,
     /// What was made of the screens of its viewers.
     pub screens: Vec<ScreenOutcome>,
     /// Warnings: what a reader of its figures should know and what does not make it invalid.
@@ -274,6 +276,25 @@ pub struct PageTrial {
     /// When playback stood still (with several players, in at least half of them): from and to, in
     /// seconds.
     pub stalls: Vec<(f64, f64)>,
+}
+
+/// Flows of a trial that one endpoint opened for the same purpose.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageFlow {
+    /// What they carry, and between which endpoints: `video from film to viewer`.
+    pub what: String,
+    /// The transport protocol.
+    pub protocol: String,
+    /// The endpoint's own end, `ADDRESS:PORT`; `*` for any.
+    pub local: String,
+    /// The other end.
+    pub remote: String,
+    /// How many.
+    pub flows: u64,
+    /// When the first was opened, in seconds.
+    pub opened_s: f64,
+    /// When the last was closed; null if some were open when the trial ended, or that is not known.
+    pub closed_s: Option<f64>,
 }
 
 /// A value per bin, to four significant digits; null where nothing was measured.

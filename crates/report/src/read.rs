@@ -13,7 +13,8 @@ use suiro_record::{
 };
 
 use crate::Run;
-use crate::page::PageState;
+use crate::flows;
+use crate::page::{PageFlow, PageState};
 
 /// Trials read at one time: as many as the cores of the smallest machine we think of, and a bound on
 /// memory, because a trial's records are let go before the next is read.
@@ -40,6 +41,8 @@ pub(crate) struct Read {
     pub outcome: Option<Trial>,
     pub metrics: BTreeMap<String, Option<f64>>,
     pub timeline: Timeline,
+    /// Its flows.
+    pub flows: Vec<PageFlow>,
     /// What was made of the screens of its viewers.
     pub screens: Vec<ScreenOutcome>,
     /// What happened in it that does not make it invalid.
@@ -77,6 +80,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read
         outcome: None,
         metrics: BTreeMap::new(),
         timeline: Timeline::default(),
+        flows: Vec::new(),
         screens: Vec::new(),
         warnings: Vec::new(),
     };
@@ -108,6 +112,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read
     let (records, problems) = records(&dir);
     Analysis { metrics: read.metrics, timeline: read.timeline } = analyse(&outcome, &records, bins);
     read.warnings = warnings(&records.rate);
+    read.flows = flows::lines(&records.flows);
     read.screens = records.screens;
     read.outcome = Some(outcome);
     read.state = if problems.is_empty() { PageState::Complete } else { PageState::Damaged };

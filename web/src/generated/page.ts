@@ -196,6 +196,8 @@ export interface PageTrial {
   cables: Cable[];
   /** The endpoints. */
   endpoints: EndpointOutcome[];
+  /** Its flows, as endpoints reported them. */
+  flows: PageFlow[];
   /** What was made of the screens of its viewers. */
   screens: ScreenOutcome[];
   /** Warnings: what a reader of its figures should know and what does not make it invalid. */
@@ -319,6 +321,24 @@ export interface EndpointOutcome {
   failure: string | null;
   /** Its log below the trial's folder. */
   log: string;
+}
+
+/** Flows of a trial that one endpoint opened for the same purpose. */
+export interface PageFlow {
+  /** What they carry, and between which endpoints: `video from film to viewer`. */
+  what: string;
+  /** The transport protocol. */
+  protocol: string;
+  /** The endpoint's own end, `ADDRESS:PORT`; `*` for any. */
+  local: string;
+  /** The other end. */
+  remote: string;
+  /** How many. */
+  flows: number;
+  /** When the first was opened, in seconds. */
+  opened_s: number;
+  /** When the last was closed; null if some were open when the trial ended, or that is not known. */
+  closed_s: number | null;
 }
 
 /** What was made of one viewer's screen. */

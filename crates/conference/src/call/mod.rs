@@ -126,7 +126,7 @@ pub enum CallError {
 pub struct Account {
     /// Pictures captured.
     pub captured: i64,
-    /// Pictures that the camera had and nobody captured, because the thread came too late.
+    /// Pictures that the camera had and the thread captured too late, so that they are left out.
     pub skipped: i64,
     /// Time spent capturing and encoding, other programs' turns in between included.
     pub encoding: Duration,
@@ -364,7 +364,7 @@ impl Call {
     /// Takes packets that are there, and decodes them; says how many.
     fn receive(&mut self) -> usize {
         for taken in 0..BATCH {
-            // An error that an earlier packet caused, because nobody took it, comes as one of receiving.
+            // A packet sent to a port where no socket listens makes a later receive call fail.
             let Ok((length, from)) = self.socket.try_recv_from(&mut self.buffer) else {
                 return taken;
             };

@@ -69,6 +69,8 @@ pub struct Hop {
 pub struct Account {
     /// `udp 10.0.0.1:5000>10.0.0.2:5004`.
     pub flow: String,
+    /// What an endpoint of the trial reported of the flow, in words; `None` if none did.
+    pub reported: Option<String>,
     /// Name of the sending host; `None` if its recording does not contain the flow.
     pub sender: Option<String>,
     /// Name of the receiving host; `None` likewise.
@@ -171,6 +173,7 @@ impl Of<'_> {
         let hops = self.hops(settled);
         let error_ns = self.error_ns();
         Account {
+            reported: None,
             sender: self.host(Side::Sender).map(|recording| recording.host.clone()),
             receiver: self.host(Side::Receiver).map(|recording| recording.host.clone()),
             protocol,

@@ -26,7 +26,7 @@ pub enum AgentError {
     #[error(transparent)]
     Keys(#[from] KeysError),
     /// The address cannot be listened on.
-    #[error("listening on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: String,

@@ -5,6 +5,8 @@ mod table;
 mod text;
 
 use serde::Serialize;
+use suiro_record::flows;
+use suiro_record::tables::FlowRow;
 
 pub use overhead::Overhead;
 pub use table::{rows, write};
@@ -27,6 +29,15 @@ pub struct Report {
     pub accounts: Vec<Account>,
     /// The causes of loss and delay, flow by flow.
     pub verdicts: Vec<Verdict>,
+}
+
+impl Report {
+    /// Names the flows by what endpoints reported of them, table `flows` of their trial.
+    pub fn name_flows(&mut self, rows: &[FlowRow]) {
+        for account in &mut self.accounts {
+            account.reported = flows::find_named(rows, &account.flow).map(flows::words);
+        }
+    }
 }
 
 /// A recording's own data.

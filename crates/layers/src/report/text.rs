@@ -97,8 +97,9 @@ fn of_clock(clock: &Alignment) -> String {
 fn headline(account: &Account) -> String {
     let unit = if account.protocol == Protocol::Udp { "packets" } else { "bytes" };
     let host = |host: &Option<String>| host.clone().unwrap_or_else(|| "not recorded".into());
+    let reported = account.reported.as_ref().map_or(String::new(), |words| format!(" ({words})"));
     let mut text = format!(
-        "{}   {} → {}: {} {unit} sent, {} delivered",
+        "{}{reported}   {} → {}: {} {unit} sent, {} delivered",
         account.flow,
         host(&account.sender),
         host(&account.receiver),

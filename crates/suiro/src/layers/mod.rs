@@ -44,7 +44,7 @@ pub enum LayersCommand {
     /// untouched, until Ctrl-C. Needs root, or the capabilities that it names.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArgs),
-    /// Join the recordings of two hosts, and report which layer of which host is to blame.
+    /// Join the recordings of two hosts, and report which layer of which host caused loss or delay.
     #[command(after_help = report::EXAMPLES)]
     Report(report::ReportArgs),
     /// Join the captures of two hosts, pcapng or pcap, and say what the way between them lost and

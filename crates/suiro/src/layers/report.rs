@@ -7,6 +7,8 @@ use anyhow::Result;
 use clap::Args;
 use suiro_layers::Recording;
 use suiro_layers::report::{Report, joined, text};
+use suiro_record::Reader;
+use suiro_record::tables::FlowRow;
 
 use crate::{Outcome, Usage};
 
@@ -39,7 +41,13 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome> {
         );
         return Err(Usage(told).into());
     }
-    print(&joined(&first, &second), args.json)
+    let mut report = joined(&first, &second);
+    let mut flows: Vec<FlowRow> = Vec::new();
+    for folder in [Some(&args.first), args.second.as_ref()].into_iter().flatten() {
+        flows.extend(Reader::read_all(folder)?);
+    }
+    report.name_flows(&flows);
+    print(&report, args.json)
 }
 
 /// The recordings of a folder, which must be two.
