@@ -57,10 +57,10 @@ fn flows_are_named_as_endpoints_reported_them() {
         peer: Some("callee".into()),
     };
     report.name_flows(&[row]);
-    let line = format!("{flow} (video from caller to callee)   a → b: 100 packets sent");
+    let line = format!("{flow} (video from caller to callee)   A → B: 100 packets sent");
     assert!(text(&report).contains(&line), "{}", text(&report));
     report.name_flows(&[]);
-    assert!(text(&report).contains(&format!("{flow}   a → b: 100 packets sent")));
+    assert!(text(&report).contains(&format!("{flow}   A → B: 100 packets sent")));
 }
 
 #[test]
