@@ -186,10 +186,15 @@ function trialDetails(page: Page, trial: PageTrial): HTMLElement {
     e.kind,
     e.host,
     e.failure ?? (e.signal !== null ? `ended by signal ${e.signal}` : `exit ${e.exit_code ?? "–"}`),
+    e.lateness
+      ? `${quantity(e.lateness.worst_s, "s")} at ${quantity(e.lateness.worst_from_s, "s")}`
+      : "–",
     e.log,
   ]);
   if (endpoints.length)
-    box.append(table(["endpoint", "kind", "host", "outcome", "log"], endpoints));
+    box.append(
+      table(["endpoint", "kind", "host", "outcome", "longest without running", "log"], endpoints),
+    );
   if (trial.screens.length)
     box.append(table(["screen", "video", "stamps", "scored by", ""], trial.screens.map(screenRow)));
   return box;

@@ -1,6 +1,9 @@
 //! How an endpoint runs as a process: every kind has a function `run_job(job, context) -> Result<Summary, Failure>`,
-//! and this crate has what the three have in common. A [`Context`] has the clock, the way to say that the endpoint is
-//! ready, and the request to stop; a [`Summary`] is what the endpoint did, for its log.
+//! and this crate has what the three have in common. A [`Context`] has the clock with the endpoint's heartbeat
+//! ([`Pulse`]), the way to say that the endpoint is ready, and the request to stop; a [`Summary`] is what the endpoint
+//! did, for its log.
+
+mod pulse;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
@@ -9,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use suiro_clock::Clock;
+pub use pulse::{ABSENT, Absence, BEAT, Pulse};
 use suiro_units::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,8 +24,8 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// What the process gives to the endpoint that it runs.
 pub struct Context {
-    /// Time since the trial's epoch.
-    pub clock: Clock,
+    /// The clock, as time since the trial's epoch, and the endpoint's heartbeat on it.
+    pub pulse: Pulse,
     /// When the endpoint must stop.
     pub stop: Stop,
     /// Prints a line for people into the endpoint's log.
@@ -33,23 +36,29 @@ pub struct Context {
 impl Context {
     /// A context in which `ready` hears, once, that the endpoint serves or plays.
     pub fn new(
-        clock: Clock,
+        pulse: Pulse,
         stop: Stop,
         log: fn(&str),
         ready: impl FnOnce(&Versions) + 'static,
     ) -> Self {
-        Self { clock, stop, log, ready: Box::new(ready) }
+        Self { pulse, stop, log, ready: Box::new(ready) }
     }
 
-    /// The clock, what to call when the endpoint is ready, and when it must stop.
-    pub fn parts(self) -> (Clock, impl FnOnce(), Stop) {
-        let (clock, ready, stop) = self.parts_with_versions();
-        (clock, move || ready(&Versions::new()), stop)
+    /// The clock with its heartbeat, what to call when the endpoint is ready, and when it must stop. The endpoint runs
+    /// in [`Pulse::block_on`] or [`Pulse::beside`].
+    pub fn parts(self) -> (Pulse, impl FnOnce(), Stop) {
+        let (pulse, ready, stop) = self.parts_with_versions();
+        (pulse, move || ready(&Versions::new()), stop)
     }
 
     /// The same for an endpoint that reports the versions of the programs that it uses.
-    pub fn parts_with_versions(self) -> (Clock, impl FnOnce(&Versions), Stop) {
-        (self.clock, self.ready, self.stop)
+    pub fn parts_with_versions(self) -> (Pulse, impl FnOnce(&Versions), Stop) {
+        let pulse = self.pulse.clone();
+        let ready = move |versions: &Versions| {
+            (self.ready)(versions);
+            pulse.begin();
+        };
+        (self.pulse, ready, self.stop)
     }
 }
 
@@ -126,21 +135,12 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Runs an asynchronous endpoint on this thread: it shares the machine with the link that measures it.
-///
-/// # Errors
-/// What `work` fails with, or that the runtime cannot be started.
-pub fn block_on<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<T, E>
-where
-    E: From<io::Error>,
-{
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
+
+    use suiro_clock::Clock;
 
     use super::*;
 
@@ -149,7 +149,7 @@ mod tests {
         let heard = Rc::new(Cell::new(None));
         let told = Rc::clone(&heard);
         let context = Context::new(
-            Clock::from_now(),
+            Pulse::new(Clock::from_now()),
             Stop::default(),
             |_| (),
             move |versions| {
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn it_stops_when_its_time_is_up() {
         let stop = Stop::after(Some(Duration::from_millis(1)));
-        let waited: io::Result<()> = block_on(async {
+        let waited: io::Result<()> = Pulse::new(Clock::from_now()).block_on(async {
             stop.requested()?.await;
             Ok(())
         });

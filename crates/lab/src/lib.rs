@@ -5,16 +5,18 @@
 //!                                                         ├─ wires: self-check, carriers
 //!                                                         ├─ tcp::Sampler per host
 //!                                                         ├─ layers::Recorder per host
-//!                                                         └─ supervisor: endpoint processes
+//!                                                         └─ supervisor: endpoint processes, watched
 //! ```
 
 pub mod clock;
 pub mod lacking;
+mod lateness;
 mod layers;
 pub mod listening;
 pub mod machine;
 pub mod process;
 pub mod runner;
+mod scheduler;
 mod sockets;
 pub mod supervisor;
 pub mod trial;

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use suiro_hosts::Network;
 use suiro_record::EndpointOutcome;
 use suiro_record::flows::{End, Flow, FlowLog};
+use suiro_record::tables::LatenessRow;
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_scenario::{Endpoint, Exit, Job, Peer, Ready, Setup, StopSignal};
 use suiro_units::{Duration, Seed, Time};
@@ -19,6 +20,7 @@ use suiro_units::{Duration, Seed, Time};
 use crate::clock::Epoch;
 use crate::listening;
 use crate::process::{Event, Process, describe};
+use crate::scheduler::Watch;
 
 /// Longest time from an endpoint's start until it must be ready.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -49,6 +51,7 @@ pub struct Supervisor<'a> {
     members: Vec<Member<'a>>,
     versions: BTreeMap<String, String>,
     ending: Option<Ending>,
+    watch: Watch,
 }
 
 struct Member<'a> {
@@ -86,6 +89,8 @@ pub struct Supervised {
     pub ending: Option<Ending>,
     /// When the endpoints were asked to stop: the end of what was measured.
     pub ended: Time,
+    /// What the scheduler says about programs of others, until then.
+    pub scheduled: Vec<LatenessRow>,
 }
 
 #[derive(Deserialize)]
@@ -100,7 +105,8 @@ impl<'a> Supervisor<'a> {
     pub fn new(surroundings: Surroundings<'a>) -> Self {
         let member = |endpoint| Member { endpoint, state: State::Waiting, failure: None };
         let members = surroundings.setup.endpoints.iter().map(member).collect();
-        Self { surroundings, members, versions: BTreeMap::new(), ending: None }
+        let watch = Watch::new();
+        Self { surroundings, members, versions: BTreeMap::new(), ending: None, watch }
     }
 
     /// Starts, watches and stops the endpoints; returns when all have ended.
@@ -118,6 +124,7 @@ impl<'a> Supervisor<'a> {
             }
             self.start_due(now, sender)?;
             self.check_starting(now);
+            self.watch.look(now);
             if !told && self.members.iter().all(|a| !matches!(a.state, State::Starting { .. })) {
                 told = true;
                 on_running();
@@ -125,11 +132,13 @@ impl<'a> Supervisor<'a> {
             self.receive(events, self.next_look(now, end));
         }
         let ended = self.surroundings.epoch.elapsed().min(end);
+        let watch = std::mem::replace(&mut self.watch, Watch::new());
+        let scheduled = watch.finish(ended);
         if self.ending.is_none() {
             self.fail_unready();
         }
         self.stop(events);
-        Ok(self.outcome(ended))
+        Ok(self.outcome(ended, scheduled))
     }
 
     /// Starts the next endpoint if it is due and the one before it is ready.
@@ -148,6 +157,7 @@ impl<'a> Supervisor<'a> {
             match started {
                 Ok(process) => {
                     let command = endpoint.spec.command();
+                    self.watch.add(number, &endpoint.name, process.pid(), command.is_some());
                     let at_once = command.is_some_and(|command| command.ready == Ready::AtOnce);
                     self.members[number].state = if at_once {
                         State::Ready { process }
@@ -217,7 +227,7 @@ impl<'a> Supervisor<'a> {
             .map(|a| Time::ZERO + a.endpoint.start)
             .filter(|_| !starting);
         let look = if starting { Some(now + PORT_POLL) } else { next_start };
-        look.unwrap_or(end).min(end).saturating_since(now)
+        look.unwrap_or(end).min(end).min(self.watch.due()).saturating_since(now)
     }
 
     /// Waits for one event, at most `within`, and handles it.
@@ -259,6 +269,7 @@ impl<'a> Supervisor<'a> {
 
     /// Handles the exit of an endpoint before the end of the trial.
     fn exited(&mut self, number: usize, status: ExitStatus) {
+        self.watch.remove(number, self.surroundings.epoch.elapsed());
         let member = &mut self.members[number];
         let before = std::mem::replace(&mut member.state, State::Exited { status });
         let was_ready = !matches!(before, State::Starting { .. });
@@ -356,7 +367,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn outcome(self, ended: Time) -> Supervised {
+    fn outcome(self, ended: Time, scheduled: Vec<LatenessRow>) -> Supervised {
         let of = |member: Member<'_>| {
             let status = match member.state {
                 State::Exited { status } => Some(status),
@@ -370,6 +381,7 @@ impl<'a> Supervisor<'a> {
                 signal: status.and_then(|s| std::os::unix::process::ExitStatusExt::signal(&s)),
                 failure: member.failure,
                 log: format!("logs/{}.log", member.endpoint.name),
+                lateness: None,
             }
         };
         Supervised {
@@ -377,6 +389,7 @@ impl<'a> Supervisor<'a> {
             versions: self.versions,
             ending: self.ending,
             ended,
+            scheduled,
         }
     }
 }

@@ -10,6 +10,7 @@ use suiro_scenario::Topology;
 use suiro_units::Duration;
 
 use crate::clock::{Epoch, realtime_ns, rfc3339};
+use crate::lateness;
 use crate::layers::Layers;
 use crate::process::Event;
 use crate::runner::{Order, Phase};
@@ -54,7 +55,7 @@ pub fn run(
         seed: order.trial.seed.derive("endpoints"),
     });
     let duration_s = setup.duration.as_secs_f64();
-    let supervised =
+    let mut supervised =
         supervisor.run((sender, events), &mut || tell(&Phase::Running { duration_s }))?;
 
     tell(&Phase::Finishing);
@@ -62,6 +63,7 @@ pub fn run(
     faults.extend(layers.stop(epoch));
     let (links, wire_faults) = wires.stop()?;
     faults.extend(wire_faults);
+    faults.extend(lateness(order, &mut supervised)?);
     let because = invalid_because(&self_checks, &supervised, faults);
     let trial = Trial {
         cell: order.trial.cell.clone(),
@@ -83,6 +85,20 @@ pub fn run(
     };
     suiro_record::folder::write_outcome(&order.dir, &trial)?;
     Ok(trial)
+}
+
+/// Completes the table `lateness` and the endpoints' outcomes with what it says; what makes the trial invalid.
+fn lateness(order: &Order, supervised: &mut Supervised) -> Result<Vec<String>> {
+    lateness::write(&order.dir, std::mem::take(&mut supervised.scheduled))?;
+    // An endpoint that was killed may have left half a table.
+    let rows = match lateness::read(&order.dir) {
+        Ok(rows) => rows,
+        Err(error) => return Ok(vec![format!("{error:#}")]),
+    };
+    for outcome in &mut supervised.outcomes {
+        outcome.lateness = lateness::summary(&rows, &outcome.name);
+    }
+    Ok(lateness::faults(&rows, &order.setup.endpoints, supervised.ended))
 }
 
 /// Builds the hosts and cables of a topology, and publishes the hosts' names.

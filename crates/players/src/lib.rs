@@ -143,9 +143,10 @@ pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, F
     if work.program == Program::Suiro {
         return suiro_http::player::run_job(job, context);
     }
-    let (clock, ready, stop) = context.parts_with_versions();
-    let work = async { Ok::<_, Failure>(run(&work, clock, ready, stop.requested()?).await?) };
-    Ok(suiro_endpoint::Summary::of(&suiro_endpoint::block_on(work)?))
+    let (pulse, ready, stop) = context.parts_with_versions();
+    let work =
+        async { Ok::<_, Failure>(run(&work, pulse.clock(), ready, stop.requested()?).await?) };
+    Ok(suiro_endpoint::Summary::of(&pulse.block_on(work)?))
 }
 
 /// Plays until `stop` is ready. `ready` is called once, with the player's name and version, when

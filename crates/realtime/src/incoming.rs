@@ -35,6 +35,11 @@ impl Incoming {
         self.assembler.on_packet(now, sequence, piece, grace)
     }
 
+    /// The process did not run between these times, as [`Viewer::on_absence`] takes it.
+    pub fn on_absence(&mut self, from: Time, to: Time) {
+        self.viewer.on_absence(from, to);
+    }
+
     /// Hands frames that are whole or given up to the viewer, which decides what becomes of them.
     /// `captured` is the sender's wall clock at a timestamp, in nanoseconds since 1970, if it is known.
     pub fn advance(&mut self, now: Time, captured: impl Fn(u64) -> Option<u64>) {

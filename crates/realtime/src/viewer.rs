@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use suiro_units::{BitRate, Duration, Time};
-use suiro_viewer::{Frame, Outcome, Parts, Playout, Policy, Refused};
+use suiro_viewer::{Fate, Frame, Outcome, Parts, Playout, Policy, Refused};
 
 /// Details of frames that the playout does not keep, until it is known what happens to them.
 const KNOWN_MAX: usize = 8192;
@@ -64,12 +64,15 @@ pub struct Viewer {
     playout: Playout,
     known: BTreeMap<u64, Known>,
     seen: VecDeque<Seen>,
+    /// From when to when the process did not run, since the last [`Self::advance`].
+    absences: Vec<(Time, Time)>,
 }
 
 impl Viewer {
     /// A viewer that has seen nothing. The policy must be valid ([`Policy::validate`]).
     pub fn new(policy: Policy) -> Self {
-        Self { playout: Playout::new(policy), known: BTreeMap::new(), seen: VecDeque::new() }
+        let playout = Playout::new(policy);
+        Self { playout, known: BTreeMap::new(), seen: VecDeque::new(), absences: Vec::new() }
     }
 
     /// A frame arrives, whole or with parts that will not come any more.
@@ -87,8 +90,16 @@ impl Viewer {
         Ok(())
     }
 
+    /// The process did not run between these times, so it did not change the picture: of the frames that were due
+    /// meanwhile, the last is shown at the end and the others are skipped. Said before [`Self::advance`] is called with the
+    /// end, or later.
+    pub fn on_absence(&mut self, from: Time, to: Time) {
+        self.absences.push((from, to));
+    }
+
     /// Decides what is due by `now`.
     pub fn advance(&mut self, now: Time) {
+        let earlier = self.seen.len();
         while let Some(outcome) = self.playout.poll(now) {
             let known = self.known.remove(&outcome.frame);
             let seen = match known {
@@ -104,6 +115,9 @@ impl Viewer {
                 },
             };
             self.seen.push_back(seen);
+        }
+        for (from, to) in std::mem::take(&mut self.absences) {
+            stand_still(self.seen.range_mut(earlier..).map(|seen| &mut seen.outcome), from, to);
         }
     }
 
@@ -137,9 +151,24 @@ impl Viewer {
     }
 }
 
+/// Of the frames that were due while nobody was there to show them, the last is shown at the end.
+fn stand_still<'a>(outcomes: impl Iterator<Item = &'a mut Outcome>, from: Time, to: Time) {
+    let mut last = None;
+    for outcome in outcomes.filter(|outcome| from < outcome.at && outcome.at < to) {
+        outcome.at = to;
+        if outcome.fate == Fate::Displayed {
+            outcome.fate = Fate::Skipped;
+            last = Some(outcome);
+        }
+    }
+    if let Some(outcome) = last {
+        outcome.fate = Fate::Displayed;
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use suiro_viewer::{Buffer, Fate};
+    use suiro_viewer::Buffer;
 
     use super::*;
 
@@ -204,5 +233,21 @@ mod tests {
         viewer.finish(ms(1000));
         assert_eq!(viewer.take_seen().unwrap().data, Some(vec![0; 3]));
         assert_eq!(viewer.take_seen(), None);
+    }
+
+    #[test]
+    fn a_viewer_that_was_not_there_shows_no_smooth_picture() {
+        let mut viewer = viewer();
+        for number in 0..4 {
+            viewer.on_frame(ms(40 * number + 20), delivered(number)).unwrap();
+        }
+        viewer.advance(ms(70));
+        // Frames 1 to 3 are due at 110, 150 and 190 ms.
+        viewer.on_absence(ms(72), ms(172));
+        viewer.advance(ms(200));
+        let seen: Vec<Seen> = std::iter::from_fn(|| viewer.take_seen()).collect();
+        let shown: Vec<_> = seen.iter().map(|seen| seen.outcome.displayed()).collect();
+        assert_eq!(shown, [Some(ms(70)), None, Some(ms(172)), Some(ms(190))]);
+        assert_eq!(seen[1].outcome.fate, Fate::Skipped);
     }
 }

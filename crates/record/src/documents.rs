@@ -287,6 +287,24 @@ pub struct EndpointOutcome {
     pub failure: Option<String>,
     /// Its log below the trial's folder.
     pub log: String,
+    /// Whether it ran while it should have; null if that is not known.
+    #[serde(default)]
+    pub lateness: Option<EndpointLateness>,
+}
+
+/// Whether an endpoint ran while it should have: a summary of its rows in table `lateness`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EndpointLateness {
+    /// How often it was looked.
+    pub looks: u64,
+    /// The longest time in which it did not run.
+    pub worst_s: f64,
+    /// When that began, from the trial's start.
+    pub worst_from_s: f64,
+    /// The longest that does not make the trial invalid.
+    pub bound_s: f64,
+    /// Rows of the table in which it was longer than that.
+    pub times_over: u64,
 }
 
 /// `screens.json`: what was made, after a trial, of what its viewers saw. Its presence means that

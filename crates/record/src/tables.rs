@@ -1,14 +1,14 @@
 //! The tables. A column's name ends in its unit; `t_ns` counts nanoseconds from the trial's start on
 //! the host's monotonic clock, which every host of a lab shares. What could not be measured is null.
 
-use suiro_units::Time;
+use suiro_units::{Duration, Time};
 
 use crate::records::tables;
 use crate::table;
 use crate::table::Text;
 use crate::words::{
-    Carries, Direction, FlowRole, Heading, KeyKind, Layer, LinkCause, PlayerState, Point,
-    RequestKind, Segmentation, TcpSource, TcpState, Track, Transport, Verdict,
+    Carries, Direction, FlowRole, Heading, KeyKind, LatenessSource, Layer, LinkCause, PlayerState,
+    Point, RequestKind, Segmentation, TcpSource, TcpState, Track, Transport, Verdict,
 };
 
 table! {
@@ -76,6 +76,35 @@ table! {
         closed_ns: Option<Time>,
         /// The endpoint at the other end; null if it is not known, or there is none.
         peer: Option<Text>,
+    }
+}
+
+table! {
+    /// Whether an endpoint ran while it should have, in about one second. An endpoint of suiro looks at its clock every
+    /// 10 ms, on the thread that does its work; a row ends early with a gap of 50 ms or more between two looks. Of a
+    /// program of others, and of the programs that a player starts, the lab reads every 100 ms what the kernel's
+    /// scheduler says about their threads.
+    LatenessRow = "lateness" {
+        /// When the period ended.
+        t_ns: Time,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// How it was found out.
+        source: LatenessSource,
+        /// How long the period was.
+        period_ns: Duration,
+        /// How often it was looked.
+        looks: u64,
+        /// `heartbeat`: how late a look was, mean (its timer ends up to 1 ms late). `scheduler`: how long a thread waited for a
+        /// processor, mean over the times that one got it. Null if there was none.
+        mean_ns: Option<Duration>,
+        /// The longest time in which it did not run. `heartbeat`: between two looks, 10 ms or more. `scheduler`: for which
+        /// a thread that had work waited for a processor, or the program was stopped.
+        worst_ns: Duration,
+        /// When that began.
+        worst_from_ns: Time,
+        /// True if the program was stopped by a signal at that time, as far as the kernel tells.
+        stopped: bool,
     }
 }
 
@@ -643,6 +672,7 @@ table! {
 tables! {
     LinkRow: link "Packets that met a link.";
     FlowRow: flows "Flows that endpoints reported; none in a folder of before there was this table.";
+    LatenessRow;
     TcpRow: tcp "Looks at TCP sockets.";
     LayerRow;
     LayerAccountRow: layer_accounts "What each protocol layer lost and delayed.";

@@ -247,3 +247,13 @@ words! {
         Unknown = "unknown",
     }
 }
+
+words! {
+    /// How it was found out whether an endpoint ran.
+    pub enum LatenessSource {
+        /// By a heartbeat of the endpoint itself, every 10 ms.
+        Heartbeat = "heartbeat",
+        /// By what the kernel's scheduler says about its processes, at each look from outside.
+        Scheduler = "scheduler",
+    }
+}

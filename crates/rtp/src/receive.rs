@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use suiro_clock::Clock;
-use suiro_endpoint::{Context, Failure, Summary};
+use suiro_endpoint::{Context, Failure, Pulse, Summary};
 use suiro_media::screen;
 use suiro_realtime::Log;
 use suiro_record::flows::{End, FlowLog};
 use suiro_record::words::FlowRole;
 use suiro_scenario::{EndpointSpec, Job, RtcpTimes, RtpCodec};
-use suiro_units::{Duration, Seed};
+use suiro_units::{Duration, Seed, Time};
 use suiro_viewer::Policy;
 
 use crate::EndpointError;
@@ -96,9 +96,9 @@ impl ReceiverJob {
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     let work = ReceiverJob::from_job(job).ok_or("it is not a receiver's job")?;
-    let (clock, ready, stop) = context.parts();
-    let work = async { Ok::<_, Failure>(run(&work, clock, ready, stop.requested()?).await?) };
-    Ok(Summary::of(&suiro_endpoint::block_on(work)?))
+    let (pulse, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(run(&work, &pulse, ready, stop.requested()?).await?) };
+    Ok(Summary::of(&pulse.block_on(work)?))
 }
 
 /// Receives until `stop` is ready. `ready` is called once, when packets can come.
@@ -107,10 +107,11 @@ pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
 /// [`EndpointError`].
 pub async fn run(
     job: &ReceiverJob,
-    clock: Clock,
+    pulse: &Pulse,
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<Counters, EndpointError> {
+    let clock = pulse.clock();
     let pair = Pair::bind(job.port).await?;
     if job.sender.is_none() {
         let flows = net::flows(FlowRole::Receiver, job.port, (End::Any, End::Any), None);
@@ -123,7 +124,8 @@ pub async fn run(
     };
     let save = job.save.then_some(coded);
     let log = Log::create(&job.dir, &job.name, clock.epoch_unix_ns(), save)?;
-    let mut endpoint = Endpoint { clock, pair, receiver, log, sender: None };
+    let pulse = pulse.clone();
+    let mut endpoint = Endpoint { pulse, pair, receiver, log, sender: None };
     ready();
     let mut stop = std::pin::pin!(stop);
     let (mut rtp, mut rtcp) = (vec![0; 64 << 10], vec![0; 64 << 10]);
@@ -148,7 +150,7 @@ pub async fn run(
 }
 
 struct Endpoint {
-    clock: Clock,
+    pulse: Pulse,
     pair: Pair,
     receiver: Receiver,
     log: Log,
@@ -157,6 +159,15 @@ struct Endpoint {
 }
 
 impl Endpoint {
+    /// The time. Of times at which it did not run, the viewer is told before it is told of a later one.
+    fn now(&mut self) -> Time {
+        let now = self.pulse.now();
+        for absence in self.pulse.absences() {
+            self.receiver.on_absence(absence.from, absence.to);
+        }
+        now
+    }
+
     /// Everything that is there, so that no packet waits for a timer.
     fn on_rtp(&mut self, buffer: &mut [u8], length: usize, from: SocketAddr) {
         let (mut length, mut from) = (length, from);
@@ -171,24 +182,30 @@ impl Endpoint {
     }
 
     fn take(&mut self, packet: &[u8], from: SocketAddr) {
+        let now = self.now();
         match self.sender {
             Some(sender) if sender != from => self.receiver.on_stranger_address(),
             // Our senders' packets are Not-ECT (RFC 3168 §5).
-            _ if self.receiver.on_rtp(self.clock.now(), packet, 0) => self.sender = Some(from),
+            _ if self.receiver.on_rtp(now, packet, 0) => self.sender = Some(from),
             _ => {}
         }
     }
 
     /// Before the stream is known anybody's report is kept: the first one is sent ahead of it.
     fn on_rtcp(&mut self, bytes: &[u8], from: SocketAddr) {
+        let now = self.now();
         match self.sender {
             Some(sender) if rtcp_of(sender) != from => self.receiver.on_stranger_address(),
-            _ => self.receiver.on_rtcp(self.clock.now(), bytes),
+            _ => self.receiver.on_rtcp(now, bytes),
         }
     }
 
     async fn work(&mut self) -> Result<(), EndpointError> {
-        while let Some(bytes) = self.receiver.poll(self.clock.now()) {
+        let poll = |endpoint: &mut Self| {
+            let now = endpoint.now();
+            endpoint.receiver.poll(now)
+        };
+        while let Some(bytes) = poll(self) {
             if let Some(sender) = self.sender {
                 net::send(&self.pair.rtcp, &bytes, rtcp_of(sender)).await?;
             }
@@ -205,7 +222,8 @@ impl Endpoint {
         while let Some((length, from)) = net::receive_now(&self.pair.rtp, &mut buffer) {
             self.on_rtp(&mut buffer, length, from);
         }
-        let bye = self.receiver.finish(self.clock.now());
+        let now = self.now();
+        let bye = self.receiver.finish(now);
         if let Some(sender) = self.sender {
             net::send(&self.pair.rtcp, &bye, rtcp_of(sender)).await?;
         }

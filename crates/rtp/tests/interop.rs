@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use suiro_clock::Clock;
+use suiro_endpoint::Pulse;
 use suiro_media::Ffmpeg;
 use suiro_payload::Codec;
 use suiro_rate::RateSpec;
@@ -386,7 +387,7 @@ async fn receive(
         sends.await;
     };
     let begin = || ready.send(()).unwrap();
-    let counters = receive::run(&job, Clock::from_now(), begin, ended).await.unwrap();
+    let counters = receive::run(&job, &Pulse::new(Clock::from_now()), begin, ended).await.unwrap();
     let extension = film.file.extension().unwrap().to_str().unwrap();
     (counters, decode(&film.ffmpeg, &dir.join(format!("received.viewer.{extension}"))))
 }

@@ -47,7 +47,7 @@ pub(crate) fn of(
     hosts: &[String],
     body: &Node<'_>,
 ) -> Result<Vec<Placed>, Refusal<Span>> {
-    let Common { count, start, .. } = *common;
+    let Common { count, start, absence, .. } = *common;
     if !COUNT.contains(&count) {
         let place = document::place(body, &["endpoints", section, "count"]);
         let (least, most) = (COUNT.start(), COUNT.end());
@@ -67,7 +67,7 @@ pub(crate) fn of(
                     Refusal::new(place, format!("there is no port left for copy {}", copy + 1));
                 refusal.hint("choose a lower port: each copy in a host takes the next one")
             })?;
-            let endpoint = Endpoint { name, host: host.clone(), start, spec };
+            let endpoint = Endpoint { name, host: host.clone(), start, absence, spec };
             placed.push(Placed { section: section.to_owned(), number, endpoint });
         }
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::de::DeserializeOwned;
 use suiro_abr::Algorithm;
-use suiro_endpoint::{Failure, Stop};
+use suiro_endpoint::{Failure, Pulse, Stop};
 use suiro_http::origin::{self, OriginJob};
 use suiro_http::player::{self, PlayerJob, Summary};
 use suiro_http::{Clock, Url};
@@ -84,7 +84,7 @@ pub struct PlayArgs {
     /// Replace what --save finds of an earlier play.
     #[arg(long, requires = "save")]
     replace: bool,
-    /// Folder for the records: requests, player and frames, each
+    /// Folder for the records: requests, player, frames and lateness, each
     /// `TABLE.player.parquet`.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
@@ -107,9 +107,11 @@ pub fn run_job(file: &Path) -> Result<Outcome> {
         .find(|(kind, _)| *kind == name)
         .with_context(|| format!("an endpoint of the kind `{name}` is no process of suiro's"))?;
     let clock = Clock::new(job.epoch_monotonic_ns, job.epoch_realtime_ns);
-    let context =
-        suiro_endpoint::Context::new(clock, Stop::default(), |line| say!("{line}"), ready);
+    let pulse = Pulse::new(clock);
+    let log: fn(&str) = |line| say!("{line}");
+    let context = suiro_endpoint::Context::new(pulse.clone(), Stop::default(), log, ready);
     let summary = run(&job, context).map_err(anyhow::Error::from_boxed)?;
+    pulse.write(&job.dir, &job.endpoint.name)?;
     say!("{summary}");
     Ok(Outcome::Done)
 }
@@ -157,8 +159,9 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         say!("HLS   http://{host}:{port}{}", origin::MULTIVARIANT_PATH);
         say!("press Ctrl-C to stop");
     };
-    suiro_endpoint::block_on::<_, anyhow::Error>(async {
-        origin::run(&job, Clock::from_now(), tell, Stop::default().requested()?).await?;
+    let pulse = Pulse::new(Clock::from_now());
+    pulse.block_on::<_, anyhow::Error>(async {
+        origin::run(&job, pulse.clock(), tell, Stop::default().requested()?).await?;
         Ok(Outcome::Done)
     })
 }
@@ -200,10 +203,12 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         start: Time::ZERO,
         leave_at_end: true,
     };
-    let summary = suiro_endpoint::block_on::<_, anyhow::Error>(async {
+    let pulse = Pulse::new(Clock::from_now());
+    let summary = pulse.block_on::<_, anyhow::Error>(async {
         let stop = Stop::after(args.duration).requested()?;
-        Ok(player::run(&job, Clock::from_now(), || (), stop).await?)
+        Ok(player::run(&job, &pulse, || pulse.begin(), stop).await?)
     })?;
+    pulse.write(&args.out, "player")?;
     tell(&summary)?;
     if let Some(why) = &summary.no_manifest {
         bail!("{}: there was no manifest: {why}", job.url);
@@ -248,9 +253,10 @@ fn play_by_another(args: &PlayArgs, url: Url, protocol: Protocol) -> Result<Outc
         let texts: Vec<String> = versions.iter().map(|(k, v)| format!("{k} {v}")).collect();
         say!("{}", texts.join(", "));
     };
-    let summary = suiro_endpoint::block_on::<_, anyhow::Error>(async {
+    let pulse = Pulse::new(Clock::from_now());
+    let summary = pulse.block_on::<_, anyhow::Error>(async {
         let stop = Stop::after(args.duration).requested()?;
-        Ok(suiro_players::run(&job, Clock::from_now(), tell, stop).await?)
+        Ok(suiro_players::run(&job, pulse.clock(), tell, stop).await?)
     })?;
     let mut out = crate::say::results();
     writeln!(out, "{} stalls; {} requests", summary.stalls, summary.requests)?;

@@ -27,9 +27,9 @@ pub fn run_sender(job: &Job, context: Context) -> Result<Summary, Failure> {
     let spec: &UncompressedSender =
         job.endpoint.spec.downcast().ok_or("it is not an uncompressed sender's job")?;
     let log = context.log;
-    let (_, ready, _) = context.parts();
+    let (pulse, ready, _) = context.parts();
     if let UncompressedSource::Storage { send: false, .. } = spec.source {
-        return read(job, spec, ready);
+        return pulse.beside(|| read(job, spec, ready));
     }
     let stop = Stop::flag()?;
     let peer = job.peers.get(&spec.to).ok_or("a sender's job names its receiver")?;
@@ -61,8 +61,9 @@ pub fn run_sender(job: &Job, context: Context) -> Result<Summary, Failure> {
         duration: None,
         records: Records { peer: Some(spec.to.clone()), ..records(job) },
     };
+    let mut ended = |stream, reason: &str| log(&end(stream, reason));
     let totals =
-        node::send(&work, |_| ready(), &mut |stream, reason| log(&end(stream, reason)), &stop);
+        pulse.beside(|| node::send(&work, |_| ready(), &mut ended, &stop).map_err(Failure::from));
     if let Source::Store(path) = source {
         let _ = std::fs::remove_file(path);
     }
@@ -111,7 +112,7 @@ pub fn run_receiver(job: &Job, context: Context) -> Result<Summary, Failure> {
     let spec: &UncompressedReceiver =
         job.endpoint.spec.downcast().ok_or("it is not an uncompressed receiver's job")?;
     let warn = context.log;
-    let (_, ready, _) = context.parts();
+    let (pulse, ready, _) = context.parts();
     let stop = Stop::flag()?;
     let (format, geometry) = what(spec.format);
     // Whatever size its packets have: this one is for telling how many are lost.
@@ -133,7 +134,8 @@ pub fn run_receiver(job: &Job, context: Context) -> Result<Summary, Failure> {
         options: receive::Options { cpu: spec.cpu.and_then(clock::processor), until: None },
         records: records(job),
     };
-    let received = node::receive(&work, |_| ready(), &stop)?;
+    let received =
+        pulse.beside(|| node::receive(&work, |_| ready(), &stop).map_err(Failure::from))?;
     Ok(Summary::of(&received))
 }
 

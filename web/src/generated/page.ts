@@ -321,6 +321,22 @@ export interface EndpointOutcome {
   failure: string | null;
   /** Its log below the trial's folder. */
   log: string;
+  /** Whether it ran while it should have; null if that is not known. */
+  lateness?: EndpointLateness | null;
+}
+
+/** Whether an endpoint ran while it should have: a summary of its rows in table `lateness`. */
+export interface EndpointLateness {
+  /** How often it was looked. */
+  looks: number;
+  /** The longest time in which it did not run. */
+  worst_s: number;
+  /** When that began, from the trial's start. */
+  worst_from_s: number;
+  /** The longest that does not make the trial invalid. */
+  bound_s: number;
+  /** Rows of the table in which it was longer than that. */
+  times_over: number;
 }
 
 /** Flows of a trial that one endpoint opened for the same purpose. */

@@ -22,7 +22,7 @@ use std::task::Poll;
 
 use suiro_abr::Algorithm;
 use suiro_abr::playout::Totals;
-use suiro_endpoint::{Context, Failure};
+use suiro_endpoint::{Context, Failure, Pulse};
 use suiro_scenario::{Download, EndpointSpec, Job, Protocol};
 use suiro_units::{Bytes, Duration, Time};
 
@@ -151,9 +151,9 @@ pub struct Summary {
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
     let work = PlayerJob::from_job(job).ok_or("a player's job names its origin")?;
-    let (clock, ready, stop) = context.parts();
-    let work = async { Ok::<_, Failure>(run(&work, clock, ready, stop.requested()?).await?) };
-    Ok(suiro_endpoint::Summary::of(&suiro_endpoint::block_on(work)?))
+    let (pulse, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(run(&work, &pulse, ready, stop.requested()?).await?) };
+    Ok(suiro_endpoint::Summary::of(&pulse.block_on(work)?))
 }
 
 /// Plays until `stop` is ready (or to the end, if the job says so). `ready` is called once, when
@@ -166,11 +166,12 @@ pub fn run_job(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, F
 /// [`PlayerError`], if not a single picture could be played, or a file not be written.
 pub async fn run(
     job: &PlayerJob,
-    clock: Clock,
+    pulse: &Pulse,
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, PlayerError> {
-    let mut player = Player::new(job, clock)?;
+    let clock = pulse.clock();
+    let mut player = Player::new(job, pulse)?;
     ready();
     let mut stop = std::pin::pin!(stop);
     let begun = tokio::select! {
@@ -203,6 +204,7 @@ struct Under {
 
 struct Player {
     clock: Clock,
+    pulse: Pulse,
     session: Session,
     transport: Transport,
     home: Arc<Url>,
@@ -222,7 +224,8 @@ enum Woken {
 }
 
 impl Player {
-    fn new(job: &PlayerJob, clock: Clock) -> Result<Self, PlayerError> {
+    fn new(job: &PlayerJob, pulse: &Pulse) -> Result<Self, PlayerError> {
+        let clock = pulse.clock();
         let config = Config {
             url: job.url.clone(),
             protocol: job.protocol,
@@ -246,6 +249,7 @@ impl Player {
         let lines = (0..session::LANES).map(|_| Line::Idle(client())).collect();
         Ok(Self {
             clock,
+            pulse: pulse.clone(),
             session: Session::new(config),
             transport,
             home,
@@ -262,7 +266,7 @@ impl Player {
         mut stop: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Option<String>, PlayerError> {
         loop {
-            let now = self.clock.now();
+            let now = self.now();
             self.tell_progress();
             self.session.advance(now);
             self.give_up(now)?;
@@ -287,7 +291,7 @@ impl Player {
                     let (fetch, fetched, client) = *done;
                     self.lines[lane] = Line::Idle(client);
                     self.recorder.request(&fetch, &fetched)?;
-                    let now = self.clock.now();
+                    let now = self.now();
                     if let Some(piece) = self.session.on_fetched(now, &fetch, fetched) {
                         self.recorder.save(piece)?;
                     }
@@ -295,6 +299,15 @@ impl Player {
             }
         }
         Ok(self.session.failure().map(str::to_owned))
+    }
+
+    /// The time. Of times at which the player did not run, the session is told before it is told of a later one.
+    fn now(&mut self) -> Time {
+        let now = self.pulse.now();
+        for absence in self.pulse.absences() {
+            self.session.on_absence(absence);
+        }
+        now
     }
 
     /// Cancels what the session gives up. What is still to come of a response cannot be refused but
@@ -345,7 +358,7 @@ impl Player {
     }
 
     fn close(mut self, failure: Option<String>) -> Result<Summary, PlayerError> {
-        let now = self.clock.now();
+        let now = self.now();
         self.flows.flows.close()?;
         self.tell_progress();
         self.session.advance(now);

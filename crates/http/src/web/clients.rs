@@ -107,9 +107,10 @@ impl ClientsJob {
 /// If it is not one, or as [`run`].
 pub fn run_job(job: &Job, context: Context) -> Result<Summary, Failure> {
     let work = ClientsJob::from_job(job).ok_or("a web clients' job names its server")?;
-    let (clock, ready, stop) = context.parts();
-    let work = async { Ok::<_, Failure>(run(&work, clock, ready, stop.requested()?).await?) };
-    Ok(Summary::new(format!("{} pages", suiro_endpoint::block_on(work)?)))
+    let (pulse, ready, stop) = context.parts();
+    let work =
+        async { Ok::<_, Failure>(run(&work, pulse.clock(), ready, stop.requested()?).await?) };
+    Ok(Summary::new(format!("{} pages", pulse.block_on(work)?)))
 }
 
 /// Lets the users load pages until `stop` is ready; returns the number of pages started. `ready` is

@@ -249,6 +249,11 @@ impl Receiver {
         self.advance(now);
     }
 
+    /// The process did not run between these times, as [`suiro_realtime::Viewer::on_absence`] takes it.
+    pub fn on_absence(&mut self, from: Time, to: Time) {
+        self.incoming.on_absence(from, to);
+    }
+
     fn advance(&mut self, now: Time) {
         let sent = self.sent;
         self.incoming.advance(now, |timestamp| captured(sent?.0, timestamp));

@@ -36,9 +36,23 @@ pub struct Endpoint {
     pub host: String,
     /// When it is started, counted from the trial's epoch.
     pub start: Duration,
+    /// What it means that it does not run for a while.
+    #[serde(default)]
+    pub absence: Absence,
     /// What it is.
     #[serde(flatten)]
     pub spec: EndpointSpec,
+}
+
+/// What it means if an endpoint does not run for a while, because it was stopped or waited for a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Absence {
+    /// More than 150 ms make the trial invalid: its figures would be those of the machine, not of the network.
+    #[default]
+    Fails,
+    /// It is recorded only: the scenario itself keeps the processor busy.
+    Ignored,
 }
 
 /// Makes everything that needs all kinds from one list of them.
@@ -147,15 +161,18 @@ pub(crate) struct Common {
     /// start in the order of the file, each when the one before is ready.
     #[serde(default)]
     pub start: Duration,
+    /// What it means if it does not run for more than 150 ms, because it was stopped or waited for a processor.
+    #[serde(default)]
+    pub absence: Absence,
 }
 
 impl Common {
     /// Its keys.
-    pub const KEYS: [&str; 3] = ["host", "count", "start"];
+    pub const KEYS: [&str; 4] = ["host", "count", "start", "absence"];
 }
 
 /// Keys that every endpoint may have besides those of its kind, for suggestions.
-const ALSO: [&str; 4] = ["kind", "host", "count", "start"];
+const ALSO: [&str; 5] = ["kind", "host", "count", "start", "absence"];
 
 const fn one() -> u16 {
     1

@@ -3,11 +3,13 @@
 //!
 //! A frame is shown from the moment at which the playhead reaches it, while pictures move. A
 //! playhead that stops at a frame's very beginning, for lack of it, has not shown it. A viewer who
-//! joins in the middle of a frame sees that frame.
+//! joins in the middle of a frame sees that frame. While the player did not run, the picture stood still: of the frames
+//! that the playhead reached meanwhile, the last is shown when the player is back, and the others never are.
 
 use std::collections::VecDeque;
 
 use suiro_abr::playout::Motion;
+use suiro_endpoint::Absence;
 use suiro_units::{BitRate, Duration, Time};
 
 use crate::presentation::{FrameRate, Rung, Segment};
@@ -58,6 +60,8 @@ pub(crate) struct Frames {
     next: Option<u64>,
     /// What has become certain, in order.
     told: Vec<Frame>,
+    /// When the player did not run, since this was last asked.
+    absences: Vec<Absence>,
 }
 
 impl Frames {
@@ -73,7 +77,8 @@ impl Frames {
         let steps: Option<Vec<_>> = rungs.iter().zip(rates).map(step).collect();
         let steps = steps.ok_or("the frame rates of its rungs are no multiples of one another")?;
         let spans = VecDeque::new();
-        Ok(Self { source, steps, zero_ns: None, spans, next: None, told: Vec::new() })
+        let (told, absences) = (Vec::new(), Vec::new());
+        Ok(Self { source, steps, zero_ns: None, spans, next: None, told, absences })
     }
 
     /// A segment has arrived, to be played.
@@ -97,6 +102,11 @@ impl Frames {
         }
     }
 
+    /// The player did not run.
+    pub fn on_absence(&mut self, absence: Absence) {
+        self.absences.push(absence);
+    }
+
     /// The buffer was emptied, and the playhead moved to `position`; what is shown from there on
     /// will come again.
     pub fn on_seek(&mut self, now: Time, position: Duration) {
@@ -106,7 +116,11 @@ impl Frames {
 
     /// What has become certain since this was last asked.
     pub fn take(&mut self) -> Vec<Frame> {
-        std::mem::take(&mut self.told)
+        let mut told = std::mem::take(&mut self.told);
+        for absence in self.absences.drain(..) {
+            stand_still(&mut told, absence);
+        }
+        told
     }
 
     /// What is still in the buffer when playback breaks off, too.
@@ -158,6 +172,21 @@ impl Frames {
             Frame { number, captured_ns, rate: None, received: None, displayed: None, at };
         fill(&mut frame);
         self.told.push(frame);
+    }
+}
+
+/// Of the frames that came up while nobody was there to show them, the last is shown at the end.
+fn stand_still(told: &mut [Frame], absence: Absence) {
+    let unseen = |at: Time| absence.from < at && at < absence.to;
+    let mut last = None;
+    for frame in told.iter_mut().filter(|frame| unseen(frame.at)) {
+        frame.at = absence.to;
+        if frame.displayed.take().is_some() {
+            last = Some(frame);
+        }
+    }
+    if let Some(frame) = last {
+        frame.displayed = Some(absence.to);
     }
 }
 

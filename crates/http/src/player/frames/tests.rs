@@ -133,3 +133,20 @@ fn frames_without_a_known_rate_are_not_numbered() {
     assert!(why(&[rung(1, "24"), rung(2, "30")]).contains("no multiples"));
     assert!(why(&[]).contains("no rung"));
 }
+
+#[test]
+fn a_player_that_was_not_there_shows_a_freeze() {
+    let mut frames = frames();
+    arrive(&mut frames, 0, 200, 0, 1000);
+    play(&mut frames, 0, 150, 0, 150);
+    frames.on_absence(Absence { from: at(150), to: at(650) });
+    play(&mut frames, 150, 800, 150, 800);
+    let told = frames.take();
+    assert!(told.is_sorted_by_key(|frame| frame.at));
+    let expected = [(0, Some(0)), (1, Some(100)), (2, None), (3, None), (4, None), (5, None)];
+    let expected = [&expected[..], &[(6, Some(650)), (7, Some(700))]].concat();
+    assert_eq!(shown(told), expected);
+    // It is over.
+    play(&mut frames, 800, 900, 800, 900);
+    assert_eq!(shown(frames.take()), [(8, Some(800))]);
+}

@@ -10,6 +10,7 @@ use suiro_abr::playout::Totals;
 use suiro_abr::{
     Algorithm, Controller, Ladder, Limits, Live, Playout, PlayoutConfig, Sample, State,
 };
+use suiro_endpoint::Absence;
 use suiro_scenario::{Download, Protocol};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
@@ -141,6 +142,14 @@ impl Session {
                 frames.on_seek(now, playout.position());
             }
             stream.tracks.iter_mut().for_each(|track| track.seek(position));
+        }
+    }
+
+    /// The player did not run for a while, so it did not change the picture. The playhead moves on: who is back shows
+    /// what is due then. Said before the session advances to the end of that time.
+    pub fn on_absence(&mut self, absence: Absence) {
+        if let Some(Ok(frames)) = self.stream.as_mut().map(|stream| &mut stream.frames) {
+            frames.on_absence(absence);
         }
     }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use suiro_abr::Algorithm;
+use suiro_endpoint::Pulse;
 use suiro_http::Clock;
 use suiro_http::Url;
 use suiro_http::origin::catalogue::{Catalogue, Container, RungEntry, TrackEntry};
@@ -150,7 +151,7 @@ pub async fn play(
     clock: Clock,
     most: std::time::Duration,
 ) -> Result<Summary, PlayerError> {
-    player::run(job, clock, || {}, tokio::time::sleep(most)).await
+    player::run(job, &Pulse::new(clock), || {}, tokio::time::sleep(most)).await
 }
 
 pub fn requests(dir: &Path) -> Vec<RequestRow> {

@@ -155,6 +155,7 @@ fn outcome(
         signal: None,
         failure: None,
         log: format!("logs/{name}.log"),
+        lateness: None,
     };
     Trial {
         cell: planned.cell.clone(),
