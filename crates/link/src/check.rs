@@ -5,6 +5,8 @@
 
 use std::ops::RangeInclusive;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use suiro_units::{BitRate, Bytes, Duration, Ratio};
 
 use crate::config::{
@@ -17,6 +19,7 @@ use crate::schedule::Schedule;
 use crate::trace::{
     MAX_RATE, MAX_TRACE_LINES, MAX_TRACE_TIME, MIN_PERIOD, OpportunityTrace, RateCurve,
 };
+use crate::wifi::WifiConfig;
 
 const INSTANT: Duration = Duration::from_nanos(1);
 pub(crate) const DELAY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
@@ -34,6 +37,24 @@ pub(crate) const QUEUE_PACKETS: RangeInclusive<u32> = 1..=MAX_QUEUED;
 pub(crate) const RATE: RangeInclusive<BitRate> = BitRate::from_bps(0)..=MAX_RATE;
 pub(crate) const MAX_LIST: usize = 100_000;
 
+/// [`LinkConfig`] as a file has it.
+#[derive(Deserialize)]
+struct Unchecked {
+    down: PathConfig,
+    up: PathConfig,
+    #[serde(default)]
+    wifi: Option<WifiConfig>,
+}
+
+impl<'de> Deserialize<'de> for LinkConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Unchecked { down, up, wifi } = Unchecked::deserialize(deserializer)?;
+        let config = Self { down, up, wifi };
+        link(&config).map_err(D::Error::custom)?;
+        Ok(config)
+    }
+}
+
 type Checked = Result<(), ConfigError>;
 
 /// Checks both directions.
@@ -43,7 +64,7 @@ pub(crate) fn link(config: &LinkConfig) -> Checked {
     let on_air = |path: &PathConfig| matches!(path.server, ServerConfig::Wifi);
     let shared = [&config.down, &config.up].map(on_air) == [config.wifi.is_some(); 2];
     holds("wifi", shared, "Wi-Fi must serve both directions or neither")?;
-    config.wifi.as_ref().map_or(Ok(()), crate::wifi::WifiConfig::check)
+    config.wifi.as_ref().map_or(Ok(()), WifiConfig::check)
 }
 
 fn path(name: &str, config: &PathConfig) -> Checked {

@@ -5,16 +5,13 @@
 use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 
-use crate::check;
-use crate::error::ConfigError;
 use crate::schedule::Schedule;
 use crate::trace::{OpportunityTrace, RateCurve};
 use crate::wifi::WifiConfig;
 
 /// Both directions of a link. Read from a file it is checked as a scenario is: what is out of range
 /// there would be a bug here.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(try_from = "Unchecked")]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct LinkConfig {
     /// From the link's first end to its second.
     pub down: PathConfig,
@@ -24,24 +21,6 @@ pub struct LinkConfig {
     /// [`ServerConfig::Wifi`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiConfig>,
-}
-
-/// [`LinkConfig`] as a file has it.
-#[derive(Deserialize)]
-struct Unchecked {
-    down: PathConfig,
-    up: PathConfig,
-    #[serde(default)]
-    wifi: Option<WifiConfig>,
-}
-
-impl TryFrom<Unchecked> for LinkConfig {
-    type Error = ConfigError;
-
-    fn try_from(Unchecked { down, up, wifi }: Unchecked) -> Result<Self, ConfigError> {
-        let config = Self { down, up, wifi };
-        check::link(&config).map(|()| config)
-    }
 }
 
 impl LinkConfig {
