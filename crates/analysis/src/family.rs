@@ -1,14 +1,14 @@
 //! Families of metrics and series: what they are about, and how both are computed of it.
 //!
 //! A family is a [`Family`] of one [`Subject`], in a file of its own, and a line in the list of
-//! [families](crate::catalogue); nothing else knows it.
+//! families of `catalogue`; nothing else knows it.
 
 use std::collections::BTreeMap;
 
 use crate::bins::Bins;
-use crate::catalogue::{Metric, Quantity};
 use crate::crowd;
 use crate::instance::Instance;
+use crate::metric::{Metric, Quantity};
 use crate::panel::Panel;
 use crate::timeline::Series;
 use crate::view::View;

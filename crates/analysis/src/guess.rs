@@ -1,29 +1,28 @@
 //! What is guessed of the flows of a trial without table `flows`: one that was recorded before there was that table,
 //! or whose endpoints are programs of which the scenario names no port.
 
-use crate::rivals::Kind;
-use crate::tcp::Sends;
+use suiro_record::words::Transport;
 
 /// All UDP is video. RTP and its RTCP, on the next port (RFC 3550 §11), are one flow.
-pub(crate) fn rival(flow: &str) -> Option<(Kind, String)> {
+pub(crate) fn rival(flow: &str) -> Option<(Transport, String)> {
     let (protocol, ends) = flow.split_once(' ')?;
     match protocol {
-        "tcp" => Some((Kind::Tcp, ends.to_owned())),
+        "tcp" => Some((Transport::Tcp, ends.to_owned())),
         "udp" => {
             let (from, to) = ends.split_once('>')?;
             let even = |end: &str| {
                 let (host, port) = end.rsplit_once(':')?;
                 Some(format!("{host}:{}", port.parse::<u16>().ok()? & !1))
             };
-            Some((Kind::Video, format!("{}>{}", even(from)?, even(to)?)))
+            Some((Transport::Udp, format!("{}>{}", even(from)?, even(to)?)))
         }
         _ => None,
     }
 }
 
 /// Who had more payload acknowledged than it received, sends; media, if it is busy.
-pub(crate) const fn sends(acked_bytes: i64, received_bytes: i64) -> Sends {
-    if acked_bytes > received_bytes { Sends::Perhaps } else { Sends::Nothing }
+pub(crate) const fn sends(acked_bytes: i64, received_bytes: i64) -> bool {
+    acked_bytes > received_bytes
 }
 
 #[cfg(test)]
@@ -33,7 +32,7 @@ mod tests {
     #[test]
     fn rtp_and_rtcp_are_one_flow() {
         let rtp = rival("udp 10.0.0.1:5004>10.0.0.2:5006");
-        assert_eq!(rtp, Some((Kind::Video, "10.0.0.1:5004>10.0.0.2:5006".into())));
+        assert_eq!(rtp, Some((Transport::Udp, "10.0.0.1:5004>10.0.0.2:5006".into())));
         assert_eq!(rival("udp 10.0.0.1:5005>10.0.0.2:5007"), rtp);
         assert_ne!(rival("udp 10.0.0.1:5006>10.0.0.2:5008"), rtp);
         assert_eq!(rival("icmp 10.0.0.1>10.0.0.2"), None);

@@ -6,10 +6,10 @@ use suiro_record::Trial;
 use suiro_record::tables::{PlayerRow, RequestRow};
 use suiro_record::words::{PlayerState, RequestKind};
 
+use crate::group::grouped;
 use crate::held::{Stretch, distribution, hold, total_ns};
 use crate::screen::Screen;
 use crate::stats::Distribution;
-use crate::view::grouped;
 use crate::{Records, duration_ns};
 
 /// One player.

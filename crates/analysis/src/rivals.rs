@@ -11,11 +11,12 @@ use suiro_record::tables::{FlowRow, LinkRow, RateRow};
 use suiro_record::words::{Carries, Transport, Verdict};
 
 use crate::bins::Bins;
+use crate::group::grouped;
 use crate::guess;
 use crate::held::{Stretch, hold};
 use crate::link::Direction;
 use crate::stats::Distribution;
-use crate::view::{View, grouped};
+use crate::view::View;
 
 /// 30 pictures at 30000/1001 per second.
 const GOP_NS: i64 = 1_001_000_000;
@@ -245,7 +246,9 @@ fn bits(flow: &Flow) -> f64 {
 /// are one flow; each TCP connection is one. What no endpoint reported does not compete, nor do pages of the web.
 fn key(told: &[FlowRow], flow: &str) -> Option<(Kind, String)> {
     if told.is_empty() {
-        return guess::rival(flow);
+        let (protocol, key) = guess::rival(flow)?;
+        let kind = if protocol == Transport::Tcp { Kind::Tcp } else { Kind::Video };
+        return Some((kind, key));
     }
     let row = flows::find_named(told, flow)?;
     match (row.protocol, row.carries) {

@@ -8,9 +8,9 @@ use suiro_record::words::{Carries, FlowRole, Transport};
 
 use crate::guess;
 
+use crate::group::grouped;
 use crate::held::{Stretch, distribution, hold};
 use crate::stats::Distribution;
-use crate::view::{View, grouped};
 use crate::{Records, duration_ns};
 
 /// Connections of a port that sent less than this share of what the busiest socket sent are not counted: iperf3's
@@ -41,7 +41,8 @@ pub(crate) fn media_sockets<'a>(
         let most = |of: fn(&TcpRow) -> i64| within().map(|row| of(row)).max().unwrap_or(0);
         let (acked_bytes, received) = (most(|row| row.acked_bytes), most(|row| row.received_bytes));
         let sends = match records.flows.is_empty() {
-            true => guess::sends(acked_bytes, received),
+            true if guess::sends(acked_bytes, received) => Sends::Perhaps,
+            true => Sends::Nothing,
             false => sends(&records.flows, name, acked_bytes > received),
         };
         if sends != Sends::Nothing {
@@ -100,8 +101,7 @@ pub(crate) struct Senders<'a> {
 }
 
 /// All senders, then, if several hosts send, each host's.
-pub(crate) fn senders<'v>(view: &'v View<'_>) -> Vec<Senders<'v>> {
-    let (sockets, duration_ns) = (view.sockets(), view.duration_ns);
+pub(crate) fn senders<'v>(sockets: &'v [Socket<'_>], duration_ns: i64) -> Vec<Senders<'v>> {
     let group = |host: Option<&'v str>| {
         let of_host = |socket: &&Socket| host.is_none_or(|host| socket.host == host);
         Senders { host, sockets: sockets.iter().filter(of_host).collect(), duration_ns }

@@ -1,9 +1,9 @@
 //! Uniform time series of one trial, for figures.
 
 use crate::bins::Bins;
-use crate::catalogue::Quantity;
 use crate::crowd;
 use crate::instance::Instance;
+use crate::metric::Quantity;
 use crate::panel::Panel;
 use crate::player::Player;
 use crate::view::View;

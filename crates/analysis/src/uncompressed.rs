@@ -6,9 +6,9 @@ use suiro_record::tables::{UncompressedFrameRow, UncompressedRingRow};
 
 use crate::Records;
 use crate::bins::Bins;
+use crate::group::grouped;
 use crate::held::Stretch;
 use crate::stats::Distribution;
-use crate::view::{View, grouped};
 
 /// All streams of all receivers, within the trial.
 pub(crate) struct Streams<'a> {
@@ -16,9 +16,8 @@ pub(crate) struct Streams<'a> {
 }
 
 impl<'a> Streams<'a> {
-    /// `None` if nobody received any.
-    pub fn of(view: &View<'a>) -> Option<Self> {
-        let rows = view.within(&view.records.uncompressed, |row| row.t_ns);
+    /// Those of these rows; `None` if there are none.
+    pub fn of(rows: Vec<&'a UncompressedFrameRow>) -> Option<Self> {
         (!rows.is_empty()).then_some(Self { rows })
     }
 
@@ -136,8 +135,8 @@ pub(crate) struct Rings<'a> {
 
 impl<'a> Rings<'a> {
     /// `None` if there was none.
-    pub fn of(view: &'a View<'_>) -> Option<Self> {
-        let rings = Self { rings: view.rings(), end_ns: view.duration_ns };
+    pub fn of(rings: &'a ByRing<'a>, end_ns: i64) -> Option<Self> {
+        let rings = Self { rings, end_ns };
         let any = rings.rows().next().is_some();
         any.then_some(rings)
     }

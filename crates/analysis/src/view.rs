@@ -1,7 +1,6 @@
 //! The records of one trial, grouped once.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 
 use suiro_record::Trial;
 
@@ -68,20 +67,4 @@ impl<'a> View<'a> {
         let trial = 0..self.duration_ns;
         rows.iter().filter(|row| trial.contains(&t_ns(row))).collect()
     }
-}
-
-/// Rows by what `key` says of them, each group sorted by time; of one time in the order of the table.
-pub(crate) fn grouped<'a, R, K: Ord>(
-    rows: impl IntoIterator<Item = &'a R>,
-    key: impl Fn(&'a R) -> K,
-    t_ns: fn(&R) -> i64,
-) -> BTreeMap<K, Vec<&'a R>> {
-    let mut groups: BTreeMap<K, Vec<&R>> = BTreeMap::new();
-    for row in rows {
-        groups.entry(key(row)).or_default().push(row);
-    }
-    for rows in groups.values_mut() {
-        rows.sort_by_key(|row| t_ns(row));
-    }
-    groups
 }

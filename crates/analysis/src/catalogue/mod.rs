@@ -6,12 +6,12 @@ macro_rules! metrics {
     ($($(#[main $($main:tt)?])? $family:ident . $field:ident [$unit:literal, $better:ident, $digits:literal]
         $label:literal, $doc:literal, $of:expr;)+) => {
         &[$($crate::family::Measure {
-            metric: $crate::catalogue::Metric {
+            metric: $crate::metric::Metric {
                 family: stringify!($family),
                 field: stringify!($field),
                 label: $label,
                 unit: $unit,
-                better: $crate::catalogue::Better::$better,
+                better: $crate::metric::Better::$better,
                 digits: $digits,
                 main: metrics!(@main $($($main)? yes)?),
                 doc: $doc,
@@ -28,7 +28,7 @@ macro_rules! series {
     ($($family:ident . $field:ident [$panel:ident, $unit:literal, $style:ident]
         $label:literal, $doc:literal, $of:expr;)+) => {
         &[$($crate::family::Curve {
-            quantity: $crate::catalogue::Quantity {
+            quantity: $crate::metric::Quantity {
                 family: stringify!($family),
                 field: stringify!($field),
                 panel: $crate::panel::Panel::$panel,
@@ -50,12 +50,9 @@ mod tcp;
 mod uncompressed;
 mod web;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use crate::family::Registered;
 use crate::instance::Instance;
-use crate::panel::{Panel, Style};
+use crate::metric::{Better, Metric, Quantity};
 
 /// The families, in the order of a report.
 pub(crate) static FAMILIES: &[&dyn Registered] = &[
@@ -72,64 +69,6 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
 ];
 
 const MS_PER_S: f64 = 1e3;
-
-/// Which direction of a metric is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Better {
-    /// More is better.
-    Higher,
-    /// Less is better.
-    Lower,
-    /// Neither: it is descriptive.
-    Neither,
-}
-
-/// One metric of the catalogue.
-#[derive(Clone, Copy)]
-pub struct Metric {
-    /// What it belongs to, such as `player`: the first word of its name.
-    pub family: &'static str,
-    /// Its name within the family; ends in its unit.
-    pub field: &'static str,
-    /// A few words for tables and figures.
-    pub label: &'static str,
-    /// `bit/s`, `B`, `s`, `1/s`, `ms`, `µs`, `dB`, `ratio`, `cores`, or empty for counts and scores.
-    pub unit: &'static str,
-    /// Which direction is better.
-    pub better: Better,
-    /// Significant digits worth showing.
-    pub digits: u8,
-    /// True for what a short table shows.
-    pub main: bool,
-    /// What it means, precisely.
-    pub doc: &'static str,
-}
-
-/// One quantity over time, of which a trial has a series for each instance.
-#[derive(Debug, Clone, Copy)]
-pub struct Quantity {
-    /// What it belongs to, such as `tcp`: the first word of its name.
-    pub family: &'static str,
-    /// Its name within the family.
-    pub field: &'static str,
-    /// The figure it is drawn in; of throughput, where that of a down direction is.
-    pub panel: Panel,
-    /// A few words for a legend.
-    pub label: &'static str,
-    /// `bit/s`, `B`, `ms`, `s`, `ratio`, `packets` or `frames`; empty for scores and shares.
-    pub unit: &'static str,
-    /// How it is drawn.
-    pub style: Style,
-    /// What it means.
-    pub doc: &'static str,
-}
-
-impl std::fmt::Debug for Metric {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{} [{}]", self.family, self.field, self.unit)
-    }
-}
 
 /// Every metric, in the order of a report.
 ///

@@ -15,7 +15,7 @@ impl Subject for Sending {
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Senders<'v>)> {
         let named =
             |group: Senders<'v>| (group.host.map(Instance::named).unwrap_or_default(), group);
-        senders(view).into_iter().map(named).collect()
+        senders(view.sockets(), view.duration_ns).into_iter().map(named).collect()
     }
 }
 

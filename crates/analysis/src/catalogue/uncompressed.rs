@@ -18,7 +18,8 @@ impl Subject for AllStreams {
     type One<'v> = Streams<'v>;
 
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Streams<'v>)> {
-        Streams::of(view).map(|streams| (Instance::only(), streams)).into_iter().collect()
+        let rows = view.within(&view.records.uncompressed, |row| row.t_ns);
+        Streams::of(rows).map(|streams| (Instance::only(), streams)).into_iter().collect()
     }
 }
 
@@ -29,7 +30,10 @@ impl Subject for AllRings {
     type One<'v> = Rings<'v>;
 
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Rings<'v>)> {
-        Rings::of(view).map(|rings| (Instance::only(), rings)).into_iter().collect()
+        Rings::of(view.rings(), view.duration_ns)
+            .map(|rings| (Instance::only(), rings))
+            .into_iter()
+            .collect()
     }
 }
 
