@@ -12,6 +12,7 @@
 //! has a name in the file system: namespaces are held by file descriptors, so the kernel removes
 //! everything when the trial process dies, whatever the cause.
 
+mod confine;
 mod error;
 mod ethtool;
 mod host;
@@ -21,6 +22,7 @@ mod network;
 pub mod sandbox;
 mod suite;
 
+pub use confine::Confinement;
 pub use error::HostsError;
 pub use host::{Host, InterfaceCounts};
 pub use network::{

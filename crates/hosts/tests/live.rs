@@ -12,8 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use suiro_hosts::sandbox::probe;
 use suiro_hosts::{
-    CableKind, CableSpec, Host, LinkEnd, Network, NetworkSpec, Privilege, Sandbox, ipv4, ipv6,
-    tests_ended,
+    CableKind, CableSpec, Confinement, Host, LinkEnd, Network, NetworkSpec, Privilege, Sandbox,
+    ipv4, ipv6, tests_ended,
 };
 
 /// Time limit for everything here.
@@ -139,6 +139,35 @@ fn inside() {
     card_offloads_skip_checksums_but_split_packets();
     an_emulated_link_carries_nothing_by_itself();
     nobody_chatters(&network);
+    commands_have_limits(&network);
+}
+
+/// They keep three capabilities, share a /tmp, and of the real one see only the folders named.
+fn commands_have_limits(network: &Network) {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let limits = Confinement::prepare(dir.path(), &[dir.path()]).unwrap();
+    let run = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(dir.path());
+        network.host("client").unwrap().command(&mut command);
+        limits.command(&mut command).output().unwrap()
+    };
+    let status = run("cat /proc/self/status").stdout;
+    let status = String::from_utf8(status).unwrap();
+    // CAP_NET_BIND_SERVICE is 10, CAP_NET_ADMIN 12, CAP_NET_RAW 13 (capability.h).
+    for line in ["CapPrm:\t", "CapEff:\t", "CapBnd:\t"] {
+        assert!(status.contains(&format!("{line}0000000000003400\n")), "{status}");
+    }
+    assert!(status.contains("NoNewPrivs:\t1\n"), "{status}");
+    assert!(run("echo shared > /tmp/of-the-trial && ip link set dev lo mtu 1400").status.success());
+    assert_eq!(run("cat /tmp/of-the-trial").stdout, b"shared\n");
+    let here = dir.path().display();
+    assert!(run(&format!("echo kept > {here}/kept")).status.success());
+    assert_eq!(std::fs::read(dir.path().join("kept")).unwrap(), b"kept\n");
+    assert!(!run(&format!("test -e {}", other.path().display())).status.success());
+    drop(limits);
+    assert!(!std::path::Path::new("/tmp/of-the-trial").exists());
+    assert!(!dir.path().join(".tmp").exists());
 }
 
 #[expect(clippy::disallowed_methods, reason = "the sockets of this test")]

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 use serde::Deserialize;
-use suiro_hosts::Network;
+use suiro_hosts::{Confinement, Network};
 use suiro_record::EndpointOutcome;
 use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::tables::LatenessRow;
@@ -39,6 +39,8 @@ pub struct Surroundings<'a> {
     pub epoch: Epoch,
     /// The trial's folder.
     pub dir: &'a Path,
+    /// What limits its commands; `None` if all of them are privileged.
+    pub confinement: Option<Confinement>,
     /// The prepared media.
     pub packages: &'a BTreeMap<String, PathBuf>,
     /// The trial's seed.
@@ -432,6 +434,11 @@ impl Surroundings<'_> {
         };
         let host = self.network.host(&endpoint.host).context("the plan names its hosts")?;
         host.command(&mut command);
+        if let (Some(limits), Some(spec)) = (&self.confinement, endpoint.spec.command())
+            && !spec.privileged
+        {
+            limits.command(&mut command);
+        }
         Ok(command)
     }
 

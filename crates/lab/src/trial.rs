@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use anyhow::{Context, Result};
-use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec};
+use suiro_hosts::{CableKind, CableSpec, Confinement, Network, NetworkSpec};
 use suiro_link::Direction;
 use suiro_record::{Cable, Check, LinkRate, SelfCheck, Trial};
 use suiro_scenario::Topology;
@@ -51,6 +51,7 @@ pub fn run(
         network: &network,
         epoch,
         dir: &order.dir,
+        confinement: confinement(order)?,
         packages: &order.packages,
         seed: order.trial.seed.derive("endpoints"),
     });
@@ -99,6 +100,17 @@ fn lateness(order: &Order, supervised: &mut Supervised) -> Result<Vec<String>> {
         outcome.lateness = lateness::summary(&rows, &outcome.name);
     }
     Ok(lateness::faults(&rows, &order.setup.endpoints, supervised.ended))
+}
+
+/// The limits of the commands, if one has limits.
+fn confinement(order: &Order) -> Result<Option<Confinement>> {
+    let mut commands = order.setup.endpoints.iter().filter_map(|e| e.spec.command());
+    if commands.all(|command| command.privileged) {
+        return Ok(None);
+    }
+    let working = std::env::current_dir().context("finding the working folder")?;
+    let confinement = Confinement::prepare(&order.dir, &[&order.dir, &working]);
+    confinement.map(Some).context("limiting what commands may do")
 }
 
 /// Builds the hosts and cables of a topology, and publishes the hosts' names.

@@ -1,8 +1,10 @@
 //! `suiro list`, `show`, `check` and `schema`.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
 use anyhow::Result;
+use suiro_hosts::Privilege;
 use suiro_outside::printable;
 use suiro_scenario::{Overrides, Plan, Scenario};
 
@@ -74,6 +76,7 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
         seconds,
         plan.jobs
     )?;
+    write_commands(&mut out, &plan)?;
     let verdict = Host::before_a_run().verdict(&plan);
     if !verdict.is_whole() {
         writeln!(out, "{}; suiro run skips the others:", verdict.summary())?;
@@ -82,6 +85,36 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// The programs that the scenario names, with the rights that each would have.
+fn write_commands(out: &mut impl Write, plan: &Plan) -> Result<()> {
+    let mut commands = BTreeSet::new();
+    for endpoint in plan.trials.iter().flat_map(|trial| &trial.setup.endpoints) {
+        if let Some(spec) = endpoint.spec.command() {
+            commands.insert((spec.privileged, &endpoint.host, spec.command.join(" ")));
+        }
+    }
+    let who = match Privilege::of_this_process() {
+        Privilege::Root => "root",
+        Privilege::User => "you",
+    };
+    for privileged in [false, true] {
+        let mut commands = commands.iter().filter(|(own, ..)| *own == privileged).peekable();
+        if commands.peek().is_none() {
+            continue;
+        }
+        let rights = if privileged {
+            "with all capabilities"
+        } else {
+            "without capabilities beyond their host"
+        };
+        writeln!(out, "runs these commands as {who}, {rights}:")?;
+        for (_, host, command) in commands {
+            writeln!(out, "  {}: {}", printable(host), printable(command))?;
+        }
+    }
+    Ok(())
 }
 
 /// `1 trial`, `2 trials`.

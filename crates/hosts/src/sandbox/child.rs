@@ -37,13 +37,16 @@ impl Step {
             Self::DenyGroups => "writing /proc/self/setgroups",
             Self::MapUsers => "writing /proc/self/uid_map",
             Self::MapGroups => "writing /proc/self/gid_map",
-            Self::PrivateMounts => "making mounts private",
+            Self::PrivateMounts => PRIVATE_MOUNTS,
             Self::MountProc => "mounting a fresh /proc",
             Self::Streams => "placing standard input and output",
             Self::Exec => "executing /proc/self/exe",
         }
     }
 }
+
+/// What [`Step::PrivateMounts`] does, in messages.
+pub(super) const PRIVATE_MOUNTS: &str = "making mounts private";
 
 /// Sent by the new process once it is tied to its parent's death.
 pub(super) const GUARDED: u8 = 0;

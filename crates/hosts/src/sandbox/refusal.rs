@@ -3,6 +3,7 @@
 use std::io;
 
 use super::SandboxError;
+use super::child::PRIVATE_MOUNTS;
 
 /// A setting that denies namespaces to ordinary users.
 struct Setting {
@@ -72,6 +73,10 @@ fn explain_with(
                 ),
             }
         }
+        Some(libc::EINVAL) if doing == PRIVATE_MOUNTS => forbidden(
+            "the root folder is no mount point, as in a chroot",
+            "run suiro in a container, or outside the chroot",
+        ),
         Some(libc::ENOSYS) => forbidden(
             "clone3 is filtered, as in some containers, or the kernel is older than 5.3",
             "run suiro outside the container, or without its seccomp profile",
@@ -108,6 +113,9 @@ mod tests {
         let container = say(libc::EPERM, &permitted);
         assert!(container.contains("container"), "{container}");
         assert!(say(libc::ENOSPC, &permitted).contains("too many namespaces"));
+        let source = io::Error::from_raw_os_error(libc::EINVAL);
+        let chroot = explain_with(PRIVATE_MOUNTS, source, |_| None).to_string();
+        assert!(chroot.contains("outside the chroot"), "{chroot}");
         assert!(say(libc::ENOSYS, &[]).contains("seccomp"));
         assert_eq!(
             say(libc::ENOMEM, &[]),
