@@ -381,6 +381,11 @@ impl Plan {
             lines.push(format!("addr add {own4}/32 dev {name}"));
             lines.push(format!("addr add {own6}/128 dev {name} nodad"));
         }
+        if !lines.is_empty() {
+            // The kernel adds this route to an IPv6 address of its own later, on another thread; until then a packet
+            // to the address leaves by the cable and is lost.
+            lines.push(format!("route add local {own6}/128 dev lo table local"));
+        }
         for (cable, [from, to]) in spec.cables.iter().zip(&self.ends) {
             let (own, peer, next) = match host {
                 _ if host == cable.from => (from, to, cable.to),
@@ -475,6 +480,7 @@ mod tests {
                 "link set eth0 arp off multicast off up",
                 "addr add 10.0.0.1/32 dev eth0",
                 "addr add fd00::1/128 dev eth0 nodad",
+                "route add local fd00::1/128 dev lo table local",
                 "neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev eth0 nud permanent",
                 "neigh replace fd00::2 lladdr 02:00:00:00:00:02 dev eth0 nud permanent",
                 "route add 10.0.0.2/32 dev eth0 src 10.0.0.1",
