@@ -3,39 +3,21 @@
 //! [`LinkSpec::resolve`](crate::LinkSpec::resolve) refuses the same, naming the user's own keys; the
 //! bounds stand here once.
 
-use std::ops::RangeInclusive;
-
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use suiro_units::{BitRate, Bytes, Duration, Ratio};
+use suiro_strict::{Bounds, Keys, Refusal};
+use suiro_units::{Duration, Ratio};
 
+use crate::bounds::{
+    BURST, DELAY, FLOWS, LIST, PIE_BURST, PIE_UPDATE, Packets, QUANTUM, QUEUE_PACKETS, RATE, SPAN,
+};
 use crate::config::{
     CodelConfig, DisciplineConfig, FqCodelConfig, LimitConfig, LinkConfig, LossConfig, PathConfig,
     PieConfig, PropagationConfig, ServerConfig,
 };
-use crate::error::ConfigError;
-use crate::queue::MAX_QUEUED;
 use crate::schedule::Schedule;
-use crate::trace::{
-    MAX_RATE, MAX_TRACE_LINES, MAX_TRACE_TIME, MIN_PERIOD, OpportunityTrace, RateCurve,
-};
+use crate::trace::{MAX_TRACE_LINES, MAX_TRACE_TIME, MIN_PERIOD, OpportunityTrace, RateCurve};
 use crate::wifi::WifiConfig;
-
-const INSTANT: Duration = Duration::from_nanos(1);
-pub(crate) const DELAY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3600);
-/// Of jitter, of holding back, and of the times that a discipline reckons with.
-pub(crate) const SPAN: RangeInclusive<Duration> = INSTANT..=Duration::from_secs(60);
-pub(crate) const PIE_UPDATE: RangeInclusive<Duration> =
-    Duration::from_millis(1)..=Duration::from_millis(100);
-pub(crate) const PIE_BURST: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(60);
-pub(crate) const FLOWS: RangeInclusive<u32> = 1..=65_536;
-pub(crate) const QUANTUM: RangeInclusive<Bytes> = Bytes::new(64)..=Bytes::new(64_000);
-/// A bucket holds at least a common packet, and no more work than a u64 of nanobits.
-pub(crate) const BURST: RangeInclusive<Bytes> = Bytes::new(1500)..=Bytes::new(1_000_000_000);
-pub(crate) const QUEUE_PACKETS: RangeInclusive<u32> = 1..=MAX_QUEUED;
-/// A rate of zero is an outage.
-pub(crate) const RATE: RangeInclusive<BitRate> = BitRate::from_bps(0)..=MAX_RATE;
-pub(crate) const MAX_LIST: usize = 100_000;
 
 /// [`LinkConfig`] as a file has it.
 #[derive(Deserialize)]
@@ -55,7 +37,7 @@ impl<'de> Deserialize<'de> for LinkConfig {
     }
 }
 
-type Checked = Result<(), ConfigError>;
+type Checked = Result<(), Refusal>;
 
 /// Checks both directions.
 pub(crate) fn link(config: &LinkConfig) -> Checked {
@@ -71,7 +53,9 @@ fn path(name: &str, config: &PathConfig) -> Checked {
     let key = |part: &str| format!("{name}.{part}");
     schedule(&key("loss"), &config.loss, loss)?;
     match &config.queue.limit {
-        LimitConfig::Packets(packets) => range(&key("queue.limit"), packets, &QUEUE_PACKETS)?,
+        LimitConfig::Packets(packets) => {
+            range(&key("queue.limit"), &Packets(*packets), &QUEUE_PACKETS)?;
+        }
         LimitConfig::Bytes(bytes) => schedule(&key("queue.limit"), bytes, |_, _| Ok(()))?,
     }
     discipline(&key("queue.discipline"), &config.queue.discipline)?;
@@ -79,20 +63,16 @@ fn path(name: &str, config: &PathConfig) -> Checked {
     propagation(&key("propagation"), &config.propagation)
 }
 
-fn range<T: PartialOrd + std::fmt::Display>(
+fn range<T: PartialOrd + Copy + std::fmt::Display>(
     key: &str,
     value: &T,
-    of: &RangeInclusive<T>,
+    of: &Bounds<T>,
 ) -> Checked {
-    if of.contains(value) {
-        return Ok(());
-    }
-    let (least, most) = (of.start(), of.end());
-    Err(ConfigError::new(key, format!("{value} is out of range: {least} to {most}")))
+    of.check(Keys::of(key), *value).map(drop)
 }
 
 fn holds(key: &str, holds: bool, message: &str) -> Checked {
-    if holds { Ok(()) } else { Err(ConfigError::new(key, message)) }
+    if holds { Ok(()) } else { Err(Refusal::key(key, message)) }
 }
 
 /// Times that increase from above zero, and values that `each` accepts.
@@ -115,7 +95,7 @@ fn loss(key: &str, loss: &LossConfig) -> Checked {
             holds(key, changes, "good_to_bad and bad_to_good must be above 0")
         }
         LossConfig::List(packets) => {
-            holds(key, packets.len() <= MAX_LIST, &format!("at most {MAX_LIST} packets"))?;
+            range(key, &packets.len(), &LIST)?;
             let rising = packets.is_sorted_by(|a, b| a < b);
             holds(key, rising, "numbers of packets must increase")
         }
@@ -162,9 +142,9 @@ fn curve(key: &str, curve: &RateCurve) -> Checked {
     holds(key, steps.is_sorted_by(|a, b| a.at < b.at), "times of steps must increase")?;
     steps.iter().try_for_each(|step| range(key, &step.rate, &RATE))?;
     let last = steps.last().map_or(Duration::ZERO, |last| last.at);
-    range(key, &last, &(Duration::ZERO..=MAX_TRACE_TIME))?;
+    range(key, &last, &Bounds::new(Duration::ZERO, MAX_TRACE_TIME))?;
     if let Some(period) = curve.period {
-        range(key, &period, &(MIN_PERIOD..=MAX_TRACE_TIME))?;
+        range(key, &period, &Bounds::new(MIN_PERIOD, MAX_TRACE_TIME))?;
         holds(key, period > last, "a period must end after its last step")?;
     }
     holds(key, curve.carries(), "a rate of 0 that never changes carries no packets")
@@ -174,7 +154,7 @@ fn opportunities(key: &str, trace: &OpportunityTrace) -> Checked {
     holds(key, trace.times_ms.len() <= MAX_TRACE_LINES, "too many delivery opportunities")?;
     holds(key, trace.times_ms.is_sorted(), "times of opportunities must not decrease")?;
     // This is also false if there is no opportunity at all.
-    range(key, &trace.period(), &(MIN_PERIOD..=MAX_TRACE_TIME))
+    range(key, &trace.period(), &Bounds::new(MIN_PERIOD, MAX_TRACE_TIME))
 }
 
 fn propagation(key: &str, config: &PropagationConfig) -> Checked {

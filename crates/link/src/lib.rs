@@ -14,11 +14,11 @@
 //!
 //! Sizes are those of IP packets; times count from the trial's start.
 
+mod bounds;
 mod capacity;
 mod check;
 mod config;
 mod erfc;
-mod error;
 mod jitter;
 mod link;
 mod loss;
@@ -40,7 +40,6 @@ pub use config::{
     LimitConfig, LinkConfig, LossConfig, Order, PathConfig, PieConfig, PropagationConfig,
     QueueConfig, ReorderConfig, ServerConfig,
 };
-pub use error::{ConfigError, TraceError};
 pub use link::Link;
 pub use outcomes::Counts;
 pub use packet::{Backlog, Cause, Corruption, Direction, Ecn, Event, MAX_PACKET, Packet, Verdict};

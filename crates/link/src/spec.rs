@@ -10,25 +10,39 @@ use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
+use suiro_strict::{Bounded, Keys, Refusal, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration, Ratio};
 
+use crate::bounds::{
+    BURST, CHANCE, CHANGE_AT, CHANGES, DELAY, FLOWS, LIST, PIE_BURST, PIE_UPDATE, Packets, QUANTUM,
+    QUEUE_BYTES, QUEUE_PACKETS, QUEUE_TIME, RATE, SPAN,
+};
 use crate::config::{Distribution, Order};
 use crate::preset::Preset;
 use crate::wifi::WifiSpec;
 
 /// Defines a struct with the keys that a link and each of its directions have in common.
 macro_rules! with_path_keys {
-    ($(#[$meta:meta])* $name:ident { $($(#[$own_meta:meta])* $own:ident: $own_type:ty,)* }) => {
+    ($(#[$meta:meta])* $name:ident { $($(#[$own_meta:meta])* $own:ident: $own_type:ty,)* }
+        tables: $($table:ident),+) => {
+        bounds! {
+            $name {
+                rate: RATE, burst: BURST, delay: DELAY, changes: CHANGES;
+                tables: $($table),+
+            }
+        }
+
         $(#[$meta])*
         #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
+        #[schemars(transform = bounds_of::<$name>)]
         pub struct $name {
             $($(#[$own_meta])* #[serde(skip_serializing_if = "Option::is_none")]
             pub $own: Option<$own_type>,)*
-            /// Rate of IP packets, up to 1000 Gbit/s; `"0 bit/s"` is an outage. Default: no limit.
+            /// Rate of IP packets; `"0 bit/s"` is an outage. Default: no limit.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub rate: Option<BitRate>,
-            /// Depth of a token bucket, 1500 B to 1 GB: this much passes at once, the rest at the
+            /// Depth of a token bucket: this much passes at once, the rest at the
             /// rate. Default: none, packets leave bit by bit. Needs `rate` or a trace of rates.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub burst: Option<Bytes>,
@@ -44,7 +58,7 @@ macro_rules! with_path_keys {
             /// Where packets wait. Default: droptail, 100 ms.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub queue: Option<QueueSpec>,
-            /// One-way delay, 0 to 1 h. Default: none.
+            /// One-way delay. Default: none.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub delay: Option<Duration>,
             /// Variation of the delay. Default: none.
@@ -79,11 +93,13 @@ with_path_keys! {
         /// A Wi-Fi network whose air both directions share, instead of `rate`.
         wifi: WifiSpec,
     }
+    tables: down, up, wifi, loss, queue, jitter, reorder, changes
 }
 
 with_path_keys! {
     /// One direction of a link.
     PathSpec {}
+    tables: loss, queue, jitter, reorder, changes
 }
 
 impl LinkSpec {
@@ -150,9 +166,12 @@ pub enum LossSpec {
     Table(LossTable),
 }
 
+bounds! { LossTable { good_to_bad: CHANCE, bad_to_good: CHANCE, packets: LIST } }
+
 /// A loss model by name, with the keys that belong to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<LossTable>)]
 pub struct LossTable {
     /// The model.
     pub model: LossModel,
@@ -160,11 +179,11 @@ pub struct LossTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Ratio>,
     /// `gilbert-elliott`: probability that the bad state follows a packet in the good one.
-    /// Required, above 0.
+    /// Required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub good_to_bad: Option<Ratio>,
     /// `gilbert-elliott`: probability that the good state follows a packet in the bad one; the
-    /// mean burst is its inverse. Required, above 0.
+    /// mean burst is its inverse. Required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bad_to_good: Option<Ratio>,
     /// `gilbert-elliott`: probability of loss in the good state. Default: 0.
@@ -174,7 +193,7 @@ pub struct LossTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_bad: Option<Ratio>,
     /// `list`: numbers of the packets that are lost, counted in this direction from 0, increasing.
-    /// Required, at most 100,000.
+    /// Required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<Vec<u64>>,
 }
@@ -193,9 +212,18 @@ pub enum LossModel {
     List,
 }
 
+bounds! { QueueSpec { target: SPAN,
+interval: SPAN,
+update: PIE_UPDATE,
+burst: PIE_BURST,
+flows: FLOWS,
+quantum: QUANTUM;
+tables: limit } }
+
 /// A queue and its discipline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(transform = bounds_of::<QueueSpec>)]
 pub struct QueueSpec {
     /// How much it holds: `"100 kB"`, `"50 ms"` at the rate in force, or `"64p"` packets; the
     /// packet in service does not count. Without a rate nothing waits, and the limit has no effect.
@@ -205,14 +233,14 @@ pub struct QueueSpec {
     /// Default: droptail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discipline: Option<Discipline>,
-    /// The delay that is tolerated, above 0. Default: 5 ms (codel, fq-codel), 15 ms (pie).
+    /// The delay that is tolerated. Default: 5 ms (codel, fq-codel), 15 ms (pie).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Duration>,
-    /// `codel`, `fq-codel`: how long the delay must be exceeded before packets are dropped, above
-    /// 0. Default: 100 ms.
+    /// `codel`, `fq-codel`: how long the delay must be exceeded before packets are dropped.
+    /// Default: 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
-    /// `pie`: how often the drop probability is computed, 1 ms to 100 ms. Default: 15 ms.
+    /// `pie`: how often the drop probability is computed. Default: 15 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<Duration>,
     /// `pie`: how long a burst passes after an idle time. Default: 150 ms.
@@ -222,10 +250,10 @@ pub struct QueueSpec {
     /// droptail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
-    /// `fq-codel`: number of flow queues, 1 to 65536. Default: 1024.
+    /// `fq-codel`: number of flow queues. Default: 1024.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,
-    /// `fq-codel`: bytes that a queue may send per turn, 64 B to 64 kB. Default: 1514 B.
+    /// `fq-codel`: bytes that a queue may send per turn. Default: 1514 B.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<Bytes>,
 }
@@ -254,6 +282,36 @@ pub enum LimitSpec {
     Size(Bytes),
     /// `"50 ms"`.
     Time(Duration),
+}
+
+/// Each of its forms has bounds of its own.
+impl Bounded for LimitSpec {
+    fn refuse(&self, at: &Keys, refusals: &mut Vec<Refusal>) {
+        let refusal = match *self {
+            Self::Packets(count) => QUEUE_PACKETS.check(at.clone(), Packets(count)).err(),
+            Self::Size(size) => QUEUE_BYTES.check(at.clone(), size).err(),
+            Self::Time(time) => QUEUE_TIME.check(at.clone(), time).err(),
+        };
+        refusals.extend(refusal);
+    }
+
+    fn describe(schema: &mut schemars::Schema) {
+        let schema = schema.ensure_object();
+        QUEUE_PACKETS.describe_value(schema);
+        QUEUE_BYTES.describe_value(schema);
+        QUEUE_TIME.describe_value(schema);
+    }
+}
+
+impl Bounded for LossSpec {
+    fn refuse(&self, at: &Keys, refusals: &mut Vec<Refusal>) {
+        match self {
+            Self::Ratio(_) => {}
+            Self::Table(table) => table.refuse(at, refusals),
+        }
+    }
+
+    fn describe(_: &mut schemars::Schema) {}
 }
 
 impl std::str::FromStr for LimitSpec {
@@ -315,21 +373,26 @@ impl JsonSchema for LimitSpec {
         "LimitSpec".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
+        let mut schema = schemars::json_schema!({
             "type": "string",
             "pattern": r"^([0-9]+ ?p|[0-9]+(\.[0-9]+)? ?(B|kB|KiB|MB|MiB|GB|GiB|ns|us|µs|μs|ms|s|min|h))$",
             "examples": ["100 kB", "50 ms", "64p"],
-        })
+        });
+        Self::describe(&mut schema);
+        schema
     }
 }
+
+bounds! { JitterSpec { sd: SPAN } }
 
 /// Variation of the delay from packet to packet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<JitterSpec>)]
 pub struct JitterSpec {
     /// Its shape.
     pub distribution: Distribution,
-    /// Its standard deviation, above 0, at most 60 s. Mean and deviation are as asked at every packet
+    /// Its standard deviation. Mean and deviation are as asked at every packet
     /// rate; only what would shorten the delay below zero is cut off.
     pub sd: Duration,
     /// Whether packets may overtake one another. Default: kept.
@@ -337,21 +400,27 @@ pub struct JitterSpec {
     pub order: Order,
 }
 
+bounds! { ReorderSpec { by: SPAN } }
+
 /// Packets held back so that others overtake them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<ReorderSpec>)]
 pub struct ReorderSpec {
     /// Share of packets held back.
     pub chance: Ratio,
-    /// For how long, above 0, at most 60 s.
+    /// For how long.
     pub by: Duration,
 }
+
+bounds! { ChangeSpec { at: CHANGE_AT, rate: RATE, delay: DELAY; tables: loss } }
 
 /// What changes at a given time; absent keys keep their values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<ChangeSpec>)]
 pub struct ChangeSpec {
-    /// When, counted from the trial's start, up to 24 h.
+    /// When, counted from the trial's start.
     pub at: Duration,
     /// The rate from then on. A packet in service continues at the new rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]

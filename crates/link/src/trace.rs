@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
-use crate::error::TraceError;
+use suiro_strict::{Refusal, TextLine};
 
 /// Most lines a trace may have.
 pub const MAX_TRACE_LINES: usize = 1_000_000;
@@ -102,33 +102,33 @@ impl OpportunityTrace {
 /// # Errors
 /// A line that is no such number or lies before the one above it, more than [`MAX_TRACE_LINES`],
 /// a time above [`MAX_TRACE_TIME`], no opportunity at all, or none after time zero.
-pub fn parse_mahimahi(text: &str) -> Result<OpportunityTrace, TraceError> {
+pub fn parse_mahimahi(text: &str) -> Result<OpportunityTrace, Refusal<TextLine>> {
     let mut times_ms = Vec::new();
     let mut end = 1;
     for (line, content) in lines(text)? {
         let time = milliseconds(line, content)?;
         if times_ms.last().is_some_and(|&before| time < before) {
-            return Err(TraceError::new(line, "times must not decrease"));
+            return Err(Refusal::new(line, "times must not decrease"));
         }
         times_ms.push(time);
         end = line;
     }
     match times_ms.last() {
-        None => Err(TraceError::new(end, "a trace needs at least one delivery opportunity")),
+        None => Err(Refusal::new(end, "a trace needs at least one delivery opportunity")),
         Some(0) => {
-            Err(TraceError::new(end, "the last time is the trace's period and must be above zero"))
+            Err(Refusal::new(end, "the last time is the trace's period and must be above zero"))
         }
         Some(_) => Ok(OpportunityTrace { times_ms, repeat: true }),
     }
 }
 
-fn milliseconds(line: usize, content: &str) -> Result<u32, TraceError> {
+fn milliseconds(line: usize, content: &str) -> Result<u32, Refusal<TextLine>> {
     let time: u32 = whole(content).ok_or_else(|| {
         let shown = excerpt(content);
-        TraceError::new(line, format!("`{shown}` is not a whole number of milliseconds"))
+        Refusal::new(line, format!("`{shown}` is not a whole number of milliseconds"))
     })?;
     if Duration::from_millis(u64::from(time)) > MAX_TRACE_TIME {
-        return Err(TraceError::new(line, format!("a time must not exceed {MAX_TRACE_TIME}")));
+        return Err(Refusal::new(line, format!("a time must not exceed {MAX_TRACE_TIME}")));
     }
     Ok(time)
 }
@@ -152,13 +152,10 @@ fn whole<T: std::str::FromStr>(text: &str) -> Option<T> {
 /// Lines that are not of this form, more than [`MAX_TRACE_LINES`], a time above
 /// [`MAX_TRACE_TIME`], a rate above [`MAX_RATE`], a trace in which every rate is zero, a period
 /// below [`MIN_PERIOD`].
-pub fn parse_csv(text: &str, repeat: bool) -> Result<RateCurve, TraceError> {
+pub fn parse_csv(text: &str, repeat: bool) -> Result<RateCurve, Refusal<TextLine>> {
     let mut lines = lines(text)?;
     let Some((line, header)) = lines.next() else {
-        return Err(TraceError::new(
-            1,
-            "a trace must begin with a header line, such as `time,rate`",
-        ));
+        return Err(Refusal::new(1, "a trace must begin with a header line, such as `time,rate`"));
     };
     let columns = Columns::parse(line, header)?;
     let mut steps: Vec<RateStep> = Vec::new();
@@ -167,19 +164,19 @@ pub fn parse_csv(text: &str, repeat: bool) -> Result<RateCurve, TraceError> {
         let step = columns.step(line, content)?;
         match steps.last() {
             None if !step.at.is_zero() => {
-                return Err(TraceError::new(line, "the first time must be 0"));
+                return Err(Refusal::new(line, "the first time must be 0"));
             }
             Some(before) if step.at < before.at => {
-                return Err(TraceError::new(line, "times must not decrease"));
+                return Err(Refusal::new(line, "times must not decrease"));
             }
             Some(before) if step.at == before.at => {
-                return Err(TraceError::new(line, "two rates at the same time"));
+                return Err(Refusal::new(line, "two rates at the same time"));
             }
             _ => steps.push(step),
         }
         end = line;
     }
-    curve(steps, repeat).map_err(|message| TraceError::new(end, message))
+    curve(steps, repeat).map_err(|message| Refusal::new(end, message))
 }
 
 fn curve(mut steps: Vec<RateStep>, repeat: bool) -> Result<RateCurve, String> {
@@ -205,7 +202,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn parse(line: usize, header: &str) -> Result<Self, TraceError> {
+    fn parse(line: usize, header: &str) -> Result<Self, Refusal<TextLine>> {
         let unit = |name: &str, known: &[(&str, &'static str)]| {
             known.iter().find(|(known, _)| *known == name.trim()).map(|(_, unit)| *unit)
         };
@@ -216,7 +213,7 @@ impl Columns {
             Some(Self { time_unit: unit(time, &times)?, rate_unit: unit(rate, &rates)? })
         });
         columns.ok_or_else(|| {
-            TraceError::new(
+            Refusal::new(
                 line,
                 format!(
                     "`{}` is not a header; write `time,rate`, or name the units: time_s or \
@@ -227,46 +224,46 @@ impl Columns {
         })
     }
 
-    fn step(&self, line: usize, content: &str) -> Result<RateStep, TraceError> {
+    fn step(&self, line: usize, content: &str) -> Result<RateStep, Refusal<TextLine>> {
         let Some((time, rate)) = content.split_once(',') else {
-            return Err(TraceError::new(line, "expected a time, a comma and a rate"));
+            return Err(Refusal::new(line, "expected a time, a comma and a rate"));
         };
         let at: Duration = cell(line, time, self.time_unit)?;
         let rate: BitRate = cell(line, rate, self.rate_unit)?;
         if at > MAX_TRACE_TIME {
-            return Err(TraceError::new(line, format!("a time must not exceed {MAX_TRACE_TIME}")));
+            return Err(Refusal::new(line, format!("a time must not exceed {MAX_TRACE_TIME}")));
         }
         if rate > MAX_RATE {
-            return Err(TraceError::new(line, format!("a rate must not exceed {MAX_RATE}")));
+            return Err(Refusal::new(line, format!("a rate must not exceed {MAX_RATE}")));
         }
         Ok(RateStep { at, rate })
     }
 }
 
-fn cell<T>(line: usize, text: &str, unit: &str) -> Result<T, TraceError>
+fn cell<T>(line: usize, text: &str, unit: &str) -> Result<T, Refusal<TextLine>>
 where
     T: std::str::FromStr<Err = suiro_units::UnitError>,
 {
     let text = text.trim();
     if text.len() > 40 {
-        return Err(TraceError::new(line, format!("`{}` is too long", excerpt(text))));
+        return Err(Refusal::new(line, format!("`{}` is too long", excerpt(text))));
     }
     let bare = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if !unit.is_empty() && !bare {
-        return Err(TraceError::new(
+        return Err(Refusal::new(
             line,
             format!("`{text}` is not a number without unit, in {unit}"),
         ));
     }
-    format!("{text} {unit}").parse().map_err(|error| TraceError::new(line, format!("{error}")))
+    format!("{text} {unit}").parse().map_err(|error| Refusal::new(line, format!("{error}")))
 }
 
 /// The lines that say something, with their numbers from 1.
-fn lines(text: &str) -> Result<impl Iterator<Item = (usize, &str)>, TraceError> {
+fn lines(text: &str) -> Result<impl Iterator<Item = (usize, &str)>, Refusal<TextLine>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.lines().nth(MAX_TRACE_LINES).is_some() {
         let message = format!("a trace must not exceed {MAX_TRACE_LINES} lines");
-        return Err(TraceError::new(MAX_TRACE_LINES + 1, message));
+        return Err(Refusal::new(MAX_TRACE_LINES + 1, message));
     }
     let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     Ok(numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')))

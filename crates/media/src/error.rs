@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::spec::SpecError;
+use suiro_strict::Refusal;
+
 use crate::stamp::Unfit;
 
 /// Why media could not be prepared or read. A second line, where there is one, says what to try.
@@ -10,7 +11,7 @@ use crate::stamp::Unfit;
 pub enum MediaError {
     /// The specification cannot be met by anything.
     #[error(transparent)]
-    Spec(#[from] SpecError),
+    Spec(#[from] Refusal),
     /// The file system refused.
     #[error("{doing}: {source}")]
     Io {

@@ -38,4 +38,4 @@ pub use h264::ParameterSets;
 pub use package::{Container, Package};
 pub use prepare::{Progress, prepare, prepare_with};
 pub use raw::{PlainFormat, PlainPictures};
-pub use spec::{MediaSpec, SpecError};
+pub use spec::MediaSpec;

@@ -12,8 +12,9 @@ use crate::cut::{self, Cut};
 use crate::package::{INDEX_FILE, INDEX_VERSION, Package};
 use crate::raw::{Encoder, SourcePictures};
 use crate::source::{Input, Kind};
-use crate::spec::{Audio, Codec, MediaSpec, SpecError};
+use crate::spec::{Audio, Codec, MediaSpec};
 use crate::{Ffmpeg, MediaError, encode, stamp};
+use suiro_strict::Refusal;
 
 /// Told how far long work is: the part done, 0 to 1, and what is being done.
 pub type Progress<'p> = &'p mut dyn FnMut(f64, &str);
@@ -47,12 +48,9 @@ pub fn prepare_with(
 ) -> Result<Package, MediaError> {
     spec.validate()?;
     if spec.codec == Codec::Mpeg2 {
-        return Err(SpecError {
-            key: vec!["codec".into()],
-            message: "`mpeg2` is prepared in versions, not in segments".into(),
-            hint: "take it for an rtp-sender, or codec = \"h264\"".into(),
-        }
-        .into());
+        let found = "`mpeg2` is prepared in versions, not in segments";
+        let refusal = Refusal::key("codec", found);
+        return Err(refusal.hint("take it for an rtp-sender, or codec = \"h264\"").into());
     }
     let input = Input::get(spec, cache, progress)?;
     let sound = sound(ffmpeg, spec, &input);

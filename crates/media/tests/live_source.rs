@@ -84,10 +84,10 @@ fn footage_repeats_and_keeps_its_shape() {
 fn what_no_footage_can_be_is_refused() {
     let say = |spec: FootageSpec| spec.validate().unwrap_err().to_string();
     let long = FootageSpec { length: Duration::from_secs(3600), ..spec() };
-    assert!(say(long).contains("hint: a length from one frame to 2893 s"), "too long");
+    assert!(say(long).contains("expected: a length from one frame to 2893 s"), "too long");
     assert!(say(FootageSpec { length: Duration::ZERO, ..spec() }).contains("one frame"));
     assert!(say(FootageSpec { width: 321, ..spec() }).contains("even sides"));
-    assert!(say(FootageSpec { fps: 0, ..spec() }).contains("hint: 1 to 120"));
+    assert!(say(FootageSpec { fps: 0, ..spec() }).contains("expected: 1 to 120"));
 }
 
 /// Captures until `until`, punctually.

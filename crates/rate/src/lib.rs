@@ -21,7 +21,7 @@ pub mod tfrc;
 pub mod tfrcp;
 
 pub use feedback::{Feedback, PacketReport};
-pub use spec::{FASTEST, RateKind, RateSpec, SLOWEST, SpecError};
+pub use spec::{FASTEST, RateKind, RateSpec, SLOWEST};
 
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 

@@ -3,14 +3,14 @@
 //! A plain struct of options, without serde's tagged enums: so an error of `toml` keeps its line and
 //! column. Which keys belong to which controller is checked by [`RateSpec::check`].
 
-use std::ops::RangeInclusive;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use suiro_strict::refusal::listed;
+use suiro_strict::{Bounded, Bounds, Keys, Refusal, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use crate::Controller;
-use crate::equation::Bounds;
+use crate::equation::Bounds as Limits;
 use crate::fixed::Fixed;
 use crate::tfrc;
 use crate::tfrcp::{self, Decrease, Increase};
@@ -20,10 +20,19 @@ pub const SLOWEST: BitRate = BitRate::from_kbps(1);
 /// Fastest rate that may be asked for.
 pub const FASTEST: BitRate = BitRate::from_mbps(100_000);
 
-const RATES: RangeInclusive<BitRate> = SLOWEST..=FASTEST;
-const INTERVALS: RangeInclusive<u32> = 1..=1000;
-const GOPS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60);
-const PACKETS: RangeInclusive<Bytes> = Bytes::new(100)..=Bytes::new(65_535);
+const RATES: Bounds<BitRate> = Bounds::new(SLOWEST, FASTEST);
+
+bounds! {
+    RateSpec {
+        rate: RATES,
+        interval: Bounds::new(1, 1000),
+        gop: Bounds::new(Duration::from_millis(10), Duration::from_secs(60)),
+        packet: Bounds::new(Bytes::new(100), Bytes::new(65_535)),
+        initial: RATES,
+        min: RATES,
+        max: RATES,
+    }
+}
 
 /// The study's: 32 round-trip times.
 const INTERVAL: u32 = 32;
@@ -37,10 +46,11 @@ const MAX: BitRate = BitRate::from_mbps(1000);
 /// How a sender finds its rate: a controller by name, with the keys that belong to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<RateSpec>)]
 pub struct RateSpec {
     /// The controller.
     pub kind: RateKind,
-    /// `fixed`: the rate, 1 kbit/s to 100 Gbit/s. Required.
+    /// `fixed`: the rate. Required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
     /// `tfrcp`: what follows an interval without loss. Default: additive.
@@ -49,19 +59,19 @@ pub struct RateSpec {
     /// `tfrcp`: what follows an interval with loss. Default: halve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decrease: Option<Decrease>,
-    /// `tfrcp`: the control interval in round-trip times, 1 to 1000, rounded to whole GoP times.
+    /// `tfrcp`: the control interval in round-trip times, rounded to whole GoP times.
     /// Default: 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<u32>,
-    /// `tfrcp`: the duration of a group of pictures, 10 ms to 60 s. Default: that of the video;
+    /// `tfrcp`: the duration of a group of pictures. Default: that of the video;
     /// without a video, 1.001 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gop: Option<Duration>,
-    /// `tfrcp`, `tfrc`: size of a full IP packet, for which TCP's throughput is computed, 100 B to
-    /// 65535 B. Default: 1500 B.
+    /// `tfrcp`, `tfrc`: size of a full IP packet, for which TCP's throughput is computed.
+    /// Default: 1500 B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<Bytes>,
-    /// `tfrcp`, `tfrc`: the first target. Default: 1 Mbit/s (tfrcp); a packet per second until the
+    /// `tfrcp`, `tfrc`: the first target, from `min` to `max`. Default: 1 Mbit/s (tfrcp); a packet per second until the
     /// first report, then RFC 3390's initial window per round-trip time (tfrc).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial: Option<BitRate>,
@@ -118,22 +128,6 @@ impl std::fmt::Display for RateKind {
     }
 }
 
-/// Why a description of a controller cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {message}")]
-pub struct SpecError {
-    /// The key at fault.
-    pub key: &'static str,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl SpecError {
-    fn new(key: &'static str, message: impl Into<String>) -> Self {
-        Self { key, message: message.into() }
-    }
-}
-
 impl RateSpec {
     /// A controller with all its defaults.
     pub const fn new(kind: RateKind) -> Self {
@@ -159,18 +153,18 @@ impl RateSpec {
     }
 
     /// Whether keys belong to the controller and values are in range.
-    pub fn check(&self) -> Result<(), SpecError> {
+    pub fn check(&self) -> Result<(), Refusal> {
         self.check_keys()?;
+        self.check_bounds()?;
         match self.kind {
             RateKind::Fixed => self.fixed_rate().map(drop),
-            RateKind::Tfrcp => self.tfrcp().map(drop),
-            RateKind::Tfrc => self.tfrc().map(drop),
+            RateKind::Tfrcp | RateKind::Tfrc => self.limits().map(drop),
         }
     }
 
     /// The controller of a sender that begins at `start`.
-    pub fn build(&self, start: Time) -> Result<Box<dyn Controller>, SpecError> {
-        self.check_keys()?;
+    pub fn build(&self, start: Time) -> Result<Box<dyn Controller>, Refusal> {
+        self.check()?;
         Ok(match self.kind {
             RateKind::Fixed => Box::new(Fixed::new(self.fixed_rate()?)),
             RateKind::Tfrcp => Box::new(tfrcp::Tfrcp::new(self.tfrcp()?, start)),
@@ -178,7 +172,7 @@ impl RateSpec {
         })
     }
 
-    fn check_keys(&self) -> Result<(), SpecError> {
+    fn check_keys(&self) -> Result<(), Refusal> {
         let keys = [
             ("rate", self.rate.is_some()),
             ("increase", self.increase.is_some()),
@@ -193,62 +187,42 @@ impl RateSpec {
         let own = self.kind.keys();
         let strange = keys.into_iter().find(|(key, given)| *given && !own.contains(key));
         strange.map_or(Ok(()), |(key, _)| {
-            let message = format!("is not a key of {}, which has: {}", self.kind, own.join(", "));
-            Err(SpecError::new(key, message))
+            let refusal = Refusal::key(key, format!("`{key}` is not a key of `{}`", self.kind));
+            Err(refusal.expected(listed(own.iter().copied()).unwrap_or_default()))
         })
     }
 
-    fn fixed_rate(&self) -> Result<BitRate, SpecError> {
-        let missing = || SpecError::new("rate", "missing: the kind `fixed` needs it");
-        within("rate", self.rate.ok_or_else(missing)?, &RATES)
+    fn fixed_rate(&self) -> Result<BitRate, Refusal> {
+        let missing = || Refusal::key("rate", "the kind `fixed` needs a rate");
+        self.rate.ok_or_else(|| missing().hint("add rate = \"5 Mbit/s\""))
     }
 
-    fn tfrcp(&self) -> Result<tfrcp::Config, SpecError> {
-        let bounds = self.bounds()?;
+    fn tfrcp(&self) -> Result<tfrcp::Config, Refusal> {
+        let (limits, initial) = self.limits()?;
         Ok(tfrcp::Config {
             increase: self.increase.unwrap_or_default(),
             decrease: self.decrease.unwrap_or_default(),
-            interval_rtts: within("interval", self.interval.unwrap_or(INTERVAL), &INTERVALS)?,
-            gop: within("gop", self.gop.unwrap_or(GOP), &GOPS)?,
-            packet: self.packet_size()?,
-            initial: self.initial(bounds)?.unwrap_or(INITIAL.clamp(bounds.min, bounds.max)),
-            bounds,
+            interval_rtts: self.interval.unwrap_or(INTERVAL),
+            gop: self.gop.unwrap_or(GOP),
+            packet: self.packet.unwrap_or(PACKET),
+            initial: initial.unwrap_or(INITIAL.clamp(limits.min, limits.max)),
+            bounds: limits,
         })
     }
 
-    fn tfrc(&self) -> Result<tfrc::Config, SpecError> {
-        let bounds = self.bounds()?;
-        Ok(tfrc::Config { packet: self.packet_size()?, initial: self.initial(bounds)?, bounds })
+    fn tfrc(&self) -> Result<tfrc::Config, Refusal> {
+        let (bounds, initial) = self.limits()?;
+        Ok(tfrc::Config { packet: self.packet.unwrap_or(PACKET), initial, bounds })
     }
 
-    fn packet_size(&self) -> Result<Bytes, SpecError> {
-        within("packet", self.packet.unwrap_or(PACKET), &PACKETS)
+    /// The smallest and the largest target, and the first one.
+    fn limits(&self) -> Result<(Limits, Option<BitRate>), Refusal> {
+        let (min, max) = (self.min.unwrap_or(MIN), self.max.unwrap_or(MAX));
+        let max = Bounds::new(min, *RATES.most()).check(Keys::of("max"), max)?;
+        let between = Bounds::new(min, max);
+        let initial = self.initial.map(|rate| between.check(Keys::of("initial"), rate));
+        Ok((Limits { min, max }, initial.transpose()?))
     }
-
-    fn bounds(&self) -> Result<Bounds, SpecError> {
-        let max = within("max", self.max.unwrap_or(MAX), &RATES)?;
-        let min = within("min", self.min.unwrap_or(MIN), &RATES)?;
-        if min > max {
-            return Err(SpecError::new("max", format!("{max} is below min, {min}")));
-        }
-        Ok(Bounds { min, max })
-    }
-
-    fn initial(&self, bounds: Bounds) -> Result<Option<BitRate>, SpecError> {
-        let range = bounds.min..=bounds.max;
-        self.initial.map(|rate| within("initial", rate, &range)).transpose()
-    }
-}
-
-fn within<T>(key: &'static str, value: T, range: &RangeInclusive<T>) -> Result<T, SpecError>
-where
-    T: PartialOrd + std::fmt::Display,
-{
-    if range.contains(&value) {
-        return Ok(value);
-    }
-    let message = format!("{value} is out of range: {} to {}", range.start(), range.end());
-    Err(SpecError::new(key, message))
 }
 
 #[cfg(test)]
@@ -282,14 +256,21 @@ mod tests {
     #[test]
     fn keys_are_of_their_kind_and_values_in_range() {
         let say = refusal("kind = 'tfrc'\ninterval = 16");
-        assert_eq!(say, "interval: is not a key of tfrc, which has: packet, initial, min, max");
-        assert_eq!(refusal("kind = 'fixed'"), "rate: missing: the kind `fixed` needs it");
+        assert_eq!(
+            say,
+            "interval: `interval` is not a key of `tfrc`\n\
+                    expected: `packet`, `initial`, `min` or `max`"
+        );
+        assert_eq!(
+            refusal("kind = 'fixed'"),
+            "rate: the kind `fixed` needs a rate\nhint: add rate = \"5 Mbit/s\""
+        );
         let say = refusal("kind = 'tfrcp'\ninterval = 0");
-        assert_eq!(say, "interval: 0 is out of range: 1 to 1000");
+        assert_eq!(say, "interval: 0 is out of range\nexpected: 1 to 1000");
         let say = refusal("kind = 'tfrc'\nmin = '2 Mbit/s'\nmax = '1 Mbit/s'");
-        assert_eq!(say, "max: 1 Mbit/s is below min, 2 Mbit/s");
+        assert_eq!(say, "max: 1 Mbit/s is out of range\nexpected: 2 Mbit/s to 100 Gbit/s");
         let say = refusal("kind = 'tfrcp'\ninitial = '2 Gbit/s'");
-        assert_eq!(say, "initial: 2 Gbit/s is out of range: 64 kbit/s to 1 Gbit/s");
+        assert_eq!(say, "initial: 2 Gbit/s is out of range\nexpected: 64 kbit/s to 1 Gbit/s");
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl Camera {
         epoch_unix_ns: u64,
         clock: impl Fn() -> Time + Send + 'static,
     ) -> Result<Feed, FeedError> {
-        let rate = rate.clamp(*RATES.start(), *RATES.end());
+        let rate = rate.clamp(*RATES.least(), *RATES.most());
         let (size, fps) = (self.0.size(), self.0.fps());
         let config = EncoderConfig {
             width: size.0,
@@ -132,7 +132,7 @@ impl Feed {
 
     /// The bit rate from the next frame on; beyond [`RATES`], the nearest in them.
     pub fn set_rate(&mut self, rate: BitRate) {
-        let rate = rate.clamp(*RATES.start(), *RATES.end());
+        let rate = rate.clamp(*RATES.least(), *RATES.most());
         if rate != self.rate {
             self.rate = rate;
             self.camera.set_bitrate(rate);

@@ -32,7 +32,7 @@ impl Share {
         let share = allowed.mul_f64(self.encoder);
         let waiting = queued / self.drain;
         let rate = BitRate::from_bps(share.as_bps().saturating_sub(waiting.as_bps()));
-        rate.max(allowed.mul_f64(self.least)).clamp(*RATES.start(), *RATES.end())
+        rate.max(allowed.mul_f64(self.least)).clamp(*RATES.least(), *RATES.most())
     }
 }
 
@@ -107,8 +107,8 @@ mod tests {
         // 25 kB within a second are 200 kbit/s.
         assert_eq!(share.encoder_rate(kbps(1000), Bytes::new(25_000)), kbps(730));
         assert_eq!(share.encoder_rate(kbps(1000), Bytes::new(1_000_000)), kbps(300), "never less");
-        assert_eq!(share.encoder_rate(kbps(1), Bytes::ZERO), *RATES.start());
-        assert_eq!(share.encoder_rate(BitRate::from_mbps(9000), Bytes::ZERO), *RATES.end());
+        assert_eq!(share.encoder_rate(kbps(1), Bytes::ZERO), *RATES.least());
+        assert_eq!(share.encoder_rate(BitRate::from_mbps(9000), Bytes::ZERO), *RATES.most());
     }
 
     fn demand(least: u64, most: u64, weight: u32) -> Demand {

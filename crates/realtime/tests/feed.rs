@@ -73,7 +73,7 @@ async fn a_feed_does_as_it_is_told() {
     let key = film.find(|frame| frame.key).await;
     assert_eq!((key.number > second.number, key.references), (true, None));
     film.feed.set_rate(BitRate::from_mbps(9000));
-    film.find(|frame| frame.rate == *RATES.end()).await;
+    film.find(|frame| frame.rate == *RATES.most()).await;
     film.feed.set_rate(BitRate::from_kbps(300));
     film.feed.set_size(160, 120).unwrap();
     let small = film.find(|frame| frame.size == (160, 120)).await;

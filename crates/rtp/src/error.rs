@@ -2,9 +2,9 @@
 
 use suiro_media::MediaError;
 use suiro_media::live::LiveError;
-use suiro_rate::SpecError;
 use suiro_realtime::{FeedError, LogError};
 use suiro_record::RecordError;
+use suiro_strict::Refusal;
 
 use crate::net::NetError;
 use crate::versions::VersionsError;
@@ -29,8 +29,8 @@ pub enum EndpointError {
     #[error("sending a frame: {0}")]
     Payload(#[from] PayloadError),
     /// The rate control.
-    #[error("control.{0}")]
-    Rate(#[from] SpecError),
+    #[error(transparent)]
+    Rate(#[from] Refusal),
     /// The prepared versions.
     #[error("the prepared media: {0}")]
     Versions(#[from] VersionsError),

@@ -210,7 +210,7 @@ pub async fn run(
         () = &mut stop => {}
     }
     let now = clock.now();
-    let controller = job.control.build(now)?;
+    let controller = job.control.build(now).map_err(|refusal| refusal.below("control"))?;
     let feed = source.start(now, clock, (controller.target(), job.packet))?;
     let sender = Sender::new(now, job.config(clock), controller, job.seed.random());
     let name = job.name.as_str().into();

@@ -6,6 +6,7 @@ use std::path::Path;
 use suiro_link::{LinkConfig, LinkSpec};
 use suiro_media::MediaSpec;
 use suiro_media::spec::Source;
+use suiro_strict::{Bounded, Bounds, Keys};
 use suiro_units::Duration;
 
 use crate::check::{Cell, Placed};
@@ -18,8 +19,9 @@ use crate::refusal::{Refusal, Span};
 use crate::setup::{Link, RecordOptions, Setup, Topology};
 use crate::topology::{Shape, Wiring};
 
-/// Longest trial.
-const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long a trial is.
+pub(crate) const DURATION: Bounds<Duration> =
+    Bounds::above(Duration::ZERO, Duration::from_secs(24 * 3600));
 
 /// Reads the body of one cell, references replaced. What is wrong goes to `refusals`; the result is
 /// `None` if anything is.
@@ -82,13 +84,11 @@ impl Reader<'_, '_> {
         };
         let duration = document::read::<Duration>(node.clone(), "`duration`", &[]);
         let duration = self.keep(duration)?;
-        if duration.is_zero() || duration > DURATION_MAX {
-            let message = format!("a duration of {duration}");
-            let expected = format!("above 0, at most {DURATION_MAX}");
-            self.refusals.push(Refusal::new(node.span(), message).expected(expected));
-            return None;
-        }
-        Some(duration)
+        self.keep(
+            DURATION
+                .check(Keys::of("duration"), duration)
+                .map_err(|refusal| in_text(self.body, &[], refusal)),
+        )
     }
 
     /// `[links]`: every link that can be read, or `None` where it cannot.
@@ -111,15 +111,13 @@ impl Reader<'_, '_> {
             let reason = |error| format!("cannot read `{}`: {error}", path.display());
             files.read(path).map_err(reason)
         };
-        let config = spec.resolve(&mut read).map_err(|error| {
-            let refusal = self.fault("links", name, &error.path, &error.message);
-            refusal.hint(error.hint.unwrap_or_else(|| {
-                "suiro schema prints what each key accepts; paths are relative to the scenario's \
-                folder"
-                    .into()
-            }))
-        });
-        self.keep(config)
+        let out_of_bounds = spec.out_of_bounds();
+        if !out_of_bounds.is_empty() {
+            self.refuse(&["links", name], out_of_bounds);
+            return None;
+        }
+        let config = spec.resolve(&mut read);
+        self.keep(config.map_err(|refusal| in_text(self.body, &["links", name], refusal)))
     }
 
     fn wiring(&mut self) -> Option<Wiring> {
@@ -183,26 +181,19 @@ impl Reader<'_, '_> {
 
     /// One medium: bounds checked, its file found.
     fn medium(&mut self, name: &str, mut spec: MediaSpec) -> Option<MediaSpec> {
-        let faults = spec.faults();
-        for fault in &faults {
-            let refusal = self.fault("media", name, &fault.key, &fault.message);
-            self.refusals.push(refusal.hint(&fault.hint));
-        }
-        if !faults.is_empty() {
+        let refused = spec.refusals();
+        if !refused.is_empty() {
+            self.refuse(&["media", name], refused);
             return None;
         }
         spec.source = self.source(&["media", name, "source"], spec.source.clone())?;
         Some(spec)
     }
 
-    /// What another crate found wrong with the value at `path` of `[section.name]`.
-    fn fault(&self, section: &str, name: &str, path: &[String], message: &str) -> Refusal<Span> {
-        let steps = [section, name].into_iter().chain(path.iter().map(String::as_str));
-        let place = document::place(self.body, &steps.collect::<Vec<_>>());
-        match path {
-            [] => Refusal::new(place, message),
-            path => Refusal::new(place, format!("{}: {message}", path.join("."))),
-        }
+    /// Reports what is wrong with the table at `path`.
+    fn refuse(&mut self, path: &[&str], refused: Vec<Refusal>) {
+        let refused = refused.into_iter().map(|refusal| in_text(self.body, path, refusal));
+        self.refusals.extend(refused);
     }
 
     /// Every endpoint that can be read, with its copies, in the order of their start; and
@@ -255,14 +246,21 @@ impl Reader<'_, '_> {
         let Some(node) = entry(self.body, "record") else { return Some(RecordOptions::default()) };
         let options = document::read::<RecordOptions>(node.clone(), "[record]", &[]);
         let options = self.keep(options)?;
-        let bounds = Duration::from_millis(1)..=Duration::from_secs(1);
-        if !bounds.contains(&options.tcp_interval) {
-            let place = document::place(self.body, &["record", "tcp_interval"]);
-            let message = format!("an interval of {}", options.tcp_interval);
-            self.refusals.push(Refusal::new(place, message).expected("1 ms to 1 s"));
-        }
+        self.refuse(&["record"], options.out_of_bounds());
         Some(options)
     }
+}
+
+/// What is wrong with a key of the table at `path`, at its place in the text.
+pub(crate) fn in_text(body: &Node<'_>, path: &[&str], refusal: Refusal) -> Refusal<Span> {
+    let Keys(keys) = &refusal.place;
+    let steps: Vec<&str> = path.iter().copied().chain(keys.iter().map(String::as_str)).collect();
+    let place = document::place(body, &steps);
+    let found = match keys.as_slice() {
+        [] => refusal.found.clone(),
+        keys => format!("{}: {}", keys.join("."), refusal.found),
+    };
+    Refusal { found, ..refusal.at(|_| place.into()) }
 }
 
 /// Reads one endpoint: what all have, and what its kind has.

@@ -7,8 +7,10 @@ use std::ops::Range;
 use suiro_media::MediaSpec;
 use suiro_media::spec::Codec;
 use suiro_record::words::Transport;
+use suiro_strict::Bounds;
 use suiro_units::Duration;
 
+use crate::cell::in_text;
 use crate::document::{self, Node};
 use crate::endpoint::{Endpoint, Kind, Listens, Reference};
 use crate::refusal::{Refusal, Span};
@@ -16,8 +18,8 @@ use crate::refusal::{Refusal, Span};
 /// Longest name of a congestion control (`TCP_CA_NAME_MAX` of Linux, less the terminator).
 const TCP_NAME_MAX: usize = 15;
 
-/// Most endpoints of a trial.
-const ENDPOINTS_MAX: usize = 1000;
+/// How many endpoints a trial has.
+const ENDPOINTS: Bounds<usize> = Bounds::new(1, 1000);
 
 /// An endpoint, and the key below `[endpoints]` that it was written under.
 #[derive(Debug, Clone)]
@@ -87,11 +89,10 @@ impl<'c> Check<'c> {
         self.refusals.push(refusal);
     }
 
-    /// Reports the value of `key` unless it `fits`.
-    pub fn require(&mut self, fits: bool, key: &str, found: impl Into<String>, expected: &str) {
-        if !fits {
-            self.push(self.refusal(key, found).expected(expected));
-        }
+    /// Reports what is wrong with a key of the endpoint.
+    pub fn refuse(&mut self, refusal: Refusal) {
+        let path = ["endpoints", &self.placed.section];
+        self.push(in_text(self.cell.body, &path, refusal));
     }
 }
 
@@ -99,10 +100,10 @@ impl<'c> Cell<'c, '_> {
     /// Reports what is wrong.
     pub fn check(&self, refusals: &mut Vec<Refusal<Span>>) {
         let count = self.endpoints.len() + self.unread.len();
-        if !(1..=ENDPOINTS_MAX).contains(&count) {
+        if !ENDPOINTS.contains(&count) {
             let place = document::place(self.body, &["endpoints"]);
-            let message = format!("{count} endpoints");
-            refusals.push(Refusal::new(place, message).expected(format!("1 to {ENDPOINTS_MAX}")));
+            let found = format!("{count} endpoints");
+            refusals.push(Refusal::new(place, found).expected(ENDPOINTS.to_string()));
         }
         self.names(refusals);
         self.ports(refusals);
@@ -111,7 +112,10 @@ impl<'c> Cell<'c, '_> {
             self.references(placed, refusals);
             self.media(placed, refusals);
             self.congestion(placed, refusals);
-            placed.endpoint.spec.kind().check(&mut Check { cell: self, placed, refusals });
+            let kind = placed.endpoint.spec.kind();
+            let mut check = Check { cell: self, placed, refusals };
+            kind.out_of_bounds().into_iter().for_each(|refusal| check.refuse(refusal));
+            kind.check(&mut check);
         }
     }
 
@@ -145,9 +149,8 @@ impl<'c> Cell<'c, '_> {
         for placed in self.endpoints {
             let Endpoint { name, host, spec, .. } = &placed.endpoint;
             for Listens { transport, ports, key } in spec.kind().listens() {
+                // Out of the bounds of every port, which its kind has refused.
                 if *ports.start() == 0 {
-                    refusals
-                        .push(self.refusal(placed, key, "port 0".into()).expected("1 to 65535"));
                     continue;
                 }
                 let others = ports.filter_map(|port| {

@@ -1,16 +1,15 @@
 //! Several endpoints of one section: host patterns, copies, and which of them another means.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 
+use suiro_strict::Bounded;
+
+use crate::cell::in_text;
 use crate::check::Placed;
 use crate::document::{self, Node};
 use crate::endpoint::{Common, Endpoint, EndpointSpec, Reference};
 use crate::refusal::{Refusal, Span};
 use crate::topology::Wiring;
-
-/// How many of an endpoint may run in one host.
-const COUNT: RangeInclusive<u16> = 0..=100;
 
 /// The hosts that `host` of the endpoint `section` means.
 pub(crate) fn hosts(
@@ -48,12 +47,7 @@ pub(crate) fn of(
     body: &Node<'_>,
 ) -> Result<Vec<Placed>, Refusal<Span>> {
     let Common { count, start, absence, .. } = *common;
-    if !COUNT.contains(&count) {
-        let place = document::place(body, &["endpoints", section, "count"]);
-        let (least, most) = (COUNT.start(), COUNT.end());
-        let refusal = Refusal::new(place, format!("{count} copies"));
-        return Err(refusal.expected(format!("{least} to {most}")));
-    }
+    common.check_bounds().map_err(|refusal| in_text(body, &["endpoints", section], refusal))?;
     let several = hosts.len() > 1 || count > 1;
     let mut placed = Vec::new();
     for host in hosts {

@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 use suiro_units::Seed;
 use toml::de::DeValue;
 
+use crate::cell::in_text;
 use crate::document::{Node, entries, entry, key_place, split, words};
 use crate::refusal::{Refusal, Span};
 use crate::substitute::is_name;
@@ -22,9 +24,18 @@ pub(crate) const HEADER: [&str; 7] =
 /// Keys of the root that make the cells.
 pub(crate) const CELLS: [&str; 3] = ["parameters", "matrix", "quick"];
 
+/// How often each cell is run.
+pub(crate) const REPETITIONS: Bounds<u32> = Bounds::new(1, 1000);
+
+/// How many trials run in parallel.
+pub const JOBS: Bounds<u32> = Bounds::new(1, 64);
+
+bounds! { Header { repetitions: REPETITIONS, jobs: JOBS } }
+
 /// General facts about a scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Header>)]
 pub(crate) struct Header {
     /// Its name, as in `suiro run NAME`: letters, digits, `_` and `-`.
     pub name: String,
@@ -36,16 +47,14 @@ pub(crate) struct Header {
     /// The study that it repeats, such as `S0`.
     #[serde(default)]
     pub study: Option<String>,
-    /// Repetitions of each cell, 1 to 1000. Default: 1.
+    /// Repetitions of each cell. Default: 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1, max = 1000))]
     pub repetitions: u32,
     /// Seed of all random numbers. Default: 1.
     #[serde(default = "first")]
     pub seed: Seed,
-    /// Trials that run in parallel, 1 to 64; `--jobs` overrides it. Default: 1.
+    /// Trials that run in parallel; `--jobs` overrides it. Default: 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1, max = 64))]
     pub jobs: u32,
 }
 
@@ -136,13 +145,12 @@ fn check(root: &Node<'_>, header: &Header, refusals: &mut Vec<Refusal<Span>>) {
             refusals.push(Refusal::new(span, message).expected(expected));
         }
     };
-    let Header { name, title, repetitions, jobs, .. } = header;
+    let Header { name, title, .. } = header;
     refuse("name", !is_name(name), format!("`{name}` cannot be a scenario's name"), NAME);
     let lines = title.trim().lines().count();
     refuse("title", lines != 1, format!("the title has {lines} lines"), "one line");
-    let bad = !(1..=1000).contains(repetitions);
-    refuse("repetitions", bad, format!("{repetitions} repetitions"), "1 to 1000");
-    refuse("jobs", !(1..=64).contains(jobs), format!("{jobs} jobs"), "1 to 64");
+    let refused = header.out_of_bounds().into_iter();
+    refusals.extend(refused.map(|refusal| in_text(root, &[], refusal)));
 }
 
 /// What a name must be.
@@ -183,8 +191,12 @@ fn axes<'t>(
 fn points<'t>(name: &str, values: &Node<'t>, refusals: &mut Vec<Refusal<Span>>) -> Vec<Point<'t>> {
     let array = values.get_ref().as_array().filter(|array| !array.is_empty());
     let Some(array) = array else {
-        let message = format!("the axis `{name}` has no list of values");
-        let expected = format!("{name} = [VALUE, …], a VALUE being a text, a number or {LABELLED}");
+        let message = match values.get_ref().as_array() {
+            Some(_) => format!("the axis `{name}` has 0 values"),
+            None => format!("the axis `{name}` is not a list of values"),
+        };
+        let expected =
+            format!("{name} = [VALUE, …] with 1 or more: a text, a number or {LABELLED}");
         refusals.push(Refusal::new(values.span(), message).expected(expected));
         return Vec::new();
     };

@@ -62,6 +62,7 @@ mod topology;
 pub use check::Check;
 pub use endpoint::*;
 pub use files::{Disk, Files, NoFiles, TEXT_BYTES_MAX};
+pub use header::JOBS;
 pub use job::{Job, Peer};
 pub use order::Order;
 pub use overrides::Overrides;

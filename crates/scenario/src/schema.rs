@@ -7,8 +7,9 @@ use suiro_link::LinkSpec;
 use suiro_media::MediaSpec;
 use suiro_units::Duration;
 
+use crate::cell::DURATION;
 use crate::endpoint::{Common, KINDS};
-use crate::header::Header;
+use crate::header::{Header, REPETITIONS};
 use crate::setup::RecordOptions;
 use crate::topology::{Chain, Dumbbell, Explicit};
 
@@ -73,7 +74,9 @@ fn named(description: &str, of: impl Into<Value>) -> Value {
 
 fn duration(generator: &mut SchemaGenerator) -> Value {
     let mut schema = sub::<Duration>(generator);
-    schema["description"] = json!("How long each trial measures, up to 24 h.");
+    let keywords = schema.as_object_mut().expect("the schema of a quantity is an object");
+    keywords.insert("description".into(), json!("How long each trial measures."));
+    DURATION.describe_value(keywords);
     schema
 }
 
@@ -140,12 +143,14 @@ fn cells() -> Map<String, Value> {
     let parameters =
         named("Named values: \"$name\" elsewhere in the scenario stands for one.", json!({}));
     let matrix = named("Axes by name; every combination of their values is a cell.", axes);
+    let mut repetitions = json!({ "type": "integer" });
+    REPETITIONS.describe_value(repetitions.as_object_mut().expect("it was made an object"));
     let quick = json!({
         "description": "What `--quick` changes.",
         "type": "object",
         "properties": {
             "duration": { "type": "string" },
-            "repetitions": { "type": "integer", "minimum": 1, "maximum": 1000 },
+            "repetitions": repetitions,
             "parameters": parameters.clone(),
             "matrix": matrix.clone(),
         },

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_link::LinkConfig;
 use suiro_media::MediaSpec;
+use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::Duration;
 
 use crate::endpoint::{Endpoint, Flow};
@@ -96,15 +97,22 @@ pub struct Link {
     pub mtu: u16,
 }
 
+bounds! {
+    RecordOptions {
+        tcp_interval: Bounds::new(Duration::from_millis(1), Duration::from_secs(1)),
+    }
+}
+
 /// What is recorded in addition to the endpoints' own records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(transform = bounds_of::<RecordOptions>)]
 pub struct RecordOptions {
     /// The `link` table: a row per packet of every emulated link. Default: true.
     pub link: bool,
     /// The `tcp` table: the state of every TCP socket of every host. Default: true.
     pub tcp: bool,
-    /// How often sockets are sampled, 1 ms to 1 s. Default: 10 ms.
+    /// How often sockets are sampled. Default: 10 ms.
     pub tcp_interval: Duration,
     /// What the `tcp` table contains in addition to these samples. Default: `auto`.
     pub tcp_trace: TcpTrace,

@@ -4,15 +4,23 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 
+use crate::cell::in_text;
 use crate::document::{self, Node};
 use crate::refusal::{Refusal, Span};
 
-/// Most hosts of a trial: host n has the address 10.0.0.n.
-pub(crate) const HOSTS_MAX: usize = 254;
+/// How many hosts a trial has: host n has the address 10.0.0.n.
+pub(crate) const HOSTS: Bounds<usize> = Bounds::new(1, 254);
 
-/// The least and the most that a link's largest packet may be.
-pub(crate) const MTU: std::ops::RangeInclusive<u16> = 1280..=9000;
+/// What a link's largest packet may be: from the least of IPv6 (RFC 8200 §5).
+const MTU: Bounds<u16> = Bounds::new(1280, 9000);
+
+const SIDE: Bounds<u8> = Bounds::new(1, 100);
+
+bounds! { Dumbbell { servers: SIDE, clients: SIDE, mtu: MTU } }
+bounds! { Chain { links: Bounds::new(2, 2), mtu: MTU } }
+bounds! { Explicit { hosts: HOSTS, mtu: MTU } }
 
 /// Hosts and links between them, in one of the shapes.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,47 +35,45 @@ pub(crate) enum Shape {
 /// `right`, and the link is between the routers.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Dumbbell>)]
 pub(crate) struct Dumbbell {
-    /// How many servers, 1 to 100: `server`, or `server1`, `server2`, … Default: 1.
+    /// How many servers: `server`, or `server1`, `server2`, … Default: 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1, max = 100))]
     pub servers: u8,
-    /// How many clients, 1 to 100: `client`, or `client1`, `client2`, … Default: 1.
+    /// How many clients: `client`, or `client1`, `client2`, … Default: 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1, max = 100))]
     pub clients: u8,
     /// The link between the sides: a name below `[links]`. Down is from servers to clients.
     pub link: String,
-    /// Largest IP packet in bytes, 1280 to 9000. Default: 1500.
+    /// Largest IP packet in bytes. Default: 1500.
     #[serde(default = "mtu")]
-    #[schemars(range(min = 1280, max = 9000))]
     pub mtu: u16,
 }
 
 /// `publisher`, `relay` and `viewer` in a row, with a link between neighbours.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Chain>)]
 pub(crate) struct Chain {
     /// The links from publisher to relay and from relay to viewer: names below `[links]`. Down is
     /// towards the viewer.
-    pub links: [String; 2],
-    /// Largest IP packet in bytes, 1280 to 9000. Default: 1500.
+    pub links: Vec<String>,
+    /// Largest IP packet in bytes. Default: 1500.
     #[serde(default = "mtu")]
-    #[schemars(range(min = 1280, max = 9000))]
     pub mtu: u16,
 }
 
 /// Any hosts and any cables between them. Every host must be reachable.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Explicit>)]
 pub(crate) struct Explicit {
-    /// The hosts' names: lower-case letters, digits and `-`. At most 254.
+    /// The hosts' names: lower-case letters, digits and `-`.
     pub hosts: Vec<String>,
     /// The cables between them.
     pub cables: Vec<Cable>,
-    /// Largest IP packet in bytes, 1280 to 9000. Default: 1500.
+    /// Largest IP packet in bytes. Default: 1500.
     #[serde(default = "mtu")]
-    #[schemars(range(min = 1280, max = 9000))]
     pub mtu: u16,
 }
 
@@ -127,33 +133,30 @@ impl Shape {
         }
     }
 
+    fn bounded(&self) -> &dyn Bounded {
+        match self {
+            Self::Dumbbell(shape) => shape,
+            Self::Chain(shape) => shape,
+            Self::Explicit(shape) => shape,
+        }
+    }
+
     /// Hosts and cables; what is wrong with them goes to `refusals`. `topology` is the section, for
     /// places.
     pub fn wiring(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) -> Wiring {
         let wiring = match self {
-            Self::Dumbbell(shape) => shape.wiring(topology, refusals),
+            Self::Dumbbell(shape) => shape.wiring(),
             Self::Chain(shape) => shape.wiring(),
             Self::Explicit(shape) => shape.wiring(topology, refusals),
         };
-        if !MTU.contains(&wiring.mtu) {
-            let place = document::place(topology, &["mtu"]);
-            refusals.push(
-                Refusal::new(place, format!("an mtu of {} bytes", wiring.mtu))
-                    .expected("1280 (the minimum for IPv6) to 9000"),
-            );
-        }
+        let refused = self.bounded().out_of_bounds().into_iter();
+        refusals.extend(refused.map(|refusal| in_text(topology, &[], refusal)));
         wiring
     }
 }
 
 impl Dumbbell {
-    fn wiring(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) -> Wiring {
-        for (key, count) in [("servers", self.servers), ("clients", self.clients)] {
-            if !(1..=100).contains(&count) {
-                let place = document::place(topology, &[key]);
-                refusals.push(Refusal::new(place, format!("{count} {key}")).expected("1 to 100"));
-            }
-        }
+    fn wiring(&self) -> Wiring {
         let path = vec!["link".to_owned()];
         let (servers, clients) = (named("server", self.servers), named("client", self.clients));
         if let ([server], [client]) = (servers.as_slice(), clients.as_slice()) {
@@ -186,11 +189,12 @@ fn cable(from: &str, to: &str, link: Option<&str>) -> Cable {
 impl Chain {
     fn wiring(&self) -> Wiring {
         let hosts = ["publisher", "relay", "viewer"].map(str::to_owned);
-        let wire = |n: usize| Wire {
-            cable: cable(&hosts[n], &hosts[n + 1], Some(&self.links[n])),
+        let wire = |(n, link): (usize, &String)| Wire {
+            cable: cable(&hosts[n], &hosts[n + 1], Some(link)),
             path: vec!["links".to_owned(), n.to_string()],
         };
-        Wiring { wires: vec![wire(0), wire(1)], hosts: hosts.to_vec(), mtu: self.mtu }
+        let wires = self.links.iter().take(2).enumerate().map(wire).collect();
+        Wiring { wires, hosts: hosts.to_vec(), mtu: self.mtu }
     }
 }
 
@@ -207,11 +211,6 @@ impl Explicit {
     }
 
     fn check_hosts(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
-        if self.hosts.is_empty() || self.hosts.len() > HOSTS_MAX {
-            let place = document::place(topology, &["hosts"]);
-            let message = format!("{} hosts", self.hosts.len());
-            refusals.push(Refusal::new(place, message).expected(format!("1 to {HOSTS_MAX}")));
-        }
         let mut seen = BTreeSet::new();
         for (n, host) in self.hosts.iter().enumerate() {
             let place = || document::place(topology, &["hosts", &n.to_string()]);

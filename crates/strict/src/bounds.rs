@@ -71,17 +71,18 @@ fn out_of_range(value: &impl fmt::Display) -> String {
     format!("{value} is out of range")
 }
 
-impl<T: fmt::Display> fmt::Display for Bounds<T> {
+impl<T: PartialEq + fmt::Display> fmt::Display for Bounds<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { least, most, above } = self;
         match above {
+            _ if least == most => write!(f, "{most}"),
             true => write!(f, "more than {least}, at most {most}"),
             false => write!(f, "{least} to {most}"),
         }
     }
 }
 
-impl<T: Serialize + fmt::Display> Bounds<T> {
+impl<T: Serialize + PartialEq + fmt::Display> Bounds<T> {
     /// Writes the bounds of the property `key` to the schema of its table: to its description, and
     /// as keywords. JSON Schema has none for quantities in texts; theirs are in `x-bounds`, one
     /// entry for each quantity that the text may hold.
@@ -114,12 +115,13 @@ impl<T: Serialize + fmt::Display> Bounds<T> {
                 all.push(json!({ minimum: least, "maximum": most }));
             }
         }
+        let range = if is_array { format!("{self} entries") } else { self.to_string() };
         let before = schema.get("description").and_then(Value::as_str).unwrap_or_default();
         let after = match before.rsplit_once("Range: ") {
             Some((text, ranges)) => {
-                format!("{text}Range: {} or {self}.", ranges.trim_end_matches('.'))
+                format!("{text}Range: {} or {range}.", ranges.trim_end_matches('.'))
             }
-            None => format!("{before} Range: {self}."),
+            None => format!("{before} Range: {range}."),
         };
         schema.insert("description".into(), json!(after.trim_start()));
     }
@@ -135,12 +137,12 @@ pub trait Holds<T> {
     /// The `T`, if it holds one.
     fn held(&self) -> Option<T>;
 
-    /// How a refusal names a value that is out of range.
-    fn found(value: &T) -> String
+    /// The refusal of a value that is out of these bounds.
+    fn refusal(value: &T, bounds: &Bounds<T>, place: Keys) -> Refusal
     where
-        T: fmt::Display,
+        T: PartialEq + fmt::Display,
     {
-        out_of_range(value)
+        Refusal::new(place, out_of_range(value)).expected(bounds.to_string())
     }
 }
 
@@ -162,9 +164,14 @@ impl<T> Holds<usize> for Vec<T> {
         Some(self.len())
     }
 
-    fn found(count: &usize) -> String {
-        format!("{count} entries")
+    fn refusal(count: &usize, bounds: &Bounds<usize>, place: Keys) -> Refusal {
+        entries(*count, bounds, place)
     }
+}
+
+/// The refusal of a list with too few or too many entries.
+fn entries(count: usize, bounds: &Bounds<usize>, place: Keys) -> Refusal {
+    Refusal::new(place, format!("{count} entries")).expected(format!("{bounds} entries"))
 }
 
 impl<T> Holds<usize> for Option<Vec<T>> {
@@ -172,8 +179,8 @@ impl<T> Holds<usize> for Option<Vec<T>> {
         self.as_ref().map(Vec::len)
     }
 
-    fn found(count: &usize) -> String {
-        format!("{count} entries")
+    fn refusal(count: &usize, bounds: &Bounds<usize>, place: Keys) -> Refusal {
+        entries(*count, bounds, place)
     }
 }
 
@@ -186,6 +193,14 @@ pub trait Bounded {
     fn describe(schema: &mut Schema)
     where
         Self: Sized;
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// The first that is out of its bounds.
+    fn check_bounds(&self) -> Result<(), Refusal> {
+        self.out_of_bounds().into_iter().next().map_or(Ok(()), Err)
+    }
 
     /// Everything that is out of its bounds, in the order of the table's keys.
     fn out_of_bounds(&self) -> Vec<Refusal> {
@@ -218,7 +233,7 @@ where
     H: Holds<T>,
 {
     let held = value.held().filter(|held| !bounds.contains(held))?;
-    Some(Refusal::new(at.below(key), H::found(&held)).expected(bounds.to_string()))
+    Some(H::refusal(&held, bounds, at.below(key)))
 }
 
 /// Declares the bounds of a table's keys, and which of its keys are tables with bounds of their own.

@@ -14,6 +14,6 @@ pub mod source;
 
 pub use bounds::{Bounded, Bounds, Holds, bounds_of, refuse_value};
 pub use error::{Error, REFUSALS_MAX};
-pub use refusal::{Keys, Line, Place, Refusal, Site, Span};
+pub use refusal::{Keys, Line, Place, Refusal, Site, Span, TextLine};
 #[doc(hidden)]
 pub use schemars::Schema;

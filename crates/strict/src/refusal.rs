@@ -139,6 +139,22 @@ impl Site for Keys {
     }
 }
 
+/// A line of a text, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextLine(pub usize);
+
+impl From<usize> for TextLine {
+    fn from(number: usize) -> Self {
+        Self(number)
+    }
+}
+
+impl Site for TextLine {
+    fn name(&self) -> String {
+        format!("line {}", self.0)
+    }
+}
+
 /// Bytes of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Span {

@@ -161,7 +161,17 @@ pub struct Ratio(f64);
 impl Ratio {
     /// None of it.
     pub const ZERO: Self = Self(0.0);
+    /// All of it.
+    pub const ONE: Self = Self(1.0);
 
+    /// A ratio of the program text.
+    ///
+    /// # Panics
+    /// Unless `value` lies in 0..=1; when the program is built, if it is a constant.
+    pub const fn constant(value: f64) -> Self {
+        assert!(value >= 0.0 && value <= 1.0, "a ratio lies between 0 and 1");
+        Self(value)
+    }
     /// `None` unless `value` lies in 0..=1.
     pub fn new(value: f64) -> Option<Self> {
         (0.0..=1.0).contains(&value).then_some(Self(value))
@@ -213,9 +223,8 @@ impl<'de> serde::Deserialize<'de> for Ratio {
                 text.parse().map_err(E::custom)
             }
             fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Ratio, E> {
-                Ratio::new(value).ok_or_else(|| {
-                    E::custom(format!("{value} is not a ratio; it must be between 0 and 1"))
-                })
+                let found = serde::de::Unexpected::Float(value);
+                Ratio::new(value).ok_or_else(|| E::invalid_value(found, &self))
             }
             fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Ratio, E> {
                 self.visit_f64(value as f64)

@@ -6,11 +6,12 @@
 //! none knows a transport or a codec. [`Policy`] is what a scenario says of them.
 //!
 //! ```
+//! use suiro_strict::Bounded;
 //! use suiro_units::{Duration, Time};
 //! use suiro_viewer::{Fate, Frame, Parts, Playout, Policy};
 //!
 //! let policy: Policy = toml::from_str("buffer = '50 ms'\nwait = '0 s'")?;
-//! policy.validate()?;
+//! policy.check_bounds()?;
 //! let mut playout = Playout::new(policy);
 //! // Every 40 ms a frame that refers to the one before; each takes 20 ms; the second is lost.
 //! for number in [0, 2, 3] {
@@ -38,4 +39,4 @@ pub use delay::Delay;
 pub use frame::{Fate, Frame, Outcome, Parts, Refused};
 pub use freeze::{Freeze, Freezes};
 pub use playout::{GAP_MAX, HELD_MAX, Playout};
-pub use policy::{Buffer, Late, Loss, Policy, PolicyError};
+pub use policy::{Buffer, Late, Loss, Policy};

@@ -6,7 +6,7 @@ use suiro_units::{Duration, Time};
 
 use crate::delay::Delay;
 use crate::frame::{Fate, Frame, Outcome, Parts, Refused};
-use crate::policy::{BUFFER_MAX, Late, Loss, Policy};
+use crate::policy::{BUFFER, Late, Loss, Policy};
 
 /// Most numbers between a frame and the next one to be decided: half an hour at 30 frames a second.
 pub const GAP_MAX: u64 = 1 << 16;
@@ -122,7 +122,7 @@ impl Playout {
             self.delay.on_frame(received, captured)
         } else {
             // Whatever its capture time, it is not held for longer than a whole one may be.
-            self.delay.due(captured).unwrap_or(received).min(received + BUFFER_MAX)
+            self.delay.due(captured).unwrap_or(received).min(received + *BUFFER.most())
         };
         self.held.insert(number, Held { captured, received, due, references, parts });
         Ok(())

@@ -1,40 +1,48 @@
 //! What a scenario says of a viewer.
 
 use std::fmt;
-use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use suiro_strict::{Bounds, Holds, bounds, bounds_of};
 use suiro_units::{Duration, Ratio};
 
-/// Longest buffer: WebRTC's `kMaxVideoDelay`.
-pub(crate) const BUFFER_MAX: Duration = Duration::from_secs(10);
+/// WebRTC's `kMaxVideoDelay`.
+pub(crate) const BUFFER: Bounds<Duration> = Bounds::new(Duration::ZERO, Duration::from_secs(10));
 
-const WINDOW: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
-const WAIT_MAX: Duration = Duration::from_secs(60);
-const SCREEN: RangeInclusive<u32> = 1..=1000;
+bounds! {
+    Policy {
+        buffer: BUFFER,
+        percentile: Bounds::above(Ratio::ZERO, Ratio::ONE),
+        buffer_max: BUFFER,
+        window: Bounds::new(Duration::from_millis(100), Duration::from_secs(60)),
+        wait: Bounds::new(Duration::ZERO, Duration::from_secs(60)),
+        screen: Bounds::new(1, 1000),
+    }
+}
 
 /// How a viewer plays real-time video.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Policy>)]
 pub struct Policy {
     /// How long a frame is held, beyond the delay of the fastest recent frame: `adaptive`, or a
-    /// duration up to 10 s, such as `"100 ms"`. Default: `adaptive`.
+    /// duration such as `"100 ms"`. Default: `adaptive`.
     pub buffer: Buffer,
-    /// `adaptive`: the share of recent frames that must arrive in time, above 0. Default: 95 %.
+    /// `adaptive`: the share of recent frames that must arrive in time. Default: 95 %.
     pub percentile: Ratio,
-    /// `adaptive`: the maximum length of the buffer, up to 10 s. Default: 1 s.
+    /// `adaptive`: the maximum length of the buffer. Default: 1 s.
     pub buffer_max: Duration,
-    /// The time span that counts as *recent*, 100 ms to 60 s. Default: 10 s.
+    /// The time span that counts as *recent*. Default: 10 s.
     pub window: Duration,
     /// What happens to a frame that can only be decoded after its display time. Default: `show`.
     pub late: Late,
     /// What is shown after a loss. Default: `freeze`.
     pub loss: Loss,
-    /// How long after its display time a frame that others need is waited for, up to 60 s. Without
+    /// How long after its display time a frame that others need is waited for. Without
     /// retransmission, `"0 s"` avoids a useless wait. Default: 1 s.
     pub wait: Duration,
-    /// Maximum number of frames per second that the screen shows, 1 to 1000. Default: 60.
+    /// Maximum number of frames per second that the screen shows. Default: 60.
     pub screen: u32,
 }
 
@@ -85,49 +93,13 @@ pub enum Loss {
     Show,
 }
 
-/// A value of a [`Policy`] that cannot be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {found} is out of range\nhint: {hint}")]
-pub struct PolicyError {
-    /// The key.
-    pub key: &'static str,
-    /// What was written.
-    pub found: String,
-    /// What to write instead.
-    pub hint: String,
-}
-
-impl Policy {
-    /// Checks what the types cannot: the bounds that stand at each key.
-    ///
-    /// # Errors
-    /// The first key whose value is out of range.
-    pub fn validate(&self) -> Result<(), PolicyError> {
-        if let Buffer::Fixed(buffer) = self.buffer {
-            within("buffer", &buffer, &(Duration::ZERO..=BUFFER_MAX))?;
+impl Holds<Duration> for Buffer {
+    fn held(&self) -> Option<Duration> {
+        match self {
+            Self::Adaptive => None,
+            Self::Fixed(buffer) => Some(*buffer),
         }
-        within("buffer_max", &self.buffer_max, &(Duration::ZERO..=BUFFER_MAX))?;
-        within("window", &self.window, &WINDOW)?;
-        within("wait", &self.wait, &(Duration::ZERO..=WAIT_MAX))?;
-        within("screen", &self.screen, &SCREEN)?;
-        if self.percentile == Ratio::ZERO {
-            let hint = "above 0 %, to 100 %".into();
-            return Err(PolicyError { key: "percentile", found: "0 %".into(), hint });
-        }
-        Ok(())
     }
-}
-
-fn within<T: PartialOrd + fmt::Display>(
-    key: &'static str,
-    value: &T,
-    range: &RangeInclusive<T>,
-) -> Result<(), PolicyError> {
-    if range.contains(value) {
-        return Ok(());
-    }
-    let hint = format!("{} to {}", range.start(), range.end());
-    Err(PolicyError { key, found: value.to_string(), hint })
 }
 
 impl std::str::FromStr for Buffer {
@@ -180,11 +152,13 @@ impl JsonSchema for Buffer {
 
 #[cfg(test)]
 mod tests {
+    use suiro_strict::Bounded;
+
     use super::*;
 
     fn read(toml: &str) -> Result<Policy, String> {
         let policy: Policy = toml::from_str(toml).map_err(|error| error.message().to_owned())?;
-        policy.validate().map_err(|error| error.to_string())?;
+        policy.check_bounds().map_err(|error| error.to_string())?;
         Ok(policy)
     }
 
@@ -208,10 +182,10 @@ mod tests {
     fn refusals_name_the_key_and_the_remedy() {
         let say = |toml: &str| read(toml).unwrap_err();
         assert!(say("bufer = '1 s'").contains("unknown field `bufer`"), "{}", say("bufer = '1 s'"));
-        assert_eq!(say("buffer = '11 s'"), "buffer: 11 s is out of range\nhint: 0 ns to 10 s");
-        assert_eq!(say("screen = 0"), "screen: 0 is out of range\nhint: 1 to 1000");
+        assert_eq!(say("buffer = '11 s'"), "buffer: 11 s is out of range\nexpected: 0 ns to 10 s");
+        assert_eq!(say("screen = 0"), "screen: 0 is out of range\nexpected: 1 to 1000");
         assert!(say("buffer = 'adaptiv'").contains("hint: write \"adaptive\""));
-        assert!(say("percentile = 0").contains("above 0 %"));
+        assert!(say("percentile = 0").contains("expected: more than 0, at most 1"));
         assert!(say("window = '1 ms'").starts_with("window: 1 ms"));
         assert!(say("wait = '2 min'").starts_with("wait: 2 min"));
         assert!(say("buffer_max = '1 min'").starts_with("buffer_max: 1 min"));

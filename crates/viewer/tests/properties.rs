@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+use suiro_strict::Bounded;
 use suiro_units::{Duration, Time};
 use suiro_viewer::{Fate, Frame, Outcome, Parts, Playout, Policy, Refused};
 
@@ -134,7 +135,7 @@ proptest! {
         arrivals in prop_oneof![any_arrivals(), mostly_in_order()],
     ) {
         let policy: Policy = toml::from_str(policy).unwrap();
-        policy.validate().unwrap();
+        policy.check_bounds().unwrap();
         let run = play(policy, &arrivals, true);
         conserved(&run);
         in_order_of_time(&run, policy.screen);

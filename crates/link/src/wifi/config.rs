@@ -2,59 +2,93 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use suiro_strict::{Bounded, Bounds, Keys, Refusal, bounds, bounds_of};
 use suiro_units::{Duration, Ratio};
 
 use super::quantity::{Dbm, Decibels, Metres};
 use super::station::WINDOW;
-use crate::error::ConfigError;
+use crate::bounds::{CHANGE_AT, CHANGES};
 use crate::schedule::{Change, Schedule};
+
+const TIME: Bounds<Duration> = Bounds::new(Duration::from_millis(1), Duration::from_secs(3600));
+const ATTENUATION: Bounds<Decibels> = Bounds::new(Decibels(0.0), Decibels(150.0));
+const BUSY: Bounds<Ratio> = Bounds::new(Ratio::ZERO, Ratio::constant(0.95));
+
+/// Bounds of the keys that do not change, for what a user writes and for what a link needs.
+macro_rules! wifi_bounds {
+    ($type:ident { $($rest:tt)* }) => {
+        bounds! {
+            $type {
+                distance: Bounds::new(Metres(0.1), Metres(1000.0)),
+                walls: Bounds::new(0, 20),
+                wall_loss: Bounds::new(Decibels(0.0), Decibels(100.0)),
+                power: Bounds::new(Dbm(-50.0), Dbm(40.0)),
+                shadowing: Bounds::new(Decibels(0.0), Decibels(30.0)),
+                shadowing_time: TIME,
+                rice_k: Bounds::new(Decibels(-100.0), Decibels(100.0)),
+                fading_time: TIME,
+                aggregate: Bounds::new(1, WINDOW as u32),
+                retries: Bounds::new(0, 255),
+                $($rest)*
+            }
+        }
+    };
+}
+
+wifi_bounds! {
+    WifiSpec { busy: BUSY, attenuation: ATTENUATION, changes: CHANGES; tables: changes }
+}
+wifi_bounds! { WifiConfig {} }
+bounds! { WifiChangeSpec { at: CHANGE_AT, attenuation: ATTENUATION, busy: BUSY } }
+bounds! { Air { attenuation: ATTENUATION, busy: BUSY } }
 
 /// A Wi-Fi link: 802.11n, one stream, 20 MHz, MCS 0 to 7. Both directions share its air; it
 /// replaces `rate`. For example `wifi = { distance = "5 m", walls = 1, changes = [{ at = "10 s",
 /// attenuation = "30 dB" }] }`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(transform = bounds_of::<WifiSpec>)]
 pub struct WifiSpec {
-    /// Between the two stations, 0.1 m to 1000 m: path loss as in free space at 2.4 GHz up to 5 m,
+    /// Between the two stations: path loss as in free space at 2.4 GHz up to 5 m,
     /// then with exponent 3.5 (TGn model B). Default: 5 m.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<Metres>,
-    /// Walls between them, 0 to 20. Default: 0.
+    /// Walls between them. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walls: Option<u32>,
-    /// Attenuation by each wall, 0 to 100 dB. Default: 10 dB, between plasterboard and concrete.
+    /// Attenuation by each wall. Default: 10 dB, between plasterboard and concrete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_loss: Option<Decibels>,
-    /// Transmit power of both stations, antenna gain included, -50 to 40 dBm. Default: 15 dBm.
+    /// Transmit power of both stations, antenna gain included. Default: 15 dBm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power: Option<Dbm>,
-    /// Standard deviation of log-normal shadowing, 0 to 30 dB. Default: 3 dB, TGn model B near.
+    /// Standard deviation of log-normal shadowing. Default: 3 dB, TGn model B near.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadowing: Option<Decibels>,
-    /// Correlation time of shadowing, 1 ms to 1 h. Default: 2 s, people walking by.
+    /// Correlation time of shadowing. Default: 2 s, people walking by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadowing_time: Option<Duration>,
-    /// Power of the direct signal over the scattered one (Rician K), -100 to 100 dB; -100 dB is
+    /// Power of the direct signal over the scattered one (Rician K); -100 dB is
     /// Rayleigh fading. Default: 6 dB, in sight of one another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rice_k: Option<Decibels>,
-    /// Correlation time of fading, 1 ms to 1 h. Default: 50 ms, stations at rest indoors.
+    /// Correlation time of fading. Default: 50 ms, stations at rest indoors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fading_time: Option<Duration>,
     /// Short guard interval: 7.2 to 72.2 Mbit/s instead of 6.5 to 65. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_gi: Option<bool>,
-    /// Maximum number of frames in an A-MPDU, 1 (no aggregation) to 64. Default: 64.
+    /// Maximum number of frames in an A-MPDU; 1 is no aggregation. Default: 64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<u32>,
-    /// How often a frame is retransmitted before it is dropped, 0 to 255. Default: 7
+    /// How often a frame is retransmitted before it is dropped. Default: 7
     /// (dot11ShortRetryLimit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// Share of the air time that other stations use, 0 to 0.95. Default: 0.
+    /// Share of the air time that other stations use. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy: Option<Ratio>,
-    /// Attenuation besides distance and walls, 0 to 150 dB. Default: 0 dB.
+    /// Attenuation besides distance and walls. Default: 0 dB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attenuation: Option<Decibels>,
     /// What changes during a trial, in order of time. Default: nothing.
@@ -65,8 +99,9 @@ pub struct WifiSpec {
 /// What changes on a Wi-Fi link at a given time; absent keys keep their values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<WifiChangeSpec>)]
 pub struct WifiChangeSpec {
-    /// When, counted from the trial's start, above 0, up to 24 h.
+    /// When, counted from the trial's start.
     pub at: Duration,
     /// The attenuation from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,51 +164,18 @@ impl WifiConfig {
         Self { air: Schedule::constant(self.air.first), ..self.clone() }
     }
 
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        within("wifi.distance", self.distance.0, 0.1, 1000.0, "m")?;
-        within("wifi.walls", f64::from(self.walls), 0.0, 20.0, "walls")?;
-        within("wifi.wall_loss", self.wall_loss.0, 0.0, 100.0, "dB")?;
-        within("wifi.power", self.power.0, -50.0, 40.0, "dBm")?;
-        within("wifi.shadowing", self.shadowing.0, 0.0, 30.0, "dB")?;
-        within("wifi.shadowing_time", self.shadowing_time.as_secs_f64(), 0.001, 3600.0, "s")?;
-        within("wifi.rice_k", self.rice_k.0, -100.0, 100.0, "dB")?;
-        within("wifi.fading_time", self.fading_time.as_secs_f64(), 0.001, 3600.0, "s")?;
-        within("wifi.aggregate", f64::from(self.aggregate), 1.0, WINDOW as f64, "frames")?;
-        within("wifi.retries", f64::from(self.retries), 0.0, 255.0, "retries")?;
-        if self.air.changes.len() > MAX_CHANGES {
-            let message = format!("at most {MAX_CHANGES} changes");
-            return Err(ConfigError::new("wifi.changes", message));
-        }
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        self.check_bounds().map_err(|refusal| refusal.below("wifi"))?;
+        CHANGES.check(Keys::of("wifi.changes"), self.air.changes.len())?;
         let mut before = Duration::ZERO;
         for (index, Change { at, value }) in self.air.changes.iter().enumerate() {
             let key = format!("wifi.changes.{index}");
-            if *at <= before || *at > MAX_AT {
-                let message = format!("times must increase, above 0, up to {MAX_AT}");
-                return Err(ConfigError::new(&format!("{key}.at"), message));
-            }
+            Bounds::above(before, *CHANGE_AT.most()).check(Keys::of(&key).below("at"), *at)?;
             before = *at;
-            value.check(&key)?;
+            value.check_bounds().map_err(|refusal| refusal.below(&key))?;
         }
-        self.air.first.check("wifi")
+        self.air.first.check_bounds().map_err(|refusal| refusal.below("wifi"))
     }
-}
-
-const MAX_CHANGES: usize = 100_000;
-const MAX_AT: Duration = Duration::from_secs(24 * 3600);
-
-impl Air {
-    fn check(self, key: &str) -> Result<(), ConfigError> {
-        within(&format!("{key}.attenuation"), self.attenuation.0, 0.0, 150.0, "dB")?;
-        within(&format!("{key}.busy"), self.busy.get(), 0.0, 0.95, "of the time")
-    }
-}
-
-fn within(key: &str, value: f64, least: f64, most: f64, unit: &str) -> Result<(), ConfigError> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    let message = format!("{value} {unit} is out of range: {least} to {most} {unit}");
-    Err(ConfigError::new(key, message))
 }
 
 impl WifiSpec {
@@ -197,7 +199,7 @@ impl WifiSpec {
         }
     }
 
-    pub(crate) fn resolve(self) -> Result<WifiConfig, ConfigError> {
+    pub(crate) fn resolve(self) -> Result<WifiConfig, Refusal> {
         let default = WifiConfig::default();
         let first = Air {
             attenuation: self.attenuation.unwrap_or(default.air.first.attenuation),

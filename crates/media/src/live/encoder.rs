@@ -1,17 +1,16 @@
 //! The H.264 encoder in the loop: openh264, whose rate can be changed from one frame to the next.
 
-use std::ops::RangeInclusive;
-
 use openh264::encoder::{self, FrameRate, FrameType, IntraFramePeriod, RateControlMode, UsageType};
 use openh264::{OpenH264API, Timestamp};
 use openh264_sys2 as sys;
 use suiro_units::{BitRate, Duration};
 
 use super::picture::Picture;
-use super::{FPS_MAX, LiveError};
+use super::{FPS, LiveError};
+use suiro_strict::{Bounds, Keys};
 
 /// Bit rates that can be asked for.
-pub const RATES: RangeInclusive<BitRate> = BitRate::from_kbps(20)..=BitRate::from_mbps(100);
+pub const RATES: Bounds<BitRate> = Bounds::new(BitRate::from_kbps(20), BitRate::from_mbps(100));
 
 /// What an encoder is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +69,8 @@ impl Encoder {
     /// # Errors
     /// [`LiveError`]: the configuration is out of range, or openh264 refuses it.
     pub fn new(config: EncoderConfig) -> Result<Self, LiveError> {
-        check_rate(config.bitrate)?;
-        check_fps(config.fps)?;
+        RATES.check(Keys::of("bitrate"), config.bitrate)?;
+        FPS.check(Keys::of("fps"), config.fps)?;
         Picture::new(config.width, config.height)?;
         let inner = encoder::EncoderConfig::new()
             .bitrate(native(config.bitrate))
@@ -130,7 +129,7 @@ impl Encoder {
             *self = Self::new(config)?;
             return Ok(());
         }
-        check_rate(bitrate)?;
+        RATES.check(Keys::of("bitrate"), bitrate)?;
         // The most and the mean are the same, and the most is never less.
         let most = (sys::ENCODER_OPTION_MAX_BITRATE, sys::SPATIAL_LAYER_0);
         let mean = (sys::ENCODER_OPTION_BITRATE, sys::SPATIAL_LAYER_ALL);
@@ -153,7 +152,7 @@ impl Encoder {
             *self = Self::new(config)?;
             return Ok(());
         }
-        check_fps(fps)?;
+        FPS.check(Keys::of("fps"), fps)?;
         self.set(sys::ENCODER_OPTION_FRAME_RATE, fps as f32, "setting the frame rate")?;
         self.config = config;
         Ok(())
@@ -206,13 +205,4 @@ impl Effort {
 
 fn native(rate: BitRate) -> encoder::BitRate {
     encoder::BitRate::from_bps(u32::try_from(rate.as_bps()).unwrap_or(u32::MAX))
-}
-
-fn check_rate(found: BitRate) -> Result<(), LiveError> {
-    if RATES.contains(&found) { Ok(()) } else { Err(LiveError::Rate { found, range: RATES }) }
-}
-
-fn check_fps(found: u32) -> Result<(), LiveError> {
-    let fits = (1..=FPS_MAX).contains(&found);
-    if fits { Ok(()) } else { Err(LiveError::FrameRate { found, most: FPS_MAX }) }
 }

@@ -1,8 +1,6 @@
 //! What can go wrong between a camera and a screen.
 
-use std::ops::RangeInclusive;
-
-use suiro_units::BitRate;
+use suiro_strict::Refusal;
 
 use crate::MediaError;
 use crate::stamp::Unfit;
@@ -16,17 +14,9 @@ pub enum LiveError {
     /// The picture cannot be stamped.
     #[error(transparent)]
     Stamp(#[from] Unfit),
-    /// No encoder makes pictures of this size.
-    #[error(
-        "pictures of {width}×{height} cannot be encoded\nhint: even sides of 16 or more, at most \
-         3840×2160 or 2160×3840"
-    )]
-    Size {
-        /// Pixels across.
-        width: u32,
-        /// Pixels down.
-        height: u32,
-    },
+    /// A size, rate or length that cannot be.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// A picture has another size than the encoder was made for.
     #[error("a picture of {found:?} pixels where {wanted:?} are encoded")]
     OtherSize {
@@ -34,33 +24,6 @@ pub enum LiveError {
         found: (u32, u32),
         /// Those of the encoder.
         wanted: (u32, u32),
-    },
-    /// A camera's pictures can only be made smaller.
-    #[error(
-        "pictures of {}×{} cannot be made of {}×{}\nhint: no side may be longer than the camera's",
-        found.0, found.1, most.0, most.1
-    )]
-    Larger {
-        /// Width and height that were asked for.
-        found: (u32, u32),
-        /// Those of the camera.
-        most: (u32, u32),
-    },
-    /// The bit rate is out of range.
-    #[error("a bit rate of {found}\nhint: {} to {}", range.start(), range.end())]
-    Rate {
-        /// What was asked for.
-        found: BitRate,
-        /// What can be.
-        range: RangeInclusive<BitRate>,
-    },
-    /// The frame rate is out of range.
-    #[error("{found} frames per second\nhint: 1 to {most}")]
-    FrameRate {
-        /// What was asked for.
-        found: u32,
-        /// What can be at most.
-        most: u32,
     },
     /// The codec refused, which for a decoder mostly means damaged or missing data.
     #[error("openh264, {doing}: {message}")]

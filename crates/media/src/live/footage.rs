@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use suiro_strict::{Bounded, Bounds, Refusal, bounds, bounds_of};
 use suiro_units::{Bytes, Duration};
 
-use super::{FPS_MAX, LiveError, Picture};
+use super::picture::{SIDE_MIN, SIDES_MAX};
+use super::{FPS, LiveError, Picture};
 use crate::cache::{Lock, Recipe};
 use crate::encode;
 use crate::source::{Input, Kind};
@@ -22,21 +24,26 @@ pub const BYTES_MAX: Bytes = Bytes::new(4_000_000_000);
 /// Version of what is kept; that of another one is made anew.
 const VERSION: u32 = 1;
 
+const SIDE: Bounds<u32> = Bounds::new(SIDE_MIN, SIDES_MAX.0);
+
+bounds! { FootageSpec { width: SIDE, height: SIDE, fps: FPS } }
+
 /// What a real-time source shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<FootageSpec>)]
 pub struct FootageSpec {
     /// What is shown: `bbb` (Big Buck Bunny, 30 s), `synthetic` or a path to any file that ffmpeg
     /// reads.
     pub source: Source,
-    /// Width in pixels, even, 16 to 3840. Pictures of another aspect ratio get black borders.
+    /// Width in pixels, even. Pictures of another aspect ratio get black borders.
     /// Default: 1280.
     #[serde(default = "width")]
     pub width: u32,
-    /// Height in pixels, even, 16 to 2160. Default: 720.
+    /// Height in pixels, even. Default: 720.
     #[serde(default = "height")]
     pub height: u32,
-    /// Frames per second, 1 to 120. Default: 30.
+    /// Frames per second. Default: 30.
     #[serde(default = "fps")]
     pub fps: u32,
     /// How much of the source is used, from its start; it then repeats. Default: 10 s.
@@ -77,21 +84,16 @@ impl FootageSpec {
     /// Checks what the types cannot.
     ///
     /// # Errors
-    /// [`LiveError`]: a size, rate or length that cannot be.
-    pub fn validate(&self) -> Result<(), LiveError> {
+    /// A size, rate or length that cannot be.
+    pub fn validate(&self) -> Result<(), Refusal> {
+        self.check_bounds()?;
         Picture::new(self.width, self.height)?;
-        if !(1..=FPS_MAX).contains(&self.fps) {
-            return Err(LiveError::FrameRate { found: self.fps, most: FPS_MAX });
-        }
         let bytes = self.frames().saturating_mul(self.frame_bytes());
         if self.frames() == 0 || bytes > BYTES_MAX.get() {
             let most = BYTES_MAX.get() / self.frame_bytes() / u64::from(self.fps);
-            let error = MediaError::Source {
-                source_name: self.source.to_string(),
-                message: format!("{} of it are {}", self.length, Bytes::new(bytes)),
-                hint: format!("a length from one frame to {most} s, or a smaller picture"),
-            };
-            return Err(error.into());
+            let found = format!("{} of pictures are {}", self.length, Bytes::new(bytes));
+            let expected = format!("a length from one frame to {most} s, or a smaller picture");
+            return Err(Refusal::key("length", found).expected(expected));
         }
         Ok(())
     }

@@ -44,6 +44,8 @@ mod picture;
 mod scale;
 mod source;
 
+use suiro_strict::Bounds;
+
 pub use camera::Camera;
 pub use decoder::{Decoder, UNIT_MAX};
 pub use encoder::{Effort, Encoded, Encoder, EncoderConfig, RATES};
@@ -54,4 +56,4 @@ pub use picture::Picture;
 pub use source::{Captured, LiveSource, check_size};
 
 /// Most frames per second.
-pub const FPS_MAX: u32 = 120;
+pub const FPS: Bounds<u32> = Bounds::new(1, 120);

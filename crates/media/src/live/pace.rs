@@ -2,7 +2,9 @@
 
 use suiro_units::{Duration, Time};
 
-use super::{FPS_MAX, LiveError};
+use suiro_strict::{Bounds, Keys, Refusal};
+
+use super::FPS;
 
 /// A camera's frames on the clock.
 ///
@@ -33,11 +35,9 @@ impl Pace {
     /// A camera of so many frames per second, 1 to 120, that captures its first at `start`.
     ///
     /// # Errors
-    /// [`LiveError::FrameRate`].
-    pub fn new(start: Time, camera_fps: u32) -> Result<Self, LiveError> {
-        if !(1..=FPS_MAX).contains(&camera_fps) {
-            return Err(LiveError::FrameRate { found: camera_fps, most: FPS_MAX });
-        }
+    /// Another rate.
+    pub fn new(start: Time, camera_fps: u32) -> Result<Self, Refusal> {
+        let camera_fps = FPS.check(Keys::of("fps"), camera_fps)?;
         Ok(Self { start, camera_fps, fps: camera_fps, next: 0 })
     }
 
@@ -71,12 +71,9 @@ impl Pace {
     /// Captures so many frames per second from the next on.
     ///
     /// # Errors
-    /// [`LiveError::FrameRate`]: none, or more than the camera has.
-    pub fn set_fps(&mut self, fps: u32) -> Result<(), LiveError> {
-        if !(1..=self.camera_fps).contains(&fps) {
-            return Err(LiveError::FrameRate { found: fps, most: self.camera_fps });
-        }
-        self.fps = fps;
+    /// None, or more than the camera has.
+    pub fn set_fps(&mut self, fps: u32) -> Result<(), Refusal> {
+        self.fps = Bounds::new(1, self.camera_fps).check(Keys::of("fps"), fps)?;
         self.next = self.taken_from(self.next);
         Ok(())
     }

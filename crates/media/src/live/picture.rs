@@ -2,14 +2,16 @@
 
 use openh264::formats::YUVSource;
 
+use suiro_strict::Refusal;
+
 use super::LiveError;
 use crate::stamp::{self, Layout, Stamp, Unfit};
 
 /// Longest and shorter side of a picture that the codec takes (ITU-T H.264 level 5.2).
-const SIDES_MAX: (u32, u32) = (3840, 2160);
+pub(super) const SIDES_MAX: (u32, u32) = (3840, 2160);
 
 /// Shortest side.
-const SIDE_MIN: u32 = 16;
+pub(super) const SIDE_MIN: u32 = 16;
 
 /// A picture in 8 bit 4:2:0: a luma plane, then two of chroma with half its sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +25,17 @@ impl Picture {
     /// A black picture.
     ///
     /// # Errors
-    /// [`LiveError::Size`] unless both sides are even and within what the codec takes.
-    pub fn new(width: u32, height: u32) -> Result<Self, LiveError> {
+    /// Unless both sides are even and within what the codec takes.
+    pub fn new(width: u32, height: u32) -> Result<Self, Refusal> {
         let (long, short) = (width.max(height), width.min(height));
         let odd = width % 2 == 1 || height % 2 == 1;
         if odd || short < SIDE_MIN || long > SIDES_MAX.0 || short > SIDES_MAX.1 {
-            return Err(LiveError::Size { width, height });
+            let expected = format!(
+                "even sides of at least {SIDE_MIN}, at most {}×{} or {1}×{0}",
+                SIDES_MAX.0, SIDES_MAX.1
+            );
+            let found = format!("pictures of {width}×{height} cannot be encoded");
+            return Err(Refusal::key("", found).expected(expected));
         }
         let luma = width as usize * height as usize;
         let mut data = vec![stamp::BLACK; luma + luma / 2];

@@ -6,6 +6,7 @@ use super::encoder::{Encoded, Encoder, EncoderConfig};
 use super::scale::Scaler;
 use super::{Footage, LiveError, Pace, Picture};
 use crate::stamp::Stamp;
+use suiro_strict::Refusal;
 
 /// A camera and its encoder, that are told the time.
 pub struct LiveSource {
@@ -28,7 +29,9 @@ pub struct LiveSource {
 /// small for a stamp.
 pub fn check_size(size: (u32, u32), camera: (u32, u32)) -> Result<(), LiveError> {
     if size.0 > camera.0 || size.1 > camera.1 {
-        return Err(LiveError::Larger { found: size, most: camera });
+        let found = format!("pictures of {}×{}", size.0, size.1);
+        let expected = format!("no side longer than the camera's, {}×{}", camera.0, camera.1);
+        return Err(Refusal::key("", found).expected(expected).into());
     }
     Picture::new(size.0, size.1)?.stamp(Stamp { frame: 0, captured_ms: 0 })?;
     Ok(())

@@ -1,8 +1,8 @@
 //! What no encoder or player could make of a specification.
 
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 
+use suiro_strict::{Bounded, Bounds, Holds, Keys, Refusal, bounds};
 use suiro_units::{BitRate, Duration};
 
 use crate::{quantised, stamp};
@@ -15,40 +15,57 @@ pub const RUNGS_MAX: usize = 16;
 /// Longest clip that is encoded; it repeats anyway.
 pub const LENGTH_MAX: Duration = Duration::from_secs(3600);
 
-const SEGMENT: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_secs(20);
-const RATE: RangeInclusive<BitRate> = BitRate::from_kbps(50)..=BitRate::from_mbps(200);
-const AUDIO_RATE: RangeInclusive<BitRate> = BitRate::from_kbps(32)..=BitRate::from_kbps(320);
-const WIDTH: RangeInclusive<u32> = 64..=8192;
-const HEIGHT: RangeInclusive<u32> = 64..=4320;
-const FPS: RangeInclusive<u32> = 1..=120;
-const SCALES: RangeInclusive<u8> = 1..=31;
-const B_FRAMES_MAX: u8 = 4;
-const NAME_MAX: usize = 40;
+const SEGMENT: Bounds<Duration> = Bounds::new(Duration::from_millis(200), Duration::from_secs(20));
+const LENGTH: Bounds<Duration> = Bounds::new(*SEGMENT.least(), LENGTH_MAX);
+const FPS: Bounds<u32> = Bounds::new(1, 120);
+const SCALES: Bounds<u8> = Bounds::new(1, 31);
 
-/// A value of a [`MediaSpec`] that cannot be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {message}\nhint: {hint}", key.join("."))]
-pub struct SpecError {
-    /// The way to the value: keys, and places in arrays from 0, such as `["ladder", "1", "height"]`.
-    pub key: Vec<String>,
-    /// What is wrong with it.
-    pub message: String,
-    /// What to write instead.
-    pub hint: String,
+bounds! {
+    MediaSpec {
+        ladder: Bounds::new(1, RUNGS_MAX),
+        segment: SEGMENT,
+        fps: FPS,
+        length: LENGTH,
+        from: Bounds::new(Duration::ZERO, LENGTH_MAX),
+        quantisers: Bounds::new(1, RUNGS_MAX),
+        b_frames: Bounds::new(0, 4),
+        audio: Bounds::new(BitRate::from_kbps(32), BitRate::from_kbps(320));
+        tables: ladder
+    }
 }
+
+bounds! {
+    Rung {
+        bitrate: Bounds::new(BitRate::from_kbps(50), BitRate::from_mbps(200)),
+        width: Bounds::new(64, 8192),
+        height: Bounds::new(64, 4320),
+        fps: FPS,
+    }
+}
+
+impl Holds<BitRate> for Audio {
+    fn held(&self) -> Option<BitRate> {
+        match self {
+            Self::Off => None,
+            Self::On(rate) => Some(*rate),
+        }
+    }
+}
+
+const NAME_MAX: usize = 40;
 
 impl MediaSpec {
     /// Checks what the types cannot: bounds, and how values go together.
     ///
     /// # Errors
-    /// The first of [`Self::faults`].
-    pub fn validate(&self) -> Result<(), SpecError> {
-        self.faults().into_iter().next().map_or(Ok(()), Err)
+    /// The first of [`Self::refusals`].
+    pub fn validate(&self) -> Result<(), Refusal> {
+        self.refusals().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Everything that is wrong, in the order of the keys.
-    pub fn faults(&self) -> Vec<SpecError> {
-        let mut faults = Faults(Vec::new());
+    /// Everything that is wrong: first what is out of its bounds, then what does not go together.
+    pub fn refusals(&self) -> Vec<Refusal> {
+        let mut faults = Faults(self.out_of_bounds());
         if matches!(&self.source, Source::File(path) if path.as_os_str().is_empty()) {
             faults.add(&["source"], "no source", "write \"bbb\", \"synthetic\" or a path");
         }
@@ -66,13 +83,6 @@ impl MediaSpec {
         }
         self.check_ladder(&mut faults);
         self.check_times(&mut faults);
-        if self.b_frames > B_FRAMES_MAX {
-            let message = format!("{} consecutive B-frames", self.b_frames);
-            faults.add(&["b_frames"], message, format!("0 to {B_FRAMES_MAX}"));
-        }
-        if let Audio::On(rate) = self.audio {
-            faults.within(&["audio"], &rate, &AUDIO_RATE);
-        }
         faults.0
     }
 
@@ -92,26 +102,16 @@ impl MediaSpec {
             let hint = "remove it: `mpeg2` is always 720×480 at 29.97 per second, in groups of 30";
             faults.add(&[key], "not for `mpeg2`", hint);
         }
-        faults.within(&["length"], &self.length, &(quantised::GROUP_DURATION..=LENGTH_MAX));
-        faults.within(&["from"], &self.from, &(Duration::ZERO..=LENGTH_MAX));
+        faults.at_least("length", self.length, quantised::GROUP_DURATION, "one group of pictures");
         let scales = self.scales();
         let distinct: BTreeSet<&u8> = scales.iter().collect();
         if distinct.len() != scales.len() || !scales.iter().all(|scale| SCALES.contains(scale)) {
-            let hint = "quantiser scales from 1 to 31, each once";
-            faults.add(&["quantisers"], format!("{scales:?}"), hint);
-        }
-        if !(1..=RUNGS_MAX).contains(&scales.len()) {
-            let message = format!("{} quantisers", scales.len());
-            faults.add(&["quantisers"], message, format!("1 to {RUNGS_MAX}"));
+            let expected = format!("quantiser scales, {SCALES}, each once");
+            faults.expect(&["quantisers"], format!("the scales {scales:?}"), expected);
         }
     }
 
     fn check_ladder(&self, faults: &mut Faults) {
-        let count = self.ladder.len();
-        if !(1..=RUNGS_MAX).contains(&count) {
-            let message = format!("{count} rungs");
-            faults.add(&["ladder"], message, format!("1 to {RUNGS_MAX} rungs"));
-        }
         for (index, rung) in self.ladder.iter().enumerate() {
             self.check_rung(&index.to_string(), rung, faults);
             let same = |other: &&Rung| other.label() == rung.label();
@@ -125,25 +125,20 @@ impl MediaSpec {
 
     fn check_rung(&self, index: &str, rung: &Rung, faults: &mut Faults) {
         if rung.name.as_ref().is_some_and(|n| n.is_empty() || n.chars().count() > NAME_MAX) {
-            let hint = format!("1 to {NAME_MAX} characters");
-            faults.add(&["ladder", index, "name"], "a name of this length", hint);
+            let found = format!("the name `{}`", rung.name.as_deref().unwrap_or_default());
+            faults.expect(&["ladder", index, "name"], found, format!("1 to {NAME_MAX} characters"));
         }
-        faults.within(&["ladder", index, "bitrate"], &rung.bitrate, &RATE);
         if let Some(width) = rung.width {
-            faults.even(&["ladder", index, "width"], width, &WIDTH);
+            faults.even(&["ladder", index, "width"], width);
         }
-        faults.even(&["ladder", index, "height"], rung.height, &HEIGHT);
+        faults.even(&["ladder", index, "height"], rung.height);
         if self.stamp && rung.height < stamp::HEIGHT_MIN {
             let message = format!("{} lines are too few for a stamp", rung.height);
-            let hint = format!("at least {} lines, or `stamp = false`", stamp::HEIGHT_MIN);
-            faults.add(&["ladder", index, "height"], message, hint);
+            let expected = format!("at least {} lines, or `stamp = false`", stamp::HEIGHT_MIN);
+            faults.expect(&["ladder", index, "height"], message, expected);
         }
         let fps = self.fps_of(rung);
-        let key = ["ladder", index, "fps"];
-        let key = if rung.fps.is_some() { &key[..] } else { &["fps"] };
-        if !FPS.contains(&fps) {
-            faults.within(key, &fps, &FPS);
-        } else if !whole_frames(self.gop(), fps) {
+        if FPS.contains(&fps) && !whole_frames(self.gop(), fps) {
             let gop = self.gop();
             let message =
                 format!("{gop} between key frames is not a whole number of frames at {fps}");
@@ -153,16 +148,15 @@ impl MediaSpec {
     }
 
     fn check_times(&self, faults: &mut Faults) {
-        faults.within(&["segment"], &self.segment, &SEGMENT);
         faults.whole_ms("segment", self.segment);
         if let Some(gop) = self.gop {
             faults.whole_ms("gop", gop);
             if gop.is_zero() || !self.segment.as_nanos().is_multiple_of(gop.as_nanos()) {
                 let message = format!("segments of {} cannot begin at key frames", self.segment);
-                faults.add(&["gop"], message, "divide the segment by a whole number");
+                faults.expect(&["gop"], message, "the segment divided by a whole number");
             }
         }
-        faults.within(&["length"], &self.length, &(self.segment..=LENGTH_MAX.max(self.segment)));
+        faults.at_least("length", self.length, self.segment, "one segment");
     }
 }
 
@@ -170,36 +164,37 @@ fn whole_frames(span: Duration, fps: u32) -> bool {
     (u128::from(span.as_nanos()) * u128::from(fps)).is_multiple_of(1_000_000_000)
 }
 
-struct Faults(Vec<SpecError>);
+struct Faults(Vec<Refusal>);
 
 impl Faults {
-    fn add(&mut self, key: &[&str], message: impl Into<String>, hint: impl Into<String>) {
-        let key: Vec<String> = key.iter().map(|step| (*step).to_owned()).collect();
-        let fault = SpecError { key, message: message.into(), hint: hint.into() };
-        // One value of all rungs, such as `fps`, is told once.
-        if !self.0.contains(&fault) {
-            self.0.push(fault);
+    fn push(&mut self, refusal: Refusal) {
+        // One value of all rungs, such as `fps`, is refused once.
+        if !self.0.contains(&refusal) {
+            self.0.push(refusal);
         }
     }
 
-    fn within<T: PartialOrd + std::fmt::Display>(
-        &mut self,
-        key: &[&str],
-        value: &T,
-        range: &RangeInclusive<T>,
-    ) {
-        if !range.contains(value) {
-            let hint = format!("{} to {}", range.start(), range.end());
-            self.add(key, format!("{value} is out of bounds"), hint);
+    fn add(&mut self, key: &[&str], found: impl Into<String>, hint: impl Into<String>) {
+        self.push(Refusal::new(keys(key), found).hint(hint));
+    }
+
+    fn expect(&mut self, key: &[&str], found: impl Into<String>, expected: impl Into<String>) {
+        self.push(Refusal::new(keys(key), found).expected(expected));
+    }
+
+    /// A duration within its own bounds must also be at least `least`, which is `what`.
+    fn at_least(&mut self, key: &str, value: Duration, least: Duration, what: &str) {
+        if value < least && LENGTH.contains(&value) {
+            let expected = format!("at least {what}, {least}");
+            self.expect(&[key], format!("{value} is too short"), expected);
         }
     }
 
-    fn even(&mut self, key: &[&str], value: u32, range: &RangeInclusive<u32>) {
-        self.within(key, &value, range);
+    fn even(&mut self, key: &[&str], value: u32) {
         if !value.is_multiple_of(2) {
             // 4:2:0 has one colour sample for two pixels each way.
-            let hint = format!("{} or {}", value - 1, value.saturating_add(1));
-            self.add(key, format!("{value} is odd; 4:2:0 video needs an even number"), hint);
+            let found = format!("{value} is odd; 4:2:0 video needs an even number");
+            self.expect(key, found, format!("{} or {}", value - 1, value.saturating_add(1)));
         }
     }
 
@@ -211,8 +206,14 @@ impl Faults {
     }
 }
 
+fn keys(key: &[&str]) -> Keys {
+    Keys(key.iter().map(|step| (*step).to_owned()).collect())
+}
+
 #[cfg(test)]
 mod tests {
+    use suiro_strict::Site;
+
     use super::*;
 
     fn spec() -> MediaSpec {
@@ -220,7 +221,7 @@ mod tests {
     }
 
     fn keys(spec: &MediaSpec) -> Vec<String> {
-        spec.faults().iter().map(|fault| fault.key.join(".")).collect()
+        spec.refusals().iter().map(|refusal| refusal.place.name()).collect()
     }
 
     #[test]
@@ -278,7 +279,7 @@ mod tests {
         spec.ladder[1].height = 541;
         assert_eq!(
             spec.validate().unwrap_err().to_string(),
-            "ladder.1.height: 541 is odd; 4:2:0 video needs an even number\nhint: 540 or 542"
+            "ladder.1.height: 541 is odd; 4:2:0 video needs an even number\nexpected: 540 or 542"
         );
     }
 

@@ -5,11 +5,12 @@ mod values;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use suiro_strict::bounds_of;
 use suiro_units::{BitRate, Duration};
 
 use crate::quantised;
 
-pub use check::{LENGTH_MAX, RUNGS_MAX, SpecError};
+pub use check::{LENGTH_MAX, RUNGS_MAX};
 pub use values::{Audio, Codec, Format, Preset, Source};
 
 /// A source, the ladder it is encoded into, and how that is packaged.
@@ -17,6 +18,7 @@ pub use values::{Audio, Codec, Format, Preset, Source};
 /// Everything but the source has a default, so `source = "bbb"` is a complete specification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<MediaSpec>)]
 pub struct MediaSpec {
     /// What is encoded: `bbb` (Big Buck Bunny, 30 s, CC BY 3.0), `synthetic` (made by ffmpeg) or a
     /// path to any file that ffmpeg reads.
@@ -25,13 +27,13 @@ pub struct MediaSpec {
     /// 360 and 300 kbit/s at 234.
     #[serde(default = "ladder")]
     pub ladder: Vec<Rung>,
-    /// Length of a segment: whole milliseconds and whole frames, 200 ms to 20 s. Default: 2 s.
+    /// Length of a segment: whole milliseconds and whole frames. Default: 2 s.
     #[serde(default = "segment")]
     pub segment: Duration,
     /// Time between key frames; the segment must be a whole multiple of it. Default: one segment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gop: Option<Duration>,
-    /// Frames per second, a whole number from 1 to 120. Default: 24 for `bbb`, which is its own
+    /// Frames per second, a whole number. Default: 24 for `bbb`, which is its own
     /// rate; else 30.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fps: Option<u32>,
@@ -39,8 +41,8 @@ pub struct MediaSpec {
     /// source has, rounded down to whole segments. Default: 30 s.
     #[serde(default = "length")]
     pub length: Duration,
-    /// `mpeg2`: where in the source the video begins, when played at 29.97 frames per second; up to
-    /// an hour. Default: at its start.
+    /// `mpeg2`: where in the source the video begins, when played at 29.97 frames per second.
+    /// Default: at its start.
     #[serde(default, skip_serializing_if = "is_start")]
     pub from: Duration,
     /// How the picture is encoded. Default: `h264`. With `mpeg2` there is no ladder: 720×480 pixels,
@@ -54,7 +56,7 @@ pub struct MediaSpec {
     /// How much effort the encoder spends on quality. Default: `veryfast`.
     #[serde(default)]
     pub preset: Preset,
-    /// Maximum number of consecutive B-frames, 0 to 4. Default: 0, so that frames are decoded in
+    /// Maximum number of consecutive B-frames. Default: 0, so that frames are decoded in
     /// display order, a frame can be sent as soon as it was captured, and the encoder adds no delay
     /// of its own to what is measured. 2 B-frames save about a tenth of the bits.
     #[serde(default)]
@@ -77,17 +79,18 @@ pub struct MediaSpec {
 /// One rung of the ladder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Rung>)]
 pub struct Rung {
     /// Its name in reports. Default: its height, such as `720p`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Bit rate of the picture, container not counted, 50 kbit/s to 200 Mbit/s. The encoder may not
+    /// Bit rate of the picture, container not counted. The encoder may not
     /// exceed it over more than one second.
     pub bitrate: BitRate,
-    /// Width in pixels, even, 64 to 8192. Default: the width that keeps the source's aspect ratio.
+    /// Width in pixels, even. Default: the width that keeps the source's aspect ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Height in pixels, even, 64 to 4320.
+    /// Height in pixels, even.
     pub height: u32,
     /// Frames per second, if not those of the ladder.
     #[serde(default, skip_serializing_if = "Option::is_none")]

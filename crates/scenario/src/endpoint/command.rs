@@ -2,23 +2,48 @@
 
 use std::path::Path;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use suiro_record::words::Carries;
+use suiro_strict::{Bounded, Bounds, Keys, Refusal, bounds, bounds_of};
 use suiro_units::Duration;
 
-use super::{Congestion, Kind, Listens, Need, wrapper};
+use super::{Congestion, Kind, Listens, Need, PORT, wrapper};
 use crate::check::Check;
 
-/// Longest time that a command may take to stop.
-const GRACE_MAX: Duration = Duration::from_secs(60);
+bounds! {
+    Command {
+        command: Bounds::new(1, 4096),
+        grace: Bounds::new(Duration::ZERO, Duration::from_secs(60));
+        tables: ready
+    }
+}
+
+impl Bounded for Ready {
+    fn refuse(&self, at: &Keys, refusals: &mut Vec<Refusal>) {
+        if let Self::Port(port) = self {
+            refusals.extend(PORT.check(at.below("port"), *port).err());
+        }
+    }
+
+    fn describe(schema: &mut Schema) {
+        let forms = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+        for form in forms.into_iter().flatten() {
+            if let Some(port) = form.pointer_mut("/properties/port").and_then(Value::as_object_mut)
+            {
+                PORT.describe_value(port);
+            }
+        }
+    }
+}
 
 /// Runs any program in a host. Its output goes to the trial's logs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Command>)]
 pub struct Command {
     /// The program and its arguments, which are not passed through a shell.
-    #[schemars(length(min = 1))]
     pub command: Vec<String>,
     /// Programs that must be installed besides, by name or path: those that a script starts. A trial that
     /// misses one is skipped. The program of `command` is known, also behind `taskset`, `nice`, `chrt`, `env`,
@@ -50,6 +75,7 @@ pub struct Command {
 /// When a program counts as ready.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(transform = bounds_of::<Ready>)]
 pub enum Ready {
     /// As soon as it runs.
     #[default]
@@ -120,7 +146,7 @@ impl Kind for Command {
     }
 
     fn check(&self, check: &mut Check<'_>) {
-        if self.command.first().is_none_or(|program| program.trim().is_empty()) {
+        if self.command.first().is_some_and(|program| program.trim().is_empty()) {
             let expected = "[\"PROGRAM\", \"ARGUMENT\", …]";
             check.push(check.refusal("command", "no program").expected(expected));
         }
@@ -130,8 +156,10 @@ impl Kind for Command {
             check.push(refusal.expected("an argument without null characters"));
         }
         let blank = |need: &String| need.trim().is_empty() || need.contains('\0');
-        let fits = !self.needs.iter().any(blank);
-        check.require(fits, "needs", "a program without a name", "names of programs");
+        if self.needs.iter().any(blank) {
+            let refusal = check.refusal("needs", "a program without a name");
+            check.push(refusal.expected("names of programs"));
+        }
         if self.ready == Ready::Line(String::new()) {
             let refusal = check.refusal("ready", "an empty text, which every line contains");
             check.push(
@@ -141,10 +169,6 @@ impl Kind for Command {
         if self.carries.is_some() && !matches!(self.ready, Ready::Port(_)) {
             let refusal = check.refusal("carries", "no port is known that the flows go to");
             check.push(refusal.hint("set ready = { port = N }, or remove `carries`"));
-        }
-        if self.grace > GRACE_MAX {
-            let refusal = check.refusal("grace", format!("a grace period of {}", self.grace));
-            check.push(refusal.expected(format!("at most {GRACE_MAX}")));
         }
     }
 }

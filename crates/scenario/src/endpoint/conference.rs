@@ -2,16 +2,27 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::Bytes;
 
-use super::{Flow, Kind, Listens, Reference, shift};
+use super::{Flow, Kind, Listens, PORT, Reference, shift};
 use crate::check::Check;
 
-const PIXELS: std::ops::RangeInclusive<u32> = 16..=1920;
-const FPS: std::ops::RangeInclusive<u32> = 1..=60;
-const PICTURE: std::ops::RangeInclusive<Bytes> = Bytes::new(1000)..=Bytes::new(1_000_000);
-const PACKET: std::ops::RangeInclusive<Bytes> = Bytes::new(1200)..=Bytes::new(9000);
-const BUFFER: std::ops::RangeInclusive<Bytes> = Bytes::new(2000)..=Bytes::new(100_000_000);
+const SIDE: Bounds<u32> = Bounds::new(16, 1920);
+const BUFFER: Bounds<Bytes> = Bounds::new(Bytes::new(2000), Bytes::new(100_000_000));
+
+bounds! {
+    Conference {
+        port: PORT,
+        width: SIDE,
+        height: SIDE,
+        fps: Bounds::new(1, 60),
+        picture: Bounds::new(Bytes::new(1000), Bytes::new(1_000_000)),
+        packet: Bounds::new(Bytes::new(1200), Bytes::new(9000)),
+        send_buffer: BUFFER,
+        receive_buffer: BUFFER,
+    }
+}
 
 /// One end of a video call: it sends the other end synthetic video and receives theirs, as a desktop conference does.
 /// One thread captures, encodes, sends by a non-blocking socket, receives and decodes, so a processor with too much to
@@ -19,36 +30,33 @@ const BUFFER: std::ops::RangeInclusive<Bytes> = Bytes::new(2000)..=Bytes::new(10
 /// size. A send call that fails drops its packet and is counted in the table `conference`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Conference>)]
 pub struct Conference {
     /// The other end, a `conference` whose `with` is this endpoint.
     pub with: String,
-    /// UDP port that it sends from and receives at, 1 to 65535. Default: 5004.
+    /// UDP port that it sends from and receives at. Default: 5004.
     #[serde(default = "port")]
-    #[schemars(range(min = 1))]
     pub port: u16,
-    /// Width of the pictures in pixels, a multiple of 16 up to 1920, the same at both ends. Default: 320.
+    /// Width of the pictures in pixels, a multiple of 16, the same at both ends. Default: 320.
     #[serde(default = "width")]
-    #[schemars(range(min = 16, max = 1920))]
     pub width: u32,
-    /// Height of the pictures in pixels, a multiple of 16 up to 1920, the same at both ends. Default: 240.
+    /// Height of the pictures in pixels, a multiple of 16, the same at both ends. Default: 240.
     #[serde(default = "height")]
-    #[schemars(range(min = 16, max = 1920))]
     pub height: u32,
-    /// Pictures per second, 1 to 60. Default: 10.
+    /// Pictures per second. Default: 10.
     #[serde(default = "fps")]
-    #[schemars(range(min = 1, max = 60))]
     pub fps: u32,
-    /// Size of an encoded picture, 1 kB to 1 MB: the finest quantiser with which it is not exceeded is taken. Default:
+    /// Size of an encoded picture: the finest quantiser with which it is not exceeded is taken. Default:
     /// 10 kB, about 1 bit per pixel at 320×240, as CellB has it.
     #[serde(default = "picture")]
     pub picture: Bytes,
-    /// Largest IP packet, 1200 B to 9000 B; the path must carry it whole. Default: 1500 B.
+    /// Largest IP packet; the path must carry it whole. Default: 1500 B.
     #[serde(default = "packet")]
     pub packet: Bytes,
-    /// Send buffer of the socket as SO_SNDBUF takes it, 2 kB to 100 MB; Linux doubles it. Default: the kernel's.
+    /// Send buffer of the socket as SO_SNDBUF takes it; Linux doubles it. Default: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Bytes>,
-    /// Receive buffer of the socket as SO_RCVBUF takes it, 2 kB to 100 MB; Linux doubles it. Default: the kernel's.
+    /// Receive buffer of the socket as SO_RCVBUF takes it; Linux doubles it. Default: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
     /// The processor that its thread stays on, counted from 0 over those that there are and round again. Default: any.
@@ -73,21 +81,10 @@ impl Kind for Conference {
 
     fn check(&self, check: &mut Check<'_>) {
         for (key, pixels) in [("width", self.width), ("height", self.height)] {
-            let fits = PIXELS.contains(&pixels) && pixels.is_multiple_of(16);
-            let found = format!("{pixels} pixels");
-            check.require(fits, key, found, "a multiple of 16 from 16 to 1920");
-        }
-        let found = format!("{} pictures per second", self.fps);
-        check.require(FPS.contains(&self.fps), "fps", found, "1 to 60");
-        let found = format!("pictures of {}", self.picture);
-        check.require(PICTURE.contains(&self.picture), "picture", found, "1 kB to 1 MB");
-        let found = format!("packets of {}", self.packet);
-        check.require(PACKET.contains(&self.packet), "packet", found, "1200 B to 9000 B");
-        let buffers = [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)];
-        for (key, size) in buffers {
-            let Some(size) = size else { continue };
-            let found = format!("a buffer of {size}");
-            check.require(BUFFER.contains(&size), key, found, "2 kB to 100 MB");
+            if !pixels.is_multiple_of(16) {
+                let refusal = check.refusal(key, format!("{pixels} pixels"));
+                check.push(refusal.expected("a multiple of 16"));
+            }
         }
         let Some(other) = check.peer::<Self>(&self.with) else { return };
         if (other.width, other.height) != (self.width, self.height) {

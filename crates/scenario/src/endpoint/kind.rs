@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Codec;
 use suiro_record::words::Transport;
+use suiro_strict::Bounded;
 
 use super::{Command, Exit, Program};
 use crate::check::Check;
@@ -16,7 +17,9 @@ use crate::check::Check;
 ///
 /// Every method has a default that fits an endpoint that opens no port, refers to nobody, needs nothing of the host
 /// and must run until the trial ends.
-pub trait Kind: Any + Debug {
+///
+/// Its [`Bounded`] says which values its keys may have: `bounds! { MyKind {} }` if they may have any.
+pub trait Kind: Any + Debug + Bounded {
     /// The ports that it opens in its host. The first port of the first is the one that its peers are told.
     fn listens(&self) -> Vec<Listens> {
         Vec::new()
@@ -77,7 +80,7 @@ pub trait Kind: Any + Debug {
         None
     }
 
-    /// Its own checks: bounds, and what does not go together. Ports, references, media and the name of the
+    /// Its own checks: what does not go together. Bounds, ports, references, media and the name of the
     /// congestion control are checked for every kind from what the other methods say.
     fn check(&self, check: &mut Check<'_>) {
         let _ = check;

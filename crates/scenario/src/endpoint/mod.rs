@@ -15,6 +15,7 @@ mod wrapper;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::Duration;
 
 pub use command::{Exit, Ready, StopSignal};
@@ -142,20 +143,25 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name)
 }
 
+/// A TCP or UDP port.
+pub(crate) const PORT: Bounds<u16> = Bounds::new(1, u16::MAX);
+
+bounds! { Common { count: Bounds::new(0, 100) } }
+
 /// Keys that an endpoint of any kind has.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Common>)]
 pub(crate) struct Common {
     /// Host that it runs in. A trailing `*` stands for every host whose name begins this way:
     /// `client*` is `client1`, `client2`, ….
     pub host: String,
-    /// How many copies run in each of its hosts, 0 to 100; 0 leaves it out. Default: 1. If there
+    /// How many copies run in each of its hosts; 0 leaves it out. Default: 1. If there
     /// are several in all, they are named after it and numbered from 1: `viewer1`, `viewer2`, ….
     /// Copies in one host get consecutive ports from `port` on (for RTP, consecutive even ones). An
     /// endpoint that refers to `viewer` refers to the copy with its own number, so both must have
     /// the same count. Each copy has its own random seed.
     #[serde(default = "one")]
-    #[schemars(range(min = 0, max = 100))]
     pub count: u16,
     /// When it is started, counted from the trial's start. Endpoints that start at the same time
     /// start in the order of the file, each when the one before is ready.

@@ -3,18 +3,26 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_media::spec::Codec;
+use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::Duration;
 
-use super::{Congestion, Kind, Listens, Medium, shift};
+use super::{Congestion, Kind, Listens, Medium, PORT, shift};
 use crate::check::Check;
 
-/// How much media an origin may have on demand.
-const LENGTH: std::ops::RangeInclusive<Duration> =
-    Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+bounds! {
+    Origin {
+        port: PORT,
+        window: Bounds::above(Duration::ZERO, DAY),
+        length: Bounds::new(Duration::from_secs(1), DAY),
+    }
+}
 
 /// Serves one media package over HTTP/1.1, as DASH and as HLS.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Origin>)]
 pub struct Origin {
     /// The media it serves: a name below `[media]`.
     pub media: String,
@@ -24,15 +32,14 @@ pub struct Origin {
     /// …). Default: the kernel's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<String>,
-    /// TCP port that it listens on, 1 to 65535. Default: 80.
+    /// TCP port that it listens on. Default: 80.
     #[serde(default = "http")]
-    #[schemars(range(min = 1))]
     pub port: u16,
     /// Live: how much of the past can still be fetched (`timeShiftBufferDepth`, the playlist's
     /// length). The stream behaves as if it had started this long before the trial. Default: 30 s.
     #[serde(default = "window")]
     pub window: Duration,
-    /// On demand: how much media there is, with the footage repeated; 1 s to 24 h. Default: the
+    /// On demand: how much media there is, with the footage repeated. Default: the
     /// duration of the trial. A player with a long buffer needs more, because otherwise it has
     /// downloaded everything before the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,19 +90,9 @@ impl Kind for Origin {
     }
 
     fn check(&self, check: &mut Check<'_>) {
-        if let Some(length) = self.length {
-            if self.mode == Mode::Live {
-                let refusal = check.refusal("length", "a live stream has no length");
-                check.push(refusal.hint("remove `length`, or set mode = \"vod\""));
-            } else if !LENGTH.contains(&length) {
-                check.push(check.refusal("length", "out of range").expected("1 s to 24 h"));
-            }
-        }
-        if self.mode == Mode::Live && self.window.is_zero() {
-            let refusal = check.refusal("window", "a live window of 0 s");
-            check.push(
-                refusal.expected("above 0, as long as players may fall behind, such as \"30 s\""),
-            );
+        if self.length.is_some() && self.mode == Mode::Live {
+            let refusal = check.refusal("length", "a live stream has no length");
+            check.push(refusal.hint("remove `length`, or set mode = \"vod\""));
         }
     }
 }

@@ -4,17 +4,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_abr::Algorithm;
 use suiro_media::spec::Format;
+use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{Bytes, Duration};
 
 use super::{Delivery, Exit, Flow, Kind, Mode, Need, Origin, Reference, Viewer};
 use crate::check::Check;
 
-/// Sizes of a socket buffer that make sense, in bytes.
-const RECEIVE_BUFFER: std::ops::RangeInclusive<u64> = 4_000..=64_000_000;
+bounds! {
+    Player { receive_buffer: Bounds::new(Bytes::new(4_000), Bytes::new(64_000_000)) }
+}
 
 /// Plays the stream of one origin until the trial ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Player>)]
 pub struct Player {
     /// The endpoint that it plays from.
     pub origin: String,
@@ -35,7 +38,7 @@ pub struct Player {
     #[serde(default)]
     pub download: Download,
     /// suiro's player only: the kernel's receive buffer of each connection (`SO_RCVBUF`), which
-    /// limits TCP's window, 4 kB to 64 MB. Default: the kernel's autotuning, which grows it with
+    /// limits TCP's window. Default: the kernel's autotuning, which grows it with
     /// the rate of reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
@@ -153,9 +156,6 @@ impl Kind for Player {
 
     fn check(&self, check: &mut Check<'_>) {
         self.check_program(check);
-        if self.receive_buffer.is_some_and(|size| !RECEIVE_BUFFER.contains(&size.get())) {
-            check.push(check.refusal("receive_buffer", "out of range").expected("4 kB to 64 MB"));
-        }
         let Some(origin) = check.peer::<Origin>(&self.origin) else { return };
         if let Some(latency) = self.target_latency {
             check_latency(check, latency, origin);

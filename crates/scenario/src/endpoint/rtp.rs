@@ -5,21 +5,38 @@ use serde::{Deserialize, Serialize};
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Codec;
 use suiro_rate::RateSpec;
+use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 use suiro_units::{Bytes, Duration};
 use suiro_viewer::{Loss, Policy};
 
 use super::{Delivery, Flow, Kind, Listens, Medium, Reference, Viewer, shift};
 use crate::check::Check;
 
-/// Sizes of IP packets: what every host takes (RFC 791 §3.1) to the topology's largest.
-const PACKET: std::ops::RangeInclusive<Bytes> = Bytes::new(576)..=Bytes::new(9000);
-const PICTURES: std::ops::RangeInclusive<u32> = 1..=1000;
-const FEEDBACK: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(5)..=Duration::from_secs(5);
+/// RFC 3550 §11: RTP has an even port and RTCP the next.
+const RTP_PORT: Bounds<u16> = Bounds::new(2, 65_534);
+
+bounds! {
+    RtpSender {
+        port: RTP_PORT,
+        // What every host takes (RFC 791 §3.1) to the topology's largest.
+        packet: Bounds::new(Bytes::new(576), Bytes::new(9000)),
+        report_pictures: Bounds::new(1, 1000);
+        tables: camera, control
+    }
+}
+
+bounds! {
+    RtpReceiver {
+        port: RTP_PORT,
+        feedback: Bounds::new(Duration::from_millis(5), Duration::from_secs(5));
+        tables: viewer
+    }
+}
 
 /// Sends video over RTP to one receiver, as fast as a rate control allows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<RtpSender>)]
 pub struct RtpSender {
     /// The endpoint that it sends to, an `rtp-receiver`.
     pub to: String,
@@ -39,11 +56,10 @@ pub struct RtpSender {
     pub choose: VersionRate,
     /// How it finds its rate.
     pub control: RateSpec,
-    /// UDP port that it sends from, even, 2 to 65534; RTCP has the next. Default: 5004.
+    /// UDP port that it sends from, even; RTCP has the next. Default: 5004.
     #[serde(default = "port")]
-    #[schemars(range(min = 2, max = 65534))]
     pub port: u16,
-    /// Largest IP packet, 576 B to 9000 B; the path must carry it unfragmented. Default: 1500 B.
+    /// Largest IP packet; the path must carry it unfragmented. Default: 1500 B.
     #[serde(default = "packet")]
     pub packet: Bytes,
     /// What it does when the circuit breaker of RFC 8083 is triggered: by missing reports, by
@@ -54,26 +70,25 @@ pub struct RtpSender {
     /// When it reports. Default: `study`.
     #[serde(default)]
     pub rtcp: RtcpTimes,
-    /// `study`: pictures from one sender report to the next, 1 to 1000. Default: 5.
+    /// `study`: pictures from one sender report to the next. Default: 5.
     #[serde(default = "pictures")]
-    #[schemars(range(min = 1, max = 1000))]
     pub report_pictures: u32,
 }
 
 /// Receives video over RTP and plays it, without a screen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<RtpReceiver>)]
 pub struct RtpReceiver {
     /// How the video is coded.
     pub codec: RtpCodec,
-    /// UDP port that it receives on, even, 2 to 65534; RTCP has the next. Default: 5004.
+    /// UDP port that it receives on, even; RTCP has the next. Default: 5004.
     #[serde(default = "port")]
-    #[schemars(range(min = 2, max = 65534))]
     pub port: u16,
     /// When it reports. Default: `study`.
     #[serde(default)]
     pub rtcp: RtcpTimes,
-    /// How often it also sends congestion control feedback (RFC 8888), 5 ms to 5 s. Default: never.
+    /// How often it also sends congestion control feedback (RFC 8888). Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Duration>,
     /// Whether it requests retransmission of missing packets (RFC 4585, RFC 4588) while they can
@@ -184,23 +199,22 @@ impl Kind for RtpSender {
         }
         self.check_source(check);
         check_even(check, self.port);
-        if let Err(error) = self.control.check() {
-            let refusal = check.refusal_at(&["control", error.key], format!("control.{error}"));
-            check.push(refusal.hint("each kind has its own keys and ranges: see suiro schema"));
+        // What is out of its bounds has been refused before.
+        if self.control.out_of_bounds().is_empty()
+            && let Err(refusal) = self.control.check()
+        {
+            check.refuse(refusal.below("control"));
         }
-        let found = format!("packets of {}", self.packet);
-        check.require(PACKET.contains(&self.packet), "packet", found, "576 B to 9000 B");
-        let found = format!("a report every {} pictures", self.report_pictures);
-        let fits = PICTURES.contains(&self.report_pictures);
-        check.require(fits, "report_pictures", found, "1 to 1000");
     }
 }
 
 impl RtpSender {
     /// A camera or media, as the codec needs.
     fn check_source(&self, check: &mut Check<'_>) {
-        let error = self.camera.as_ref().and_then(|camera| camera.validate().err());
-        let error = error.map(|error| error.to_string());
+        let camera = self.camera.as_ref().filter(|camera| camera.out_of_bounds().is_empty());
+        if let Some(refusal) = camera.and_then(|camera| camera.validate().err()) {
+            check.refuse(refusal.below("camera"));
+        }
         let (key, message, hint) = match (self.codec, &self.camera, &self.media) {
             (RtpCodec::H264, None, _) => {
                 ("codec", "no camera", "add camera = { source = \"bbb\" }")
@@ -214,12 +228,7 @@ impl RtpSender {
             (RtpCodec::Mpeg2, None, None) => {
                 ("codec", "no media", "add media = \"NAME\" of a section [media.NAME]")
             }
-            (RtpCodec::H264, Some(_), None) => {
-                let Some(text) = &error else { return };
-                let (message, hint) = text.split_once("\nhint: ").unwrap_or((text, ""));
-                ("camera", message, hint)
-            }
-            (RtpCodec::Mpeg2, None, Some(_)) => return,
+            (RtpCodec::H264, Some(_), None) | (RtpCodec::Mpeg2, None, Some(_)) => return,
         };
         check.push(check.refusal(key, message).hint(hint));
     }
@@ -246,19 +255,14 @@ impl Kind for RtpReceiver {
 
     fn check(&self, check: &mut Check<'_>) {
         check_even(check, self.port);
-        let fits = self.feedback.is_none_or(|every| FEEDBACK.contains(&every));
-        check.require(fits, "feedback", "out of range", "5 ms to 5 s");
-        if let Err(error) = self.viewer.validate() {
-            let message = format!("viewer.{}: {}", error.key, error.found);
-            check.push(check.refusal_at(&["viewer", error.key], message).expected(error.hint));
-        }
     }
 }
 
-/// RFC 3550 §11: RTP has an even port and RTCP the next.
 fn check_even(check: &mut Check<'_>, port: u16) {
-    let expected = "an even port: RTCP uses the next one";
-    check.require(port.is_multiple_of(2), "port", format!("port {port} is odd"), expected);
+    if !port.is_multiple_of(2) {
+        let refusal = check.refusal("port", format!("port {port} is odd"));
+        check.push(refusal.expected("an even port: RTCP uses the next one"));
+    }
 }
 
 const fn port() -> u16 {

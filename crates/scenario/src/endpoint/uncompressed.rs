@@ -1,25 +1,58 @@
 //! `uncompressed-sender` and `uncompressed-receiver`: uncompressed video, a stream for each part of the
 //! picture.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use suiro_strict::{Bounded, Bounds, Keys, Refusal, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration};
 
 use super::{Flow, Kind, Listens, Reference};
 use crate::check::Check;
 
-const PACKET: std::ops::RangeInclusive<Bytes> = Bytes::new(576)..=Bytes::new(9000);
-const BUFFER: std::ops::RangeInclusive<Bytes> = Bytes::new(1_000_000)..=Bytes::new(256_000_000);
-const FRAMES: std::ops::RangeInclusive<u32> = 3..=600;
-const RATE: std::ops::RangeInclusive<BitRate> =
-    BitRate::from_mbps(1)..=BitRate::from_mbps(1_000_000);
-const BURST: std::ops::RangeInclusive<u32> = 1..=64;
+bounds! {
+    UncompressedSender {
+        packet: Bounds::new(Bytes::new(576), Bytes::new(9000)),
+        frames: Bounds::new(3, 600),
+        burst: Bounds::new(1, 64);
+        tables: source
+    }
+}
+
+bounds! {
+    UncompressedReceiver {
+        streams: Bounds::new(1, UncompressedReceiver::STREAMS_MAX as usize),
+        buffer: Bounds::new(Bytes::new(1_000_000), Bytes::new(256_000_000)),
+    }
+}
+
+/// What storage may deliver.
+const STORAGE: Bounds<BitRate> = Bounds::new(BitRate::from_mbps(1), BitRate::from_mbps(1_000_000));
+
+impl Bounded for UncompressedSource {
+    fn refuse(&self, at: &Keys, refusals: &mut Vec<Refusal>) {
+        if let Self::Storage { rate, .. } = self {
+            refusals.extend(STORAGE.check(at.below("rate"), *rate).err());
+        }
+    }
+
+    fn describe(schema: &mut Schema) {
+        let kinds = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+        for kind in kinds.into_iter().flatten() {
+            if let Some(rate) = kind.pointer_mut("/properties/rate").and_then(Value::as_object_mut)
+            {
+                STORAGE.describe_value(rate);
+            }
+        }
+    }
+}
 
 /// Sends one stream of uncompressed video, 1920×1080 at 59.94 frames per second in 4:2:2 of 10 bits:
 /// synthetic pictures, each with its number and a checksum. Frame k begins k frame times after the
 /// SMPTE epoch, whichever host sends it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<UncompressedSender>)]
 pub struct UncompressedSender {
     /// The endpoint that it sends to, an `uncompressed-receiver`.
     pub to: String,
@@ -28,21 +61,19 @@ pub struct UncompressedSender {
     /// The format of packets. Default: `raster`.
     #[serde(default)]
     pub format: UncompressedFormat,
-    /// Largest IP packet, 576 B to 9000 B; the path must carry it unfragmented. Default: 8800 B, as
+    /// Largest IP packet; the path must carry it unfragmented. Default: 8800 B, as
     /// in the study.
     #[serde(default = "packet")]
     pub packet: Bytes,
     /// Where its frames come from. Default: `{ kind = "memory" }`.
     #[serde(default)]
     pub source: UncompressedSource,
-    /// Number of different frames, 3 to 600, which are sent repeatedly and all held in memory. A
+    /// Number of different frames, which are sent repeatedly and all held in memory. A
     /// frame of `raster` has 6.2 MB. Default: 30.
     #[serde(default = "frames")]
-    #[schemars(range(min = 3, max = 600))]
     pub frames: u32,
-    /// Limit on the packets of one burst, 1 to 64. Default: 7.
+    /// Limit on the packets of one burst. Default: 7.
     #[serde(default = "burst")]
-    #[schemars(range(min = 1, max = 64))]
     pub burst: u32,
     /// When its first frame begins, counted from the trial's start, so that several senders can
     /// begin with the same frame; later if it is not ready by then. Default: 0 s.
@@ -57,6 +88,7 @@ pub struct UncompressedSender {
 /// Receives streams of uncompressed video on one thread, and verifies every packet and frame.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<UncompressedReceiver>)]
 pub struct UncompressedReceiver {
     /// Numbers of its streams, 0 to 63; no other receiver may have them.
     pub streams: Vec<u8>,
@@ -66,7 +98,7 @@ pub struct UncompressedReceiver {
     /// Whether every frame's checksum is verified. Default: `true`.
     #[serde(default = "yes")]
     pub verify: bool,
-    /// Receive buffer of each stream, 1 MB to 256 MB. Default: 64 MiB.
+    /// Receive buffer of each stream. Default: 64 MiB.
     #[serde(default = "buffer")]
     pub buffer: Bytes,
     /// The processor that its thread is pinned to, counted from 0, modulo the number of processors.
@@ -78,6 +110,7 @@ pub struct UncompressedReceiver {
 /// Where the frames of uncompressed video come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(transform = bounds_of::<UncompressedSource>)]
 pub enum UncompressedSource {
     /// Memory, which holds all of them.
     #[default]
@@ -134,16 +167,6 @@ impl Kind for UncompressedSender {
     }
 
     fn check(&self, check: &mut Check<'_>) {
-        let found = format!("packets of {}", self.packet);
-        check.require(PACKET.contains(&self.packet), "packet", found, "576 B to 9000 B");
-        let found = format!("{} frames", self.frames);
-        check.require(FRAMES.contains(&self.frames), "frames", found, "3 to 600");
-        let found = format!("bursts of {} packets", self.burst);
-        check.require(BURST.contains(&self.burst), "burst", found, "1 to 64");
-        if let UncompressedSource::Storage { rate, .. } = &self.source {
-            let found = format!("a storage of {rate}");
-            check.require(RATE.contains(rate), "source", found, "1 Mbit/s to 1 Tbit/s");
-        }
         if let Some(end) = check.end().filter(|end| self.begin >= *end) {
             let refusal = check.refusal("begin", format!("a first frame at {}", self.begin));
             check.push(refusal.expected(format!("before the trial ends, at {end}")));
@@ -182,9 +205,6 @@ impl Kind for UncompressedReceiver {
 
     fn check(&self, check: &mut Check<'_>) {
         let most = Self::STREAMS_MAX;
-        if self.streams.is_empty() {
-            check.push(check.refusal("streams", "no streams").expected("at least one stream"));
-        }
         for (at, stream) in self.streams.iter().enumerate() {
             let others = check.before::<Self>().flat_map(|other| &other.streams);
             let mut taken = others.chain(&self.streams[..at]);
@@ -196,8 +216,6 @@ impl Kind for UncompressedReceiver {
             let expected = format!("numbers below {most}, each once in the scenario");
             check.push(check.refusal("streams", problem).expected(expected));
         }
-        let found = format!("a receive buffer of {}", self.buffer);
-        check.require(BUFFER.contains(&self.buffer), "buffer", found, "1 MB to 256 MB");
     }
 }
 
