@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(numbers(20, 300), [0, 1, 3, 4, 6, 7]);
         assert_eq!(numbers(10, 600), [9, 12, 15]);
         assert_eq!(numbers(30, 700), [18, 19, 20]);
-        assert!(pace.set_fps(31).unwrap_err().to_string().contains("hint: 1 to 30"));
+        assert!(pace.set_fps(31).unwrap_err().to_string().contains("expected: 1 to 30"));
         assert!(pace.set_fps(0).is_err());
     }
 

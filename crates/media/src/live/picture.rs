@@ -135,7 +135,7 @@ mod tests {
     fn sizes_that_no_codec_takes_are_refused() {
         for (width, height) in [(1280, 719), (1279, 720), (14, 720), (3842, 2160), (2162, 2162)] {
             let error = Picture::new(width, height).unwrap_err().to_string();
-            assert!(error.contains("hint: even sides"), "{error}");
+            assert!(error.contains("expected: even sides"), "{error}");
         }
         for (width, height) in [(16, 16), (1280, 720), (3840, 2160), (2160, 3840)] {
             let picture = Picture::new(width, height).unwrap();
