@@ -21,6 +21,7 @@ mod analyse;
 mod bins;
 mod catalogue;
 mod compare;
+mod conference;
 mod crowd;
 mod family;
 pub mod findings;

@@ -422,7 +422,7 @@ table! {
         period_ns: i64,
         /// Pictures that were captured, encoded and handed to the socket.
         captured_pictures: i64,
-        /// Pictures that the camera had and nobody captured, because the thread came too late.
+        /// Pictures that the camera had and the thread captured too late, so that they are left out.
         skipped_pictures: i64,
         /// Time that passed capturing and encoding.
         encode_ns: i64,
@@ -680,7 +680,7 @@ tables! {
     PlayerRow: player "States of players.";
     FrameRow: frames "Frames that viewers were to see.";
     RateRow: rate "Control periods of senders of real-time video.";
-    ConferenceRow;
+    ConferenceRow: conference "Periods of the ends of video calls.";
     QualityRow: quality "Scores of what was on viewers' screens.";
     AccessRow;
     PageRow: pages "Pages that web clients loaded.";

@@ -42,6 +42,7 @@ macro_rules! series {
     };
 }
 
+mod conference;
 mod fairness;
 mod layers;
 mod link;
@@ -64,6 +65,7 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &uncompressed::RING,
     &fairness::FAMILY,
     &web::FAMILY,
+    &conference::FAMILY,
     &link::EACH,
     &layers::FAMILY,
 ];
