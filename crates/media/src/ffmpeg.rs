@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use suiro_units::Duration;
 
 use crate::child::{self, Guarded};
-use crate::{MediaError, cache};
+use crate::{MediaError, cache, program};
 
 /// An ffmpeg that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,8 +211,7 @@ fn first(chosen: Option<OsString>, cache: &Path, path: &OsStr) -> Option<PathBuf
     if let Some(chosen) = chosen.filter(|chosen| !chosen.is_empty()) {
         return Some(chosen.into());
     }
-    let in_path = || std::env::split_paths(path).map(|folder| folder.join("ffmpeg"));
-    installed(cache).or_else(|| in_path().find(|file| file.is_file()))
+    installed(cache).or_else(|| program::among(path, OsStr::new("ffmpeg")))
 }
 
 /// In the environment that PyPI's `imageio-ffmpeg` was installed into.
@@ -230,6 +229,8 @@ fn entry(folder: &Path, prefix: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -239,6 +240,7 @@ mod tests {
             let file = folder.path().join(path);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
             file
         };
         let find = |chosen: Option<&str>| {

@@ -8,8 +8,13 @@ use std::path::{Path, PathBuf};
 /// PATH often lacks.
 pub fn find(command: &OsStr) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    folders.map(|folder| folder.join(command)).find(|file| is_executable(file))
+    among(&path, command).or_else(|| among(OsStr::new("/usr/sbin:/sbin"), command))
+}
+
+/// Where a command is in these folders, separated as in PATH.
+pub fn among(path: &OsStr, command: &OsStr) -> Option<PathBuf> {
+    let mut files = std::env::split_paths(path).map(|folder| folder.join(command));
+    files.find(|file| is_executable(file))
 }
 
 /// Whether this process can start `program` by that name, or by that path if it holds a `/`, as
@@ -19,7 +24,7 @@ pub fn can_start(program: &OsStr) -> bool {
         return is_executable(Path::new(program));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| is_executable(&folder.join(program)))
+    among(&path, program).is_some()
 }
 
 fn is_executable(file: &Path) -> bool {

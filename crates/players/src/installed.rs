@@ -1,11 +1,13 @@
 //! Which players this host has, where, and in which version.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration as StdDuration;
 
 use sha2::{Digest, Sha256};
+use suiro_media::program;
 use suiro_outside::file;
 use suiro_scenario::Program;
 
@@ -144,7 +146,11 @@ pub fn remedy(command: &str) -> Option<&'static str> {
 impl Known {
     fn locate(&self, cache: &Path) -> Result<Located, Missing> {
         let missing = |reason: String| Missing { name: self.name, reason, remedy: self.remedy };
-        let command = self.commands.iter().find_map(|command| find(command)).ok_or_else(|| {
+        let command = self
+            .commands
+            .iter()
+            .find_map(|command| program::find(OsStr::new(command)))
+            .ok_or_else(|| {
             missing(format!("no program `{}` in PATH", self.commands.join("`, `")))
         })?;
         let library = match self.library {
@@ -186,11 +192,6 @@ impl Installed {
         };
         Ok(Self { at, versions })
     }
-}
-
-fn find(command: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(command)).find(|file| file.is_file())
 }
 
 /// The version that a program prints when asked.

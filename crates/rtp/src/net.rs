@@ -2,8 +2,9 @@
 //! (RFC 3550 §11).
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
+pub use suiro_endpoint::net::{NetError, address};
 use suiro_record::flows::{End, Flow};
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_units::Bytes;
@@ -11,35 +12,6 @@ use tokio::net::UdpSocket;
 
 /// What the kernel keeps for a socket that is not read at once: 64 ms at 500 Mbit/s.
 const BUFFER: Bytes = Bytes::new(4_000_000);
-
-/// Why an endpoint has no sockets.
-#[derive(Debug, thiserror::Error)]
-pub enum NetError {
-    /// The port is not to be had.
-    #[error("binding UDP port {port}: {source}\nhint: another program has it; choose another port")]
-    Bind {
-        /// The port.
-        port: u16,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The name is no address.
-    #[error("finding the address of {host}: {source}")]
-    Name {
-        /// The name.
-        host: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The socket failed.
-    #[error("{doing}: {source}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-}
 
 /// The two sockets of a session.
 #[derive(Debug)]
@@ -87,18 +59,6 @@ pub fn flows(role: FlowRole, port: u16, (rtp, rtcp): (End, End), peer: Option<&s
         peer: peer.map(Into::into),
     };
     [flow(port, rtp, Carries::Video), flow(port.saturating_add(1), rtcp, Carries::Feedback)]
-}
-
-/// The IPv4 address of a host.
-///
-/// # Errors
-/// [`NetError::Name`].
-pub async fn address(host: &str) -> Result<IpAddr, NetError> {
-    let failed = |source| NetError::Name { host: host.to_owned(), source };
-    let mut found = tokio::net::lookup_host((host, 0)).await.map_err(failed)?;
-    let missing = || io::Error::new(io::ErrorKind::NotFound, "the name has no IPv4 address");
-    let found = found.find(SocketAddr::is_ipv4).ok_or_else(|| failed(missing()))?;
-    Ok(found.ip())
 }
 
 /// Sends; that nobody is there (yet) is no error, nor that the kernel has no room: a network loses

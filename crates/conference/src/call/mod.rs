@@ -1,13 +1,13 @@
 //! The endpoint: one thread that turns the loop between camera, sockets and screen, and writes the tables `frames` and
 //! `conference`. It alone opens a socket and reads a clock.
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use suiro_clock::Clock;
+use suiro_endpoint::net::{self, NetError};
 use suiro_endpoint::{Context, Failure, Summary};
 use suiro_record::flows::{End, Flow, FlowLog};
 use suiro_record::tables::{ConferenceRow, FrameRow};
@@ -90,32 +90,9 @@ impl CallJob {
 /// Why a call ends.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The port is not free.
-    #[error(
-        "binding UDP port {port}: {source}\nhint: another program uses it; choose another port"
-    )]
-    Bind {
-        /// The port.
-        port: u16,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The other end has no address.
-    #[error("finding the IPv4 address of {host}: {source}")]
-    Name {
-        /// Its name.
-        host: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The kernel refused something.
-    #[error("{doing}: {source}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// The socket cannot be used, or the other end has no address.
+    #[error(transparent)]
+    Net(#[from] NetError),
     /// A record could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -202,7 +179,7 @@ pub async fn run(
         stay_on(cpu)?;
     }
     let socket = open(job).await?;
-    let to = address(&job.to)?;
+    let to = SocketAddr::from((net::address(&job.to.0).await?, job.to.1));
     let flow = Flow {
         role: FlowRole::Sender,
         protocol: Transport::Udp,
@@ -224,7 +201,7 @@ pub async fn run(
             // Others of this thread, such as the signals that end it, have their turn too.
             () = tokio::task::yield_now(), if busy => {}
             readable = call.socket.readable(), if !busy => {
-                readable.map_err(|source| CallError::Io { doing: "waiting for packets", source })?;
+                readable.map_err(|source| NetError::Io { doing: "waiting for packets", source })?;
             }
             () = clock.sleep_until(wake), if !busy => {}
         }
@@ -233,11 +210,11 @@ pub async fn run(
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
-async fn open(job: &CallJob) -> Result<UdpSocket, CallError> {
+async fn open(job: &CallJob) -> Result<UdpSocket, NetError> {
     use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
     let bound = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, job.port)).await;
-    let socket = bound.map_err(|source| CallError::Bind { port: job.port, source })?;
-    let failed = |doing| move |error: Errno| CallError::Io { doing, source: error.into() };
+    let socket = bound.map_err(|source| NetError::Bind { port: job.port, source })?;
+    let failed = |doing| move |error: Errno| NetError::Io { doing, source: error.into() };
     if let Some(size) = job.send_buffer {
         set_socket_send_buffer_size(&socket, size.get() as usize)
             .map_err(failed("setting the socket's send buffer"))?;
@@ -249,19 +226,11 @@ async fn open(job: &CallJob) -> Result<UdpSocket, CallError> {
     Ok(socket)
 }
 
-/// The lab's hosts know each other by /etc/hosts, so no other machine is asked.
-fn address((host, port): &(String, u16)) -> Result<SocketAddr, CallError> {
-    let failed = |source| CallError::Name { host: host.clone(), source };
-    let mut found = (host.as_str(), *port).to_socket_addrs().map_err(failed)?;
-    let missing = || failed(io::Error::new(io::ErrorKind::NotFound, "it has none"));
-    found.find(SocketAddr::is_ipv4).ok_or_else(missing)
-}
-
 /// Keeps this thread on processor number `nth` of those that it may use, from 0 and round again.
-fn stay_on(nth: u8) -> Result<(), CallError> {
+fn stay_on(nth: u8) -> Result<(), NetError> {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let failed =
-        |error: Errno| CallError::Io { doing: "staying on one processor", source: error.into() };
+        |error: Errno| NetError::Io { doing: "staying on one processor", source: error.into() };
     let allowed = sched_getaffinity(None).map_err(failed)?;
     let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
     let mut set = CpuSet::new();

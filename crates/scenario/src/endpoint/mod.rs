@@ -229,6 +229,24 @@ impl EndpointSpec {
     }
 }
 
+/// What kinds with a TCP port and a congestion control, fields `port` and `tcp`, say of them.
+macro_rules! serves_tcp {
+    () => {
+        fn listens(&self) -> Vec<super::Listens> {
+            vec![super::Listens::tcp(self.port, "port")]
+        }
+
+        fn renumber(&mut self, n: u16) -> Option<()> {
+            super::shift(&mut self.port, n, 1)
+        }
+
+        fn congestion(&self) -> Option<super::Congestion<'_>> {
+            Some(super::Congestion { key: "tcp", name: self.tcp.as_deref()? })
+        }
+    };
+}
+use serves_tcp;
+
 /// The port of copy number `n` of an endpoint that takes `step` ports.
 fn shift(port: &mut u16, n: u16, step: u16) -> Option<()> {
     *port = port.checked_add(n.checked_mul(step)?)?;

@@ -6,7 +6,7 @@ use suiro_media::spec::Codec;
 use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::Duration;
 
-use super::{Congestion, Kind, Listens, Medium, PORT, shift};
+use super::{Kind, Medium, PORT, serves_tcp};
 use crate::check::Check;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -73,17 +73,7 @@ pub enum Mode {
 }
 
 impl Kind for Origin {
-    fn listens(&self) -> Vec<Listens> {
-        vec![Listens::tcp(self.port, "port")]
-    }
-
-    fn renumber(&mut self, n: u16) -> Option<()> {
-        shift(&mut self.port, n, 1)
-    }
-
-    fn congestion(&self) -> Option<Congestion<'_>> {
-        Some(Congestion { key: "tcp", name: self.tcp.as_deref()? })
-    }
+    serves_tcp!();
 
     fn medium(&self) -> Option<Medium<'_>> {
         Some(Medium { key: "media", name: &self.media, codec: Codec::H264 })

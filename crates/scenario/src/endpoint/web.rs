@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{Bytes, Duration};
 
-use super::{Congestion, Flow, Kind, Listens, PORT, Reference, shift};
+use super::{Flow, Kind, PORT, Reference, serves_tcp};
 use crate::check::Check;
 
 bounds! { WebServer { port: PORT } }
@@ -97,17 +97,7 @@ impl WebServer {
 }
 
 impl Kind for WebServer {
-    fn listens(&self) -> Vec<Listens> {
-        vec![Listens::tcp(self.port, "port")]
-    }
-
-    fn renumber(&mut self, n: u16) -> Option<()> {
-        shift(&mut self.port, n, 1)
-    }
-
-    fn congestion(&self) -> Option<Congestion<'_>> {
-        Some(Congestion { key: "tcp", name: self.tcp.as_deref()? })
-    }
+    serves_tcp!();
 }
 
 impl Kind for WebClients {
