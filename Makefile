@@ -9,7 +9,7 @@ help:
 	@echo "make demo-players play with each of them for 30 s through a link"
 	@echo "make test        lint, all tests, the page's tests"
 	@echo "make lint        formatting, clippy, licences, the page, generated files"
-	@echo "make bench       the benchmarks, with their figures"
+	@echo "make bench       the benchmarks beside their peers, as one table and bench.json"
 	@echo "make bench-uncompressed  streams of uncompressed video beside GStreamer's and ffmpeg's; needs root"
 	@echo "make fuzz        every fuzz target for 30 s (SECONDS_EACH=n for longer)"
 	@echo "make setup       only install what is missing"
@@ -43,7 +43,7 @@ lint:
 	@scripts/test lint
 
 bench:
-	@scripts/setup demo
+	@scripts/setup bench
 	@scripts/bench
 
 bench-uncompressed:

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use suiro_bench::Figure;
 use suiro_layers::clock::Alignment;
 use suiro_layers::matching::{matched, way};
 use suiro_layers::{Event, Flow, Key, Moment, Point, PointStatus, Protocol, Recording};
@@ -59,7 +60,7 @@ fn event(protocol: Protocol, number: u64, point: Point) -> Event {
     }
 }
 
-#[expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it is a benchmark")]
+#[expect(clippy::disallowed_methods, reason = "it is a benchmark")]
 fn run(name: &str, protocol: Protocol) {
     let (a, b) = (recording(protocol, true), recording(protocol, false));
     let events = a.events.len() + b.events.len();
@@ -68,8 +69,11 @@ fn run(name: &str, protocol: Protocol) {
     let seconds = begun.elapsed().as_secs_f64();
     let lost = result[0].1.passages.iter().filter(|p| p.at(Point::ReceiveCall).is_none()).count();
     assert_eq!(lost as u64, PACKETS / 100);
-    let memory = peak_bytes().map_or("unknown".into(), |bytes| format!("{} MB", bytes / 1_000_000));
-    println!("{name}: {events} events in {seconds:.2} s; memory at most {memory}");
+    let name = format!("matching {events} events, {name}");
+    Figure::new(&name, seconds, "s").tell();
+    if let Some(bytes) = peak_bytes() {
+        Figure::new(format!("{name}: peak memory"), bytes as f64 / 1e6, "MB").tell();
+    }
 }
 
 /// Peak resident memory of this process (proc(5), `VmHWM`).

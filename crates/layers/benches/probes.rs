@@ -19,6 +19,7 @@ use std::time::{Duration as StdDuration, Instant};
 
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::query::ProgInfoIter;
+use suiro_bench::Figure;
 use suiro_hosts::{CableKind, CableSpec, Host, Network, NetworkSpec, Sandbox, ipv4};
 use suiro_layers::report::Overhead;
 use suiro_layers::{Point, Recorded, Recorder, RecorderSpec};
@@ -96,10 +97,11 @@ fn main() {
         [0, 1, 2, 3, 4, 5, 6].map(|at| median(rounds.iter().filter_map(|round| round[at])));
     for (watch, ns) in WATCHES.into_iter().zip(medians) {
         match ns.zip(medians[0]) {
-            Some((ns, unwatched)) => println!(
-                "{watch:?}: median {ns:.0} ns a packet, {:.0} above unwatched",
-                ns - unwatched
-            ),
+            Some((ns, unwatched)) => {
+                let name =
+                    format!("layer probes, {watch:?}: processor, each packet above unwatched");
+                Figure::new(name, ns - unwatched, "ns").tell();
+            }
             None => println!("{watch:?}: not installed, or refused"),
         }
     }

@@ -1,12 +1,12 @@
 //! The cost of sampling: 20 busy sockets, every 10 ms and every 1 ms, for some seconds each.
 #![expect(clippy::disallowed_methods, reason = "the bench is the peer, and opens sockets")]
-#![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
+use suiro_bench::Figure;
 use suiro_tcp::{Counts, Prepared, SamplerSpec};
 use suiro_units::Duration;
 
@@ -57,15 +57,13 @@ fn main() {
     for period in [Duration::from_millis(10), Duration::from_millis(1)] {
         let counts = measure(period);
         let cpu_us = counts.cpu.as_nanos() as f64 / 1e3;
-        println!(
-            "tcp sampler, {} sockets every {period}: {:.2} % of a core, {:.1} us a sample, {} late, {} lost of {}, {} rows",
-            2 * CONNECTIONS,
-            cpu_us / 1e4 / SECONDS as f64,
-            cpu_us / counts.samples as f64,
-            counts.late,
-            counts.lost,
-            counts.samples + counts.lost,
-            counts.rows,
-        );
+        let name = format!("TCP sampler, {} sockets every {period}", 2 * CONNECTIONS);
+        let tell = |what: &str, value: f64, unit| {
+            Figure::new(format!("{name}: {what}"), value, unit).tell();
+        };
+        tell("processor", cpu_us / 1e4 / SECONDS as f64, "% of a core");
+        tell("processor, each sample", cpu_us / counts.samples as f64, "µs");
+        tell("late samples", counts.late as f64, "");
+        tell("lost samples", counts.lost as f64, "");
     }
 }

@@ -4,8 +4,6 @@
 //! nginx has one worker and sends a file from the page cache by `sendfile`; the origin sends from its
 //! memory, on one thread. The client takes a core of its own where there are two.
 
-#![expect(clippy::print_stdout, reason = "the figures are its output")]
-
 mod common;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::{Origin, vod};
+use suiro_bench::{Figure, Target};
 use suiro_http::Clock;
 use suiro_http::origin::catalogue::Container;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -143,7 +142,7 @@ fn start_origin() -> u16 {
 
 fn main() {
     let Some(program) = program() else {
-        eprintln!("skipped: nginx is not installed\nhint: apt install nginx-light");
+        eprintln!("skipped: nginx is not installed\nhint: scripts/setup bench");
         return;
     };
     let nginx = start_nginx(&program);
@@ -163,8 +162,6 @@ fn main() {
         }
     });
     let [origin, nginx] = rates.map(|rates| median(rates) / 1e9);
-    let ratio = origin / nginx;
-    let verdict = if ratio >= TARGET { "reached" } else { "missed" };
-    println!("origin {origin:.2} GB/s, nginx {nginx:.2} GB/s: {ratio:.2} of nginx");
-    println!("target {TARGET} of nginx: {verdict}");
+    let figure = Figure::new("origin, segments of 2 MB over loopback", origin, "GB/s");
+    figure.target(Target::OfPeer(TARGET)).beside("nginx", nginx).tell();
 }

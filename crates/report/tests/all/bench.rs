@@ -4,10 +4,11 @@
 
 mod synthetic;
 
+use suiro_bench::{Figure, Target};
 use synthetic::{folder, folder::Shape, model};
 
 const MOST_SECONDS: f64 = 5.0;
-const MOST_BYTES: u64 = 20_000_000;
+const MOST_MEGABYTES: f64 = 20.0;
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn now() -> std::time::Instant {
@@ -36,9 +37,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = began.elapsed().as_secs_f64();
     let trials = built.summary.trials.len();
     let megabytes = built.report_bytes as f64 / 1e6;
-    eprintln!("report of {trials} one-minute trials: {seconds:.2} s, {megabytes:.1} MB");
-    if seconds > MOST_SECONDS || built.report_bytes > MOST_BYTES {
-        return Err(format!("over the bound of {MOST_SECONDS} s and {MOST_BYTES} bytes").into());
-    }
+    let name = format!("report of {trials} one-minute trials");
+    Figure::new(&name, seconds, "s").target(Target::AtMost(MOST_SECONDS)).tell();
+    Figure::new(&name, megabytes, "MB").target(Target::AtMost(MOST_MEGABYTES)).tell();
     Ok(())
 }
