@@ -74,7 +74,7 @@ pub(crate) struct Rivals<'a> {
 }
 
 impl<'a> Rivals<'a> {
-    /// `None` if nobody sent video under a rate control.
+    /// `None` if no video was sent under a rate control.
     pub fn of(view: &View<'a>) -> Option<Self> {
         let duration_ns = view.duration_ns;
         let within = view.within(&view.records.rate, |row| row.t_ns);

@@ -12,7 +12,7 @@ pub(crate) struct Web<'a> {
 }
 
 impl<'a> Web<'a> {
-    /// `None` if nobody loaded any.
+    /// `None` if no page was loaded.
     pub fn of(view: &View<'a>) -> Option<Self> {
         let pages = view.within(&view.records.pages, |row| row.t_ns);
         (!pages.is_empty()).then_some(Self { pages, duration_ns: view.duration_ns })

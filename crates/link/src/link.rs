@@ -81,8 +81,8 @@ impl Link {
 
     /// The next event up to `now`, in order of their scheduled times; call until `None`.
     ///
-    /// Drops inside the link (by an AQM at the head of a queue) are told with the next delivery
-    /// that is due, not each at its own time: nobody waits for them.
+    /// Drops inside the link (by an AQM at the head of a queue) are reported with the next
+    /// delivery that is due, not each at its own time: no caller needs them earlier.
     pub fn poll(&mut self, now: Time) -> Option<Event> {
         if self.events.is_empty() {
             self.advance(now);

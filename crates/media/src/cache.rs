@@ -107,7 +107,7 @@ pub(crate) fn once<T>(
         progress(1.0, "prepared before");
         return Ok(made);
     }
-    // Left by a run that was killed, or what is damaged: nobody else is here.
+    // Left by a run that was killed, or damaged. The lock keeps other processes out.
     let new = packages.join(format!("{name}.new"));
     make_anew(&new)?;
     let made = make(&new, progress).and_then(|()| remove(&folder));

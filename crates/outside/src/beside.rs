@@ -1,5 +1,5 @@
-//! A file is written beside its place and renamed into it: nobody reads half of it, a full disk
-//! leaves the old one, and a link that waits at its place or beside it is replaced, not followed.
+//! A file is written beside its place and renamed into it: no reader sees half of it, a full disk leaves
+//! the old one, and a symbolic link at its place or beside it is replaced, not followed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

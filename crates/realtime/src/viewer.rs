@@ -151,7 +151,7 @@ impl Viewer {
     }
 }
 
-/// Of the frames that were due while nobody was there to show them, the last is shown at the end.
+/// Of the frames that were due while the viewer did not run, the last is shown at the end.
 fn stand_still<'a>(outcomes: impl Iterator<Item = &'a mut Outcome>, from: Time, to: Time) {
     let mut last = None;
     for outcome in outcomes.filter(|outcome| from < outcome.at && outcome.at < to) {

@@ -61,8 +61,8 @@ pub fn flows(role: FlowRole, port: u16, (rtp, rtcp): (End, End), peer: Option<&s
     [flow(port, rtp, Carries::Video), flow(port.saturating_add(1), rtcp, Carries::Feedback)]
 }
 
-/// Sends; that nobody is there (yet) is no error, nor that the kernel has no room: a network loses
-/// packets too.
+/// Sends. A receiver that does not listen (yet) is no error, nor is a full queue in the kernel: the packet is lost, as
+/// in a network.
 ///
 /// # Errors
 /// [`NetError::Io`].
@@ -80,7 +80,7 @@ pub async fn send(socket: &UdpSocket, bytes: &[u8], to: SocketAddr) -> Result<()
     }
 }
 
-/// Receives; an error that an earlier packet caused, which nobody took, counts as nothing.
+/// Receives. A pending error that an earlier packet caused is ignored.
 ///
 /// # Errors
 /// [`NetError::Io`].

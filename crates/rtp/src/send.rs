@@ -28,8 +28,8 @@ pub const H264_TYPE: u8 = 96;
 /// That of retransmissions.
 pub const AGAIN_TYPE: u8 = 97;
 
-/// How soon pictures of prepared video have left: within some three picture times. What a group has is
-/// fixed when it begins; if the rate control slows down within it, its pictures must not pile up.
+/// Time within which pictures of prepared video are sent: about three picture times. The size of a group is fixed when
+/// it begins; if the rate control slows down within the group, its pictures must not pile up.
 const DRAIN: Duration = Duration::from_millis(100);
 
 /// What a sender needs to know.

@@ -1,5 +1,5 @@
-/// The 64-bit FNV-1a hash (Fowler, Noll and Vo; draft-eastlake-fnv §2): the same on every machine, for ever. It tells short texts
-/// apart that nobody chooses with malice; it is no protection against who does.
+/// The 64-bit FNV-1a hash (Fowler, Noll and Vo; draft-eastlake-fnv §2): the same on every machine, for ever. It distinguishes
+/// short texts from trusted sources; it does not protect against texts that are chosen to collide.
 pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

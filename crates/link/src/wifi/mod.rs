@@ -42,7 +42,7 @@ pub(crate) struct Medium {
     aggregate: usize,
     retries: u32,
     exchange: Option<Exchange>,
-    /// Since when nobody has held the air.
+    /// Since when the channel has been idle.
     free: Time,
 }
 

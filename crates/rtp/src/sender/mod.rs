@@ -52,8 +52,8 @@ pub struct Config {
     pub cname: String,
     /// When reports are sent.
     pub reports: ReportTimes,
-    /// How soon what waits must have left, at a faster pace than the rate control's if need be; `None`:
-    /// however long that takes. For a source that cannot follow the rate control at once, as prepared
+    /// Time within which queued packets must be sent, faster than the rate control allows if need be; `None` for no
+    /// limit. For a source that cannot follow the rate control at once, as prepared
     /// video cannot within a group.
     pub drain: Option<Duration>,
     /// The time of a frame, and of a group of pictures, for the circuit breaker; where groups have no

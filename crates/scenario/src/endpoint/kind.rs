@@ -15,7 +15,7 @@ use crate::check::Check;
 
 /// A kind of endpoint, as the keys of one endpoint describe it.
 ///
-/// Every method has a default that fits an endpoint that opens no port, refers to nobody, needs nothing of the host
+/// Every method has a default that fits an endpoint that opens no port, refers to no other endpoint, needs nothing of the host
 /// and must run until the trial ends.
 ///
 /// Its [`Bounded`] says which values its keys may have: `bounds! { MyKind {} }` if they may have any.

@@ -48,7 +48,7 @@ pub struct Viewer<'a> {
 }
 
 impl Program {
-    /// The program of this machine; `None` if there is none, and then nobody misses it.
+    /// The program of this machine; `None` if it is not installed; it is optional.
     ///
     /// # Errors
     /// If `SUIRO_P1203` names what is no program.

@@ -130,7 +130,7 @@ fn view(agents: &[Watched; 2], problems: &[String], elapsed_ns: u64) {
     }
     let lines: Vec<String> = problems.iter().cloned().chain(missing(agents)).collect();
     let clear = if terminal { "\x1b[H\x1b[2J" } else { "" };
-    // The terminal has gone: there is nobody to report it to.
+    // The terminal is closed, so it cannot be reported.
     let _ = writeln!(out, "{clear}{shown}");
     lines.iter().for_each(|line| drop(writeln!(out, "{line}")));
 }

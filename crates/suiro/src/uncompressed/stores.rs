@@ -354,9 +354,9 @@ struct Info {
     part: Option<u32>,
     parts: Option<u32>,
     split: Option<&'static str>,
-    /// Frames whose checksum was verified; null if nobody asked.
+    /// Frames whose checksum was verified; null if that was not requested.
     verified: Option<u64>,
-    /// Frames that a recording lacks; null if nobody asked.
+    /// Frames that a recording lacks; null if that was not requested.
     missing: Option<u64>,
     /// Of these, frames with a sound stamp of the synthetic source.
     stamped: Option<u64>,

@@ -175,7 +175,7 @@ impl Frames {
     }
 }
 
-/// Of the frames that came up while nobody was there to show them, the last is shown at the end.
+/// Of the frames that were due while the player did not run, the last is shown at the end.
 fn stand_still(told: &mut [Frame], absence: Absence) {
     let unseen = |at: Time| absence.from < at && at < absence.to;
     let mut last = None;
