@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suiro_record::{Cell, TrialSummary};
+use suiro_record::{Cell, CellMeans, Interval, TrialSummary};
 
 use crate::stats::Spread;
 
@@ -46,6 +46,36 @@ pub fn compare(trials: &[TrialSummary]) -> Vec<CellSummary> {
     cells
 }
 
+/// How the intervals of [`means`] are computed, in words.
+pub const INTERVAL: &str = "mean ± t(0.975, n − 1) · sd ∕ √n: the 95 % confidence interval of the mean by Student's t \
+     over the n valid repetitions in which the metric was measured; sd is their standard deviation with n − 1";
+
+/// The means of each cell with their intervals, for `summary.json`.
+pub fn means(trials: &[TrialSummary]) -> Vec<CellMeans> {
+    let interval = |spread: Spread| {
+        let Spread { n, mean, sd, ci95 } = spread;
+        Interval {
+            n,
+            mean,
+            sd,
+            low: ci95.map(|half| mean - half),
+            high: ci95.map(|half| mean + half),
+        }
+    };
+    let cell = |cell: CellSummary| {
+        let valid = cell.trials.iter().filter(|index| trials[**index].valid).count();
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let metrics = cell.metrics.into_iter();
+        CellMeans {
+            cell: cell.cell,
+            trials: count(cell.trials.len()),
+            valid: count(valid),
+            metrics: metrics.map(|(name, spread)| (name, spread.map(interval))).collect(),
+        }
+    };
+    compare(trials).into_iter().map(cell).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +106,23 @@ mod tests {
         let reno = cells[0].metrics["x"].unwrap();
         assert_eq!((reno.n, reno.mean), (2, 2.0));
         assert_eq!(cells[1].metrics["x"], None);
+    }
+
+    #[test]
+    fn the_summary_has_means_with_their_intervals() {
+        let means = means(&[
+            trial("reno", 1, true, Some(1.0)),
+            trial("reno", 2, true, Some(3.0)),
+            trial("reno", 3, false, Some(99.0)),
+            trial("cubic", 1, true, Some(5.0)),
+        ]);
+        assert_eq!((means[0].trials, means[0].valid), (3, 2));
+        let reno = means[0].metrics["x"].unwrap();
+        assert_eq!((reno.n, reno.mean, reno.sd), (2, 2.0, Some(2f64.sqrt())));
+        // t(0.975, 1) = 12.7062; sd ∕ √2 = 1.
+        assert!((reno.low.unwrap() - (2.0 - 12.7062)).abs() < 1e-9);
+        assert!((reno.high.unwrap() - (2.0 + 12.7062)).abs() < 1e-9);
+        let one = means[1].metrics["x"].unwrap();
+        assert_eq!((one.n, one.low, one.high), (1, None, None));
     }
 }

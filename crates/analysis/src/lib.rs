@@ -47,7 +47,7 @@ mod web;
 
 pub use analyse::{Analysis, analyse, summarise, timeline};
 pub use catalogue::{catalogue, describe, documentation, quantities};
-pub use compare::{CellSummary, compare};
+pub use compare::{CellSummary, INTERVAL, compare, means};
 pub use instance::Instance;
 pub use metric::{Better, Metric, Quantity};
 pub use panel::{Look, Panel, Style};

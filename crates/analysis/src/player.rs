@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use suiro_record::Trial;
 use suiro_record::tables::{PlayerRow, RequestRow};
-use suiro_record::words::{PlayerState, RequestKind};
+use suiro_record::words::{PlayerState, RequestKind, Track};
 
 use crate::group::grouped;
 use crate::held::{Stretch, distribution, hold, total_ns};
@@ -172,10 +172,61 @@ impl Player<'_> {
         (!self.requests.is_empty()).then_some(count as f64)
     }
 
+    /// Bit rate of the segments under the playhead while the picture moved, over time; `None` if it is not known.
+    pub fn bitrate_mean_bps(&self) -> Option<f64> {
+        let segments = Segments::of(&self.requests);
+        self.playing(|row| segments.under(row)).mean()
+    }
+
+    /// Time from sending a request for a segment, on a connection that is open, to its first byte, in milliseconds.
+    pub fn first_byte_times(&self) -> Distribution {
+        let segments = self.requests.iter().filter(|row| row.kind == RequestKind::Segment);
+        let times = segments.filter_map(|row| {
+            let sent = row.t_ns.saturating_add(row.handshake_ns.unwrap_or(0));
+            Some(crate::link::since(row.first_byte_ns?, sent))
+        });
+        Distribution::equal(times)
+    }
+
     /// Time from sending a request to `end`, in milliseconds, of segments.
     pub fn segment_times(&self, end: impl Fn(&RequestRow) -> Option<i64>) -> Distribution {
         let segments = self.requests.iter().filter(|row| row.kind == RequestKind::Segment);
         let times = segments.filter_map(|row| Some(crate::link::since(end(row)?, row.t_ns)));
         Distribution::equal(times)
+    }
+}
+
+/// The segments of video that a player has, by where they begin.
+struct Segments<'a>(Vec<&'a RequestRow>);
+
+impl<'a> Segments<'a> {
+    /// Those that came whole.
+    fn of(requests: &[&'a RequestRow]) -> Self {
+        let whole = |row: &&&RequestRow| {
+            let video = row.kind == RequestKind::Segment && row.track != Some(Track::Audio);
+            let ok = row.error.is_none() && row.abandoned.is_none() && row.status < Some(400);
+            video && ok && row.body_bytes > 0
+        };
+        let mut found: Vec<_> = requests.iter().filter(whole).copied().collect();
+        found.sort_by_key(|row| row.media_ms);
+        Self(found)
+    }
+
+    /// The bit rate of the one under the playhead; of several, that of its rung which came last.
+    fn under(&self, row: &PlayerRow) -> Option<f64> {
+        let position = row.position_ms?;
+        let begins = |segment: &RequestRow| segment.media_ms.map(|ms| ms as f64);
+        // The playhead counts more exactly than the table: half a millisecond belongs to the next.
+        let upto = self.0.partition_point(|segment| begins(segment) <= Some(position + 0.5));
+        let over = |segment: &RequestRow| {
+            let end = begins(segment).zip(segment.duration_ms).map(|(at, ms)| at + ms as f64);
+            end.is_none_or(|end| end + 0.5 < position)
+        };
+        let mut under = self.0[..upto].iter().rev().take_while(|segment| !over(segment));
+        let own =
+            |segment: &&&RequestRow| row.rung_bps.is_none() || segment.rung_bps == row.rung_bps;
+        let segment = under.clone().find(own).or_else(|| under.next())?;
+        let seconds = segment.duration_ms.filter(|ms| *ms > 0)? as f64 / 1e3;
+        Some(segment.body_bytes as f64 * 8.0 / seconds)
     }
 }

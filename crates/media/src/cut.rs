@@ -368,16 +368,17 @@ impl<'a> Writer<'a> {
     }
 
     fn finish(self, timescale: u32, packets: Vec<ts::Packets>) -> Rendition {
-        let rate = |bytes: u64, ticks: u64| {
-            let bits = u128::from(bytes) * 8 * u128::from(timescale);
-            BitRate::from_bps((bits / u128::from(ticks.max(1))) as u64)
-        };
+        // The peak is what a player counts on (RFC 8216 §4.3.4.2: an upper bound), so it is rounded up.
+        let bits = |bytes: u64| u128::from(bytes) * 8 * u128::from(timescale);
+        let peak = |bytes: u64, ticks: u64| bits(bytes).div_ceil(u128::from(ticks.max(1)));
+        let mean = |bytes: u64, ticks: u64| bits(bytes) / u128::from(ticks.max(1));
+        let rate = |bps: u128| BitRate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
         let bytes = self.segments.iter().map(|segment| segment.bytes).sum();
         let ticks = self.segments.iter().map(|segment| segment.duration).sum();
-        let each = self.segments.iter().map(|segment| rate(segment.bytes, segment.duration));
+        let each = self.segments.iter().map(|segment| peak(segment.bytes, segment.duration));
         Rendition {
-            bitrate_max: each.max().unwrap_or_default(),
-            bitrate_mean: rate(bytes, ticks),
+            bitrate_max: rate(each.max().unwrap_or_default()),
+            bitrate_mean: rate(mean(bytes, ticks)),
             init: self.init,
             segments: self.segments,
             packets,

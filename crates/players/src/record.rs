@@ -158,6 +158,7 @@ impl Recorder {
             error: request.error.as_deref().map(Into::into),
             abandoned: None,
             attempt: 1,
+            handshake_ns: None,
         })
     }
 

@@ -202,6 +202,10 @@ pub struct LinkTotals {
     pub foreign: u64,
     /// Actual minus scheduled departure.
     pub lateness: Lateness,
+    /// The most by which the recorded departure of a packet may differ from the actual one: how long the system call
+    /// took that it left with.
+    #[serde(default)]
+    pub departure_error: Lateness,
     /// Share of one core that the emulator took for the whole link.
     pub cpu_cores: Option<f64>,
 }
@@ -220,6 +224,7 @@ impl LinkTotals {
             unaccounted: 0,
             foreign: 0,
             lateness: Lateness::default(),
+            departure_error: Lateness::default(),
             cpu_cores: None,
         }
     }
@@ -259,7 +264,7 @@ pub struct TcpSampling {
     pub cpu_s: f64,
 }
 
-/// How late the emulator was: actual minus scheduled departure.
+/// Times over all packets that were delivered: how late the emulator was, or how exact a time is.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Lateness {
     /// Median; null if nothing was delivered.
@@ -368,6 +373,40 @@ pub struct Summary {
     pub scenario: String,
     /// A row per trial.
     pub trials: Vec<TrialSummary>,
+    /// The means of each cell over its valid repetitions, with their intervals.
+    #[serde(default)]
+    pub cells: Vec<CellMeans>,
+    /// How the intervals were computed.
+    #[serde(default)]
+    pub interval: String,
+}
+
+/// One cell over its valid repetitions.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CellMeans {
+    /// The cell.
+    pub cell: Cell,
+    /// Its trials.
+    pub trials: u32,
+    /// Those of them that are valid.
+    pub valid: u32,
+    /// Each metric; null where no valid trial measured it.
+    pub metrics: BTreeMap<String, Option<Interval>>,
+}
+
+/// The mean of a metric over repetitions and its 95 % confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// Valid repetitions in which it was measured.
+    pub n: u32,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation, with n − 1; null for one.
+    pub sd: Option<f64>,
+    /// The lower end of the 95 % confidence interval of the mean; null for one.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
 }
 
 /// The metrics of one trial.

@@ -1,14 +1,14 @@
 //! The tables. A column's name ends in its unit; `t_ns` counts nanoseconds from the trial's start on
 //! the host's monotonic clock, which every host of a lab shares. What could not be measured is null.
 
-use suiro_units::{Duration, Time};
+use suiro_units::{BitRate, Duration, Time};
 
 use crate::records::tables;
 use crate::table;
 use crate::table::Text;
 use crate::words::{
-    Carries, Direction, FlowRole, Heading, KeyKind, LatenessSource, Layer, LinkCause, PlayerState,
-    Point, RequestKind, Segmentation, TcpSource, TcpState, Track, Transport, Verdict,
+    Carries, Container, Direction, FlowRole, Heading, KeyKind, LatenessSource, Layer, LinkCause,
+    PlayerState, Point, RequestKind, Segmentation, TcpSource, TcpState, Track, Transport, Verdict,
 };
 
 table! {
@@ -43,7 +43,9 @@ table! {
         dequeued_ns: Option<i64>,
         /// When the emulated link delivers it, computed, not measured; null if it does not.
         scheduled_ns: Option<i64>,
-        /// When it was handed to the receiving host; null if it was not.
+        /// When it was handed to the receiving host; null if it was not. Packets that left with one system call have
+        /// their times spread evenly over it: `departure_error` in `trial.json` says how long calls took, and no time is
+        /// further off than that.
         departed_ns: Option<i64>,
     }
 }
@@ -110,7 +112,8 @@ table! {
 
 table! {
     /// One look at one TCP socket. A look that shows nothing new is left out, for at most a second:
-    /// a row holds until the socket's next one.
+    /// a row holds until the socket's next one. A row with source `tcp_probe` is the state in which an ACK found the
+    /// socket; what that ACK changed is in the socket's next row, at the latest one sampling interval later.
     TcpRow = "tcp" {
         /// When it was sampled.
         t_ns: i64,
@@ -226,7 +229,7 @@ table! {
 table! {
     /// One HTTP request of a player.
     RequestRow = "requests" {
-        /// When the request was sent.
+        /// When the request began; for one that opens a connection, before that (`handshake_ns`).
         t_ns: i64,
         /// The endpoint's name in the scenario.
         endpoint: Text,
@@ -236,7 +239,8 @@ table! {
         kind: RequestKind,
         /// The track that it belongs to; null for a manifest.
         track: Option<Track>,
-        /// Nominal bit rate of the rung asked for; null for a manifest.
+        /// Bit rate by which the manifest names the rung asked for, its peak (table `rungs` has the others); null for a
+        /// manifest.
         rung_bps: Option<i64>,
         /// Number of the segment; null for others.
         segment: Option<i64>,
@@ -260,6 +264,35 @@ table! {
         abandoned: Option<Text>,
         /// Which attempt at this object it was, from 1.
         attempt: i64,
+        /// How much of the time from `t_ns` it took to open a connection, name and all; 0 if one was open; null if the
+        /// player does not report it.
+        handshake_ns: Option<i64>,
+    }
+}
+
+table! {
+    /// One rung of a track that an origin offers, in one container. The other tables name a rung by the bit rate that
+    /// the manifest gives it (`rung_bps`).
+    RungRow = "rungs" {
+        /// The origin's name in the scenario.
+        endpoint: Text,
+        /// The track.
+        track: Track,
+        /// Its name in URLs.
+        rung: Text,
+        /// How its segments are wrapped.
+        container: Container,
+        /// `@bandwidth` in the MPD; null if DASH does not offer it.
+        dash_bps: Option<BitRate>,
+        /// `BANDWIDTH` in the multivariant playlist, the sound that is played with it included; null if HLS does not
+        /// list it as a variant.
+        hls_bps: Option<BitRate>,
+        /// Nominal: what the scenario's ladder asks of the encoder, container not counted.
+        nominal_bps: BitRate,
+        /// Average over all segments, all bytes counted.
+        average_bps: BitRate,
+        /// Peak: that of the segment that has the highest, all bytes counted.
+        peak_bps: BitRate,
     }
 }
 
@@ -276,8 +309,8 @@ table! {
         buffer_ms: Option<f64>,
         /// The playhead in media time; null if the player does not report it.
         position_ms: Option<f64>,
-        /// Nominal bit rate of the video rung under the playhead; null before the first frame, or
-        /// if the player does not report it.
+        /// Bit rate by which the manifest names the video rung under the playhead, its peak (table `rungs` has the
+        /// others); null before the first frame, or if the player does not report it.
         rung_bps: Option<i64>,
         /// Live only: age of the picture under the playhead, from the moment it was captured.
         latency_ms: Option<f64>,
@@ -355,7 +388,8 @@ table! {
         frame: i64,
         /// When it was captured; null unless live.
         captured_ns: Option<i64>,
-        /// Nominal bit rate of the rung it came from, or of its encoder; null if it was not received.
+        /// Bit rate by which the manifest names the rung it came from, its peak; of real-time video, what its encoder is
+        /// set to, or the mean rate of its version; null if it was not received.
         rung_bps: Option<i64>,
         /// Its size as encoded; null where a transport does not show it (a segment holds many).
         encoded_bytes: Option<i64>,
@@ -407,6 +441,9 @@ table! {
         queue_bytes: i64,
         /// What triggered the circuit breaker (RFC 8083) in this period; null almost always.
         broken: Option<Text>,
+        /// Interarrival jitter (RFC 3550 §6.4.1) as the last report of the period gives it: the smoothed change of packets'
+        /// transit times; null if there was no report.
+        jitter_ns: Option<Duration>,
     }
 }
 
@@ -677,6 +714,7 @@ tables! {
     LayerRow;
     LayerAccountRow: layer_accounts "What each protocol layer lost and delayed.";
     RequestRow: requests "Requests of players.";
+    RungRow;
     PlayerRow: player "States of players.";
     FrameRow: frames "Frames that viewers were to see.";
     RateRow: rate "Control periods of senders of real-time video.";

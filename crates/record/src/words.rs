@@ -257,3 +257,13 @@ words! {
         Scheduler = "scheduler",
     }
 }
+
+words! {
+    /// How segments are wrapped.
+    pub enum Container {
+        /// Fragmented MP4.
+        Fmp4 = "fmp4",
+        /// MPEG transport stream, with sound and pictures together.
+        MpegTs = "mpeg_ts",
+    }
+}

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use suiro_analysis::{Instance, Look, Metric, Panel, Spread, catalogue, compare, describe};
+use suiro_analysis::{
+    INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare, describe, means,
+};
 use suiro_record::{Axis, Cell, Findings, Manifest, Summary, TrialSummary};
 use suiro_study::Study;
 use suiro_units::Direction;
@@ -25,7 +27,9 @@ pub(crate) fn summary(manifest: &Manifest, trials: &[Read]) -> Summary {
         skipped: read.outcome.as_ref().is_some_and(|outcome| outcome.skipped),
         metrics: read.metrics.clone(),
     });
-    Summary { scenario: manifest.scenario.clone(), trials: trials.collect() }
+    let trials: Vec<TrialSummary> = trials.collect();
+    let (cells, interval) = (means(&trials), INTERVAL.to_owned());
+    Summary { scenario: manifest.scenario.clone(), trials, cells, interval }
 }
 
 fn is_valid(read: &Read) -> bool {

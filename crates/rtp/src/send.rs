@@ -333,5 +333,6 @@ fn row(endpoint: &Text, period: &Period) -> RateRow {
         encoder_bps: period.encoder.map(|rate| integer(rate.as_bps())),
         queue_bytes: integer(period.queued.get()),
         broken: period.broken.map(|cause| cause.to_string().into()),
+        jitter_ns: period.jitter,
     }
 }

@@ -77,7 +77,8 @@ fn check_metrics(out: &Results, done: &Done) {
     // A busy machine may be too late for the link; then the trial has to say so, and only so.
     assert_eq!(done.code, Some(i32::from(!trial.valid)), "{}", done.stderr);
     if let Some(because) = &trial.invalid_because {
-        assert!(!because.contains("endpoint"), "{because}");
+        let late = because.contains("did not run") || because.contains("waited for a processor");
+        assert!(late || !because.contains("endpoint"), "{because}");
         eprintln!("skipped the figures: {because}");
         return;
     }

@@ -223,9 +223,12 @@ impl Engine {
         let took = self.clock.now() - before;
         for (i, event) in (0u64..).zip(batch) {
             restore(pool.frame_mut(slot(event)), event);
-            // The kernel takes them one after the other, each in the same time.
+            // The kernel takes them one after the other, each in about the same time.
             let departed = before + took * i / batch.len() as u64;
             let departed = (i < sent as u64).then_some(departed);
+            if departed.is_some() {
+                sides[event.direction as usize].counts.departure_error.add(took);
+            }
             end(event, sides, pool, self.recorder.as_mut(), departed);
         }
     }

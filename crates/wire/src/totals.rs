@@ -24,6 +24,8 @@ pub(crate) struct Counts {
     pub foreign: u64,
     pub dropped: [u64; Cause::ALL.len()],
     pub lateness: Histogram,
+    /// How long the call took that each packet left with.
+    pub departure_error: Histogram,
 }
 
 /// What the kernel lost around the carrier.
@@ -47,6 +49,7 @@ impl Counts {
             foreign: 0,
             dropped: [0; Cause::ALL.len()],
             lateness: Histogram::new(),
+            departure_error: Histogram::new(),
         }
     }
 
@@ -93,6 +96,7 @@ impl Counts {
             unaccounted: self.missing() + losses.ring + losses.before + losses.after,
             foreign: self.foreign,
             lateness: self.lateness.lateness(),
+            departure_error: self.departure_error.lateness(),
             cpu_cores,
         }
     }

@@ -129,6 +129,11 @@ fn ping_shows_the_delay() {
     nothing_is_missing(&outcome);
     let [down, up] = &outcome.totals;
     assert_eq!((down.offered, down.delivered, up.offered, up.delivered), (40, 40, 40, 40));
+    for totals in [down, up] {
+        // What a call takes is little, but not nothing.
+        assert!(totals.departure_error.p50_us > Some(0.0), "{:?}", totals.departure_error);
+        assert!(totals.departure_error.p50_us <= totals.departure_error.max_us);
+    }
     let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
     assert_eq!(rows.len(), 80, "one record per packet");
     for row in &rows {

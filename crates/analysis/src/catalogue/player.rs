@@ -31,7 +31,13 @@ pub(super) static FAMILY: Family<Players> = Family { metrics: METRICS, series: S
 
 static METRICS: &[Measure<Players>] = metrics! {
     #[main] video.bitrate_mean_bps ["bit/s", Higher, 3] "Video bit rate",
-        "Nominal bit rate of the rung under the playhead, over the time in which the picture moved.",
+        "Bit rate of the segment under the playhead, its bytes over its duration, over the time in which the picture \
+         moved. Sound counts where it is in the same segments. Null if the player does not report its playhead or the \
+         size of segments.",
+        |p| p.bitrate_mean_bps();
+    video.rung_mean_bps ["bit/s", Higher, 3] "Rung shown",
+        "Bit rate by which the manifest names the rung under the playhead (its peak), over the time in which the picture \
+         moved.",
         |p| p.playing(|row| row.rung_bps.map(|bps| bps as f64)).mean();
     #[main] player.startup_s ["s", Lower, 3] "Start-up",
         "From the player's first record to the first moving picture; null if there was none.",
@@ -139,10 +145,14 @@ static METRICS: &[Measure<Players>] = metrics! {
         "Segment requests that the player abandoned in progress to switch to a lower rung.",
         |p| p.abandoned_requests();
     requests.first_byte_p50_ms ["ms", Lower, 3] "First byte, median",
-        "From sending the request for a segment to the first byte of its body, median.",
+        "From sending the request for a segment to the first byte of its body, median. The time in which a connection \
+         was opened for it does not count, as far as the player reports it.",
+        |p| p.first_byte_times().percentile(0.5);
+    requests.first_byte_with_handshake_p50_ms ["ms", Lower, 3] "First byte with handshake, median",
+        "The same with the time in which a connection was opened.",
         |p| p.segment_times(|row| row.first_byte_ns).percentile(0.5);
     requests.segment_p95_ms ["ms", Lower, 4] "Segment download, 95 %",
-        "From sending the request for a segment to its last byte, 95th percentile.",
+        "From the beginning of the request for a segment, a handshake included, to its last byte, 95th percentile.",
         |p| p.segment_times(|row| row.done_ns).percentile(0.95);
 };
 
@@ -151,7 +161,7 @@ static SERIES: &[Curve<Players>] = series! {
         "media buffered ahead of the playhead",
         |p, bins| bins.held_mean(p.stretches(|row| Some(row.buffer_ms? / MS_PER_S)));
     player.rung_bps [Rung, "bit/s", Step] "rung",
-        "nominal bit rate of the video under the playhead",
+        "bit rate by which the manifest names the video under the playhead",
         |p, bins| bins.held_last(p.stretches(|row| row.rung_bps.map(|bps| bps as f64)));
     player.estimate_bps [Rung, "bit/s", Context] "estimate",
         "throughput as the player estimates it",

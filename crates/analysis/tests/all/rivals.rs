@@ -44,6 +44,7 @@ fn report(t_ns: i64, target_bps: i64, loss_ratio: Option<f64>) -> RateRow {
         encoder_bps: Some(3_000_000),
         queue_bytes: 0,
         broken: None,
+        jitter_ns: None,
     }
 }
 

@@ -99,7 +99,61 @@ fn segment(t_ms: i64, first_ms: i64, done_ms: Option<i64>, status: i64) -> Reque
         error: None,
         abandoned: None,
         attempt: 1,
+        handshake_ns: None,
     }
+}
+
+/// A segment of video of two seconds, with so many bytes.
+fn media(number: i64, rung_bps: i64, body_bytes: i64) -> RequestRow {
+    let rung_bps = Some(rung_bps);
+    let (segment_number, media_ms) = (Some(number), Some(2000 * number));
+    let row = segment(0, 20, Some(500), 200);
+    RequestRow { rung_bps, segment: segment_number, media_ms, body_bytes, ..row }
+}
+
+#[test]
+fn the_bit_rate_is_that_of_the_segments_shown_and_not_of_their_rung() {
+    let at = |t_ms, position_ms, rung_bps| {
+        let row = state(t_ms, "playing", 1000.0, Some(rung_bps), 0);
+        PlayerRow { position_ms: Some(position_ms), ..row }
+    };
+    // The peak of the rung is 1.7 Mbit/s; its two segments have 1.2 and 1.6. The third second of the stream was
+    // fetched twice, and shown from the higher rung; what was given up does not count.
+    let player = vec![
+        at(0, 0.0, 1_700_000),
+        at(2000, 2000.4, 1_700_000),
+        at(4000, 4000.0, 3_400_000),
+        state(6000, "ended", 0.0, None, 0),
+    ];
+    let abandoned = RequestRow { abandoned: Some("late".into()), ..media(2, 3_400_000, 9) };
+    let requests = vec![
+        media(0, 1_700_000, 300_000),
+        media(1, 1_700_000, 400_000),
+        media(2, 1_700_000, 100_000),
+        abandoned,
+        media(2, 3_400_000, 800_000),
+    ];
+    let want = [
+        ("video.bitrate_mean_bps", Some((1.2e6 + 1.6e6 + 3.2e6) / 3.0)),
+        ("video.rung_mean_bps", Some((1.7e6 + 1.7e6 + 3.4e6) / 3.0)),
+    ];
+    assert_metrics(&trial(10.0), &Records { player, requests, ..Records::default() }, &want);
+}
+
+#[test]
+fn first_byte_times_are_without_the_handshake_and_both_are_there() {
+    let opens = RequestRow { handshake_ns: Some(40 * MS), ..segment(0, 65, Some(500), 200) };
+    let open = RequestRow { handshake_ns: Some(0), ..segment(500, 525, Some(900), 200) };
+    let requests = vec![
+        opens.clone(),
+        open,
+        RequestRow { t_ns: 1000 * MS, first_byte_ns: Some(1065 * MS), ..opens },
+    ];
+    let want = [
+        ("requests.first_byte_p50_ms", Some(25.0)),
+        ("requests.first_byte_with_handshake_p50_ms", Some(65.0)),
+    ];
+    assert_metrics(&trial(5.0), &Records { requests, ..Records::default() }, &want);
 }
 
 /// Four packets at 8 Mbit/s (1 ms each) and 10 ms of propagation; the first three at once, the last
@@ -294,7 +348,8 @@ fn a_player_by_hand() {
         ("player.stall_ratio", Some(0.5 / watched)),
         ("player.switches", Some(2.0)),
         ("player.buffer_mean_s", Some((4.0 + 1.0 + 0.0 + 1.1) / watched)),
-        ("video.bitrate_mean_bps", Some((1e6 * 2.1 + 3e6 * 0.5) / 2.6)),
+        ("video.bitrate_mean_bps", Some(4.0)),
+        ("video.rung_mean_bps", Some((1e6 * 2.1 + 3e6 * 0.5) / 2.6)),
         ("media.latency_p50_ms", Some(3000.0)),
         ("media.latency_p99_ms", Some(6000.0)),
         ("requests.failed", Some(1.0)),

@@ -61,6 +61,8 @@ pub struct RungEntry {
     pub rate: BitRate,
     /// Mean bit rate, all bytes counted.
     pub mean_rate: BitRate,
+    /// What the encoder was asked for.
+    pub nominal: BitRate,
     /// Codecs as RFC 6381 names them.
     pub codecs: String,
     /// Width and height in pixels; `None` for sound.
@@ -94,6 +96,38 @@ impl Catalogue {
     /// The tracks in one container.
     pub fn tracks_in(&self, container: Option<Container>) -> impl Iterator<Item = &TrackEntry> {
         self.tracks.iter().filter(move |track| Some(track.container) == container)
+    }
+
+    /// The bit rate of a rung in the manifests of a protocol; `None` if they do not list it as one to choose. HLS counts
+    /// the sound that is played with it (RFC 8216 §4.3.4.2).
+    pub fn rate_in(&self, protocol: Protocol, track: &TrackEntry, rung: usize) -> Option<BitRate> {
+        if self.container(protocol) != Some(track.container) {
+            return None;
+        }
+        let rate = track.rungs.get(rung)?.rate;
+        match (protocol, track.kind) {
+            (Protocol::Dash, _) => Some(rate),
+            (Protocol::Hls, TrackKind::Audio) => None,
+            (Protocol::Hls, TrackKind::Video) => {
+                let listed = rung >= self.first_in_hls(track);
+                let sound = self.sound_in_hls().map_or(0, |audio| audio.rate.as_bps());
+                listed.then(|| BitRate::from_bps(rate.as_bps() + sound))
+            }
+        }
+    }
+
+    /// The sound that HLS offers beside the video; `None` if there is none, or it is in the segments of the video.
+    pub fn sound_in_hls(&self) -> Option<&RungEntry> {
+        let mut tracks = self.tracks_in(self.container(Protocol::Hls));
+        tracks.find(|track| track.kind == TrackKind::Audio)?.rungs.first()
+    }
+
+    /// The first rung that the multivariant playlist lists.
+    pub fn first_in_hls(&self, video: &TrackEntry) -> usize {
+        match self.hls_rungs {
+            HlsRungs::All => 0,
+            HlsRungs::Top => video.rungs.len().saturating_sub(1),
+        }
     }
 
     /// The longest segment of any track.

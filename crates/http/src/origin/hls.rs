@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use suiro_scenario::{HlsRungs, Protocol};
+use suiro_scenario::Protocol;
 
 use super::catalogue::{Catalogue, Container, RungEntry};
 use super::timeline::Schedule;
@@ -15,18 +15,13 @@ const INFALLIBLE: &str = "writing to a string does not fail";
 pub(crate) fn multivariant(catalogue: &Catalogue) -> String {
     let mut out = String::from("#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-INDEPENDENT-SEGMENTS\n");
     let container = catalogue.container(Protocol::Hls);
-    let of = |kind| catalogue.tracks_in(container).find(move |track| track.kind == kind);
-    let audio = of(TrackKind::Audio).and_then(|track| track.rungs.first());
+    let audio = catalogue.sound_in_hls();
     if let Some(audio) = audio {
         out.push_str("#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"audio\",NAME=\"audio\",DEFAULT=YES,");
         writeln!(out, "AUTOSELECT=YES,URI=\"{}.m3u8\"", audio.id).expect(INFALLIBLE);
     }
-    let video = of(TrackKind::Video).map_or(&[][..], |track| &track.rungs);
-    let left_out = match catalogue.hls_rungs {
-        HlsRungs::All => 0,
-        HlsRungs::Top => video.len().saturating_sub(1),
-    };
-    for rung in &video[left_out..] {
+    let video = catalogue.tracks_in(container).find(|track| track.kind == TrackKind::Video);
+    for rung in video.iter().flat_map(|video| &video.rungs[catalogue.first_in_hls(video)..]) {
         variant(&mut out, rung, audio).expect(INFALLIBLE);
     }
     out

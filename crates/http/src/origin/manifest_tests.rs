@@ -1,5 +1,7 @@
 //! Manifests as they are written, and as our own parsers read them.
 
+use suiro_record::Reader;
+use suiro_record::tables::RungRow;
 use suiro_scenario::HlsRungs;
 use suiro_units::{BitRate, Duration};
 
@@ -15,6 +17,7 @@ fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
         id: id.into(),
         rate: BitRate::from_kbps(kbps),
         mean_rate: BitRate::from_kbps(kbps * 9 / 10),
+        nominal: BitRate::from_kbps(kbps * 8 / 10),
         codecs: if video { "avc3.64001f" } else { "mp4a.40.2" }.into(),
         size: video.then_some((1280, 720)),
         frame_rate: video.then_some((24, 1)),
@@ -199,5 +202,29 @@ a/1.m4s
 a/2.m4s
 #EXT-X-ENDLIST
 "
+    );
+}
+
+#[test]
+fn the_record_of_rungs_has_nominal_average_and_peak_and_what_manifests_say() {
+    let dir = tempfile::tempdir().unwrap();
+    super::rungs::write(&catalogue(LIVE, Container::Fmp4), dir.path(), "origin").unwrap();
+    let rows: Vec<RungRow> = Reader::read_all(dir.path()).unwrap();
+    let kbps = |rate: BitRate| rate.as_bps() / 1000;
+    let facts: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let said = (row.dash_bps.map(kbps), row.hls_bps.map(kbps));
+            (&*row.rung, kbps(row.nominal_bps), kbps(row.average_bps), kbps(row.peak_bps), said)
+        })
+        .collect();
+    // HLS counts the sound with the picture, and does not list it by itself.
+    assert_eq!(
+        facts,
+        [
+            ("v0", 400, 450, 500, (Some(500), Some(600))),
+            ("v1", 1200, 1350, 1500, (Some(1500), Some(1600))),
+            ("a", 80, 90, 100, (Some(100), None)),
+        ]
     );
 }

@@ -25,6 +25,7 @@ mod manifest_tests;
 mod mpd;
 mod package;
 mod range;
+mod rungs;
 mod serve;
 pub mod timeline;
 
@@ -182,6 +183,7 @@ pub async fn run(
     let (mut log, mut flows) = (None, None);
     if let Some(records) = &job.records {
         log = Some(AccessLog::create(&records.dir, &records.endpoint)?);
+        rungs::write(&catalogue, &records.dir, &records.endpoint)?;
         let carries = Carries::HttpMedia;
         flows = Some(Accepting::create(records, address.port(), carries, clock).await?);
     }

@@ -95,6 +95,7 @@ fn entry(
         id: track.id.clone(),
         rate: rendition.bitrate_max,
         mean_rate: rendition.bitrate_mean,
+        nominal: track.bitrate,
         codecs,
         size,
         frame_rate,

@@ -149,10 +149,10 @@ impl Client {
         if !matches!(body, Ok(_) | Err(FetchError::Status(_))) {
             self.open = None;
         }
-        let Progress { first_byte, held, status, bytes, .. } = *self.progress.borrow();
+        let Progress { first_byte, held, handshake, status, bytes, .. } = *self.progress.borrow();
         let body = body.map_err(|error| error.to_string());
         let finished = self.clock.now();
-        Fetched { requested, first_byte, finished, held, status, bytes, url, body }
+        Fetched { requested, first_byte, finished, held, handshake, status, bytes, url, body }
     }
 
     async fn redirected(&mut self, fetch: &Fetch, url: &mut Url) -> Result<Bytes, FetchError> {
@@ -193,7 +193,10 @@ impl Client {
             self.open.as_ref().is_some_and(|(at, c)| *at == authority && !c.is_closed());
         loop {
             if !reused {
+                let began = self.clock.now();
                 self.open = Some((authority.clone(), self.connect(url).await?));
+                let took = self.clock.now().saturating_since(began);
+                self.progress.send_modify(|progress| progress.handshake += took);
             }
             let Some((_, connection)) = self.open.as_mut() else {
                 unreachable!("a connection was opened or is open")

@@ -95,6 +95,7 @@ impl Recorder {
         let done = fetched.body.is_ok().then_some(fetched.finished);
         let error = fetched.body.as_ref().err().cloned();
         self.push(fetch, fetched.requested, fetched.first_byte, fetched.bytes, |row| {
+            row.handshake_ns = Some(fetched.handshake.as_nanos_i64());
             row.done_ns = done.map(Time::as_nanos_i64);
             row.status = fetched.status.map(i64::from);
             row.error = error.map(Into::into);
@@ -124,6 +125,7 @@ impl Recorder {
         let Underway { fetch, progress } = request;
         let Some(requested) = progress.requested else { return Ok(()) };
         self.push(fetch, requested, progress.first_byte, progress.bytes, |row| {
+            row.handshake_ns = Some(progress.handshake.as_nanos_i64());
             row.status = progress.status.map(i64::from);
             finish(row);
         })
@@ -163,6 +165,7 @@ impl Recorder {
             error: None,
             abandoned: None,
             attempt: i64::from(fetch.attempt),
+            handshake_ns: None,
         };
         finish(&mut row);
         self.requests.push(row)?;

@@ -46,6 +46,8 @@ pub struct Progress {
     pub status: Option<u16>,
     /// Time in which more could have been read, had the buffer had room.
     pub held: Duration,
+    /// Time in which connections were opened.
+    pub handshake: Duration,
 }
 
 /// A request that is under way.
@@ -70,6 +72,8 @@ pub(crate) struct Fetched {
     pub finished: Time,
     /// Time in which more could have been read, had the buffer had room.
     pub held: Duration,
+    /// Time in which connections were opened.
+    pub handshake: Duration,
     pub status: Option<u16>,
     pub bytes: u64,
     /// Where the body came from, redirects followed.

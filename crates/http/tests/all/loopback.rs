@@ -49,6 +49,14 @@ async fn plays_all_of_it(protocol: Protocol, container: Container) {
     for row in rows.iter().filter(video) {
         assert!(row.t_ns < row.first_byte_ns.unwrap() && row.first_byte_ns <= row.done_ns);
     }
+    // Each lane opens its connection with its first request, and keeps it.
+    let opened = rows.iter().filter(|row| row.handshake_ns > Some(0)).count();
+    let lanes = if container == Container::Fmp4 { 3 } else { 2 };
+    assert_eq!(opened, lanes, "{rows:?}");
+    for row in &rows {
+        let until = row.t_ns + row.handshake_ns.expect("ours reports it");
+        assert!(Some(until) <= row.first_byte_ns, "{row:?}");
+    }
     let counts = origin.stop().await;
     assert_eq!((counts.requests, counts.body_bytes), (summary.requests, summary.body_bytes));
 

@@ -4,8 +4,8 @@ use suiro_units::{BitRate, Direction, Duration, Time, Word, to_i64};
 
 use super::{Kind, Text};
 use crate::words::{
-    Carries, FlowRole, Heading, KeyKind, LatenessSource, Layer, LinkCause, PlayerState, Point,
-    RequestKind, Segmentation, TcpSource, TcpState, Track, Transport, Verdict,
+    Carries, Container, FlowRole, Heading, KeyKind, LatenessSource, Layer, LinkCause, PlayerState,
+    Point, RequestKind, Segmentation, TcpSource, TcpState, Track, Transport, Verdict,
 };
 
 /// A Rust type that can be a column.
@@ -148,6 +148,7 @@ words!(
     FlowRole,
     Carries,
     LatenessSource,
+    Container,
 );
 
 impl<F: Field> Field for Option<F> {

@@ -48,6 +48,7 @@ pub fn terminal_table(summary: &Summary, report: &Path, width: usize, colour: bo
             out.push_str(line.text.trim_end());
             out.push('\n');
         }
+        out.push_str(&notes(&cells));
     }
     out.push_str(&reasons(summary, ink));
     out.push_str(&format!("\nreport: {}\n", report.display()));
@@ -97,6 +98,16 @@ impl Ink {
 
 fn plural(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
+/// What "±" means, if it is printed.
+fn notes(cells: &[CellSummary]) -> String {
+    let repeated = cells.iter().flat_map(|cell| cell.metrics.values().flatten());
+    let most = repeated.filter(|spread| spread.ci95.is_some()).map(|spread| spread.n).max();
+    most.map_or_else(String::new, |n| {
+        let n = if n == 2 { "2".to_owned() } else { format!("up to {n}") };
+        format!("\n  ±: half the 95 % confidence interval of the mean (Student's t, {n} valid repetitions)\n")
+    })
 }
 
 fn headline(summary: &Summary, cells: &[CellSummary], ink: Ink) -> String {
@@ -303,7 +314,7 @@ mod tests {
             trial("cubic", 1, 4.2e6, None),
             trial("cubic", 2, 4.3e6, Some("the link was late: p99 900 µs, at most 500 µs")),
         ];
-        Summary { scenario: "quick".into(), trials }
+        Summary { scenario: "quick".into(), trials, ..Summary::default() }
     }
 
     #[test]
@@ -317,6 +328,8 @@ mod tests {
           Congestion window  kB      43.3 ± 14.1         46.7
           Loss, down         %       1.23 ± 0.00         1.23
 
+          ±: half the 95 % confidence interval of the mean (Student's t, 2 valid repetitions)
+
           not valid cubic #2: the link was late: p99 900 µs, at most 500 µs
 
         report: D/report.html
@@ -328,7 +341,8 @@ mod tests {
         let names = ["reno", "cubic", "vegas", "bbr", "illinois", "westwood", "a-long-name"];
         let trials =
             names.iter().zip(1u8..).map(|(tcp, n)| trial(tcp, 1, 1e5 * f64::from(n), None));
-        let summary = Summary { scenario: "quick".into(), trials: trials.collect() };
+        let summary =
+            Summary { scenario: "quick".into(), trials: trials.collect(), ..Summary::default() };
         let table = terminal_table(&summary, Path::new("D/report.html"), 60, false);
         assert!(table.lines().all(|line| chars(line) <= 60), "{table}");
         insta::assert_snapshot!(table, @r"
@@ -396,7 +410,7 @@ mod tests {
             ..trial("vegas", 1, 0.0, Some(lacks))
         };
         let trials = vec![trial("reno", 1, 3.8e6, None), skipped];
-        let summary = Summary { scenario: "quick".into(), trials };
+        let summary = Summary { scenario: "quick".into(), trials, ..Summary::default() };
         insta::assert_snapshot!(terminal_table(&summary, Path::new("r"), 80, false), @r"
         quick  2 cells, 2 trials, valid, 1 skipped
 

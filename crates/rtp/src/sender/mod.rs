@@ -313,7 +313,13 @@ impl Sender {
         self.interval.on_packet(bytes.len() as u64 + IP_UDP_BYTES);
         for message in messages {
             let feedback = match message {
-                Message::Received(block) => self.reports.on_block(now, &block, &self.history),
+                Message::Received(block) => {
+                    let told = self.reports.on_block(now, &block, &self.history);
+                    if told.is_ok() {
+                        self.account.on_jitter(block.jitter);
+                    }
+                    told
+                }
                 Message::Congestion(told) => self.reports.on_congestion(now, &told, &self.history),
                 Message::Missing { media, .. } if media == self.ssrc && self.has_stopped() => {
                     continue;

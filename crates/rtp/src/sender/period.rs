@@ -35,6 +35,8 @@ pub struct Period {
     pub queued: Bytes,
     /// What triggered the circuit breaker in it.
     pub broken: Option<Cause>,
+    /// The interarrival jitter that the last report told of; `None` if none came.
+    pub jitter: Option<Duration>,
 }
 
 /// The period at hand.
@@ -49,6 +51,7 @@ pub(super) struct Account {
     quantiser: Option<i64>,
     encoder: Option<BitRate>,
     broken: Option<Cause>,
+    jitter: Option<Duration>,
 }
 
 impl Account {
@@ -63,7 +66,13 @@ impl Account {
             quantiser: None,
             encoder: None,
             broken: None,
+            jitter: None,
         }
+    }
+
+    /// The jitter of a report (RFC 3550 §6.4.1), in ticks of the 90 kHz clock of video.
+    pub fn on_jitter(&mut self, ticks: u32) {
+        self.jitter = Some(Duration::from_nanos(u64::from(ticks) * 100_000 / 9));
     }
 
     pub fn on_frame(&mut self, frame: &SourceFrame) {
@@ -111,6 +120,7 @@ impl Account {
             encoder: self.encoder,
             queued,
             broken: self.broken,
+            jitter: self.jitter,
         };
         let (quantiser, encoder) = (self.quantiser, self.encoder);
         *self = Self { quantiser, encoder, ..Self::new(now) };

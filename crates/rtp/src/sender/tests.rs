@@ -181,7 +181,7 @@ fn reports_reach_the_rate_control_and_the_records() {
         fraction_lost: 0,
         cumulative_lost: 2,
         highest: packets[9].1.sequence.into(),
-        jitter: 0,
+        jitter: 180,
         last_report: rtcp::middle(reports[0].1.ntp),
         since_report: rtcp::short(Duration::from_millis(60)),
     };
@@ -191,6 +191,7 @@ fn reports_reach_the_rate_control_and_the_records() {
     assert_eq!(period.loss, Ratio::new(0.2));
     assert!((period.rtt.unwrap().as_millis_f64() - 40.0).abs() < 0.1, "{:?}", period.rtt);
     assert_eq!(period.target, BitRate::from_mbps(2));
+    assert_eq!(period.jitter, Some(Duration::from_millis(2)));
     // Again, and about another stream: neither changes anything.
     sender.on_rtcp(ms(200), &report(block));
     sender.on_rtcp(ms(200), &report(Block { media: 5, ..block }));

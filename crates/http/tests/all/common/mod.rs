@@ -53,6 +53,7 @@ fn rung(id: &str, rate: u64, timeline: Loop) -> RungEntry {
         size: id.starts_with('v').then_some((1280, 720)),
         frame_rate: id.starts_with('v').then_some((30, 1)),
         mean_rate: BitRate::from_bps(rate),
+        nominal: BitRate::from_bps(rate),
         timeline,
     }
 }

@@ -272,6 +272,7 @@ impl Toy {
             error: None,
             abandoned: None,
             attempt: 1,
+            handshake_ns: None,
         });
         let player = &mut self.player;
         player.queue.push_back((SEGMENT_S, rung_bps));

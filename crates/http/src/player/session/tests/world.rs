@@ -19,6 +19,7 @@ pub(super) fn rung(id: &str, kbps: u64, timeline: Loop) -> RungEntry {
         id: id.into(),
         rate: BitRate::from_kbps(kbps),
         mean_rate: BitRate::from_kbps(kbps),
+        nominal: BitRate::from_kbps(kbps),
         codecs: "x".into(),
         size: None,
         frame_rate: Some((24, 1)),
@@ -184,6 +185,7 @@ impl World {
         let mut fetched = Fetched {
             requested: now,
             first_byte: None,
+            handshake: Duration::ZERO,
             finished: now,
             held: Duration::ZERO,
             status: Some(answer.as_ref().err().copied().unwrap_or(200)),
