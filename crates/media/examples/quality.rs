@@ -39,9 +39,10 @@ fn tell(what: &str, scores: &Scores) {
     let all: Vec<_> = scores.ticks.iter().flatten().collect();
     let mean = |sum: f64| sum / all.len().max(1) as f64;
     eprintln!(
-        "{what}: {} frames, VMAF {:.2} ({MODEL}, libvmaf {}), SSIM {:.4}, PSNR {:.2} dB",
+        "{what}: {} frames, VMAF {:.2} at 1080 lines, {:.2} native ({MODEL}, libvmaf {}), SSIM {:.4}, PSNR {:.2} dB",
         all.len(),
         mean(all.iter().map(|score| score.vmaf).sum()),
+        mean(all.iter().map(|score| score.vmaf_native).sum()),
         scores.vmaf_version,
         mean(all.iter().map(|score| score.ssim).sum()),
         mean(all.iter().map(|score| score.psnr_db).sum()),

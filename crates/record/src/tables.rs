@@ -488,7 +488,9 @@ table! {
     /// What was on the screen at one tick of the source's frame rate, from the first picture on, and
     /// how good it looked. *Picture* scores compare what was shown with its own source frame;
     /// *experience* scores compare it with the frame that should have been there at a constant
-    /// delay, so that freezes count. The two are never mixed.
+    /// delay, so that freezes count. The two are never mixed. VMAF is at 1080 lines, the size of its model, against the
+    /// source in its own size; the columns `…_native`, and all columns in tables without these, are at the size of the
+    /// tallest rung, or of the camera. `screens.json` has both sizes.
     QualityRow = "quality" {
         /// The tick.
         t_ns: i64,
@@ -498,19 +500,23 @@ table! {
         frame: Option<i64>,
         /// True if it was there at the tick before.
         repeated: bool,
-        /// VMAF of the picture, 0 to 100; null if repeated.
+        /// VMAF of the picture at 1080 lines, 0 to 100; null if repeated.
         picture_vmaf: Option<f64>,
         /// Structural similarity of the picture's luma, up to 1; null if repeated.
         picture_ssim: Option<f64>,
         /// Peak signal-to-noise ratio of the picture's luma in dB, 60 at most for 8 bits; null if
         /// repeated.
         picture_psnr_db: Option<f64>,
-        /// VMAF of the experience, 0 to 100.
+        /// VMAF of the experience at 1080 lines, 0 to 100.
         experience_vmaf: Option<f64>,
         /// Structural similarity of the experience.
         experience_ssim: Option<f64>,
         /// Peak signal-to-noise ratio of the experience in dB.
         experience_psnr_db: Option<f64>,
+        /// VMAF of the picture at the native size; null if repeated, or `picture_vmaf` is that.
+        picture_vmaf_native: Option<f64>,
+        /// VMAF of the experience at the native size; null if `experience_vmaf` is that.
+        experience_vmaf_native: Option<f64>,
     }
 }
 

@@ -145,12 +145,28 @@ pub(crate) fn metrics(summary: &Summary) -> Vec<PageMetric> {
         if let Some((metric, instance)) = describe(name) {
             let place = catalogue().position(|m| std::ptr::eq(m, metric));
             let words = instance.words();
-            let one = page_metric(name, metric, &instance);
+            let mut one = page_metric(name, metric, &instance);
+            if let Some(size) = size_of_vmaf(summary, name) {
+                one.label.push_str(size);
+            }
             found.push((place.unwrap_or(usize::MAX), words, one));
         }
     }
     found.sort_by(|a, b| (a.0, &a.1, &a.2.name).cmp(&(b.0, &b.1, &b.2.name)));
     found.into_iter().map(|(_, _, one)| one).collect()
+}
+
+/// At which size VMAF was computed, where it is not in the name: older folders have only the native one.
+fn size_of_vmaf(summary: &Summary, name: &str) -> Option<&'static str> {
+    let field = name.rsplit('.').next()?;
+    if !field.contains("vmaf") || field.contains("native") {
+        return None;
+    }
+    let native = |(name, value): (&String, &Option<f64>)| {
+        value.is_some() && name.ends_with(".vmaf_native_mean")
+    };
+    let both = summary.trials.iter().any(|trial| trial.metrics.iter().any(native));
+    Some(if both { ", 1080 lines" } else { ", native size" })
 }
 
 fn page_metric(name: &str, metric: &Metric, instance: &Instance) -> PageMetric {
@@ -226,4 +242,30 @@ pub(crate) fn label(cell: &Cell) -> String {
 
 fn values(cell: &Cell, axes: &[Axis]) -> Vec<String> {
     axes.iter().map(|axis| cell.get(&axis.name).map(text).unwrap_or_default()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_vmaf_stands_wherever_the_number_does() {
+        let label = |metrics: &[(&str, f64)]| {
+            let metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), Some(*value)));
+            let trial = TrialSummary {
+                cell: Cell::new(),
+                repetition: 1,
+                seed: suiro_units::Seed(1),
+                valid: true,
+                invalid_because: None,
+                skipped: false,
+                metrics: metrics.collect(),
+            };
+            let summary = Summary { trials: vec![trial], ..Summary::default() };
+            super::metrics(&summary).into_iter().map(|metric| metric.label).collect::<Vec<_>>()
+        };
+        let both = [("video.vmaf_mean", 68.7), ("video.vmaf_native_mean", 81.2)];
+        assert_eq!(label(&both), ["VMAF, 1080 lines", "VMAF, native"]);
+        assert_eq!(label(&both[..1]), ["VMAF, native size"], "a folder of before");
+    }
 }

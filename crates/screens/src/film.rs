@@ -217,6 +217,8 @@ fn quality_rows(
             experience_vmaf: experience.map(|score| score.vmaf),
             experience_ssim: experience.map(|score| score.ssim),
             experience_psnr_db: experience.map(|score| score.psnr_db),
+            picture_vmaf_native: picture.map(|score| score.vmaf_native),
+            experience_vmaf_native: experience.map(|score| score.vmaf_native),
         })?;
     }
     table.close()?;
@@ -226,15 +228,18 @@ fn quality_rows(
 /// What scored a screen.
 fn scored_by(ffmpeg: &Ffmpeg, quality: &Quality) -> BTreeMap<String, String> {
     let scores = &quality.picture;
-    let size = match scores.left_out {
+    let native = match scores.left_out {
         0 => format!("{}x{}", scores.width, scores.height),
         lines => format!("{}x{}, without the {lines} lines on top", scores.width, scores.height),
     };
+    let (width, height) = scores.television;
+    let size = format!("{width}x{height}");
     let parts = [
         ("ffmpeg", ffmpeg.version()),
         ("libvmaf", &scores.vmaf_version),
         ("model", quality::MODEL),
         ("size", &size),
+        ("native size", &native),
     ];
     parts.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }

@@ -96,9 +96,14 @@ static METRICS: &[Measure<Players>] = metrics! {
         the decoder had to conceal the damage. 0 if the viewer does not show such pictures.",
         |p| p.screen.frames_damaged();
     #[main] video.vmaf_mean ["", Higher, 3] "VMAF",
-        "*Picture* quality: VMAF of each picture shown against its own source frame, mean. Freezes \
-         and delay do not count.",
+        "*Picture* quality: VMAF of each picture shown against its own source frame, mean, on a television of 1080 lines: \
+         both are scaled to that size, which the model means. In folders recorded before there was `video.vmaf_native_mean` \
+         it is that. Freezes and delay do not count.",
         |p| p.screen.scores(|row| row.picture_vmaf).mean();
+    video.vmaf_native_mean ["", Higher, 3] "VMAF, native",
+        "Picture quality: VMAF of the pictures in the size of the tallest rung, or of the camera, mean. Below 1080 lines it \
+         is higher than the model means, and only comparable with pictures of that size.",
+        |p| p.screen.scores(|row| row.picture_vmaf_native).mean();
     video.vmaf_p5 ["", Higher, 3] "VMAF, 5 %",
         "Picture quality: 5th percentile of VMAF over the pictures shown.",
         |p| p.screen.scores(|row| row.picture_vmaf).percentile(0.05);
@@ -109,11 +114,14 @@ static METRICS: &[Measure<Players>] = metrics! {
         "Picture quality: peak signal-to-noise ratio of luma, mean over the pictures shown.",
         |p| p.screen.scores(|row| row.picture_psnr_db).mean();
     video.experience_vmaf_mean ["", Higher, 3] "VMAF, experience",
-        "*Experience*: VMAF of the screen at each tick of the source's frame rate against the frame \
+        "*Experience*: VMAF, at 1080 lines, of the screen at each tick of the source's frame rate against the frame \
          that should have been there at a constant delay (that of most frames), mean. Freezes \
          count, and so does a live player's playing faster or slower to keep its latency: \
          meanwhile it shows other frames. Not to be compared with picture quality.",
         |p| p.screen.scores(|row| row.experience_vmaf).mean();
+    video.experience_vmaf_native_mean ["", Higher, 3] "VMAF, experience, native",
+        "Experience: VMAF in the size of the tallest rung, or of the camera, mean.",
+        |p| p.screen.scores(|row| row.experience_vmaf_native).mean();
     video.experience_vmaf_p5 ["", Higher, 3] "VMAF, experience, 5 %",
         "Experience: 5th percentile of VMAF over time.",
         |p| p.screen.scores(|row| row.experience_vmaf).percentile(0.05);
@@ -170,10 +178,10 @@ static SERIES: &[Curve<Players>] = series! {
         "from the capture of a picture to its display",
         |p, bins| latency(p, bins);
     player.picture_vmaf [Quality, "", Line] "VMAF of the picture",
-        "each picture shown against its own source frame",
+        "each picture shown against its own source frame, at 1080 lines",
         |p, bins| score(p, bins, |row| row.picture_vmaf);
     player.experience_vmaf [Quality, "", Context] "VMAF of the experience",
-        "the screen against the source at a constant delay",
+        "the screen against the source at a constant delay, at 1080 lines",
         |p, bins| score(p, bins, |row| row.experience_vmaf);
 };
 

@@ -38,6 +38,8 @@ fn tick(t_ms: i64, picture: Option<f64>, experience: f64) -> QualityRow {
         experience_vmaf: Some(experience),
         experience_ssim: Some(experience / 100.0),
         experience_psnr_db: Some(experience / 2.0),
+        picture_vmaf_native: picture.map(|vmaf| vmaf + 1.0),
+        experience_vmaf_native: Some(experience + 1.0),
     }
 }
 

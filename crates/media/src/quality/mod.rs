@@ -6,9 +6,13 @@
 //! viewer at a constant delay should have seen then; a freeze is compared with what went on
 //! meanwhile. It tells what the viewer lost.
 //!
-//! The source is compared as the encoder was given it: in the size and at the frame rate of the
-//! package's tallest and fastest rung, or of the camera. Lower rungs are scaled up to it by ffmpeg's bicubic filter.
-//! The strip of stamped pictures is left out. Every frame is measured: no subsampling.
+//! VMAF is that of a television of [`MODEL_LINES`] lines, which its model means: what was shown is scaled to them from
+//! the size of its rung, and the source of a package from its own. What a camera saw, and prepared MPEG-2 video, is
+//! scaled from the size that it was coded in.
+//!
+//! *Native* VMAF, SSIM and PSNR compare with the source as the encoder was given it: in the size and at the frame rate
+//! of the package's tallest and fastest rung, or of the camera. Lower rungs are scaled up to it. The filter is ffmpeg's
+//! bicubic one. The strip of stamped pictures is left out. Every frame is measured: no subsampling.
 
 mod reference;
 mod similarity;
@@ -18,19 +22,22 @@ use std::path::Path;
 
 use reference::Reference;
 pub use similarity::PSNR_MAX_DB;
-pub use vmaf::MODEL;
-use vmaf::Vmaf;
+pub use vmaf::{MODEL, MODEL_LINES};
+use vmaf::{Vmaf, even};
 
 use crate::ffmpeg::Feature;
 use crate::raw::Header;
-use crate::screen::{Screen, Shown};
+use crate::screen::{Playback, Received, Screen, Shown};
 use crate::{Ffmpeg, MediaError, Progress, stamp};
 
 /// The scores of one tick.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    /// VMAF by [`MODEL`], 0 to 100. Identical pictures have 97.4 to 100: the less moves, the lower.
+    /// VMAF by [`MODEL`] at [`MODEL_LINES`] lines, 0 to 100. Identical pictures have 97.4 to 100: the less moves, the
+    /// lower.
     pub vmaf: f64,
+    /// VMAF of the pictures in the size that the source was encoded in.
+    pub vmaf_native: f64,
     /// SSIM of the luma plane, -1 to 1, over windows of 8×8 pixels at every fourth pixel, as
     /// ffmpeg's filter `ssim` has it (Wang et al., "Image quality assessment: from error visibility
     /// to structural similarity", 2004, with flat windows).
@@ -44,7 +51,9 @@ pub struct Score {
 pub struct Scores {
     /// Version of libvmaf, as it names itself.
     pub vmaf_version: String,
-    /// Width of the pictures that were compared, in pixels.
+    /// Size of the pictures that VMAF compared, before the stamp's strip was left out, in pixels.
+    pub television: (u32, u32),
+    /// Width of the pictures that were compared natively, in pixels.
     pub width: u32,
     /// Height of these pictures before the stamp's strip was left out, in pixels.
     pub height: u32,
@@ -145,25 +154,72 @@ fn compare(
         return Err(MediaError::NoVmaf { version: screen.ffmpeg.version().to_owned() });
     }
     let ffmpeg = screen.ffmpeg;
-    let mut playback = screen.playback()?;
+    let playback = screen.playback()?;
     let size = playback.header().clone();
     let all = in_order(lists);
-    let decoders =
-        if Reference::serves(&size, all.iter().map(|(_, pair)| pair.reference)) { 1 } else { 2 };
-    let references = (0..decoders).map(|_| Reference::open(screen, cache, progress));
-    let mut references = references.collect::<Result<Vec<_>, _>>()?;
-    references[0].check(&size)?;
+    let mut native = Sight::open(screen, playback, &all, cache, progress)?;
+    // Only a package has rungs and a source that are decoded at another size.
+    let large = television(&size);
+    let apart = matches!(screen.received, Received::Package(_)) && large != size;
+    let mut large = match apart {
+        true => Some(Sight::open(screen, screen.playback_in(&large), &all, cache, progress)?),
+        false => None,
+    };
     let left_out = if screen.received.stamped() { stamp::strip(size.height) } else { 0 };
-    let comparisons = lists.iter().map(|_| Comparison::start(ffmpeg, &size, left_out));
+    let comparisons = lists.iter().map(|_| Comparison::start(ffmpeg, &size, left_out, apart));
     let mut comparisons = comparisons.collect::<Result<Vec<_>, _>>()?;
     for (done, (list, pair)) in all.iter().enumerate() {
-        let reference = &mut references[*list.min(&(decoders - 1))];
-        let shown = playback.picture(pair.shown)?;
-        comparisons[*list].add(pair.tick, shown, reference.picture(pair.reference)?)?;
+        let comparison = &mut comparisons[*list];
+        let (shown, source) = native.pair(*list, pair)?;
+        comparison.add(pair.tick, shown, source)?;
+        if let Some(large) = &mut large {
+            let (shown, source) = large.pair(*list, pair)?;
+            comparison.add_large(shown, source)?;
+        }
         progress((done + 1) as f64 / all.len() as f64, "measuring quality");
     }
     let ticks = screen.ticks.len();
     comparisons.into_iter().map(|comparison| comparison.finish(ticks)).collect()
+}
+
+/// The size of those pictures on a television of [`MODEL_LINES`] lines.
+fn television(size: &Header) -> Header {
+    if size.height == MODEL_LINES {
+        return size.clone();
+    }
+    let width = even(u64::from(size.width) * u64::from(MODEL_LINES), size.height.into());
+    Header { width, height: MODEL_LINES, ..size.clone() }
+}
+
+/// What was shown and its source, in one size.
+struct Sight<'a> {
+    playback: Playback,
+    /// One for all lists, or one each where one would have to step back.
+    references: Vec<Reference<'a>>,
+}
+
+impl<'a> Sight<'a> {
+    fn open(
+        screen: &Screen<'a>,
+        playback: Playback,
+        pairs: &[(usize, Pair)],
+        cache: &Path,
+        progress: Progress,
+    ) -> Result<Self, MediaError> {
+        let size = playback.header();
+        let wanted = pairs.iter().map(|(_, pair)| pair.reference);
+        let decoders = if Reference::serves(size, wanted) { 1 } else { 2 };
+        let references = (0..decoders).map(|_| Reference::open(screen, size, cache, progress));
+        let references = references.collect::<Result<Vec<_>, _>>()?;
+        references[0].check(size)?;
+        Ok(Self { playback, references })
+    }
+
+    fn pair(&mut self, list: usize, pair: &Pair) -> Result<(&[u8], &[u8]), MediaError> {
+        let place = list.min(self.references.len() - 1);
+        let source = self.references[place].picture(pair.reference)?;
+        Ok((self.playback.picture(pair.shown)?, source))
+    }
 }
 
 /// All pairs by tick, each with the list that it is of.
@@ -178,7 +234,11 @@ fn in_order(lists: &[Vec<Pair>]) -> Vec<(usize, Pair)> {
 
 /// The comparison of one list of pairs.
 struct Comparison {
-    vmaf: Vmaf,
+    native: Vmaf,
+    /// At the model's size; `None` if that is the native one.
+    large: Option<Vmaf>,
+    /// Whether that has pictures of its own.
+    apart: bool,
     size: Header,
     left_out: u32,
     /// Tick, SSIM and PSNR of each pair so far.
@@ -186,13 +246,37 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn start(ffmpeg: &Ffmpeg, size: &Header, left_out: u32) -> Result<Self, MediaError> {
-        let vmaf = Vmaf::start(ffmpeg, size, left_out)?;
-        Ok(Self { vmaf, size: size.clone(), left_out, pairs: Vec::new() })
+    /// `apart`: the pictures at the model's size come by [`Self::add_large`]. Else they are made of the native ones.
+    fn start(
+        ffmpeg: &Ffmpeg,
+        size: &Header,
+        left_out: u32,
+        apart: bool,
+    ) -> Result<Self, MediaError> {
+        let native = Vmaf::start(ffmpeg, size, left_out, size.height)?;
+        let large = television(size);
+        let large = if apart {
+            // As many lines as the strip has there, rounded up: of the source they would be others.
+            let strip = left_out.saturating_mul(large.height).div_ceil(size.height.max(1));
+            Some(Vmaf::start(ffmpeg, &large, strip.next_multiple_of(2), large.height)?)
+        } else if large != *size {
+            Some(Vmaf::start(ffmpeg, size, left_out, large.height)?)
+        } else {
+            None
+        };
+        Ok(Self { native, large, apart, size: size.clone(), left_out, pairs: Vec::new() })
+    }
+
+    /// A pair at the model's size.
+    fn add_large(&mut self, shown: &[u8], source: &[u8]) -> Result<(), MediaError> {
+        self.large.as_mut().map_or(Ok(()), |large| large.pair(shown, source))
     }
 
     fn add(&mut self, tick: usize, shown: &[u8], source: &[u8]) -> Result<(), MediaError> {
-        self.vmaf.pair(shown, source)?;
+        self.native.pair(shown, source)?;
+        if !self.apart {
+            self.add_large(shown, source)?;
+        }
         let (width, lines) = (self.size.width as usize, self.size.height as usize);
         let luma = width * self.left_out as usize..width * lines;
         let (shown, source) = (&shown[luma.clone()], &source[luma]);
@@ -203,16 +287,24 @@ impl Comparison {
 
     fn finish(self, ticks: usize) -> Result<Scores, MediaError> {
         let Header { width, height, .. } = self.size;
+        let large = television(&self.size);
+        let television = (large.width, large.height);
         let mut ticks = vec![None; ticks];
         let mut vmaf_version = String::new();
         if !self.pairs.is_empty() {
-            let (version, vmafs) = self.vmaf.finish(self.pairs.len())?;
+            let (version, natives) = self.native.finish(self.pairs.len())?;
             vmaf_version = version;
-            for ((tick, ssim, psnr_db), vmaf) in self.pairs.into_iter().zip(vmafs) {
-                ticks[tick] = Some(Score { vmaf, ssim, psnr_db });
+            let vmafs = match self.large {
+                Some(large) => large.finish(self.pairs.len())?.1,
+                None => natives.clone(),
+            };
+            let scores = vmafs.into_iter().zip(natives);
+            for ((tick, ssim, psnr_db), (vmaf, vmaf_native)) in self.pairs.into_iter().zip(scores) {
+                ticks[tick] = Some(Score { vmaf, vmaf_native, ssim, psnr_db });
             }
         }
-        Ok(Scores { vmaf_version, width, height, left_out: self.left_out, ticks })
+        let left_out = self.left_out;
+        Ok(Scores { vmaf_version, television, width, height, left_out, ticks })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The source's frames, looped as what was sent is.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -23,13 +24,25 @@ pub(super) enum Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Finds the source.
-    pub fn open(screen: &Screen<'a>, cache: &Path, progress: Progress) -> Result<Self, MediaError> {
+    /// Finds the source. Its pictures have the size of those that were received; of a package with another `size`, they
+    /// are scaled to that at once.
+    pub fn open(
+        screen: &Screen<'a>,
+        size: &Header,
+        cache: &Path,
+        progress: Progress,
+    ) -> Result<Self, MediaError> {
         match screen.received {
             Received::Package(package) => {
                 let fps = encode::source_fps(&package.spec);
                 let frames = encode::frames(package.loop_duration, fps).max(1);
-                let made = Made { spec: &package.spec, origin: &package.source, frames };
+                let spec = match package.picture_size() {
+                    Some(own) if own != (size.width, size.height) => {
+                        Cow::Owned(in_size(&package.spec, size))
+                    }
+                    _ => Cow::Borrowed(&package.spec),
+                };
+                let made = Made { spec, origin: &package.source, frames };
                 let decoded = Decoded::open(screen.ffmpeg, made, cache, progress)?;
                 Ok(Self::Decoded(Box::new(decoded)))
             }
@@ -53,7 +66,8 @@ impl<'a> Reference<'a> {
         cache: &Path,
         progress: Progress,
     ) -> Result<Self, MediaError> {
-        let made = Made { spec: &set.spec, origin: &set.source, frames: set.frames().max(1) };
+        let spec = Cow::Borrowed(&set.spec);
+        let made = Made { spec, origin: &set.source, frames: set.frames().max(1) };
         let decoded = Decoded::open(ffmpeg, made, cache, progress)?;
         Ok(Self::Decoded(Box::new(decoded)))
     }
@@ -100,10 +114,18 @@ fn failed(camera: &FootageSpec, error: &LiveError) -> MediaError {
     }
 }
 
+/// The specification whose source pictures have this size. Stamps are not looked at: their strip is left out.
+fn in_size(spec: &MediaSpec, size: &Header) -> MediaSpec {
+    let mut spec = MediaSpec { stamp: false, ..spec.clone() };
+    for rung in &mut spec.ladder {
+        (rung.width, rung.height) = (Some(size.width), size.height);
+    }
+    spec
+}
+
 /// What was made of a source.
-#[derive(Clone, Copy)]
 pub(super) struct Made<'a> {
-    spec: &'a MediaSpec,
+    spec: Cow<'a, MediaSpec>,
     origin: &'a Origin,
     /// Frames of a loop.
     frames: u64,
@@ -130,7 +152,7 @@ impl<'a> Decoded<'a> {
         cache: &Path,
         progress: Progress,
     ) -> Result<Self, MediaError> {
-        let spec = made.spec;
+        let spec = &*made.spec;
         let input = Input::get(spec, cache, progress)?;
         if input.origin.sha256 != made.origin.sha256 {
             return Err(MediaError::Source {
@@ -184,7 +206,7 @@ impl<'a> Decoded<'a> {
     }
 
     fn open_again(&mut self) -> Result<(), MediaError> {
-        let (spec, kind) = (self.made.spec, &self.input.kind);
+        let (spec, kind) = (&*self.made.spec, &self.input.kind);
         self.pictures = SourcePictures::open(self.ffmpeg, spec, kind)?;
         Ok(())
     }

@@ -14,6 +14,10 @@ use crate::{Ffmpeg, MediaError};
 /// The model that scores: the one for a television at three times its height (Netflix, `libvmaf`).
 pub const MODEL: &str = "vmaf_v0.6.1";
 
+/// Lines of that television: the model was trained on pictures of 1920×1080 (Netflix, `libvmaf`,
+/// resource/doc/models.md), and pictures of fewer lines score better than they look there.
+pub const MODEL_LINES: u32 = 1080;
+
 /// Most bytes of the log for each frame, and for all else.
 const LOG_FRAME_MAX: u64 = 4096;
 
@@ -22,13 +26,25 @@ pub(super) struct Vmaf {
 }
 
 impl Vmaf {
-    /// Starts the comparison of pictures of that size without the first `left_out` lines.
-    pub fn start(ffmpeg: &Ffmpeg, size: &Header, left_out: u32) -> Result<Self, MediaError> {
+    /// Starts the comparison of pictures of that size without the first `left_out` lines, scaled so that whole ones
+    /// would have `lines` lines.
+    pub fn start(
+        ffmpeg: &Ffmpeg,
+        size: &Header,
+        left_out: u32,
+        lines: u32,
+    ) -> Result<Self, MediaError> {
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(16));
         let (height, kept) = (size.height, size.height.saturating_sub(left_out));
+        let scale = if lines == height {
+            String::new()
+        } else {
+            let of = |sides: u32| even(u64::from(sides) * u64::from(lines), height.into());
+            format!(",scale={}:{}:flags=bicubic", of(size.width), of(kept))
+        };
         let graph = format!(
-            "[0:v]split[a][b];[a]crop=iw:{kept}:0:{left_out}[shown];\
-             [b]crop=iw:{kept}:0:{}[source];[shown][source]libvmaf=model=version={MODEL}:\
+            "[0:v]split[a][b];[a]crop=iw:{kept}:0:{left_out}{scale}[shown];\
+             [b]crop=iw:{kept}:0:{}{scale}[source];[shown][source]libvmaf=model=version={MODEL}:\
              n_threads={threads}:log_fmt=json:log_path=/dev/stdout",
             height + left_out,
         );
@@ -55,6 +71,12 @@ impl Vmaf {
         let told = self.encoder.finish_telling((count as u64 + 16) * LOG_FRAME_MAX)?;
         parse(&told, count).map_err(|message| MediaError::Vmaf { message })
     }
+}
+
+/// The even number next to a fraction.
+pub(super) fn even(numerator: u64, denominator: u64) -> u32 {
+    let half = (numerator + denominator) / (2 * denominator.max(1));
+    u32::try_from(2 * half.max(1)).unwrap_or(u32::MAX - 1)
 }
 
 #[derive(Deserialize)]

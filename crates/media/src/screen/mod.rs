@@ -179,6 +179,11 @@ impl Screen<'_> {
         Ok(Playback::new(self.ffmpeg, self.received, self.received.header()?))
     }
 
+    /// The pictures of a package in another size than that of the tallest rung, each scaled once.
+    pub(crate) fn playback_in(&self, size: &Header) -> Playback {
+        Playback::new(self.ffmpeg, self.received, size.clone())
+    }
+
     /// There is something to show, and nothing that was not received.
     pub(crate) fn check(&self) -> Result<(), MediaError> {
         if self.ticks.len() > TICKS_MAX {
