@@ -392,7 +392,10 @@ impl Session<'_> {
                 Ok(Event::Line { .. }) | Err(_) => {}
             }
             if started.elapsed() > Time::ZERO + SERVER_WITHIN {
-                say!("suiro: nothing listens on host server after {SERVER_WITHIN}; continuing");
+                say!(
+                    "suiro: nothing listens on host server after {SERVER_WITHIN}; continuing\n\
+                     hint: what its command printed stands above; it must listen on every address"
+                );
                 break;
             }
         }

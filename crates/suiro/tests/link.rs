@@ -158,6 +158,26 @@ fn the_server_is_waited_for_and_stopped() {
 }
 
 #[test]
+fn a_server_that_never_listens_is_reported_on_the_terminal() {
+    if !common::can_run() {
+        return;
+    }
+    let room = Room::new();
+    let options = ["--server", "echo mute >&2; exec sleep 100"];
+    let mut command =
+        room.suiro(&link(&[&options[..], &["--", "sh", "-c", "echo mine >&2"]].concat()));
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = Lines::of(child.stderr.take().unwrap());
+    // Its own words come first, then ours, then those of the client, which starts all the same.
+    lines.until("mute");
+    lines.until("nothing listens on host server after 5 s");
+    lines.until("hint: ");
+    lines.until("mine");
+    Done::wait(child).exits(0);
+}
+
+#[test]
 fn an_interrupt_reaches_the_command_and_the_summary_is_told() {
     if !common::can_run() {
         return;
