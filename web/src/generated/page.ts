@@ -278,11 +278,16 @@ export interface LinkTotals {
   foreign: number;
   /** Actual minus scheduled departure. */
   lateness: Lateness;
+  /**
+   * The most by which the recorded departure of a packet may differ from the actual one: how long the system call
+   * took that it left with.
+   */
+  departure_error?: Lateness;
   /** Share of one core that the emulator took for the whole link. */
   cpu_cores: number | null;
 }
 
-/** How late the emulator was: actual minus scheduled departure. */
+/** Times over all packets that were delivered: how late the emulator was, or how exact a time is. */
 export interface Lateness {
   /** Median; null if nothing was delivered. */
   p50_us: number | null;
