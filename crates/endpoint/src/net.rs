@@ -8,29 +8,29 @@ use std::net::{IpAddr, SocketAddr};
 pub enum NetError {
     /// The port is not to be had.
     #[error(
-        "cannot bind UDP port {port}: {source}\nhint: another program uses it; choose another port"
+        "cannot bind UDP port {port}: {cause}\nhint: another program uses it; choose another port"
     )]
     Bind {
         /// The port.
         port: u16,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The name is no address.
-    #[error("finding the address of {host}: {source}")]
+    #[error("finding the address of {host}: {cause}")]
     Name {
         /// The name.
         host: String,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The socket failed.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {cause}")]
     Io {
         /// What was being done.
         doing: &'static str,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -39,7 +39,7 @@ pub enum NetError {
 /// # Errors
 /// [`NetError::Name`].
 pub async fn address(host: &str) -> Result<IpAddr, NetError> {
-    let failed = |source| NetError::Name { host: host.to_owned(), source };
+    let failed = |cause| NetError::Name { host: host.to_owned(), cause };
     let mut found = tokio::net::lookup_host((host, 0)).await.map_err(failed)?;
     let missing = || io::Error::new(io::ErrorKind::NotFound, "the name has no IPv4 address");
     let found = found.find(SocketAddr::is_ipv4).ok_or_else(|| failed(missing()))?;

@@ -4,12 +4,12 @@
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
     /// The kernel refused.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {cause}")]
     Os {
         /// What was being done, to what.
         doing: String,
         /// The kernel's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The program `ip` refused one of its lines.
     #[error("ip in {host}: `{line}`: {message}")]
@@ -29,6 +29,6 @@ pub enum HostsError {
 impl HostsError {
     /// Wraps a kernel error; `doing` is formatted only on failure.
     pub(crate) fn os<E: Into<std::io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
-        move |source| Self::Os { doing: doing.into(), source: source.into() }
+        move |cause| Self::Os { doing: doing.into(), cause: cause.into() }
     }
 }

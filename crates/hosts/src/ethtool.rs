@@ -44,8 +44,8 @@ pub(crate) fn settle(interface: &str) -> Result<(), HostsError> {
     let mut state = [ETHTOOL_GLINK, 0];
     ethtool(&socket, interface, &mut state).map_err(HostsError::os(doing()))?;
     if state[1] == 0 {
-        let source = io::Error::other("the other end is not up");
-        return Err(HostsError::Os { doing: doing(), source });
+        let cause = io::Error::other("the other end is not up");
+        return Err(HostsError::Os { doing: doing(), cause });
     }
     Ok(())
 }
@@ -105,8 +105,8 @@ fn switch(interface: &str, wish: &dyn Fn(&str) -> Option<bool>) -> Result<(), Ho
         None => Ok(()),
         Some(&(bit, on)) => {
             let stays = if on { "off" } else { "on" };
-            let source = io::Error::other(format!("{} stays {stays}", names[bit]));
-            Err(HostsError::Os { doing: doing(), source })
+            let cause = io::Error::other(format!("{} stays {stays}", names[bit]));
+            Err(HostsError::Os { doing: doing(), cause })
         }
     }
 }

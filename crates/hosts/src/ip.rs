@@ -35,13 +35,13 @@ pub(crate) fn batch(
     };
     // SAFETY: system calls only, between fork and exec.
     unsafe { command.pre_exec(keep_open) };
-    let mut child = host.command(&mut command).spawn().map_err(|source| {
-        if source.kind() == std::io::ErrorKind::NotFound {
+    let mut child = host.command(&mut command).spawn().map_err(|cause| {
+        if cause.kind() == std::io::ErrorKind::NotFound {
             HostsError::Spec(
                 "the program `ip` is missing\nhint: run `sudo apt-get install iproute2`".into(),
             )
         } else {
-            HostsError::os(format!("starting ip in {}", host.name()))(source)
+            HostsError::os(format!("starting ip in {}", host.name()))(cause)
         }
     })?;
     let mut text = lines.join("\n");

@@ -14,20 +14,20 @@ const BACKLOG: u32 = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The address is not to be had.
-    #[error("cannot listen on {address}: {source}{}", hint(.source, .address))]
+    #[error("cannot listen on {address}: {cause}{}", hint(.cause, .address))]
     Address {
         /// Where it was to listen.
         address: SocketAddr,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The congestion control is not to be had.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {cause}")]
     Congestion {
         /// Where it was to listen.
         address: SocketAddr,
         /// What is wrong, and the remedy.
-        source: suiro_tcp::CongestionError,
+        cause: suiro_tcp::CongestionError,
     },
 }
 
@@ -57,7 +57,7 @@ pub fn any_address(port: u16) -> SocketAddr {
 /// # Errors
 /// [`ListenError`] names what was requested and how to fix it.
 pub fn listen(address: SocketAddr, congestion: Option<&str>) -> Result<TcpListener, ListenError> {
-    let fail = |source| ListenError::Address { address, source };
+    let fail = |cause| ListenError::Address { address, cause };
     let wildcard = address.ip() == Ipv6Addr::UNSPECIFIED;
     let (socket, address) = match open(address) {
         Err(e)
@@ -71,7 +71,7 @@ pub fn listen(address: SocketAddr, congestion: Option<&str>) -> Result<TcpListen
     };
     if let Some(name) = congestion {
         suiro_tcp::set_congestion(socket.as_fd(), name)
-            .map_err(|source| ListenError::Congestion { address, source })?;
+            .map_err(|cause| ListenError::Congestion { address, cause })?;
     }
     socket.set_reuseaddr(true).map_err(fail)?;
     socket.bind(address).map_err(fail)?;
@@ -121,6 +121,17 @@ pub(crate) async fn connect_any(
         }
     }
     Err(last)
+}
+
+/// An error with its causes: hyper's own text names only the outermost.
+pub(crate) fn causes(error: &hyper::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
 }
 
 /// Whether this machine has that address, on whatever interface: nothing can be bound to another's.

@@ -25,10 +25,10 @@ const TABLES: [(&str, Protocol); 4] = [
 
 /// Why a namespace or a process cannot be examined.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {source}\nhint: {hint}")]
+#[error("{path}: {cause}\nhint: {hint}")]
 pub struct NamespaceError {
     path: PathBuf,
-    source: io::Error,
+    cause: io::Error,
     hint: &'static str,
 }
 
@@ -71,7 +71,7 @@ impl Namespace {
     }
 
     fn open(path: PathBuf, hint: &'static str) -> Result<Self, NamespaceError> {
-        let told = |source: io::Error| NamespaceError { path: path.clone(), source, hint };
+        let told = |cause: io::Error| NamespaceError { path: path.clone(), cause, hint };
         let file = openat(CWD, &path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| told(error.into()))?;
         let inode = std::fs::metadata(&path).map_err(told)?.ino();
@@ -95,7 +95,7 @@ impl Namespace {
         }
         let told = |error: rustix::io::Errno| NamespaceError {
             path: self.path.clone(),
-            source: error.into(),
+            cause: error.into(),
             hint: "entering another network namespace needs root (CAP_SYS_ADMIN): run it with sudo",
         };
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(told)
@@ -110,7 +110,7 @@ pub fn ports_of(process: u32) -> Result<BTreeSet<(Protocol, u16)>, NamespaceErro
     let folder = PathBuf::from(format!("/proc/{process}"));
     let told = |path: PathBuf| {
         let hint = "give --pid a running process; run it as root for other users' processes";
-        move |source| NamespaceError { path, source, hint }
+        move |cause| NamespaceError { path, cause, hint }
     };
     let files = folder.join("fd");
     let entries = std::fs::read_dir(&files).map_err(told(files))?;

@@ -13,12 +13,12 @@ pub enum MediaError {
     #[error(transparent)]
     Spec(#[from] Refusal),
     /// The file system refused.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {cause}")]
     Io {
         /// What was being done, to what.
         doing: String,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// There is no ffmpeg that can be run.
     #[error(
@@ -117,7 +117,7 @@ impl MediaError {
         doing: &'a str,
         file: &'a Path,
     ) -> impl FnOnce(std::io::Error) -> Self + 'a {
-        move |source| Self::Io { doing: format!("{doing} {}", file.display()), source }
+        move |cause| Self::Io { doing: format!("{doing} {}", file.display()), cause }
     }
 
     /// [`Self::DiskFull`], if that is what ffmpeg tells of: it has no status of its own for it.

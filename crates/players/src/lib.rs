@@ -92,12 +92,12 @@ pub enum PlayError {
         reason: String,
     },
     /// The program could not be started or talked to.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {cause}")]
     System {
         /// What was being done.
         doing: String,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The program ended, or broke off, without a single picture.
     #[error("{player} played nothing: {reason}")]
@@ -115,7 +115,7 @@ pub enum PlayError {
 impl PlayError {
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let doing = doing.into();
-        move |source| Self::System { doing, source }
+        move |cause| Self::System { doing, cause }
     }
 }
 

@@ -12,18 +12,18 @@ pub enum LogError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// What was received could not be saved.
-    #[error("saving what was received to {path}: {source}")]
+    #[error("saving what was received to {path}: {cause}")]
     Save {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
 impl LogError {
     pub(crate) fn save(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Save { path, source }
+        move |cause| Self::Save { path, cause }
     }
 }

@@ -19,7 +19,7 @@ pub enum FeedError {
     Live(#[from] LiveError),
     /// The camera has no thread.
     #[error("starting the camera: {0}")]
-    Thread(#[source] std::io::Error),
+    Thread(std::io::Error),
 }
 
 /// A camera that is ready to be started: what it sees is at hand.

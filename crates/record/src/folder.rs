@@ -19,20 +19,20 @@ const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The system refused.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     Io {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The file is not that document.
-    #[error("{path}: not a document of this version of suiro: {source}")]
+    #[error("{path}: not a document of this version of suiro: {cause}")]
     Json {
         /// The file.
         path: PathBuf,
         /// Where and why.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// The plan names a trial's folder that does not lie in the results folder.
     #[error("{path}: expected the folder of a trial below {root}, found `{folder}`", root = path.parent().unwrap_or(path).display())]
@@ -141,7 +141,7 @@ fn read_if_there<T: DeserializeOwned>(
     name: &Path,
 ) -> Result<Option<T>, FolderError> {
     match read(folder, name) {
-        Err(FolderError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(FolderError::Io { cause, .. }) if cause.kind() == ErrorKind::NotFound => Ok(None),
         read => read.map(Some),
     }
 }
@@ -149,14 +149,14 @@ fn read_if_there<T: DeserializeOwned>(
 fn read<T: DeserializeOwned>(folder: &Path, name: &Path) -> Result<T, FolderError> {
     let path = || folder.join(name);
     let text = beneath::read_text(folder, name, DOCUMENT_BYTES_MAX)
-        .map_err(|source| FolderError::Io { path: path(), source })?;
-    serde_json::from_str(&text).map_err(|source| FolderError::Json { path: path(), source })
+        .map_err(|cause| FolderError::Io { path: path(), cause })?;
+    serde_json::from_str(&text).map_err(|cause| FolderError::Json { path: path(), cause })
 }
 
 fn write<T: Serialize>(path: &Path, document: &T) -> Result<(), FolderError> {
     let mut text = serde_json::to_string_pretty(document)
-        .map_err(|source| FolderError::Json { path: path.into(), source })?;
+        .map_err(|cause| FolderError::Json { path: path.into(), cause })?;
     text.push('\n');
     beside::write(path, text.as_bytes())
-        .map_err(|source| FolderError::Io { path: path.into(), source })
+        .map_err(|cause| FolderError::Io { path: path.into(), cause })
 }

@@ -17,7 +17,7 @@ const PLACE: &str = "<!--suiro:data-->";
 /// Writes the page beside `path` and renames it, so that a reader never sees half of it. Returns its
 /// size in bytes.
 pub(crate) fn write(path: &Path, page: &Page) -> Result<u64, ReportError> {
-    let io = |source| ReportError::Io { path: path.into(), source };
+    let io = |cause| ReportError::Io { path: path.into(), cause };
     let data = serde_json::to_string(page).map_err(ReportError::Json)?;
     let (before, after) = TEMPLATE.split_once(PLACE).expect("the template has one place: tested");
     let mut file = BufWriter::new(Beside::replace(path).map_err(io)?);

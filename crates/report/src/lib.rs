@@ -29,12 +29,12 @@ pub enum ReportError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// The page could not be written.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     Io {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The page's data could not be put into JSON.
     #[error("report.html: {0}")]

@@ -27,17 +27,29 @@ pub enum EndpointError {
     Media(#[from] MediaError),
     /// What was encoded cannot be sent.
     #[error("sending a frame: {0}")]
-    Payload(#[from] PayloadError),
+    Payload(PayloadError),
     /// The rate control.
     #[error(transparent)]
     Rate(#[from] Refusal),
     /// The prepared versions.
     #[error("the prepared media: {0}")]
-    Versions(#[from] VersionsError),
+    Versions(VersionsError),
     /// A record could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The viewing could not be recorded.
     #[error(transparent)]
     Log(#[from] LogError),
+}
+
+impl From<VersionsError> for EndpointError {
+    fn from(cause: VersionsError) -> Self {
+        Self::Versions(cause)
+    }
+}
+
+impl From<PayloadError> for EndpointError {
+    fn from(cause: PayloadError) -> Self {
+        Self::Payload(cause)
+    }
 }

@@ -36,7 +36,7 @@ impl Pair {
 
 #[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
 async fn bind(port: u16) -> Result<UdpSocket, NetError> {
-    let failed = |source| NetError::Bind { port, source };
+    let failed = |cause| NetError::Bind { port, cause };
     let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
     let socket = UdpSocket::bind(address).await.map_err(failed)?;
     // What the system grants of it is enough for most; more needs privilege.
@@ -76,7 +76,7 @@ pub async fn send(socket: &UdpSocket, bytes: &[u8], to: SocketAddr) -> Result<()
         {
             Ok(())
         }
-        Err(source) => Err(NetError::Io { doing: "sending", source }),
+        Err(cause) => Err(NetError::Io { doing: "sending", cause }),
     }
 }
 
@@ -92,7 +92,7 @@ pub async fn receive(
         match socket.recv_from(buffer).await {
             Ok(received) => return Ok(received),
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-            Err(source) => return Err(NetError::Io { doing: "receiving", source }),
+            Err(cause) => return Err(NetError::Io { doing: "receiving", cause }),
         }
     }
 }

@@ -20,7 +20,7 @@ use suiro_record::{
 use suiro_scenario::{Delivery, Order, Viewer};
 use suiro_units::BitRate;
 
-use crate::{Observer, Stop, p1203, told};
+use crate::{Observer, Stop, p1203};
 
 /// Largest `order.json` that is read. A resolved trace stands in it as numbers.
 const ORDER_BYTES_MAX: u64 = 256 << 20;
@@ -39,7 +39,7 @@ pub fn make(folder: &Folder, plan: &[PlannedTrial], observer: &mut dyn Observer)
     let ffmpeg = Ffmpeg::locate().context("making screens")?;
     let p1203 = p1203::Program::locate()
         .and_then(|program| scorer(program, &|| observer.interrupted()))
-        .map_err(|error| told(&error));
+        .map_err(|error| format!("{error:#}"));
     for (index, (order, trial)) in wanted.iter().enumerate() {
         let mut progress = |done: f64, doing: &str| {
             let done = (index as f64 + done) / wanted.len() as f64;
@@ -83,7 +83,7 @@ fn of_trial(ffmpeg: &Ffmpeg, order: &Order, trial: &Trial, progress: Progress) -
         let mut outcome = ScreenOutcome { endpoint: name.to_owned(), ..ScreenOutcome::default() };
         if let Err(error) = of_viewer(ffmpeg, order, trial, (origin, progress), &mut outcome) {
             let lacks = if outcome.video.is_some() { "quality" } else { "screen and quality" };
-            outcome.problem = Some(format!("{lacks}: null because {}", told(&error)));
+            outcome.problem = Some(format!("{lacks}: null because {error:#}"));
         }
         outcome
     });
@@ -126,7 +126,7 @@ fn opinions(
                 screen.scored_by.insert("p1203-standalone".to_owned(), version.clone());
             }
             Err(error) => {
-                let own = format!("P.1203: null because {}", told(&error));
+                let own = format!("P.1203: null because {error:#}");
                 let others = screen.problem.take().map(|other| format!("{other}; {own}"));
                 screen.problem = Some(others.unwrap_or(own));
             }

@@ -31,12 +31,3 @@ pub type Stop<'s> = &'s dyn Fn() -> bool;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unsuitable(pub String);
-
-/// What was being done, down to the cause. Many errors name their cause themselves: it is said once.
-pub fn told(error: &anyhow::Error) -> String {
-    error.chain().fold(String::new(), |text, cause| match cause.to_string() {
-        cause if text.contains(&cause) => text,
-        cause if text.is_empty() => cause,
-        cause => format!("{text}: {cause}"),
-    })
-}

@@ -30,7 +30,6 @@ use anyhow::Result;
 use clap::Parser;
 
 use cli::{Cli, Command};
-use suiro_screens::told;
 
 /// How a command that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,7 @@ fn main() -> ExitCode {
         // Whoever read the output has seen enough, as in `suiro schema | head`, and needs no message.
         Err(error) if is_broken_pipe(&error) => ExitCode::FAILURE,
         Err(error) => {
-            say!("error: {}", told(&error));
+            say!("error: {error:#}");
             let usage = error.is::<Usage>()
                 || error.is::<suiro_scenario::ScenarioError>()
                 || error.is::<suiro_screens::Unsuitable>();
@@ -104,17 +103,15 @@ fn dispatch(command: Command) -> Result<Outcome> {
 mod tests {
     use anyhow::Context;
 
-    use super::*;
-
     #[test]
     fn every_cause_is_told_once() {
         let file = suiro_record::FolderError::Io {
             path: "D/manifest.json".into(),
-            source: std::io::Error::from_raw_os_error(libc::EACCES),
+            cause: std::io::Error::from_raw_os_error(libc::EACCES),
         };
         let error = Err::<(), _>(file).context("reporting on D").unwrap_err();
         assert_eq!(
-            told(&error),
+            format!("{error:#}"),
             "reporting on D: D/manifest.json: Permission denied (os error 13)"
         );
     }

@@ -99,12 +99,12 @@ pub enum CongestionError {
         wanted: String,
     },
     /// The socket took another one than requested, or refused for another reason.
-    #[error("congestion control `{name}`: {source}")]
+    #[error("congestion control `{name}`: {cause}")]
     Socket {
         /// The requested name.
         name: String,
         /// The system's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
 }
 
@@ -137,7 +137,7 @@ fn explain(name: &str, errno: Errno) -> CongestionError {
             let allowed = list(controls.allowed);
             CongestionError::NotAllowed { name: name.into(), allowed, wanted: wanted.join(" ") }
         }
-        other => CongestionError::Socket { name: name.into(), source: other.into() },
+        other => CongestionError::Socket { name: name.into(), cause: other.into() },
     }
 }
 

@@ -153,6 +153,6 @@ fn refused(errno: i32) -> Result<(), SamplerError> {
 
 impl SamplerError {
     fn netlink(doing: &'static str, errno: Errno) -> Self {
-        Self::Netlink { doing, source: io::Error::from(errno) }
+        Self::Netlink { doing, cause: io::Error::from(errno) }
     }
 }

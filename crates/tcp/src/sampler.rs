@@ -87,18 +87,18 @@ pub enum SamplerError {
     Period(Duration),
     /// The kernel's socket diagnostics refused.
     #[error(
-        "could not {doing} the kernel's socket diagnostics: {source}\n\
+        "could not {doing} the kernel's socket diagnostics: {cause}\n\
          hint: run suiro doctor to see whether this kernel has them (CONFIG_INET_DIAG)"
     )]
     Netlink {
         /// What was being done.
         doing: &'static str,
         /// The system's error.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The kernel's answer is malformed.
     #[error("socket diagnostics: {0}")]
-    Diag(#[from] DiagError),
+    Diag(DiagError),
     /// ACKs cannot be traced.
     #[error(transparent)]
     Probe(#[from] ProbeError),
@@ -108,6 +108,12 @@ pub enum SamplerError {
     /// The thread could not be started.
     #[error("could not start the sampling thread: {0}")]
     Thread(io::Error),
+}
+
+impl From<DiagError> for SamplerError {
+    fn from(cause: DiagError) -> Self {
+        Self::Diag(cause)
+    }
 }
 
 /// A sampler that has loaded its programs and created its file, but does not sample yet. Preparing takes some 50 ms

@@ -38,7 +38,13 @@ pub enum Error {
     Indivisible(u32, u32, u32, u32),
     /// A part would not be a valid picture.
     #[error("a part of the picture: {0}")]
-    Part(#[from] geometry::Error),
+    Part(geometry::Error),
+}
+
+impl From<geometry::Error> for Error {
+    fn from(cause: geometry::Error) -> Self {
+        Self::Part(cause)
+    }
 }
 
 /// A whole picture and its parts.

@@ -4,12 +4,12 @@
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The kernel refused.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {cause}")]
     Os {
         /// What was being done, to what.
         doing: String,
         /// The kernel's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A host could not be entered or queried.
     #[error(transparent)]
@@ -22,6 +22,6 @@ pub enum WireError {
 impl WireError {
     /// Wraps a kernel error.
     pub(crate) fn os<E: Into<std::io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
-        move |source| Self::Os { doing: doing.into(), source: source.into() }
+        move |cause| Self::Os { doing: doing.into(), cause: cause.into() }
     }
 }

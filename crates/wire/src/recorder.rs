@@ -68,7 +68,7 @@ impl Recorder {
                 yield_to_others();
                 write(file, &link, &batches, |rows| drop(back.send(rows)))
             })
-            .map_err(|source| RecordError::Io { path: dir.to_owned(), source })?;
+            .map_err(|cause| RecordError::Io { path: dir.to_owned(), cause })?;
         Ok(Self { batch: Batch::default(), full, spare, writer, lost: 0 })
     }
 

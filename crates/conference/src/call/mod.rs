@@ -201,7 +201,7 @@ pub async fn run(
             // Others of this thread, such as the signals that end it, have their turn too.
             () = tokio::task::yield_now(), if busy => {}
             readable = call.socket.readable(), if !busy => {
-                readable.map_err(|source| NetError::Io { doing: "waiting for packets", source })?;
+                readable.map_err(|cause| NetError::Io { doing: "waiting for packets", cause })?;
             }
             () = clock.sleep_until(wake), if !busy => {}
         }
@@ -213,8 +213,8 @@ pub async fn run(
 async fn open(job: &CallJob) -> Result<UdpSocket, NetError> {
     use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
     let bound = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, job.port)).await;
-    let socket = bound.map_err(|source| NetError::Bind { port: job.port, source })?;
-    let failed = |doing| move |error: Errno| NetError::Io { doing, source: error.into() };
+    let socket = bound.map_err(|cause| NetError::Bind { port: job.port, cause })?;
+    let failed = |doing| move |error: Errno| NetError::Io { doing, cause: error.into() };
     if let Some(size) = job.send_buffer {
         set_socket_send_buffer_size(&socket, size.get() as usize)
             .map_err(failed("setting the socket's send buffer"))?;
@@ -230,7 +230,7 @@ async fn open(job: &CallJob) -> Result<UdpSocket, NetError> {
 fn stay_on(nth: u8) -> Result<(), NetError> {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let failed =
-        |error: Errno| NetError::Io { doing: "staying on one processor", source: error.into() };
+        |error: Errno| NetError::Io { doing: "staying on one processor", cause: error.into() };
     let allowed = sched_getaffinity(None).map_err(failed)?;
     let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
     let mut set = CpuSet::new();

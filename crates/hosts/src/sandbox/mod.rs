@@ -71,12 +71,12 @@ pub enum SandboxError {
         hint: String,
     },
     /// The system refused for another reason.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {cause}")]
     Os {
         /// What was being done.
         doing: String,
         /// The kernel's error.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -139,7 +139,7 @@ impl Sandbox {
     pub fn spawn(self) -> Result<Worker, SandboxError> {
         let os = |doing: &str| {
             let doing = doing.to_owned();
-            move |source| SandboxError::Os { doing, source }
+            move |cause| SandboxError::Os { doing, cause }
         };
         let image = Image::new(self.argument_texts()?, self.environment_texts()?);
         // Above the standard streams, so that placing one does not overwrite another.
@@ -176,14 +176,14 @@ impl Sandbox {
 /// privilege.
 pub fn probe(privilege: Privilege) -> Result<(), SandboxError> {
     let wait = |mut worker: Worker| worker.wait();
-    let os = |source| SandboxError::Os { doing: "waiting for a sandbox".into(), source };
+    let os = |cause| SandboxError::Os { doing: "waiting for a sandbox".into(), cause };
     wait(make(privilege, None, [None, None, None])?).map(drop).map_err(os)
 }
 
 fn c_string(text: OsString) -> Result<CString, SandboxError> {
     CString::new(text.into_vec()).map_err(|e| SandboxError::Os {
         doing: "preparing the arguments of a sandbox".into(),
-        source: e.into(),
+        cause: e.into(),
     })
 }
 
@@ -235,7 +235,7 @@ fn nursery() -> Result<Sender<Job>, SandboxError> {
                 job();
             }
         })
-        .map_err(|source| SandboxError::Os { doing: "starting a thread".into(), source })?;
+        .map_err(|cause| SandboxError::Os { doing: "starting a thread".into(), cause })?;
     // If two callers race, both threads live on and one of them is used.
     Ok(NURSERY.get_or_init(|| sender).clone())
 }
@@ -251,15 +251,15 @@ fn block_signals() {
 
 fn start(plan: &Plan, privilege: Privilege) -> Result<Worker, SandboxError> {
     let (mut ours, theirs) = UnixStream::pair()
-        .map_err(|source| SandboxError::Os { doing: "making a socket pair".into(), source })?;
+        .map_err(|cause| SandboxError::Os { doing: "making a socket pair".into(), cause })?;
     let worker =
         clone_process(privilege, || child::run(plan, theirs.as_raw_fd(), ours.as_raw_fd()))
-            .map_err(|source| refusal::explain("making namespaces", source))?;
+            .map_err(|cause| refusal::explain("making namespaces", cause))?;
     drop(theirs);
     match converse(&mut ours) {
         Ok(None) => Ok(worker),
         Ok(Some((step, source))) => Err(refusal::explain(step.doing(), source)),
-        Err(source) => Err(SandboxError::Os { doing: "talking to the new process".into(), source }),
+        Err(cause) => Err(SandboxError::Os { doing: "talking to the new process".into(), cause }),
     }
 }
 

@@ -43,26 +43,26 @@ const SETTINGS: &[Setting] = &[
 ];
 
 /// Finds the setting behind a refusal, if it is one that we know.
-pub(super) fn explain(doing: &str, source: io::Error) -> SandboxError {
-    explain_with(doing, source, |file| std::fs::read_to_string(file).ok())
+pub(super) fn explain(doing: &str, cause: io::Error) -> SandboxError {
+    explain_with(doing, cause, |file| std::fs::read_to_string(file).ok())
 }
 
 fn explain_with(
     doing: &str,
-    source: io::Error,
+    cause: io::Error,
     read: impl Fn(&str) -> Option<String>,
 ) -> SandboxError {
     let forbidden = |reason: &str, hint: &str| SandboxError::Forbidden {
         doing: doing.to_owned(),
-        reason: format!("{source}: {reason}"),
+        reason: format!("{cause}: {reason}"),
         hint: hint.to_owned(),
     };
-    match source.raw_os_error() {
+    match cause.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSPC | libc::EUSERS) => {
             let forbids = |s: &&Setting| read(s.file).is_some_and(|v| (s.forbids)(v.trim()));
             match SETTINGS.iter().find(forbids) {
                 Some(setting) => forbidden(setting.reason, setting.hint),
-                None if source.raw_os_error() == Some(libc::ENOSPC) => forbidden(
+                None if cause.raw_os_error() == Some(libc::ENOSPC) => forbidden(
                     "too many namespaces, or too deeply nested",
                     "end other sandboxes, or raise the limits in /proc/sys/user",
                 ),
@@ -81,7 +81,7 @@ fn explain_with(
             "clone3 is filtered, as in some containers, or the kernel is older than 5.3",
             "run suiro outside the container, or without its seccomp profile",
         ),
-        _ => SandboxError::Os { doing: doing.to_owned(), source },
+        _ => SandboxError::Os { doing: doing.to_owned(), cause },
     }
 }
 
@@ -113,8 +113,8 @@ mod tests {
         let container = say(libc::EPERM, &permitted);
         assert!(container.contains("container"), "{container}");
         assert!(say(libc::ENOSPC, &permitted).contains("too many namespaces"));
-        let source = io::Error::from_raw_os_error(libc::EINVAL);
-        let chroot = explain_with(PRIVATE_MOUNTS, source, |_| None).to_string();
+        let cause = io::Error::from_raw_os_error(libc::EINVAL);
+        let chroot = explain_with(PRIVATE_MOUNTS, cause, |_| None).to_string();
         assert!(chroot.contains("outside the chroot"), "{chroot}");
         assert!(say(libc::ENOSYS, &[]).contains("seccomp"));
         assert_eq!(

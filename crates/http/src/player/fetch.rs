@@ -50,8 +50,8 @@ pub(crate) enum FetchError {
     ProgressTimeout,
     #[error("the response took longer than {TOTAL_TIMEOUT}")]
     TotalTimeout,
-    #[error("http: {}", chain(.0))]
-    Http(#[from] hyper::Error),
+    #[error("http: {}", crate::net::causes(.0))]
+    Http(hyper::Error),
     #[error("status {0}")]
     Status(u16),
     #[error("the body is larger than {0} bytes")]
@@ -68,15 +68,10 @@ pub(crate) enum FetchError {
     Near(UrlError),
 }
 
-/// An error with its causes: hyper's own text names only the outermost.
-fn chain(error: &hyper::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
+impl From<hyper::Error> for FetchError {
+    fn from(cause: hyper::Error) -> Self {
+        Self::Http(cause)
     }
-    text
 }
 
 type Connection = SendRequest<Empty<Bytes>>;

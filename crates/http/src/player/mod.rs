@@ -117,12 +117,12 @@ pub enum PlayerError {
     #[error(transparent)]
     Record(#[from] suiro_record::RecordError),
     /// What was played could not be saved.
-    #[error("saving what was played to {path}: {source}")]
+    #[error("saving what was played to {path}: {cause}")]
     Save {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
 }
 

@@ -39,13 +39,13 @@ impl OpenFile {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), PlayerError> {
-        let failed = |source| PlayerError::Save { path: self.path.clone(), source };
+        let failed = |cause| PlayerError::Save { path: self.path.clone(), cause };
         self.file.write_all(bytes).map_err(failed)
     }
 
     fn close(mut self) -> Result<(), PlayerError> {
         let flushed = self.file.flush();
-        flushed.map_err(|source| PlayerError::Save { path: self.path, source })
+        flushed.map_err(|cause| PlayerError::Save { path: self.path, cause })
     }
 }
 
@@ -85,8 +85,7 @@ impl Saver {
             let path = format!("played.{name}.{track_name}.{:04}.{extension}", track.count);
             let path = self.dir.join(path);
             let created = File::create(&path);
-            let file =
-                created.map_err(|source| PlayerError::Save { path: path.clone(), source })?;
+            let file = created.map_err(|cause| PlayerError::Save { path: path.clone(), cause })?;
             self.saved.push(path.clone());
             let (file, init) = (BufWriter::new(file), track.init.clone());
             let mut open = OpenFile { path, file, init, rate };

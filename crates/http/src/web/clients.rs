@@ -37,18 +37,18 @@ pub enum WebError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// No connection.
-    #[error("connecting to {host} port {port}: {source}")]
+    #[error("connecting to {host} port {port}: {cause}")]
     Connect {
         /// The server's host.
         host: String,
         /// The server's port.
         port: u16,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// It is no HTTP, or the connection broke.
-    #[error("http: {0}")]
-    Http(#[from] hyper::Error),
+    #[error("http: {}", crate::net::causes(.0))]
+    Http(hyper::Error),
     /// Not what was asked for.
     #[error("asked for {asked} bytes, got status {status} and {bytes} bytes")]
     Answer {
@@ -65,6 +65,12 @@ pub enum WebError {
     /// The trial ended first.
     #[error("the trial ended first")]
     Stopped,
+}
+
+impl From<hyper::Error> for WebError {
+    fn from(cause: hyper::Error) -> Self {
+        Self::Http(cause)
+    }
 }
 
 /// What the people are to do.
@@ -274,7 +280,7 @@ async fn connect(visits: &Visits, seen: &Seen) -> Result<Connection, WebError> {
     let (host, port) = (&job.server.0, job.server.1);
     seen.connections.fetch_add(1, Relaxed);
     let stream = crate::net::connect(host, port, None).await;
-    let stream = stream.map_err(|source| WebError::Connect { host: host.clone(), port, source })?;
+    let stream = stream.map_err(|cause| WebError::Connect { host: host.clone(), port, cause })?;
     let server = Some(job.server_name.as_str().into());
     let flow = visits.flows.connected(&stream, Carries::Web, server);
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;

@@ -246,7 +246,7 @@ impl Watched {
                 Err(AgentError::Refused { peer: peer.clone(), because })
             }
             Ok(answer) => Ok(answer),
-            Err(source) => Err(AgentError::Message { peer: peer.clone(), source }),
+            Err(cause) => Err(AgentError::Message { peer: peer.clone(), cause }),
         }
     }
 

@@ -26,12 +26,12 @@ pub enum AgentError {
     #[error(transparent)]
     Keys(#[from] KeysError),
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {cause}")]
     Listen {
         /// The address.
         address: String,
         /// The system's error.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The text is not the name or address of a host.
     #[error(
@@ -39,20 +39,20 @@ pub enum AgentError {
     )]
     Host(String),
     /// The agent cannot be reached.
-    #[error("connecting to {peer}: {source}\nhint: is suiro layers agent running there?")]
+    #[error("connecting to {peer}: {cause}\nhint: is suiro layers agent running there?")]
     Connect {
         /// The host that was called.
         peer: String,
         /// The system's error.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The connection was lost.
-    #[error("{peer}: {source}")]
+    #[error("{peer}: {cause}")]
     Lost {
         /// The other end.
         peer: String,
         /// The system's error.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The ends do not trust each other.
     #[error("{peer}: {told}")]
@@ -63,12 +63,12 @@ pub enum AgentError {
         told: String,
     },
     /// The bytes received are not a message.
-    #[error("{peer}: {source}")]
+    #[error("{peer}: {cause}")]
     Message {
         /// The other end.
         peer: String,
         /// What is wrong with it.
-        source: BadMessage,
+        cause: BadMessage,
     },
     /// The agent refused the request.
     #[error("{peer}: {because}")]
@@ -93,7 +93,7 @@ impl AgentError {
 /// [`AgentError::Listen`].
 #[expect(clippy::disallowed_methods, reason = "the one place that opens sockets")]
 pub fn listen(address: SocketAddr) -> Result<TcpListener, AgentError> {
-    let failed = |source| AgentError::Listen { address: address.to_string(), source };
+    let failed = |cause| AgentError::Listen { address: address.to_string(), cause };
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     Ok(listener)
@@ -111,7 +111,7 @@ pub(super) fn call(
     let (host, port) = host_and_port(peer)?;
     let no_host = || AgentError::Host(peer.into());
     let name = ServerName::try_from(host.clone()).map_err(|_| no_host())?;
-    let failed = |source| AgentError::Connect { peer: peer.into(), source };
+    let failed = |cause| AgentError::Connect { peer: peer.into(), cause };
     let mut addresses = (host.as_str(), port).to_socket_addrs().map_err(failed)?;
     let address = addresses.next().ok_or_else(no_host)?;
     let hurried = line.lock().expect("no holder panics").hurried;
@@ -215,11 +215,11 @@ pub(super) fn receive(
 }
 
 /// Turns a failure on a connection into an error with its meaning.
-pub(super) fn lost(peer: &str, source: io::Error) -> AgentError {
-    let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+pub(super) fn lost(peer: &str, cause: io::Error) -> AgentError {
+    let inner = cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
         Some(error) => AgentError::Tls { peer: peer.into(), told: tls::told(error) },
-        None => AgentError::Lost { peer: peer.into(), source },
+        None => AgentError::Lost { peer: peer.into(), cause },
     }
 }
 

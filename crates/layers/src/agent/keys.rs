@@ -34,14 +34,14 @@ const AUTHORITY_DAYS: u32 = 3652;
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
     /// A file or folder cannot be read or written.
-    #[error("{doing} {}: {source}{}", file.display(), hint(source))]
+    #[error("{doing} {}: {cause}{}", file.display(), hint(cause))]
     Io {
         /// What was being done.
         doing: &'static str,
         /// The file or folder.
         file: PathBuf,
         /// The system's error.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The name is not valid for a host.
     #[error(
@@ -76,7 +76,7 @@ fn hint(source: &io::Error) -> &'static str {
 impl KeysError {
     pub(super) fn io(doing: &'static str, file: &Path) -> impl FnOnce(io::Error) -> Self {
         let file = file.to_owned();
-        move |source| Self::Io { doing, file, source }
+        move |cause| Self::Io { doing, file, cause }
     }
 
     pub(super) fn damaged(file: &Path, message: impl std::fmt::Display) -> Self {

@@ -191,9 +191,9 @@ impl Agent {
         stopped: &AtomicBool,
         serve: impl Fn(u64, TcpStream, String),
     ) -> Result<(), AgentError> {
-        let failed = |source: std::io::Error| {
+        let failed = |cause: std::io::Error| {
             let address = listener.local_addr().map(|a| a.to_string()).unwrap_or_default();
-            AgentError::Listen { address, source }
+            AgentError::Listen { address, cause }
         };
         let look = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
         while !stopped.load(Ordering::Relaxed) {
@@ -245,8 +245,8 @@ impl Agent {
                 Err(bad) => Answer::Refused { because: bad.to_string() },
             };
             send(&mut stream, &answer.to_bytes()).map_err(|error| lost(peer, error))?;
-            if let Err(source) = parsed {
-                return Err(AgentError::Message { peer: peer.into(), source });
+            if let Err(cause) = parsed {
+                return Err(AgentError::Message { peer: peer.into(), cause });
             }
         }
     }

@@ -49,9 +49,15 @@ pub enum ProbeError {
     Privilege(&'static str, String),
     /// The kernel refused.
     #[error(
-        "probing the kernel: {0}\nhint: probing needs BPF with BTF (Linux 6.4 or later); run suiro doctor"
+        "probing the kernel: {0:#}\nhint: probing needs BPF with BTF (Linux 6.4 or later); run suiro doctor"
     )]
-    Bpf(#[from] libbpf_rs::Error),
+    Bpf(libbpf_rs::Error),
+}
+
+impl From<libbpf_rs::Error> for ProbeError {
+    fn from(cause: libbpf_rs::Error) -> Self {
+        Self::Bpf(cause)
+    }
 }
 
 /// What cannot be seen on this kernel, and why.

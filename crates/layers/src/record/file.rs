@@ -23,12 +23,12 @@ const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// A file could not be read or written.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     Io {
         /// The file.
         path: PathBuf,
         /// The system's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The document does not have this version's format.
     #[error("{path}: {problem}")]
@@ -40,7 +40,7 @@ pub enum FileError {
     },
     /// The table is damaged or truncated.
     #[error("{0}\nhint: stop a recorder with Ctrl-C; if it is killed, its table is incomplete")]
-    Table(#[from] RecordError),
+    Table(RecordError),
     /// A row contains an invalid value.
     #[error("{path}: row {row}: {problem}")]
     Row {
@@ -56,6 +56,12 @@ pub enum FileError {
         "{0}: no recording: layers.json is missing\nhint: make one with `suiro layers record --out DIR`"
     )]
     Missing(PathBuf),
+}
+
+impl From<RecordError> for FileError {
+    fn from(cause: RecordError) -> Self {
+        Self::Table(cause)
+    }
 }
 
 /// `layers.json`: a [`Recording`] without its events.
@@ -174,7 +180,7 @@ pub(crate) fn write_document(
     };
     let path = path(dir, name, "json");
     let text = serde_json::to_string_pretty(&document).expect("names and numbers are JSON");
-    std::fs::write(&path, text + "\n").map_err(|source| FileError::Io { path, source })
+    std::fs::write(&path, text + "\n").map_err(|cause| FileError::Io { path, cause })
 }
 
 impl Recording {
@@ -209,7 +215,7 @@ impl Recording {
     /// # Errors
     /// As [`Recording::read`]; a folder without any is an empty list.
     pub fn read_all(dir: &Path) -> Result<Vec<Self>, FileError> {
-        let io = |source| FileError::Io { path: dir.into(), source };
+        let io = |cause| FileError::Io { path: dir.into(), cause };
         let mut names = Vec::new();
         for entry in std::fs::read_dir(dir).map_err(io)? {
             let file = entry.map_err(io)?.file_name();
@@ -267,7 +273,7 @@ fn read(dir: &Path, name: Option<&str>) -> Result<Recording, FileError> {
 }
 
 fn read_document(path: &Path) -> Result<Document, FileError> {
-    let io = |source| FileError::Io { path: path.into(), source };
+    let io = |cause| FileError::Io { path: path.into(), cause };
     let problem = |problem: String| FileError::Document { path: path.into(), problem };
     let text = suiro_outside::file::read_text(path, DOCUMENT_BYTES_MAX).map_err(io)?;
     let document: Document =

@@ -82,19 +82,19 @@ pub enum RecorderError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A file that describes the machine.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     System {
         /// The file.
         path: &'static str,
         /// The system's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// Its owner dropped it.
     #[error("the recorder was dropped before it began")]
     NotBegun,
     /// The thread could not be started.
     #[error("starting the recorder's thread: {0}")]
-    Thread(#[source] std::io::Error),
+    Thread(std::io::Error),
 }
 
 impl From<libbpf_rs::Error> for RecorderError {
@@ -563,6 +563,6 @@ impl Work<Raws> {
 
 fn system(path: &'static str) -> Result<String, RecorderError> {
     let text = std::fs::read_to_string(path);
-    let text = text.map_err(|source| RecorderError::System { path, source })?;
+    let text = text.map_err(|cause| RecorderError::System { path, cause })?;
     Ok(text.trim().to_owned())
 }

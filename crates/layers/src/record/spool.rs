@@ -32,7 +32,7 @@ impl Spool {
         let file = openat(CWD, dir, flags, Mode::RUSR | Mode::WUSR).map(File::from);
         // Some file systems do not support files without names.
         let file = file.or_else(|_| nameless(dir));
-        let file = file.map_err(|source| FileError::Io { path: dir.into(), source })?;
+        let file = file.map_err(|cause| FileError::Io { path: dir.into(), cause })?;
         Ok(Self { file, dir: dir.into(), written: 0, gaps: Vec::new() })
     }
 
@@ -42,7 +42,7 @@ impl Spool {
     /// A full disk.
     pub fn push(&mut self, raw: &[u8]) -> Result<(), FileError> {
         self.written += raw.len() as u64;
-        self.file.write_all(raw).map_err(|source| FileError::Io { path: self.dir.clone(), source })
+        self.file.write_all(raw).map_err(|cause| FileError::Io { path: self.dir.clone(), cause })
     }
 
     /// Marks that events were lost before the next.
@@ -58,7 +58,7 @@ impl Spool {
         mut self,
         mut each: impl FnMut(bool, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let io = |source| FileError::Io { path: self.dir.clone(), source };
+        let io = |cause| FileError::Io { path: self.dir.clone(), cause };
         self.file.rewind().map_err(io)?;
         let mut gaps = self.gaps.iter().copied().peekable();
         let (mut at, mut piece) = (0, Vec::new());

@@ -20,20 +20,20 @@ pub type Text = Arc<str>;
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The file could not be opened, written or read.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     Io {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The file is not a Parquet file, or is cut short.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     Parquet {
         /// The file.
         path: PathBuf,
         /// What the Parquet reader or writer said.
-        source: parquet::errors::ParquetError,
+        cause: parquet::errors::ParquetError,
     },
     /// The file is Parquet, but its content does not match its footer.
     #[error("{path}: damaged: its content is not what its footer says")]

@@ -27,7 +27,7 @@ impl Reader {
     /// All rows of every `DIR/TABLE.parquet` and `DIR/TABLE.*.parquet`, file by file in the order
     /// of their names.
     pub fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, RecordError> {
-        let io = |source| RecordError::Io { path: dir.to_owned(), source };
+        let io = |cause| RecordError::Io { path: dir.to_owned(), cause };
         let prefix = format!("{}.", R::TABLE);
         let mut files = Vec::new();
         for entry in std::fs::read_dir(dir).map_err(io)? {
@@ -63,8 +63,8 @@ impl Reader {
     }
 
     fn read_rows<R: Row>(path: &Path, mut take: impl FnMut(R)) -> Result<(), RecordError> {
-        let file = open(path).map_err(|source| RecordError::Io { path: path.into(), source })?;
-        let parquet = |source| RecordError::Parquet { path: path.into(), source };
+        let file = open(path).map_err(|cause| RecordError::Io { path: path.into(), cause })?;
+        let parquet = |cause| RecordError::Parquet { path: path.into(), cause };
         let reader = SerializedFileReader::new(file).map_err(parquet)?;
         check_schema::<R>(path, &reader)?;
         let there = reader.metadata().file_metadata().schema_descr().num_columns();

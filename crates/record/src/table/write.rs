@@ -58,8 +58,7 @@ impl<R: Row> Writer<R> {
     }
 
     fn create_at(path: PathBuf) -> Result<Self, RecordError> {
-        let file =
-            create(&path).map_err(|source| RecordError::Io { path: path.clone(), source })?;
+        let file = create(&path).map_err(|cause| RecordError::Io { path: path.clone(), cause })?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_writer_version(WriterVersion::PARQUET_1_0)
@@ -67,7 +66,7 @@ impl<R: Row> Writer<R> {
             .build();
         let file = schema::<R>()
             .and_then(|schema| SerializedFileWriter::new(file, schema, Arc::new(properties)))
-            .map_err(|source| RecordError::Parquet { path: path.clone(), source })?;
+            .map_err(|cause| RecordError::Parquet { path: path.clone(), cause })?;
         Ok(Self { path, file, columns: buffers::<R>(), rows: 0, row: std::marker::PhantomData })
     }
 
@@ -82,7 +81,7 @@ impl<R: Row> Writer<R> {
     pub fn close(mut self) -> Result<(), RecordError> {
         self.flush()?;
         let Self { path, file, .. } = self;
-        file.close().map(drop).map_err(|source| RecordError::Parquet { path, source })
+        file.close().map(drop).map_err(|cause| RecordError::Parquet { path, cause })
     }
 
     fn flush(&mut self) -> Result<(), RecordError> {
@@ -92,7 +91,7 @@ impl<R: Row> Writer<R> {
         self.rows = 0;
         let columns = std::mem::replace(&mut self.columns, buffers::<R>());
         write_group(&mut self.file, R::COLUMNS, &columns)
-            .map_err(|source| RecordError::Parquet { path: self.path.clone(), source })
+            .map_err(|cause| RecordError::Parquet { path: self.path.clone(), cause })
     }
 }
 

@@ -22,7 +22,7 @@ fn ask(commands: &str) -> Result<P1203, String> {
     std::fs::write(&input, r#"{"I13": {}}"#).unwrap();
     program(folder.path(), commands)
         .ask(&input, 60.0, &|| false)
-        .map_err(|error| crate::told(&error))
+        .map_err(|error| format!("{error:#}"))
 }
 
 #[test]

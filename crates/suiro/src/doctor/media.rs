@@ -26,11 +26,11 @@ fn p1203_check() -> Check {
     let program = match Program::locate() {
         Ok(Some(program)) => program,
         Ok(None) => return check("not found").but(State::Missing, mend),
-        Err(error) => return check(&crate::told(&error)).but(State::Missing, mend),
+        Err(error) => return check(&format!("{error:#}")).but(State::Missing, mend),
     };
     match program.version(&interrupt::happened) {
         Ok(version) => check(&format!("{version}, {}", program.path().display())),
-        Err(error) => check(&crate::told(&error)).but(State::Limited, mend),
+        Err(error) => check(&format!("{error:#}")).but(State::Limited, mend),
     }
 }
 

@@ -208,7 +208,7 @@ pub fn send(args: &SendArgs) -> Result<Outcome> {
         say!("press Ctrl-C to stop");
     };
     let totals = match node::send(&job, tell, &mut warn_of_end, &stop) {
-        Err(node::Error::Frames { source: reader::Error::Stopped, .. }) => {
+        Err(node::Error::Frames { cause: reader::Error::Stopped, .. }) => {
             say!("stopped while the rings were being filled: nothing was sent");
             return Ok(Outcome::Failed);
         }

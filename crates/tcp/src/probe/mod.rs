@@ -33,10 +33,18 @@ const LOST_AT: usize = 0;
 pub enum ProbeError {
     /// The namespace of this thread could not be read.
     #[error("/proc/thread-self/ns/net: {0}")]
-    Namespace(#[source] std::io::Error),
+    Namespace(std::io::Error),
     /// The kernel refused.
-    #[error("tracing ACKs: {0}\nhint: tracing needs root and a kernel with BTF (run suiro doctor)")]
-    Bpf(#[from] libbpf_rs::Error),
+    #[error(
+        "tracing ACKs: {0:#}\nhint: tracing needs root and a kernel with BTF (run suiro doctor)"
+    )]
+    Bpf(libbpf_rs::Error),
+}
+
+impl From<libbpf_rs::Error> for ProbeError {
+    fn from(cause: libbpf_rs::Error) -> Self {
+        Self::Bpf(cause)
+    }
 }
 
 /// A trace of the ACKs in one network namespace, for as long as this value lives.

@@ -55,29 +55,29 @@ pub enum VegasError {
     NotOurs,
     /// The kernel refused.
     #[error(
-        "{doing} TCP Vegas: {source}\n\
+        "{doing} TCP Vegas: {cause:#}\n\
          hint: run suiro doctor to see whether this kernel accepts algorithms in BPF (`struct_ops`)"
     )]
     Bpf {
         /// What was being done.
         doing: &'static str,
         /// The error of the kernel or libbpf.
-        source: libbpf_rs::Error,
+        cause: libbpf_rs::Error,
     },
     /// The setting that allows it for all users could not be changed.
     #[error("{ALLOWED}: {0}")]
-    Allowed(#[source] io::Error),
+    Allowed(io::Error),
 }
 
 impl VegasError {
     fn bpf(doing: &'static str) -> impl Fn(libbpf_rs::Error) -> Self {
-        move |source| match source.kind() {
+        move |cause| match cause.kind() {
             ErrorKind::PermissionDenied => {
                 let command = if doing == "unloading" { "unload" } else { "load" };
                 Self::Permission { command, doing }
             }
             ErrorKind::AlreadyExists => Self::Exists,
-            _ => Self::Bpf { doing, source },
+            _ => Self::Bpf { doing, cause },
         }
     }
 }

@@ -32,20 +32,20 @@ pub enum Error {
     #[error(transparent)]
     Socket(#[from] socket::Error),
     /// Its source has no frames to send.
-    #[error("stream {stream}: {source}")]
+    #[error("stream {stream}: {cause}")]
     Frames {
         /// The stream's number.
         stream: u32,
         /// The reason.
-        source: reader::Error,
+        cause: reader::Error,
     },
     /// A stream's frames cannot be split into packets of this size.
-    #[error("stream {stream}: {source}")]
+    #[error("stream {stream}: {cause}")]
     Layout {
         /// The stream's number.
         stream: u32,
         /// The reason.
-        source: packet::LayoutError,
+        cause: packet::LayoutError,
     },
     /// A stream's frames are whole rasters, but ST 2110-20 sends only pictures.
     #[error(
@@ -60,8 +60,8 @@ pub enum Error {
     },
     /// The system does not send packets of a stream any more.
     #[error(
-        "stream {stream} to {destination}: sending packets of {packet} bytes: {source}{}",
-        hint(source, *packet)
+        "stream {stream} to {destination}: sending packets of {packet} bytes: {cause}{}",
+        hint(cause, *packet)
     )]
     Sending {
         /// The stream's number.
@@ -71,7 +71,7 @@ pub enum Error {
         /// Bytes of its largest IP packets.
         packet: u32,
         /// The system's error.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A recording cannot be started.
     #[error(transparent)]
@@ -80,12 +80,12 @@ pub enum Error {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// Sending or receiving failed.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {cause}")]
     Io {
         /// What was being done.
         doing: &'static str,
         /// The system's error.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn an_error_of_sending_has_a_hint_if_the_cause_is_known() {
         let text = |errno| {
-            let source = io::Error::from_raw_os_error(errno);
+            let cause = io::Error::from_raw_os_error(errno);
             let destination = "192.0.2.7:5004".parse().unwrap();
-            Error::Sending { stream: 3, destination, packet: 8800, source }.to_string()
+            Error::Sending { stream: 3, destination, packet: 8800, cause }.to_string()
         };
         for (errno, remedies) in [
             (libc::EMSGSIZE, ["--packet N", "mtu 8800"].as_slice()),

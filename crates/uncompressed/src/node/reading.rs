@@ -86,7 +86,7 @@ pub fn read(
 }
 
 fn ring(job: &ReaderJob, stream: u32, path: &Path, stop: &AtomicBool) -> Result<Ring, Error> {
-    Ring::open(path, None, &job.ring, stop).map_err(|source| Error::Frames { stream, source })
+    Ring::open(path, None, &job.ring, stop).map_err(|cause| Error::Frames { stream, cause })
 }
 
 /// Takes each frame as soon as it is available.
@@ -97,7 +97,7 @@ fn drain(
     until: Option<Time>,
     stop: &AtomicBool,
 ) -> Result<ReadTotal, Error> {
-    let failed = |source| Error::Frames { stream, source };
+    let failed = |cause| Error::Frames { stream, cause };
     let Some(mut now) = clock::wait_unless(stop, begin) else {
         return Ok(ReadTotal { stream, span: Duration::ZERO, frames: 0, bytes: 0, times: None });
     };

@@ -109,14 +109,14 @@ pub fn receive(
         let (lanes, options) = (&mut lanes, &job.options);
         let receiver = thread
             .spawn_scoped(scope, move || receive::run(lanes, options, stop, &tell))
-            .map_err(|source| Error::Io { doing: "starting the receiver", source })?;
+            .map_err(|cause| Error::Io { doing: "starting the receiver", cause })?;
         let followed = log.follow(&told);
         if followed.is_err() {
             // Otherwise it would not be noticed before the time is up.
             stop.store(true, Ordering::Relaxed);
         }
         let done = receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        followed.and(done.map_err(|source| Error::Io { doing: "receiving", source }))
+        followed.and(done.map_err(|cause| Error::Io { doing: "receiving", cause }))
     });
     let recordings = job.streams.iter().zip(&mut lanes);
     let recordings = recordings

@@ -137,7 +137,7 @@ pub fn send(
         let lanes = &mut lanes[..];
         let sender = thread
             .spawn_scoped(scope, move || send::run(lanes, &options, stop, &tell))
-            .map_err(|source| Error::Io { doing: "starting the sender", source })?;
+            .map_err(|cause| Error::Io { doing: "starting the sender", cause })?;
         // If records cannot be written, the node ends too.
         log.follow(&told).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
         let done = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -154,11 +154,11 @@ pub fn send(
 /// The error that ended the thread, with the stream that it was sending.
 fn failed(job: &SenderJob, error: send::Error) -> Error {
     match error {
-        send::Error::Thread(source) => Error::Io { doing: "sending", source },
-        send::Error::Stream { stream, packet, source } => {
+        send::Error::Thread(cause) => Error::Io { doing: "sending", cause },
+        send::Error::Stream { stream, packet, cause } => {
             let own = job.streams.iter().find(|own| own.number == stream);
             let destination = own.expect("a lane belongs to a stream").route.destination;
-            Error::Sending { stream, destination, packet, source }
+            Error::Sending { stream, destination, packet, cause }
         }
     }
 }
@@ -171,7 +171,7 @@ fn ring(job: &SenderJob, stream: &SenderStream, stop: &AtomicBool) -> Result<Rin
             Ring::synthetic(&header, *frames, &job.ring, stop)
         }
     };
-    ring.map_err(|source| Error::Frames { stream: stream.number, source })
+    ring.map_err(|cause| Error::Frames { stream: stream.number, cause })
 }
 
 fn layout(stream: &SenderStream, header: &Header) -> Result<Layout, Error> {
@@ -180,7 +180,7 @@ fn layout(stream: &SenderStream, header: &Header) -> Result<Layout, Error> {
         return Err(Error::Raster { stream: stream.number, geometry: *geometry });
     }
     Layout::new(stream.format, geometry, stream.packet_bytes)
-        .map_err(|source| Error::Layout { stream: stream.number, source })
+        .map_err(|cause| Error::Layout { stream: stream.number, cause })
 }
 
 fn outlet(job: &SenderJob, stream: &SenderStream, layout: &Layout) -> Result<Outlet, Error> {

@@ -268,7 +268,7 @@ fn open(store: &Store, source: Source) -> Result<std::fs::File, Error> {
     }
     open.open(store.path()).map_err(|error| match error.raw_os_error() {
         Some(libc::EINVAL) if source == Source::Direct => {
-            Error::Direct { path: store.path().display().to_string(), source: error }
+            Error::Direct { path: store.path().display().to_string(), cause: error }
         }
         _ => store.failed("cannot open")(error).into(),
     })

@@ -96,14 +96,12 @@ pub enum Error {
     #[error("storage rate: expected more than 0 bit/s, found 0")]
     Shape,
     /// The memory cannot be reserved.
-    #[error(
-        "cannot reserve {bytes} bytes for the ring: {source}\nhint: use a ring of fewer frames"
-    )]
+    #[error("cannot reserve {bytes} bytes for the ring: {cause}\nhint: use a ring of fewer frames")]
     Memory {
         /// Bytes requested.
         bytes: usize,
         /// The system's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A mapped frame was truncated from its store, or its disk no longer returns it.
     #[error("frame {number} is no longer in its store: the file was truncated or its disk failed")]
@@ -113,7 +111,7 @@ pub enum Error {
     },
     /// The store cannot be mapped.
     #[error(
-        "{path}: cannot map its {frames} frames: {source}\nhint: use --from cached to copy them"
+        "{path}: cannot map its {frames} frames: {cause}\nhint: use --from cached to copy them"
     )]
     Map {
         /// The store.
@@ -121,17 +119,17 @@ pub enum Error {
         /// Its number of frames.
         frames: u64,
         /// The system's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The file system does not support unbuffered reads.
     #[error(
-        "{path}: this file system does not read past the page cache (O_DIRECT): {source}\nhint: use --from cached to read it through the page cache"
+        "{path}: this file system does not read past the page cache (O_DIRECT): {cause}\nhint: use --from cached to read it through the page cache"
     )]
     Direct {
         /// The store.
         path: String,
         /// The system's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// io_uring is not available.
     #[error(

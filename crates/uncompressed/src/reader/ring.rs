@@ -360,8 +360,8 @@ impl Ring {
 fn mapped(store: &Store) -> Result<Arena, Error> {
     let header = store.header();
     let first = header.slot_offset(0) as usize;
-    Arena::of_file(store.file(), first, header.slot_bytes(), header.frames).map_err(|source| {
-        Error::Map { path: store.path().display().to_string(), frames: header.frames, source }
+    Arena::of_file(store.file(), first, header.slot_bytes(), header.frames).map_err(|cause| {
+        Error::Map { path: store.path().display().to_string(), frames: header.frames, cause }
     })
 }
 
@@ -392,7 +392,7 @@ impl Bound {
     /// The memory.
     fn reserve(&self) -> Result<Arena, Error> {
         let (bytes, frames) = (self.bytes as usize, self.frames as usize);
-        Arena::new(bytes / frames, frames).map_err(|source| Error::Memory { bytes, source })
+        Arena::new(bytes / frames, frames).map_err(|cause| Error::Memory { bytes, cause })
     }
 }
 

@@ -63,10 +63,10 @@ impl Recording {
         };
         let write = move || write().inspect_err(|error| on_failure(error));
         let thread = std::thread::Builder::new().name("recorder".to_owned());
-        let writer = thread.spawn(write).map_err(|source| Error::Io {
+        let writer = thread.spawn(write).map_err(|cause| Error::Io {
             path: path.to_owned(),
             doing: "starting its writer",
-            source,
+            cause,
         })?;
         Ok(Self { frames, spare, writer, left_out: LeftOut::default() })
     }

@@ -146,9 +146,9 @@ impl Lane {
     }
 
     /// An error of this stream.
-    pub fn failed(&self, source: std::io::Error) -> Error {
+    pub fn failed(&self, cause: std::io::Error) -> Error {
         let packet = packet::IP_UDP_BYTES + self.layout.datagram_bytes() as u32;
-        Error::Stream { stream: self.number, packet, source }
+        Error::Stream { stream: self.number, packet, cause }
     }
 
     /// True if all packets of the frame have left.

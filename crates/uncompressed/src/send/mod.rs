@@ -33,14 +33,14 @@ pub enum Error {
     #[error(transparent)]
     Thread(#[from] std::io::Error),
     /// The system does not send packets of a stream any more.
-    #[error("stream {stream}: packets of {packet} bytes: {source}")]
+    #[error("stream {stream}: packets of {packet} bytes: {cause}")]
     Stream {
         /// The stream's number in its node.
         stream: u32,
         /// Bytes of its largest IP packets.
         packet: u32,
         /// The system's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
 }
 
@@ -194,7 +194,7 @@ pub fn run(
                 lane.lose();
                 continue;
             }
-            sent => sent.map_err(|source| lane.failed(source))?,
+            sent => sent.map_err(|cause| lane.failed(cause))?,
         };
         thread.now = clock::monotonic();
         if sent.no_room && stopped.is_some_and(|since| thread.now >= since + GIVE_UP) {

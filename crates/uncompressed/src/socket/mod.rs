@@ -24,12 +24,12 @@ pub const BUFFER_MAX_BYTES: u32 = 1_000_000_000;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
-    #[error("{doing}: {source}")]
+    #[error("{doing}: {cause}")]
     Os {
         /// What was being done, to what.
         doing: String,
         /// The system's error.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The system grants a smaller buffer than needed.
     #[error(
@@ -47,7 +47,7 @@ pub enum Error {
 impl Error {
     fn os<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
         let doing = doing.into();
-        move |source| Self::Os { doing, source: source.into() }
+        move |cause| Self::Os { doing, cause: cause.into() }
     }
 }
 

@@ -40,7 +40,7 @@ impl Store {
         let mut page = [0; PAGE_BYTES];
         let length = read_up_to(&file, &mut page).map_err(Error::io(path, "cannot read"))?;
         let header = Header::decode(&page[..length])
-            .map_err(|source| Error::Header { path: path.to_owned(), source })?;
+            .map_err(|cause| Error::Header { path: path.to_owned(), cause })?;
         Ok(Self { path: path.to_owned(), file, header })
     }
 
@@ -109,11 +109,11 @@ impl Store {
     fn read_end(&self, index: u64, bytes: &mut [u8]) -> Result<(), Error> {
         let at = self.header.slot_offset(index + 1) - bytes.len() as u64;
         let frames = self.header.frames;
-        self.file.read_exact_at(bytes, at).map_err(|source| match source.kind() {
+        self.file.read_exact_at(bytes, at).map_err(|cause| match cause.kind() {
             std::io::ErrorKind::UnexpectedEof => {
                 Error::Truncated { path: self.path.clone(), frames, whole: index }
             }
-            _ => Error::io(&self.path, "cannot read")(source),
+            _ => Error::io(&self.path, "cannot read")(cause),
         })
     }
 

@@ -26,22 +26,22 @@ pub const FRAMES_MAX: u64 = 11_000_000;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
-    #[error("{}: {doing}: {source}", path.display())]
+    #[error("{}: {doing}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What was being done.
         doing: &'static str,
         /// The system's error.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// Its first page is not a header.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Header {
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: HeaderError,
+        cause: HeaderError,
     },
     /// The file ends before the frames that its header counts.
     #[error(
@@ -114,7 +114,7 @@ pub enum Error {
 
 impl Error {
     fn io(path: &std::path::Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
-        move |source| Self::Io { path: path.to_owned(), doing, source }
+        move |cause| Self::Io { path: path.to_owned(), doing, cause }
     }
 }
 

@@ -112,7 +112,7 @@ fn other_files_are_refused() {
     let refused = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
         match Store::open(&path).unwrap_err() {
-            Error::Header { source, .. } => source,
+            Error::Header { cause, .. } => cause,
             other => panic!("{other}"),
         }
     };

@@ -51,10 +51,16 @@ pub fn attach_netfilter(program: &ProgramMut<'_>) -> libbpf_rs::Result<Vec<Link>
 pub enum CgroupError {
     /// The root is not available.
     #[error("opening the root of control groups: {0}")]
-    Root(#[source] std::io::Error),
+    Root(std::io::Error),
     /// The kernel refused.
-    #[error("attaching to the root of control groups: {0}")]
-    Attach(#[from] libbpf_rs::Error),
+    #[error("attaching to the root of control groups: {0:#}")]
+    Attach(libbpf_rs::Error),
+}
+
+impl From<libbpf_rs::Error> for CgroupError {
+    fn from(cause: libbpf_rs::Error) -> Self {
+        Self::Attach(cause)
+    }
 }
 
 /// Attaches to the root of the control groups (version 2).
