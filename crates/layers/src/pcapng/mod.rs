@@ -1,36 +1,19 @@
-//! Captures made with other tools, as recordings of the link layer: pcapng (IETF
-//! draft-ietf-opsawg-pcapng) and pcap (draft-ietf-opsawg-pcap), in either byte order.
+//! Captures made with other tools, as recordings of the link layer.
 
-mod next_generation;
-mod old;
 mod packet;
 mod recording;
+
+use suiro_capture::file::{self, FileError, Frame};
 
 pub use packet::{Seen, Transport};
 pub use recording::{Ends, recordings};
 
-/// A longer block or packet is malformed (Wireshark's bound on a block).
-const BLOCK_BYTES: usize = 16 << 20;
 /// Most packets that are read from one file.
 const PACKETS: usize = 100_000_000;
 
-/// Why a capture cannot be read or used.
+/// Why two captures cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CaptureError {
-    /// It has neither of the two formats.
-    #[error(
-        "not a capture: expected pcapng or pcap, found {0:02x?} at the beginning\n\
-         hint: decompress .gz files, and convert other formats with `editcap -F pcapng`"
-    )]
-    NotACapture(Vec<u8>),
-    /// Malformed at this byte.
-    #[error("at byte {at}: {what}")]
-    Broken {
-        /// Offset in the file.
-        at: usize,
-        /// What is wrong.
-        what: &'static str,
-    },
     /// The two captures have no packet in common.
     #[error(
         "the captures have no UDP or TCP packet in common\n\
@@ -42,18 +25,6 @@ pub enum CaptureError {
         "cannot determine which host is which\nhint: give an address of the first file's host: --first-address {0}"
     )]
     WhichHost(std::net::IpAddr),
-}
-
-/// One captured packet, as far as it could be parsed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Frame<'a> {
-    /// Nanoseconds since 1970.
-    t_ns: u64,
-    /// The link type of the interface (the registry of draft-ietf-opsawg-pcaplinktype).
-    link: u16,
-    data: &'a [u8],
-    /// True if the capture says that the host sent it, false if it says that the host received it.
-    sent: Option<bool>,
 }
 
 /// Everything that was read from one file.
@@ -79,13 +50,11 @@ impl Capture {
     ///
     /// # Errors
     /// If it is not a capture, or is malformed before its end.
-    pub fn read(file: &[u8]) -> Result<Self, CaptureError> {
+    pub fn read(file: &[u8]) -> Result<Self, FileError> {
         let mut capture = Self::default();
-        match file {
-            [0x0a, 0x0d, 0x0d, 0x0a, ..] => next_generation::read(file, &mut capture)?,
-            _ => old::read(file, &mut capture)?,
-        }
-        Ok(capture)
+        let contents = file::read(file, |frame| capture.take(frame))?;
+        capture.others += contents.untimed;
+        Ok(Self { lost: contents.lost, cut: contents.cut, ..capture })
     }
 
     fn take(&mut self, frame: &Frame) {
@@ -95,29 +64,5 @@ impl Capture {
             Err(packet::Unknown::Fragment) => self.fragments += 1,
             Err(packet::Unknown::Short) => self.short += 1,
         }
-    }
-}
-
-/// Numbers in the byte order of the machine that wrote the file.
-#[derive(Debug, Clone, Copy)]
-struct Order {
-    little: bool,
-}
-
-impl Order {
-    fn u16(self, data: &[u8], at: usize) -> Option<u16> {
-        let bytes = data.get(at..at.checked_add(2)?)?.try_into().ok()?;
-        Some(if self.little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) })
-    }
-    fn u32(self, data: &[u8], at: usize) -> Option<u32> {
-        let bytes = data.get(at..at.checked_add(4)?)?.try_into().ok()?;
-        Some(if self.little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
-    }
-    fn u64(self, data: &[u8], at: usize) -> Option<u64> {
-        let bytes = data.get(at..at.checked_add(8)?)?.try_into().ok()?;
-        Some(if self.little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
-    }
-    fn size(self, data: &[u8], at: usize) -> Option<usize> {
-        self.u32(data, at)?.try_into().ok()
     }
 }

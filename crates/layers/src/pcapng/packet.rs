@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use suiro_capture::file::{Frame, Order};
 use suiro_units::fnv1a;
 
-use super::{Frame, Order};
 use crate::event::{Key, Protocol};
 
 /// Network byte order.
-const NET: Order = Order { little: false };
+const NET: Order = Order::BIG;
 /// Bytes of payload covered by the hash of last resort.
 const HASHED: usize = 64;
 /// Bytes of payload that distinguish datagrams with the same IPv4 identification.

@@ -1,12 +1,12 @@
 //! pcapng: sections of blocks (draft-ietf-opsawg-pcapng §3.1, §4).
 
-use super::{BLOCK_BYTES, Capture, CaptureError, Frame, Order};
+use super::{BLOCK_BYTES, Contents, FileError, Frame, Order};
 
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE_DESCRIPTION: u32 = 1;
+pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+pub(super) const INTERFACE_DESCRIPTION: u32 = 1;
 const SIMPLE_PACKET: u32 = 3;
-const INTERFACE_STATISTICS: u32 = 5;
-const ENHANCED_PACKET: u32 = 6;
+pub(super) const INTERFACE_STATISTICS: u32 = 5;
+pub(super) const ENHANCED_PACKET: u32 = 6;
 /// Most interfaces in one section.
 const INTERFACES: usize = 65_536;
 /// A block's type and length before its body, and its length after it.
@@ -23,39 +23,41 @@ struct Interface {
     lost: u64,
 }
 
-pub(super) fn read(file: &[u8], capture: &mut Capture) -> Result<(), CaptureError> {
-    let mut order = Order { little: true };
+pub(super) fn read(file: &[u8], take: &mut dyn FnMut(&Frame<'_>)) -> Result<Contents, FileError> {
+    let mut order = Order::LITTLE;
+    let mut contents = Contents::default();
     let mut interfaces: Vec<Interface> = Vec::new();
     let mut at = 0;
     while at < file.len() {
         if let Some(found) = section(file, at)? {
-            capture.lost += lost(&interfaces);
+            contents.lost = contents.lost.saturating_add(lost(&interfaces));
             order = found;
             interfaces.clear();
         }
         let Some(size) = order.size(file, at + 4) else {
-            capture.cut = true;
+            contents.cut = true;
             break;
         };
         if size < FRAME || size % 4 != 0 || size > BLOCK_BYTES {
-            return Err(CaptureError::Broken {
-                at: at + 4,
-                what: "a block with an invalid length",
-            });
+            return Err(FileError::Broken { at: at + 4, what: "a block with an invalid length" });
         }
         let Some(block) = file.get(at..at + size) else {
-            capture.cut = true;
+            contents.cut = true;
             break;
         };
         if order.size(block, size - 4) != Some(size) {
             let what = "a block whose two lengths differ";
-            return Err(CaptureError::Broken { at: at + size - 4, what });
+            return Err(FileError::Broken { at: at + size - 4, what });
         }
-        one(order, block, at, &mut interfaces, capture)?;
+        match one(order, block, at, &mut interfaces)? {
+            Block::Packet(frame) => take(&frame),
+            Block::Untimed => contents.untimed += 1,
+            Block::Other => {}
+        }
         at += size;
     }
-    capture.lost += lost(&interfaces);
-    Ok(())
+    contents.lost = contents.lost.saturating_add(lost(&interfaces));
+    Ok(contents)
 }
 
 fn lost(interfaces: &[Interface]) -> u64 {
@@ -63,27 +65,33 @@ fn lost(interfaces: &[Interface]) -> u64 {
 }
 
 /// The byte order, if a section begins here (§4.1).
-fn section(file: &[u8], at: usize) -> Result<Option<Order>, CaptureError> {
-    let little = Order { little: true };
+fn section(file: &[u8], at: usize) -> Result<Option<Order>, FileError> {
+    let little = Order::LITTLE;
     // This type reads the same in both orders.
     if little.u32(file, at) != Some(SECTION_HEADER) {
         return Ok(None);
     }
     match little.u32(file, at + 8) {
         Some(0x1a2b_3c4d) => Ok(Some(little)),
-        Some(0x4d3c_2b1a) => Ok(Some(Order { little: false })),
-        _ => Err(CaptureError::Broken { at: at + 8, what: "a section without a byte-order magic" }),
+        Some(0x4d3c_2b1a) => Ok(Some(Order::BIG)),
+        _ => Err(FileError::Broken { at: at + 8, what: "a section without a byte-order magic" }),
     }
 }
 
-fn one(
+/// What a block is to the reader.
+enum Block<'a> {
+    Packet(Frame<'a>),
+    Untimed,
+    Other,
+}
+
+fn one<'a>(
     order: Order,
-    block: &[u8],
+    block: &'a [u8],
     at: usize,
     interfaces: &mut Vec<Interface>,
-    capture: &mut Capture,
-) -> Result<(), CaptureError> {
-    let broken = |what| CaptureError::Broken { at, what };
+) -> Result<Block<'a>, FileError> {
+    let broken = |what| FileError::Broken { at, what };
     let body = &block[8..block.len() - 4];
     match order.u32(block, 0) {
         Some(INTERFACE_DESCRIPTION) => {
@@ -96,14 +104,11 @@ fn one(
         }
         Some(ENHANCED_PACKET) => {
             let frame = enhanced(order, body, interfaces);
-            capture.take(
-                &frame.ok_or_else(|| {
-                    broken("a truncated packet block, or one without an interface")
-                })?,
-            );
+            let broken = || broken("a truncated packet block, or one without an interface");
+            return frame.map(Block::Packet).ok_or_else(broken);
         }
         // It has no timestamp.
-        Some(SIMPLE_PACKET) => capture.others += 1,
+        Some(SIMPLE_PACKET) => return Ok(Block::Untimed),
         Some(INTERFACE_STATISTICS) => {
             let number = order.size(body, 0).and_then(|number| interfaces.get_mut(number));
             let interface = number.ok_or_else(|| broken("statistics without an interface"))?;
@@ -112,7 +117,7 @@ fn one(
         // Other blocks may be skipped (§3.1).
         _ => {}
     }
-    Ok(())
+    Ok(Block::Other)
 }
 
 /// §4.2, with the options if_tsresol (9) and if_tsoffset (14).
@@ -138,6 +143,7 @@ fn enhanced<'a>(order: Order, body: &'a [u8], interfaces: &[Interface]) -> Optio
     let interface = interfaces.get(order.size(body, 0)?)?;
     let ticks = u64::from(order.u32(body, 4)?) << 32 | u64::from(order.u32(body, 8)?);
     let size = order.size(body, 12)?;
+    let length = order.size(body, 16)?;
     let data = body.get(20..20usize.checked_add(size)?)?;
     let rest = body.get(20 + size.next_multiple_of(4)..).unwrap_or_default();
     let flags = options(order, rest).find(|(code, _)| *code == 2);
@@ -148,7 +154,7 @@ fn enhanced<'a>(order: Order, body: &'a [u8], interfaces: &[Interface]) -> Optio
     };
     let since = u128::from(ticks) * 1_000_000_000 / u128::from(interface.ticks);
     let t_ns = i128::try_from(since).ok()? + i128::from(interface.offset_s) * 1_000_000_000;
-    Some(Frame { t_ns: u64::try_from(t_ns).ok()?, link: interface.link, data, sent })
+    Some(Frame { t_ns: u64::try_from(t_ns).ok()?, link: interface.link, data, length, sent })
 }
 
 /// §4.6: isb_ifdrop (5) and isb_osdrop (7).

@@ -1,0 +1,3 @@
+//! Packet captures: written and read as pcapng.
+
+pub mod file;
