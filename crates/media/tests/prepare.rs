@@ -186,6 +186,12 @@ fn the_index_says_what_is_in_the_files() {
             );
         }
         assert!(fmp4.bitrate_max >= fmp4.bitrate_mean);
+        // No segment exceeds the peak, not by a fraction of a bit: those of sound have odd lengths.
+        let peak = u128::from(fmp4.bitrate_max.as_bps());
+        for segment in &fmp4.segments {
+            let bits = u128::from(segment.bytes) * 8 * u128::from(track.timescale);
+            assert!(bits <= peak * u128::from(segment.duration), "{}: {segment:?}", track.id);
+        }
     }
     // Noise fills every rung: what was asked for is what is there.
     let full = |track: &Track| {
