@@ -17,7 +17,7 @@ use suiro_record::{Folder, Manifest, Summary, Trial};
 use tempfile::TempDir;
 
 /// Far longer than any run of these tests takes.
-pub const WITHIN: Duration = Duration::from_secs(90);
+pub const WITHIN: Duration = Duration::from_secs(180);
 
 /// Whether hosts can be made here; says so where not.
 pub fn can_run() -> bool {
