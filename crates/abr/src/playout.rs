@@ -60,18 +60,6 @@ pub enum State {
     Ended,
 }
 
-impl State {
-    /// Its name in the records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Playing => "playing",
-            Self::Stalled => "stalled",
-            Self::Ended => "ended",
-        }
-    }
-}
-
 /// How long each state has lasted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {

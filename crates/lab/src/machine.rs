@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use suiro_record::Machine;
+use suiro_record::words::Privilege;
 
 /// Kernel settings that affect what a trial measures.
 const SETTINGS: &[&str] = &[
@@ -32,7 +33,7 @@ pub fn describe() -> Machine {
             .map_or(0, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
         memory_bytes: memory_bytes(),
         clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        privilege: if root { "root" } else { "user" }.to_owned(),
+        privilege: if root { Privilege::Root } else { Privilege::User },
         settings: settings(),
     }
 }

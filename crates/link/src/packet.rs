@@ -65,39 +65,22 @@ pub struct Backlog {
     pub packets: u32,
 }
 
-/// Why the link dropped a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
-    /// The loss model said so.
-    Loss,
-    /// The queue was full.
-    Queue,
-    /// The active queue management (CoDel, PIE) said so.
-    Aqm,
-    /// It can never pass: larger than [`MAX_PACKET`], the token bucket or a Wi-Fi frame.
-    Size,
-    /// Wi-Fi: sent as often as the retry limit allows, and never received.
-    Retry,
-    /// The emulator's own bound ([`crate::MAX_QUEUED`], [`crate::MAX_IN_FLIGHT`]) was reached. Not
-    /// a property of the emulated link: a measurement in which it occurs is not valid.
-    Limit,
-}
-
-impl Cause {
-    /// Every cause.
-    pub const ALL: [Self; 6] =
-        [Self::Loss, Self::Queue, Self::Aqm, Self::Size, Self::Retry, Self::Limit];
-
-    /// Its name in records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Loss => "loss",
-            Self::Queue => "queue",
-            Self::Aqm => "aqm",
-            Self::Size => "size",
-            Self::Retry => "retry",
-            Self::Limit => "limit",
-        }
+suiro_units::words! {
+    /// Why the link dropped a packet.
+    pub enum Cause {
+        /// The loss model said so.
+        Loss = "loss",
+        /// The queue was full.
+        Queue = "queue",
+        /// The active queue management (CoDel, PIE) said so.
+        Aqm = "aqm",
+        /// It can never pass: larger than [`MAX_PACKET`], the token bucket or a Wi-Fi frame.
+        Size = "size",
+        /// Wi-Fi: sent as often as the retry limit allows, and never received.
+        Retry = "retry",
+        /// The emulator's own bound ([`crate::MAX_QUEUED`], [`crate::MAX_IN_FLIGHT`]) was reached. Not
+        /// a property of the emulated link: a measurement in which it occurs is not valid.
+        Limit = "limit",
     }
 }
 
@@ -124,28 +107,6 @@ pub enum Verdict {
     Dropped(Cause),
     /// It was still in the link when the link was drained.
     Queued,
-}
-
-impl Verdict {
-    /// Its name in records: `delivered`, `dropped` or `queued`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Delivered { .. } => "delivered",
-            Self::Dropped(_) => "dropped",
-            Self::Queued => "queued",
-        }
-    }
-
-    /// Its cause in records: why it was dropped (see [`Cause::name`]) or altered (`duplicate`,
-    /// `corrupt`; a corrupted duplicate is `corrupt`). `None` for a plain delivery.
-    pub const fn cause(self) -> Option<&'static str> {
-        match self {
-            Self::Dropped(cause) => Some(cause.name()),
-            Self::Delivered { corruption: Some(_), .. } => Some("corrupt"),
-            Self::Delivered { duplicate: true, .. } => Some("duplicate"),
-            Self::Delivered { .. } | Self::Queued => None,
-        }
-    }
 }
 
 /// The end of a packet's passage: everything that a record says of it.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use suiro_units::Seed;
 
-use crate::words::{CheckedQuantity, Direction, LinkCause, TcpSource};
+use crate::words::{CheckedQuantity, CheckedUnit, Direction, LinkCause, Privilege, TcpSource};
 
 /// One combination of a scenario's matrix: axis name to the value's label, in the scenario's order.
 pub type Cell = Map<String, Value>;
@@ -67,7 +67,7 @@ pub struct PlannedTrial {
 }
 
 /// The machine a run was made on.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Kernel release.
     pub kernel: String,
@@ -82,7 +82,7 @@ pub struct Machine {
     /// The kernel's clock source.
     pub clock_source: String,
     /// `root`, or `user` (rootless, in a user namespace).
-    pub privilege: String,
+    pub privilege: Privilege,
     /// Kernel settings that affect the results, such as `net.ipv4.tcp_rmem`.
     pub settings: BTreeMap<String, String>,
 }
@@ -108,8 +108,8 @@ pub struct SelfCheck {
 pub struct Check {
     /// The quantity.
     pub what: CheckedQuantity,
-    /// Its unit: `bit/s`, `ms`, `ratio`, `bytes`, `packets`.
-    pub unit: String,
+    /// Its unit.
+    pub unit: CheckedUnit,
     /// What the scenario asks for; null for no limit.
     pub asked: Option<f64>,
     /// What was measured; null if it could not be.
@@ -282,7 +282,7 @@ pub struct EndpointOutcome {
     pub name: String,
     /// Its host.
     pub host: String,
-    /// What it is: `origin`, `player`, `command`.
+    /// Its kind in the scenario, such as `origin`.
     pub kind: String,
     /// Exit code; null if a signal ended it.
     pub exit_code: Option<i32>,

@@ -56,6 +56,32 @@ words! {
 }
 
 words! {
+    /// The unit of what a link's self-check compares.
+    pub enum CheckedUnit {
+        /// Bits per second.
+        BitsPerSecond = "bit/s",
+        /// Milliseconds.
+        Milliseconds = "ms",
+        /// A share of all, 0 to 1.
+        Ratio = "ratio",
+        /// Bytes.
+        Bytes = "bytes",
+        /// Packets.
+        Packets = "packets",
+    }
+}
+
+words! {
+    /// As whom a run was made.
+    pub enum Privilege {
+        /// As root.
+        Root = "root",
+        /// Rootless, in a user namespace.
+        User = "user",
+    }
+}
+
+words! {
     /// How a TCP socket was looked at.
     pub enum TcpSource {
         /// Every so often, by netlink.

@@ -36,21 +36,12 @@ pub(crate) const fn dropped(cause: Cause) -> LinkCause {
 
 #[cfg(test)]
 mod tests {
-    use suiro_link::Corruption;
-
     use super::*;
 
     #[test]
-    fn the_link_and_its_records_use_the_same_words() {
-        let corruption = Some(Corruption { byte: 0, bit: 0 });
-        let altered = [(false, None), (true, None), (false, corruption), (true, corruption)];
-        let altered = altered
-            .map(|(duplicate, corruption)| Verdict::Delivered { duplicate, corruption })
-            .into_iter();
-        let all = Cause::ALL.map(Verdict::Dropped).into_iter().chain(altered);
-        for each in all.chain([Verdict::Queued]) {
-            assert_eq!(verdict(&each).name(), each.name());
-            assert_eq!(cause(&each).map(LinkCause::name), each.cause());
+    fn the_link_and_its_records_name_causes_alike() {
+        for cause in Cause::ALL {
+            assert_eq!(dropped(cause).name(), cause.name());
         }
     }
 }

@@ -58,7 +58,7 @@ export interface Machine {
   /** The kernel's clock source. */
   clock_source: string;
   /** `root`, or `user` (rootless, in a user namespace). */
-  privilege: string;
+  privilege: "root" | "user";
   /** Kernel settings that affect the results, such as `net.ipv4.tcp_rmem`. */
   settings: Record<string, string>;
 }
@@ -237,8 +237,8 @@ export interface SelfCheck {
 export interface Check {
   /** The quantity. */
   what: "rate" | "delay" | "loss" | "queue" | "accounting";
-  /** Its unit: `bit/s`, `ms`, `ratio`, `bytes`, `packets`. */
-  unit: string;
+  /** Its unit. */
+  unit: "bit/s" | "ms" | "ratio" | "bytes" | "packets";
   /** What the scenario asks for; null for no limit. */
   asked: number | null;
   /** What was measured; null if it could not be. */
@@ -316,7 +316,7 @@ export interface EndpointOutcome {
   name: string;
   /** Its host. */
   host: string;
-  /** What it is: `origin`, `player`, `command`. */
+  /** Its kind in the scenario, such as `origin`. */
   kind: string;
   /** Exit code; null if a signal ended it. */
   exit_code: number | null;

@@ -28,6 +28,13 @@ fn record(toml: &str) -> String {
 }
 
 fn line(event: &Event) -> String {
+    let (verdict, cause) = match event.verdict {
+        Verdict::Dropped(cause) => ("dropped", Some(cause.name())),
+        Verdict::Delivered { corruption: Some(_), .. } => ("delivered", Some("corrupt")),
+        Verdict::Delivered { duplicate: true, .. } => ("delivered", Some("duplicate")),
+        Verdict::Delivered { .. } => ("delivered", None),
+        Verdict::Queued => ("queued", None),
+    };
     let mut line = format!(
         "{:<4} {:>2} {:>5} {:>5} {:>12} {:>12} {:>12} {}",
         event.direction.name(),
@@ -37,10 +44,10 @@ fn line(event: &Event) -> String {
         event.arrived.as_nanos(),
         event.dequeued.map_or("-".to_owned(), |at| at.as_nanos().to_string()),
         event.at.as_nanos(),
-        event.verdict.name(),
+        verdict,
     );
     let mut add = |word: &str| write!(line, " {word}").expect("a string takes all");
-    if let Some(cause) = event.verdict.cause() {
+    if let Some(cause) = cause {
         add(cause);
     }
     if let Verdict::Delivered { corruption: Some(bit), .. } = event.verdict {

@@ -135,7 +135,6 @@ fn corruption_hits_every_bit_alike() {
         if let Verdict::Delivered { corruption: Some(Corruption { byte, bit }), .. } = event.verdict
         {
             hits[byte as usize * 8 + bit as usize] += 1;
-            assert_eq!(event.verdict.cause(), Some("corrupt"));
         }
     }
     let total: u32 = hits.iter().sum();

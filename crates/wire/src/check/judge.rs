@@ -6,7 +6,7 @@
 //! (jitter, delivery opportunities).
 
 use suiro_link::{Distribution, OPPORTUNITY, OpportunityTrace, ServerConfig};
-use suiro_record::words::CheckedQuantity;
+use suiro_record::words::{CheckedQuantity, CheckedUnit};
 use suiro_record::{Check, LinkTotals, SelfCheck};
 use suiro_units::{Duration, Time};
 
@@ -71,10 +71,10 @@ fn first_arrivals(heard: &Heard) -> Vec<Option<Time>> {
     first
 }
 
-fn blank(what: CheckedQuantity, unit: &str) -> Check {
+fn blank(what: CheckedQuantity, unit: CheckedUnit) -> Check {
     Check {
         what,
-        unit: unit.to_owned(),
+        unit,
         asked: None,
         measured: None,
         at_least: None,
@@ -110,7 +110,7 @@ fn delays_ms(sent: &[Time], arrived: &[Option<Time>]) -> Vec<f64> {
 fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     let path = &plan.path;
     let propagation = &path.propagation;
-    let mut check = blank(CheckedQuantity::Delay, "ms");
+    let mut check = blank(CheckedQuantity::Delay, CheckedUnit::Milliseconds);
     let rate = plan::rate_bps(path);
     if rate == Some(0.0) {
         return unmeasured(check, "the link's rate is 0");
@@ -189,7 +189,7 @@ fn spread_ms(plan: &Plan, n: f64) -> (f64, f64, f64) {
 }
 
 fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
-    let mut check = blank(CheckedQuantity::Loss, "ratio");
+    let mut check = blank(CheckedQuantity::Loss, CheckedUnit::Ratio);
     if plan::rate_bps(&plan.path) == Some(0.0) {
         return unmeasured(check, "the link's rate is 0");
     }
@@ -214,7 +214,7 @@ fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
 
 fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     let path = &plan.path;
-    let mut check = blank(CheckedQuantity::Rate, "bit/s");
+    let mut check = blank(CheckedQuantity::Rate, CheckedUnit::BitsPerSecond);
     check.asked = plan::rate_bps(path);
     let planned = match &plan.flood {
         Ok(planned) => planned,
@@ -310,17 +310,23 @@ fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
     let path = &plan.path;
     let planned = match &plan.flood {
         Ok(planned) => planned,
-        Err(why) => return unmeasured(blank(CheckedQuantity::Queue, "bytes"), why.clone()),
+        Err(why) => {
+            return unmeasured(blank(CheckedQuantity::Queue, CheckedUnit::Bytes), why.clone());
+        }
     };
     let depth = match &planned.queue {
         Ok(depth) => *depth,
-        Err(why) => return unmeasured(blank(CheckedQuantity::Queue, "bytes"), why.clone()),
+        Err(why) => {
+            return unmeasured(blank(CheckedQuantity::Queue, CheckedUnit::Bytes), why.clone());
+        }
     };
     let packet = f64::from(planned.burst.packet_bytes);
     let (mut check, asked, per_byte) = match depth {
-        Depth::Bytes(bytes) => (blank(CheckedQuantity::Queue, "bytes"), bytes as f64, 1.0),
+        Depth::Bytes(bytes) => {
+            (blank(CheckedQuantity::Queue, CheckedUnit::Bytes), bytes as f64, 1.0)
+        }
         Depth::Packets(packets) => {
-            (blank(CheckedQuantity::Queue, "packets"), packets as f64, 1.0 / packet)
+            (blank(CheckedQuantity::Queue, CheckedUnit::Packets), packets as f64, 1.0 / packet)
         }
     };
     let rate = plan::rate_bps(path).unwrap_or(0.0);
@@ -346,7 +352,7 @@ fn queue(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
 /// Every packet that was sent came in, every packet that went out was received, and none is
 /// missing.
 fn accounting(plan: &Plan, heard: &Heard, totals: &LinkTotals) -> Check {
-    let mut check = blank(CheckedQuantity::Accounting, "packets");
+    let mut check = blank(CheckedQuantity::Accounting, CheckedUnit::Packets);
     let (sent, arrived) = (heard.sent.len() as u64, heard.arrivals.len() as u64);
     let mut wrong = totals.unaccounted + totals.offered.abs_diff(sent);
     // Some packets with a flipped bit look like other traffic.

@@ -5,7 +5,7 @@ use std::path::Path;
 use suiro_analysis::Records;
 use suiro_record::folder::write_outcome;
 use suiro_record::table::Row;
-use suiro_record::words::{CheckedQuantity, Direction};
+use suiro_record::words::{CheckedQuantity, CheckedUnit, Direction, Privilege};
 use suiro_record::{
     Axis, Cell, Check, EndpointOutcome, Folder, Lateness, LinkTotals, Machine, Manifest,
     PlannedTrial, SelfCheck, Trial, Writer,
@@ -130,7 +130,7 @@ fn manifest(shape: &Shape, plan: Vec<PlannedTrial>) -> Manifest {
             kernel: "none: synthetic".into(),
             system: "none: synthetic".into(),
             cpu: "none: synthetic".into(),
-            privilege: "user".into(),
+            privilege: Privilege::User,
             clock_source: "virtual time".into(),
             cores: 2,
             memory_bytes: 8 << 30,
@@ -205,9 +205,9 @@ fn totals(direction: Direction, records: &Records, late: bool) -> LinkTotals {
 }
 
 fn self_check(direction: Direction, rate_bps: f64) -> SelfCheck {
-    let check = |what: CheckedQuantity, unit: &str, asked, measured, slack: f64| Check {
+    let check = |what: CheckedQuantity, unit: CheckedUnit, asked, measured, slack: f64| Check {
         what,
-        unit: unit.into(),
+        unit,
         asked: Some(asked),
         measured: Some(measured),
         at_least: Some(asked - slack),
@@ -216,9 +216,15 @@ fn self_check(direction: Direction, rate_bps: f64) -> SelfCheck {
         note: None,
     };
     let checks = vec![
-        check(CheckedQuantity::Rate, "bit/s", rate_bps, rate_bps * 0.998, rate_bps * 0.02),
-        check(CheckedQuantity::Delay, "ms", 20.0, 20.04, 0.5),
-        check(CheckedQuantity::Loss, "ratio", 0.0, 0.0, 0.0),
+        check(
+            CheckedQuantity::Rate,
+            CheckedUnit::BitsPerSecond,
+            rate_bps,
+            rate_bps * 0.998,
+            rate_bps * 0.02,
+        ),
+        check(CheckedQuantity::Delay, CheckedUnit::Milliseconds, 20.0, 20.04, 0.5),
+        check(CheckedQuantity::Loss, CheckedUnit::Ratio, 0.0, 0.0, 0.0),
     ];
     SelfCheck { link: "bottleneck".into(), direction, attempt: 1, checks, ok: true }
 }
