@@ -24,6 +24,7 @@ use suiro_uncompressed::sdp::Description;
 use suiro_uncompressed::store::{Content, Header};
 use suiro_uncompressed::{Geometry, synth};
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
+use suiro_webrtc::signalling::{Ask, Command, Door, Reply};
 
 /// A target: its name, which is that of its program and of its folder in `seeds/`, and itself.
 pub type Target = (&'static str, fn(&[u8]));
@@ -49,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     ("uncompressed_packet", uncompressed_packet),
     ("uncompressed_sdp", uncompressed_sdp),
     ("url", url),
+    ("whip", whip),
 ];
 
 /// What comes to an agent or from one, before anything else is known of it.
@@ -342,4 +344,28 @@ pub fn rtcp(data: &[u8]) {
         while sender.take_period().is_some() {}
     }
     assert!(sender.target() == BitRate::from_mbps(100), "what is said changes no fixed rate");
+}
+
+/// A request at a resource of WHIP or WHEP: a line with method, path and type, and a body. What is refused has a status
+/// of a refusal, and a fragment has no more candidates than are taken.
+pub fn whip(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (head, body) = text.split_once('\n').unwrap_or((text, ""));
+    let mut words = head.splitn(3, ' ').map(str::to_owned);
+    let ask = Ask {
+        method: words.next().unwrap_or_default(),
+        path: words.next().unwrap_or_default(),
+        content_type: words.next(),
+        body: body.to_owned(),
+        ..Ask::default()
+    };
+    let signalling = suiro_record::words::Signalling::Whep;
+    match (Door { signalling, token: None }).judge(&ask) {
+        Ok(Command::Trickle(name, _, fragment)) => {
+            assert!(!name.is_empty() && fragment.candidates.len() <= 32);
+        }
+        Ok(Command::Offer(offer)) => assert_eq!(offer, body),
+        Ok(Command::Delete(name)) => assert!(!name.contains('/')),
+        Err(Reply { status, .. }) => assert!(status == 204 || (400..500).contains(&status)),
+    }
 }

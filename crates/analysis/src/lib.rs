@@ -44,6 +44,7 @@ mod uncompressed;
 mod view;
 mod viewing;
 mod web;
+mod webrtc;
 
 pub use analyse::{Analysis, analyse, summarise, timeline};
 pub use catalogue::{catalogue, describe, documentation, quantities};

@@ -65,6 +65,12 @@ panels! {
     };
     /// Rates of video and of TCP beside each other.
     Rivals = Look { title: "Rate of a video flow and of a TCP flow", ..TALL };
+    /// What congestion control estimates, over what the path can carry.
+    Estimate = Look { title: "Estimate, capacity and encoder", stalls: true, ..TALL };
+    /// How large the encoder's pictures are.
+    PictureSize = Look { title: "Lines of the encoded picture", ..LOW };
+    /// How many frames the encoder makes.
+    FrameRate = Look { title: "Frames encoded per second", ..LOW };
     /// What a rate control allows, and the video that is sent.
     Target = Look { title: "Rate control target and video sent", ..TALL };
     /// Loss as senders of video see it.

@@ -41,6 +41,16 @@ impl Clock {
         Time::from_nanos((self.base_ns + since_base).saturating_sub(self.epoch_monotonic_ns))
     }
 
+    /// The instant at which the clock shows `time`, for libraries that count in instants.
+    pub fn instant(&self, time: Time) -> std::time::Instant {
+        let monotonic_ns = self.epoch_monotonic_ns.saturating_add(time.as_nanos());
+        let base = self.base.into_std();
+        match monotonic_ns.checked_sub(self.base_ns) {
+            Some(ahead) => base + std::time::Duration::from_nanos(ahead),
+            None => base - std::time::Duration::from_nanos(self.base_ns - monotonic_ns),
+        }
+    }
+
     /// The wall clock at `time`, in nanoseconds since 1970.
     pub fn unix_ns(&self, time: Time) -> u64 {
         self.epoch_realtime_ns.saturating_add(time.as_nanos())
@@ -74,5 +84,7 @@ mod tests {
         let late = clock.now().saturating_since(Time::from_secs(2));
         assert!(clock.now() >= Time::from_secs(2) && late < Duration::from_millis(2), "{late}");
         assert_eq!(clock.unix_ns(Time::from_secs(2)), 7_000_000_000);
+        let (zero, later) = (clock.instant(Time::ZERO), clock.instant(Time::from_secs(2)));
+        assert_eq!(later - zero, std::time::Duration::from_secs(2));
     }
 }

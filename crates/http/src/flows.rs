@@ -11,6 +11,7 @@ use suiro_record::flows::{Flow, FlowLog, Opened};
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_record::{RecordError, Text};
 use suiro_scenario::Job;
+use suiro_serving::Witness;
 use suiro_units::Time;
 
 use crate::{Clock, net};
@@ -135,15 +136,22 @@ impl Accepting {
         }
         Ok(Self { flows, carries, port, clients: Arc::new(clients) })
     }
+}
 
-    /// A connection was accepted; `local` is this end.
-    pub fn accepted(&self, local: Option<SocketAddr>, remote: SocketAddr) -> Accepted {
+impl Witness for Accepting {
+    type Seen = Accepted;
+    type Error = RecordError;
+
+    fn accepted(&self, local: Option<SocketAddr>, remote: SocketAddr) -> Accepted {
         let at = self.flows.clock.now();
         Accepted { server: self.clone(), at, local, remote, known: Mutex::new(Client::Unknown) }
     }
 
-    /// As [`Flows::close`].
-    pub fn close(&self) -> Result<(), RecordError> {
+    fn asked(seen: &Accepted, headers: &HeaderMap) {
+        seen.asked(headers);
+    }
+
+    fn stopping(self) -> Result<(), RecordError> {
         self.flows.close()
     }
 }
@@ -242,7 +250,7 @@ mod tests {
         own.asked(&asks(OWN_AGENT));
         two.asked(&HeaderMap::new());
         drop((own, two, idle));
-        server.close().unwrap();
+        server.stopping().unwrap();
         drop(vlc);
         let rows: Vec<FlowRow> = Reader::read_all(dir.path()).unwrap();
         let of = |row: &FlowRow| {

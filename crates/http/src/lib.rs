@@ -14,7 +14,6 @@ pub mod net;
 pub mod origin;
 pub mod player;
 pub mod presentation;
-mod serving;
 pub mod url;
 pub mod web;
 

@@ -17,8 +17,8 @@ pub(crate) const PIE_UPDATE: Bounds<Duration> =
 pub(crate) const PIE_BURST: Bounds<Duration> = Bounds::new(Duration::ZERO, Duration::from_secs(60));
 pub(crate) const FLOWS: Bounds<u32> = Bounds::new(1, 65_536);
 pub(crate) const QUANTUM: Bounds<Bytes> = Bounds::new(Bytes::new(64), Bytes::new(64_000));
-/// A bucket holds at least a common packet, and no more work than a u64 of nanobits.
-pub(crate) const BURST: Bounds<Bytes> = Bounds::new(Bytes::new(1500), Bytes::new(1_000_000_000));
+/// A bucket may be smaller than a packet, and holds no more work than a u64 of nanobits.
+pub(crate) const BURST: Bounds<Bytes> = Bounds::new(Bytes::new(1), Bytes::new(1_000_000_000));
 pub(crate) const QUEUE_PACKETS: Bounds<Packets> = Bounds::new(Packets(1), Packets(MAX_QUEUED));
 pub(crate) const QUEUE_BYTES: Bounds<Bytes> = Bounds::new(Bytes::new(1), Bytes::new(1 << 40));
 pub(crate) const QUEUE_TIME: Bounds<Duration> = Bounds::above(Duration::ZERO, *DELAY.most());

@@ -238,7 +238,8 @@ pub enum ServerConfig {
     /// new rate; a rate of 0 is an outage.
     Steady(RateCurve),
     /// A token bucket: a packet leaves at once when there is a token for each of its bytes; tokens
-    /// come at the rate, and the bucket, full at the start, holds `burst`.
+    /// come at the rate, and the bucket, full at the start, holds `burst`. A packet that is larger than
+    /// that leaves when the rate has brought what the bucket lacked.
     Bucket {
         /// How fast tokens come.
         rate: RateCurve,

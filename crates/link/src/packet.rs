@@ -74,7 +74,7 @@ suiro_units::words! {
         Queue = "queue",
         /// The active queue management (CoDel, PIE) said so.
         Aqm = "aqm",
-        /// It can never pass: larger than [`MAX_PACKET`], the token bucket or a Wi-Fi frame.
+        /// It can never pass: larger than [`MAX_PACKET`] or a Wi-Fi frame.
         Size = "size",
         /// Wi-Fi: sent as often as the retry limit allows, and never received.
         Retry = "retry",

@@ -42,8 +42,9 @@ macro_rules! with_path_keys {
             /// Rate of IP packets; `"0 bit/s"` is an outage. Default: no limit.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub rate: Option<BitRate>,
-            /// Depth of a token bucket: this much passes at once, the rest at the
-            /// rate. Default: none, packets leave bit by bit. Needs `rate` or a trace of rates.
+            /// Depth of a token bucket: this much passes at once, the rest at the rate. A packet larger than
+            /// the bucket leaves when the rate has brought what it lacks. Default: none, packets leave bit by
+            /// bit. Needs `rate` or a trace of rates.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub burst: Option<Bytes>,
             /// How the rate is served. Default: steady.

@@ -8,7 +8,8 @@ use crate::table;
 use crate::table::Text;
 use crate::words::{
     Carries, Container, Direction, FlowRole, Heading, KeyKind, LatenessSource, Layer, LinkCause,
-    PlayerState, Point, RequestKind, Segmentation, TcpSource, TcpState, Track, Transport, Verdict,
+    PlayerState, Point, RequestKind, Segmentation, SessionEnd, Signalling, TcpSource, TcpState,
+    Track, Transport, Verdict,
 };
 
 table! {
@@ -448,6 +449,94 @@ table! {
 }
 
 table! {
+    /// What one end of a WebRTC peer connection did in about 100 ms. Rates are of IP packets, whatever they carry
+    /// (media, feedback, DTLS, STUN); a row is written while the connection lives.
+    WebrtcRow = "webrtc" {
+        /// When the interval ended.
+        t_ns: Time,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the connection at this endpoint, from 1, as in `webrtc_sessions`.
+        session: u64,
+        /// Whether the endpoint sends or receives the video.
+        role: FlowRole,
+        /// How long the interval was.
+        period_ns: Duration,
+        /// What congestion control estimates that the path carries; null at a receiver.
+        estimate_bps: Option<BitRate>,
+        /// Bit rate that the encoder is set to; null at a receiver.
+        target_bps: Option<BitRate>,
+        /// What was sent.
+        sent_bps: BitRate,
+        /// What was received.
+        received_bps: BitRate,
+        /// Round-trip time by RTCP, or else by ICE's checks; null before the first.
+        rtt_ns: Option<Duration>,
+        /// Share of packets lost in the last second by transport-wide feedback; null at a receiver, and without
+        /// feedback.
+        loss_ratio: Option<f64>,
+        /// Packets that the receiver asked for again (NACK).
+        nacks: u64,
+        /// Packets that were sent again because they were asked for; 0 at a receiver.
+        retransmissions: u64,
+        /// Bytes that were sent only to probe for capacity; 0 at a receiver.
+        padding_bytes: u64,
+        /// Requests for a key frame by picture loss indication.
+        plis: u64,
+        /// Requests for a key frame by full intra request.
+        firs: u64,
+        /// Bytes that wait for the pacer; null at a receiver.
+        queue_bytes: Option<u64>,
+        /// For how long the first of them has waited; null at a receiver.
+        queue_ns: Option<Duration>,
+        /// Width of the pictures that the encoder is set to; null at a receiver.
+        width: Option<i64>,
+        /// Height of the pictures that the encoder is set to; null at a receiver.
+        height: Option<i64>,
+        /// Frames per second that the encoder is set to; null at a receiver.
+        fps: Option<i64>,
+    }
+}
+
+table! {
+    /// One WebRTC peer connection of one endpoint, from the offer to its end.
+    WebrtcSessionRow = "webrtc_sessions" {
+        /// When the offer was made, or came.
+        t_ns: Time,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the connection at this endpoint, from 1.
+        session: u64,
+        /// Whether the endpoint sends or receives the video.
+        role: FlowRole,
+        /// By which protocol the offer came.
+        signalling: Signalling,
+        /// When the answer was there; null if it never was.
+        answered_ns: Option<Time>,
+        /// When ICE and DTLS were done; null if they never were.
+        connected_ns: Option<Time>,
+        /// When the first packet of video was sent or came; null if none was.
+        first_packet_ns: Option<Time>,
+        /// When the connection ended; null if the trial ended before.
+        ended_ns: Option<Time>,
+        /// How it ended.
+        ended: Option<SessionEnd>,
+        /// The endpoint's own addresses, its host candidates, separated by spaces.
+        candidates: Text,
+        /// The pair of candidates that was used, `LOCAL>REMOTE`; null without any.
+        pair: Option<Text>,
+        /// The codec that was agreed on, with its parameters; null without an agreement.
+        codec: Option<Text>,
+        /// Payload types: of the video, and of retransmissions.
+        payload_types: Option<Text>,
+        /// The feedback that was agreed on.
+        feedback: Option<Text>,
+        /// The header extensions that were agreed on.
+        extensions: Option<Text>,
+    }
+}
+
+table! {
     /// What one end of a video call did in about one second. A send call that fails drops its packet, and is counted. The
     /// times of encoding and decoding are those that passed: they include turns of other programs on the processor.
     ConferenceRow = "conference" {
@@ -724,6 +813,8 @@ tables! {
     PlayerRow: player "States of players.";
     FrameRow: frames "Frames that viewers were to see.";
     RateRow: rate "Control periods of senders of real-time video.";
+    WebrtcRow: webrtc "Intervals of WebRTC peer connections.";
+    WebrtcSessionRow: webrtc_sessions "WebRTC peer connections.";
     ConferenceRow: conference "Periods of the ends of video calls.";
     QualityRow: quality "Scores of what was on viewers' screens.";
     AccessRow;

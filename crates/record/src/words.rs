@@ -253,6 +253,34 @@ words! {
 }
 
 words! {
+    /// By which protocol a WebRTC session is agreed on.
+    pub enum Signalling {
+        /// The sender of the video makes the offer: WHIP (RFC 9725).
+        Whip = "whip",
+        /// The receiver of the video makes the offer: WHEP (draft-ietf-wish-whep).
+        Whep = "whep",
+    }
+}
+
+words! {
+    /// How a WebRTC session ended.
+    pub enum SessionEnd {
+        /// It was ended by DELETE.
+        Deleted = "deleted",
+        /// The other end closed the connection.
+        Closed = "closed",
+        /// The other end did not renew its consent to receive (RFC 7675): it vanished.
+        Consent = "consent",
+        /// It was never connected in time.
+        Unanswered = "unanswered",
+        /// It was the oldest of too many that were not connected.
+        Displaced = "displaced",
+        /// It broke.
+        Broken = "broken",
+    }
+}
+
+words! {
     /// What a flow carries.
     pub enum Carries {
         /// Video, in packets of its own.

@@ -18,6 +18,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("chain", include_str!("../../../scenarios/chain.toml")),
     ("dash-hls-wireless", include_str!("../../../scenarios/dash-hls-wireless.toml")),
     ("rtp", include_str!("../../../scenarios/rtp.toml")),
+    ("webrtc", include_str!("../../../scenarios/webrtc.toml")),
     ("tfrcp", include_str!("../../../scenarios/tfrcp.toml")),
     ("media-fairness", include_str!("../../../scenarios/media-fairness.toml")),
     ("media-crowd", include_str!("../../../scenarios/media-crowd.toml")),

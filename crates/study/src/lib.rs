@@ -23,6 +23,7 @@ use unit::Unit;
 /// The studies that come with suiro: id and text.
 const BUILT_IN: &[(&str, &str)] = &[
     ("S0", include_str!("../../../studies/s0.toml")),
+    ("S1", include_str!("../../../studies/s1.toml")),
     ("S2", include_str!("../../../studies/s2.toml")),
     ("S3", include_str!("../../../studies/s3.toml")),
     ("S4", include_str!("../../../studies/s4.toml")),

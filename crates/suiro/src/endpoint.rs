@@ -17,7 +17,8 @@ use suiro_media::{MediaSpec, Package};
 use suiro_players::PlayJob;
 use suiro_scenario::{
     Conference, Download, HlsRungs, Job, Mode, Origin, Player, Program, Protocol, RtpReceiver,
-    RtpSender, UncompressedReceiver, UncompressedSender, WebClients, WebServer,
+    RtpSender, UncompressedReceiver, UncompressedSender, WebClients, WebServer, WebrtcPublisher,
+    WebrtcViewer,
 };
 use suiro_units::{Duration, Time};
 
@@ -125,6 +126,8 @@ const RUNNERS: &[(&str, Runner)] = &[
     (Player::NAME, suiro_players::run_job),
     (RtpSender::NAME, suiro_rtp::send::run_job),
     (RtpReceiver::NAME, suiro_rtp::receive::run_job),
+    (WebrtcPublisher::NAME, suiro_webrtc::publish::run_job),
+    (WebrtcViewer::NAME, suiro_webrtc::view::run_job),
     (UncompressedSender::NAME, suiro_uncompressed::job::run_sender),
     (UncompressedReceiver::NAME, suiro_uncompressed::job::run_receiver),
     (WebServer::NAME, suiro_http::web::server::run_job),

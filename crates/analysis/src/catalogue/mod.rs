@@ -50,6 +50,7 @@ mod player;
 mod tcp;
 mod uncompressed;
 mod web;
+mod webrtc;
 
 use crate::family::Registered;
 use crate::instance::Instance;
@@ -64,6 +65,8 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &uncompressed::RINGS,
     &uncompressed::RING,
     &fairness::FAMILY,
+    &webrtc::SENDERS,
+    &webrtc::RECEIVERS,
     &web::FAMILY,
     &conference::FAMILY,
     &link::EACH,

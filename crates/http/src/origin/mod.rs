@@ -45,11 +45,11 @@ use tokio::net::TcpListener;
 use crate::Clock;
 use crate::flows::{Accepting, Records};
 use crate::net::ListenError;
-use crate::serving;
 use access::AccessLog;
 use catalogue::Catalogue;
 pub use serve::Counts;
 use serve::Service;
+use suiro_serving as serving;
 use timeline::Schedule;
 
 /// Where the MPD is.

@@ -15,9 +15,10 @@ use suiro_record::RecordError;
 use suiro_record::words::Carries;
 use suiro_scenario::{EndpointSpec, Job, WebServer};
 
+use crate::Clock;
 use crate::flows::{Accepting, Records};
 use crate::net::{self, ListenError};
-use crate::{Clock, serving};
+use suiro_serving as serving;
 
 /// What objects are made of.
 static FILLING: [u8; 32 << 10] = [0x5a; 32 << 10];

@@ -21,8 +21,9 @@ impl Bucket {
         Self { rate: Curve::new(rate), capacity, tokens: capacity, as_of: Time::ZERO }
     }
 
-    /// The packet is out when there is a token for each of its bytes. Meanwhile it is in service:
-    /// it has left the queue.
+    /// The packet is out when there has been a token for each of its bytes. Meanwhile it is in service:
+    /// it has left the queue. One that is larger than the bucket empties it, and leaves when the rate has
+    /// brought the rest: as behind tc's HTB, whose tokens may fall below zero, the mean rate is kept.
     pub fn serve(&mut self, now: Time, bytes: u64) -> Option<Time> {
         let room = self.capacity - self.tokens;
         self.tokens += self.rate.work(self.as_of, now, room);
@@ -36,10 +37,6 @@ impl Bucket {
         self.tokens = done.surplus.min(self.capacity);
         self.as_of = done.at;
         Some(done.at)
-    }
-
-    pub fn largest(&self) -> u64 {
-        self.capacity / NANOBITS_PER_BYTE
     }
 
     pub fn period(&self) -> Option<u64> {

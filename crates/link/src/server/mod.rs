@@ -76,7 +76,6 @@ impl Server {
     /// Largest packet it can ever serve; `None`: any.
     pub fn largest(&self) -> Option<u64> {
         match self {
-            Self::Bucket(server) => Some(server.largest()),
             Self::Wifi => Some(crate::wifi::MAX_IP_BYTES),
             _ => None,
         }

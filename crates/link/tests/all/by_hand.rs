@@ -50,7 +50,7 @@ fn what_would_break_a_link_is_refused() {
         (bucket, "server/bucket/rate/steps/1/at", json!("0 ns"), "steps must increase"),
         (bucket, "server/bucket/rate/steps/0/rate", json!("0 bit/s"), "carries no packets"),
         (bucket, "server/bucket/rate/steps/0/rate", json!("9000 Gbit/s"), "out of range"),
-        (bucket, "server/bucket/burst", json!("1 B"), "out of range"),
+        (bucket, "server/bucket/burst", json!("0 B"), "out of range"),
         (bucket, "loss/changes/0/at", json!("0 ns"), "changes must increase"),
         (repeating, "server/steady/period", json!("0 ns"), "out of range"),
         (repeating, "server/steady/period", json!("10 s"), "after its last step"),

@@ -3,7 +3,7 @@
 use crate::common::{Arrival, delivered, down, evenly, link, ms, packet, run, us};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use suiro_link::{Cause, Direction, Event, Verdict};
+use suiro_link::{Direction, Event};
 use suiro_units::{Duration, Time};
 
 fn times(events: &[Event]) -> Vec<Time> {
@@ -163,15 +163,25 @@ fn a_bucket_passes_its_burst_at_once() {
     let events = run(&mut link(toml, 1), &evenly(5, 1500, Duration::ZERO));
     assert_eq!(times(&events), [ms(0), ms(0), ms(0), ms(1), ms(2)]);
     let mut link = link(toml, 1);
-    let events = run(&mut link, &[down(ms(0), packet(0, 4501)), down(ms(0), packet(1, 4500))]);
-    assert_eq!(events[0].verdict, Verdict::Dropped(Cause::Size));
-    assert_eq!(times(&events), [ms(0)]);
     // It fills no further than the burst.
     link.arrive(ms(100_000), Direction::Down, packet(2, 4500));
     link.arrive(ms(100_000), Direction::Down, packet(3, 1500));
     let end = Time::from_secs(101);
     let events: Vec<Event> = std::iter::from_fn(|| link.poll(end)).collect();
     assert_eq!(times(&events), [ms(100_000), ms(100_001)]);
+}
+
+/// The bucket that tc's users make for 300 kbit/s, rate ∕ 250 Hz, holds a tenth of a packet.
+#[test]
+fn a_packet_larger_than_the_bucket_leaves_when_the_rate_has_brought_the_rest() {
+    let events =
+        run(&mut link("rate = '12 Mbit/s'\nburst = '750 B'", 1), &evenly(4, 1500, Duration::ZERO));
+    // The bucket has half of the first; every other one takes the 1 ms of 1500 B.
+    assert_eq!(times(&events), [us(500), us(1_500), us(2_500), us(3_500)]);
+    // After an idle time it is full again, and no fuller.
+    let packets = [down(ms(0), packet(0, 1500)), down(ms(1000), packet(1, 1500))];
+    let events = run(&mut link("rate = '12 Mbit/s'\nburst = '750 B'", 1), &packets);
+    assert_eq!(times(&events), [us(500), us(1_000_500)]);
 }
 
 #[test]

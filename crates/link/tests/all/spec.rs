@@ -53,7 +53,7 @@ fn refusals() {
         "up.changes = [{ at = '0 s', delay = '1 ms' }]",
         "delay = '2 h'",
         "burst = '3 kB'",
-        "rate = '1 Mbit/s'\nburst = '1 kB'",
+        "rate = '1 Mbit/s'\nburst = '0 B'",
         "rate = '1 Mbit/s'\nburst = '3 kB'\nservice = 'poisson'",
         "queue.limit = '0p'",
         "wifi = { distance = '5' }",

@@ -5,7 +5,8 @@ use suiro_units::{BitRate, Direction, Duration, Time, Word, to_i64};
 use super::{Kind, Text};
 use crate::words::{
     Carries, Container, FlowRole, Heading, KeyKind, LatenessSource, Layer, LinkCause, PlayerState,
-    Point, RequestKind, Segmentation, TcpSource, TcpState, Track, Transport, Verdict,
+    Point, RequestKind, Segmentation, SessionEnd, Signalling, TcpSource, TcpState, Track,
+    Transport, Verdict,
 };
 
 /// A Rust type that can be a column.
@@ -146,6 +147,8 @@ words!(
     Segmentation,
     Transport,
     FlowRole,
+    SessionEnd,
+    Signalling,
     Carries,
     LatenessSource,
     Container,

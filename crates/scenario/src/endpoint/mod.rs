@@ -11,6 +11,7 @@ mod player;
 mod rtp;
 mod uncompressed;
 mod web;
+mod webrtc;
 mod wrapper;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -114,6 +115,10 @@ kinds! {
     "rtp-sender" => rtp::RtpSender,
     /// Receives video over RTP, without a screen.
     "rtp-receiver" => rtp::RtpReceiver,
+    /// Publishes video over WebRTC.
+    "webrtc-publisher" => webrtc::WebrtcPublisher,
+    /// Receives video over WebRTC, without a screen.
+    "webrtc-viewer" => webrtc::WebrtcViewer,
     /// Sends a stream of uncompressed video.
     "uncompressed-sender" => uncompressed::UncompressedSender,
     /// Receives streams of uncompressed video.

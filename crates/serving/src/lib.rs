@@ -11,21 +11,19 @@ use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
+use hyper::header::HeaderMap;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use suiro_record::RecordError;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
-use crate::flows::Accepting;
-
 /// Connections at the same time; more wait to be accepted.
-pub(crate) const CONNECTIONS_MAX: usize = 1024;
+pub const CONNECTIONS_MAX: usize = 1024;
 /// How long what is sent may wait for a client that does not read: nginx's `send_timeout`.
 const WRITE_TIMEOUT: StdDuration = StdDuration::from_secs(60);
 /// How long a connection may be idle, or take to send its request: nginx's `keepalive_timeout`.
@@ -35,20 +33,55 @@ const FAREWELL: StdDuration = StdDuration::from_millis(200);
 /// How long to wait after a connection could not be accepted.
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(20);
 
+/// Who hears of a server's connections. Its clones are the same.
+pub trait Witness: Clone + Send + Sync + 'static {
+    /// One connection; when it is dropped, the connection is closed.
+    type Seen: Send + Sync + 'static;
+    /// Why it has not kept what it heard.
+    type Error;
+
+    /// A connection was accepted; `local` is this end.
+    fn accepted(&self, local: Option<SocketAddr>, remote: SocketAddr) -> Self::Seen;
+
+    /// A request came on it.
+    fn asked(seen: &Self::Seen, headers: &HeaderMap);
+
+    /// The server stops: whoever is still connected is cut off, and not heard of.
+    ///
+    /// # Errors
+    /// What it heard could not be kept.
+    fn stopping(self) -> Result<(), Self::Error>;
+}
+
+/// Nobody, for servers whose connections are recorded elsewhere.
+impl Witness for () {
+    type Seen = ();
+    type Error = Infallible;
+
+    fn accepted(&self, _: Option<SocketAddr>, _: SocketAddr) {}
+
+    fn asked((): &(), _: &HeaderMap) {}
+
+    fn stopping(self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
 /// Has `respond` answer every request until `stop` is ready; who is still being served then is cut off.
-/// One address has at most `per_address` connections; further ones are closed at once. `flows` records those of
-/// clients that are not ours; it is closed when `stop` is ready.
+/// One address has at most `per_address` connections; further ones are closed at once. `witness` hears of them until
+/// `stop` is ready.
 ///
 /// # Errors
-/// If `flows` could not be written.
-pub(crate) async fn run<R, F, B>(
+/// What the witness says at the end.
+pub async fn run<W, R, F, B>(
     listener: TcpListener,
     per_address: usize,
-    flows: Option<Accepting>,
+    witness: Option<W>,
     respond: R,
     stop: impl Future<Output = ()>,
-) -> Result<(), RecordError>
+) -> Result<(), W::Error>
 where
+    W: Witness,
     R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Response<B>> + Send,
     B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
@@ -76,12 +109,12 @@ where
         // A response must not wait for an acknowledgement of the one before (RFC 9293 §3.7.4).
         drop(stream.set_nodelay(true));
         let respond = respond.clone();
-        let accept = |flows: &Accepting| Arc::new(flows.accepted(stream.local_addr().ok(), peer));
-        let accepted = flows.as_ref().map(accept);
-        let flow = accepted.clone();
+        let accept = |witness: &W| Arc::new(witness.accepted(stream.local_addr().ok(), peer));
+        let accepted = witness.as_ref().map(accept);
+        let seen = accepted.clone();
         let handler = service_fn(move |request: Request<Incoming>| {
-            if let Some(flow) = &flow {
-                flow.asked(request.headers());
+            if let Some(seen) = &seen {
+                W::asked(seen, request.headers());
             }
             let response = respond(peer, request);
             async move { Ok::<_, Infallible>(response.await) }
@@ -94,7 +127,7 @@ where
         });
     }
     drop(listener);
-    let written = flows.map_or(Ok(()), |flows| flows.close());
+    let written = witness.map_or(Ok(()), W::stopping);
     let farewell = async { while connections.join_next().await.is_some() {} };
     drop(tokio::time::timeout(FAREWELL, farewell).await);
     // Whoever is still being served is cut off, and lets go of what `respond` holds.

@@ -1,0 +1,212 @@
+//! `webrtc-publisher` and `webrtc-viewer`: real-time video between two peers, as browsers have it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_media::live::FootageSpec;
+use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
+use suiro_units::BitRate;
+use suiro_viewer::{Loss, Policy};
+
+use super::{Delivery, Flow, Kind, Listens, PORT, Reference, Viewer, shift};
+use crate::check::Check;
+
+const RATES: Bounds<BitRate> = Bounds::new(BitRate::from_kbps(30), BitRate::from_mbps(50));
+/// RFC 6750 §2.1: characters of a bearer token.
+const TOKEN: &[u8] = b"-._~+/=";
+const TOKEN_MAX: usize = 256;
+
+bounds! {
+    WebrtcPublisher {
+        port: PORT,
+        start_rate: RATES,
+        max_rate: RATES;
+        tables: camera
+    }
+}
+
+bounds! {
+    WebrtcViewer {
+        port: PORT;
+        tables: viewer
+    }
+}
+
+/// Publishes what a camera sees over WebRTC: H.264 by an encoder that follows the estimate of congestion
+/// control, first with its bit rate, then its frame rate, then the size of its pictures. It serves WHEP at
+/// `http://HOST:PORT/whep` to any number of viewers, each a peer connection of its own; or, with `to`, offers its video
+/// to a viewer by WHIP. One encoder serves all viewers: it follows the least estimate of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<WebrtcPublisher>)]
+pub struct WebrtcPublisher {
+    /// What the camera sees.
+    pub camera: FootageSpec,
+    /// A `webrtc-viewer` without `from`, to which it makes an offer by WHIP. Default: none, it serves WHEP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// TCP port at which it serves WHEP. Default: 8889.
+    #[serde(default = "port")]
+    pub port: u16,
+    /// The bearer token that a viewer must have, of letters, digits and `-._~+/=`. Default: none is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// The estimate that congestion control begins with. Default: 300 kbit/s, as libwebrtc.
+    #[serde(default = "start_rate")]
+    pub start_rate: BitRate,
+    /// The most that it sends. Default: 2.5 Mbit/s, as libwebrtc has it for 1080 lines.
+    #[serde(default = "max_rate")]
+    pub max_rate: BitRate,
+}
+
+/// Receives video over WebRTC and plays it, without a screen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<WebrtcViewer>)]
+pub struct WebrtcViewer {
+    /// The `webrtc-publisher` to which it makes an offer by WHEP. Default: none, it serves WHIP at
+    /// `http://HOST:PORT/whip`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// TCP port at which it serves WHIP. Default: 8889.
+    #[serde(default = "port")]
+    pub port: u16,
+    /// The bearer token: without `from`, the one that a publisher must have. Default: none is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// How it plays.
+    #[serde(default)]
+    pub viewer: Policy,
+    /// Whether the decodable video is saved as a file in the trial's folder. Default: `false`.
+    #[serde(default)]
+    pub save: bool,
+}
+
+impl Kind for WebrtcPublisher {
+    fn listens(&self) -> Vec<Listens> {
+        if self.to.is_some() { vec![] } else { vec![Listens::tcp(self.port, "port")] }
+    }
+
+    fn renumber(&mut self, n: u16) -> Option<()> {
+        shift(&mut self.port, n, 1)
+    }
+
+    fn references(&mut self) -> Vec<Reference<&mut String>> {
+        let (key, kinds, media) = ("to", &[WebrtcViewer::NAME], Flow::Goes);
+        let to = self.to.as_mut();
+        to.map(|name| Reference { key, name, kinds, media }).into_iter().collect()
+    }
+
+    fn camera(&self) -> Option<&FootageSpec> {
+        Some(&self.camera)
+    }
+
+    fn camera_mut(&mut self) -> Option<&mut FootageSpec> {
+        Some(&mut self.camera)
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        if self.camera.out_of_bounds().is_empty()
+            && let Err(refusal) = self.camera.validate()
+        {
+            check.refuse(refusal.below("camera"));
+        }
+        if self.start_rate > self.max_rate {
+            let refusal = check.refusal("start_rate", self.start_rate.to_string());
+            check.push(refusal.expected("no more than `max_rate`"));
+        }
+        check_token(check, self.token.as_deref());
+        if let Some(to) = &self.to
+            && let Some(viewer) = check.peer::<WebrtcViewer>(to)
+        {
+            let message = format!("`{to}` makes an offer itself, to `{}`", or_none(&viewer.from));
+            let refusal = check.refusal("to", message).hint("remove `to`, or the viewer's `from`");
+            if viewer.from.is_some() {
+                check.push(refusal);
+            } else {
+                check_same_token(check, &self.token, &viewer.token, to);
+            }
+        }
+    }
+}
+
+impl Kind for WebrtcViewer {
+    fn listens(&self) -> Vec<Listens> {
+        if self.from.is_some() { vec![] } else { vec![Listens::tcp(self.port, "port")] }
+    }
+
+    fn renumber(&mut self, n: u16) -> Option<()> {
+        shift(&mut self.port, n, 1)
+    }
+
+    fn references(&mut self) -> Vec<Reference<&mut String>> {
+        let (key, kinds, media) = ("from", &[WebrtcPublisher::NAME], Flow::Comes);
+        let from = self.from.as_mut();
+        from.map(|name| Reference { key, name, kinds, media }).into_iter().collect()
+    }
+
+    fn viewer(&self) -> Option<Viewer> {
+        let shows_damage = self.viewer.loss == Loss::Show;
+        Some(Viewer { delivery: Delivery::Stream, shows_damage })
+    }
+
+    /// What a camera showed is nowhere else to look at.
+    fn keep_for_screen(&mut self) {
+        self.save = true;
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        check_token(check, self.token.as_deref());
+        if let Some(from) = &self.from
+            && let Some(publisher) = check.peer::<WebrtcPublisher>(from)
+        {
+            let message =
+                format!("`{from}` makes an offer itself, to `{}`", or_none(&publisher.to));
+            let refusal =
+                check.refusal("from", message).hint("remove `from`, or the publisher's `to`");
+            if publisher.to.is_some() {
+                check.push(refusal);
+            } else {
+                check_same_token(check, &self.token, &publisher.token, from);
+            }
+        }
+    }
+}
+
+fn or_none(name: &Option<String>) -> &str {
+    name.as_deref().unwrap_or("nobody")
+}
+
+fn check_token(check: &mut Check<'_>, token: Option<&str>) {
+    let Some(token) = token else { return };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || TOKEN.contains(&byte);
+    let fits = !token.is_empty() && token.len() <= TOKEN_MAX && token.bytes().all(allowed);
+    let found = format!("a token of {} bytes", token.len());
+    if !fits {
+        let refusal = check.refusal("token", found);
+        check.push(refusal.expected("1 to 256 of A-Z a-z 0-9 - . _ ~ + / ="));
+    }
+}
+
+fn check_same_token(
+    check: &mut Check<'_>,
+    ours: &Option<String>,
+    theirs: &Option<String>,
+    other: &str,
+) {
+    if ours != theirs {
+        let message = format!("`{other}` asks for another token");
+        check.push(check.refusal("token", message).hint("give both the same token, or neither"));
+    }
+}
+
+const fn port() -> u16 {
+    8889
+}
+
+const fn start_rate() -> BitRate {
+    BitRate::from_kbps(300)
+}
+
+const fn max_rate() -> BitRate {
+    BitRate::from_kbps(2500)
+}

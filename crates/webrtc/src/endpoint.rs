@@ -1,0 +1,444 @@
+//! What publisher and viewer have in common: sockets, offers and their answers, sessions, and the tables `webrtc`,
+//! `webrtc_sessions` and `flows`.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use suiro_clock::Clock;
+use suiro_record::flows::{End, Flow, FlowLog, Opened};
+use suiro_record::tables::{WebrtcRow, WebrtcSessionRow};
+use suiro_record::words::{Carries, FlowRole, SessionEnd, Signalling, Transport};
+use suiro_record::{RecordError, Text, Writer};
+use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::EndpointError;
+use crate::net::{self, Sockets};
+use crate::peer::{Certificate, Happened, STATISTICS_EVERY, Setup, Statistics, Way};
+use crate::sending::Target;
+use crate::sessions::{Sessions, role};
+use crate::signalling::client::{Answered, Server};
+use crate::signalling::server::{self, WAITING_MAX, Waiting};
+use crate::signalling::{Command, Door, Reply};
+
+/// Packets that are taken in before anything else is looked at.
+const BATCH: usize = 64;
+
+/// Who makes the offer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meeting {
+    /// This end, to that server.
+    Offers(Server),
+    /// The other end, at this TCP port of that address.
+    Waits {
+        /// The address; `None`: every one.
+        address: Option<IpAddr>,
+        /// The port.
+        port: u16,
+        /// The bearer token that is asked for.
+        token: Option<String>,
+    },
+}
+
+/// What both kinds of endpoint need to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Common {
+    /// Its name, for records.
+    pub name: String,
+    /// Who makes the offer.
+    pub meeting: Meeting,
+    /// The endpoint at the other end, which is one of suiro's; `None` if it is not known.
+    pub peer: Option<String>,
+    /// The host's addresses, which become its candidates.
+    pub addresses: Vec<IpAddr>,
+    /// Folder for records.
+    pub dir: PathBuf,
+    /// When to begin.
+    pub start: Time,
+    /// Where its chance starts from.
+    pub seed: Seed,
+}
+
+/// What woke an endpoint.
+pub(crate) enum Woken {
+    Packet(usize, (SocketAddr, SocketAddr)),
+    Ask(Waiting),
+    Due,
+}
+
+/// The endpoint without its video.
+pub(crate) struct Endpoint {
+    pub clock: Clock,
+    pub sessions: Sessions,
+    way: Way,
+    sockets: Sockets,
+    door: Door,
+    desk: mpsc::Receiver<Waiting>,
+    /// The HTTP server; `None` if this end makes the offer.
+    server: Option<JoinHandle<()>>,
+    /// The session that this end opened: where it is to be deleted.
+    opened: Option<(Server, Answered)>,
+    log: Log,
+}
+
+impl Endpoint {
+    /// Opens sockets and tables; from now on offers are taken, if this end waits for them.
+    pub async fn open(
+        common: &Common,
+        clock: Clock,
+        (way, rates): (Way, (BitRate, BitRate)),
+    ) -> Result<Self, EndpointError> {
+        let signalling = match (way, &common.meeting) {
+            (Way::Sends, Meeting::Waits { .. }) | (Way::Receives, Meeting::Offers(_)) => {
+                Signalling::Whep
+            }
+            _ => Signalling::Whip,
+        };
+        let sockets = Sockets::bind(&common.addresses).await?;
+        let certificate = Certificate::generate().ok_or(EndpointError::Certificate)?;
+        let setup = Setup { way, local: sockets.addresses(), certificate, rates };
+        let zero = clock.instant(Time::ZERO);
+        let random = common.seed.random();
+        let name = common.name.clone();
+        let sessions = Sessions::new(name, signalling, zero, setup, random);
+        let peer = common.peer.as_deref().map(Text::from);
+        let mut log = Log::create(&common.dir, &common.name, (way, peer))?;
+        let (post, desk) = mpsc::channel(WAITING_MAX);
+        let (server, token) = match &common.meeting {
+            Meeting::Waits { address, port, token } => {
+                let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+                let listener = net::listen(address.unwrap_or(everywhere), *port).await?;
+                log.signalling(clock.now(), FlowRole::Server, *port);
+                let never = std::future::pending();
+                (Some(tokio::spawn(server::run(listener, post, never))), token.clone())
+            }
+            Meeting::Offers(server) => {
+                log.signalling(clock.now(), FlowRole::Client, server.port);
+                (None, None)
+            }
+        };
+        let door = Door { signalling, token };
+        Ok(Self { clock, sessions, way, sockets, door, desk, server, opened: None, log })
+    }
+
+    /// Makes an offer, if this end does, and takes the answer.
+    pub async fn meet(&mut self, meeting: &Meeting) -> Result<(), EndpointError> {
+        let Meeting::Offers(server) = meeting else { return Ok(()) };
+        let (number, offered) = self.sessions.offer(self.clock.now())?;
+        let answered = server.offer(offered.description.clone()).await?;
+        let answer = (offered, answered.description.as_str());
+        self.sessions.on_answer(self.clock.now(), number, answer)?;
+        self.opened = Some((server.clone(), answered));
+        Ok(())
+    }
+
+    /// Waits for a packet, a request, or what is due here or at `other`.
+    pub async fn wait(
+        &mut self,
+        buffer: &mut [u8],
+        other: Option<Time>,
+    ) -> Result<Woken, EndpointError> {
+        let due = [self.sessions.next_event(), other].into_iter().flatten().min();
+        let serves = self.server.is_some();
+        let woken = tokio::select! {
+            received = self.sockets.receive(buffer) => {
+                let (length, route) = received?;
+                Woken::Packet(length, route)
+            }
+            Some(waiting) = self.desk.recv(), if serves => Woken::Ask(waiting),
+            () = sleep(self.clock, due) => Woken::Due,
+        };
+        Ok(woken)
+    }
+
+    /// Deals with what woke it. Everything that has come is taken in, so that no packet waits for a timer.
+    pub fn on_woken(&mut self, woken: Woken, buffer: &mut [u8]) {
+        match woken {
+            Woken::Packet(mut length, mut route) => {
+                for taken in 1.. {
+                    self.sessions.on_packet(self.clock.now(), route, &buffer[..length]);
+                    if taken == BATCH {
+                        break;
+                    }
+                    let Some(next) = self.sockets.receive_now(buffer) else { break };
+                    (length, route) = next;
+                }
+            }
+            Woken::Ask(Waiting { ask, reply }) => {
+                let replied = self.door.judge(&ask).map(|command| self.obey(command));
+                // Who asked may be gone.
+                let _ = reply.send(replied.unwrap_or_else(|refusal| refusal));
+            }
+            Woken::Due => {}
+        }
+        self.sessions.on_time(self.clock.now());
+    }
+
+    fn obey(&mut self, command: Command) -> Reply {
+        let now = self.clock.now();
+        let unknown = || Reply::problem(404, "not found", "no session of that name");
+        match command {
+            Command::Offer(_) if self.way == Way::Receives && !self.sessions.is_empty() => {
+                Reply::problem(409, "conflict", "somebody publishes already")
+            }
+            Command::Offer(offer) => match self.sessions.answer(now, &offer) {
+                Ok((number, answer)) => match self.sessions.get(number) {
+                    Some(session) => self.door.created(&session.name, &session.tag, answer),
+                    None => unknown(),
+                },
+                Err(crate::sessions::Refused::Full) => {
+                    let detail = crate::sessions::Refused::Full.to_string();
+                    Reply::problem(503, "busy", &detail)
+                }
+                Err(error) => Reply::problem(400, "malformed offer", &error.to_string()),
+            },
+            Command::Trickle(name, tag, fragment) => {
+                let Some(number) = self.sessions.named(&name) else { return unknown() };
+                self.trickle(now, number, (tag, &fragment.candidates))
+            }
+            Command::Delete(name) => {
+                let Some(number) = self.sessions.named(&name) else { return unknown() };
+                self.sessions.end(now, number, SessionEnd::Deleted);
+                Reply::empty(200)
+            }
+        }
+    }
+
+    /// RFC 9725 §4.3.1: the entity tag says to which ICE session candidates belong.
+    fn trickle(
+        &mut self,
+        now: Time,
+        number: u64,
+        (tag, candidates): (Option<String>, &[String]),
+    ) -> Reply {
+        let Some(session) = self.sessions.get(number) else { return Reply::empty(404) };
+        let expected = format!("\"{}\"", session.tag);
+        match tag.as_deref() {
+            None => {
+                let detail = "expected If-Match with the session's entity tag";
+                return Reply::problem(428, "precondition required", detail);
+            }
+            Some("*") => {
+                return Reply::problem(422, "unprocessable", "ICE restarts are not supported");
+            }
+            Some(found) if found != expected => {
+                let detail = format!("expected If-Match: {expected}, found {found}");
+                return Reply::problem(412, "precondition failed", &detail);
+            }
+            Some(_) => {}
+        }
+        for candidate in candidates {
+            let mut taken = Ok(());
+            self.sessions.with(now, number, |session| {
+                taken = session.peer.on_candidate(now, candidate);
+                Ok(())
+            });
+            if let Err(error) = taken {
+                return Reply::problem(400, "malformed candidate", &error.to_string());
+            }
+        }
+        Reply::empty(204)
+    }
+
+    /// What happened next, after it was recorded.
+    pub fn take_happened(
+        &mut self,
+        target: Option<Target>,
+    ) -> Result<Option<(u64, Happened)>, EndpointError> {
+        let Some((number, happened)) = self.sessions.take_happened(self.clock.now()) else {
+            return Ok(None);
+        };
+        if let Happened::Statistics(statistics) = &happened
+            && let Some(session) = self.sessions.get(number)
+        {
+            session.on_pair(statistics.pair);
+            let estimate = session.peer.estimate();
+            let is_connected = session.is_connected();
+            if let Some(pair) = statistics.pair {
+                self.log.pair(statistics.at, number, pair);
+            }
+            if is_connected {
+                self.log.statistics(number, statistics, target.map(|target| (estimate, target)))?;
+            }
+        }
+        Ok(Some((number, happened)))
+    }
+
+    /// Sends what is to be sent, and writes down which sessions have ended.
+    pub async fn flush(&mut self) -> Result<(), EndpointError> {
+        while let Some(transmit) = self.sessions.take_transmit() {
+            self.sockets.send(&transmit).await?;
+        }
+        for row in self.sessions.take_ended() {
+            if let (Some(flow), Some(ended)) = (self.log.media.remove(&row.session), row.ended_ns) {
+                self.log.flows.closed(ended, flow);
+            }
+            self.log.sessions.push(row)?;
+        }
+        Ok(())
+    }
+
+    /// Ends all sessions and completes the records.
+    pub async fn close(mut self) -> Result<Summary, EndpointError> {
+        self.sessions.finish(self.clock.now());
+        self.flush().await?;
+        if let Some((server, answered)) = self.opened.take() {
+            // The other end may be gone already, or be asked to stop too.
+            let _ = server.delete(&answered.location).await;
+        }
+        if let Some(server) = self.server.take() {
+            server.abort();
+        }
+        self.log.close()
+    }
+}
+
+/// Waits until then; for ever, if there is no such time.
+async fn sleep(clock: Clock, until: Option<Time>) {
+    match until {
+        Some(until) => clock.sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What an endpoint did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Connections that sent or received media.
+    pub connections: u64,
+    /// IP packets' bytes that were sent in them.
+    pub sent_bytes: u64,
+    /// IP packets' bytes that came in them.
+    pub received_bytes: u64,
+    /// Datagrams that were neither STUN, DTLS, RTP nor RTCP.
+    pub malformed: u64,
+}
+
+/// The tables.
+struct Log {
+    endpoint: Text,
+    way: Way,
+    /// The endpoint at the other end, if it is one of suiro's.
+    peer: Option<Text>,
+    rows: Writer<WebrtcRow>,
+    sessions: Writer<WebrtcSessionRow>,
+    flows: FlowLog,
+    /// The flows of sessions that are open.
+    media: BTreeMap<u64, Opened>,
+    /// The newest session whose flow was written.
+    flow_of: u64,
+    /// When the last row of each session's statistics was written.
+    last: BTreeMap<u64, Time>,
+    summary: Summary,
+}
+
+/// Sessions whose last row is remembered.
+const REMEMBERED_MAX: usize = 256;
+
+impl Log {
+    fn create(
+        dir: &Path,
+        name: &str,
+        (way, peer): (Way, Option<Text>),
+    ) -> Result<Self, RecordError> {
+        Ok(Self {
+            endpoint: name.into(),
+            way,
+            peer,
+            rows: Writer::create_of(dir, name)?,
+            sessions: Writer::create_of(dir, name)?,
+            flows: FlowLog::create(dir, name)?,
+            media: BTreeMap::new(),
+            flow_of: 0,
+            last: BTreeMap::new(),
+            summary: Summary::default(),
+        })
+    }
+
+    /// The flow of offers and answers. Between endpoints of suiro, the client writes it.
+    fn signalling(&mut self, now: Time, role: FlowRole, port: u16) {
+        let (local, remote) = match role {
+            FlowRole::Server if self.peer.is_some() => return,
+            FlowRole::Server => (End::Port(port), End::Any),
+            _ => (End::Any, End::Port(port)),
+        };
+        let (protocol, carries, peer) = (Transport::Tcp, Carries::Control, self.peer.clone());
+        self.flows.opened(now, Flow { role, protocol, local, remote, carries, peer });
+    }
+
+    /// The flow of a session, once its pair of candidates is known. Between endpoints of suiro, the sender writes it.
+    fn pair(&mut self, now: Time, number: u64, (local, remote): (SocketAddr, SocketAddr)) {
+        if number <= self.flow_of {
+            return;
+        }
+        self.flow_of = number;
+        self.summary.connections += 1;
+        if self.way == Way::Receives && self.peer.is_some() {
+            return;
+        }
+        let flow = self.flows.opened(
+            now,
+            Flow {
+                role: role(self.way),
+                protocol: Transport::Udp,
+                local: local.into(),
+                remote: remote.into(),
+                carries: Carries::Video,
+                peer: self.peer.clone(),
+            },
+        );
+        self.media.insert(number, flow);
+    }
+
+    fn statistics(
+        &mut self,
+        number: u64,
+        statistics: &Statistics,
+        sends: Option<(BitRate, Target)>,
+    ) -> Result<(), RecordError> {
+        let before = self.last.insert(number, statistics.at);
+        if self.last.len() > REMEMBERED_MAX {
+            self.last.pop_first();
+        }
+        let period =
+            before.map_or(STATISTICS_EVERY, |before| statistics.at.saturating_since(before));
+        let period = period.max(Duration::from_micros(1));
+        let counts = &statistics.counts;
+        self.summary.sent_bytes += counts.sent_bytes;
+        self.summary.received_bytes += counts.received_bytes;
+        self.summary.malformed += counts.malformed;
+        let target = sends.map(|(_, target)| target);
+        self.rows.push(WebrtcRow {
+            t_ns: statistics.at,
+            endpoint: self.endpoint.clone(),
+            session: number,
+            role: role(self.way),
+            period_ns: period,
+            estimate_bps: sends.map(|(estimate, _)| estimate),
+            target_bps: target.map(|target| target.rate),
+            sent_bps: Bytes::new(counts.sent_bytes) / period,
+            received_bps: Bytes::new(counts.received_bytes) / period,
+            rtt_ns: statistics.rtt,
+            loss_ratio: statistics.loss,
+            nacks: counts.nacks,
+            retransmissions: counts.retransmissions,
+            padding_bytes: counts.padding_bytes,
+            plis: counts.plis,
+            firs: counts.firs,
+            queue_bytes: statistics.queue.map(|(bytes, _)| bytes.get()),
+            queue_ns: statistics.queue.map(|(_, waited)| waited),
+            width: target.map(|target| target.rung.size.0.into()),
+            height: target.map(|target| target.rung.size.1.into()),
+            fps: target.map(|target| target.rung.fps.into()),
+        })
+    }
+
+    fn close(self) -> Result<Summary, EndpointError> {
+        self.rows.close()?;
+        self.sessions.close()?;
+        self.flows.close()?;
+        Ok(self.summary)
+    }
+}

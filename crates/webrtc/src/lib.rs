@@ -1,0 +1,18 @@
+//! WebRTC: video in real time between two peers, as browsers have it.
+
+mod counts;
+pub mod endpoint;
+mod error;
+pub mod ladder;
+mod mark;
+pub mod net;
+pub mod peer;
+pub mod publish;
+pub mod receiving;
+pub mod sending;
+pub mod sessions;
+pub mod signalling;
+pub mod view;
+
+pub use counts::Counts;
+pub use error::EndpointError;

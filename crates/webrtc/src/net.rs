@@ -1,0 +1,215 @@
+//! Where the endpoints open sockets: one of UDP for each address of the host, which all sessions share, and one of
+//! TCP for offers.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::task::{Context, Poll};
+
+use suiro_units::Bytes;
+use tokio::io::ReadBuf;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+use crate::peer::Transmit;
+
+/// Addresses of a host that are candidates at most.
+const ADDRESSES_MAX: usize = 8;
+/// What the kernel keeps for a socket that is not read at once: 64 ms at 500 Mbit/s.
+const BUFFER: Bytes = Bytes::new(4_000_000);
+
+/// Why an endpoint has no sockets.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// The port is not free.
+    #[error(
+        "listening at TCP port {port}: {cause}\nhint: another program uses it; choose another port"
+    )]
+    Listen {
+        /// The port.
+        port: u16,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// There is no socket for candidates.
+    #[error("binding a UDP port of {address}: {cause}")]
+    Bind {
+        /// The address.
+        address: IpAddr,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The host's addresses are not known.
+    #[error("listing the addresses of this host: {0}")]
+    Addresses(io::Error),
+    /// The socket failed.
+    #[error("{doing}: {cause}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+/// The addresses of this host that other hosts can use, IPv4 and IPv6; those of loopback if there are no others.
+///
+/// # Errors
+/// [`NetError::Addresses`].
+pub fn addresses() -> Result<Vec<IpAddr>, NetError> {
+    let mut first = std::ptr::null_mut();
+    // SAFETY: on success `first` is a new list, freed below.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return Err(NetError::Addresses(io::Error::last_os_error()));
+    }
+    // SAFETY: the list lives until it is freed, and what is made of it keeps no reference to it.
+    let mut all = unsafe { listed(first) };
+    // SAFETY: it is the list from above, freed once.
+    unsafe { libc::freeifaddrs(first) };
+    all.sort_unstable();
+    all.dedup();
+    let far: Vec<IpAddr> = all.iter().copied().filter(|ip| !ip.is_loopback()).collect();
+    let mut usable = if far.is_empty() { all } else { far };
+    usable.truncate(ADDRESSES_MAX);
+    Ok(usable)
+}
+
+/// # Safety
+/// `first` must be a list from getifaddrs(3).
+unsafe fn listed(first: *const libc::ifaddrs) -> Vec<IpAddr> {
+    // SAFETY: every non-null entry is valid, and its address is null or as long as its family requires.
+    let entries = unsafe {
+        std::iter::successors(first.as_ref(), |entry| entry.ifa_next.as_ref())
+            .filter_map(|entry| entry.ifa_addr.as_ref())
+    };
+    let ip = |of: &libc::sockaddr| match i32::from(of.sa_family) {
+        libc::AF_INET => {
+            // SAFETY: an address of this family is a `sockaddr_in`.
+            let v4 = unsafe { &*std::ptr::from_ref(of).cast::<libc::sockaddr_in>() };
+            Some(IpAddr::V4(Ipv4Addr::from_bits(u32::from_be(v4.sin_addr.s_addr))))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: an address of this family is a `sockaddr_in6`.
+            let v6 = unsafe { &*std::ptr::from_ref(of).cast::<libc::sockaddr_in6>() };
+            let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+            // A link-local address means nothing without its interface.
+            Some(IpAddr::V6(ip)).filter(|_| !ip.is_unicast_link_local())
+        }
+        _ => None,
+    };
+    entries.filter_map(ip).collect()
+}
+
+/// Listens for offers at a port of every address, or of one.
+///
+/// # Errors
+/// [`NetError::Listen`].
+#[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
+pub async fn listen(address: IpAddr, port: u16) -> Result<TcpListener, NetError> {
+    let listener = TcpListener::bind(SocketAddr::new(address, port)).await;
+    listener.map_err(|cause| NetError::Listen { port, cause })
+}
+
+/// Connects to a host by its name.
+///
+/// # Errors
+/// What the system said.
+#[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
+pub async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    TcpStream::connect((host, port)).await
+}
+
+/// Where a packet came from, and at which of the endpoint's addresses.
+pub type Route = (SocketAddr, SocketAddr);
+
+/// The sockets of an endpoint.
+#[derive(Debug)]
+pub struct Sockets(Vec<(SocketAddr, UdpSocket)>);
+
+impl Sockets {
+    /// One for each of the addresses, at a port that the system chooses.
+    ///
+    /// # Errors
+    /// [`NetError::Bind`].
+    #[expect(clippy::disallowed_methods, reason = "the one place that opens these sockets")]
+    pub async fn bind(addresses: &[IpAddr]) -> Result<Self, NetError> {
+        let mut sockets = Vec::with_capacity(addresses.len());
+        for &address in addresses {
+            let failed = |cause| NetError::Bind { address, cause };
+            let socket = UdpSocket::bind((address, 0)).await.map_err(failed)?;
+            let size = BUFFER.get() as usize;
+            // What the system grants of it is enough for most; more needs privilege.
+            let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, size)
+                .or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&socket, size));
+            sockets.push((socket.local_addr().map_err(failed)?, socket));
+        }
+        Ok(Self(sockets))
+    }
+
+    /// Their addresses.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.0.iter().map(|(address, _)| *address).collect()
+    }
+
+    /// Sends. That nobody is there (yet) is no error, nor that the kernel has no room: a network loses packets too.
+    ///
+    /// # Errors
+    /// [`NetError::Io`].
+    pub async fn send(&self, transmit: &Transmit) -> Result<(), NetError> {
+        use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+        let Some((_, socket)) = self.0.iter().find(|(address, _)| *address == transmit.from) else {
+            return Ok(());
+        };
+        match socket.send_to(&transmit.bytes, transmit.to).await {
+            Ok(_) => Ok(()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ConnectionRefused | HostUnreachable | NetworkUnreachable
+                ) || error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) =>
+            {
+                Ok(())
+            }
+            Err(cause) => Err(NetError::Io { doing: "sending", cause }),
+        }
+    }
+
+    /// The next packet at any of them: how long it is, where it came from and at which address.
+    ///
+    /// # Errors
+    /// [`NetError::Io`].
+    pub async fn receive(&self, buffer: &mut [u8]) -> Result<(usize, Route), NetError> {
+        std::future::poll_fn(|context| self.poll_receive(context, buffer)).await
+    }
+
+    fn poll_receive(
+        &self,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<Result<(usize, Route), NetError>> {
+        for (address, socket) in &self.0 {
+            loop {
+                let mut read = ReadBuf::new(buffer);
+                match socket.poll_recv_from(context, &mut read) {
+                    Poll::Ready(Ok(from)) => {
+                        return Poll::Ready(Ok((read.filled().len(), (from, *address))));
+                    }
+                    // What an earlier packet caused, which nobody took.
+                    Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    }
+                    Poll::Ready(Err(cause)) => {
+                        return Poll::Ready(Err(NetError::Io { doing: "receiving", cause }));
+                    }
+                    Poll::Pending => break,
+                }
+            }
+        }
+        Poll::Pending
+    }
+
+    /// What is there already; `None` if nothing is.
+    pub fn receive_now(&self, buffer: &mut [u8]) -> Option<(usize, Route)> {
+        self.0.iter().find_map(|(address, socket)| {
+            let (length, from) = socket.try_recv_from(buffer).ok()?;
+            Some((length, (from, *address)))
+        })
+    }
+}

@@ -1,0 +1,263 @@
+//! Two connections in virtual time, whose packets take 10 ms each way.
+
+use std::net::SocketAddr;
+
+use super::setup::{AGAIN_TYPE, H264_TYPE};
+use super::*;
+
+const DELAY: Duration = Duration::from_millis(10);
+
+/// Two ends and the packets between them.
+struct World {
+    now: Time,
+    peers: [Peer; 2],
+    flying: VecDeque<(Time, usize, Transmit)>,
+    happened: [Vec<(Time, Happened)>; 2],
+    /// From then on nothing arrives.
+    cut: Option<Time>,
+    /// Of the packets that one sends, each so many-th is lost.
+    loses: Option<usize>,
+    sent: usize,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "str0m counts from an instant; which one does not matter"
+)]
+fn zero() -> Instant {
+    Instant::now()
+}
+
+fn address(index: usize) -> SocketAddr {
+    format!("10.0.0.{}:5000", index + 1).parse().unwrap()
+}
+
+fn peer(index: usize, way: Way, zero: Instant) -> Peer {
+    let v6 = format!("[fd00::{}]:5000", index + 1).parse().unwrap();
+    let setup = Setup {
+        way,
+        local: vec![address(index), v6],
+        certificate: Certificate::generate().unwrap(),
+        rates: (BitRate::from_kbps(300), BitRate::from_kbps(2500)),
+    };
+    Peer::new(Time::from_secs(1), zero, setup).unwrap()
+}
+
+impl World {
+    /// The second sends to the first, which makes the offer.
+    fn new() -> Self {
+        let zero = zero();
+        let now = Time::from_secs(1);
+        let mut viewer = peer(0, Way::Receives, zero);
+        let mut publisher = peer(1, Way::Sends, zero);
+        let offered = viewer.offer(now).unwrap();
+        let answer = publisher.answer(now, &offered.description).unwrap();
+        viewer.on_answer(now, offered, &answer).unwrap();
+        Self {
+            now,
+            peers: [viewer, publisher],
+            flying: VecDeque::new(),
+            happened: [vec![], vec![]],
+            cut: None,
+            loses: None,
+            sent: 0,
+        }
+    }
+
+    fn run_until(&mut self, end: Time) {
+        loop {
+            self.collect();
+            let next = self.flying.front().map(|(at, ..)| *at);
+            let timers = self.peers.iter().filter_map(Peer::next_event);
+            let next = timers.chain(next).min().unwrap_or(end).max(self.now);
+            if next >= end {
+                self.now = end;
+                return;
+            }
+            self.now = next;
+            if self.flying.front().is_some_and(|(at, ..)| *at <= next) {
+                let (_, to, packet) = self.flying.pop_front().unwrap();
+                let route = (packet.from, packet.to);
+                assert!(self.peers[to].accepts(next, route, &packet.bytes));
+                self.peers[to].on_packet(next, route, &packet.bytes).unwrap();
+            } else {
+                for peer in &mut self.peers {
+                    if peer.next_event().is_some_and(|at| at <= next) {
+                        peer.on_time(next).unwrap();
+                    }
+                }
+            }
+        }
+    }
+
+    fn collect(&mut self) {
+        for index in 0..2 {
+            while let Some(transmit) = self.peers[index].take_transmit() {
+                self.sent += index;
+                let lost =
+                    self.loses.is_some_and(|nth| index == 1 && self.sent.is_multiple_of(nth));
+                if !lost && self.cut.is_none_or(|cut| self.now < cut) {
+                    self.flying.push_back((self.now + DELAY, 1 - index, transmit));
+                }
+            }
+            while let Some(happened) = self.peers[index].take_happened() {
+                self.happened[index].push((self.now, happened));
+            }
+        }
+    }
+
+    /// Sends a frame of that many packets, captured now.
+    fn send_frame(&mut self, number: u64, first: u64, packets: u64) {
+        for n in 0..packets {
+            let rate = BitRate::from_kbps(300);
+            let piece = Piece {
+                timestamp: number as u32 * 3000,
+                marker: n + 1 == packets,
+                mark: (n == 0).then(|| mark(number, number.checked_sub(1), rate)),
+                payload: vec![0x41; 500],
+            };
+            let (captured, captured_unix_ns) = (self.now, 7_000_000_000 + self.now.as_nanos());
+            let outgoing = Outgoing { piece, captured, captured_unix_ns };
+            self.peers[1].send(self.now, first + n, outgoing).unwrap();
+        }
+    }
+
+    fn when(&self, index: usize, is: fn(&Happened) -> bool) -> Option<Time> {
+        self.happened[index].iter().find(|(_, happened)| is(happened)).map(|(at, _)| *at)
+    }
+
+    fn packets(&self) -> Vec<&Video> {
+        let all = self.happened[0].iter();
+        all.filter_map(|(_, happened)| match happened {
+            Happened::Packet(video) => Some(&**video),
+            _ => None,
+        })
+        .collect()
+    }
+}
+
+#[test]
+fn two_ends_connect_within_300_ms_and_agree() {
+    let mut world = World::new();
+    world.run_until(Time::from_secs(3));
+    for index in 0..2 {
+        let at = world.when(index, |h| matches!(h, Happened::Connected)).expect("connected");
+        assert!(at - Time::from_secs(1) < Duration::from_millis(300), "{at}");
+        let agreed = world.peers[index].agreed().unwrap();
+        assert_eq!(agreed.types, (H264_TYPE, Some(AGAIN_TYPE)));
+        assert!(agreed.codec.contains("packetization-mode=1"), "{}", agreed.codec);
+        assert_eq!(agreed.feedback, "transport-cc nack pli fir");
+        assert!(agreed.extensions.contains("frame-mark"), "{}", agreed.extensions);
+    }
+}
+
+#[test]
+fn packets_come_with_marks_and_the_senders_clock() {
+    let mut world = World::new();
+    world.run_until(Time::from_secs(2));
+    world.send_frame(5, 100, 3);
+    world.run_until(Time::from_secs(3));
+    let packets = world.packets();
+    let numbers: Vec<u64> = packets.iter().map(|video| video.sequence).collect();
+    assert_eq!(numbers, [100, 101, 102]);
+    let mark = packets[0].piece.mark.unwrap();
+    assert_eq!((mark.number, mark.references, mark.rate_bps), (5, 1, 300_000));
+    assert!(mark.waited().unwrap() < Duration::from_millis(50), "{:?}", mark.waited());
+    assert_eq!((packets[1].piece.mark, packets[2].piece.marker), (None, true));
+    let (timestamp, unix_ns) = packets[0].clock.unwrap();
+    assert_eq!(timestamp, 15_000);
+    assert!(unix_ns.abs_diff(9_000_000_000) < 1000, "{unix_ns}");
+}
+
+#[test]
+fn what_is_lost_is_sent_again_and_counted() {
+    let mut world = World::new();
+    world.run_until(Time::from_secs(2));
+    world.loses = Some(10);
+    for number in 0..60 {
+        world.send_frame(number, 100 + 3 * number, 3);
+        world.run_until(Time::from_millis(2000 + 33 * (number + 1)));
+    }
+    world.run_until(Time::from_secs(6));
+    let packets: std::collections::BTreeSet<u64> =
+        world.packets().iter().map(|video| video.sequence).collect();
+    assert_eq!(packets.len(), 180, "every packet came in the end");
+    let total = |index: usize, of: fn(&Counts) -> u64| -> u64 {
+        let counts = world.happened[index].iter().filter_map(|(_, happened)| match happened {
+            Happened::Statistics(statistics) => Some(of(&statistics.counts)),
+            _ => None,
+        });
+        counts.sum()
+    };
+    assert!(total(1, |counts| counts.retransmissions) >= 10);
+    assert!(total(1, |counts| counts.nacks) >= 10 && total(0, |counts| counts.nacks) >= 10);
+    assert!(total(1, |counts| counts.sent_bytes) > 180 * 528);
+}
+
+#[test]
+fn a_key_frame_is_asked_for() {
+    let mut world = World::new();
+    world.run_until(Time::from_secs(2));
+    world.send_frame(0, 100, 1);
+    world.run_until(Time::from_millis(2100));
+    let now = world.now;
+    world.peers[0].request_key_frame(now).unwrap();
+    world.run_until(Time::from_secs(3));
+    assert!(world.when(1, |h| matches!(h, Happened::KeyFrame)).is_some());
+}
+
+/// RFC 7675 §5.1: consent expires after 30 s.
+#[test]
+fn an_end_that_vanished_is_noticed_within_30_s() {
+    let mut world = World::new();
+    world.run_until(Time::from_secs(5));
+    world.cut = Some(Time::from_secs(5));
+    world.run_until(Time::from_secs(36));
+    let gone = world.when(1, |h| matches!(h, Happened::Gone(Why::NoConsent))).expect("noticed");
+    assert!(gone <= Time::from_secs(35), "{gone}");
+}
+
+#[test]
+fn an_end_that_says_good_bye_is_gone_at_once() {
+    let mut world = World::new();
+    world.run_until(Time::from_secs(3));
+    world.peers[0].close(Time::from_secs(3));
+    world.run_until(Time::from_secs(4));
+    let gone = world.when(1, |h| matches!(h, Happened::Gone(Why::Closed))).expect("noticed");
+    assert!(gone < Time::from_millis(3100), "{gone}");
+}
+
+#[test]
+fn what_is_no_offer_of_video_is_refused_with_a_reason() {
+    let refuse = |text: &str| {
+        let error = peer(1, Way::Sends, zero()).answer(Time::from_secs(1), text).unwrap_err();
+        error.to_string()
+    };
+    assert!(refuse("nonsense").starts_with("the session description: "));
+    // Nobody can receive what the other end only sends.
+    let mut other = peer(0, Way::Sends, zero());
+    let offer = other.offer(Time::from_secs(1)).unwrap();
+    let error = refuse(&offer.description);
+    assert!(error.contains("expected video in H.264 that is received"), "{error}");
+    let mut viewer = peer(0, Way::Receives, zero());
+    let vp8 = viewer.offer(Time::from_secs(1)).unwrap().description.replace("H264", "VP8");
+    assert!(refuse(&vp8).contains("no H.264"), "{}", refuse(&vp8));
+}
+
+#[test]
+fn candidates_are_checked_and_bounded() {
+    let mut world = World::new();
+    let peer = &mut world.peers[1];
+    let mut take =
+        |text: &str| peer.on_candidate(Time::from_secs(1), text).map_err(|e| e.to_string());
+    assert!(
+        take("candidate:nonsense").unwrap_err().starts_with("candidate `candidate:nonsense`: ")
+    );
+    let tcp = "candidate:1 1 tcp 1518280447 10.0.0.9 9 typ host tcptype active";
+    assert!(take(tcp).unwrap_err().contains("expected UDP"));
+    for n in 0..CANDIDATES_MAX {
+        take(&format!("candidate:1 1 udp 2113937151 10.0.1.{n} 9000 typ host")).unwrap();
+    }
+    let more = take("candidate:1 1 udp 2113937151 10.0.2.1 9000 typ host").unwrap_err();
+    assert!(more.ends_with("more than 32 candidates"), "{more}");
+}

@@ -1,0 +1,133 @@
+//! The sender's side: frames into packets for every session, and what the encoder is to make. Pure.
+
+use std::collections::BTreeMap;
+
+use suiro_payload::{Codec, PayloadError, Piece};
+use suiro_realtime::{Frame, Share};
+use suiro_units::{BitRate, Bytes, Duration, Random, Time};
+
+use crate::ladder::{Hysteresis, Ladder, Rung};
+use crate::peer::{Outgoing, PAYLOAD_MAX, mark};
+use crate::sessions::Sessions;
+
+/// How the encoder's bit rate follows from the estimate: headers of RTP, SRTP, UDP and IP are about a tenth of packets
+/// of this size, and what waits should leave within half a second.
+const SHARE: Share = Share { encoder: 0.9, drain: Duration::from_millis(500), least: 0.3 };
+
+/// What the encoder is to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Its bit rate.
+    pub rate: BitRate,
+    /// Size and frame rate.
+    pub rung: Rung,
+}
+
+/// The sender of all sessions.
+#[derive(Debug)]
+pub struct Sending {
+    ladder: Ladder,
+    target: Target,
+    /// The next packet's number in each session.
+    sequences: BTreeMap<u64, u64>,
+    random: Random,
+    /// The wall clock at [`Time::ZERO`], in nanoseconds since 1970.
+    epoch_unix_ns: u64,
+    key_frame: bool,
+}
+
+impl Sending {
+    /// Of a camera with pictures of that size and so many of them per second.
+    pub fn new(
+        (size, fps): ((u32, u32), u32),
+        start: BitRate,
+        random: Random,
+        epoch_unix_ns: u64,
+    ) -> Self {
+        let rate = SHARE.encoder_rate(start, Bytes::ZERO);
+        let ladder = Ladder::new(size, fps, rate, Hysteresis::default());
+        let target = Target { rate, rung: ladder.rung() };
+        let sequences = BTreeMap::new();
+        Self { ladder, target, sequences, random, epoch_unix_ns, key_frame: false }
+    }
+
+    /// What the encoder is to make now.
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// A session is connected: it begins with a key frame.
+    pub fn on_connected(&mut self) {
+        self.key_frame = true;
+    }
+
+    /// Somebody needs a key frame.
+    pub fn on_key_frame_request(&mut self) {
+        self.key_frame = true;
+    }
+
+    /// Whether a key frame was asked for since the last call.
+    pub fn take_key_frame_request(&mut self) -> bool {
+        std::mem::take(&mut self.key_frame)
+    }
+
+    /// Sends a frame to everybody who is connected.
+    ///
+    /// # Errors
+    /// [`PayloadError`]: the encoder made something else than H.264.
+    pub fn on_frame(
+        &mut self,
+        now: Time,
+        frame: &Frame,
+        sessions: &mut Sessions,
+    ) -> Result<(), PayloadError> {
+        let payloads = Codec::H264.packetise(&frame.data, PAYLOAD_MAX, PAYLOAD_MAX)?;
+        let last = payloads.len() - 1;
+        // 90 kHz (RFC 6184 §8.2.1).
+        let timestamp = (u128::from(frame.captured.as_nanos()) * 9 / 100_000) as u32;
+        let captured_unix_ns = self.epoch_unix_ns.saturating_add(frame.captured.as_nanos());
+        for number in sessions.connected() {
+            // RFC 3550 §5.1: from anywhere, and far enough from the first wrap for SRTP (RFC 3711 §3.3.1).
+            let first = || self.random.next_u64() % 32_768;
+            let sequence = self.sequences.entry(number).or_insert_with(first);
+            sessions.with(now, number, |session| {
+                session.on_video(now);
+                for (index, payload) in payloads.iter().enumerate() {
+                    let mark = mark(frame.number, frame.references, frame.rate);
+                    let piece = Piece {
+                        timestamp,
+                        marker: index == last,
+                        mark: (index == 0).then_some(mark),
+                        payload: payload.clone(),
+                    };
+                    let captured = frame.captured;
+                    session.peer.send(
+                        now,
+                        *sequence,
+                        Outgoing { piece, captured, captured_unix_ns },
+                    )?;
+                    *sequence += 1;
+                }
+                Ok(())
+            });
+        }
+        Ok(())
+    }
+
+    /// Follows the estimates: the least of those who are connected.
+    pub fn follow(&mut self, now: Time, sessions: &mut Sessions) {
+        self.sequences.retain(|number, _| sessions.get(*number).is_some());
+        let mut rate: Option<BitRate> = None;
+        for number in sessions.connected() {
+            let Some(session) = sessions.get(number) else { continue };
+            let (queued, _) = session.peer.queue(now);
+            let allowed = SHARE.encoder_rate(session.peer.estimate(), queued);
+            rate = Some(rate.map_or(allowed, |rate| rate.min(allowed)));
+        }
+        let Some(rate) = rate else { return };
+        self.target.rate = rate;
+        if let Some(rung) = self.ladder.on_rate(now, rate) {
+            self.target.rung = rung;
+        }
+    }
+}

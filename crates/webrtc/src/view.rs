@@ -1,0 +1,156 @@
+//! The endpoint that views: the loop between sockets, sessions and viewer, and the table `frames`.
+
+use std::pin::Pin;
+
+use suiro_endpoint::{Context, Failure, Pulse, Summary as Said};
+use suiro_media::screen;
+use suiro_realtime::Log;
+use suiro_record::words::Signalling;
+use suiro_scenario::{Job, WebrtcViewer};
+use suiro_units::{BitRate, Time};
+use suiro_viewer::Policy;
+
+use crate::EndpointError;
+use crate::endpoint::{Common, Endpoint, Summary, Woken};
+use crate::peer::{Happened, Way};
+use crate::publish::{common, meeting};
+use crate::receiving::Receiving;
+
+/// What a viewer needs to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ViewerJob {
+    /// As for every endpoint.
+    pub common: Common,
+    /// How it plays.
+    pub viewer: Policy,
+    /// Whether what could be decoded is kept, as `received.NAME.h264`.
+    pub save: bool,
+}
+
+impl ViewerJob {
+    /// What a trial's job file asks for; `None` if the endpoint is no viewer, or its publisher is not among the peers.
+    ///
+    /// # Errors
+    /// The host's addresses are not known.
+    pub fn from_job(job: &Job) -> Result<Option<Self>, EndpointError> {
+        let Some(spec) = job.endpoint.spec.downcast::<WebrtcViewer>() else { return Ok(None) };
+        let signalling = Signalling::Whep;
+        let Some(meeting) = meeting(job, spec.from.as_ref(), (spec.port, &spec.token, signalling))
+        else {
+            return Ok(None);
+        };
+        let common = common(job, meeting, spec.from.as_ref())?;
+        Ok(Some(Self { common, viewer: spec.viewer, save: spec.save }))
+    }
+}
+
+/// Runs a trial's job of a viewer.
+///
+/// # Errors
+/// If it is not one, or as [`run`].
+pub fn run_job(job: &Job, context: Context) -> Result<Said, Failure> {
+    let work = ViewerJob::from_job(job)?.ok_or("a viewer's job names its publisher")?;
+    let (pulse, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(run(&work, &pulse, ready, stop.requested()?).await?) };
+    Ok(Said::of(&pulse.block_on(work)?))
+}
+
+/// Views until `stop` is ready. `ready` is called once, when the endpoint's sockets are open.
+///
+/// # Errors
+/// [`EndpointError`].
+pub async fn run(
+    job: &ViewerJob,
+    pulse: &Pulse,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> Result<Summary, EndpointError> {
+    let clock = pulse.clock();
+    // A receiver has no estimate.
+    let rates = (BitRate::from_bps(0), BitRate::from_bps(0));
+    let endpoint = Endpoint::open(&job.common, clock, (Way::Receives, rates)).await?;
+    let save = job.save.then_some(screen::Codec::H264);
+    let log = Log::create(&job.common.dir, &job.common.name, clock.epoch_unix_ns(), save)?;
+    ready();
+    let mut stop = std::pin::pin!(stop);
+    tokio::select! {
+        () = clock.sleep_until(job.common.start) => {}
+        () = &mut stop => {}
+    }
+    let (pulse, receiving) = (pulse.clone(), Receiving::new(job.viewer));
+    let mut viewer = Viewer { pulse, endpoint, receiving, log };
+    viewer.endpoint.meet(&job.common.meeting).await?;
+    viewer.run(stop).await
+}
+
+struct Viewer {
+    pulse: Pulse,
+    endpoint: Endpoint,
+    receiving: Receiving,
+    log: Log,
+}
+
+impl Viewer {
+    /// The time. Of times at which it did not run, the viewer is told before it is told of a later one.
+    fn now(&mut self) -> Time {
+        let now = self.pulse.now();
+        for absence in self.pulse.absences() {
+            self.receiving.on_absence(absence.from, absence.to);
+        }
+        now
+    }
+
+    async fn run(
+        mut self,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Summary, EndpointError> {
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            self.work()?;
+            self.endpoint.flush().await?;
+            let due = self.receiving.next_event();
+            let woken: Option<Woken> = tokio::select! {
+                biased;
+                () = &mut stop => None,
+                woken = self.endpoint.wait(&mut buffer, due) => Some(woken?),
+            };
+            let Some(woken) = woken else { return self.finish().await };
+            self.endpoint.on_woken(woken, &mut buffer);
+        }
+    }
+
+    fn work(&mut self) -> Result<(), EndpointError> {
+        while let Some((number, happened)) = self.endpoint.take_happened(None)? {
+            if let Happened::Packet(video) = happened {
+                let now = self.now();
+                if let Some(session) = self.endpoint.sessions.get(number) {
+                    session.on_video(now);
+                }
+                self.receiving.on_video(now, *video);
+            }
+        }
+        let now = self.now();
+        self.receiving.advance(now);
+        if self.receiving.take_key_frame_request(now) {
+            for number in self.endpoint.sessions.connected() {
+                self.endpoint
+                    .sessions
+                    .with(now, number, |session| session.peer.request_key_frame(now));
+            }
+        }
+        while let Some(seen) = self.receiving.take_seen() {
+            self.log.push(&seen)?;
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<Summary, EndpointError> {
+        let now = self.now();
+        self.receiving.finish(now);
+        while let Some(seen) = self.receiving.take_seen() {
+            self.log.push(&seen)?;
+        }
+        self.log.close()?;
+        self.endpoint.close().await
+    }
+}

@@ -1,0 +1,195 @@
+//! Ours against ours over loopback, IPv4 and IPv6: offers by HTTP, media by ICE, DTLS and SRTP. Where there is no
+//! ffmpeg for the camera, these say so and pass.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+use suiro_clock::Clock;
+use suiro_endpoint::Pulse;
+use suiro_media::Ffmpeg;
+use suiro_media::live::FootageSpec;
+use suiro_media::spec::Source;
+use suiro_record::Reader;
+use suiro_record::tables::{FrameRow, WebrtcRow, WebrtcSessionRow};
+use suiro_record::words::{FlowRole, SessionEnd, Signalling};
+use suiro_units::{BitRate, Duration, Seed, Time};
+use suiro_webrtc::EndpointError;
+use suiro_webrtc::endpoint::{Common, Meeting};
+use suiro_webrtc::publish::{self, PublisherJob};
+use suiro_webrtc::signalling::client::{Server, SignallingError};
+use suiro_webrtc::view::{self, ViewerJob};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const FPS: u32 = 12;
+
+fn has_ffmpeg() -> bool {
+    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).is_ok()
+}
+
+fn common(name: &str, dir: &Path, meeting: Meeting) -> Common {
+    let addresses = vec![LOCALHOST, IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    let (name, dir) = (name.to_owned(), dir.to_owned());
+    Common { name, meeting, peer: None, addresses, dir, start: Time::ZERO, seed: Seed(1) }
+}
+
+fn publisher(dir: &Path, meeting: Meeting) -> PublisherJob {
+    let length = Duration::from_secs(1);
+    let source = FootageSpec::new(Source::Synthetic);
+    let camera = FootageSpec { width: 320, height: 240, fps: FPS, length, ..source };
+    let rates = (BitRate::from_kbps(300), BitRate::from_kbps(800));
+    PublisherJob { common: common("camera", dir, meeting), camera, rates }
+}
+
+fn viewer(dir: &Path, meeting: Meeting) -> ViewerJob {
+    ViewerJob { common: common("viewer", dir, meeting), viewer: Default::default(), save: true }
+}
+
+fn waits(port: u16, token: Option<&str>) -> Meeting {
+    Meeting::Waits { address: Some(LOCALHOST), port, token: token.map(str::to_owned) }
+}
+
+fn offers(port: u16, signalling: Signalling, token: Option<&str>) -> Meeting {
+    let token = token.map(str::to_owned);
+    Meeting::Offers(Server { host: "127.0.0.1".to_owned(), port, signalling, token })
+}
+
+/// A port that nobody uses just now.
+async fn free_port() -> u16 {
+    let listener = suiro_webrtc::net::listen(LOCALHOST, 0).await.unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Runs both ends until the time is up; the one that waits for offers is ready before the other begins.
+async fn meet(dir: &Path, whep: bool, token: Option<&str>) {
+    let clock = Clock::from_now();
+    let pulse = Pulse::new(clock);
+    let port = free_port().await;
+    let (camera, screen) = match whep {
+        true => (waits(port, token), offers(port, Signalling::Whep, token)),
+        false => (offers(port, Signalling::Whip, token), waits(port, token)),
+    };
+    let (camera, screen) = (publisher(dir, camera), viewer(dir, screen));
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let until = |clock: Clock| async move {
+        let end = clock.now() + Duration::from_secs(4);
+        clock.sleep_until(end).await;
+    };
+    let tell = move || ready.send(()).unwrap();
+    let (sent, seen) = match whep {
+        true => {
+            let first = publish::run(&camera, clock, tell, until(clock));
+            let second = async {
+                is_ready.await.unwrap();
+                view::run(&screen, &pulse, || (), until(clock)).await
+            };
+            tokio::join!(first, second)
+        }
+        false => {
+            let first = view::run(&screen, &pulse, tell, until(clock));
+            let second = async {
+                is_ready.await.unwrap();
+                publish::run(&camera, clock, || (), until(clock)).await
+            };
+            let (seen, sent) = tokio::join!(first, second);
+            (sent, seen)
+        }
+    };
+    let (sent, seen) = (sent.unwrap(), seen.unwrap());
+    assert_eq!((sent.connections, seen.connections), (1, 1));
+    assert!(seen.received_bytes > 10_000 && seen.malformed == 0, "{seen:?}");
+    check(dir, if whep { Signalling::Whep } else { Signalling::Whip });
+}
+
+fn check(dir: &Path, signalling: Signalling) {
+    let frames: Vec<FrameRow> = Reader::read_all(dir).unwrap();
+    let shown: Vec<&FrameRow> = frames.iter().filter(|row| row.displayed_ns.is_some()).collect();
+    // Some 3 s of 12 frames a second, on a machine that may have other things to do.
+    assert!(shown.len() >= 12, "{} of {} frames were shown", shown.len(), frames.len());
+    for row in &shown {
+        let (captured, sent, received) = (row.captured_ns, row.sent_ns, row.received_ns);
+        assert!(captured < sent && sent <= received, "{row:?}");
+        assert!(received.unwrap() - captured.unwrap() < 2_000_000_000, "{row:?}");
+    }
+    let mut sessions: Vec<WebrtcSessionRow> = Reader::read_all(dir).unwrap();
+    sessions.sort_by_key(|row| row.role == FlowRole::Receiver);
+    assert_eq!(sessions.len(), 2);
+    for session in &sessions {
+        assert_eq!(session.signalling, signalling);
+        assert!(session.connected_ns > session.answered_ns && session.first_packet_ns.is_some());
+        assert!(session.pair.is_some() && session.candidates.contains("[::1]:"), "{session:?}");
+        assert!(session.codec.as_ref().unwrap().contains("packetization-mode=1"));
+        let gone = [None, Some(SessionEnd::Closed), Some(SessionEnd::Deleted)];
+        assert!(gone.contains(&session.ended), "{session:?}");
+    }
+    let rows: Vec<WebrtcRow> = Reader::read_all(dir).unwrap();
+    let sender: Vec<&WebrtcRow> = rows.iter().filter(|row| row.role == FlowRole::Sender).collect();
+    assert!(sender.len() >= 10, "{} intervals of 100 ms", sender.len());
+    assert!(sender.iter().all(|row| row.estimate_bps.is_some() && row.fps.is_some()));
+    assert!(rows.iter().any(|row| row.rtt_ns.is_some()));
+    assert!(dir.join("received.viewer.h264").metadata().unwrap().len() > 1000);
+}
+
+#[tokio::test]
+async fn a_viewer_asks_a_publisher_by_whep() {
+    if has_ffmpeg() {
+        meet(tempfile::tempdir().unwrap().path(), true, Some("s3cret")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_publisher_asks_a_viewer_by_whip() {
+    if has_ffmpeg() {
+        meet(tempfile::tempdir().unwrap().path(), false, None).await;
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_refused_with_its_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Clock::from_now();
+    let pulse = Pulse::new(clock);
+    let port = free_port().await;
+    let screen = viewer(dir.path(), waits(port, Some("s3cret")));
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (done, stop) = tokio::sync::oneshot::channel::<()>();
+    let serves =
+        view::run(&screen, &pulse, move || ready.send(()).unwrap(), async { drop(stop.await) });
+    let asks = async {
+        is_ready.await.unwrap();
+        let server = |token: &str| Server {
+            host: "127.0.0.1".to_owned(),
+            port,
+            signalling: Signalling::Whip,
+            token: Some(token.to_owned()),
+        };
+        let refused = server("wrong").offer("v=0".to_owned()).await;
+        let error = refused.map_err(EndpointError::from).unwrap_err().to_string();
+        assert!(error.contains("found 401") && error.contains("another"), "{error}");
+        let refused = server("s3cret").offer("v=0".to_owned()).await;
+        assert!(
+            matches!(refused, Err(SignallingError::Refused { status: 400, .. })),
+            "{refused:?}"
+        );
+        let reply =
+            raw(port, "OPTIONS /whip HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        assert!(reply.starts_with("HTTP/1.1 204") && reply.contains("accept-post"), "{reply}");
+        let patch = "PATCH /whip/session/none HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+            Authorization: Bearer s3cret\r\nContent-Type: application/trickle-ice-sdpfrag\r\n\
+            Content-Length: 19\r\n\r\na=end-of-candidates";
+        assert!(raw(port, patch).await.starts_with("HTTP/1.1 404"));
+        drop(done);
+    };
+    let (served, ()) = tokio::join!(serves, asks);
+    assert_eq!(served.unwrap().connections, 0);
+    let sessions: Vec<WebrtcSessionRow> = Reader::read_all(dir.path()).unwrap();
+    assert!(sessions.is_empty(), "a refused offer leaves nothing");
+}
+
+async fn raw(port: u16, request: &str) -> String {
+    let mut stream = suiro_webrtc::net::connect("127.0.0.1", port).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).await.unwrap();
+    reply
+}
