@@ -70,4 +70,5 @@ pub use plan::{Plan, TRIALS_MAX, Trial};
 pub use scenario::{Scenario, built_in, parse};
 pub use schema::schema;
 pub use setup::{Link, RecordOptions, Setup, TcpTrace, Topology};
-pub use suiro_strict::{Error as ScenarioError, Line, Place, REFUSALS_MAX, Refusal};
+pub use suiro_strict::{Bounds, Error as ScenarioError, Line, Place, REFUSALS_MAX, Refusal};
+pub use topology::MTU;

@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, Span};
 pub(crate) const HOSTS: Bounds<usize> = Bounds::new(1, 254);
 
 /// What a link's largest packet may be: from the least of IPv6 (RFC 8200 §5).
-const MTU: Bounds<u16> = Bounds::new(1280, 9000);
+pub const MTU: Bounds<u16> = Bounds::new(1280, 9000);
 
 const SIDE: Bounds<u8> = Bounds::new(1, 100);
 

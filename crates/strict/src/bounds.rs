@@ -96,6 +96,21 @@ impl<T: Serialize + PartialEq + fmt::Display> Bounds<T> {
         self.describe_value(property);
     }
 
+    /// The same for each entry of the list `key`.
+    ///
+    /// # Panics
+    /// If the table has no such property, or it is no list.
+    pub fn describe_entries(&self, schema: &mut Schema, key: &str) {
+        let property = schema.get_mut("properties").and_then(|all| all.get_mut(key));
+        let property = property.and_then(Value::as_object_mut);
+        let property = property.unwrap_or_else(|| panic!("bounds of `{key}`, which is no key"));
+        let before = property.get("description").and_then(Value::as_str).unwrap_or_default();
+        let after = format!("{before} Each entry: {self}.");
+        property.insert("description".into(), json!(after.trim_start()));
+        let items = property.get_mut("items").and_then(Value::as_object_mut);
+        self.describe_value(items.unwrap_or_else(|| panic!("`{key}` is no list")));
+    }
+
     /// The same, of the schema of a value.
     pub fn describe_value(&self, schema: &mut Map<String, Value>) {
         let [least, most] = [&self.least, &self.most].map(|end| {
@@ -236,7 +251,42 @@ where
     Some(H::refusal(&held, bounds, at.below(key)))
 }
 
-/// Declares the bounds of a table's keys, and which of its keys are tables with bounds of their own.
+/// A list, or none.
+pub trait Entries<T> {
+    /// What is in it.
+    fn entries(&self) -> &[T];
+}
+
+impl<T> Entries<T> for Vec<T> {
+    fn entries(&self) -> &[T] {
+        self
+    }
+}
+
+impl<T> Entries<T> for Option<Vec<T>> {
+    fn entries(&self) -> &[T] {
+        self.as_deref().unwrap_or_default()
+    }
+}
+
+/// Refuses the entries of one list of the table at `at`.
+pub fn refuse_entries<T, L>(bounds: &Bounds<T>, list: &L, key: &str, at: &Keys) -> Vec<Refusal>
+where
+    T: PartialOrd + fmt::Display,
+    L: Entries<T>,
+{
+    let at = at.below(key);
+    let wrong = list.entries().iter().enumerate().filter(|(_, entry)| !bounds.contains(entry));
+    wrong
+        .map(|(index, entry)| {
+            let place = at.below(&index.to_string());
+            Refusal::new(place, out_of_range(entry)).expected(bounds.to_string())
+        })
+        .collect()
+}
+
+/// Declares the bounds of a table's keys, which of its keys are tables with bounds of their own, and the bounds of
+/// `each` entry of a list.
 /// The table's schema gets them by `#[schemars(transform = bounds_of::<TYPE>)]`.
 ///
 /// ```
@@ -268,6 +318,7 @@ macro_rules! bounds {
     ($type:ty {
         $($key:ident: $bounds:expr),* $(,)?
         $(; tables: $($table:ident),+ $(,)?)?
+        $(; each: $($list:ident: $entries:expr),+ $(,)?)?
     }) => {
         impl $crate::Bounded for $type {
             fn refuse(&self, at: &$crate::Keys, refusals: &mut Vec<$crate::Refusal>) {
@@ -276,10 +327,14 @@ macro_rules! bounds {
                 $($(
                     $crate::Bounded::refuse(&self.$table, &at.below(stringify!($table)), refusals);
                 )+)?
+                $($(refusals.extend(
+                    $crate::refuse_entries(&$entries, &self.$list, stringify!($list), at)
+                );)+)?
             }
             fn describe(schema: &mut $crate::Schema) {
                 let _ = &schema;
                 $($bounds.describe(schema, stringify!($key));)*
+                $($($entries.describe_entries(schema, stringify!($list));)+)?
             }
         }
     };

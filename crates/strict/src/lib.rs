@@ -12,7 +12,7 @@ pub mod error;
 pub mod refusal;
 pub mod source;
 
-pub use bounds::{Bounded, Bounds, Holds, bounds_of, refuse_value};
+pub use bounds::{Bounded, Bounds, Entries, Holds, bounds_of, refuse_entries, refuse_value};
 pub use error::{Error, REFUSALS_MAX};
 pub use refusal::{Keys, Line, Place, Refusal, Site, Span, TextLine};
 #[doc(hidden)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use suiro_scenario::{Bounds, JOBS};
 use suiro_units::{Duration, Seed};
 
 /// A laboratory for media transport: streams real video over real protocols through an emulated
@@ -123,6 +124,17 @@ pub enum Command {
     },
 }
 
+/// Parses a value with the bounds that a scenario's key has.
+pub fn within<T>(bounds: Bounds<T>) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy,
+{
+    move |text| {
+        let value = text.parse().ok().filter(|value| bounds.contains(value));
+        value.ok_or_else(|| format!("expected {bounds}"))
+    }
+}
+
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -146,8 +158,8 @@ pub struct RunArgs {
     /// Repetitions of each cell.
     #[arg(long, value_name = "N")]
     pub repeat: Option<u32>,
-    /// Trials to run in parallel, 1 to 64 [default: the scenario's].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Trials to run in parallel.
+    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's]"))]
     pub jobs: Option<u32>,
     /// Seed of all random numbers.
     #[arg(long, value_name = "N")]

@@ -22,6 +22,7 @@ use suiro_scenario::{
 };
 use suiro_units::{Duration, Time};
 
+use crate::cli::within;
 use crate::{Outcome, Usage, media};
 
 /// Connections that one address may have with `serve`: browsers open six, and several players may
@@ -35,7 +36,7 @@ pub struct ServeArgs {
     #[arg(default_value = "bbb")]
     media: String,
     /// TCP port to listen at.
-    #[arg(long, value_name = "N", default_value_t = 8080, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 8080, value_parser = within(suiro_scenario::PORT))]
     port: u16,
     /// Address to listen at. Other machines reach 0.0.0.0 or :: (every address of this host): there
     /// is no password, so open it only in networks that you trust.

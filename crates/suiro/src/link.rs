@@ -21,9 +21,10 @@ use suiro_lab::{listening, trial, wires};
 use suiro_link::{LinkConfig, LinkSpec};
 use suiro_outside::file;
 use suiro_record::{LinkTotals, SelfCheck};
-use suiro_scenario::{Link, TEXT_BYTES_MAX, Topology};
+use suiro_scenario::{Link, MTU, TEXT_BYTES_MAX, Topology};
 use suiro_units::{Duration, Seed, Time};
 
+use crate::cli::within;
 use crate::{Outcome, Usage, interrupt, run};
 
 /// How long the command waits for the server's program to open its first socket.
@@ -67,8 +68,8 @@ pub struct LinkArgs {
     /// A link as a TOML file: the keys below [links.NAME] in a scenario.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["down", "up", "delay", "loss", "queue", "aqm", "trace_down", "preset"])]
     scenario_link: Option<PathBuf>,
-    /// Largest IP packet in bytes, 1280 to 9000.
-    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u16).range(1280..=9000))]
+    /// Largest IP packet in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = within(MTU), help = format!("Largest IP packet in bytes, {MTU}"))]
     mtu: u16,
     /// Seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = Seed(1))]

@@ -51,7 +51,7 @@ fn what_is_mistyped_is_named() {
         (&["run", "ping", "--duration", "0 s"], "duration"),
         (&["run", "ping", "--repeat", "0"], "--repeat 0"),
         (&["run", "ping", "--jobs", "0"], "--jobs"),
-        (&["run", "ping", "--jobs", "65"], "65 is not in 1..=64"),
+        (&["run", "ping", "--jobs", "65"], "'65' for '--jobs <N>': expected 1 to 64"),
         (&["run", "ping", "--seed", "x"], "--seed"),
         (&["run", "ping", "--quick"], "--quick"),
         (&["run", "ping", "--resume"], "--out"),

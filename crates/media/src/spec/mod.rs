@@ -50,7 +50,7 @@ pub struct MediaSpec {
     /// `length` and `stamp` are the only other keys.
     #[serde(default)]
     pub codec: Codec,
-    /// `mpeg2`: the quantiser scales, each a version, 1 (finest) to 31. Default: 1 to 11.
+    /// `mpeg2`: the quantiser scales, each a version; 1 is the finest. Default: 1 to 11.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantisers: Option<Vec<u8>>,
     /// How much effort the encoder spends on quality. Default: `veryfast`.

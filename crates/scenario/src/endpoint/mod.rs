@@ -149,7 +149,7 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
 }
 
 /// A TCP or UDP port.
-pub(crate) const PORT: Bounds<u16> = Bounds::new(1, u16::MAX);
+pub const PORT: Bounds<u16> = Bounds::new(1, u16::MAX);
 
 bounds! { Common { count: Bounds::new(0, 100) } }
 

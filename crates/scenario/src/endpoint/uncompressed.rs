@@ -14,7 +14,7 @@ bounds! {
     UncompressedSender {
         packet: Bounds::new(Bytes::new(576), Bytes::new(9000)),
         frames: Bounds::new(3, 600),
-        burst: Bounds::new(1, 64);
+        burst: UncompressedSender::BURST;
         tables: source
     }
 }
@@ -22,7 +22,8 @@ bounds! {
 bounds! {
     UncompressedReceiver {
         streams: Bounds::new(1, UncompressedReceiver::STREAMS_MAX as usize),
-        buffer: Bounds::new(Bytes::new(1_000_000), Bytes::new(256_000_000)),
+        buffer: Bounds::new(Bytes::new(1_000_000), Bytes::new(256_000_000));
+        each: streams: UncompressedReceiver::STREAMS
     }
 }
 
@@ -90,7 +91,7 @@ pub struct UncompressedSender {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<UncompressedReceiver>)]
 pub struct UncompressedReceiver {
-    /// Numbers of its streams, 0 to 63; no other receiver may have them.
+    /// Numbers of its streams; no other receiver may have them.
     pub streams: Vec<u8>,
     /// The format of packets, the same as its senders'. Default: `raster`.
     #[serde(default)]
@@ -144,6 +145,9 @@ impl UncompressedReceiver {
     /// Most streams of a trial: their numbers are below.
     pub const STREAMS_MAX: u8 = 64;
 
+    /// The number of a stream.
+    const STREAMS: Bounds<u8> = Bounds::new(0, Self::STREAMS_MAX - 1);
+
     /// The UDP port of a stream.
     pub const fn port(stream: u8) -> u16 {
         5004 + 2 * stream as u16
@@ -181,6 +185,9 @@ impl Kind for UncompressedSender {
 }
 
 impl UncompressedSender {
+    /// The packets of one burst, at most.
+    pub const BURST: Bounds<u32> = Bounds::new(1, 64);
+
     fn check_receiver(&self, check: &mut Check<'_>) {
         let Some(receiver) = check.peer::<UncompressedReceiver>(&self.to) else { return };
         if !receiver.streams.contains(&self.stream) {
@@ -199,22 +206,18 @@ impl UncompressedSender {
 
 impl Kind for UncompressedReceiver {
     fn listens(&self) -> Vec<Listens> {
-        let known = self.streams.iter().filter(|stream| **stream < Self::STREAMS_MAX);
+        let known = self.streams.iter().filter(|stream| Self::STREAMS.contains(stream));
         known.map(|stream| Listens::udp(Self::port(*stream), "streams")).collect()
     }
 
     fn check(&self, check: &mut Check<'_>) {
-        let most = Self::STREAMS_MAX;
         for (at, stream) in self.streams.iter().enumerate() {
             let others = check.before::<Self>().flat_map(|other| &other.streams);
             let mut taken = others.chain(&self.streams[..at]);
-            let problem = match stream {
-                _ if *stream >= most => format!("stream {stream}"),
-                _ if taken.any(|other| other == stream) => format!("stream {stream} twice"),
-                _ => continue,
-            };
-            let expected = format!("numbers below {most}, each once in the scenario");
-            check.push(check.refusal("streams", problem).expected(expected));
+            if taken.any(|other| other == stream) {
+                let refusal = check.refusal("streams", format!("stream {stream} twice"));
+                check.push(refusal.expected("each number once in the scenario"));
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ use suiro_uncompressed::store::Store;
 use suiro_uncompressed::{Geometry, clock, receive, send, synth};
 use suiro_units::{Bytes, Duration};
 
+use crate::cli::within;
 use crate::outputs::{self, Existing};
 use crate::{Outcome, Usage};
 
@@ -141,7 +142,7 @@ pub struct SendArgs {
     #[arg(long)]
     once: bool,
     /// Limit on the packets of one burst.
-    #[arg(long, value_name = "N", default_value_t = send::BURST, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = send::BURST, value_parser = within(suiro_scenario::UncompressedSender::BURST))]
     burst: u32,
     /// Local address: the packets' source, and for multicast the interface to send from.
     #[arg(long, value_name = "ADDRESS")]

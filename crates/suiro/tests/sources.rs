@@ -1,6 +1,8 @@
+//! What must hold in the source texts of all crates.
+//!
 //! A cause is printed or chained, never both: an error whose text has its cause does not also return it from `source()`, or
 //! a message that follows the chain would repeat it. `thiserror` chains fields called `source` and those with `#[source]` or
-//! `#[from]`.
+//! `#[from]`. And bounds that are checked are in the JSON Schema, where people and editors find them.
 
 use std::path::{Path, PathBuf};
 
@@ -107,8 +109,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn a_cause_is_printed_or_chained() {
+/// The sources of all crates, with their texts; tests left out.
+fn crates() -> Vec<(PathBuf, String)> {
     let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
     for entry in std::fs::read_dir(crates).unwrap() {
@@ -117,9 +119,18 @@ fn a_cause_is_printed_or_chained() {
             sources(&folder, &mut files);
         }
     }
+    let read = |file: PathBuf| {
+        let text = std::fs::read_to_string(&file).unwrap();
+        (file, text)
+    };
+    files.into_iter().map(read).collect()
+}
+
+#[test]
+fn a_cause_is_printed_or_chained() {
     let (mut count, mut found) = (0, Vec::new());
-    for file in files {
-        let (errors, both) = errors(&std::fs::read_to_string(&file).unwrap());
+    for (file, text) in crates() {
+        let (errors, both) = errors(&text);
         count += errors;
         found.extend(both.iter().map(|error| format!("{}: {error}", file.display())));
     }
@@ -128,7 +139,7 @@ fn a_cause_is_printed_or_chained() {
 }
 
 #[test]
-fn the_rule_finds_what_it_should() {
+fn a_cause_that_is_printed_and_chained_is_found() {
     let both = |text: &str| errors(text).1.len();
     let named = |error: &str, field: &str| {
         both(&format!(
@@ -152,4 +163,77 @@ fn the_rule_finds_what_it_should() {
     assert_eq!(tuple("\"http: {0}\"", "hyper::Error"), 0);
     assert_eq!(both("#[error(\"{source}\")]\nstruct E { source: io::Error }"), 1);
     assert_eq!(both("enum E {\n#[error(\"no source\")]\nNone,\n}"), 0);
+}
+
+/// The types for which a source text declares bounds that are to be in a schema.
+fn bounded(text: &str) -> Vec<&str> {
+    let name = |rest: &'static str| {
+        text.match_indices(rest).filter_map(move |(at, start)| {
+            let rest = text[at + start.len()..].trim_start();
+            let end = rest.find(|char: char| !(char.is_alphanumeric() || "_$".contains(char)))?;
+            Some((&rest[..end], &rest[end..]))
+        })
+    };
+    let declared = name("bounds! {").chain(name("Bounded for ").filter(|(_, rest)| {
+        let implementation = rest.split("\n}\n").next().unwrap_or_default();
+        implementation.starts_with(" {") && !implementation.contains("fn describe(_:")
+    }));
+    let declared = declared.map(|(name, _)| name).filter(|name| !name.is_empty());
+    declared.filter(|name| has_schema(text, name)).collect()
+}
+
+/// Whether the type derives its schema here: others have none, or write their own.
+fn has_schema(text: &str, name: &str) -> bool {
+    ["struct", "enum"].iter().any(|kind| {
+        let Some(at) = text.find(&format!("{kind} {name} {{")) else { return false };
+        let item = text[..at].rsplit("\n\n").next().unwrap_or_default();
+        item.contains("JsonSchema")
+    })
+}
+
+/// The types of one source text whose bounds are not in their schema.
+fn unpublished(text: &str) -> (usize, Vec<String>) {
+    let bounded = bounded(text);
+    let missing = |name: &&&str| !text.contains(&format!("bounds_of::<{name}>"));
+    (bounded.len(), bounded.iter().filter(missing).map(ToString::to_string).collect())
+}
+
+#[test]
+fn bounds_that_are_checked_are_in_the_schema() {
+    let (mut count, mut found) = (0, Vec::new());
+    for (file, text) in crates() {
+        // Its examples are not of a schema.
+        if file.ends_with("strict/src/bounds.rs") {
+            continue;
+        }
+        let (bounded, missing) = unpublished(&text);
+        count += bounded;
+        found.extend(missing.iter().map(|name| format!("{}: {name}", file.display())));
+    }
+    assert!(count > 20, "only {count} types with bounds found: does this test still read them?");
+    assert!(
+        found.is_empty(),
+        "bounds that are not in the schema:\n{}\nhint: #[schemars(transform = bounds_of::<TYPE>)]",
+        found.join("\n")
+    );
+}
+
+#[test]
+fn bounds_without_a_transform_are_found() {
+    let text = |derive, transform| {
+        format!(
+            "bounds! {{ Queue {{ flows: FLOWS }} }}\n\n#[derive({derive})]\n{transform}pub struct Queue {{\n}}\n"
+        )
+    };
+    let transform = "#[schemars(transform = bounds_of::<Queue>)]\n";
+    assert_eq!(unpublished(&text("Debug, JsonSchema", "")).1, ["Queue"]);
+    assert_eq!(unpublished(&text("Debug, JsonSchema", transform)), (1, Vec::new()));
+    assert_eq!(unpublished(&text("Debug", "")).0, 0);
+    let by_hand = |describe| {
+        format!(
+            "impl Bounded for Ready {{\n{describe}\n}}\n\n#[derive(JsonSchema)]\nenum Ready {{\n}}\n"
+        )
+    };
+    assert_eq!(unpublished(&by_hand("fn describe(schema: &mut Schema) {}")).1, ["Ready"]);
+    assert_eq!(unpublished(&by_hand("fn describe(_: &mut Schema) {}")).0, 0);
 }
