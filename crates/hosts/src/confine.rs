@@ -76,6 +76,10 @@ impl Confinement {
     /// Makes `command` start with these limits. Call it after [`Host::command`](crate::Host::command), because the
     /// command can change its namespaces no more afterwards.
     pub fn command<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        // They would name a folder that the command does not see.
+        for variable in ["TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR"] {
+            command.env_remove(variable);
+        }
         let steps = Arc::clone(&self.steps);
         // SAFETY: between fork and exec it makes system calls on prepared data and allocates nothing.
         unsafe { command.pre_exec(move || steps.take().map_err(Into::into)) }

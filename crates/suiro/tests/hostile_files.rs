@@ -83,6 +83,7 @@ fn devices_and_fifos_are_no_input() {
 /// Where a file is opened otherwise than through `suiro_outside`, and why that is right.
 const OTHERWISE: &[(&str, &str)] = &[
     ("outside/src/", "it is the place"),
+    ("bench/src/", "what benchmarks have just written"),
     ("bpf-build/src/", "what clang has just written, when suiro is built"),
     ("hosts/src/", "the kernel's own files"),
     ("tcp/src/", "the kernel's own files"),
