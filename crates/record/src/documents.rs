@@ -160,10 +160,33 @@ pub struct Trial {
     /// How the sockets of each host were sampled; empty if they were not.
     #[serde(default)]
     pub tcp: Vec<TcpSampling>,
+    /// The capture points; empty if there were none.
+    #[serde(default)]
+    pub captures: Vec<Capture>,
     /// The endpoints.
     pub endpoints: Vec<EndpointOutcome>,
     /// Versions of programs that this trial's endpoints reported.
     pub versions: BTreeMap<String, String>,
+}
+
+/// What the capture of one interface saw. Packets that are missing in the file make what was lost between it and the
+/// other end of its link unknown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Capture {
+    /// The capture point: `HOST:LINK`.
+    pub point: String,
+    /// The host's interface, such as `eth0`.
+    pub interface: String,
+    /// The file, below the trial's folder.
+    pub file: String,
+    /// Packets in the file.
+    pub packets: u64,
+    /// Packets that the kernel dropped because the capture was not read in time.
+    pub dropped: u64,
+    /// Packets that are not in the file because it had reached its greatest length.
+    pub beyond_limit: u64,
+    /// Processor time of its thread in seconds, without the kernel's copying.
+    pub cpu_s: f64,
 }
 
 /// A plain cable, and which offloads of its two interfaces the kernel had on, by its own names. If

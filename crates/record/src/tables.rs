@@ -228,6 +228,46 @@ table! {
 }
 
 table! {
+    /// What passed one direction of a link, in 100 ms or over the whole trial, as captures at its two ends saw it
+    /// (`[record] capture`). The packets of both captures are matched by their contents; times are the kernel's. What is
+    /// sent and lost counts when it was sent, what is received when it was received. Only spans in which a packet passed
+    /// have rows.
+    HopRow = "hops" {
+        /// When the 100 ms begin; null for the whole trial.
+        t_ns: Option<i64>,
+        /// The link.
+        link: Text,
+        /// Its direction.
+        direction: Direction,
+        /// The capture point of the sender, `HOST:LINK`; null if nothing is captured there.
+        from: Option<Text>,
+        /// The capture point of the receiver, `HOST:LINK`; null if nothing is captured there.
+        to: Option<Text>,
+        /// IP packets that the sender's interface sent, as far as they are in the capture; null without a capture.
+        sent: Option<i64>,
+        /// Their size, IP headers included.
+        sent_bytes: Option<i64>,
+        /// IP packets that the receiver's interface received, as far as they are in the capture; null without a capture.
+        received: Option<i64>,
+        /// Their size, IP headers included.
+        received_bytes: Option<i64>,
+        /// Packets sent and not received; null if one of the captures is missing or incomplete.
+        lost: Option<i64>,
+        /// Packets sent and received with other contents; null like `lost`.
+        altered: Option<i64>,
+        /// Packets received once more; null like `lost`.
+        copies: Option<i64>,
+        /// Packets received that nobody sent; null like `lost`.
+        unknown: Option<i64>,
+        /// From sending to receiving, mean of the packets sent; null if none was received. Of several equal packets, not
+        /// all of which were received, none counts.
+        delay_mean_ms: Option<f64>,
+        /// From sending to receiving, maximum.
+        delay_max_ms: Option<f64>,
+    }
+}
+
+table! {
     /// One HTTP request of a player.
     RequestRow = "requests" {
         /// When the request began; for one that opens a connection, before that (`handshake_ns`).
@@ -808,6 +848,7 @@ tables! {
     TcpRow: tcp "Looks at TCP sockets.";
     LayerRow;
     LayerAccountRow: layer_accounts "What each protocol layer lost and delayed.";
+    HopRow: hops "What passed the links, as captures at both ends saw it.";
     RequestRow: requests "Requests of players.";
     RungRow;
     PlayerRow: player "States of players.";

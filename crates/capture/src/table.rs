@@ -1,0 +1,211 @@
+//! Two capture points as rows of the table `hops`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use suiro_record::Text;
+use suiro_record::tables::HopRow;
+use suiro_units::{Direction, to_i64};
+
+use crate::file::{self, FileError};
+use crate::hop::{Fate, Kind, Matched, Seen, matched};
+use crate::identity::identify;
+use crate::point::Zero;
+
+/// Length of a row, in nanoseconds.
+const SPAN_NS: i64 = 100_000_000;
+
+/// Why a capture's file cannot be read again.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// The system refused.
+    #[error("reading {}: {cause}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// It is not a capture.
+    #[error("reading {}: {cause}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: FileError,
+    },
+}
+
+/// The capture point at one end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End<'a> {
+    /// Its name in the table.
+    pub name: &'a str,
+    /// Its file.
+    pub path: &'a Path,
+    /// Whether every packet is in the file; otherwise what was lost between the ends is not known.
+    pub complete: bool,
+}
+
+/// The IP packets of one capture point, in the order of the file.
+#[derive(Default)]
+struct Passed {
+    sent: Vec<Seen>,
+    received: Vec<Seen>,
+}
+
+impl Passed {
+    fn read(path: &Path) -> Result<Self, TableError> {
+        let file = std::fs::read(path);
+        let file = file.map_err(|cause| TableError::Io { path: path.to_owned(), cause })?;
+        let mut passed = Self::default();
+        file::read(&file, |frame| {
+            let Some((identity, bytes)) = identify(frame) else { return };
+            let seen = Seen { t_ns: frame.t_ns, identity, bytes };
+            match frame.sent {
+                Some(true) => passed.sent.push(seen),
+                Some(false) => passed.received.push(seen),
+                None => {}
+            }
+        })
+        .map_err(|cause| TableError::File { path: path.to_owned(), cause })?;
+        Ok(passed)
+    }
+}
+
+/// The rows of both directions of a link, from the capture points at its ends `from` and `to`, as far as there are some.
+/// Their times count from `zero`. Packets that are sent later than `until_ns` after it do not count.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn rows(
+    link: &str,
+    ends: [Option<&End<'_>>; 2],
+    zero: Zero,
+    until_ns: u64,
+) -> Result<Vec<HopRow>, TableError> {
+    let read = |end: Option<&End<'_>>| end.map(|end| Passed::read(end.path)).transpose();
+    let passed = [read(ends[0])?, read(ends[1])?];
+    let mut rows = Vec::new();
+    for (direction, [from, to]) in [(Direction::Down, [0, 1]), (Direction::Up, [1, 0])] {
+        let hop = Hop { link: link.into(), direction, ends: [ends[from], ends[to]] };
+        let sent = passed[from].as_ref().map(|passed| &passed.sent[..]);
+        let received = passed[to].as_ref().map(|passed| &passed.received[..]);
+        rows.extend(hop.rows(sent, received, zero.realtime_ns, until_ns));
+    }
+    Ok(rows)
+}
+
+/// One direction of a link.
+struct Hop<'a> {
+    link: Text,
+    direction: Direction,
+    ends: [Option<&'a End<'a>>; 2],
+}
+
+/// What a span of time, or the whole, adds up to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    sent: i64,
+    sent_bytes: i64,
+    received: i64,
+    received_bytes: i64,
+    lost: i64,
+    altered: i64,
+    copies: i64,
+    unknown: i64,
+    delays: i64,
+    delay_ns: i64,
+    delay_max_ns: i64,
+}
+
+impl Hop<'_> {
+    fn rows(
+        &self,
+        sent: Option<&[Seen]>,
+        received: Option<&[Seen]>,
+        zero_ns: u64,
+        until_ns: u64,
+    ) -> Vec<HopRow> {
+        let last_ns = zero_ns.saturating_add(until_ns);
+        let in_time: Vec<_> =
+            sent.unwrap_or_default().iter().filter(|seen| seen.t_ns <= last_ns).copied().collect();
+        let mut matched = matched(&in_time, received.unwrap_or_default());
+        // Packets that were sent too late belong to no packet that counts.
+        matched.received.retain(|(seen, kind)| *kind != Kind::Unknown || seen.t_ns <= last_ns);
+        let (whole, spans) = sums(&matched, zero_ns);
+        let row = |t_ns, sum: &Sum| self.row(t_ns, sum, [sent.is_some(), received.is_some()]);
+        let spans = spans.iter().map(|(t_ns, sum)| row(Some(*t_ns), sum));
+        std::iter::once(row(None, &whole)).chain(spans).collect()
+    }
+
+    fn row(&self, t_ns: Option<i64>, sum: &Sum, [sent, received]: [bool; 2]) -> HopRow {
+        let complete = self.ends.iter().all(|end| end.is_some_and(|end| end.complete));
+        let compared = |count: i64| complete.then_some(count);
+        let ms = |ns: f64| (sum.delays > 0).then_some(ns / 1e6);
+        HopRow {
+            t_ns,
+            link: self.link.clone(),
+            direction: self.direction,
+            from: self.ends[0].map(|end| end.name.into()),
+            to: self.ends[1].map(|end| end.name.into()),
+            sent: sent.then_some(sum.sent),
+            sent_bytes: sent.then_some(sum.sent_bytes),
+            received: received.then_some(sum.received),
+            received_bytes: received.then_some(sum.received_bytes),
+            lost: compared(sum.lost),
+            altered: compared(sum.altered),
+            copies: compared(sum.copies),
+            unknown: compared(sum.unknown),
+            delay_mean_ms: ms(sum.delay_ns as f64 / sum.delays as f64),
+            delay_max_ms: ms(sum.delay_max_ns as f64),
+        }
+    }
+}
+
+/// Over the whole, and by the beginning of each span in which a packet passed.
+fn sums(matched: &Matched, zero_ns: u64) -> (Sum, BTreeMap<i64, Sum>) {
+    let (mut whole, mut spans) = (Sum::default(), BTreeMap::<i64, Sum>::new());
+    let span = |seen: &Seen| {
+        let t_ns = to_i64(seen.t_ns) - to_i64(zero_ns);
+        t_ns.div_euclid(SPAN_NS) * SPAN_NS
+    };
+    for (seen, fate) in &matched.sent {
+        whole.add_sent(seen, *fate);
+        spans.entry(span(seen)).or_default().add_sent(seen, *fate);
+    }
+    for (seen, kind) in &matched.received {
+        whole.add_received(seen, *kind);
+        spans.entry(span(seen)).or_default().add_received(seen, *kind);
+    }
+    (whole, spans)
+}
+
+impl Sum {
+    fn add_sent(&mut self, seen: &Seen, fate: Fate) {
+        self.sent += 1;
+        self.sent_bytes += i64::from(seen.bytes);
+        match fate {
+            Fate::Received(Some(took)) => {
+                self.delays += 1;
+                self.delay_ns = self.delay_ns.saturating_add(to_i64(took));
+                self.delay_max_ns = self.delay_max_ns.max(to_i64(took));
+            }
+            Fate::Received(None) => {}
+            Fate::Altered => self.altered += 1,
+            Fate::Lost => self.lost += 1,
+        }
+    }
+
+    fn add_received(&mut self, seen: &Seen, kind: Kind) {
+        self.received += 1;
+        self.received_bytes += i64::from(seen.bytes);
+        match kind {
+            // Where they were sent, altered ones count.
+            Kind::Original | Kind::Altered => {}
+            Kind::Copy => self.copies += 1,
+            Kind::Unknown => self.unknown += 1,
+        }
+    }
+}
