@@ -176,10 +176,21 @@ impl Network {
     /// # Errors
     /// If there is no such cable, or the kernel cannot be asked.
     pub fn offloads(&self, cable: usize) -> Result<[Vec<String>; 2], HostsError> {
+        let of = |(host, interface): (&Host, &str)| host.offloads(interface);
+        Ok([of(self.end(cable, 0)?)?, of(self.end(cable, 1)?)?])
+    }
+
+    /// The host at one end of a cable and the name of its interface. `cable` is its position in
+    /// [`NetworkSpec::cables`], `end` is 0 for the end at `from` and 1 for that at `to`.
+    ///
+    /// # Errors
+    /// If there is no such cable or end.
+    pub fn end(&self, cable: usize, end: usize) -> Result<(&Host, &str), HostsError> {
         let none = || HostsError::Spec(format!("there is no cable {}", cable + 1));
-        let [from, to] = self.ends.get(cable).ok_or_else(none)?;
-        let of = |(host, interface): &(usize, String)| self.hosts[*host].offloads(interface);
-        Ok([of(from)?, of(to)?])
+        let ends = self.ends.get(cable).ok_or_else(none)?;
+        let none = || HostsError::Spec(format!("a cable has no end {end}, only 0 and 1"));
+        let (host, interface) = ends.get(end).ok_or_else(none)?;
+        Ok((&self.hosts[*host], interface))
     }
 
     /// Publishes the hosts' names to this process and its children in a private /etc/hosts. Call it

@@ -3,11 +3,13 @@
 //! ```text
 //! runner (in `suiro run`) ──a sandbox per trial──► trial ─┬─ hosts::Network
 //!                                                         ├─ wires: self-check, carriers
+//!                                                         ├─ capture::Point per interface, if asked
 //!                                                         ├─ tcp::Sampler per host
 //!                                                         ├─ layers::Recorder per host
 //!                                                         └─ supervisor: endpoint processes, watched
 //! ```
 
+mod captures;
 pub mod clock;
 pub mod lacking;
 mod lateness;

@@ -234,6 +234,7 @@ fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
         link_rates: Vec::new(),
         cables: Vec::new(),
         tcp: Vec::new(),
+        captures: Vec::new(),
         endpoints: Vec::new(),
         versions: BTreeMap::new(),
     }

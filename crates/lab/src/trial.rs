@@ -9,6 +9,7 @@ use suiro_record::{Cable, Check, LinkRate, SelfCheck, Trial};
 use suiro_scenario::Topology;
 use suiro_units::Duration;
 
+use crate::captures::Captures;
 use crate::clock::{Epoch, realtime_ns, rfc3339};
 use crate::lateness;
 use crate::layers::Layers;
@@ -38,8 +39,10 @@ pub fn run(
     tell(&Phase::Starting);
     let sockets = Sockets::prepare(&network, &setup.record, &order.dir)?;
     let layers = Layers::prepare(&network, &setup.record, &order.dir)?;
+    let captures = Captures::prepare(&network, &setup.topology, &setup.record, &order.dir)?;
     let started = rfc3339(realtime_ns());
     let epoch = Epoch::now();
+    let captures = captures.start(epoch)?;
     let wires = {
         let record = setup.record.link.then_some(order.dir.as_path());
         Wires::start(&network, &setup.topology, order.trial.seed, epoch, record)?
@@ -62,8 +65,11 @@ pub fn run(
     tell(&Phase::Finishing);
     let (tcp, mut faults) = sockets.stop();
     faults.extend(layers.stop(epoch));
+    let stopping = epoch.elapsed();
     let (links, wire_faults) = wires.stop()?;
     faults.extend(wire_faults);
+    let (captured, capture_faults) = captures.stop(epoch, stopping);
+    faults.extend(capture_faults);
     faults.extend(lateness(order, &mut supervised)?);
     let because = invalid_because(&self_checks, &supervised, faults);
     let trial = Trial {
@@ -81,6 +87,7 @@ pub fn run(
         link_rates: link_rates(&setup.topology, setup.duration),
         cables: cables(&network, &setup.topology)?,
         tcp,
+        captures: captured,
         endpoints: supervised.outcomes,
         versions: supervised.versions,
     };

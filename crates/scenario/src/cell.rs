@@ -47,6 +47,13 @@ pub(crate) fn read(
     if refusals.len() > before {
         return None;
     }
+    let topology = Topology { hosts: wiring?.hosts, links: links? };
+    let record = record?;
+    let refused = record.capture.check(&topology).into_iter();
+    refusals.extend(refused.map(|refusal| in_text(body, &["record"], refusal)));
+    if refusals.len() > before {
+        return None;
+    }
     // What nothing serves need not be encoded.
     let served = |name: &str| {
         let mut media = endpoints.iter().filter_map(|placed| placed.endpoint.spec.kind().medium());
@@ -55,8 +62,7 @@ pub(crate) fn read(
     let media = media.into_iter().filter(|(name, _)| served(name));
     let media = media.filter_map(|(name, spec)| Some((name, spec?))).collect();
     let endpoints = endpoints.into_iter().map(|placed| placed.endpoint).collect();
-    let topology = Topology { hosts: wiring?.hosts, links: links? };
-    Some(Setup { duration: duration?, topology, media, endpoints, record: record? })
+    Some(Setup { duration: duration?, topology, media, endpoints, record })
 }
 
 struct Reader<'r, 't> {

@@ -43,6 +43,7 @@
 
 use suiro_strict::{document, error, refusal, source};
 
+mod capture;
 mod cell;
 mod check;
 mod copies;
@@ -59,6 +60,7 @@ mod setup;
 mod substitute;
 mod topology;
 
+pub use capture::{CapturePoint, CapturePoints};
 pub use check::Check;
 pub use endpoint::*;
 pub use files::{Disk, Files, NoFiles, TEXT_BYTES_MAX};

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use suiro_link::LinkConfig;
 use suiro_media::MediaSpec;
 use suiro_strict::{Bounds, bounds, bounds_of};
-use suiro_units::Duration;
+use suiro_units::{Bytes, Duration};
 
+use crate::capture::CapturePoints;
 use crate::endpoint::{Endpoint, Flow};
 
 /// The content of one cell. Everything it names exists: hosts, links, media, origins.
@@ -100,6 +101,7 @@ pub struct Link {
 bounds! {
     RecordOptions {
         tcp_interval: Bounds::new(Duration::from_millis(1), Duration::from_secs(1)),
+        capture_length: Bounds::new(Bytes::new(64), Bytes::new(65_550)),
     }
 }
 
@@ -119,6 +121,12 @@ pub struct RecordOptions {
     /// The `layers` table: each packet at each layer of every host, and `layers.HOST.json`, which
     /// records what the kernel made visible. Needs root. Default: false.
     pub layers: bool,
+    /// Where packets are captured, without tcpdump: `true` for every interface of every host, or a list of hosts and of
+    /// interfaces `HOST:LINK`. Each has a file `pcapng/HOST.LINK.pcapng` in the trial's folder, of at most 512 MiB. The
+    /// packets of both ends of a link are matched: table `hops`. Default: false.
+    pub capture: CapturePoints,
+    /// How much of each packet is captured, from its Ethernet header on. Default: 128 B, the headers.
+    pub capture_length: Bytes,
     /// After all trials have ended, each viewer's screen is reconstructed as a video, and its
     /// quality is measured. All media is stamped for it (`stamp = true`). It takes about as long as
     /// the trials themselves, on two cores. Default: false.
@@ -147,6 +155,8 @@ impl Default for RecordOptions {
             tcp_interval: Duration::from_millis(10),
             tcp_trace: TcpTrace::Auto,
             layers: false,
+            capture: CapturePoints::default(),
+            capture_length: Bytes::new(128),
             quality: false,
         }
     }

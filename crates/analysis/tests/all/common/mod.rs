@@ -21,6 +21,7 @@ pub fn trial(duration_s: f64) -> Trial {
         link_rates: Vec::new(),
         cables: Vec::new(),
         tcp: Vec::new(),
+        captures: Vec::new(),
         endpoints: Vec::new(),
         versions: Default::default(),
     }

@@ -169,6 +169,7 @@ fn outcome(
         link_rates: Vec::new(),
         cables: Vec::new(),
         tcp: Vec::new(),
+        captures: Vec::new(),
         invalid_because: failed,
         skipped: false,
         started: "2026-01-01T00:00:01Z".into(),
