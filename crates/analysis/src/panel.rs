@@ -99,6 +99,10 @@ panels! {
     QueueDelay = Look { title: "Queueing delay", quiet_up: true, ..LOW };
     /// Packets dropped.
     Losses = Look { title: "Packets dropped", quiet_up: true, ..LOW };
+    /// Throughput at capture points.
+    CaptureRate = Look { title: "Throughput at capture points", quiet_up: true, ..LOW };
+    /// Packets lost between capture points.
+    CaptureLoss = Look { title: "Packets lost between capture points", quiet_up: true, ..LOW };
     /// How late frames of uncompressed video begin.
     Lateness = Look { title: "Lateness of frame start, worst stream", ..LOW };
     /// Frames of uncompressed video between storage and sender.

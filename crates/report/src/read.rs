@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use suiro_analysis::{Analysis, Records, Timeline, analyse};
+use suiro_analysis::{Analysis, Records, Timeline, analyse, difference};
 use suiro_record::table::Row;
-use suiro_record::tables::RateRow;
+use suiro_record::tables::{HopRow, RateRow};
 use suiro_record::{
-    Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome, Source, Trial,
+    Capture, Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome, Source, Trial,
 };
 
 use crate::Run;
@@ -112,6 +112,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read
     let (records, problems) = records(&dir);
     Analysis { metrics: read.metrics, timeline: read.timeline } = analyse(&outcome, &records, bins);
     read.warnings = warnings(&records.rate);
+    read.warnings.extend(captures(&outcome, &records.hops));
     read.flows = flows::lines(&records.flows);
     read.screens = records.screens;
     read.outcome = Some(outcome);
@@ -127,6 +128,27 @@ fn warnings(rates: &[RateRow]) -> Vec<String> {
         format!("{}: circuit breaker at {:.1} s: {why}", row.endpoint, row.t_ns as f64 / 1e9)
     };
     broken.map(told).take(WARNINGS_MAX).collect()
+}
+
+/// Captures that are not complete, and those that differ from the link's own counts.
+fn captures(trial: &Trial, hops: &[HopRow]) -> Vec<String> {
+    let missing = |capture: &Capture| capture.dropped + capture.beyond_limit;
+    let incomplete = trial.captures.iter().filter(|capture| missing(capture) > 0).map(|capture| {
+        let (point, missing) = (&capture.point, missing(capture));
+        format!(
+            "capture at {point}: {missing} packets are missing, so what its link lost is not known"
+        )
+    });
+    let differs = hops.iter().filter(|row| row.t_ns.is_none()).filter_map(|row| {
+        let mut totals = trial.links.iter();
+        let link = totals.find(|it| it.link == *row.link && it.direction == row.direction)?;
+        let packets = difference(row, link).filter(|packets| *packets > 0)?;
+        let (link, direction) = (&row.link, row.direction);
+        Some(format!(
+            "captures of link {link} {direction} differ from its own counts by {packets} packets"
+        ))
+    });
+    incomplete.chain(differs).take(WARNINGS_MAX).collect()
 }
 
 /// The tables of a trial, and what is wrong with those that could not be read.

@@ -42,6 +42,7 @@ macro_rules! series {
     };
 }
 
+mod capture;
 mod conference;
 mod fairness;
 mod layers;
@@ -70,6 +71,7 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &web::FAMILY,
     &conference::FAMILY,
     &link::EACH,
+    &capture::FAMILY,
     &layers::FAMILY,
 ];
 

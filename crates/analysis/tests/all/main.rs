@@ -1,5 +1,6 @@
 //! The analysis' tests, of one program.
 
+mod captures;
 mod common;
 mod layers;
 mod rivals;

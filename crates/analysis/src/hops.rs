@@ -1,0 +1,88 @@
+//! Captures at the ends of links, beside the links' own record.
+
+use std::collections::BTreeMap;
+
+use suiro_record::LinkTotals;
+use suiro_record::tables::HopRow;
+
+use crate::view::View;
+
+/// One direction of a link, as captures at its ends saw it.
+pub(crate) struct Hop<'a> {
+    /// The link's name in the scenario.
+    pub link: &'a str,
+    /// Which.
+    pub direction: suiro_units::Direction,
+    /// Over the whole trial.
+    pub whole: Option<&'a HopRow>,
+    /// Each 100 ms within the trial.
+    pub spans: Vec<&'a HopRow>,
+    /// What the link itself counted; `None` for a plain cable.
+    totals: Option<&'a LinkTotals>,
+    duration_ns: i64,
+}
+
+/// Every direction with a capture at one of its ends, sorted by link, down before up.
+pub(crate) fn hops<'a>(view: &View<'a>) -> Vec<Hop<'a>> {
+    let mut found: BTreeMap<(&str, suiro_units::Direction), Vec<&HopRow>> = BTreeMap::new();
+    for row in &view.records.hops {
+        found.entry((&*row.link, row.direction)).or_default().push(row);
+    }
+    let hop = |((link, direction), rows): ((&'a str, _), Vec<&'a HopRow>)| {
+        let totals = view.trial.links.iter();
+        let is_within = |t_ns: i64| (0..view.duration_ns).contains(&t_ns);
+        Hop {
+            link,
+            direction,
+            whole: rows.iter().find(|row| row.t_ns.is_none()).copied(),
+            spans: rows.into_iter().filter(|row| row.t_ns.is_some_and(is_within)).collect(),
+            totals: totals.clone().find(|it| it.link == link && it.direction == direction),
+            duration_ns: view.duration_ns,
+        }
+    };
+    found.into_iter().map(hop).collect()
+}
+
+impl Hop<'_> {
+    /// A count over the whole trial.
+    pub fn count(&self, of: fn(&HopRow) -> Option<i64>) -> Option<f64> {
+        self.whole.and_then(of).map(|count| count as f64)
+    }
+
+    /// The share of packets sent that were lost; `None` if nothing was sent.
+    pub fn loss_ratio(&self) -> Option<f64> {
+        let (lost, sent) = (self.count(|row| row.lost)?, self.count(|row| row.sent)?);
+        (sent > 0.0).then(|| lost / sent)
+    }
+
+    /// Bytes within the trial, per second of it, in bit/s.
+    pub fn mean_bps(&self, bytes: fn(&HopRow) -> Option<i64>) -> Option<f64> {
+        self.whole.and_then(bytes)?;
+        let bytes: i64 = self.spans.iter().filter_map(|row| bytes(row)).sum();
+        let rate = bytes as f64 * 8e9 / self.duration_ns as f64;
+        rate.is_finite().then_some(rate)
+    }
+
+    /// How many packets the captures and the link's own counts differ by; `None` where they cannot be compared.
+    pub fn link_difference(&self) -> Option<f64> {
+        difference(self.whole?, self.totals?).map(|packets| packets as f64)
+    }
+}
+
+/// How many packets captures and a link's own counts of the same direction differ by: 0 if they agree, `None` if one of
+/// the captures is missing or incomplete.
+pub fn difference(hop: &HopRow, link: &LinkTotals) -> Option<u64> {
+    let count = |count: Option<i64>| count.and_then(|count| u64::try_from(count).ok());
+    let dropped: u64 = link.dropped.values().sum();
+    let pairs = [
+        (count(hop.sent)?, link.offered),
+        (count(hop.received)?, link.delivered),
+        // A copy that the link made may be dropped too: then the captures show neither.
+        (
+            count(hop.lost)?.saturating_add(link.duplicated),
+            (dropped + link.queued + link.unaccounted).saturating_add(count(hop.copies)?),
+        ),
+        (count(hop.unknown)?, 0),
+    ];
+    Some(pairs.iter().map(|(captured, counted)| captured.abs_diff(*counted)).sum())
+}

@@ -1,0 +1,99 @@
+//! What captures at both ends of a link show, beside what the link counted.
+
+use crate::common;
+use suiro_analysis::{Panel, Records, summarise, timeline};
+use suiro_record::LinkTotals;
+use suiro_record::tables::HopRow;
+use suiro_record::words::{Direction, LinkCause};
+
+const SPAN_NS: i64 = 100_000_000;
+
+/// 100 packets of 1000 bytes sent, of which 7 were lost and 2 arrived twice.
+fn row(t_ns: Option<i64>) -> HopRow {
+    HopRow {
+        t_ns,
+        link: "access".into(),
+        direction: Direction::Down,
+        from: Some("server:access".into()),
+        to: Some("client:access".into()),
+        sent: Some(100),
+        sent_bytes: Some(100_000),
+        received: Some(95),
+        received_bytes: Some(95_000),
+        lost: Some(7),
+        altered: Some(0),
+        copies: Some(2),
+        unknown: Some(0),
+        delay_mean_ms: Some(20.0),
+        delay_max_ms: Some(30.0),
+    }
+}
+
+/// The same by the link itself.
+fn totals() -> LinkTotals {
+    LinkTotals {
+        offered: 100,
+        delivered: 95,
+        dropped: [(LinkCause::Loss, 4), (LinkCause::Queue, 2)].into(),
+        queued: 1,
+        duplicated: 2,
+        ..LinkTotals::new("access", Direction::Down)
+    }
+}
+
+/// The metrics of a trial with these rows and this link.
+fn metric(hops: Vec<HopRow>, link: LinkTotals, field: &str) -> Option<f64> {
+    let trial = suiro_record::Trial { links: vec![link], ..common::trial(1.0) };
+    let records = Records { hops, ..Records::default() };
+    summarise(&trial, &records)[&format!("capture.down.{field}")]
+}
+
+#[test]
+fn captures_that_agree_with_the_link() {
+    let of = |field| metric(vec![row(None), row(Some(0))], totals(), field);
+    assert_eq!(of("link_difference"), Some(0.0));
+    assert_eq!(of("loss_ratio"), Some(0.07));
+    assert_eq!(of("lost"), Some(7.0));
+    // 100 kB in a trial of one second.
+    assert_eq!((of("sent_mean_bps"), of("received_mean_bps")), (Some(800e3), Some(760e3)));
+    // A copy that the link dropped is in neither capture.
+    let link = LinkTotals { duplicated: 3, ..totals() };
+    let link = LinkTotals { dropped: [(LinkCause::Loss, 7)].into(), ..link };
+    assert_eq!(metric(vec![row(None)], link, "link_difference"), Some(0.0));
+}
+
+#[test]
+fn captures_that_differ_from_the_link() {
+    for (link, difference) in [
+        (LinkTotals { offered: 101, ..totals() }, 1.0),
+        (LinkTotals { delivered: 90, ..totals() }, 5.0),
+        (LinkTotals { queued: 3, ..totals() }, 2.0),
+    ] {
+        assert_eq!(metric(vec![row(None)], link, "link_difference"), Some(difference));
+    }
+    let unknown = HopRow { unknown: Some(4), ..row(None) };
+    assert_eq!(metric(vec![unknown], totals(), "link_difference"), Some(4.0));
+}
+
+#[test]
+fn what_an_incomplete_capture_cannot_show_is_null() {
+    let incomplete = HopRow { lost: None, altered: None, copies: None, unknown: None, ..row(None) };
+    for field in ["lost", "loss_ratio", "link_difference"] {
+        assert_eq!(metric(vec![incomplete.clone()], totals(), field), None, "{field}");
+    }
+    assert_eq!(metric(vec![incomplete], totals(), "sent"), Some(100.0));
+    // A plain cable counts nothing.
+    let plain = LinkTotals::new("other", Direction::Down);
+    assert_eq!(metric(vec![row(None)], plain, "link_difference"), None);
+}
+
+#[test]
+fn spans_are_drawn() {
+    let records = Records { hops: vec![row(None), row(Some(3 * SPAN_NS))], ..Records::default() };
+    let timeline = timeline(&common::trial(1.0), &records, 10);
+    let series = |name: &str| timeline.series.iter().find(|it| it.name == name).unwrap();
+    let lost = series("capture.down.lost_packets");
+    assert_eq!((lost.panel, lost.values.len()), (Panel::CaptureLoss, 10));
+    assert_eq!(lost.values[2..4], [Some(0.0), Some(7.0)]);
+    assert_eq!(series("capture.down.sent_bps").values[3], Some(8e6));
+}
