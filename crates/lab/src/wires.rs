@@ -75,7 +75,9 @@ impl Wires {
 
     /// Stops the links; returns what each direction did, and why the measurements must not be used,
     /// if so.
-    pub fn stop(self) -> Result<(Vec<LinkTotals>, Vec<String>)> {
+    pub fn stop(mut self) -> Result<(Vec<LinkTotals>, Vec<String>)> {
+        // All at the same time: what hosts still send must not be on one link's record and missing on another's.
+        self.carriers.iter_mut().for_each(Carrier::ask_to_stop);
         let (mut totals, mut faults) = (Vec::new(), Vec::new());
         for carrier in self.carriers {
             let outcome = carrier.stop().context("closing a link")?;

@@ -131,7 +131,9 @@ impl Carrier {
         Ok(Outcome { totals, faults, priority })
     }
 
-    fn ask_to_stop(&mut self) {
+    /// Asks the link to stop, without waiting for it: of several links, none carries packets while another one's records
+    /// are closed. [`stop`](Self::stop) does it too.
+    pub fn ask_to_stop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.wake = None;
     }
