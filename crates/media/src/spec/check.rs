@@ -259,7 +259,7 @@ mod tests {
             ("ladder", Box::new(|s| (s.codec, _) = (Codec::Mpeg2, s.ladder.pop()))),
             ("length", Box::new(move |s| (s.codec, s.length) = (Codec::Mpeg2, ms(1_000)))),
             ("quantisers", Box::new(|s| (s.codec, s.quantisers) = (Codec::Mpeg2, Some(vec![])))),
-            ("quantisers", Box::new(|s| (s.codec, s.quantisers) = (Codec::Mpeg2, Some(vec![0])))),
+            ("quantisers.0", Box::new(|s| (s.codec, s.quantisers) = (Codec::Mpeg2, Some(vec![0])))),
             (
                 "quantisers",
                 Box::new(|s| (s.codec, s.quantisers) = (Codec::Mpeg2, Some(vec![2, 2]))),
