@@ -11,7 +11,7 @@ use suiro_units::{Direction, to_i64};
 use crate::file::{self, FileError};
 use crate::hop::{Fate, Kind, Matched, Seen, matched};
 use crate::identity::identify;
-use crate::point::Zero;
+use crate::point::{FILE_BYTES_MAX, Zero};
 
 /// Length of a row, in nanoseconds.
 const SPAN_NS: i64 = 100_000_000;
@@ -57,7 +57,8 @@ struct Passed {
 
 impl Passed {
     fn read(path: &Path) -> Result<Self, TableError> {
-        let file = std::fs::read(path);
+        // The last packet and the statistics come after the limit.
+        let file = suiro_outside::file::read(path, FILE_BYTES_MAX + (1 << 20));
         let file = file.map_err(|cause| TableError::Io { path: path.to_owned(), cause })?;
         let mut passed = Self::default();
         file::read(&file, |frame| {
