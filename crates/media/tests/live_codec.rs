@@ -184,9 +184,12 @@ fn what_is_out_of_range_is_refused() {
     let say = |config| Encoder::new(config).err().expect("it is refused").to_string();
     let odd = say(config(641, 360, 300));
     assert!(odd.starts_with("pictures of 641×360"), "{odd}");
-    assert_eq!(say(config(640, 360, 5)), "a bit rate of 5 kbit/s\nhint: 20 kbit/s to 100 Mbit/s");
+    assert_eq!(
+        say(config(640, 360, 5)),
+        "bitrate: 5 kbit/s is out of range\nexpected: 20 kbit/s to 100 Mbit/s"
+    );
     let fast = EncoderConfig { fps: 121, ..config(640, 360, 300) };
-    assert_eq!(say(fast), "121 frames per second\nhint: 1 to 120");
+    assert_eq!(say(fast), "fps: 121 is out of range\nexpected: 1 to 120");
     let mut encoder = Encoder::new(config(640, 360, 300)).unwrap();
     let other = Picture::new(320, 180).unwrap();
     let error = encoder.encode(&other, Duration::ZERO).unwrap_err();

@@ -80,7 +80,7 @@ fn what_was_lost_is_frozen_on_the_screen_and_only_the_experience_suffers() {
     let frozen = 20..KEY as usize;
     let picture = |tick: &usize| quality.picture.ticks[*tick].is_none();
     assert_eq!((0..60).filter(picture).collect::<Vec<_>>(), frozen.clone().collect::<Vec<_>>());
-    let good = |score: &Score| score.vmaf > 90.0 && score.ssim > 0.96;
+    let good = |score: &Score| score.vmaf_native > 90.0 && score.ssim > 0.96;
     assert!(quality.picture.ticks.iter().flatten().all(good), "{:?}", quality.picture.ticks);
     let bad = |tick: &usize| !quality.experience.ticks[*tick].as_ref().is_some_and(good);
     assert_eq!((0..60).filter(bad).collect::<Vec<_>>(), frozen.collect::<Vec<_>>());

@@ -92,7 +92,7 @@ async fn a_feed_does_as_it_is_told() {
 async fn what_cannot_be_is_refused_and_changes_nothing() {
     let Some(mut film) = film() else { return };
     let refused = film.feed.set_size(640, 480).unwrap_err().to_string();
-    assert!(refused.contains("no side may be longer than the camera's"), "{refused}");
+    assert!(refused.contains("no side longer than the camera's, 320×240"), "{refused}");
     assert_eq!(film.feed.camera_size(), (320, 240));
     // More than the camera has is what it has.
     film.feed.set_fps(99);
