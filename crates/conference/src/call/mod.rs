@@ -26,6 +26,11 @@ use crate::sender::{Config, Sender};
 
 /// Packets that are taken before the camera is looked at again.
 const BATCH: usize = 32;
+/// From an endpoint's start to its first picture, so that both ends have their sockets by then, as the signalling of a
+/// call ensures.
+const SET_UP: Duration = Duration::from_secs(1);
+/// From the last picture to the trial's end, so that no end sends to one that has ended.
+const HANG_UP: Duration = Duration::from_millis(500);
 /// How long a row of the table `conference` is, at least.
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -58,6 +63,8 @@ pub struct CallJob {
     pub dir: PathBuf,
     /// When to begin.
     pub start: Time,
+    /// No picture is captured from then on.
+    pub until: Time,
     /// Where its chance starts from.
     pub seed: Seed,
 }
@@ -81,7 +88,8 @@ impl CallJob {
             receive_buffer: spec.receive_buffer,
             cpu: spec.cpu,
             dir: job.dir.clone(),
-            start: Time::ZERO + job.endpoint.start,
+            start: Time::ZERO + job.endpoint.start + SET_UP,
+            until: Time::ZERO + job.duration.saturating_sub(HANG_UP),
             seed: job.seed,
         })
     }
@@ -194,7 +202,8 @@ pub async fn run(
     let mut stop = std::pin::pin!(stop);
     loop {
         let busy = call.turn()?;
-        let wake = call.schedule.next_at().min(call.period_began + PERIOD);
+        let period_ends = call.period_began + PERIOD;
+        let wake = call.next_picture().map_or(period_ends, |next| next.min(period_ends));
         tokio::select! {
             biased;
             () = &mut stop => break,
@@ -248,6 +257,7 @@ struct Call {
     /// Nominal bit rate of what is received, if the other end's settings are ours.
     rate_bps: i64,
     schedule: Schedule,
+    until: Time,
     sender: Sender,
     receiver: Receiver,
     name: Text,
@@ -278,6 +288,7 @@ impl Call {
             to,
             size: job.size,
             rate_bps: integer(rate),
+            until: job.until,
             schedule: Schedule::new(job.start, interval),
             sender: Sender::new(config, &mut job.seed.random()),
             receiver: Receiver::new(job.size),
@@ -294,7 +305,9 @@ impl Call {
     /// Captures, encodes and sends the picture that is due, if one is; then receives and decodes what is there, up to
     /// [`BATCH`] packets. Whether there may be more to do at once.
     fn turn(&mut self) -> Result<bool, CallError> {
-        if let Some(due) = self.schedule.take(self.clock.now()) {
+        if self.next_picture().is_some()
+            && let Some(due) = self.schedule.take(self.clock.now())
+        {
             self.capture(due);
         }
         let taken = self.receive();
@@ -304,7 +317,12 @@ impl Call {
         if self.clock.now() >= self.period_began + PERIOD {
             self.account()?;
         }
-        Ok(taken == BATCH || self.clock.now() >= self.schedule.next_at())
+        Ok(taken == BATCH || self.next_picture().is_some_and(|next| self.clock.now() >= next))
+    }
+
+    /// When the next picture is due; `None` if there is none before the camera stops.
+    fn next_picture(&self) -> Option<Time> {
+        Some(self.schedule.next_at()).filter(|next| *next < self.until)
     }
 
     fn capture(&mut self, due: Due) {

@@ -30,6 +30,7 @@ fn job(name: &str, port: u16, to: u16, dir: &std::path::Path) -> CallJob {
         cpu: None,
         dir: dir.to_owned(),
         start: Time::ZERO,
+        until: Time::from_secs(3600),
         seed: Seed(u64::from(port)),
     }
 }
