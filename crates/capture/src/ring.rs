@@ -2,9 +2,11 @@
 //! packs packets into a block until it is full or some milliseconds old, so one wake-up hands over many.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use suiro_hosts::packet::{PacketSocket, RingMemory};
 
 /// Memory of a ring. With 128 bytes kept of each, it holds 35 000 packets.
 const RING_BYTES: usize = 8 << 20;
@@ -15,7 +17,6 @@ const BLOCK_MS: u32 = 20;
 /// Frames have no fixed slots in version 3; the kernel only checks this number.
 const SLOT_BYTES: usize = 2048;
 
-const ETH_P_ALL: u16 = 0x0003;
 /// From `linux/filter.h`: return a constant.
 const BPF_RET: u16 = 0x06;
 /// From `linux/if_packet.h`.
@@ -45,31 +46,19 @@ pub(crate) struct Passed {
 /// A packet socket on one interface.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    socket: OwnedFd,
-    memory: NonNull<u8>,
+    socket: PacketSocket,
+    memory: RingMemory,
     next: usize,
     passed: Passed,
 }
-
-// SAFETY: the ring is memory of this process that only this value points to.
-unsafe impl Send for Ring {}
 
 impl Ring {
     /// Opens a socket on `interface` in the network namespace of the calling thread, which keeps `snap` bytes of each
     /// packet. Needs CAP_NET_RAW. What passes from now on is in the ring.
     pub(crate) fn open(interface: &str, snap: u32) -> io::Result<Self> {
-        // Protocol 0: nothing is received before the socket is bound to its interface.
-        // SAFETY: plain numbers; the descriptor is owned from here on.
-        let socket = unsafe {
-            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            let fd = libc::socket(libc::AF_PACKET, kind, 0);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(fd)
-        };
+        let socket = PacketSocket::open()?;
         let version = libc::tpacket_versions::TPACKET_V3 as libc::c_int;
-        set(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
+        socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
         keep(&socket, snap)?;
         let request = libc::tpacket_req3 {
             tp_block_size: BLOCK_BYTES as u32,
@@ -80,18 +69,16 @@ impl Ring {
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
-        set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        let memory = map(&socket)?;
-        let ring = Self { socket, memory, next: 0, passed: Passed::default() };
-        bind(&ring.socket, interface)?;
-        Ok(ring)
+        socket.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let memory = socket.map(RING_BYTES)?;
+        socket.bind(interface)?;
+        Ok(Self { socket, memory, next: 0, passed: Passed::default() })
     }
 
     /// Hands the packets of the next block to `take`, and the block back to the kernel. Returns how many there were;
     /// `None` if no block is ready.
     pub(crate) fn block(&mut self, mut take: impl FnMut(&Packet<'_>)) -> Option<u64> {
-        // SAFETY: `next` is less than the number of blocks.
-        let block = unsafe { self.memory.add(self.next * BLOCK_BYTES) };
+        let block = self.memory.at(self.next * BLOCK_BYTES);
         let description = block.cast::<libc::tpacket_block_desc>();
         // SAFETY: a block begins with its description, and the kernel writes its status too; blocks are aligned to
         // pages.
@@ -121,25 +108,10 @@ impl Ring {
 
     /// What has passed until now.
     pub(crate) fn passed(&mut self) -> io::Result<Passed> {
-        // SAFETY: plain numbers.
-        let mut statistics = unsafe { std::mem::zeroed::<libc::tpacket_stats_v3>() };
-        let mut length = size_of::<libc::tpacket_stats_v3>() as libc::socklen_t;
-        // SAFETY: `length` is the size of `statistics`.
-        let result = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                (&raw mut statistics).cast(),
-                &raw mut length,
-            )
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
         // The kernel begins again at zero; what it drops is in both of its numbers.
-        self.passed.all += u64::from(statistics.tp_packets);
-        self.passed.dropped += u64::from(statistics.tp_drops);
+        let (all, dropped) = self.socket.counts()?;
+        self.passed.all += all;
+        self.passed.dropped += dropped;
         Ok(self.passed)
     }
 }
@@ -147,13 +119,6 @@ impl Ring {
 impl AsFd for Ring {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: mapped in `open`, and nothing borrows it.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), RING_BYTES) };
     }
 }
 
@@ -186,58 +151,8 @@ unsafe fn packet(block: NonNull<u8>, at: usize, take: &mut dyn FnMut(&Packet<'_>
 
 /// Keeps `bytes` of each packet: a filter (classic BPF) of one instruction, which accepts that many bytes. With 0 it
 /// accepts no packet.
-fn keep(socket: &OwnedFd, bytes: u32) -> io::Result<()> {
+fn keep(socket: &PacketSocket, bytes: u32) -> io::Result<()> {
     let mut program = [libc::sock_filter { code: BPF_RET, jt: 0, jf: 0, k: bytes }];
     let filter = libc::sock_fprog { len: 1, filter: program.as_mut_ptr() };
-    set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
-}
-
-fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the length is that of the value.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const *value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn map(socket: &OwnedFd) -> io::Result<NonNull<u8>> {
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            RING_BYTES,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            socket.as_raw_fd(),
-            0,
-        )
-    };
-    if address == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    NonNull::new(address.cast()).ok_or_else(|| io::Error::other("the ring was mapped at address 0"))
-}
-
-fn bind(socket: &OwnedFd, interface: &str) -> io::Result<()> {
-    let index = rustix::net::netdevice::name_to_index(socket, interface)?;
-    // SAFETY: plain numbers.
-    let mut address = unsafe { std::mem::zeroed::<libc::sockaddr_ll>() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = ETH_P_ALL.to_be();
-    address.sll_ifindex = index.cast_signed();
-    // SAFETY: the length is that of the address.
-    let result = unsafe {
-        libc::bind(
-            socket.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
 }

@@ -19,6 +19,7 @@ mod host;
 mod ip;
 mod names;
 mod network;
+pub mod packet;
 pub mod sandbox;
 mod suite;
 

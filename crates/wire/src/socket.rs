@@ -7,9 +7,11 @@
 //! a timer of milliseconds.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use suiro_hosts::packet::{self, RingMemory};
 
 use crate::frame::ETHERNET_BYTES;
 
@@ -24,7 +26,6 @@ pub(crate) const BATCH: usize = 32;
 /// Attempts to send a frame for which the kernel has no room at the moment.
 const SEND_TRIES: u32 = 64;
 
-const ETH_P_ALL: u16 = 0x0003;
 /// From `linux/if_packet.h`; libc does not define these two.
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const TP_STATUS_KERNEL: u32 = 0;
@@ -44,9 +45,8 @@ pub(crate) struct Received<'r> {
 /// A packet socket bound to one interface.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
-    socket: OwnedFd,
-    ring: NonNull<u8>,
-    ring_bytes: usize,
+    socket: packet::PacketSocket,
+    ring: RingMemory,
     slot_bytes: usize,
     slots_per_block: usize,
     slots: usize,
@@ -57,29 +57,17 @@ pub(crate) struct PacketSocket {
     pub mtu: usize,
 }
 
-// SAFETY: the ring is memory of this process that only this value points to.
-unsafe impl Send for PacketSocket {}
-
 impl PacketSocket {
     /// Opens a socket on `interface` in the network namespace of the calling thread. Needs
     /// CAP_NET_RAW.
     pub(crate) fn open(interface: &str) -> io::Result<Self> {
-        let protocol = libc::c_int::from(ETH_P_ALL.to_be());
-        // Protocol 0: nothing is received before the socket is bound to its interface.
-        // SAFETY: plain numbers; the descriptor is owned from here on.
-        let socket = unsafe {
-            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            let fd = libc::socket(libc::AF_PACKET, kind, 0);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(fd)
-        };
-        set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
+        let socket = packet::PacketSocket::open()?;
+        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
+        socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
         // Frames that we send ourselves must not come back to us.
-        set(&socket, PACKET_IGNORE_OUTGOING, &1)?;
+        socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
         // No queueing discipline between us and the interface.
-        set(&socket, libc::PACKET_QDISC_BYPASS, &1)?;
+        socket.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
         grow_send_buffer(&socket);
         let mtu = mtu_of(&socket, interface)?;
         let slot_bytes =
@@ -95,13 +83,12 @@ impl PacketSocket {
             tp_frame_size: slot_bytes as u32,
             tp_frame_nr: (blocks * slots_per_block) as u32,
         };
-        set(&socket, libc::PACKET_RX_RING, &request)?;
-        let ring = map(&socket, RING_BYTES)?;
-        bind(&socket, protocol, interface)?;
+        socket.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let ring = socket.map(RING_BYTES)?;
+        socket.bind(interface)?;
         Ok(Self {
             socket,
             ring,
-            ring_bytes: RING_BYTES,
             slot_bytes,
             slots_per_block,
             slots: blocks * slots_per_block,
@@ -114,8 +101,7 @@ impl PacketSocket {
     fn slot(&self, index: usize) -> NonNull<u8> {
         let offset = index / self.slots_per_block * BLOCK_BYTES
             + index % self.slots_per_block * self.slot_bytes;
-        // SAFETY: `index < slots`, so the offset lies in the mapped ring.
-        unsafe { self.ring.add(offset) }
+        self.ring.at(offset)
     }
 
     /// Passes the next frame of the ring to `look`, then hands its slot back to the kernel. Returns
@@ -180,7 +166,7 @@ impl PacketSocket {
             let rest = (frames.len() - sent) as u32;
             // SAFETY: headers, parts and frames live until the call returns.
             let result = unsafe {
-                libc::sendmmsg(self.socket.as_raw_fd(), headers[sent..].as_mut_ptr(), rest, 0)
+                libc::sendmmsg(self.as_fd().as_raw_fd(), headers[sent..].as_mut_ptr(), rest, 0)
             };
             if result > 0 {
                 sent += result as usize;
@@ -201,24 +187,7 @@ impl PacketSocket {
 
     /// Frames that the kernel dropped because the ring was full, since the last call.
     pub(crate) fn drops(&self) -> io::Result<u64> {
-        // SAFETY: plain numbers.
-        let mut statistics = unsafe { std::mem::zeroed::<libc::tpacket_stats>() };
-        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-        // SAFETY: `length` is the size of `statistics`.
-        let result = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                (&raw mut statistics).cast(),
-                &raw mut length,
-            )
-        };
-        if result < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(u64::from(statistics.tp_drops))
-        }
+        self.socket.counts().map(|(_, dropped)| dropped)
     }
 }
 
@@ -228,64 +197,13 @@ impl AsFd for PacketSocket {
     }
 }
 
-impl Drop for PacketSocket {
-    fn drop(&mut self) {
-        // SAFETY: mapped in `open`, and nothing borrows it.
-        unsafe { libc::munmap(self.ring.as_ptr().cast(), self.ring_bytes) };
-    }
-}
-
-fn set<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the length is that of the value.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_PACKET,
-            option,
-            (&raw const *value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// Room for frames that receivers have not taken from the interface yet; above the usual limit if
 /// permitted. Whatever the kernel grants is enough for a batch, because sending is retried.
-fn grow_send_buffer(socket: &OwnedFd) {
+fn grow_send_buffer(socket: &packet::PacketSocket) {
     let wanted: libc::c_int = 4 << 20;
-    for option in [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF] {
-        // SAFETY: the length is that of the value.
-        let result = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                option,
-                (&raw const wanted).cast(),
-                size_of::<libc::c_int>() as libc::socklen_t,
-            )
-        };
-        if result == 0 {
-            return;
-        }
-    }
-}
-
-fn map(socket: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            socket.as_raw_fd(),
-            0,
-        )
-    };
-    if address == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    NonNull::new(address.cast()).ok_or_else(|| io::Error::other("the ring was mapped at address 0"))
+    let _ = socket
+        .set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &wanted)
+        .or_else(|_| socket.set(libc::SOL_SOCKET, libc::SO_SNDBUF, &wanted));
 }
 
 fn named(interface: &str) -> io::Result<libc::ifreq> {
@@ -300,37 +218,12 @@ fn named(interface: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-fn mtu_of(socket: &OwnedFd, interface: &str) -> io::Result<usize> {
+fn mtu_of(socket: &packet::PacketSocket, interface: &str) -> io::Result<usize> {
     let mut request = named(interface)?;
     // SAFETY: `request` is a live ifreq.
-    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) } < 0 {
+    if unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) } < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the kernel filled in the MTU.
     Ok(usize::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
-}
-
-fn bind(socket: &OwnedFd, protocol: libc::c_int, interface: &str) -> io::Result<()> {
-    let mut request = named(interface)?;
-    // SAFETY: `request` is a live ifreq.
-    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFINDEX, &raw mut request) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: plain numbers; the kernel filled in the index.
-    let address = unsafe {
-        let mut address = std::mem::zeroed::<libc::sockaddr_ll>();
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = protocol as u16;
-        address.sll_ifindex = request.ifr_ifru.ifru_ifindex;
-        address
-    };
-    // SAFETY: the length is that of the address.
-    let result = unsafe {
-        libc::bind(
-            socket.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
