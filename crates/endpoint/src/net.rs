@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use tokio::net::UdpSocket;
+
 /// Why an endpoint has no sockets.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
@@ -32,6 +34,25 @@ pub enum NetError {
         /// What the system said.
         cause: io::Error,
     },
+}
+
+/// Sends. A receiver that does not listen (yet) is no error, nor is a full queue in the kernel: the packet is lost, as
+/// in a network.
+///
+/// # Errors
+/// [`NetError::Io`].
+pub async fn send(socket: &UdpSocket, bytes: &[u8], to: SocketAddr) -> Result<(), NetError> {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    match socket.send_to(bytes, to).await {
+        Ok(_) => Ok(()),
+        Err(error)
+            if matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
+                || error.raw_os_error() == Some(libc::ENOBUFS) =>
+        {
+            Ok(())
+        }
+        Err(cause) => Err(NetError::Io { doing: "sending", cause }),
+    }
 }
 
 /// The IPv4 address of a host.

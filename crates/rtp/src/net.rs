@@ -4,7 +4,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
-pub use suiro_endpoint::net::{NetError, address};
+pub use suiro_endpoint::net::{NetError, address, send};
 use suiro_record::flows::{End, Flow};
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_units::Bytes;
@@ -59,25 +59,6 @@ pub fn flows(role: FlowRole, port: u16, (rtp, rtcp): (End, End), peer: Option<&s
         peer: peer.map(Into::into),
     };
     [flow(port, rtp, Carries::Video), flow(port.saturating_add(1), rtcp, Carries::Feedback)]
-}
-
-/// Sends. A receiver that does not listen (yet) is no error, nor is a full queue in the kernel: the packet is lost, as
-/// in a network.
-///
-/// # Errors
-/// [`NetError::Io`].
-pub async fn send(socket: &UdpSocket, bytes: &[u8], to: SocketAddr) -> Result<(), NetError> {
-    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    match socket.send_to(bytes, to).await {
-        Ok(_) => Ok(()),
-        Err(error)
-            if matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
-                || error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) =>
-        {
-            Ok(())
-        }
-        Err(cause) => Err(NetError::Io { doing: "sending", cause }),
-    }
 }
 
 /// Receives. A pending error that an earlier packet caused is ignored.

@@ -10,6 +10,7 @@ use suiro_record::flows::{End, Flow, FlowLog, Opened};
 use suiro_record::tables::{WebrtcRow, WebrtcSessionRow};
 use suiro_record::words::{Carries, FlowRole, SessionEnd, Signalling, Transport};
 use suiro_record::{RecordError, Text, Writer};
+use suiro_scenario::Job;
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -59,6 +60,44 @@ pub struct Common {
     pub start: Time,
     /// Where its chance starts from.
     pub seed: Seed,
+}
+
+impl Common {
+    /// What a job says: this end makes an offer to `other`, or waits for one at its port; `None` if the other end is
+    /// not among the peers.
+    ///
+    /// # Errors
+    /// The host's addresses are not known.
+    pub(crate) fn of(
+        job: &Job,
+        other: Option<&String>,
+        (port, token, signalling): (u16, &Option<String>, Signalling),
+    ) -> Result<Option<Self>, EndpointError> {
+        let token = token.clone();
+        let meeting = match other {
+            None => Meeting::Waits { address: None, port, token },
+            Some(other) => {
+                let Some(peer) = job.peers.get(other) else { return Ok(None) };
+                let Some(port) = peer.port else { return Ok(None) };
+                Meeting::Offers(Server { host: peer.host.clone(), port, signalling, token })
+            }
+        };
+        // Without a name of its own, the other end is the only one that refers to this one.
+        let referring: Vec<&str> = job.referring().map(|(name, _)| name).collect();
+        let alone = match referring[..] {
+            [one] => Some(one.to_owned()),
+            _ => None,
+        };
+        Ok(Some(Self {
+            name: job.endpoint.name.clone(),
+            meeting,
+            peer: other.cloned().or(alone),
+            addresses: net::addresses()?,
+            dir: job.dir.clone(),
+            start: Time::ZERO + job.endpoint.start,
+            seed: job.seed,
+        }))
+    }
 }
 
 /// What woke an endpoint.

@@ -41,13 +41,8 @@ pub enum NetError {
     #[error("listing the addresses of this host: {0}")]
     Addresses(io::Error),
     /// The socket failed.
-    #[error("{doing}: {cause}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// What the system said.
-        cause: io::Error,
-    },
+    #[error(transparent)]
+    Socket(#[from] suiro_endpoint::net::NetError),
 }
 
 /// The addresses of this host that other hosts can use, IPv4 and IPv6; those of loopback if there are no others.
@@ -149,33 +144,21 @@ impl Sockets {
         self.0.iter().map(|(address, _)| *address).collect()
     }
 
-    /// Sends. That nobody is there (yet) is no error, nor that the kernel has no room: a network loses packets too.
+    /// Sends, as [`suiro_endpoint::net::send`] does.
     ///
     /// # Errors
-    /// [`NetError::Io`].
+    /// [`NetError::Socket`].
     pub async fn send(&self, transmit: &Transmit) -> Result<(), NetError> {
-        use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
         let Some((_, socket)) = self.0.iter().find(|(address, _)| *address == transmit.from) else {
             return Ok(());
         };
-        match socket.send_to(&transmit.bytes, transmit.to).await {
-            Ok(_) => Ok(()),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ConnectionRefused | HostUnreachable | NetworkUnreachable
-                ) || error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) =>
-            {
-                Ok(())
-            }
-            Err(cause) => Err(NetError::Io { doing: "sending", cause }),
-        }
+        Ok(suiro_endpoint::net::send(socket, &transmit.bytes, transmit.to).await?)
     }
 
     /// The next packet at any of them: how long it is, where it came from and at which address.
     ///
     /// # Errors
-    /// [`NetError::Io`].
+    /// [`NetError::Socket`].
     pub async fn receive(&self, buffer: &mut [u8]) -> Result<(usize, Route), NetError> {
         std::future::poll_fn(|context| self.poll_receive(context, buffer)).await
     }
@@ -192,11 +175,13 @@ impl Sockets {
                     Poll::Ready(Ok(from)) => {
                         return Poll::Ready(Ok((read.filled().len(), (from, *address))));
                     }
-                    // What an earlier packet caused, which nobody took.
+                    // A pending error that an earlier packet caused.
                     Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     }
                     Poll::Ready(Err(cause)) => {
-                        return Poll::Ready(Err(NetError::Io { doing: "receiving", cause }));
+                        let failed =
+                            suiro_endpoint::net::NetError::Io { doing: "receiving", cause };
+                        return Poll::Ready(Err(failed.into()));
                     }
                     Poll::Pending => break,
                 }

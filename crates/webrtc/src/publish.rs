@@ -11,11 +11,9 @@ use suiro_scenario::{Job, WebrtcPublisher};
 use suiro_units::{BitRate, Duration, Time};
 
 use crate::EndpointError;
-use crate::endpoint::{Common, Endpoint, Meeting, Summary, Woken};
-use crate::net;
+use crate::endpoint::{Common, Endpoint, Summary, Woken};
 use crate::peer::{Happened, Way};
 use crate::sending::{Sending, Target};
-use crate::signalling::client::Server;
 
 /// How often the encoder follows the estimate.
 const FOLLOW_EVERY: Duration = Duration::from_millis(50);
@@ -38,51 +36,11 @@ impl PublisherJob {
     /// The host's addresses are not known.
     pub fn from_job(job: &Job) -> Result<Option<Self>, EndpointError> {
         let Some(spec) = job.endpoint.spec.downcast::<WebrtcPublisher>() else { return Ok(None) };
-        let signalling = Signalling::Whip;
-        let Some(meeting) = meeting(job, spec.to.as_ref(), (spec.port, &spec.token, signalling))
-        else {
-            return Ok(None);
-        };
-        let common = common(job, meeting, spec.to.as_ref())?;
+        let door = (spec.port, &spec.token, Signalling::Whip);
+        let Some(common) = Common::of(job, spec.to.as_ref(), door)? else { return Ok(None) };
         let rates = (spec.start_rate, spec.max_rate);
         Ok(Some(Self { common, camera: spec.camera.clone(), rates }))
     }
-}
-
-/// Who makes the offer; `None` if the other end is not among the peers.
-pub(crate) fn meeting(
-    job: &Job,
-    other: Option<&String>,
-    (port, token, signalling): (u16, &Option<String>, Signalling),
-) -> Option<Meeting> {
-    let token = token.clone();
-    let Some(other) = other else {
-        return Some(Meeting::Waits { address: None, port, token });
-    };
-    let peer = job.peers.get(other)?;
-    let (host, port) = (peer.host.clone(), peer.port?);
-    Some(Meeting::Offers(Server { host, port, signalling, token }))
-}
-
-/// What every endpoint needs of its job.
-pub(crate) fn common(
-    job: &Job,
-    meeting: Meeting,
-    other: Option<&String>,
-) -> Result<Common, EndpointError> {
-    // Without a name of its own, the other end is the only one that refers to this one.
-    let mut referring = job.referring().map(|(name, _)| name.to_owned());
-    let alone = referring.next().filter(|_| referring.next().is_none());
-    drop(referring);
-    Ok(Common {
-        name: job.endpoint.name.clone(),
-        meeting,
-        peer: other.cloned().or(alone),
-        addresses: net::addresses()?,
-        dir: job.dir.clone(),
-        start: Time::ZERO + job.endpoint.start,
-        seed: job.seed,
-    })
 }
 
 /// Runs a trial's job of a publisher.
@@ -127,7 +85,8 @@ pub async fn run(
 /// The camera, which is started when somebody watches.
 enum Source {
     Waits(Camera),
-    Runs(Box<Feed>, Target),
+    /// With what it was last set to.
+    Runs(Box<Feed>, Option<Target>),
     Ended,
 }
 
@@ -146,9 +105,7 @@ impl Source {
             Self::Waits(camera) => {
                 let epoch = clock.epoch_unix_ns();
                 let feed = camera.start(clock.now(), target.rate, epoch, move || clock.now())?;
-                let camera =
-                    Target { rung: crate::ladder::Rung { size: (0, 0), fps: 0 }, ..target };
-                *self = Self::Runs(Box::new(feed), camera);
+                *self = Self::Runs(Box::new(feed), None);
                 self.set(target)
             }
             other => {
@@ -162,13 +119,13 @@ impl Source {
     fn set(&mut self, target: Target) -> Result<(), EndpointError> {
         let Self::Runs(feed, before) = self else { return Ok(()) };
         feed.set_rate(target.rate);
-        if target.rung.fps != before.rung.fps {
+        let rung = before.replace(target).map(|before| before.rung);
+        if rung.is_none_or(|rung| rung.fps != target.rung.fps) {
             feed.set_fps(target.rung.fps);
         }
-        if target.rung.size != before.rung.size {
+        if rung.is_none_or(|rung| rung.size != target.rung.size) {
             feed.set_size(target.rung.size.0, target.rung.size.1)?;
         }
-        *before = target;
         Ok(())
     }
 }

@@ -13,7 +13,6 @@ use suiro_viewer::Policy;
 use crate::EndpointError;
 use crate::endpoint::{Common, Endpoint, Summary, Woken};
 use crate::peer::{Happened, Way};
-use crate::publish::{common, meeting};
 use crate::receiving::Receiving;
 
 /// What a viewer needs to know.
@@ -34,12 +33,8 @@ impl ViewerJob {
     /// The host's addresses are not known.
     pub fn from_job(job: &Job) -> Result<Option<Self>, EndpointError> {
         let Some(spec) = job.endpoint.spec.downcast::<WebrtcViewer>() else { return Ok(None) };
-        let signalling = Signalling::Whep;
-        let Some(meeting) = meeting(job, spec.from.as_ref(), (spec.port, &spec.token, signalling))
-        else {
-            return Ok(None);
-        };
-        let common = common(job, meeting, spec.from.as_ref())?;
+        let door = (spec.port, &spec.token, Signalling::Whep);
+        let Some(common) = Common::of(job, spec.from.as_ref(), door)? else { return Ok(None) };
         Ok(Some(Self { common, viewer: spec.viewer, save: spec.save }))
     }
 }
