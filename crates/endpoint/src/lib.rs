@@ -1,5 +1,5 @@
 //! How an endpoint runs as a process: every kind has a function `run_job(job, context) -> Result<Summary, Failure>`,
-//! and this crate has what the three have in common. A [`Context`] has the clock with the endpoint's heartbeat
+//! and this crate has what all kinds share. A [`Context`] has the clock with the endpoint's heartbeat
 //! ([`Pulse`]), the way to say that the endpoint is ready, and the request to stop; a [`Summary`] is what the endpoint
 //! did, for its log.
 
@@ -35,7 +35,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context in which `ready` hears, once, that the endpoint serves or plays.
+    /// A context; `ready` is called once, when the endpoint serves or plays.
     pub fn new(
         pulse: Pulse,
         stop: Stop,

@@ -2,7 +2,7 @@
 //!
 //! An endpoint that was stopped, or waited long for a processor, measures that instead of the network. So it looks at its
 //! clock every [`BEAT`], and writes to the table `lateness` how late it was. What an endpoint was not there to do, it
-//! must not claim to have done: [`Pulse::absences`] says when it was away.
+//! must not claim to have done: [`Pulse::now`] says when it was away.
 
 mod tally;
 
@@ -42,18 +42,18 @@ impl Pulse {
         self.tally().begin(self.clock.now());
     }
 
-    /// Reads the clock. Who acts on the time asks here, then [`Pulse::absences`], so that it does not act for a time at
-    /// which it was away.
-    pub fn now(&self) -> Time {
+    /// Reads the clock for an endpoint that acts on the time. `away` first receives, in order and each once, the times
+    /// longer than [`ABSENT`] at which the endpoint did not run, so that it does not act for them. Without a heartbeat
+    /// there are none.
+    pub fn now(&self, away: impl FnMut(Absence)) -> Time {
         let now = self.clock.now();
-        self.tally().look(now);
+        let absences = {
+            let mut tally = self.tally();
+            tally.look(now);
+            tally.take_absences()
+        };
+        absences.into_iter().for_each(away);
         now
-    }
-
-    /// The times at which the endpoint was away since this was last asked: those that were longer than [`ABSENT`], in
-    /// order. None if nothing keeps the heartbeat.
-    pub fn absences(&self) -> Vec<Absence> {
-        self.tally().take_absences()
     }
 
     /// Runs an asynchronous endpoint on this thread, with its heartbeat: it shares the machine with the link that
@@ -160,12 +160,12 @@ mod tests {
             let clock = inside.clock();
             clock.sleep_until(clock.now() + BEAT * 3).await;
             inside.begin();
-            assert_eq!(inside.absences(), []);
-            let before = inside.now();
+            let before = inside.now(|absence| panic!("{absence:?}"));
             block(clock, ABSENT * 2);
-            let after = inside.now();
-            assert_eq!(inside.absences(), [Absence { from: before, to: after }]);
-            assert_eq!(inside.absences(), [], "each once");
+            let mut absences = Vec::new();
+            let after = inside.now(|absence| absences.push(absence));
+            assert_eq!(absences, [Absence { from: before, to: after }]);
+            inside.now(|absence| panic!("each once: {absence:?}"));
             Ok(())
         });
         ran.unwrap();
@@ -195,9 +195,8 @@ mod tests {
     fn without_a_heartbeat_nothing_is_claimed() {
         let pulse = Pulse::new(Clock::from_now());
         pulse.begin();
-        pulse.now();
+        pulse.now(|absence| panic!("{absence:?}"));
         block(pulse.clock(), ABSENT * 2);
-        pulse.now();
-        assert_eq!(pulse.absences(), []);
+        pulse.now(|absence| panic!("{absence:?}"));
     }
 }

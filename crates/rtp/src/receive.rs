@@ -161,11 +161,7 @@ struct Endpoint {
 impl Endpoint {
     /// The time. Of times at which it did not run, the viewer is told before it is told of a later one.
     fn now(&mut self) -> Time {
-        let now = self.pulse.now();
-        for absence in self.pulse.absences() {
-            self.receiver.on_absence(absence.from, absence.to);
-        }
-        now
+        self.pulse.now(|absence| self.receiver.on_absence(absence.from, absence.to))
     }
 
     /// Everything that is there, so that no packet waits for a timer.

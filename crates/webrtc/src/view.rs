@@ -88,11 +88,7 @@ struct Viewer {
 impl Viewer {
     /// The time. Of times at which it did not run, the viewer is told before it is told of a later one.
     fn now(&mut self) -> Time {
-        let now = self.pulse.now();
-        for absence in self.pulse.absences() {
-            self.receiving.on_absence(absence.from, absence.to);
-        }
-        now
+        self.pulse.now(|absence| self.receiving.on_absence(absence.from, absence.to))
     }
 
     async fn run(

@@ -303,11 +303,7 @@ impl Player {
 
     /// The time. Of times at which the player did not run, the session is told before it is told of a later one.
     fn now(&mut self) -> Time {
-        let now = self.pulse.now();
-        for absence in self.pulse.absences() {
-            self.session.on_absence(absence);
-        }
-        now
+        self.pulse.now(|absence| self.session.on_absence(absence))
     }
 
     /// Cancels what the session gives up. What is still to come of a response cannot be refused but
