@@ -57,7 +57,7 @@ macro_rules! panels {
     };
 }
 
-// The order tells a story: what the link carried, what the viewer saw, then why.
+// In the order of the page: what the link carried, what the viewer saw, then the transport's state.
 panels! {
     /// Throughput down and the link's rate.
     ThroughputDown = Look {

@@ -1,4 +1,4 @@
-//! What the writer writes, the reader reads, and Wireshark's `tshark` too.
+//! The reader, and Wireshark's `tshark`, read what the writer wrote.
 #![expect(clippy::print_stdout, reason = "a skipped test says so")]
 
 use std::io::Write;

@@ -11,7 +11,7 @@ use suiro_units::Time;
 use crate::codec::{self, Picture, Size};
 use crate::payload::{self, Mark, PAYLOAD_TYPE};
 
-/// Most pictures of a gap that are told one by one.
+/// Most pictures of a gap that are recorded one by one.
 pub const GAP_MAX: u32 = 10_000;
 
 /// What became of a picture.

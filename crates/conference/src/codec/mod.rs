@@ -200,7 +200,7 @@ fn slice(size: Size, scale: u8, first: usize, end: usize, writer: Writer) -> Sli
     Slice { size, scale, first, count, bits: writer.into_bytes() }
 }
 
-/// The plane of a block, for the mean that its own is told apart from.
+/// The plane of a block: its mean is coded as the difference from the block before in the same plane.
 const fn plane(block: usize) -> usize {
     block.saturating_sub(3)
 }

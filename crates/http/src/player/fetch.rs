@@ -332,7 +332,7 @@ mod tests {
             let (home, head) = (Url::parse(home).unwrap(), watch::Sender::default());
             Client::new(Clock::from_now(), transport, Arc::new(home), None, head.subscribe())
         };
-        // Addresses of RFC 5737, which are nobody's, and two of this machine under other names.
+        // Addresses that RFC 5737 reserves for documentation, and two of this machine under other names.
         let (far, near) = (client("http://192.0.2.1/"), client("http://127.0.0.1/"));
         let alias = Url::parse("http://ip6-localhost/").unwrap();
         for own in ["[::1]:80", "127.0.0.2:80", "[::ffff:127.0.0.1]:80"] {

@@ -27,7 +27,9 @@ bounds! {
 /// One end of a video call: it sends the other end synthetic video and receives theirs, as a desktop conference does.
 /// One thread captures, encodes, sends by a non-blocking socket, receives and decodes, so a processor with too much to
 /// do holds up all of it. Each picture is coded by itself (a cosine transform in blocks, as motion JPEG), at a constant
-/// size. A send call that fails drops its packet and is counted in the table `conference`.
+/// size. A send call that fails drops its packet and is counted in the table `conference`. Its camera starts 1 s after
+/// its own start, when both ends have their sockets, and stops 0.5 s before the trial ends, so that the last pictures
+/// arrive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<Conference>)]
