@@ -13,7 +13,7 @@ impl ServerConfig {
             return None;
         }
         match self {
-            Self::Unlimited | Self::Wifi => None,
+            Self::Unlimited | Self::Wifi | Self::Ethernet => None,
             Self::Steady(rate) | Self::Bucket { rate, .. } | Self::Poisson(rate) => {
                 Some(of_curve(rate, span.as_nanos(), count))
             }

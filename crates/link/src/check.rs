@@ -15,9 +15,10 @@ use crate::config::{
     CodelConfig, DisciplineConfig, FqCodelConfig, LimitConfig, LinkConfig, LossConfig, PathConfig,
     PieConfig, PropagationConfig, ServerConfig,
 };
+use crate::medium::ethernet::EthernetConfig;
+use crate::medium::wifi::WifiConfig;
 use crate::schedule::Schedule;
 use crate::trace::{MAX_TRACE_LINES, MAX_TRACE_TIME, MIN_PERIOD, OpportunityTrace, RateCurve};
-use crate::wifi::WifiConfig;
 
 /// [`LinkConfig`] as a file has it.
 #[derive(Deserialize)]
@@ -26,12 +27,14 @@ struct Unchecked {
     up: PathConfig,
     #[serde(default)]
     wifi: Option<WifiConfig>,
+    #[serde(default)]
+    ethernet: Option<EthernetConfig>,
 }
 
 impl<'de> Deserialize<'de> for LinkConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Unchecked { down, up, wifi } = Unchecked::deserialize(deserializer)?;
-        let config = Self { down, up, wifi };
+        let Unchecked { down, up, wifi, ethernet } = Unchecked::deserialize(deserializer)?;
+        let config = Self { down, up, wifi, ethernet };
         link(&config).map_err(D::Error::custom)?;
         Ok(config)
     }
@@ -46,7 +49,11 @@ pub(crate) fn link(config: &LinkConfig) -> Checked {
     let on_air = |path: &PathConfig| matches!(path.server, ServerConfig::Wifi);
     let shared = [&config.down, &config.up].map(on_air) == [config.wifi.is_some(); 2];
     holds("wifi", shared, "Wi-Fi must serve both directions or neither")?;
-    config.wifi.as_ref().map_or(Ok(()), WifiConfig::check)
+    config.wifi.as_ref().map_or(Ok(()), WifiConfig::check)?;
+    let at_hub = |path: &PathConfig| matches!(path.server, ServerConfig::Ethernet);
+    let shared = [&config.down, &config.up].map(at_hub) == [config.ethernet.is_some(); 2];
+    holds("ethernet", shared, "half-duplex Ethernet must serve both directions or neither")?;
+    config.ethernet.as_ref().map_or(Ok(()), EthernetConfig::check)
 }
 
 fn path(name: &str, config: &PathConfig) -> Checked {
@@ -124,7 +131,7 @@ fn discipline(key: &str, discipline: &DisciplineConfig) -> Checked {
 
 fn server(key: &str, server: &ServerConfig) -> Checked {
     match server {
-        ServerConfig::Unlimited | ServerConfig::Wifi => Ok(()),
+        ServerConfig::Unlimited | ServerConfig::Wifi | ServerConfig::Ethernet => Ok(()),
         ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => curve(key, rate),
         ServerConfig::Bucket { rate, burst } => {
             range(key, burst, &BURST)?;

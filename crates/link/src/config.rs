@@ -5,9 +5,10 @@
 use serde::{Deserialize, Serialize};
 use suiro_units::{BitRate, Bytes, Duration, Ratio, Time};
 
+use crate::medium::ethernet::EthernetConfig;
+use crate::medium::wifi::WifiConfig;
 use crate::schedule::Schedule;
 use crate::trace::{OpportunityTrace, RateCurve};
-use crate::wifi::WifiConfig;
 
 /// Both directions of a link. Read from a file it is checked as a scenario is: what is out of range
 /// there would be a bug here.
@@ -21,6 +22,10 @@ pub struct LinkConfig {
     /// [`ServerConfig::Wifi`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiConfig>,
+    /// The half-duplex Ethernet that both directions share; there if and only if both servers are
+    /// [`ServerConfig::Ethernet`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ethernet: Option<EthernetConfig>,
 }
 
 impl LinkConfig {
@@ -252,14 +257,21 @@ pub enum ServerConfig {
     Trace(OpportunityTrace),
     /// As the air of a Wi-Fi link lets them: [`LinkConfig::wifi`].
     Wifi,
+    /// As the other stations of a half-duplex Ethernet let them: [`LinkConfig::ethernet`].
+    Ethernet,
 }
 
 impl ServerConfig {
+    /// Whether stations share it.
+    pub(crate) const fn is_shared(&self) -> bool {
+        matches!(self, Self::Wifi | Self::Ethernet)
+    }
+
     /// The rate in force at a time (of opportunities at recorded times, their mean); `None` if
-    /// nothing limits it, or if it has none of its own (Wi-Fi).
+    /// nothing limits it, or if it has none of its own (a medium that stations share).
     pub fn rate_at(&self, time: Time) -> Option<BitRate> {
         match self {
-            Self::Unlimited | Self::Wifi => None,
+            Self::Unlimited | Self::Wifi | Self::Ethernet => None,
             Self::Steady(rate) | Self::Bucket { rate, .. } | Self::Poisson(rate) => {
                 Some(rate.at(time))
             }

@@ -7,7 +7,8 @@
 //! Per direction, in the order in which a packet meets them, each in a module of its own: a loss
 //! model, a queue with its discipline (droptail, CoDel, PIE, FQ-CoDel), a server (rate, schedule,
 //! token bucket, trace), and propagation (delay, jitter, reordering, duplication, corruption).
-//! Where the link is Wi-Fi, both directions share one server, the air (`wifi`).
+//! Where the link is Wi-Fi or half-duplex Ethernet, both directions share one server, the `medium`. A [`Segment`] is
+//! such a medium with any number of stations.
 //!
 //! [`LinkSpec`] is what a user writes; [`LinkSpec::resolve`] makes a [`LinkConfig`] of it, with
 //! presets applied, traces read and everything checked.
@@ -22,6 +23,8 @@ mod erfc;
 mod jitter;
 mod link;
 mod loss;
+mod machine;
+mod medium;
 mod outcomes;
 mod packet;
 mod path;
@@ -30,10 +33,10 @@ mod propagation;
 mod queue;
 mod resolve;
 mod schedule;
+mod segment;
 mod server;
 mod spec;
 mod trace;
-mod wifi;
 
 pub use config::{
     CodelConfig, DisciplineConfig, Distribution, FqCodelConfig, GilbertElliott, JitterConfig,
@@ -41,12 +44,15 @@ pub use config::{
     QueueConfig, ReorderConfig, ServerConfig,
 };
 pub use link::Link;
+pub use medium::ethernet::{EthernetConfig, EthernetRate, EthernetSpec};
+pub use medium::wifi::{Air, Dbm, Decibels, Metres, WifiChangeSpec, WifiConfig, WifiSpec};
 pub use outcomes::Counts;
 pub use packet::{Backlog, Cause, Corruption, Direction, Ecn, Event, MAX_PACKET, Packet, Verdict};
 pub use preset::Preset;
 pub use propagation::MAX_IN_FLIGHT;
 pub use queue::MAX_QUEUED;
 pub use schedule::{Change, Schedule};
+pub use segment::{Segment, SegmentConfig};
 pub use spec::{
     ChangeSpec, Discipline, JitterSpec, LimitSpec, LinkSpec, LossModel, LossSpec, LossTable,
     PathSpec, QueueSpec, ReorderSpec, ServiceSpec, TraceSpec, TraceTable,
@@ -55,4 +61,3 @@ pub use trace::{
     MAX_RATE, MAX_TRACE_LINES, MAX_TRACE_TIME, MIN_PERIOD, OPPORTUNITY, OpportunityTrace,
     RateCurve, RateStep, parse_csv, parse_mahimahi,
 };
-pub use wifi::{Air, Dbm, Decibels, Metres, WifiChangeSpec, WifiConfig, WifiSpec};

@@ -1,14 +1,15 @@
 //! Both directions of a link, as one state machine that is handed the time.
 
-use std::collections::VecDeque;
-
 use suiro_units::{Seed, Time};
 
 use crate::config::LinkConfig;
+use crate::machine::Machine;
+use crate::medium::Medium;
+use crate::medium::ethernet::Ethernet;
+use crate::medium::wifi::Wifi;
 use crate::outcomes::Counts;
 use crate::packet::{Direction, Event, Packet};
 use crate::path::Path;
-use crate::wifi::Medium;
 
 /// An emulated link.
 ///
@@ -38,15 +39,7 @@ use crate::wifi::Medium;
 ///
 /// A caller that lets packets arrive without polling lets events pile up: poll after each batch.
 #[derive(Debug)]
-pub struct Link {
-    paths: [Path; 2],
-    /// The air that both share, of a Wi-Fi link.
-    medium: Option<Box<Medium>>,
-    /// What the caller has not yet fetched, in order of time.
-    events: VecDeque<Event>,
-    /// The latest thing done.
-    now: Time,
-}
+pub struct Link(Machine);
 
 impl Link {
     /// A link with nothing in it, at [`Time::ZERO`], from which schedules and traces count.
@@ -55,29 +48,24 @@ impl Link {
     /// checked; of one put together in code, what is out of range may panic here or later.
     pub fn new(config: &LinkConfig, seed: Seed) -> Self {
         let path = |direction| Path::new(config.direction(direction), direction, seed);
-        let medium = config.wifi.as_ref().map(|wifi| Box::new(Medium::new(wifi, seed)));
-        Self { paths: Direction::BOTH.map(path), medium, events: VecDeque::new(), now: Time::ZERO }
+        let medium = match (&config.wifi, &config.ethernet) {
+            (Some(wifi), _) => Some(Medium::Wifi(Box::new(Wifi::new(wifi, seed)))),
+            (None, Some(ethernet)) => Some(Medium::Ethernet(Ethernet::new(ethernet, 2, seed))),
+            (None, None) => None,
+        };
+        Self(Machine::new(Direction::BOTH.map(path).into(), medium))
     }
 
     /// A packet arrives at the link's entrance of this direction.
     pub fn arrive(&mut self, now: Time, direction: Direction, packet: Packet) {
-        self.advance(now);
-        self.now = self.now.max(now);
-        self.paths[direction as usize].arrive(self.now, packet, &mut self.events);
-        if let Some(medium) = &mut self.medium {
-            medium.wake(self.now, &self.paths);
-        }
+        self.0.arrive(now, direction as usize, packet);
     }
 
     /// When to poll next: no later event comes before this time. It may come to nothing, for
     /// example if a queue discipline drops what would have been delivered; then ask again. `None`:
     /// nothing more comes out without another arrival.
     pub fn next_event(&self) -> Option<Time> {
-        if let Some(event) = self.events.front() {
-            return Some(event.at);
-        }
-        let on_air = self.medium.as_ref().and_then(|medium| medium.next());
-        self.paths.iter().filter_map(Path::next_delivery).chain(on_air).min()
+        self.0.next_event()
     }
 
     /// The next event up to `now`, in order of their scheduled times; call until `None`.
@@ -85,50 +73,17 @@ impl Link {
     /// Drops inside the link (by an AQM at the head of a queue) are reported with the next
     /// delivery that is due, not each at its own time: no caller needs them earlier.
     pub fn poll(&mut self, now: Time) -> Option<Event> {
-        if self.events.is_empty() {
-            self.advance(now);
-        }
-        self.events.pop_front_if(|event| event.at <= now)
+        self.0.poll(now)
     }
 
     /// Ends the link at `now`: what is due by then comes first, then everything still inside, as
     /// [`crate::Verdict::Queued`]. Fetch it all with [`Self::poll`].
     pub fn drain(&mut self, now: Time) {
-        self.advance(now);
-        self.now = self.now.max(now);
-        if let Some(medium) = &mut self.medium {
-            medium.drain(self.now, &mut self.paths, &mut self.events);
-        }
-        for path in &mut self.paths {
-            path.drain(self.now, &mut self.events);
-        }
+        self.0.drain(now);
     }
 
     /// What a direction has seen until now: until the latest arrival, or event polled.
     pub fn counts(&self, direction: Direction) -> Counts {
-        self.paths[direction as usize].counts(self.now)
-    }
-
-    /// Does everything that is due by `now`, in order of time.
-    fn advance(&mut self, now: Time) {
-        loop {
-            let on_air = self.medium.as_ref().and_then(|medium| medium.next());
-            let [down, up] = &self.paths;
-            let (at, path) = match (down.next(), up.next()) {
-                (Some(down), Some(up)) if up < down => (Some(up), 1),
-                (Some(down), _) => (Some(down), 0),
-                (None, up) => (up, 1),
-            };
-            let air_first = on_air.is_some_and(|air| at.is_none_or(|at| air <= at));
-            let Some(at) = (if air_first { on_air } else { at }) else { return };
-            if at > now {
-                return;
-            }
-            self.now = self.now.max(at);
-            match &mut self.medium {
-                Some(medium) if air_first => medium.step(&mut self.paths, &mut self.events),
-                _ => self.paths[path].step(&mut self.events),
-            }
-        }
+        self.0.counts(direction as usize)
     }
 }

@@ -74,10 +74,12 @@ suiro_units::words! {
         Queue = "queue",
         /// The active queue management (CoDel, PIE) said so.
         Aqm = "aqm",
-        /// It can never pass: larger than [`MAX_PACKET`] or a Wi-Fi frame.
+        /// It can never pass: larger than [`MAX_PACKET`], or than a frame of Wi-Fi or Ethernet.
         Size = "size",
         /// Wi-Fi: sent as often as the retry limit allows, and never received.
         Retry = "retry",
+        /// Half-duplex Ethernet: it collided in each of 16 attempts.
+        Collisions = "collisions",
         /// The emulator's own bound ([`crate::MAX_QUEUED`], [`crate::MAX_IN_FLIGHT`]) was reached. Not
         /// a property of the emulated link: a measurement in which it occurs is not valid.
         Limit = "limit",
@@ -128,6 +130,8 @@ pub struct Event {
     pub ecn_marked: bool,
     /// When it left the queue and went into service; `None` if it never did.
     pub dequeued: Option<Time>,
+    /// How often it was sent on a medium that stations share, collisions included; 0 on others.
+    pub attempts: u8,
     /// What became of it.
     pub verdict: Verdict,
     /// True unless a duplicate of it is still in the link: the handle may be freed.
@@ -143,6 +147,7 @@ pub(crate) struct Passage {
     pub backlog: Backlog,
     pub dequeued: Option<Time>,
     pub ecn_marked: bool,
+    pub attempts: u8,
 }
 
 impl Passage {
@@ -172,6 +177,7 @@ impl Passage {
             backlog: self.backlog,
             ecn_marked: self.ecn_marked,
             dequeued: self.dequeued,
+            attempts: self.attempts,
             verdict,
             last: true,
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use suiro_units::{Seed, Time};
 
-use crate::config::{PathConfig, ServerConfig};
+use crate::config::PathConfig;
 use crate::loss::Loss;
 use crate::outcomes::{Counts, Outcomes, Sink};
 use crate::packet::{Cause, Direction, Event, MAX_PACKET, Packet, Passage, Verdict};
@@ -27,8 +27,8 @@ pub(crate) struct Path {
 enum Service {
     /// The queue is empty.
     Idle,
-    /// Not its own: the air that both directions share takes packets when it can.
-    Air,
+    /// Not its own: the medium that stations share takes packets when it can.
+    Shared,
     /// It will take the next packet at this time; `None`: never.
     Waiting(Option<Time>),
     /// This packet will be out at that time; `None`: never.
@@ -42,11 +42,7 @@ impl Path {
             loss: Loss::new(&config.loss, seed.derive("loss")),
             queue: Queue::new(&config.queue, seed.derive("queue")),
             server: Server::new(&config.server, seed.derive("server")),
-            service: if matches!(config.server, ServerConfig::Wifi) {
-                Service::Air
-            } else {
-                Service::Idle
-            },
+            service: if config.server.is_shared() { Service::Shared } else { Service::Idle },
             propagation: Propagation::new(&config.propagation, seed.derive("propagation")),
             outcomes: Outcomes::new(direction),
         }
@@ -62,6 +58,7 @@ impl Path {
             backlog: self.queue.backlog(),
             dequeued: None,
             ecn_marked: false,
+            attempts: 0,
         };
         counts.arrived += 1;
         counts.arrived_bytes += packet.size;
@@ -133,7 +130,7 @@ impl Path {
 
     fn server_acts(&self) -> Option<Time> {
         match self.service {
-            Service::Idle | Service::Air => None,
+            Service::Idle | Service::Shared => None,
             Service::Waiting(at) | Service::Busy(_, at) => at,
         }
     }
@@ -163,7 +160,7 @@ impl Path {
         if let Service::Busy(passage, _) = self.service {
             sink.ends(now, passage, Verdict::Queued, true);
         }
-        if !matches!(self.service, Service::Air) {
+        if !matches!(self.service, Service::Shared) {
             self.service = Service::Idle;
         }
         while let Some(passage) = self.queue.pop() {
@@ -177,27 +174,27 @@ impl Path {
         self.queue.backlog().packets == 0
     }
 
-    /// The air takes the packet that the discipline gives it, if it gives one.
-    pub fn take_for_air(&mut self, now: Time, events: &mut VecDeque<Event>) -> Option<Passage> {
+    /// The medium takes the packet that the discipline gives it, if it gives one.
+    pub fn take_for_medium(&mut self, now: Time, events: &mut VecDeque<Event>) -> Option<Passage> {
         let mut sink = Sink { outcomes: &mut self.outcomes, events };
         let passage = self.queue.dequeue(now, &mut sink)?;
         Some(Passage { dequeued: Some(now), ..passage })
     }
 
-    /// Nothing waits for the air: asks the empty queue, as [`Self::go_on`] does.
-    pub fn rest_on_air(&mut self, now: Time, events: &mut VecDeque<Event>) {
-        let passage = self.take_for_air(now, events);
+    /// Nothing waits for the medium: asks the empty queue, as [`Self::go_on`] does.
+    pub fn rest_in_medium(&mut self, now: Time, events: &mut VecDeque<Event>) {
+        let passage = self.take_for_medium(now, events);
         debug_assert!(passage.is_none(), "the queue is empty");
     }
 
-    /// A packet has come through the air.
-    pub fn out_of_the_air(&mut self, now: Time, passage: Passage, events: &mut VecDeque<Event>) {
+    /// A packet has come through the medium.
+    pub fn out_of_the_medium(&mut self, now: Time, passage: Passage, events: &mut VecDeque<Event>) {
         let mut sink = Sink { outcomes: &mut self.outcomes, events };
         self.propagation.enter(now, passage, &mut sink);
     }
 
-    /// A packet has not come through the air, or was still in it: how it ends.
-    pub fn ends_on_air(
+    /// A packet has not come through the medium, or was still in it: how it ends.
+    pub fn ends_in_medium(
         &mut self,
         now: Time,
         passage: Passage,

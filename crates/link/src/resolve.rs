@@ -9,6 +9,7 @@ use crate::config::{
     JitterConfig, LimitConfig, LinkConfig, LossConfig, PathConfig, PieConfig, PropagationConfig,
     QueueConfig, ReorderConfig, ServerConfig,
 };
+use crate::medium::ethernet::EthernetSpec;
 use crate::schedule::{Change, Schedule};
 use crate::spec::{
     ChangeSpec, Discipline, JitterSpec, LimitSpec, LinkSpec, LossModel, LossSpec, LossTable,
@@ -25,6 +26,8 @@ type ReadTrace<'a> = dyn FnMut(&Path) -> Result<String, String> + 'a;
 const DEFAULT_LIMIT: Duration = Duration::from_millis(100);
 /// RFC 8290 §5.2.3.
 const DEFAULT_FQ_PACKETS: u32 = 10_240;
+/// `IFQ_MAXLEN`, the output queue of an interface in 4.3BSD and what came from it.
+const DEFAULT_INTERFACE_PACKETS: u32 = 50;
 
 impl LinkSpec {
     /// Applies the preset, reads the traces through `traces`, and checks what it all means.
@@ -51,21 +54,32 @@ impl LinkSpec {
             (Some(lower), Some(upper)) => Some(upper.over(lower)),
             (lower, upper) => upper.or(lower),
         };
-        let wifi = wifi.map(crate::wifi::WifiSpec::resolve).transpose()?;
-        let served = if wifi.is_some() { Served::ByWifi } else { Served::ByItself };
+        let wifi = wifi.map(crate::medium::wifi::WifiSpec::resolve).transpose()?;
+        let ethernet = self.ethernet.as_ref().map(EthernetSpec::resolve).transpose()?;
+        let served = match (&wifi, &ethernet) {
+            (None, None) => Served::ByItself,
+            (Some(_), None) => Served::ByMedium("wifi", ServerConfig::Wifi),
+            (None, Some(_)) => Served::ByMedium("ethernet", ServerConfig::Ethernet),
+            (Some(_), Some(_)) => {
+                let error = Refusal::key("ethernet", "the link is Wi-Fi already");
+                return Err(error.hint("write `wifi` or `ethernet`, and no preset of the other"));
+            }
+        };
         Ok(LinkConfig {
-            down: down.resolve(served, traces)?,
-            up: up.resolve(served, traces)?,
+            down: down.resolve(&served, traces)?,
+            up: up.resolve(&served, traces)?,
             wifi,
+            ethernet,
         })
     }
 }
 
 /// Who serves a direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Served {
     ByItself,
-    ByWifi,
+    /// By a medium that stations share: its key, and the server that stands for it.
+    ByMedium(&'static str, ServerConfig),
 }
 
 /// A value, and the key that it was written at.
@@ -142,11 +156,11 @@ impl Layers {
         Ok(())
     }
 
-    fn resolve(self, served: Served, traces: &mut ReadTrace<'_>) -> Result<PathConfig, Refusal> {
+    fn resolve(self, served: &Served, traces: &mut ReadTrace<'_>) -> Result<PathConfig, Refusal> {
         self.check_changes()?;
         let server = match served {
             Served::ByItself => self.server(traces)?,
-            Served::ByWifi => self.wifi_server()?,
+            Served::ByMedium(key, server) => self.shared_server(key, server)?,
         };
         Ok(PathConfig {
             loss: self.loss()?,
@@ -235,15 +249,18 @@ impl Layers {
         }
     }
 
-    /// Wi-Fi says all about the rate.
-    fn wifi_server(&self) -> Result<ServerConfig, Refusal> {
+    /// The medium says all about the rate.
+    fn shared_server(&self, medium: &str, server: &ServerConfig) -> Result<ServerConfig, Refusal> {
         let refused = (self.rate.as_ref().map(|at| &at.key))
             .or(self.trace.as_ref().map(|at| &at.key))
             .or(self.burst.as_ref().map(|at| &at.key))
             .or(self.service.as_ref().map(|at| &at.key));
         match refused {
-            None => Ok(ServerConfig::Wifi),
-            Some(key) => Err(Refusal::key(key, "`wifi` replaces it").hint("write one of the two")),
+            None => Ok(server.clone()),
+            Some(key) => {
+                let error = Refusal::key(key, format!("`{medium}` replaces it"));
+                Err(error.hint("write one of the two"))
+            }
         }
     }
 
@@ -431,6 +448,9 @@ fn queue(at: Option<&At<QueueSpec>>, server: &ServerConfig) -> Result<QueueConfi
     let at = at.unwrap_or(&nothing);
     let discipline = discipline(at)?;
     let default = match (&discipline, server) {
+        (DisciplineConfig::Droptail, ServerConfig::Ethernet) => {
+            LimitSpec::Packets(DEFAULT_INTERFACE_PACKETS)
+        }
         (DisciplineConfig::Droptail, ServerConfig::Unlimited | ServerConfig::Wifi) => {
             LimitSpec::Packets(DEFAULT_AQM_PACKETS)
         }
@@ -449,9 +469,10 @@ fn resolve_limit(at: &At<LimitSpec>, server: &ServerConfig) -> Result<LimitConfi
         LimitSpec::Packets(packets) => Ok(LimitConfig::Packets(packets)),
         LimitSpec::Size(size) => Ok(LimitConfig::Bytes(Schedule::constant(size))),
         LimitSpec::Time(time) => {
-            if matches!(server, ServerConfig::Wifi) {
-                let error =
-                    at.error("a limit as a time needs a rate, which a Wi-Fi link does not have");
+            if server.is_shared() {
+                let error = at.error(
+                    "a limit as a time needs a rate; a shared medium has none for one station",
+                );
                 return Err(error.hint("write packets \"256p\" or a size \"300 kB\""));
             }
             // Where nothing limits the rate nothing ever waits: any limit does.
@@ -466,7 +487,7 @@ fn resolve_limit(at: &At<LimitSpec>, server: &ServerConfig) -> Result<LimitConfi
 /// What the rate in force carries in this time; in an outage, what the rate before it did.
 fn bytes_in(time: Duration, server: &ServerConfig) -> Option<Schedule<Bytes>> {
     let curve = match server {
-        ServerConfig::Unlimited | ServerConfig::Wifi => return None,
+        ServerConfig::Unlimited | ServerConfig::Wifi | ServerConfig::Ethernet => return None,
         ServerConfig::Trace(trace) => return Some(Schedule::constant(trace.mean() * time)),
         ServerConfig::Steady(curve)
         | ServerConfig::Bucket { rate: curve, .. }

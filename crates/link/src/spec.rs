@@ -18,8 +18,9 @@ use crate::bounds::{
     QUEUE_BYTES, QUEUE_PACKETS, QUEUE_TIME, RATE, SPAN,
 };
 use crate::config::{Distribution, Order};
+use crate::medium::ethernet::EthernetSpec;
+use crate::medium::wifi::WifiSpec;
 use crate::preset::Preset;
-use crate::wifi::WifiSpec;
 
 /// Defines a struct with the keys that a link and each of its directions have in common.
 macro_rules! with_path_keys {
@@ -93,8 +94,10 @@ with_path_keys! {
         up: PathSpec,
         /// A Wi-Fi network whose air both directions share, instead of `rate`.
         wifi: WifiSpec,
+        /// A half-duplex Ethernet that both directions share, instead of `rate`.
+        ethernet: EthernetSpec,
     }
-    tables: down, up, wifi, loss, queue, jitter, reorder, changes
+    tables: down, up, wifi, ethernet, loss, queue, jitter, reorder, changes
 }
 
 with_path_keys! {

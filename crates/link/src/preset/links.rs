@@ -3,8 +3,8 @@
 use suiro_units::{BitRate, Duration, Ratio};
 
 use super::Preset;
+use crate::medium::wifi::{Decibels, Metres, WifiChangeSpec, WifiSpec};
 use crate::spec::{LimitSpec, LinkSpec, LossSpec, PathSpec, QueueSpec, ServiceSpec};
-use crate::wifi::{Decibels, Metres, WifiChangeSpec, WifiSpec};
 
 impl Preset {
     /// The link as a user could have written it.

@@ -11,6 +11,7 @@ mod steady;
 use suiro_units::{Seed, Time};
 
 use crate::config::ServerConfig;
+use crate::medium::{ethernet, wifi};
 use bucket::Bucket;
 use opportunities::{Poisson, Recorded};
 use steady::Steady;
@@ -23,8 +24,10 @@ pub(crate) enum Server {
     Bucket(Bucket),
     Poisson(Poisson),
     Recorded(Recorded),
-    /// Never asked: the air of a Wi-Fi link takes packets itself.
+    /// Never asked: the air takes packets itself.
     Wifi,
+    /// Never asked, either.
+    Ethernet,
 }
 
 impl Server {
@@ -36,6 +39,7 @@ impl Server {
             ServerConfig::Poisson(rate) => Self::Poisson(Poisson::new(rate, seed)),
             ServerConfig::Trace(trace) => Self::Recorded(Recorded::new(trace)),
             ServerConfig::Wifi => Self::Wifi,
+            ServerConfig::Ethernet => Self::Ethernet,
         }
     }
 
@@ -44,7 +48,7 @@ impl Server {
     pub fn takes_at(&mut self, now: Time) -> Option<Time> {
         match self {
             Self::Unlimited | Self::Bucket(_) => Some(now),
-            Self::Wifi => None,
+            Self::Wifi | Self::Ethernet => None,
             Self::Steady(server) => server.takes_at(now),
             Self::Poisson(server) => server.takes_at(now),
             Self::Recorded(server) => server.takes_at(now),
@@ -56,7 +60,7 @@ impl Server {
     pub fn serve(&mut self, now: Time, bytes: u64) -> Option<Time> {
         match self {
             Self::Unlimited => Some(now),
-            Self::Wifi => None,
+            Self::Wifi | Self::Ethernet => None,
             Self::Steady(server) => server.serve(now, bytes),
             Self::Bucket(server) => server.serve(now, bytes),
             Self::Poisson(server) => server.serve(now, bytes),
@@ -67,7 +71,7 @@ impl Server {
     /// The queue is empty at `now`, after service: what was left of an opportunity is lost.
     pub fn rest(&mut self) {
         match self {
-            Self::Unlimited | Self::Wifi | Self::Bucket(_) | Self::Steady(_) => {}
+            Self::Unlimited | Self::Wifi | Self::Ethernet | Self::Bucket(_) | Self::Steady(_) => {}
             Self::Poisson(server) => server.rest(),
             Self::Recorded(server) => server.rest(),
         }
@@ -76,7 +80,8 @@ impl Server {
     /// Largest packet it can ever serve; `None`: any.
     pub fn largest(&self) -> Option<u64> {
         match self {
-            Self::Wifi => Some(crate::wifi::MAX_IP_BYTES),
+            Self::Wifi => Some(wifi::MAX_IP_BYTES),
+            Self::Ethernet => Some(ethernet::MAX_IP_BYTES),
             _ => None,
         }
     }
@@ -84,7 +89,7 @@ impl Server {
     /// How often its trace has begun again by `now`.
     pub fn wraps(&self, now: Time) -> u64 {
         let period = match self {
-            Self::Unlimited | Self::Wifi => None,
+            Self::Unlimited | Self::Wifi | Self::Ethernet => None,
             Self::Steady(server) => server.period(),
             Self::Bucket(server) => server.period(),
             Self::Poisson(server) => server.period(),

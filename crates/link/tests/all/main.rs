@@ -5,6 +5,7 @@ mod by_hand;
 mod common;
 mod conservation;
 mod disciplines;
+mod ethernet;
 mod golden;
 mod oracle;
 mod propagation;

@@ -127,10 +127,10 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
     let asked = base_ms + jitter_ms;
     check.asked = Some(asked);
     check.at_least = Some(asked * (1.0 - DELAY_EARLY) - DELAY_EARLY_MS - below_ms);
-    // What Wi-Fi adds depends on its channel: only the minimum is known.
+    // What a shared medium adds depends on its stations: only the minimum is known.
     let most = asked * (1.0 + DELAY_LATE) + DELAY_LATE_MS + above_ms;
-    check.at_most = (!plan::on_air(path)).then_some(most);
-    let (measured, note) = if plan::on_air(path) {
+    check.at_most = (!plan::on_shared_medium(path)).then_some(most);
+    let (measured, note) = if plan::on_shared_medium(path) {
         (delays.first().copied(), Some("the minimum; contention and retries add to it"))
     } else if plan::by_opportunity(path) {
         let least = delays.first().copied();
@@ -141,8 +141,8 @@ fn delay(plan: &Plan, sent: &[Time], probe: &[Option<Time>]) -> Check {
         // The machine can only add to a delay that does not vary.
         (delays.get(delays.len() / 4).copied(), None)
     };
-    if delays.is_empty() && plan::on_air(path) {
-        return unmeasured(check, "no packet got across the Wi-Fi channel");
+    if delays.is_empty() && plan::on_shared_medium(path) {
+        return unmeasured(check, "no packet got across the shared medium");
     }
     if delays.is_empty() {
         let mut check = unmeasured(check, "no packet arrived");
@@ -205,9 +205,9 @@ fn loss(plan: &Plan, probe: &[Option<Time>]) -> Check {
     let grain = if sd > 0.0 { SIGMAS * sd + SIGMAS / n } else { 0.0 };
     check.asked = Some(asked);
     check.at_least = Some((asked - grain).max(0.0));
-    // Frames that a Wi-Fi link gives up on are not an error of the emulator.
+    // Frames that a shared medium gives up on are not an error of the emulator.
     let most = (asked + grain + unreadable).min(1.0);
-    check.at_most = (!plan::on_air(&plan.path)).then_some(most);
+    check.at_most = (!plan::on_shared_medium(&plan.path)).then_some(most);
     let lost = probe.iter().filter(|arrived| arrived.is_none()).count();
     judged(check, Some(lost as f64 / n))
 }
@@ -256,6 +256,7 @@ fn rate(plan: &Plan, sent: &[Time], flood: &[Option<Time>]) -> Check {
         }
         ServerConfig::Unlimited
         | ServerConfig::Wifi
+        | ServerConfig::Ethernet
         | ServerConfig::Steady(_)
         | ServerConfig::Bucket { .. } => {}
     }

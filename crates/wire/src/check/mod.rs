@@ -60,6 +60,7 @@ fn measure(spec: &CheckSpec<'_>, plans: &[Plan; 2]) -> Result<([Heard; 2], Outco
         down: plans[0].path.clone(),
         up: plans[1].path.clone(),
         wifi: spec.config.wifi.as_ref().map(WifiConfig::frozen),
+        ethernet: spec.config.ethernet,
     };
     let clock = Clock::starting_now();
     let carrier = Carrier::start(&CarrierSpec {

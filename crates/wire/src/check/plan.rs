@@ -124,7 +124,10 @@ fn frozen(config: &PathConfig) -> PathConfig {
     match &mut path.server {
         ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => freeze(rate),
         ServerConfig::Bucket { rate, .. } => freeze(rate),
-        ServerConfig::Unlimited | ServerConfig::Trace(_) | ServerConfig::Wifi => {}
+        ServerConfig::Unlimited
+        | ServerConfig::Trace(_)
+        | ServerConfig::Wifi
+        | ServerConfig::Ethernet => {}
     }
     path
 }
@@ -144,9 +147,9 @@ pub(crate) fn by_opportunity(path: &PathConfig) -> bool {
     matches!(path.server, ServerConfig::Poisson(_) | ServerConfig::Trace(_))
 }
 
-/// Whether the link is Wi-Fi, which adds its own delays and losses.
-pub(crate) fn on_air(path: &PathConfig) -> bool {
-    matches!(path.server, ServerConfig::Wifi)
+/// Whether stations share the medium, which adds its own delays and losses.
+pub(crate) fn on_shared_medium(path: &PathConfig) -> bool {
+    matches!(path.server, ServerConfig::Wifi | ServerConfig::Ethernet)
 }
 
 fn probe(path: &PathConfig) -> Burst {
@@ -154,7 +157,8 @@ fn probe(path: &PathConfig) -> Burst {
     // next.
     let service_bytes =
         if by_opportunity(path) { OPPORTUNITY.get() } else { PROBE_BYTES.into() } as f64;
-    let unlimited = if on_air(path) { PROBE_PER_SECOND_AIR } else { PROBE_PER_SECOND_MAX };
+    let unlimited =
+        if on_shared_medium(path) { PROBE_PER_SECOND_AIR } else { PROBE_PER_SECOND_MAX };
     let per_second = rate_bps(path).map_or(unlimited, |rate| {
         (PROBE_SHARE * rate / (service_bytes * 8.0)).min(PROBE_PER_SECOND_MAX)
     });
@@ -173,6 +177,9 @@ fn flood(path: &PathConfig) -> Result<Flood, String> {
     let Some(rate) = rate_bps(path) else {
         return Err(match path.server {
             ServerConfig::Wifi => "the rate of Wi-Fi varies with its channel".into(),
+            ServerConfig::Ethernet => {
+                "both directions share the rate of half-duplex Ethernet".into()
+            }
             _ => "the rate is unlimited, so packets do not queue".into(),
         });
     };

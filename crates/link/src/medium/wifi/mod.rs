@@ -33,7 +33,7 @@ use station::{Frame, MAX_AIRTIME, Station, WINDOW};
 
 /// The air of a link, and the stations at both its ends.
 #[derive(Debug)]
-pub(crate) struct Medium {
+pub(crate) struct Wifi {
     stations: [Station; 2],
     channel: Channel,
     neighbour: Neighbour,
@@ -61,7 +61,7 @@ struct Sending {
     frames: usize,
 }
 
-impl Medium {
+impl Wifi {
     pub fn new(config: &WifiConfig, seed: Seed) -> Self {
         let seed = seed.derive("wifi");
         Self {
@@ -78,7 +78,7 @@ impl Medium {
     }
 
     /// Whoever has something to send waits for its turn, from `now` on.
-    pub fn wake(&mut self, now: Time, paths: &[Path; 2]) {
+    pub fn wake(&mut self, now: Time, paths: &[Path]) {
         if self.exchange.is_some() {
             return;
         }
@@ -98,7 +98,7 @@ impl Medium {
     }
 
     /// Does what happens next, at the time that [`Self::next`] gave.
-    pub fn step(&mut self, paths: &mut [Path; 2], events: &mut VecDeque<Event>) {
+    pub fn step(&mut self, paths: &mut [Path], events: &mut VecDeque<Event>) {
         let Some(at) = self.next() else { return };
         match self.exchange.take() {
             Some(exchange) => self.end(&exchange, paths, events),
@@ -108,7 +108,7 @@ impl Medium {
     }
 
     /// A backoff has ended: others hold the air by then, or those whose slot it is send.
-    fn begin(&mut self, at: Time, paths: &mut [Path; 2], events: &mut VecDeque<Event>) {
+    fn begin(&mut self, at: Time, paths: &mut [Path], events: &mut VecDeque<Event>) {
         let air = *self.air.at(at);
         let waiting = || self.stations.iter().filter_map(|station| station.contention);
         let from = waiting().map(|contention| contention.from).min().unwrap_or(at);
@@ -154,7 +154,7 @@ impl Medium {
             if waiting >= self.aggregate || fits < waiting {
                 return;
             }
-            let Some(passage) = path.take_for_air(at, events) else { return };
+            let Some(passage) = path.take_for_medium(at, events) else { return };
             self.stations[index].window.push_back(Frame { passage, tries: 0, received: false });
         }
     }
@@ -181,7 +181,7 @@ impl Medium {
         frames.take(count).map(|frame| mpdu_bytes(frame.passage.size())).sum()
     }
 
-    fn end(&mut self, exchange: &Exchange, paths: &mut [Path; 2], events: &mut VecDeque<Event>) {
+    fn end(&mut self, exchange: &Exchange, paths: &mut [Path], events: &mut VecDeque<Event>) {
         self.free = exchange.ends;
         let collided = exchange.sending.iter().all(Option::is_some);
         for (index, path) in paths.iter_mut().enumerate() {
@@ -203,18 +203,18 @@ impl Medium {
             }
             station.release(exchange.ends, self.retries, path, events);
             if station.window.is_empty() && path.is_empty() {
-                path.rest_on_air(exchange.ends, events);
+                path.rest_in_medium(exchange.ends, events);
             }
         }
     }
 
     /// Takes out what waits at the stations: the link is being drained.
-    pub fn drain(&mut self, now: Time, paths: &mut [Path; 2], events: &mut VecDeque<Event>) {
+    pub fn drain(&mut self, now: Time, paths: &mut [Path], events: &mut VecDeque<Event>) {
         self.exchange = None;
         for (station, path) in self.stations.iter_mut().zip(paths) {
             station.contention = None;
             for frame in station.window.drain(..) {
-                path.ends_on_air(now, frame.passage, Verdict::Queued, events);
+                path.ends_in_medium(now, frame.passage, Verdict::Queued, events);
             }
         }
     }
@@ -228,6 +228,7 @@ impl Station {
         let waiting = self.window.iter_mut().filter(|frame| !frame.received);
         for frame in waiting.take(sending.frames) {
             frame.tries += 1;
+            frame.passage.attempts = frame.passage.attempts.saturating_add(1);
             let bits = mpdu_bytes(frame.passage.size()) as f64 * 8.0;
             // The draw is made in any case, so that chance does not hang on the answer.
             let intact = self.random.chance((1.0 - bit_error).powf(bits));
@@ -242,12 +243,12 @@ impl Station {
         self.window.retain(|frame| {
             let given_up = !frame.received && frame.tries > retries;
             if given_up {
-                path.ends_on_air(at, frame.passage, Verdict::Dropped(Cause::Retry), events);
+                path.ends_in_medium(at, frame.passage, Verdict::Dropped(Cause::Retry), events);
             }
             !given_up
         });
         while let Some(frame) = self.window.pop_front_if(|frame| frame.received) {
-            path.out_of_the_air(at, frame.passage, events);
+            path.out_of_the_medium(at, frame.passage, events);
         }
     }
 }

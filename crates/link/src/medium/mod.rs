@@ -1,0 +1,57 @@
+//! A medium that stations share: one of them sends at a time, and when is the medium's own business. It takes packets from
+//! the queues of their [`Path`]s, and hands on what came through. A link has two stations, one per direction; a
+//! [segment](crate::Segment) has any number.
+//!
+//! A new medium is a variant here with a module of its own.
+
+pub(crate) mod ethernet;
+pub(crate) mod wifi;
+
+use std::collections::VecDeque;
+
+use suiro_units::Time;
+
+use crate::packet::Event;
+use crate::path::Path;
+use ethernet::Ethernet;
+use wifi::Wifi;
+
+#[derive(Debug)]
+pub(crate) enum Medium {
+    Ethernet(Ethernet),
+    Wifi(Box<Wifi>),
+}
+
+impl Medium {
+    /// Packets may have come to the queues: who has nothing to send yet takes one, from `now` on.
+    pub fn wake(&mut self, now: Time, paths: &mut [Path], events: &mut VecDeque<Event>) {
+        match self {
+            Self::Ethernet(medium) => medium.wake(now, paths, events),
+            Self::Wifi(medium) => medium.wake(now, paths),
+        }
+    }
+
+    /// When something next happens.
+    pub fn next(&self) -> Option<Time> {
+        match self {
+            Self::Ethernet(medium) => medium.next(),
+            Self::Wifi(medium) => medium.next(),
+        }
+    }
+
+    /// Does what happens next, at the time that [`Self::next`] gave.
+    pub fn step(&mut self, paths: &mut [Path], events: &mut VecDeque<Event>) {
+        match self {
+            Self::Ethernet(medium) => medium.step(paths, events),
+            Self::Wifi(medium) => medium.step(paths, events),
+        }
+    }
+
+    /// Takes out what waits at the stations: the link is being drained.
+    pub fn drain(&mut self, now: Time, paths: &mut [Path], events: &mut VecDeque<Event>) {
+        match self {
+            Self::Ethernet(medium) => medium.drain(now, paths, events),
+            Self::Wifi(medium) => medium.drain(now, paths, events),
+        }
+    }
+}
