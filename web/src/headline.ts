@@ -3,6 +3,7 @@
 import { h, s } from "./dom";
 import { count, moment, quantity } from "./format";
 import type { Page } from "./generated/page";
+import { machines } from "./machines";
 
 /** The head of the page. */
 export function headline(page: Page): HTMLElement {
@@ -70,6 +71,7 @@ export function provenance(page: Page): HTMLElement {
     ["Command", page.command.join(" ")],
     ["Started", moment(page.started)],
     ["Seed", page.seed],
+    ...machines(page),
     ["Kernel", machine.kernel],
     ["System", machine.system],
     [

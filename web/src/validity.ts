@@ -11,6 +11,7 @@ import type {
   PageTrial,
   ScreenOutcome,
 } from "./generated/page";
+import { machineName } from "./machines";
 
 /** Trials whose details are shown; more only say how many there are. */
 const DETAILED = 200;
@@ -145,7 +146,14 @@ function trialDetails(page: Page, trial: PageTrial): HTMLElement {
     h(
       "p",
       { class: "hint" },
-      `${trial.folder} · seed ${trial.seed}${trial.duration_s ? ` · ${quantity(trial.duration_s, "s")}` : ""}`,
+      [
+        trial.folder,
+        `seed ${trial.seed}`,
+        ...(trial.duration_s ? [quantity(trial.duration_s, "s")] : []),
+        ...(page.machines.length > 1 && trial.machine !== null
+          ? [machineName(page, trial.machine)]
+          : []),
+      ].join(" · "),
     ),
   );
   if (trial.invalid_because) box.append(h("p", { class: "bad" }, trial.invalid_because));

@@ -25,8 +25,10 @@ const SETTINGS: &[&str] = &[
 /// Reads the machine's facts.
 pub fn describe() -> Machine {
     let root = rustix::process::geteuid().is_root();
+    let system = rustix::system::uname();
     Machine {
-        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        name: system.nodename().to_string_lossy().into_owned(),
+        kernel: system.release().to_string_lossy().into_owned(),
         system: value_of("/etc/os-release", "PRETTY_NAME", '=').trim_matches('"').to_owned(),
         cpu: value_of("/proc/cpuinfo", "model name", ':'),
         cores: std::thread::available_parallelism()

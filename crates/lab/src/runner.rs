@@ -15,6 +15,7 @@ pub use suiro_scenario::Order;
 use suiro_units::{Duration, Time};
 
 use crate::clock::{self, Epoch};
+use crate::machine;
 use crate::process::{Event, Process, describe};
 
 /// How much longer a trial's process may live than its trial: to build hosts and write records.
@@ -226,6 +227,7 @@ fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
         valid: false,
         invalid_because: Some(because),
         skipped: false,
+        machine: Some(machine::describe()),
         started: clock::rfc3339(clock::realtime_ns()),
         duration_s: 0.0,
         epoch_monotonic_ns: 0,

@@ -79,6 +79,7 @@ pub fn run(
         valid: because.is_none(),
         invalid_because: because,
         skipped: false,
+        machine: order.machine.clone(),
         started,
         duration_s: supervised.ended.as_secs_f64(),
         epoch_monotonic_ns: epoch.monotonic_ns,

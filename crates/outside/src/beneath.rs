@@ -1,11 +1,12 @@
 //! Files of a folder that somebody else may have made, reached without leaving the folder.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path};
 
 #[cfg(unix)]
-use system::resolve;
+use system::{list, resolve};
 
 use crate::file;
 
@@ -14,6 +15,7 @@ use crate::file;
 enum Wanted {
     File,
     Folder,
+    Entries,
 }
 
 /// Opens a regular file below `folder` for reading. No link on the way is followed, the last one
@@ -44,6 +46,14 @@ pub fn check_folder(folder: &Path, path: &Path) -> io::Result<()> {
     resolve(folder, path, Wanted::Folder).map(drop)
 }
 
+/// What is in a folder below `folder`, in the order of the names: each name, and whether it is a folder.
+///
+/// # Errors
+/// As of [`open`].
+pub fn entries(folder: &Path, path: &Path) -> io::Result<Vec<(OsString, bool)>> {
+    list(&resolve(folder, path, Wanted::Entries)?)
+}
+
 /// Whether `path` is made of names alone: neither absolute nor with `..`.
 pub fn stays(path: &Path) -> bool {
     let mut parts = path.components().peekable();
@@ -60,14 +70,23 @@ fn resolve(_: &Path, path: &Path, _: Wanted) -> io::Result<File> {
     if stays(path) { Err(ErrorKind::Unsupported.into()) } else { Err(leads_out()) }
 }
 
+#[cfg(not(unix))]
+fn list(_: &File) -> io::Result<Vec<(OsString, bool)>> {
+    Err(ErrorKind::Unsupported.into())
+}
+
 #[cfg(unix)]
 mod system {
+    use std::ffi::{OsStr, OsString};
     use std::fs::File;
     use std::io;
     use std::os::fd::OwnedFd;
+    use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
 
-    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+    use rustix::fs::{
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat,
+    };
     use rustix::io::Errno;
 
     use super::{Wanted, leads_out, stays};
@@ -80,6 +99,7 @@ mod system {
             | match wanted {
                 Wanted::File => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
                 Wanted::Folder => OFlags::PATH | OFlags::DIRECTORY,
+                Wanted::Entries => OFlags::RDONLY | OFlags::DIRECTORY,
             };
         let root = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, folder, root, Mode::empty())?;
@@ -93,6 +113,23 @@ mod system {
             Errno::LOOP | Errno::XDEV => leads_out(),
             error => error.into(),
         })
+    }
+
+    pub(super) fn list(folder: &File) -> io::Result<Vec<(OsString, bool)>> {
+        let mut found = Vec::new();
+        for entry in Dir::read_from(folder)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            // Some file systems do not say in the listing what a name is.
+            let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            found.push((name.to_owned(), kind == FileType::Directory));
+        }
+        found.sort();
+        Ok(found)
     }
 
     /// The same without `openat2`: one name after another, none of which may be a link.

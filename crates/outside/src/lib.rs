@@ -5,11 +5,13 @@
 //! - [`beneath`]: files of a folder, reached without following a link or leaving the folder.
 //! - [`beside`]: a file is written beside its place and renamed into it.
 //! - [`text`]: text without terminal escapes.
+//! - [`tree`]: a folder is copied, up to a bound.
 
 pub mod beneath;
 pub mod beside;
 pub mod file;
 pub mod text;
+pub mod tree;
 
 pub use beside::Beside;
 pub use text::printable;

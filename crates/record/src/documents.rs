@@ -36,7 +36,11 @@ pub struct Manifest {
     pub axes: Vec<Axis>,
     /// Every trial planned, in order.
     pub plan: Vec<PlannedTrial>,
-    /// The machine.
+    /// Trials of the whole plan, with those that `--only` or `--trial` leaves out; null in folders made before trials
+    /// had numbers.
+    #[serde(default)]
+    pub plan_trials: Option<u32>,
+    /// The machine; in a folder made by `suiro merge`, that of its first trial. Each trial has its own (`trial.json`).
     pub machine: Machine,
     /// Versions of the programs taking part, by name.
     pub versions: BTreeMap<String, String>,
@@ -64,11 +68,18 @@ pub struct PlannedTrial {
     pub seed: Seed,
     /// Its folder below the results folder, `trials/CELL/REP`.
     pub folder: String,
+    /// Its number in the whole plan, from 1, whatever `--only` leaves out: `--trial` takes it. Null in folders made
+    /// before trials had numbers.
+    #[serde(default)]
+    pub number: Option<u32>,
 }
 
 /// The machine a run was made on.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
+    /// Its host name, which tells the machines of a sweep apart; empty if it is not known.
+    #[serde(default)]
+    pub name: String,
     /// Kernel release.
     pub kernel: String,
     /// Distribution.
@@ -141,6 +152,9 @@ pub struct Trial {
     /// `invalid_because` names it and how to get it.
     #[serde(default)]
     pub skipped: bool,
+    /// The machine that it ran on; null in folders made before trials recorded it.
+    #[serde(default)]
+    pub machine: Option<Machine>,
     /// When it began: UTC, RFC 3339.
     pub started: String,
     /// How long it measured.

@@ -6,12 +6,13 @@ use serde_json::Value;
 use suiro_analysis::{
     INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare, describe, means,
 };
-use suiro_record::{Axis, Cell, Findings, Manifest, Summary, TrialSummary};
+use suiro_record::{Axis, Cell, Findings, Machine, Manifest, Summary, TrialSummary};
 use suiro_study::Study;
 use suiro_units::Direction;
 
 use crate::page::{
-    Page, PageCell, PageMetric, PagePanel, PageSeries, PageSpread, PageState, PageTrial, Points,
+    Page, PageCell, PageMachine, PageMetric, PagePanel, PageSeries, PageSpread, PageState,
+    PageTrial, Points,
 };
 use crate::read::Read;
 use crate::study::published;
@@ -73,8 +74,13 @@ pub(crate) fn page(
             .collect(),
     });
     let cells = cells.collect();
-    let trials = trials.into_iter().zip(cell_of);
-    let trials = trials.map(|(read, cell)| trial(read, cell, &metrics, &series)).collect();
+    let (machines, machine_of) = machines(&trials);
+    let trials = trials.into_iter().zip(cell_of).zip(machine_of);
+    let trials = trials.map(|((read, cell), machine)| PageTrial {
+        machine,
+        ..trial(read, cell, &metrics, &series)
+    });
+    let trials = trials.collect();
     Page {
         title: manifest.title,
         scenario: manifest.scenario,
@@ -85,6 +91,7 @@ pub(crate) fn page(
         command: manifest.command,
         text: manifest.text,
         machine: manifest.machine,
+        machines,
         versions: manifest.versions,
         axes: manifest.axes,
         metrics,
@@ -96,6 +103,23 @@ pub(crate) fn page(
         findings: findings.findings.clone(),
         published,
     }
+}
+
+/// The machines that trials ran on, and for each trial which.
+fn machines(trials: &[Read]) -> (Vec<PageMachine>, Vec<Option<u32>>) {
+    let mut found: Vec<PageMachine> = Vec::new();
+    let mut place = |machine: &Machine| {
+        let known = found.iter().position(|it| it.machine == *machine);
+        let place = known.unwrap_or(found.len());
+        if known.is_none() {
+            found.push(PageMachine { machine: machine.clone(), trials: 0 });
+        }
+        found[place].trials += 1;
+        short(place)
+    };
+    let mut of = |read: &Read| read.outcome.as_ref()?.machine.as_ref().map(&mut place);
+    let places = trials.iter().map(&mut of).collect();
+    (found, places)
 }
 
 /// An index for JSON.
@@ -121,6 +145,7 @@ fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -
         state,
         valid,
         invalid_because,
+        machine: None,
         started,
         duration_s,
         metrics: metrics.iter().map(|m| measured.get(&m.name).copied().flatten()).collect(),

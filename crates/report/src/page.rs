@@ -30,8 +30,10 @@ pub struct Page {
     pub command: Vec<String>,
     /// The scenario's text.
     pub text: String,
-    /// The machine.
+    /// The machine; the first, if trials ran on several.
     pub machine: Machine,
+    /// The machines that trials ran on; empty if they did not record it.
+    pub machines: Vec<PageMachine>,
     /// Versions of the programs taking part.
     pub versions: BTreeMap<String, String>,
     /// The matrix.
@@ -52,6 +54,15 @@ pub struct Page {
     pub findings: Vec<Finding>,
     /// What the study published; null if the scenario repeats none.
     pub published: Option<PageStudy>,
+}
+
+/// A machine that trials ran on.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageMachine {
+    /// What it is.
+    pub machine: Machine,
+    /// How many trials ran on it.
+    pub trials: u32,
 }
 
 /// A study as published, beside what was measured.
@@ -249,6 +260,8 @@ pub struct PageTrial {
     pub valid: bool,
     /// Why not.
     pub invalid_because: Option<String>,
+    /// The machine that it ran on: an index into `machines`; null if it did not record it.
+    pub machine: Option<u32>,
     /// When it began.
     pub started: Option<String>,
     /// How long it measured.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use suiro_record::PlannedTrial;
+use suiro_record::{Machine, PlannedTrial};
 
 use crate::Setup;
 
@@ -14,6 +14,9 @@ use crate::Setup;
 pub struct Order {
     /// Which trial of the plan.
     pub trial: PlannedTrial,
+    /// The machine, as seen outside of the trial's namespaces; null in orders of before.
+    #[serde(default)]
+    pub machine: Option<Machine>,
     /// What it runs.
     pub setup: Setup,
     /// The trial's folder.

@@ -37,6 +37,8 @@ pub struct Plan {
     pub seed: Seed,
     /// Trials to run side by side, unless the command line says otherwise.
     pub jobs: u32,
+    /// Trials of the whole plan, whatever `--only` leaves out.
+    pub total: u32,
     /// The trials in the order to run them: all cells of the first repetition, then of the next,
     /// so that a run cut off has whole repetitions.
     pub trials: Vec<Trial>,
@@ -85,9 +87,18 @@ pub(crate) fn expand(
         return Err(source.error(refusals));
     };
     let axes = parts.axes;
-    let cells: Vec<(Cell, String)> =
-        combinations.iter().map(|point| (cell(&axes, point), folder(&axes, point))).collect();
-    let trials = trials(&header, &cells, &setups);
+    let cells: Vec<PlannedCell> = combinations
+        .iter()
+        .zip(setups)
+        .map(|(point, setup)| PlannedCell {
+            cell: cell(&axes, point),
+            folder: folder(&axes, point),
+            place: place(&axes, point),
+            setup,
+        })
+        .collect();
+    let in_all = short(axes.iter().map(|axis| axis.points.len()).product());
+    let trials = trials(&header, &cells, in_all);
     let axes = axes.iter().map(|axis| Axis {
         name: axis.name.clone(),
         labels: axis.points.iter().map(|point| point.label.clone()).collect(),
@@ -99,6 +110,7 @@ pub(crate) fn expand(
         axes: axes.collect(),
         seed: header.seed,
         jobs: header.jobs,
+        total: in_all * header.repetitions,
         trials,
         text: source.text().to_owned(),
     })
@@ -278,13 +290,33 @@ fn safe(label: &str) -> String {
     label.chars().map(|c| if keep(c) { c } else { '-' }).collect()
 }
 
-fn trials(header: &Header, cells: &[(Cell, String)], setups: &[Arc<Setup>]) -> Vec<Trial> {
+/// A cell of the plan, before it is repeated.
+struct PlannedCell {
+    cell: Cell,
+    folder: String,
+    /// Its place among all cells of the matrix, from 0.
+    place: u32,
+    setup: Arc<Setup>,
+}
+
+/// The place of a combination among all of the matrix, from 0: the last axis changes fastest.
+fn place(axes: &[header::Axis<'_>], combination: &Combination) -> u32 {
+    let points = axes.iter().zip(combination);
+    short(points.fold(0, |place, (axis, point)| place * axis.points.len() + point))
+}
+
+fn short(count: usize) -> u32 {
+    u32::try_from(count).expect("no more than TRIALS_MAX: checked by bounded")
+}
+
+fn trials(header: &Header, cells: &[PlannedCell], in_all: u32) -> Vec<Trial> {
     let mut trials = Vec::new();
     for repetition in 1..=header.repetitions {
         let seed = header.seed.derive(&format!("repetition {repetition}"));
-        for ((cell, folder), setup) in cells.iter().zip(setups) {
+        for PlannedCell { cell, folder, place, setup } in cells {
             let folder = format!("trials/{folder}/{repetition}");
-            let planned = PlannedTrial { cell: cell.clone(), repetition, seed, folder };
+            let number = Some((repetition - 1) * in_all + place + 1);
+            let planned = PlannedTrial { cell: cell.clone(), repetition, seed, folder, number };
             trials.push(Trial { planned, setup: setup.clone() });
         }
     }

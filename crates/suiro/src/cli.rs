@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use suiro_scenario::{Bounds, JOBS};
+use suiro_scenario::{Bounds, JOBS, Overrides};
 use suiro_units::{Duration, Seed};
 
 /// A laboratory for media transport: streams real video over real protocols through an emulated
@@ -27,6 +27,11 @@ const RUN_EXAMPLES: &str = "Examples:
   suiro run quick --set abr=bola --repeat 5    another parameter, five repetitions of each cell
   suiro run quick --only tcp=reno --duration \"1 min\"
   suiro run mine.toml --out results/mine --resume    go on after Ctrl-C";
+
+const MERGE_EXAMPLES: &str = "Examples:
+  suiro run quick --trial 1 --out parts/1      on one machine
+  suiro run quick --trial 2 --out parts/2      on another one
+  suiro merge parts/* --out results/quick";
 
 const LINK_EXAMPLES: &str = "Examples:
   suiro link --delay \"20 ms\" -- ping -c 5 server
@@ -57,6 +62,9 @@ pub enum Command {
     Run(RunArgs),
     /// Regenerate the summary, the tables and the page of a results folder.
     Report(ReportArgs),
+    /// Merge results folders of the same plan into one, as if one run had made it.
+    #[command(after_help = MERGE_EXAMPLES)]
+    Merge(MergeArgs),
     /// Print a study's published claims beside the measured figures.
     Findings(FindingsArgs),
     /// Show several trials side by side in one synchronised video.
@@ -135,14 +143,9 @@ where
     }
 }
 
-/// Arguments of `run`.
+/// What is changed of a scenario.
 #[derive(Debug, Args)]
-pub struct RunArgs {
-    /// A built-in scenario's name (see `suiro list`) or a TOML file.
-    pub scenario: String,
-    /// Results folder [default: results/NAME-DATE-TIME].
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+pub struct Changes {
     /// The scenario's short form: fewer seconds, fewer cells.
     #[arg(long)]
     pub quick: bool,
@@ -158,12 +161,42 @@ pub struct RunArgs {
     /// Repetitions of each cell.
     #[arg(long, value_name = "N")]
     pub repeat: Option<u32>,
-    /// Trials to run in parallel.
-    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's]"))]
-    pub jobs: Option<u32>,
     /// Seed of all random numbers.
     #[arg(long, value_name = "N")]
     pub seed: Option<Seed>,
+}
+
+impl Changes {
+    /// As the scenario takes them.
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
+            set: self.set.clone(),
+            only: self.only.clone(),
+            duration: self.duration,
+            repetitions: self.repeat,
+            seed: self.seed,
+            quick: self.quick,
+        }
+    }
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A built-in scenario's name (see `suiro list`) or a TOML file.
+    pub scenario: String,
+    /// Results folder [default: results/NAME-DATE-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// What is changed.
+    #[command(flatten)]
+    pub changes: Changes,
+    /// Run only the trials of these numbers, from 1, in the order of the plan; `suiro merge` makes one folder of several.
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub trial: Vec<u32>,
+    /// Trials to run in parallel.
+    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's]"))]
+    pub jobs: Option<u32>,
     /// Continue an interrupted run: run only the trials that are missing in --out.
     #[arg(long, requires = "out")]
     pub resume: bool,
@@ -174,6 +207,17 @@ pub struct RunArgs {
 pub struct ReportArgs {
     /// The results folder.
     pub dir: PathBuf,
+}
+
+/// Arguments of `merge`.
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// The results folders. They are read only.
+    #[arg(required = true, value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// The results folder to make, or one of the same plan to add to.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
 }
 
 /// Arguments of `compare`.
@@ -218,12 +262,12 @@ pub struct ShowArgs {
 pub struct CheckArgs {
     /// A TOML file, or a built-in scenario's name.
     pub scenario: String,
-    /// Change a parameter or any key of the scenario; may be repeated.
-    #[arg(long, value_name = "PATH=VALUE")]
-    pub set: Vec<String>,
-    /// Keep only the cells whose axis KEY has the value VALUE.
-    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
-    pub only: Vec<String>,
+    /// What is changed.
+    #[command(flatten)]
+    pub changes: Changes,
+    /// Print the plan as JSON: each trial with its number, cell, repetition, seed, folder and seconds.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `doctor`.

@@ -14,6 +14,7 @@ mod interrupt;
 mod layers;
 mod link;
 mod media;
+mod merge;
 mod missing;
 mod outputs;
 mod progress;
@@ -76,6 +77,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Findings(args) => report::findings(&args),
         Command::Compare(args) => compare::run(&args),
         Command::List => scenarios::list(),

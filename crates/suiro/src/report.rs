@@ -25,7 +25,7 @@ pub fn report(args: &ReportArgs) -> Result<Outcome> {
 }
 
 /// Whether `suiro run` holds the folder, as it does until it is over.
-fn is_being_written(dir: &Path) -> Result<bool> {
+pub fn is_being_written(dir: &Path) -> Result<bool> {
     let folder = File::open(dir).with_context(|| format!("opening {}", dir.display()))?;
     // A file system without locks has no say.
     Ok(matches!(folder.try_lock_shared(), Err(TryLockError::WouldBlock)))

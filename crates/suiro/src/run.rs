@@ -13,8 +13,8 @@ use suiro_lab::{clock, machine, trial as lab_trial};
 use suiro_media::MediaSpec;
 use suiro_media::live::FootageSpec;
 use suiro_outside::beneath;
-use suiro_record::{Folder, Manifest, PlannedTrial, Trial};
-use suiro_scenario::{Overrides, Plan, Scenario};
+use suiro_record::{Folder, Machine, Manifest, PlannedTrial, Trial};
+use suiro_scenario::{Plan, Scenario};
 
 use crate::cli::RunArgs;
 use crate::missing::Host;
@@ -26,11 +26,10 @@ pub const JOB_BYTES_MAX: u64 = 256 << 20;
 
 /// `suiro run NAME|FILE`.
 pub fn run(args: &RunArgs) -> Result<Outcome> {
-    let plan = Scenario::load(&args.scenario)?.plan(&overrides(args))?;
+    let plan = Scenario::load(&args.scenario)?.plan(&args.changes.overrides())?;
     let now = clock::realtime_ns();
-    let out = args.out.clone().unwrap_or_else(|| {
-        PathBuf::from("results").join(format!("{}-{}", plan.name, clock::compact(now)))
-    });
+    let plan = chosen(plan, &args.trial)?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&plan, &args.trial, now));
     let (folder, _held) = open_folder(&out, args, &plan)?;
     suiro_hosts::sandbox::probe(Privilege::of_this_process())
         .context("this host cannot create namespaces; see suiro doctor")?;
@@ -50,8 +49,9 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
             say!("{}: {error:#}", trial.folder);
         }
     }
+    let orders = trials.into_iter();
     let orders: Vec<Order> =
-        trials.into_iter().map(|trial| order(trial, &folder, &packages)).collect();
+        orders.map(|trial| order(trial, &folder, &packages, &manifest.machine)).collect();
     if !orders.is_empty() {
         run_trials(&plan, args, &folder, orders)?;
     }
@@ -66,6 +66,37 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
         film(&folder, &manifest.plan)?;
     }
     report::make(&folder)
+}
+
+/// Only the trials of these numbers, or all if there are none.
+fn chosen(mut plan: Plan, numbers: &[u32]) -> Result<Plan> {
+    if numbers.is_empty() {
+        return Ok(plan);
+    }
+    let known = |number: &u32| plan.trials.iter().any(|it| it.planned.number == Some(*number));
+    if let Some(unknown) = numbers.iter().find(|number| !known(number)) {
+        let why = match (1..=plan.total).contains(unknown) {
+            true => "found one that --only leaves out".to_owned(),
+            false => format!("expected a number from 1 to {}", plan.total),
+        };
+        bail!(Usage(format!(
+            "--trial {unknown}: {why}\nhint: suiro check {} --json lists the trials",
+            plan.name
+        )));
+    }
+    plan.trials.retain(|trial| trial.planned.number.is_some_and(|it| numbers.contains(&it)));
+    Ok(plan)
+}
+
+/// `results/NAME-DATE-TIME`, with the numbers of chosen trials: jobs of a cluster begin in the same second.
+fn default_out(plan: &Plan, numbers: &[u32], now: u64) -> PathBuf {
+    let mut name = format!("{}-{}", plan.name, clock::compact(now));
+    match numbers {
+        [] => {}
+        [number] => name.push_str(&format!("-trial-{number}")),
+        [first, .., last] => name.push_str(&format!("-trials-{first}-{last}")),
+    }
+    PathBuf::from("results").join(name)
 }
 
 /// One trial, as the init of its sandbox.
@@ -100,20 +131,17 @@ pub fn in_sandbox() -> Result<()> {
     bail!(Usage(format!("this half of suiro runs in namespaces of its own only\n{hint}")))
 }
 
-fn overrides(args: &RunArgs) -> Overrides {
-    Overrides {
-        set: args.set.clone(),
-        only: args.only.clone(),
-        duration: args.duration,
-        repetitions: args.repeat,
-        seed: args.seed,
-        quick: args.quick,
-    }
-}
-
 /// The results folder, empty or new or with `--resume` one of the same plan, and the right to write
 /// there, which the kernel gives back when this process ends.
 fn open_folder(out: &Path, args: &RunArgs, plan: &Plan) -> Result<(Folder, File)> {
+    let held = hold(out)?;
+    check_content(out, args, plan)?;
+    // A trial's process has other folders mounted, but the same paths.
+    Ok((Folder::new(out.canonicalize()?), held))
+}
+
+/// Makes a results folder where there is none, and takes the right to write there.
+pub fn hold(out: &Path) -> Result<File> {
     if out.exists() && !out.is_dir() {
         bail!(Usage(format!("{} is a file\nhint: name a folder with --out", out.display())));
     }
@@ -126,9 +154,7 @@ fn open_folder(out: &Path, args: &RunArgs, plan: &Plan) -> Result<(Folder, File)
             out.display()
         )));
     }
-    check_content(out, args, plan)?;
-    // A trial's process has other folders mounted, but the same paths.
-    Ok((Folder::new(out.canonicalize()?), held))
+    Ok(held)
 }
 
 /// Refuses a folder with anything in it that this run would damage.
@@ -179,6 +205,7 @@ fn manifest(plan: &Plan, now: u64) -> Manifest {
         seed: plan.seed,
         axes: plan.axes.clone(),
         plan: plan.trials.iter().map(|trial| trial.planned.clone()).collect(),
+        plan_trials: Some(plan.total),
         machine: machine::describe(),
         versions: BTreeMap::new(),
         self_checks: BTreeMap::new(),
@@ -191,10 +218,12 @@ fn keep_measured(manifest: &mut Manifest, folder: &Folder) -> Result<()> {
         return Ok(());
     }
     for planned in folder.manifest()?.plan {
-        if !manifest.plan.contains(&planned) && outcome(folder, &planned).is_some() {
+        let here = manifest.plan.iter().any(|it| it.folder == planned.folder);
+        if !here && outcome(folder, &planned).is_some() {
             manifest.plan.push(planned);
         }
     }
+    manifest.plan.sort_by_key(|planned| planned.number);
     Ok(())
 }
 
@@ -220,10 +249,11 @@ fn possible<'a>(
     (trials, skipped)
 }
 
-fn order(trial: &Planned, folder: &Folder, packages: &Packages) -> Order {
+fn order(trial: &Planned, folder: &Folder, packages: &Packages, machine: &Machine) -> Order {
     let package = |(name, spec)| (String::clone(name), packages.of(spec));
     Order {
         trial: trial.planned.clone(),
+        machine: Some(machine.clone()),
         setup: (*trial.setup).clone(),
         dir: folder.trial(&trial.planned),
         packages: trial.setup.media.iter().map(package).collect(),

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
 use anyhow::Result;
+use serde_json::{Value, json};
 use suiro_hosts::Privilege;
 use suiro_outside::printable;
-use suiro_scenario::{Overrides, Plan, Scenario};
+use suiro_record::PlannedTrial;
+use suiro_scenario::{Overrides, Plan, Scenario, Trial};
 
 use crate::Outcome;
 use crate::cli::{CheckArgs, ShowArgs};
@@ -58,10 +60,13 @@ pub fn show(args: &ShowArgs) -> Result<Outcome> {
 
 /// `suiro check FILE`: what it would run, or what is wrong with it.
 pub fn check(args: &CheckArgs) -> Result<Outcome> {
-    let overrides =
-        Overrides { set: args.set.clone(), only: args.only.clone(), ..Overrides::default() };
-    let plan = Scenario::load(&args.scenario)?.plan(&overrides)?;
+    let plan = Scenario::load(&args.scenario)?.plan(&args.changes.overrides())?;
     let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &as_json(&plan))?;
+        writeln!(out)?;
+        return Ok(Outcome::Done);
+    }
     let cells = plan.trials.iter().filter(|t| t.planned.repetition == 1).count();
     let seconds: f64 = plan.trials.iter().map(|t| t.setup.duration.as_secs_f64()).sum();
     writeln!(out, "{}: {}", plan.name, printable(&plan.title))?;
@@ -85,6 +90,24 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// The plan for programs.
+fn as_json(plan: &Plan) -> Value {
+    let host = Host::before_a_run();
+    let trial = |trial: &Trial| {
+        let PlannedTrial { cell, repetition, seed, folder, number } = &trial.planned;
+        json!({
+            "number": number, "cell": cell, "repetition": repetition, "seed": seed, "folder": folder,
+            "seconds": trial.setup.duration.as_secs_f64(),
+            "missing": host.missing(&trial.setup),
+        })
+    };
+    json!({
+        "suiro": env!("CARGO_PKG_VERSION"), "scenario": plan.name, "title": plan.title, "study": plan.study,
+        "text": plan.text, "seed": plan.seed, "axes": plan.axes, "jobs": plan.jobs, "plan_trials": plan.total,
+        "trials": plan.trials.iter().map(trial).collect::<Vec<_>>(),
+    })
 }
 
 /// The programs that the scenario names, with the rights that each would have.

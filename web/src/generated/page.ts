@@ -19,8 +19,10 @@ export interface Page {
   command: string[];
   /** The scenario's text. */
   text: string;
-  /** The machine. */
+  /** The machine; the first, if trials ran on several. */
   machine: Machine;
+  /** The machines that trials ran on; empty if they did not record it. */
+  machines: PageMachine[];
   /** Versions of the programs taking part. */
   versions: Record<string, string>;
   /** The matrix. */
@@ -45,6 +47,8 @@ export interface Page {
 
 /** The machine a run was made on. */
 export interface Machine {
+  /** Its host name, which tells the machines of a sweep apart; empty if it is not known. */
+  name?: string;
   /** Kernel release. */
   kernel: string;
   /** Distribution. */
@@ -61,6 +65,14 @@ export interface Machine {
   privilege: "root" | "user";
   /** Kernel settings that affect the results, such as `net.ipv4.tcp_rmem`. */
   settings: Record<string, string>;
+}
+
+/** A machine that trials ran on. */
+export interface PageMachine {
+  /** What it is. */
+  machine: Machine;
+  /** How many trials ran on it. */
+  trials: number;
 }
 
 /** One axis of the matrix. */
@@ -182,6 +194,8 @@ export interface PageTrial {
   valid: boolean;
   /** Why not. */
   invalid_because: string | null;
+  /** The machine that it ran on: an index into `machines`; null if it did not record it. */
+  machine: number | null;
   /** When it began. */
   started: string | null;
   /** How long it measured. */

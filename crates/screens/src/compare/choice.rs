@@ -105,6 +105,7 @@ mod tests {
                 repetition,
                 seed: Seed(1),
                 folder: format!("trials/tcp={tcp},loss={loss}/{repetition}"),
+                number: None,
             }
         };
         vec![

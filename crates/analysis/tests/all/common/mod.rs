@@ -13,6 +13,7 @@ pub fn trial(duration_s: f64) -> Trial {
         valid: true,
         invalid_because: None,
         skipped: false,
+        machine: None,
         started: "2026-01-01T00:00:00Z".into(),
         duration_s,
         epoch_monotonic_ns: 0,

@@ -88,6 +88,7 @@ fn plan(shape: &Shape) -> Vec<(PlannedTrial, Setup)> {
                         .collect();
                     let folder = format!("trials/{tcp}-{abr}-{queue}/{repetition}");
                     let seed = Seed(1).derive(&folder);
+                    let number = u32::try_from(plan.len() + 1).ok();
                     let setup = Setup {
                         tcp,
                         boldness: *boldness,
@@ -95,7 +96,7 @@ fn plan(shape: &Shape) -> Vec<(PlannedTrial, Setup)> {
                         rate: *rate,
                         seconds: shape.seconds,
                     };
-                    plan.push((PlannedTrial { cell, repetition, seed, folder }, setup));
+                    plan.push((PlannedTrial { cell, repetition, seed, folder, number }, setup));
                 }
             }
         }
@@ -125,8 +126,10 @@ fn manifest(shape: &Shape, plan: Vec<PlannedTrial>) -> Manifest {
         started: "2026-01-01T00:00:00Z".into(),
         seed: Seed(1),
         axes: axes.into_iter().filter(|axis| axis.labels.len() > 1).collect(),
+        plan_trials: u32::try_from(plan.len()).ok(),
         plan,
         machine: Machine {
+            name: String::new(),
             kernel: "none: synthetic".into(),
             system: "none: synthetic".into(),
             cpu: "none: synthetic".into(),
@@ -172,6 +175,7 @@ fn outcome(
         captures: Vec::new(),
         invalid_because: failed,
         skipped: false,
+        machine: None,
         started: "2026-01-01T00:00:01Z".into(),
         duration_s: setup.seconds,
         epoch_monotonic_ns: 0,
