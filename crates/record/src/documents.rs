@@ -416,6 +416,22 @@ pub struct Summary {
     /// How the intervals were computed.
     #[serde(default)]
     pub interval: String,
+    /// What each metric is.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, Meaning>,
+}
+
+/// What a metric is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Meaning {
+    /// A few words for tables and figures.
+    pub label: String,
+    /// Its unit: `bit/s`, `B`, `s`, `1/s`, `ms`, `µs`, `dB`, `ratio`, `cores`; empty for counts and scores.
+    pub unit: String,
+    /// `higher` or `lower`; `neither` if it is descriptive.
+    pub better: String,
+    /// What it means, precisely.
+    pub meaning: String,
 }
 
 /// One cell over its valid repetitions.

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use suiro_analysis::{
-    INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare, describe, means,
+    Better, INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare, describe, means,
 };
-use suiro_record::{Axis, Cell, Findings, Machine, Manifest, Summary, TrialSummary};
+use suiro_record::{Axis, Cell, Findings, Machine, Manifest, Meaning, Summary, TrialSummary};
 use suiro_study::Study;
 use suiro_units::Direction;
 
@@ -30,7 +30,20 @@ pub(crate) fn summary(manifest: &Manifest, trials: &[Read]) -> Summary {
     });
     let trials: Vec<TrialSummary> = trials.collect();
     let (cells, interval) = (means(&trials), INTERVAL.to_owned());
-    Summary { scenario: manifest.scenario.clone(), trials, cells, interval }
+    let scenario = manifest.scenario.clone();
+    let mut summary = Summary { scenario, trials, cells, interval, ..Summary::default() };
+    summary.metrics = metrics(&summary).into_iter().map(meaning).collect();
+    summary
+}
+
+fn meaning(metric: PageMetric) -> (String, Meaning) {
+    let better = match metric.better {
+        Better::Higher => "higher",
+        Better::Lower => "lower",
+        Better::Neither => "neither",
+    };
+    let PageMetric { name, label, unit, doc: meaning, .. } = metric;
+    (name, Meaning { label, unit, better: better.into(), meaning })
 }
 
 fn is_valid(read: &Read) -> bool {
