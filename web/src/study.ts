@@ -31,24 +31,34 @@ export function study(page: Page): HTMLElement | null {
   );
 }
 
-function verdict(holds: boolean | null): { text: string; mark: string; look: string } {
-  if (holds === null) return { text: "not judged", mark: "–", look: "open" };
-  return holds
-    ? { text: "holds", mark: "✓", look: "good" }
-    : { text: "does not hold", mark: "✗", look: "bad" };
-}
+const VERDICTS = {
+  holds: { mark: "✓", look: "good" },
+  "not shown": { mark: "≈", look: "open" },
+  "does not hold": { mark: "✗", look: "bad" },
+  "not judged": { mark: "–", look: "open" },
+};
 
 function findings(all: Finding[]): HTMLElement {
-  const [hold, fail, open] = [true, false, null].map(
-    (holds) => all.filter((finding) => finding.holds === holds).length,
-  );
-  const others = [fail ? `, ${fail} not` : "", open ? `, ${open} not judged` : ""].join("");
+  const judged = (verdict: Finding["verdict"]) =>
+    all.filter((finding) => finding.verdict === verdict).length;
+  const [hold, fail, unsure, open] = [
+    judged("holds"),
+    judged("does not hold"),
+    judged("not shown"),
+    judged(null),
+  ];
+  const others = [
+    fail ? `, ${fail} not` : "",
+    unsure ? `, ${unsure} not shown` : "",
+    open ? `, ${open} not judged` : "",
+  ].join("");
   const items = all.map((finding) => {
-    const { text, mark, look } = verdict(finding.holds);
+    const text = finding.verdict ?? "not judged";
+    const { mark, look } = VERDICTS[text];
     const facts: [string, string | null][] = [
       ["Published", finding.published],
       ["Measured", finding.measured],
-      [finding.holds === null ? "Why not" : "Verdict", finding.because],
+      [finding.verdict === null ? "Why not" : "Verdict", finding.because],
     ];
     const list = facts.flatMap(([name, value]) =>
       value ? [h("dt", {}, name), h("dd", {}, ...phrases(value))] : [],

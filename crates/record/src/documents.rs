@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use suiro_units::Seed;
 
-use crate::words::{CheckedQuantity, CheckedUnit, Direction, LinkCause, Privilege, TcpSource};
+use crate::words::{
+    CheckedQuantity, CheckedUnit, Direction, FindingVerdict, LinkCause, Privilege, TcpSource,
+};
 
 /// One combination of a scenario's matrix: axis name to the value's label, in the scenario's order.
 pub type Cell = Map<String, Value>;
@@ -506,8 +508,11 @@ pub struct Finding {
     pub published: Option<String>,
     /// The measured figure, in words.
     pub measured: Option<String>,
-    /// The verdict over the means of the valid repetitions; null if it cannot be judged.
+    /// Whether it holds over the means of the valid repetitions; null if that is not shown, or cannot be judged.
     pub holds: Option<bool>,
+    /// The same in words; null if it cannot be judged.
+    #[serde(default)]
+    pub verdict: Option<FindingVerdict>,
     /// Why.
     pub because: String,
     /// The formula that is judged, as in the study's file.

@@ -315,6 +315,29 @@ words! {
 }
 
 words! {
+    /// What a run says of a study's finding. In this order, "and" takes the least and "or" the greatest.
+    pub enum FindingVerdict {
+        /// It does not hold.
+        DoesNotHold = "does not hold",
+        /// It holds or fails by less than the repetitions vary.
+        NotShown = "not shown",
+        /// It holds.
+        Holds = "holds",
+    }
+}
+
+impl FindingVerdict {
+    /// Whether it holds; `None` if that is not shown.
+    pub const fn truth(self) -> Option<bool> {
+        match self {
+            Self::Holds => Some(true),
+            Self::NotShown => None,
+            Self::DoesNotHold => Some(false),
+        }
+    }
+}
+
+words! {
     /// How segments are wrapped.
     pub enum Container {
         /// Fragmented MP4.

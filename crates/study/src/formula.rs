@@ -71,6 +71,18 @@ impl Relation {
     }
 }
 
+impl Relation {
+    /// By how much it holds, in the unit of both; below zero if it does not. `None` of equality, which has no degrees.
+    pub fn margin(self, left: f64, right: f64) -> Option<f64> {
+        match self {
+            Self::Less | Self::AtMost => Some(right - left),
+            Self::Greater | Self::AtLeast => Some(left - right),
+            Self::Within(share) => Some(share * right.abs() - (left - right).abs()),
+            Self::Equal | Self::Unequal => None,
+        }
+    }
+}
+
 /// A number, its dimension and the unit to print it in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {

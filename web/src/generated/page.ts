@@ -444,8 +444,10 @@ export interface Finding {
   published: string | null;
   /** The measured figure, in words. */
   measured: string | null;
-  /** The verdict over the means of the valid repetitions; null if it cannot be judged. */
+  /** Whether it holds over the means of the valid repetitions; null if that is not shown, or cannot be judged. */
   holds: boolean | null;
+  /** The same in words; null if it cannot be judged. */
+  verdict: "does not hold" | "not shown" | "holds" | null;
   /** Why. */
   because: string;
   /** The formula that is judged, as in the study's file. */

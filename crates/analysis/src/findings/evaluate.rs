@@ -2,18 +2,24 @@
 //!
 //! Every part is looked at, also where the verdict stands already: a reader wants all figures. If
 //! one figure lacks, there is no verdict.
+//!
+//! A comparison is judged by the means, and by its margin in each repetition, where all cells have the same seeds: if the
+//! 95 % confidence interval of the mean margin reaches to the other side, it is not shown. Of one repetition nothing is
+//! known about its margin; then the figures decide alone.
 
+use suiro_record::words::FindingVerdict;
 use suiro_study::formula::{
     Binding, Comparison, Fold, Join, Number, Reference, Relation, Truth, Value,
 };
 use suiro_study::unit::Unit;
 
 use super::cells::Cells;
+use crate::stats::Spread;
 
 /// A formula judged.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    truth: Option<bool>,
+    verdict: Option<FindingVerdict>,
     /// Every comparison, in the order of the formula.
     pub compared: Vec<Compared>,
     /// Why figures lack, each once.
@@ -22,8 +28,8 @@ pub(super) struct Judged {
 
 impl Judged {
     /// The verdict; `None` if a figure lacks.
-    pub fn holds(&self) -> Option<bool> {
-        self.truth.filter(|_| self.missing.is_empty())
+    pub fn verdict(&self) -> Option<FindingVerdict> {
+        self.verdict.filter(|_| self.missing.is_empty())
     }
 }
 
@@ -35,7 +41,11 @@ pub(super) struct Compared {
     pub left: Figure,
     pub right: Figure,
     pub relation: Relation,
+    /// What the figures say, margin or not.
     pub holds: bool,
+    pub verdict: FindingVerdict,
+    /// By how much it holds (below zero: fails), over the repetitions; `None` if that cannot be told.
+    pub margin: Option<Spread>,
     /// Whether the right side is a number of the formula, not of the run.
     pub bound: bool,
 }
@@ -53,23 +63,24 @@ pub(super) struct Figure {
     pub noun: Option<String>,
 }
 
-/// Judges a formula.
-pub(super) fn evaluate(truth: &Truth, cells: &Cells<'_>) -> Judged {
+/// Judges a formula over `cells`; `alone` has the same cells in each repetition.
+pub(super) fn evaluate(truth: &Truth, cells: &Cells<'_>, alone: &[Cells<'_>]) -> Judged {
     let labels = vec![None; cells.study.axes.len()];
-    let mut run = Run { cells, labels, judged: Judged::default() };
-    let holds = run.truth(truth);
-    Judged { truth: holds, ..run.judged }
+    let mut run = Run { cells, alone, labels, judged: Judged::default() };
+    let verdict = run.truth(truth);
+    Judged { verdict, ..run.judged }
 }
 
 struct Run<'a> {
     cells: &'a Cells<'a>,
+    alone: &'a [Cells<'a>],
     /// The label that each axis takes at the time.
     labels: Vec<Option<usize>>,
     judged: Judged,
 }
 
 impl Run<'_> {
-    fn truth(&mut self, truth: &Truth) -> Option<bool> {
+    fn truth(&mut self, truth: &Truth) -> Option<FindingVerdict> {
         match truth {
             Truth::Each { any, over, body } => {
                 let mut each = Vec::new();
@@ -84,16 +95,18 @@ impl Run<'_> {
                 let parts = parts.iter().map(|part| self.truth(part)).collect();
                 joined(true, parts)
             }
-            Truth::Not(inner) => self.truth(inner).map(|holds| !holds),
+            Truth::Not(inner) => self.truth(inner).map(contrary),
             Truth::Compare(comparison) => self.compare(comparison),
         }
     }
 
-    fn compare(&mut self, comparison: &Comparison) -> Option<bool> {
+    fn compare(&mut self, comparison: &Comparison) -> Option<FindingVerdict> {
         let Comparison { left, relation, right } = comparison;
         let (of_left, of_right) = (self.number(left), self.number(right));
         let (of_left, of_right) = (of_left?, of_right?);
         let holds = relation.holds(of_left, of_right);
+        let margin = self.margin(comparison);
+        let verdict = shown(holds, margin.as_ref(), right.is_constant());
         let metrics = &self.cells.study.metrics;
         let words = |of: &Number| match &of.value {
             Value::Metric(reference) => {
@@ -113,10 +126,23 @@ impl Run<'_> {
             right: figure(of_right, right),
             relation: *relation,
             holds,
+            verdict,
+            margin,
             bound: right.is_constant(),
         };
         self.judged.compared.push(compared);
-        Some(holds)
+        Some(verdict)
+    }
+
+    /// By how much a comparison holds in the repetitions.
+    fn margin(&self, comparison: &Comparison) -> Option<Spread> {
+        let Comparison { left, relation, right } = comparison;
+        let margins = self.alone.iter().filter_map(|cells| {
+            let labels = self.labels.clone();
+            let mut run = Run { cells, alone: &[], labels, judged: Judged::default() };
+            relation.margin(run.number(left)?, run.number(right)?)
+        });
+        Spread::of(margins)
     }
 
     /// Labels in words.
@@ -203,10 +229,40 @@ impl Run<'_> {
     }
 }
 
+/// What the figures say is shown if the margin's confidence interval keeps to their side. Two figures that were measured
+/// and are equal show nothing; one that reaches its bound exactly does.
+fn shown(holds: bool, margin: Option<&Spread>, bound: bool) -> FindingVerdict {
+    let certain = match margin {
+        Some(Spread { mean, ci95: Some(ci95), .. }) if holds => {
+            mean - ci95 > 0.0 || bound && mean - ci95 >= 0.0
+        }
+        Some(Spread { mean, ci95: Some(ci95), .. }) => mean + ci95 <= 0.0,
+        _ => true,
+    };
+    match (certain, holds) {
+        (false, _) => FindingVerdict::NotShown,
+        (true, true) => FindingVerdict::Holds,
+        (true, false) => FindingVerdict::DoesNotHold,
+    }
+}
+
+const fn contrary(verdict: FindingVerdict) -> FindingVerdict {
+    match verdict {
+        FindingVerdict::Holds => FindingVerdict::DoesNotHold,
+        FindingVerdict::NotShown => FindingVerdict::NotShown,
+        FindingVerdict::DoesNotHold => FindingVerdict::Holds,
+    }
+}
+
 /// One verdict of several; `None` if one lacks.
-fn joined(any: bool, parts: Vec<Option<bool>>) -> Option<bool> {
-    let parts: Option<Vec<bool>> = parts.into_iter().collect();
-    parts.map(|parts| if any { parts.contains(&true) } else { !parts.contains(&false) })
+fn joined(any: bool, parts: Vec<Option<FindingVerdict>>) -> Option<FindingVerdict> {
+    let parts: Option<Vec<FindingVerdict>> = parts.into_iter().collect();
+    let parts = parts?.into_iter();
+    if any {
+        Some(parts.max().unwrap_or(FindingVerdict::DoesNotHold))
+    } else {
+        Some(parts.min().unwrap_or(FindingVerdict::Holds))
+    }
 }
 
 fn joined_numbers(join: Join, left: f64, right: f64) -> Option<f64> {

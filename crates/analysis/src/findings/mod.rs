@@ -1,7 +1,7 @@
 //! What was measured beside what a study published.
 //!
-//! A finding is judged over the means of the valid repetitions, and in each repetition by itself:
-//! the verdict is that of the means, and how often it held says how far to trust it. What cannot be
+//! A finding is judged over the means of the valid repetitions, and in each repetition by itself: the verdict is that of
+//! the means if the repetitions support it, and else "not shown". What cannot be
 //! judged, because a cell was not run, was skipped or is not valid, is `None` with the reason.
 
 mod cells;
@@ -11,6 +11,7 @@ mod words;
 
 use std::collections::BTreeSet;
 
+use suiro_record::words::FindingVerdict;
 use suiro_record::{Finding, Findings, TrialSummary};
 use suiro_study::Study;
 
@@ -45,13 +46,15 @@ pub fn unknown_names(study: &Study) -> Vec<&str> {
 }
 
 fn one(study: &Study, finding: &suiro_study::Finding, trials: &[TrialSummary]) -> Finding {
-    let over = |which| evaluate(&finding.truth, &Cells::new(study, trials, which));
-    let means = over(Which::Means);
+    let cells = |which| Cells::new(study, trials, which);
     let repetitions: BTreeSet<u32> = trials.iter().map(|trial| trial.repetition).collect();
-    let alone: Vec<(u32, Option<bool>)> = repetitions
-        .into_iter()
-        .map(|repetition| (repetition, over(Which::Repetition(repetition)).holds()))
-        .collect();
+    let each: Vec<Cells<'_>> =
+        repetitions.iter().map(|repetition| cells(Which::Repetition(*repetition))).collect();
+    let means = evaluate(&finding.truth, &cells(Which::Means), &each);
+    let in_one =
+        |cells| evaluate(&finding.truth, cells, &[]).verdict().and_then(FindingVerdict::truth);
+    let alone: Vec<(u32, Option<bool>)> =
+        repetitions.into_iter().zip(each.iter().map(in_one)).collect();
     let count = |wanted: fn(&Option<bool>) -> bool| {
         let found = alone.iter().filter(|(_, holds)| wanted(holds)).count();
         u32::try_from(found).expect("fewer repetitions than 2³²: each has a number")
@@ -61,7 +64,8 @@ fn one(study: &Study, finding: &suiro_study::Finding, trials: &[TrialSummary]) -
         claim: finding.claim.clone(),
         published: finding.published.clone(),
         measured: words::measured(&means),
-        holds: means.holds(),
+        holds: means.verdict().and_then(FindingVerdict::truth),
+        verdict: means.verdict(),
         because: because(&means, &alone, finding.caveat.as_deref()),
         formula: finding.formula.clone(),
         note: finding.note.clone(),
@@ -72,7 +76,7 @@ fn one(study: &Study, finding: &suiro_study::Finding, trials: &[TrialSummary]) -
 
 /// The verdict's reason: what lacks, or how often it held and where it did not.
 fn because(means: &Judged, alone: &[(u32, Option<bool>)], caveat: Option<&str>) -> String {
-    let Some(holds) = means.holds() else { return words::missing(&means.missing) };
+    let Some(verdict) = means.verdict() else { return words::missing(&means.missing) };
     let judged = alone.iter().filter(|(_, holds)| holds.is_some()).count();
     let held = alone.iter().filter(|(_, holds)| *holds == Some(true)).count();
     let against: Vec<String> = alone
@@ -92,13 +96,13 @@ fn because(means: &Judged, alone: &[(u32, Option<bool>)], caveat: Option<&str>) 
     if unjudged > 0 && judged > 0 {
         text.push_str(&format!("; {unjudged} more cannot be judged"));
     }
-    match words::failures(means).filter(|_| !holds) {
-        Some(failures) => match caveat {
-            Some(caveat) => format!("{failures}; {text}; {caveat}"),
-            None => format!("{failures}; {text}"),
-        },
-        None => text,
-    }
+    let why = match verdict {
+        FindingVerdict::Holds => None,
+        FindingVerdict::NotShown => words::unsure(means),
+        FindingVerdict::DoesNotHold => words::failures(means),
+    };
+    let caveat = caveat.filter(|_| verdict != FindingVerdict::Holds).map(str::to_owned);
+    [why, Some(text), caveat].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Findings over results made by hand.
 
+use suiro_record::words::FindingVerdict;
 use suiro_record::{Cell, TrialSummary};
 use suiro_study::Study;
 use suiro_units::Seed;
@@ -101,8 +102,24 @@ fn a_verdict_is_that_of_the_means_and_repetitions_are_counted() {
         .metrics
         .insert("tcp.cwnd_mean_bytes".into(), Some(50_000.0));
     let finding = judge(&s0(), &trials).findings.remove(0);
-    assert_eq!((finding.holds, finding.judged_in, finding.held_in), (Some(true), 3, 2));
-    assert_eq!(finding.because, "held in 2 of 3 repetitions, not in 2");
+    assert_eq!((finding.holds, finding.judged_in, finding.held_in), (None, 3, 2));
+    assert_eq!(finding.verdict, Some(FindingVerdict::NotShown));
+    let expected = "the 95 % interval includes zero: dash clear vegas: margin 130 kbit ± 404 kbit over 3 \
+                    repetitions; held in 2 of 3 repetitions, not in 2";
+    assert_eq!(finding.because, expected);
+}
+
+#[test]
+fn a_finding_is_shown_where_its_margin_is_beyond_what_repetitions_vary() {
+    // Vegas's window stays the least by far, and varies.
+    let mut trials = as_published(3);
+    for (n, bytes) in [(1, 14_000.0), (2, 14_800.0), (3, 15_100.0)] {
+        let metrics = &mut the(&mut trials, ["dash", "clear", "vegas"], n).metrics;
+        metrics.insert("tcp.cwnd_mean_bytes".into(), Some(bytes));
+    }
+    let finding = judge(&s0(), &trials).findings.remove(0);
+    assert_eq!(finding.verdict, Some(FindingVerdict::Holds), "{finding:?}");
+    assert_eq!(finding.because, "held in 3 of 3 repetitions");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Findings in words.
 
+use suiro_record::words::FindingVerdict;
 use suiro_study::formula::Relation;
 use suiro_study::unit::Unit;
 
 use super::evaluate::{Compared, Figure, Judged};
+use crate::stats::Spread;
 
 /// Comparisons and reasons told; more are counted.
 const TOLD: usize = 12;
@@ -27,6 +29,24 @@ pub(super) fn failures(judged: &Judged) -> Option<String> {
         })
         .collect();
     (!parts.is_empty()).then(|| format!("not met: {}", told(&parts, "; ")))
+}
+
+/// Where the margins of comparisons are less than the repetitions vary; `None` if nowhere.
+pub(super) fn unsure(judged: &Judged) -> Option<String> {
+    let unsure = |compared: &&Compared| compared.verdict == FindingVerdict::NotShown;
+    let parts: Vec<String> = judged
+        .compared
+        .iter()
+        .filter(unsure)
+        .filter_map(|compared| {
+            let Spread { mean, ci95, n, .. } = compared.margin.as_ref()?;
+            let of = |value| number(&Figure { value, noun: None, ..compared.left.clone() });
+            let margin = format!("margin {} ± {} over {n} repetitions", of(*mean), of((*ci95)?));
+            let place = subject(compared);
+            Some(if place.is_empty() { margin } else { format!("{place}: {margin}") })
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("the 95 % interval includes zero: {}", told(&parts, "; ")))
 }
 
 /// Why figures lack.

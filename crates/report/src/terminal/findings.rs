@@ -1,5 +1,6 @@
 //! Published claims and tables beside what was measured, for a terminal.
 
+use suiro_record::words::FindingVerdict;
 use suiro_record::{ComparedEntry, ComparedTable, Finding, Findings};
 
 use super::{Ink, chars, left, right};
@@ -19,7 +20,10 @@ pub fn findings_text(findings: &Findings, width: usize, colour: bool) -> String 
         return String::new();
     }
     let study = format!("study {}", findings.study.as_deref().unwrap_or_default());
-    let mut out = format!("{}  {}\n", ink.bold(&study), verdicts(&findings.findings));
+    let room = width.saturating_sub(chars(&study) + 2).max(TEXT_MIN);
+    let indent = format!("\n{}", " ".repeat(chars(&study) + 2));
+    let verdicts = wrapped(&verdicts(&findings.findings), room).join(&indent);
+    let mut out = format!("{}  {verdicts}\n", ink.bold(&study));
     for finding in &findings.findings {
         out.push_str(&one(finding, width, ink));
     }
@@ -31,11 +35,17 @@ pub fn findings_text(findings: &Findings, width: usize, colour: bool) -> String 
 
 /// `5 of 7 findings hold, 1 does not, 1 cannot be judged`
 fn verdicts(findings: &[Finding]) -> String {
-    let count = |wanted| findings.iter().filter(|finding| finding.holds == wanted).count();
-    let (hold, fail, open) = (count(Some(true)), count(Some(false)), count(None));
+    let count = |wanted| findings.iter().filter(|finding| finding.verdict == wanted).count();
+    let [hold, fail, unsure] =
+        [FindingVerdict::Holds, FindingVerdict::DoesNotHold, FindingVerdict::NotShown]
+            .map(|verdict| count(Some(verdict)));
+    let open = count(None);
     let mut text = format!("{hold} of {} findings hold", findings.len());
     if fail > 0 {
         text.push_str(&format!(", {fail} {}", if fail == 1 { "does not" } else { "do not" }));
+    }
+    if unsure > 0 {
+        text.push_str(&format!(", {unsure} not shown"));
     }
     if open > 0 {
         text.push_str(&format!(", {open} cannot be judged"));
@@ -44,9 +54,15 @@ fn verdicts(findings: &[Finding]) -> String {
 }
 
 fn one(finding: &Finding, width: usize, ink: Ink) -> String {
-    let verdict = match finding.holds {
-        Some(true) => ink.good(&left("holds", LEAD)),
-        Some(false) => ink.bad(&left("does not hold", LEAD)),
+    let verdict = match finding.verdict {
+        Some(verdict) => {
+            let text = left(verdict.name(), LEAD);
+            match verdict {
+                FindingVerdict::Holds => ink.good(&text),
+                FindingVerdict::DoesNotHold => ink.bad(&text),
+                FindingVerdict::NotShown => text,
+            }
+        }
         None => left("not judged", LEAD),
     };
     let indent = 4 + chars(&finding.id);
@@ -142,13 +158,14 @@ mod tests {
     use super::*;
     use suiro_record::ComparedRow;
 
-    fn finding(id: &str, holds: Option<bool>) -> Finding {
+    fn finding(id: &str, verdict: Option<FindingVerdict>) -> Finding {
         Finding {
             id: id.into(),
             claim: "Vegas has the smallest mean window of the three in all four conditions.".into(),
             published: Some("Vegas 105 to 118 kbit".into()),
-            measured: holds.map(|_| "dash clear vegas 118 kbit < 342 kbit".into()),
-            holds,
+            measured: verdict.map(|_| "dash clear vegas 118 kbit < 342 kbit".into()),
+            holds: verdict.and_then(FindingVerdict::truth),
+            verdict,
             because: "held in 4 of 5 repetitions, not in 3".into(),
             formula: String::new(),
             note: None,
@@ -183,10 +200,15 @@ mod tests {
             near: (1, 2),
             ordered: (0, 1),
         };
-        let verdicts = [("S0.1", Some(true)), ("S0.2", Some(false)), ("S0.3", None)];
+        let verdicts = [
+            ("S0.1", Some(FindingVerdict::Holds)),
+            ("S0.2", Some(FindingVerdict::DoesNotHold)),
+            ("S0.3", Some(FindingVerdict::NotShown)),
+            ("S0.4", None),
+        ];
         Findings {
             study: Some("S0".into()),
-            findings: verdicts.map(|(id, holds)| finding(id, holds)).into(),
+            findings: verdicts.map(|(id, verdict)| finding(id, verdict)).into(),
             tables: vec![table],
         }
     }
