@@ -317,6 +317,7 @@ pub fn rtcp(data: &[u8]) {
         packet_max: Bytes::new(1500),
         cname: "fuzz".into(),
         reports: ReportTimes::Pictures(1),
+        rtt: suiro_scenario::RoundTrip::Path,
         drain: None,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Stop,

@@ -20,9 +20,8 @@ pub struct Smoothed {
 }
 
 impl Smoothed {
-    /// Least timeout: what Linux uses. (RFC 6298 §2.4 says 1 s; the timeout that matters is that
-    /// of the TCP with which the path is shared.)
-    pub const TIMEOUT_MIN: Duration = Duration::from_millis(200);
+    /// Least variation in a timeout: what Linux uses.
+    const VARIATION_MIN: Duration = Duration::from_millis(200);
 
     /// Takes a sample.
     pub fn update(&mut self, sample: Duration) {
@@ -43,10 +42,11 @@ impl Smoothed {
         self.state.map(|(mean, _)| bounded(Duration::from_secs_f64(mean)))
     }
 
-    /// The retransmission timeout: the mean and four variations. `None` before the first sample.
+    /// The retransmission timeout: the mean and four variations, which count as 200 ms at least. `None` before the first
+    /// sample.
     pub fn timeout(&self) -> Option<Duration> {
         let (mean, variation) = self.state?;
-        let variation = (4.0 * variation).max(Self::TIMEOUT_MIN.as_secs_f64());
+        let variation = (4.0 * variation).max(Self::VARIATION_MIN.as_secs_f64());
         Some(Duration::from_secs_f64(mean + variation))
     }
 }

@@ -75,6 +75,8 @@ pub struct Config {
     pub gop: Duration,
     /// Size of a full IP packet: the MTU of the rules.
     pub packet: Bytes,
+    /// The retransmission timeout is at least this.
+    pub timeout_min: Duration,
     /// The first target.
     pub initial: BitRate,
     /// The least and the most that the target may be.
@@ -140,11 +142,17 @@ impl Tfrcp {
         Self { config, rate, rtt: Smoothed::default(), interval, loss: None, unheard: None }
     }
 
+    /// The retransmission timeout of a TCP on the same path.
+    fn timeout(&self) -> Option<Duration> {
+        let timeout = self.rtt.timeout()?;
+        Some(timeout.max(self.config.timeout_min))
+    }
+
     /// The rules: the rate after this interval. Without a round-trip time, loss halves the rate
     /// whatever the rule, and the additive step is unknown.
     fn ruled(&self, interval: &Interval) -> BitRate {
         let rate = self.rate.as_bps() as f64;
-        let (rtt, timeout) = (self.rtt.rtt(), self.rtt.timeout());
+        let (rtt, timeout) = (self.rtt.rtt(), self.timeout());
         let next = if interval.lost > 0 {
             match (self.config.decrease, rtt.zip(timeout)) {
                 (Decrease::Equation, Some((rtt, timeout))) => {
@@ -185,7 +193,7 @@ impl Tfrcp {
     }
 
     fn silence_ends(&self) -> Option<Time> {
-        self.unheard.map(|since| since + self.config.silence(self.rtt.timeout()))
+        self.unheard.map(|since| since + self.config.silence(self.timeout()))
     }
 }
 
@@ -247,6 +255,7 @@ mod tests {
             decrease,
             interval_rtts: 32,
             gop: GOP,
+            timeout_min: Duration::ZERO,
             packet: Bytes::new(1500),
             initial: BitRate::from_mbps(2),
             bounds: Bounds { min: BitRate::from_kbps(64), max: BitRate::from_mbps(100) },
@@ -261,7 +270,11 @@ mod tests {
 
     impl Bench {
         fn new(increase: Increase, decrease: Decrease) -> Self {
-            let mut tfrcp = Tfrcp::new(config(increase, decrease), Time::ZERO);
+            Self::of(config(increase, decrease))
+        }
+
+        fn of(config: Config) -> Self {
+            let mut tfrcp = Tfrcp::new(config, Time::ZERO);
             // Enough samples for a variation of nothing.
             for _ in 0..100 {
                 tfrcp.on_feedback(Time::ZERO, &Feedback::default().with_rtt(RTT));
@@ -280,6 +293,17 @@ mod tests {
             self.tfrcp.on_timer(self.now);
             self.tfrcp.target().as_bps()
         }
+    }
+
+    #[test]
+    fn the_least_timeout_counts_in_rule_1() {
+        let mut config = config(Increase::Double, Decrease::Equation);
+        config.timeout_min = Duration::from_secs(1);
+        let mut bench = Bench::of(config);
+        // As below, with T₀ = 1 s: 1000·0.36742·0.04·1.0512 = 15.4493 ms.
+        let expected = 12_000.0 / (0.006_531_97 + 0.015_449_3);
+        let target = bench.interval(Some((100, 4))) as f64;
+        assert!((target / expected - 1.0).abs() < 1e-3, "{target} is not {expected}");
     }
 
     #[test]

@@ -14,7 +14,9 @@ use suiro_record::flows::{FlowLog, Opened};
 use suiro_record::tables::RateRow;
 use suiro_record::words::FlowRole;
 use suiro_record::{Text, Writer};
-use suiro_scenario::{EndpointSpec, Job, OnBreak, RtcpTimes, RtpCodec, RtpSender, VersionRate};
+use suiro_scenario::{
+    EndpointSpec, Job, OnBreak, Pace, RoundTrip, RtcpTimes, RtpCodec, RtpSender, VersionRate,
+};
 use suiro_units::{BitRate, Bytes, Duration, Seed, Time};
 
 use crate::EndpointError;
@@ -53,6 +55,10 @@ pub struct SenderJob {
     pub reports: ReportTimes,
     /// What it does when its circuit breaker is triggered.
     pub on_break: OnBreak,
+    /// How the packets of a picture follow one another.
+    pub pace: Pace,
+    /// Between which moments the round-trip time is measured.
+    pub rtt: RoundTrip,
     /// Folder for records.
     pub dir: PathBuf,
     /// When to begin.
@@ -89,6 +95,8 @@ impl SenderJob {
                 RtcpTimes::Standard => ReportTimes::Standard,
             },
             on_break: spec.circuit_breaker,
+            pace: spec.pace,
+            rtt: spec.rtt,
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
             seed: job.seed,
@@ -114,7 +122,11 @@ impl SenderJob {
             packet_max: self.packet,
             cname: format!("{}@suiro", self.name),
             reports: self.reports,
-            drain,
+            drain: match self.pace {
+                Pace::Target => drain,
+                Pace::None => Some(Duration::ZERO),
+            },
+            rtt: self.rtt,
             times,
             on_break: self.on_break,
             epoch_unix_ns: clock.epoch_unix_ns(),

@@ -168,6 +168,7 @@ fn config(film: &Film, clock: Clock) -> Config {
         packet_max: Bytes::new(1500),
         cname: "suiro@test".into(),
         reports: ReportTimes::Pictures(5),
+        rtt: suiro_scenario::RoundTrip::Path,
         drain: None,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Tell,

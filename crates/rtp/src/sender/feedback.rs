@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 use suiro_rate::{Feedback, PacketReport};
 use suiro_units::{Duration, Time};
 
+use suiro_scenario::RoundTrip;
+
 use super::history::History;
 use crate::rtcp::{Block, Congestion, from_short};
 use suiro_payload::sequence::Unwrap;
@@ -43,6 +45,7 @@ pub enum Disbelieved {
 #[derive(Debug)]
 pub struct Reports {
     ssrc: u32,
+    round_trip: RoundTrip,
     /// Our own reports: the middle of the NTP time, and when each left.
     sent: VecDeque<(u32, Time)>,
     /// Of the last report block: the highest number, the losses, the echo, and when it came.
@@ -66,10 +69,20 @@ struct Told {
 
 impl Reports {
     /// Of a stream that begins now with that number.
-    pub fn new(now: Time, ssrc: u32, first: u64) -> Self {
+    pub fn new(now: Time, round_trip: RoundTrip, ssrc: u32, first: u64) -> Self {
         let (sent, last, congestion) = (VecDeque::new(), None, None);
         let clock = Unwrap::default();
-        Self { ssrc, sent, last, first, start: now, congestion, congestion_at: now, clock }
+        Self {
+            ssrc,
+            round_trip,
+            sent,
+            last,
+            first,
+            start: now,
+            congestion,
+            congestion_at: now,
+            clock,
+        }
     }
 
     /// A report of our own leaves.
@@ -129,7 +142,8 @@ impl Reports {
         Ok(Feedback { expected, received, rtt, receive_rate, ..Feedback::default() })
     }
 
-    /// RFC 3550 §6.4.1: now, less when the echoed report was sent, less how long the receiver had it.
+    /// RFC 3550 §6.4.1: now, less when the echoed report was sent, less how long the receiver had it, unless that counts,
+    /// too.
     fn rtt(&self, now: Time, block: &Block) -> Result<Option<Duration>, Disbelieved> {
         if block.last_report == 0 {
             return Ok(None);
@@ -141,7 +155,11 @@ impl Reports {
         if held > away + from_short(1) {
             return Err(Disbelieved::Echo);
         }
-        Ok(Some(away.saturating_sub(held).max(Duration::from_nanos(1))))
+        let rtt = match self.round_trip {
+            RoundTrip::Path => away.saturating_sub(held),
+            RoundTrip::Ends => away,
+        };
+        Ok(Some(rtt.max(Duration::from_nanos(1))))
     }
 
     /// Congestion control feedback has come.
@@ -252,7 +270,7 @@ mod tests {
     }
 
     fn reports() -> Reports {
-        Reports::new(ms(0), 9, FIRST)
+        Reports::new(ms(0), RoundTrip::Path, 9, FIRST)
     }
 
     #[test]
@@ -288,6 +306,10 @@ mod tests {
         let feedback = reports.on_block(ms(170), &echo, &history).unwrap();
         let rtt = feedback.rtt.unwrap().as_millis_f64();
         assert!((rtt - 40.0).abs() < 0.02, "{rtt}");
+        let mut reports = Reports::new(ms(0), RoundTrip::Ends, 9, FIRST);
+        reports.on_sent(ms(100), 0x1234);
+        let feedback = reports.on_block(ms(170), &echo, &history).unwrap();
+        assert_eq!(feedback.rtt, Some(Duration::from_millis(70)), "the receiver's time included");
     }
 
     #[test]

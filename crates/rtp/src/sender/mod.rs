@@ -11,7 +11,7 @@ mod period;
 use std::collections::VecDeque;
 
 use suiro_rate::{Controller, Feedback};
-use suiro_scenario::OnBreak;
+use suiro_scenario::{OnBreak, RoundTrip};
 use suiro_units::{BitRate, Bytes, Duration, Random, Time};
 
 pub use breaker::{Breaker, Cause};
@@ -53,9 +53,11 @@ pub struct Config {
     /// When reports are sent.
     pub reports: ReportTimes,
     /// Time within which queued packets must be sent, faster than the rate control allows if need be; `None` for no
-    /// limit. For a source that cannot follow the rate control at once, as prepared
+    /// limit, zero for at once. For a source that cannot follow the rate control at once, as prepared
     /// video cannot within a group.
     pub drain: Option<Duration>,
+    /// Between which moments the round-trip time is measured.
+    pub rtt: RoundTrip,
     /// The time of a frame, and of a group of pictures, for the circuit breaker; where groups have no
     /// end, that of a frame again.
     pub times: (Duration, Duration),
@@ -167,7 +169,7 @@ impl Sender {
             again_sequence: random.next_u64() as u16,
             pacer: Pacer::new(controller.pacing()).within(config.drain),
             history: History::new(sequence.into()),
-            reports: Reports::new(now, ssrc, sequence.into()),
+            reports: Reports::new(now, config.rtt, ssrc, sequence.into()),
             interval,
             breaker: Breaker::new(config.times.0, config.times.1),
             broken: false,

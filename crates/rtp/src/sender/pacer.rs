@@ -10,6 +10,9 @@ const BURST: Duration = Duration::from_millis(5);
 /// Slowest pace: a packet of 1500 bytes in 1.2 s.
 const SLOWEST: BitRate = BitRate::from_kbps(10);
 
+/// The pace of what does not wait: a packet takes less than a nanosecond.
+const AT_ONCE: BitRate = BitRate::from_bps(u64::MAX);
+
 /// Longest that may wait, in time at the current pace, before frames are refused.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -42,16 +45,20 @@ impl<T> Pacer<T> {
         pacer
     }
 
-    /// The same, but what waits leaves within that time, at a faster pace if it must.
+    /// The same, but what waits leaves within that time, at a faster pace if it must; within none, it leaves at once.
     #[must_use]
-    pub fn within(mut self, time: Option<Duration>) -> Self {
-        self.within = time.filter(|time| !time.is_zero());
+    pub const fn within(mut self, time: Option<Duration>) -> Self {
+        self.within = time;
         self
     }
 
     /// The pace at which the next one leaves.
     fn pace(&self) -> BitRate {
-        self.within.map_or(self.rate, |time| self.rate.max(self.queued / time))
+        match self.within {
+            None => self.rate,
+            Some(Duration::ZERO) => AT_ONCE,
+            Some(time) => self.rate.max(self.queued / time),
+        }
     }
 
     /// The pace from the next packet on.
@@ -164,6 +171,14 @@ mod tests {
         assert!(took > within && took < within * 4, "{took}");
         (0..1000).for_each(|n| pacer.push(Bytes::new(1250), n));
         assert!(!pacer.is_full(), "it leaves in time");
+    }
+
+    #[test]
+    fn without_time_to_wait_all_leave_at_once() {
+        let mut pacer = Pacer::new(BitRate::from_kbps(100)).within(Some(Duration::ZERO));
+        assert_eq!(departures(&mut pacer, ms(100)), [ms(100); 10]);
+        (0..1000).for_each(|n| pacer.push(Bytes::new(1250), n));
+        assert!(!pacer.is_full(), "nothing waits long");
     }
 
     #[test]

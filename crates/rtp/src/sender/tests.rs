@@ -14,6 +14,7 @@ fn config() -> Config {
         payload_type: 96,
         again_type: Some(97),
         drain: None,
+        rtt: RoundTrip::Path,
         times: (Duration::from_millis(33), Duration::from_secs(1)),
         on_break: OnBreak::Tell,
         packet_max: Bytes::new(1500),

@@ -23,7 +23,7 @@ pub use command::{Exit, Ready, StopSignal};
 pub use kind::{Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Viewer};
 pub use origin::{HlsRungs, Mode};
 pub use player::{Download, Program, Protocol};
-pub use rtp::{OnBreak, RtcpTimes, RtpCodec, VersionRate};
+pub use rtp::{OnBreak, Pace, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
 pub use uncompressed::{UncompressedFormat, UncompressedSource};
 
 use crate::document::{self, Node};

@@ -56,6 +56,12 @@ pub struct RtpSender {
     pub choose: VersionRate,
     /// How it finds its rate.
     pub control: RateSpec,
+    /// How the packets of a picture follow one another. Default: `target`.
+    #[serde(default)]
+    pub pace: Pace,
+    /// Between which moments the round-trip time is measured. Default: `path`.
+    #[serde(default)]
+    pub rtt: RoundTrip,
     /// UDP port that it sends from, even; RTCP has the next. Default: 5004.
     #[serde(default = "port")]
     pub port: u16,
@@ -123,6 +129,30 @@ pub enum VersionRate {
     /// The mean over all the footage, as in MPEG-TFRCP: rates vary with the footage, and complex
     /// groups exceed the target.
     Mean,
+}
+
+/// How the packets of a picture follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// At the rate that the rate control allows.
+    #[default]
+    Target,
+    /// All at once when the picture is read: the sender of MPEG-TFRCP wrote each picture to its socket, and reports
+    /// wait behind it.
+    None,
+}
+
+/// Between which moments a round-trip time is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoundTrip {
+    /// From a report to its answer, less the time for which the receiver had it (RFC 3550 §6.4.1).
+    #[default]
+    Path,
+    /// From a report to its answer, the receiver's time included, as MPEG-TFRCP computes it from the time stamp that is
+    /// sent back.
+    Ends,
 }
 
 /// What a sender does when its circuit breaker is triggered. Either way, it is recorded in the

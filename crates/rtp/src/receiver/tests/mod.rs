@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use suiro_rate::RateSpec;
-use suiro_scenario::OnBreak;
+use suiro_scenario::{OnBreak, RoundTrip};
 use suiro_units::{Bytes, Seed};
 use suiro_viewer::Fate;
 
@@ -59,6 +59,7 @@ impl World {
             cname: "suiro@server".into(),
             reports: ReportTimes::Pictures(5),
             drain: None,
+            rtt: RoundTrip::Path,
             times: (Duration::from_millis(33), Duration::from_secs(1)),
             on_break: OnBreak::Tell,
             epoch_unix_ns,
