@@ -13,6 +13,8 @@ use suiro_layers::pcapng::{Capture, Ends, recordings};
 use suiro_layers::report::joined;
 use suiro_link::{parse_csv, parse_mahimahi};
 use suiro_media::ts::{Packets, Shift};
+use suiro_moq::catalog::Catalog;
+use suiro_moq::{container, relay};
 use suiro_payload::Codec;
 use suiro_rate::RateSpec;
 use suiro_rtp::receiver::{self, Receiver};
@@ -36,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     ("conference", conference),
     ("flow", flow),
     ("frame_store", frame_store),
+    ("moq", moq),
     ("mp4", mp4),
     ("mpd", mpd),
     ("playlist", playlist),
@@ -368,5 +371,32 @@ pub fn whip(data: &[u8]) {
         Ok(Command::Offer(offer)) => assert_eq!(offer, body),
         Ok(Command::Delete(name)) => assert!(!name.contains('/')),
         Err(Reply { status, .. }) => assert!(status == 204 || (400..500).contains(&status)),
+    }
+}
+
+/// What comes by Media over QUIC and is read by us: objects of video, catalogs, and paths of sessions.
+pub fn moq(data: &[u8]) {
+    let Some((kind, rest)) = data.split_first() else { return };
+    match kind {
+        b'o' => {
+            let Ok(picture) = container::read(rest) else { return };
+            if let Some(mark) = picture.mark {
+                let again =
+                    container::read(&container::write(picture.time_us, mark, &picture.data));
+                assert_eq!(again, Ok(picture));
+            }
+        }
+        b'c' => {
+            let Ok(catalog) = Catalog::read(rest) else { return };
+            let again = Catalog::read(&catalog.write()).map_err(|error| error.to_string());
+            if let Ok(name) = catalog.choose() {
+                assert_eq!(again.as_ref().map(|again| again.choose().ok()), Ok(Some(name)));
+            }
+        }
+        _ => {
+            let Ok(text) = std::str::from_utf8(rest) else { return };
+            let (root, token) = relay::split(text);
+            assert!(!root.starts_with('/') && token.is_none_or(|token| text.contains(token)));
+        }
     }
 }

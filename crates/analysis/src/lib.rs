@@ -35,6 +35,7 @@ mod link;
 mod metric;
 mod panel;
 mod player;
+mod quic;
 mod rivals;
 mod screen;
 mod stats;

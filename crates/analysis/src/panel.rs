@@ -91,6 +91,10 @@ panels! {
     LayerDelay = Look { title: "Delay between layer access points", ..LOW };
     /// Congestion window and slow-start threshold.
     Window = Look { title: "Congestion window", ..TALL };
+    /// What waits for a QUIC connection.
+    Waiting = Look { title: "Waiting to be sent by QUIC", ..LOW };
+    /// How fast congestion control lets packets leave.
+    Pacing = Look { title: "Pacing rate", ..LOW };
     /// Round-trip time.
     Rtt = Look { title: "Round-trip time", ..TALL };
     /// Bytes waiting in the queue.

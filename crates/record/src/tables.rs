@@ -577,6 +577,76 @@ table! {
 }
 
 table! {
+    /// One QUIC connection of one endpoint at one moment, at most every 10 ms; counters count from the connection's
+    /// beginning.
+    QuicRow = "quic" {
+        /// When it was looked at.
+        t_ns: Time,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the connection at this endpoint, from 1, as in `moq_sessions`.
+        session: u64,
+        /// Its congestion control.
+        congestion: Text,
+        /// Congestion window.
+        cwnd_bytes: u64,
+        /// Slow-start threshold; null while it is infinite, and where the congestion control has none.
+        ssthresh_bytes: Option<u64>,
+        /// Sent and neither acknowledged nor known lost.
+        in_flight_bytes: u64,
+        /// Handed to the connection and not sent yet, as near as can be known from outside: what streams took since there
+        /// was last nothing to send, less what was sent since.
+        waiting_bytes: u64,
+        /// Smoothed round-trip time (RFC 9002 §5.3).
+        srtt_ns: Duration,
+        /// Least round-trip time of the connection; null before the first acknowledgement.
+        min_rtt_ns: Option<Duration>,
+        /// The rate at which packets leave, as the congestion control sets it; null where it leaves that to the window.
+        pacing_bps: Option<BitRate>,
+        /// UDP datagrams sent.
+        sent_packets: u64,
+        /// Bytes of their payloads.
+        sent_bytes: u64,
+        /// Bytes of UDP payloads received.
+        received_bytes: u64,
+        /// Packets that were declared lost.
+        lost_packets: u64,
+        /// How often the congestion control was told of congestion.
+        congestion_events: u64,
+    }
+}
+
+table! {
+    /// One session of Media over QUIC Transport at one endpoint, from the connection's beginning to its end.
+    MoqSessionRow = "moq_sessions" {
+        /// When the connection was begun, or came.
+        t_ns: Time,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the session at this endpoint, from 1.
+        session: u64,
+        /// Whether the endpoint connected (`client`) or accepted (`server`).
+        role: FlowRole,
+        /// `LOCAL>REMOTE`, addresses and ports; the local address is null until it is known.
+        addresses: Text,
+        /// The congestion control of this end.
+        congestion: Text,
+        /// The version that was negotiated, such as `moq-transport-18`; null without an agreement.
+        version: Option<Text>,
+        /// When QUIC's handshake was done; null if it never was.
+        connected_ns: Option<Time>,
+        /// When the session of MoQT was set up; null if it never was.
+        set_up_ns: Option<Time>,
+        /// When the connection ended; null if the trial ended before.
+        ended_ns: Option<Time>,
+        /// Why; null if it did not end.
+        ended: Option<Text>,
+        /// Streams that this end opened.
+        streams: u64,
+    }
+}
+
+table! {
     /// What one end of a video call did in about one second. A send call that fails drops its packet, and is counted. The
     /// times of encoding and decoding are those that passed: they include turns of other programs on the processor.
     ConferenceRow = "conference" {
@@ -856,6 +926,8 @@ tables! {
     RateRow: rate "Control periods of senders of real-time video.";
     WebrtcRow: webrtc "Intervals of WebRTC peer connections.";
     WebrtcSessionRow: webrtc_sessions "WebRTC peer connections.";
+    QuicRow: quic "Looks at QUIC connections.";
+    MoqSessionRow: moq_sessions "Sessions of Media over QUIC Transport.";
     ConferenceRow: conference "Periods of the ends of video calls.";
     QualityRow: quality "Scores of what was on viewers' screens.";
     AccessRow;

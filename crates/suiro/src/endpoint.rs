@@ -16,9 +16,9 @@ use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
 use suiro_players::PlayJob;
 use suiro_scenario::{
-    Conference, Download, HlsRungs, Job, Mode, Origin, Player, Program, Protocol, RtpReceiver,
-    RtpSender, UncompressedReceiver, UncompressedSender, WebClients, WebServer, WebrtcPublisher,
-    WebrtcViewer,
+    Conference, Download, HlsRungs, Job, Mode, MoqPublisher, MoqRelay, MoqViewer, Origin, Player,
+    Program, Protocol, RtpReceiver, RtpSender, UncompressedReceiver, UncompressedSender,
+    WebClients, WebServer, WebrtcPublisher, WebrtcViewer,
 };
 use suiro_units::{Duration, Time};
 
@@ -129,6 +129,9 @@ const RUNNERS: &[(&str, Runner)] = &[
     (RtpReceiver::NAME, suiro_rtp::receive::run_job),
     (WebrtcPublisher::NAME, suiro_webrtc::publish::run_job),
     (WebrtcViewer::NAME, suiro_webrtc::view::run_job),
+    (MoqPublisher::NAME, suiro_moq::publish::run_job),
+    (MoqRelay::NAME, suiro_moq::relay::run_job),
+    (MoqViewer::NAME, suiro_moq::view::run_job),
     (UncompressedSender::NAME, suiro_uncompressed::job::run_sender),
     (UncompressedReceiver::NAME, suiro_uncompressed::job::run_receiver),
     (WebServer::NAME, suiro_http::web::server::run_job),

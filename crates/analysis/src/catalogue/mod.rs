@@ -48,6 +48,7 @@ mod fairness;
 mod layers;
 mod link;
 mod player;
+mod quic;
 mod tcp;
 mod uncompressed;
 mod web;
@@ -68,6 +69,8 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &fairness::FAMILY,
     &webrtc::SENDERS,
     &webrtc::RECEIVERS,
+    &quic::SENDING,
+    &quic::VIEWING,
     &web::FAMILY,
     &conference::FAMILY,
     &link::EACH,

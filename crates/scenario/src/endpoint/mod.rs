@@ -6,6 +6,7 @@
 mod command;
 mod conference;
 mod kind;
+mod moq;
 mod origin;
 mod player;
 mod rtp;
@@ -21,6 +22,7 @@ use suiro_units::Duration;
 
 pub use command::{Exit, Ready, StopSignal};
 pub use kind::{Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Viewer};
+pub use moq::{MoqAdaptation, MoqStreams, QuicCongestion};
 pub use origin::{HlsRungs, Mode};
 pub use player::{Download, Program, Protocol};
 pub use rtp::{OnBreak, Pace, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
@@ -119,6 +121,12 @@ kinds! {
     "webrtc-publisher" => webrtc::WebrtcPublisher,
     /// Receives video over WebRTC, without a screen.
     "webrtc-viewer" => webrtc::WebrtcViewer,
+    /// Publishes video by Media over QUIC.
+    "moq-publisher" => moq::MoqPublisher,
+    /// Passes broadcasts on by Media over QUIC.
+    "moq-relay" => moq::MoqRelay,
+    /// Receives video by Media over QUIC, without a screen.
+    "moq-viewer" => moq::MoqViewer,
     /// Sends a stream of uncompressed video.
     "uncompressed-sender" => uncompressed::UncompressedSender,
     /// Receives streams of uncompressed video.

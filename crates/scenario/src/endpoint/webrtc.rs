@@ -176,7 +176,7 @@ fn or_none(name: &Option<String>) -> &str {
     name.as_deref().unwrap_or("nobody")
 }
 
-fn check_token(check: &mut Check<'_>, token: Option<&str>) {
+pub(super) fn check_token(check: &mut Check<'_>, token: Option<&str>) {
     let Some(token) = token else { return };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || TOKEN.contains(&byte);
     let fits = !token.is_empty() && token.len() <= TOKEN_MAX && token.bytes().all(allowed);

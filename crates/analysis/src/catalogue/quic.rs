@@ -1,0 +1,129 @@
+//! QUIC connections that carry media, and what setting a session of Media over QUIC up took.
+
+use suiro_record::tables::QuicRow;
+use suiro_units::Duration;
+
+use crate::bins::Bins;
+use crate::family::{Curve, Family, Measure, Subject};
+use crate::instance::Instance;
+use crate::quic::{Connection, Session, connections, sessions, srtt_ms};
+use crate::view::View;
+
+/// Each connection, at the end that sends more than it receives.
+pub(super) struct Sending;
+
+/// Each session of a viewer.
+pub(super) struct Viewing;
+
+impl Subject for Sending {
+    type One<'v> = Connection<'v>;
+
+    const PLACE: &'static str = ".ENDPOINT";
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Connection<'v>)> {
+        let named = |connection: Connection<'v>| (Instance::named(&connection.name), connection);
+        connections(view).into_iter().map(named).collect()
+    }
+}
+
+impl Subject for Viewing {
+    type One<'v> = Session<'v>;
+
+    const HAS_MEAN: bool = true;
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Session<'v>)> {
+        let all = sessions(view);
+        let several = all.len() > 1;
+        let named = |session: Session<'v>| match several {
+            true => (Instance::named(session.name), session),
+            false => (Instance::only(), session),
+        };
+        all.into_iter().map(named).collect()
+    }
+}
+
+pub(super) static SENDING: Family<Sending> = Family { metrics: METRICS, series: SERIES };
+
+pub(super) static VIEWING: Family<Viewing> = Family { metrics: VIEWED, series: &[] };
+
+static METRICS: &[Measure<Sending>] = metrics! {
+    #[main] quic.cwnd_mean_bytes ["B", Neither, 3] "Congestion window, QUIC",
+        "Congestion window of the connection over which the endpoint sends media, mean over time. An endpoint that \
+         sends media over several has a metric for each: `quic.ENDPOINT.NUMBER.…`, with the numbers of table \
+         `moq_sessions`.",
+        |c| c.over_time(|row| Some(row.cwnd_bytes as f64)).mean();
+    quic.cwnd_min_bytes ["B", Neither, 3] "Congestion window, QUIC, minimum",
+        "Smallest congestion window of the connection.",
+        |c| c.over_time(|row| Some(row.cwnd_bytes as f64)).min();
+    #[main] quic.srtt_mean_ms ["ms", Lower, 3] "RTT, QUIC",
+        "Smoothed round-trip time (RFC 9002), mean over time.",
+        |c| c.over_time(srtt_ms).mean();
+    quic.srtt_p95_ms ["ms", Lower, 3] "RTT, QUIC, 95 %",
+        "95th percentile over time of the smoothed round-trip time.",
+        |c| c.over_time(srtt_ms).percentile(0.95);
+    quic.rtt_min_ms ["ms", Lower, 3] "Unsmoothed RTT, QUIC, minimum",
+        "Smallest round-trip time of the connection, unsmoothed.",
+        |c| c.over_time(|row| row.min_rtt_ns.map(Duration::as_millis_f64)).min();
+    quic.in_flight_mean_bytes ["B", Neither, 3] "In flight, QUIC",
+        "Bytes sent and neither acknowledged nor known lost, mean over time.",
+        |c| c.over_time(|row| Some(row.in_flight_bytes as f64)).mean();
+    #[main] quic.waiting_mean_bytes ["B", Lower, 3] "Waiting for QUIC",
+        "What streams had taken and was not sent yet, mean over time.",
+        |c| c.over_time(|row| Some(row.waiting_bytes as f64)).mean();
+    quic.waiting_max_bytes ["B", Lower, 3] "Waiting for QUIC, maximum",
+        "The most that streams had taken and was not sent yet.",
+        |c| c.over_time(|row| Some(row.waiting_bytes as f64)).max();
+    quic.waiting_ratio ["ratio", Lower, 3] "Time with something waiting",
+        "Share of the time in which something waited to be sent: congestion control held the sender back.",
+        |c| c.over_time(|row| Some(f64::from(row.waiting_bytes > 0))).mean();
+    quic.sent_mean_bps ["bit/s", Higher, 3] "Sent, QUIC",
+        "UDP payload that the connection sent, mean over the time from the first look at it to the last.",
+        |c| c.sent_bps();
+    quic.lost_packets ["", Lower, 3] "Packets lost, QUIC",
+        "Packets that the sender declared lost.",
+        |c| Some(c.total(|row| row.lost_packets));
+    quic.loss_ratio ["ratio", Lower, 3] "Loss, QUIC",
+        "Packets that the sender declared lost, as a share of those sent.",
+        |c| c.loss_ratio();
+    quic.congestion_events ["", Lower, 3] "Congestion events",
+        "How often the congestion control was told of congestion.",
+        |c| Some(c.total(|row| row.congestion_events));
+};
+
+static SERIES: &[Curve<Sending>] = series! {
+    quic.cwnd_bytes [Window, "B", Line] "congestion window",
+        "of the QUIC connection over which the endpoint sends media",
+        |c, bins| held(c, bins, |row| Some(row.cwnd_bytes as f64));
+    quic.in_flight_bytes [Window, "B", Context] "in flight",
+        "bytes sent and neither acknowledged nor known lost",
+        |c, bins| held(c, bins, |row| Some(row.in_flight_bytes as f64));
+    quic.waiting_bytes [Waiting, "B", Line] "waiting",
+        "what streams have taken and is not sent yet",
+        |c, bins| held(c, bins, |row| Some(row.waiting_bytes as f64));
+    quic.pacing_bps [Pacing, "bit/s", Line] "pacing rate",
+        "as the congestion control sets it; none where it leaves that to the window",
+        |c, bins| held(c, bins, |row| Some(row.pacing_bps?.as_bps() as f64));
+    quic.srtt_ms [Rtt, "ms", Line] "smoothed RTT",
+        "RFC 9002, of the QUIC connection",
+        |c, bins| held(c, bins, srtt_ms);
+    quic.min_rtt_ms [Rtt, "ms", Context] "least RTT",
+        "of the QUIC connection since it began",
+        |c, bins| held(c, bins, |row| row.min_rtt_ns.map(Duration::as_millis_f64));
+};
+
+static VIEWED: &[Measure<Viewing>] = metrics! {
+    moq.set_up_ms ["ms", Lower, 3] "Setting up a session",
+        "From the beginning of a viewer's connection until its session of Media over QUIC was set up.",
+        |s| s.set_up_ms();
+    #[main] moq.first_frame_ms ["ms", Lower, 3] "First frame, MoQ",
+        "From the beginning of a viewer's connection to the first picture shown.",
+        |s| s.first_frame_ms();
+};
+
+fn held(
+    connection: &Connection<'_>,
+    bins: &Bins,
+    of: impl Fn(&QuicRow) -> Option<f64>,
+) -> Vec<Option<f64>> {
+    bins.held_mean(connection.stretches(of))
+}

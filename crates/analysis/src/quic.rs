@@ -1,0 +1,114 @@
+//! QUIC connections that carry media, and sessions of Media over QUIC.
+
+use suiro_record::tables::{MoqSessionRow, QuicRow};
+use suiro_record::words::FlowRole;
+use suiro_units::Duration;
+
+use crate::group::grouped;
+use crate::held::{Stretch, distribution, hold};
+use crate::stats::Distribution;
+use crate::view::View;
+
+/// One connection, at the end that sends more than it receives.
+pub(crate) struct Connection<'a> {
+    /// The endpoint's name, and the number of the connection if it sends over several.
+    pub name: String,
+    /// What was seen of it, each until the next look.
+    rows: Vec<Stretch<&'a QuicRow>>,
+    first: &'a QuicRow,
+    last: &'a QuicRow,
+}
+
+/// The connections that carry media, by endpoint and number.
+pub(crate) fn connections<'v>(view: &'v View<'_>) -> Vec<Connection<'v>> {
+    let nanos = |row: &QuicRow| row.t_ns.as_nanos_i64();
+    let rows = grouped(&view.records.quic, |row| (&*row.endpoint, row.session), nanos);
+    let sends = |rows: &&Vec<&QuicRow>| {
+        rows.last().is_some_and(|last| last.sent_bytes > last.received_bytes)
+    };
+    let sending: Vec<_> = rows.iter().filter(|(_, rows)| sends(rows)).collect();
+    let several = |name: &str| sending.iter().filter(|((other, _), _)| *other == name).count() > 1;
+    let connection = |(&(endpoint, number), rows): (&(&'v str, u64), &Vec<&'v QuicRow>)| {
+        let (first, last) = (*rows.first()?, *rows.last()?);
+        let samples = rows.iter().map(|row| (nanos(row), *row));
+        let name = match several(endpoint) {
+            true => format!("{endpoint}.{number}"),
+            false => endpoint.to_owned(),
+        };
+        Some(Connection { name, rows: hold(samples, nanos(last), view.duration_ns), first, last })
+    };
+    sending.iter().filter_map(|(key, rows)| connection((key, rows))).collect()
+}
+
+impl Connection<'_> {
+    /// What `value` makes of the looks, over time.
+    pub fn over_time(&self, value: impl Fn(&QuicRow) -> Option<f64>) -> Distribution {
+        distribution(&self.rows, |row| value(row))
+    }
+
+    /// The stretches of `value`, for bins.
+    pub fn stretches(
+        &self,
+        value: impl Fn(&QuicRow) -> Option<f64>,
+    ) -> impl Iterator<Item = Stretch<f64>> {
+        self.rows.iter().filter_map(move |row| {
+            Some(Stretch { from_ns: row.from_ns, to_ns: row.to_ns, value: value(row.value)? })
+        })
+    }
+
+    /// What was counted by the last look.
+    pub fn total(&self, value: impl Fn(&QuicRow) -> u64) -> f64 {
+        value(self.last) as f64
+    }
+
+    /// UDP payload sent, over the time from the first look to the last.
+    pub fn sent_bps(&self) -> Option<f64> {
+        let time = self.last.t_ns.saturating_since(self.first.t_ns).as_secs_f64();
+        let bytes = self.last.sent_bytes.saturating_sub(self.first.sent_bytes);
+        (time > 0.0).then(|| bytes as f64 * 8.0 / time)
+    }
+
+    /// Lost packets, as a share of those sent.
+    pub fn loss_ratio(&self) -> Option<f64> {
+        let sent = self.last.sent_packets as f64;
+        (sent > 0.0).then(|| self.last.lost_packets as f64 / sent)
+    }
+}
+
+/// One session at its client, and when its viewer first showed a picture.
+pub(crate) struct Session<'a> {
+    /// The endpoint's name.
+    pub name: &'a str,
+    row: &'a MoqSessionRow,
+    first_shown_ns: Option<i64>,
+}
+
+/// The sessions of endpoints that view.
+pub(crate) fn sessions<'v>(view: &'v View<'_>) -> Vec<Session<'v>> {
+    let clients = view.records.moq_sessions.iter().filter(|row| row.role == FlowRole::Client);
+    let session = |row: &'v MoqSessionRow| {
+        let player = view.player(&row.endpoint)?;
+        let begun = row.t_ns.as_nanos_i64();
+        let shown = player.screen.shown().iter().map(|(at, _)| *at).find(|at| *at >= begun);
+        Some(Session { name: &row.endpoint, row, first_shown_ns: shown })
+    };
+    clients.filter_map(session).collect()
+}
+
+impl Session<'_> {
+    /// From the connection's beginning until the session was set up, in milliseconds.
+    pub fn set_up_ms(&self) -> Option<f64> {
+        Some(self.row.set_up_ns?.saturating_since(self.row.t_ns).as_millis_f64())
+    }
+
+    /// From the connection's beginning to the first picture shown, in milliseconds.
+    pub fn first_frame_ms(&self) -> Option<f64> {
+        Some(self.first_shown_ns?.saturating_sub(self.row.t_ns.as_nanos_i64()) as f64 / 1e6)
+    }
+}
+
+/// Smoothed round-trip time in milliseconds.
+pub(crate) fn srtt_ms(row: &QuicRow) -> Option<f64> {
+    // Before the first acknowledgement it is what the connection assumes.
+    row.min_rtt_ns.map(|_| Duration::as_millis_f64(row.srtt_ns))
+}

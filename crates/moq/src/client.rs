@@ -1,0 +1,152 @@
+//! What publisher and viewer have in common: a connection to a relay, and a session in it.
+
+use std::path::PathBuf;
+
+use moq_net::{Client, Session, Version};
+use moq_noq::Connection;
+use moq_noq::crypto::rustls::HandshakeData;
+use suiro_clock::Clock;
+use suiro_record::words::FlowRole;
+use suiro_scenario::Job;
+use suiro_units::Time;
+
+use crate::net::{self, Behaviour, NetError};
+use crate::records::{Carried, Records};
+use crate::{EndpointError, tls, transport};
+
+/// How long connecting may take, set-up of the session included.
+const CONNECT: std::time::Duration = std::time::Duration::from_secs(20);
+/// Code of a connection that is closed because its work is done (moq-transport, `NO_ERROR`).
+const DONE: u32 = 0;
+
+/// What both kinds of client need to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Common {
+    /// Its name, for records.
+    pub name: String,
+    /// The relay's name, host and port.
+    pub relay: (String, String, u16),
+    /// The name of the broadcast.
+    pub broadcast: String,
+    /// The token that is shown to the relay.
+    pub token: Option<String>,
+    /// The draft of moq-transport that is offered.
+    pub draft: u8,
+    /// How its connection behaves.
+    pub behaviour: Behaviour,
+    /// Folder for records.
+    pub dir: PathBuf,
+    /// When to begin.
+    pub start: Time,
+}
+
+impl Common {
+    /// What a trial's job file says; `None` if the relay is not among the peers.
+    pub(crate) fn from_job(
+        job: &Job,
+        relay: &str,
+        (broadcast, token, draft): (&str, Option<&String>, u8),
+        behaviour: Behaviour,
+    ) -> Option<Self> {
+        let peer = job.peers.get(relay)?;
+        Some(Self {
+            name: job.endpoint.name.clone(),
+            relay: (relay.to_owned(), peer.host.clone(), peer.port?),
+            broadcast: broadcast.to_owned(),
+            token: token.cloned(),
+            draft,
+            behaviour,
+            dir: job.dir.clone(),
+            start: Time::ZERO + job.endpoint.start,
+        })
+    }
+
+    /// The path of the session: the relay's root, and the token as other clients of moq-net show it.
+    fn path(&self) -> String {
+        match &self.token {
+            Some(token) => format!("/?{}={token}", crate::relay::TOKEN_KEY),
+            None => "/".to_owned(),
+        }
+    }
+
+    /// Connects to the relay and sets a session up.
+    pub(crate) async fn connect(
+        &self,
+        clock: Clock,
+        client: Client,
+        records: &mut Records,
+        role: FlowRole,
+    ) -> Result<Link, EndpointError> {
+        let (relay, host, port) = &self.relay;
+        let doing = format!("connecting to `{relay}` at {host}:{port}");
+        let late =
+            |_| EndpointError::Session { doing: doing.clone(), cause: moq_net::Error::Timeout };
+        tokio::time::timeout(CONNECT, self.set_up(clock, client, records, role))
+            .await
+            .map_err(late)?
+    }
+
+    async fn set_up(
+        &self,
+        clock: Clock,
+        client: Client,
+        records: &mut Records,
+        role: FlowRole,
+    ) -> Result<Link, EndpointError> {
+        let (relay, host, port) = &self.relay;
+        let version: Version = format!("moq-transport-{}", self.draft)
+            .parse()
+            .map_err(|_| EndpointError::session(self.doing())(moq_net::Error::Version))?;
+        let tls = tls::client(&tls::file(&self.dir, relay), vec![version.alpn().into()])?;
+        let address = suiro_endpoint::net::address(host).await?;
+        let (endpoint, config) = net::client(address, tls, &self.behaviour)?;
+        let failed = |cause: String| NetError::Connect { host: format!("{host}:{port}"), cause };
+        let begun = clock.now();
+        let connecting = endpoint
+            .connect_with(config, (address, *port).into(), host)
+            .map_err(|error| failed(error.to_string()))?;
+        let connection = connecting.await.map_err(|error| failed(error.to_string()))?;
+        let local = endpoint.local_addr().map_err(|error| failed(error.to_string()))?;
+        let carried = Carried { role, local, peer: Some(relay.as_str().into()) };
+        let times = (begun, clock.now());
+        let number = records.connected(times, &connection, FlowRole::Client, Some(carried));
+        let session = transport::Session::new(connection.clone(), protocol(&connection));
+        let client = client.with_versions(version.into()).with_path(self.path());
+        let now = clock.instant(clock.now());
+        let set_up = client.connect(now, session).await;
+        let (session, driver) = set_up.map_err(EndpointError::session(self.doing()))?;
+        records.set_up(clock.now(), number, session.version().as_str());
+        tokio::spawn(moq_net::time::run(driver));
+        Ok(Link { endpoint, connection, session, number })
+    }
+
+    fn doing(&self) -> String {
+        let (relay, host, port) = &self.relay;
+        format!("setting up a session with `{relay}` at {host}:{port}")
+    }
+}
+
+/// What ALPN agreed on.
+pub(crate) fn protocol(connection: &Connection) -> Option<String> {
+    let data = connection.handshake_data()?.downcast::<HandshakeData>().ok()?;
+    String::from_utf8(data.protocol?).ok()
+}
+
+/// A session with a relay.
+pub(crate) struct Link {
+    endpoint: moq_noq::Endpoint,
+    pub connection: Connection,
+    pub session: Session,
+    pub number: u64,
+}
+
+impl Link {
+    /// Closes the connection, and waits until the relay knows.
+    pub async fn close(self) {
+        self.connection.close(DONE.into(), b"done");
+        // The relay may be gone already.
+        let _ =
+            tokio::time::timeout(std::time::Duration::from_millis(200), self.endpoint.wait_idle())
+                .await;
+    }
+}

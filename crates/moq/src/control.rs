@@ -1,0 +1,300 @@
+//! Which congestion control a connection has, and what it does: every controller is wrapped in a [`Watched`], which
+//! passes on every call and keeps what a record needs.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use moq_noq::congestion::{
+    Bbr3Config, Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig,
+    PacketId,
+};
+use moq_noq::{Connection, PathId};
+use moq_noq_proto::RttEstimator;
+use suiro_rate::copa::Copa;
+use suiro_scenario::QuicCongestion;
+use suiro_units::{BitRate, Bytes, Time};
+
+use crate::transport::Written;
+
+/// What a packet has besides the data of streams, about: its header, the frame's, and the tag of its encryption.
+const PACKET_OVERHEAD: u64 = 32;
+
+/// Makes the controllers of connections.
+#[derive(Debug)]
+pub struct Factory(QuicCongestion);
+
+impl Factory {
+    /// Makes controllers of that kind.
+    pub fn new(congestion: QuicCongestion) -> Arc<Self> {
+        Arc::new(Self(congestion))
+    }
+}
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
+        let inner = match self.0 {
+            QuicCongestion::NewReno => Arc::new(NewRenoConfig::default()).build(now, mtu),
+            QuicCongestion::Cubic => Arc::new(CubicConfig::default()).build(now, mtu),
+            QuicCongestion::Bbr => Arc::new(Bbr3Config::default()).build(now, mtu),
+            QuicCongestion::Copa => Box::new(ByDelay {
+                copa: Copa::new(Bytes::new(mtu.into())),
+                begun: now,
+                initial: Copa::new(Bytes::new(mtu.into())).window(),
+            }),
+        };
+        Box::new(Watched::new(inner))
+    }
+}
+
+/// What a connection's congestion control does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Congestion window in bytes.
+    pub window: u64,
+    /// Slow-start threshold in bytes; `None` while it is infinite.
+    pub threshold: Option<u64>,
+    /// Pacing rate; `None` where the window alone decides.
+    pub pacing: Option<BitRate>,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Bytes that wait for being sent, about.
+    pub waiting: u64,
+    /// Bytes of packets that were acknowledged.
+    pub acked: u64,
+    /// Least round-trip time; `None` before the first acknowledgement.
+    pub min_rtt: Option<Duration>,
+}
+
+/// What the congestion control of a connection does now; `None` after its end.
+pub fn look(connection: &Connection) -> Option<Look> {
+    watched(connection).map(|watched| watched.look())
+}
+
+/// The count of what is handed to the connection, which its controller reads too.
+pub fn written(connection: &Connection) -> Arc<Written> {
+    watched(connection).map(|watched| Arc::clone(&watched.written)).unwrap_or_default()
+}
+
+fn watched(connection: &Connection) -> Option<Box<Watched>> {
+    connection.congestion_state(PathId::ZERO)?.into_any().downcast().ok()
+}
+
+#[derive(Debug)]
+struct Watched {
+    inner: Box<dyn Controller>,
+    written: Arc<Written>,
+    in_flight: u64,
+    acked: u64,
+    min_rtt: Option<Duration>,
+    /// What had been written when there was last nothing to send, and the stream data sent since.
+    written_before: u64,
+    sent_since: u64,
+}
+
+impl Watched {
+    fn new(inner: Box<dyn Controller>) -> Self {
+        Self {
+            inner,
+            written: Arc::default(),
+            in_flight: 0,
+            acked: 0,
+            min_rtt: None,
+            written_before: 0,
+            sent_since: 0,
+        }
+    }
+
+    fn look(&self) -> Look {
+        let metrics = self.inner.metrics();
+        let since = self.written.bytes().saturating_sub(self.written_before);
+        Look {
+            window: self.inner.window(),
+            threshold: metrics.ssthresh.filter(|threshold| *threshold != u64::MAX),
+            pacing: metrics.pacing_rate.map(|rate| BitRate::from_bps(rate.saturating_mul(8))),
+            in_flight: self.in_flight,
+            waiting: since.saturating_sub(self.sent_since),
+            acked: self.acked,
+            min_rtt: self.min_rtt,
+        }
+    }
+}
+
+impl Controller for Watched {
+    fn on_sent(&mut self, now: Instant, bytes: u64, largest: u64) {
+        self.inner.on_sent(now, bytes, largest);
+    }
+
+    fn on_packet_space_sent(&mut self, now: Instant, bytes: u16, packet: PacketId) {
+        self.in_flight += u64::from(bytes);
+        self.sent_since += u64::from(bytes).saturating_sub(PACKET_OVERHEAD);
+        self.inner.on_packet_space_sent(now, bytes, packet);
+    }
+
+    fn on_cwnd_limited(&mut self) {
+        self.inner.on_cwnd_limited();
+    }
+
+    fn on_app_limited(&mut self, in_flight: u64) {
+        (self.written_before, self.sent_since) = (self.written.bytes(), 0);
+        self.inner.on_app_limited(in_flight);
+    }
+
+    fn on_packet_space_acked(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        packet: PacketId,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        self.acked += bytes;
+        self.min_rtt = Some(rtt.min());
+        self.inner.on_packet_space_acked(now, sent, bytes, packet, app_limited, rtt);
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        largest: Option<u64>,
+    ) {
+        self.in_flight = in_flight;
+        self.inner.on_end_acks(now, in_flight, app_limited, largest);
+    }
+
+    fn on_congestion_event_space(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent: bool,
+        is_ecn: bool,
+        lost_bytes: u64,
+        largest_lost: PacketId,
+    ) {
+        self.inner.on_congestion_event_space(
+            now,
+            sent,
+            is_persistent,
+            is_ecn,
+            lost_bytes,
+            largest_lost,
+        );
+    }
+
+    fn on_packet_space_lost(&mut self, lost_bytes: u16, packet: PacketId, now: Instant) {
+        self.in_flight = self.in_flight.saturating_sub(lost_bytes.into());
+        // It is sent again.
+        self.sent_since = self.sent_since.saturating_sub(u64::from(lost_bytes));
+        self.inner.on_packet_space_lost(lost_bytes, packet, now);
+    }
+
+    fn on_spurious_congestion_event(&mut self) {
+        self.inner.on_spurious_congestion_event();
+    }
+
+    fn on_mtu_update(&mut self, mtu: u16) {
+        self.inner.on_mtu_update(mtu);
+    }
+
+    fn on_ack_frequency_update(&mut self, threshold: u64, delay: Duration) {
+        self.inner.on_ack_frequency_update(threshold, delay);
+    }
+
+    fn window(&self) -> u64 {
+        self.inner.window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        self.inner.metrics()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self {
+            inner: self.inner.clone_box(),
+            written: Arc::clone(&self.written),
+            ..*self
+        })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.inner.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// Copa behind noq's trait.
+#[derive(Debug, Clone)]
+struct ByDelay {
+    copa: Copa,
+    begun: Instant,
+    initial: Bytes,
+}
+
+impl ByDelay {
+    fn time(&self, at: Instant) -> Time {
+        Time::ZERO + at.saturating_duration_since(self.begun).into()
+    }
+}
+
+impl Controller for ByDelay {
+    fn on_packet_space_acked(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        _: PacketId,
+        app_limited: bool,
+        _: &RttEstimator,
+    ) {
+        let rtt = now.saturating_duration_since(sent).into();
+        self.copa.on_ack(self.time(now), rtt, Bytes::new(bytes), app_limited);
+    }
+
+    fn on_congestion_event_space(
+        &mut self,
+        _: Instant,
+        _: Instant,
+        is_persistent: bool,
+        _: bool,
+        _: u64,
+        _: PacketId,
+    ) {
+        if is_persistent {
+            self.copa.on_persistent_congestion();
+        }
+    }
+
+    fn on_mtu_update(&mut self, mtu: u16) {
+        self.copa.set_packet(Bytes::new(mtu.into()));
+    }
+
+    fn window(&self) -> u64 {
+        self.copa.window().get()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = self.window();
+        metrics.pacing_rate = self.copa.pacing().map(|rate| rate.as_bps() / 8);
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.initial.get()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

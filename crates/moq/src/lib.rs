@@ -1,0 +1,18 @@
+//! Media over QUIC Transport: real-time video through a relay.
+
+pub mod catalog;
+mod client;
+pub mod container;
+pub mod control;
+mod error;
+pub mod net;
+pub mod publish;
+mod records;
+pub mod relay;
+pub mod tls;
+pub mod transport;
+pub mod view;
+
+pub use client::Common;
+pub use error::EndpointError;
+pub use records::Summary;

@@ -1,0 +1,133 @@
+//! Where the endpoints open sockets: one of UDP for each endpoint, and QUIC on it.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use moq_noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use moq_noq::{
+    ClientConfig, Endpoint, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig,
+    TokioRuntime, TransportConfig, VarInt,
+};
+use suiro_scenario::QuicCongestion;
+use suiro_units::Bytes;
+
+use crate::control::Factory;
+
+/// What the kernel keeps for a socket that is not read at once: 64 ms at 500 Mbit/s.
+const BUFFER: Bytes = Bytes::new(4_000_000);
+/// A peer that is silent for so long is gone.
+const IDLE: Duration = Duration::from_secs(30);
+/// An idle connection says so often that it is there.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// What a connection takes from streams before it is sent: enough for any backlog, so that nothing but congestion
+/// control holds a frame back.
+const SEND_WINDOW: u64 = 64_000_000;
+/// Control messages are on bidirectional streams.
+const REQUESTS: u32 = 256;
+
+/// Why an endpoint has no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// No socket.
+    #[error("binding UDP port {port}: {cause}\nhint: another program uses it; choose another port")]
+    Bind {
+        /// The port.
+        port: u16,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// TLS cannot be used for QUIC.
+    #[error("setting up TLS for QUIC: {0}")]
+    Tls(String),
+    /// The connection cannot be begun.
+    #[error("connecting to {host}: {cause}")]
+    Connect {
+        /// The host.
+        host: String,
+        /// What QUIC said.
+        cause: String,
+    },
+}
+
+/// How an endpoint's connections behave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Behaviour {
+    /// Their congestion control.
+    pub congestion: QuicCongestion,
+    /// Streams that each peer may have open.
+    pub streams: u32,
+    /// Folder and prefix of qlogs, if they are kept.
+    pub qlog: Option<(PathBuf, String)>,
+}
+
+impl Behaviour {
+    fn transport(&self) -> Arc<TransportConfig> {
+        let mut config = TransportConfig::default();
+        config
+            .congestion_controller_factory(Factory::new(self.congestion))
+            .max_concurrent_uni_streams(VarInt::from_u32(self.streams))
+            .max_concurrent_bidi_streams(VarInt::from_u32(REQUESTS))
+            .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())
+            .keep_alive_interval(Some(KEEP_ALIVE))
+            .send_window(SEND_WINDOW)
+            // A frame is sent before the next one begins.
+            .send_fairness(false)
+            // Every packet crosses on its own, when pacing lets it.
+            .enable_segmentation_offload(false)
+            .mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
+        if let Some((folder, prefix)) = &self.qlog {
+            config.qlog_from_path(folder, prefix);
+        }
+        Arc::new(config)
+    }
+}
+
+/// A socket for a relay, at that port.
+///
+/// # Errors
+/// [`NetError`].
+pub fn serve(
+    address: Option<IpAddr>,
+    port: u16,
+    tls: rustls::ServerConfig,
+    behaviour: &Behaviour,
+) -> Result<Endpoint, NetError> {
+    let quic = QuicServerConfig::try_from(tls).map_err(|error| NetError::Tls(error.to_string()))?;
+    let mut config = ServerConfig::with_crypto(Arc::new(quic));
+    config.transport_config(behaviour.transport());
+    let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    open(SocketAddr::new(address.unwrap_or(everywhere), port), Some(config))
+}
+
+/// A socket for a publisher or a viewer, and how it connects.
+///
+/// # Errors
+/// [`NetError`].
+pub fn client(
+    to: IpAddr,
+    tls: rustls::ClientConfig,
+    behaviour: &Behaviour,
+) -> Result<(Endpoint, ClientConfig), NetError> {
+    let quic = QuicClientConfig::try_from(tls).map_err(|error| NetError::Tls(error.to_string()))?;
+    let mut config = ClientConfig::new(Arc::new(quic));
+    config.transport_config(behaviour.transport());
+    let from = match to {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    Ok((open(SocketAddr::new(from, 0), None)?, config))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that opens these sockets")]
+fn open(at: SocketAddr, server: Option<ServerConfig>) -> Result<Endpoint, NetError> {
+    let failed = |cause| NetError::Bind { port: at.port(), cause };
+    let socket = std::net::UdpSocket::bind(at).map_err(failed)?;
+    let size = BUFFER.get() as usize;
+    // What the system grants of it is enough for most; more needs privilege.
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, size)
+        .or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&socket, size));
+    Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime)).map_err(failed)
+}

@@ -1,0 +1,220 @@
+//! The tables `quic`, `moq_sessions` and `flows` of one endpoint.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use moq_noq::{Connection, PathId};
+use suiro_record::flows::{End, Flow, FlowLog, Opened};
+use suiro_record::tables::{MoqSessionRow, QuicRow};
+use suiro_record::words::{Carries, FlowRole, Transport};
+use suiro_record::{RecordError, Text, Writer};
+use suiro_units::{Duration, Time};
+
+use crate::control::{self, Look};
+use crate::transport::Written;
+
+/// How often connections are looked at.
+pub const EVERY: Duration = Duration::from_millis(10);
+/// Connections that are looked at every time; of more, each is looked at once a second.
+const CLOSELY_MAX: usize = 16;
+/// In how many looks each of the others has a turn.
+const TURNS: u64 = 100;
+
+/// What an endpoint did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Sessions that were set up.
+    pub sessions: u64,
+    /// Connections that were refused, or whose session was never set up.
+    pub refused: u64,
+    /// Bytes of UDP payloads sent.
+    pub sent_bytes: u64,
+    /// Bytes of UDP payloads received.
+    pub received_bytes: u64,
+    /// Objects that could not be read.
+    pub malformed: u64,
+}
+
+struct Open {
+    row: MoqSessionRow,
+    connection: Connection,
+    written: Arc<Written>,
+    flow: Option<Opened>,
+}
+
+/// The tables, and the connections that they are about.
+pub struct Records {
+    endpoint: Text,
+    congestion: Text,
+    quic: Writer<QuicRow>,
+    sessions: Writer<MoqSessionRow>,
+    flows: FlowLog,
+    open: BTreeMap<u64, Open>,
+    last: u64,
+    looks: u64,
+    /// What the endpoint did.
+    pub summary: Summary,
+}
+
+/// A flow of a connection, if this end writes it down.
+pub struct Carried {
+    /// What this end does in it.
+    pub role: FlowRole,
+    /// Where it is.
+    pub local: SocketAddr,
+    /// The endpoint at the other end, if it is known.
+    pub peer: Option<Text>,
+}
+
+impl Records {
+    /// Creates the tables of the endpoint called `name`.
+    ///
+    /// # Errors
+    /// A file cannot be made.
+    pub fn create(dir: &Path, name: &str, congestion: &str) -> Result<Self, RecordError> {
+        Ok(Self {
+            endpoint: name.into(),
+            congestion: congestion.into(),
+            quic: Writer::create_of(dir, name)?,
+            sessions: Writer::create_of(dir, name)?,
+            flows: FlowLog::create(dir, name)?,
+            open: BTreeMap::new(),
+            last: 0,
+            looks: 0,
+            summary: Summary::default(),
+        })
+    }
+
+    /// A connection whose handshake is done, which began at `begun`. Returns its number.
+    pub fn connected(
+        &mut self,
+        (begun, now): (Time, Time),
+        connection: &Connection,
+        role: FlowRole,
+        carried: Option<Carried>,
+    ) -> u64 {
+        self.last += 1;
+        let path = connection.path(PathId::ZERO);
+        let remote = path.as_ref().and_then(|path| path.remote_address().ok());
+        let own = path.as_ref().and_then(|path| path.local_ip().ok().flatten());
+        let remote = remote.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
+        let port = carried.as_ref().map_or(0, |carried| carried.local.port());
+        let local = own.map_or("*".to_owned(), |ip| SocketAddr::new(ip, port).to_string());
+        let flow = carried.zip(remote).map(|(carried, remote)| {
+            let local = own.map_or(carried.local, |ip| SocketAddr::new(ip, port));
+            let (protocol, carries) = (Transport::Udp, Carries::Video);
+            let (local, remote) = (local.into(), End::from(remote));
+            let (role, peer) = (carried.role, carried.peer);
+            self.flows.opened(begun, Flow { role, protocol, local, remote, carries, peer })
+        });
+        let row = MoqSessionRow {
+            t_ns: begun,
+            endpoint: self.endpoint.clone(),
+            session: self.last,
+            role,
+            addresses: remote.map_or(local.clone(), |at| format!("{local}>{at}")).into(),
+            congestion: self.congestion.clone(),
+            version: None,
+            connected_ns: Some(now),
+            set_up_ns: None,
+            ended_ns: None,
+            ended: None,
+            streams: 0,
+        };
+        let written = control::written(connection);
+        self.open.insert(self.last, Open { row, connection: connection.clone(), written, flow });
+        self.last
+    }
+
+    /// A session is set up.
+    pub fn set_up(&mut self, now: Time, number: u64, version: &str) {
+        if let Some(open) = self.open.get_mut(&number) {
+            self.summary.sessions += 1;
+            open.row.version = Some(version.into());
+            open.row.set_up_ns = Some(now);
+        }
+    }
+
+    /// A connection has ended.
+    ///
+    /// # Errors
+    /// The row cannot be written.
+    pub fn ended(&mut self, now: Time, number: u64, why: &str) -> Result<(), RecordError> {
+        let Some(mut open) = self.open.remove(&number) else { return Ok(()) };
+        open.row.ended_ns = Some(now);
+        open.row.ended = Some(why.into());
+        if let Some(flow) = open.flow {
+            self.flows.closed(now, flow);
+        }
+        self.finish(open)
+    }
+
+    fn finish(&mut self, mut open: Open) -> Result<(), RecordError> {
+        open.row.streams = open.written.streams();
+        if open.row.set_up_ns.is_none() {
+            self.summary.refused += 1;
+        }
+        if let Some(path) = open.connection.path_stats(PathId::ZERO) {
+            self.summary.sent_bytes += path.udp_tx.bytes;
+            self.summary.received_bytes += path.udp_rx.bytes;
+        }
+        self.sessions.push(open.row)
+    }
+
+    /// Looks at connections: at all of them if they are few, at each once a second if they are many.
+    ///
+    /// # Errors
+    /// A row cannot be written.
+    pub fn look(&mut self, now: Time) -> Result<(), RecordError> {
+        self.looks += 1;
+        let all = self.open.len() <= CLOSELY_MAX;
+        for (number, open) in &self.open {
+            if (all || number % TURNS == self.looks % TURNS)
+                && let Some(row) = self.row(now, *number, &open.connection)
+            {
+                self.quic.push(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&self, now: Time, session: u64, connection: &Connection) -> Option<QuicRow> {
+        let path = connection.path_stats(PathId::ZERO)?;
+        let Look { window, threshold, pacing, in_flight, waiting, min_rtt, .. } =
+            control::look(connection)?;
+        Some(QuicRow {
+            t_ns: now,
+            endpoint: self.endpoint.clone(),
+            session,
+            congestion: self.congestion.clone(),
+            cwnd_bytes: window,
+            ssthresh_bytes: threshold,
+            in_flight_bytes: in_flight,
+            waiting_bytes: waiting,
+            srtt_ns: path.rtt.into(),
+            min_rtt_ns: min_rtt.map(Duration::from),
+            pacing_bps: pacing,
+            sent_packets: path.udp_tx.datagrams,
+            sent_bytes: path.udp_tx.bytes,
+            received_bytes: path.udp_rx.bytes,
+            lost_packets: path.lost_packets,
+            congestion_events: path.congestion_events,
+        })
+    }
+
+    /// Completes the tables.
+    ///
+    /// # Errors
+    /// A row cannot be written.
+    pub fn close(mut self) -> Result<Summary, RecordError> {
+        for open in std::mem::take(&mut self.open).into_values() {
+            self.finish(open)?;
+        }
+        self.quic.close()?;
+        self.sessions.close()?;
+        self.flows.close()?;
+        Ok(self.summary)
+    }
+}

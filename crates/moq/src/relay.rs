@@ -1,0 +1,310 @@
+//! The endpoint that passes broadcasts on: who publishes and who watches are sessions like any other.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use moq_net::{Error, Pattern, Patterns, Server, Session, Version, Versions, cache, origin};
+use moq_noq::{Connection, Incoming};
+use suiro_clock::Clock;
+use suiro_endpoint::{Context, Failure, Summary as Said};
+use suiro_record::words::FlowRole;
+use suiro_scenario::{Job, MoqRelay};
+use suiro_units::{Bytes, Duration, Time};
+use tokio::sync::mpsc;
+
+use crate::client::protocol;
+use crate::net::{self, Behaviour};
+use crate::publish::{FOREVER, qlog};
+use crate::records::{Carried, EVERY, Records, Summary};
+use crate::{EndpointError, tls, transport};
+
+/// The part of a session's path that holds the token, as moq-relay of moq-net takes it: `?jwt=TOKEN`.
+pub const TOKEN_KEY: &str = "jwt";
+/// How long a client may take to set its session up.
+const SET_UP: std::time::Duration = std::time::Duration::from_secs(10);
+/// What sessions have to say and is not written down yet, at most.
+const EVENTS_MAX: usize = 1024;
+
+/// What a relay needs to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RelayJob {
+    /// Its name, for records, and for its certificate.
+    pub name: String,
+    /// The names that clients call its host by.
+    pub hosts: Vec<String>,
+    /// The address that it listens at; `None`: every one.
+    pub address: Option<IpAddr>,
+    /// The UDP port that it listens at.
+    pub port: u16,
+    /// The token that it asks for.
+    pub token: Option<String>,
+    /// How much older than the newest a group may be and still be passed on; `None`: any age.
+    pub deadline: Option<Duration>,
+    /// Memory for groups.
+    pub cache: Bytes,
+    /// Sessions at the same time.
+    pub sessions: u32,
+    /// How its connections behave.
+    pub behaviour: Behaviour,
+    /// Whether clients write the flows down: they are endpoints of the same trial.
+    pub known_clients: bool,
+    /// Folder for records.
+    pub dir: PathBuf,
+}
+
+impl RelayJob {
+    /// What a trial's job file asks for; `None` if the endpoint is no relay.
+    pub fn from_job(job: &Job) -> Option<Self> {
+        let spec = job.endpoint.spec.downcast::<MoqRelay>()?;
+        Some(Self {
+            name: job.endpoint.name.clone(),
+            hosts: vec![job.endpoint.host.clone(), "localhost".to_owned()],
+            address: None,
+            port: spec.port,
+            token: spec.token.clone(),
+            deadline: spec.deadline,
+            cache: spec.cache,
+            sessions: spec.sessions,
+            behaviour: Behaviour {
+                congestion: spec.congestion,
+                streams: spec.streams,
+                qlog: spec.qlog.then(|| qlog(job)),
+            },
+            known_clients: job.referring().next().is_some(),
+            dir: job.dir.clone(),
+        })
+    }
+}
+
+/// Runs a trial's job of a relay.
+///
+/// # Errors
+/// If it is not one, or as [`run`].
+pub fn run_job(job: &Job, context: Context) -> Result<Said, Failure> {
+    let work = RelayJob::from_job(job).ok_or("the job is no relay's")?;
+    let (pulse, ready, stop) = context.parts();
+    let work =
+        async { Ok::<_, Failure>(run(&work, pulse.clock(), ready, stop.requested()?).await?) };
+    Ok(Said::of(&pulse.block_on(work)?))
+}
+
+/// What a session has to say.
+enum Event {
+    Connected {
+        begun: Time,
+        at: Time,
+        connection: Connection,
+        tell: tokio::sync::oneshot::Sender<u64>,
+    },
+    SetUp {
+        at: Time,
+        number: u64,
+        version: Version,
+    },
+    Ended {
+        at: Time,
+        number: u64,
+        why: String,
+    },
+}
+
+/// What every session needs.
+struct Shared {
+    clock: Clock,
+    token: Option<String>,
+    origin: origin::Producer,
+    versions: Versions,
+    events: mpsc::Sender<Event>,
+    open: AtomicU32,
+}
+
+/// Passes broadcasts on until `stop` is ready. `ready` is called once, when the relay can be connected to.
+///
+/// # Errors
+/// [`EndpointError`].
+pub async fn run(
+    job: &RelayJob,
+    clock: Clock,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> Result<Summary, EndpointError> {
+    let mut records = Records::create(&job.dir, &job.name, job.behaviour.congestion.name())?;
+    let versions = Versions::all();
+    let protocols = versions.alpns().into_iter().map(Into::into).collect();
+    let file = tls::file(&job.dir, &job.name);
+    let tls = tls::server(job.hosts.clone(), clock.unix_ns(clock.now()), &file, protocols)?;
+    let endpoint = net::serve(job.address, job.port, tls, &job.behaviour)?;
+    let (origin, driver) = origin::Producer::new(config(job));
+    tokio::spawn(moq_net::time::run(driver));
+    let (events, mut happened) = mpsc::channel(EVENTS_MAX);
+    let token = job.token.clone();
+    let open = AtomicU32::new(0);
+    let shared = Arc::new(Shared { clock, token, origin, versions, events, open });
+    ready();
+    let mut stop = std::pin::pin!(stop);
+    let mut look = clock.now();
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            Some(event) = happened.recv() => on_event(job, &mut records, event)?,
+            Some(incoming) = endpoint.accept() => {
+                if shared.open.load(Relaxed) >= job.sessions {
+                    records.summary.refused += 1;
+                    incoming.refuse();
+                    continue;
+                }
+                shared.open.fetch_add(1, Relaxed);
+                tokio::spawn(Arc::clone(&shared).serve(incoming));
+            }
+            () = clock.sleep_until(look) => {
+                let now = clock.now();
+                records.look(now)?;
+                look = now + EVERY;
+            }
+        }
+    }
+    let summary = records.close()?;
+    endpoint.close(0u32.into(), b"the relay ends");
+    let _ = tokio::time::timeout(std::time::Duration::from_millis(200), endpoint.wait_idle()).await;
+    Ok(summary)
+}
+
+fn config(job: &RelayJob) -> origin::Config {
+    let capacity = cache::Config::default().with_capacity(job.cache.get());
+    let mut config = origin::Config::default();
+    config.pool = cache::Pool::new(capacity);
+    config.default_max_age = job.deadline.map_or(FOREVER, Into::into);
+    config.cache_duration = config.default_max_age;
+    config
+}
+
+fn on_event(job: &RelayJob, records: &mut Records, event: Event) -> Result<(), EndpointError> {
+    match event {
+        Event::Connected { begun, at, connection, tell } => {
+            let local = (std::net::Ipv4Addr::UNSPECIFIED, job.port).into();
+            let carried = Carried { role: FlowRole::Server, local, peer: None };
+            let carried = Some(carried).filter(|_| !job.known_clients);
+            let number = records.connected((begun, at), &connection, FlowRole::Server, carried);
+            // A session that is over by now does not ask.
+            let _ = tell.send(number);
+        }
+        Event::SetUp { at, number, version } => records.set_up(at, number, version.as_str()),
+        Event::Ended { at, number, why } => records.ended(at, number, &why)?,
+    }
+    Ok(())
+}
+
+impl Shared {
+    /// One connection, from its beginning to its end.
+    async fn serve(self: Arc<Self>, incoming: Incoming) {
+        let begun = self.clock.now();
+        if let Ok(Ok(connection)) = tokio::time::timeout(SET_UP, incoming).await {
+            self.connected(begun, connection).await;
+        }
+        self.open.fetch_sub(1, Relaxed);
+    }
+
+    async fn connected(&self, begun: Time, connection: Connection) {
+        let (tell, number) = tokio::sync::oneshot::channel();
+        let at = self.clock.now();
+        let kept = connection.clone();
+        self.tell(Event::Connected { begun, at, connection: kept, tell }).await;
+        let Ok(number) = number.await else { return };
+        let set_up = tokio::time::timeout(SET_UP, self.set_up(connection.clone())).await;
+        let why = match set_up {
+            Ok(Ok(session)) => {
+                let version = session.version();
+                self.tell(Event::SetUp { at: self.clock.now(), number, version }).await;
+                session.closed().await
+            }
+            Ok(Err(error)) => error,
+            Err(_) => {
+                let late = moq_net::SessionError::Timeout;
+                connection.close(late.to_code().into(), b"the session was not set up in time");
+                Error::Timeout
+            }
+        };
+        let at = self.clock.now();
+        self.tell(Event::Ended { at, number, why: why.to_string() }).await;
+    }
+
+    /// Sets up a session below its own path, if it shows the token.
+    async fn set_up(&self, connection: Connection) -> Result<Session, Error> {
+        let session = transport::Session::new(connection.clone(), protocol(&connection));
+        let now = || self.clock.instant(self.clock.now());
+        let server = Server::new().with_versions(self.versions.clone());
+        let handshake = server.accept_request(now(), session).await?;
+        let (root, shown) = split(handshake.path());
+        let shown = shown.map(str::as_bytes);
+        let in_setup = handshake.token().map(|token| token.value.as_slice());
+        if !admits(self.token.as_deref(), [shown, in_setup]) {
+            handshake.close(Error::Unauthorized);
+            return Err(Error::Unauthorized);
+        }
+        let all: Patterns = [Pattern::all()].into_iter().collect();
+        let scope = match self.origin.scope(root, &all) {
+            Ok(scope) => scope,
+            Err(error) => {
+                handshake.close(error.clone());
+                return Err(error);
+            }
+        };
+        let handshake = handshake.with_publisher(&scope).with_subscriber(scope);
+        let (session, driver) = handshake.ok().await?;
+        tokio::spawn(moq_net::time::run(driver));
+        Ok(session)
+    }
+
+    async fn tell(&self, event: Event) {
+        // Without the loop that writes records, the relay has ended.
+        let _ = self.events.send(event).await;
+    }
+}
+
+/// The path of a session without its query, and the token in the query.
+pub fn split(path: &str) -> (&str, Option<&str>) {
+    let (root, query) = path.split_once('?').unwrap_or((path, ""));
+    let token = query.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        (key == TOKEN_KEY).then_some(value)
+    });
+    (root.trim_matches('/'), token)
+}
+
+/// Whether one of the tokens that were shown is the one that is asked for.
+pub fn admits(asked: Option<&str>, shown: [Option<&[u8]>; 2]) -> bool {
+    let Some(asked) = asked else { return true };
+    shown.into_iter().flatten().any(|shown| same(asked.as_bytes(), shown))
+}
+
+/// Compares in a time that depends on the lengths alone.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let differs = one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b));
+    one.len() == other.len() && differs == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_have_a_root_and_maybe_a_token() {
+        assert_eq!(split(""), ("", None));
+        assert_eq!(split("/"), ("", None));
+        assert_eq!(split("/?jwt=a=b"), ("", Some("a=b")));
+        assert_eq!(split("/studio/one?x=1&jwt=s3cret"), ("studio/one", Some("s3cret")));
+        assert_eq!(split("studio?token=s3cret"), ("studio", None));
+    }
+
+    #[test]
+    fn only_the_token_admits() {
+        assert!(admits(None, [None, None]));
+        assert!(!admits(Some("s3cret"), [None, None]));
+        assert!(admits(Some("s3cret"), [Some(b"s3cret"), None]));
+        assert!(admits(Some("s3cret"), [Some(b"x"), Some(b"s3cret")]));
+        assert!(!admits(Some("s3cret"), [Some(b"s3cre"), Some(b"s3crets")]));
+    }
+}

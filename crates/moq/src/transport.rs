@@ -1,0 +1,394 @@
+//! A QUIC connection of noq as moq-net wants one: operations that are polled, streams that are reset when they are
+//! dropped unfinished, and a count of what was written.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use moq_net::web_transport_trait::{self as wt, poll};
+use moq_noq::{
+    Connection, ConnectionError, PathId, ReadError, SendDatagramError, Stopped, StoppedError,
+    VarInt, WriteError,
+};
+
+/// Why an operation on a connection or a stream failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum TransportError {
+    /// The connection is gone.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// The stream takes no more.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The stream gives no more.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The datagram cannot be sent.
+    #[error(transparent)]
+    Datagram(#[from] SendDatagramError),
+}
+
+impl TransportError {
+    fn connection(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::Connection(error)
+            | Self::Write(WriteError::ConnectionLost(error))
+            | Self::Read(ReadError::ConnectionLost(error))
+            | Self::Datagram(SendDatagramError::ConnectionLost(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl wt::Error for TransportError {
+    fn session_error(&self) -> Option<(u32, String)> {
+        let ConnectionError::ApplicationClosed(close) = self.connection()? else { return None };
+        let code = u32::try_from(close.error_code.into_inner()).ok()?;
+        Some((code, String::from_utf8_lossy(&close.reason).into_owned()))
+    }
+
+    fn stream_error(&self) -> Option<u32> {
+        match self {
+            Self::Write(WriteError::Stopped(code)) | Self::Read(ReadError::Reset(code)) => {
+                u32::try_from(code.into_inner()).ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What was handed to a connection, over all of its streams.
+#[derive(Debug, Default)]
+pub struct Written {
+    bytes: AtomicU64,
+    streams: AtomicU64,
+}
+
+impl Written {
+    /// Bytes that streams have accepted, headers of MoQT included.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    /// Streams that this end has opened.
+    pub fn streams(&self) -> u64 {
+        self.streams.load(Relaxed)
+    }
+}
+
+/// An operation that was begun. Who begins it owns it, so that giving it up means dropping it.
+type Begun<T> = Pin<Box<dyn Future<Output = T> + Send + Sync>>;
+
+/// Polls the operation, which is begun if there is none.
+fn step<T>(
+    slot: &mut Option<Begun<T>>,
+    context: &mut Context<'_>,
+    begin: impl FnOnce() -> Begun<T>,
+) -> Poll<T> {
+    let output = ready!(slot.get_or_insert_with(begin).as_mut().poll(context));
+    *slot = None;
+    Poll::Ready(output)
+}
+
+type Uni<T> = Result<T, ConnectionError>;
+type Bi = Result<(moq_noq::SendStream, moq_noq::RecvStream), ConnectionError>;
+
+/// A connection. A clone has operations of its own.
+pub struct Session {
+    connection: Connection,
+    protocol: Option<Arc<str>>,
+    written: Arc<Written>,
+    accept_uni: Option<Begun<Uni<moq_noq::RecvStream>>>,
+    accept_bi: Option<Begun<Bi>>,
+    open_uni: Option<Begun<Uni<moq_noq::SendStream>>>,
+    open_bi: Option<Begun<Bi>>,
+    datagram: Option<Begun<Result<Bytes, ConnectionError>>>,
+    closed: Option<Begun<ConnectionError>>,
+}
+
+impl Session {
+    /// A connection whose handshake is done. `protocol` is what was negotiated by ALPN.
+    pub fn new(connection: Connection, protocol: Option<String>) -> Self {
+        let written = crate::control::written(&connection);
+        Self::with(connection, protocol.map(Arc::from), written)
+    }
+
+    fn with(connection: Connection, protocol: Option<Arc<str>>, written: Arc<Written>) -> Self {
+        Self {
+            connection,
+            protocol,
+            written,
+            accept_uni: None,
+            accept_bi: None,
+            open_uni: None,
+            open_bi: None,
+            datagram: None,
+            closed: None,
+        }
+    }
+
+    /// What was handed to the connection by this session and its clones.
+    pub fn written(&self) -> Arc<Written> {
+        Arc::clone(&self.written)
+    }
+
+    fn sending(&self, stream: moq_noq::SendStream) -> SendStream {
+        self.written.streams.fetch_add(1, Relaxed);
+        SendStream { stream, written: self.written(), stopped: None, ended: false }
+    }
+}
+
+impl Clone for Session {
+    fn clone(&self) -> Self {
+        Self::with(self.connection.clone(), self.protocol.clone(), self.written())
+    }
+}
+
+impl poll::Session for Session {
+    type SendStream = SendStream;
+    type RecvStream = RecvStream;
+    type Error = TransportError;
+
+    fn poll_accept_uni(&mut self, cx: &mut Context<'_>) -> Poll<Result<RecvStream, Self::Error>> {
+        let connection = &self.connection;
+        let begin = || -> Begun<_> {
+            let connection = connection.clone();
+            Box::pin(async move { connection.accept_uni().await })
+        };
+        let stream = ready!(step(&mut self.accept_uni, cx, begin))?;
+        Poll::Ready(Ok(RecvStream::new(stream)))
+    }
+
+    fn poll_accept_bi(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<poll::BiStreams<Self>, Self::Error>> {
+        let connection = &self.connection;
+        let begin = || -> Begun<_> {
+            let connection = connection.clone();
+            Box::pin(async move { connection.accept_bi().await })
+        };
+        let (send, receive) = ready!(step(&mut self.accept_bi, cx, begin))?;
+        Poll::Ready(Ok((self.sending(send), RecvStream::new(receive))))
+    }
+
+    fn poll_open_uni(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream, Self::Error>> {
+        let connection = &self.connection;
+        let begin = || -> Begun<_> {
+            let connection = connection.clone();
+            Box::pin(async move { connection.open_uni().await })
+        };
+        let stream = ready!(step(&mut self.open_uni, cx, begin))?;
+        Poll::Ready(Ok(self.sending(stream)))
+    }
+
+    fn poll_open_bi(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<poll::BiStreams<Self>, Self::Error>> {
+        let connection = &self.connection;
+        let begin = || -> Begun<_> {
+            let connection = connection.clone();
+            Box::pin(async move { connection.open_bi().await })
+        };
+        let (send, receive) = ready!(step(&mut self.open_bi, cx, begin))?;
+        Poll::Ready(Ok((self.sending(send), RecvStream::new(receive))))
+    }
+
+    fn poll_send_datagram(
+        &mut self,
+        _: &mut Context<'_>,
+        payload: &[u8],
+    ) -> Poll<Result<(), Self::Error>> {
+        // A full buffer loses its oldest datagram, as a network does.
+        let sent = self.connection.send_datagram(Bytes::copy_from_slice(payload));
+        Poll::Ready(sent.map_err(TransportError::from))
+    }
+
+    fn poll_recv_datagram(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Self::Error>> {
+        let connection = &self.connection;
+        let begin = || -> Begun<_> {
+            let connection = connection.clone();
+            Box::pin(async move { connection.read_datagram().await })
+        };
+        step(&mut self.datagram, cx, begin).map_err(TransportError::from)
+    }
+
+    fn max_datagram_size(&self) -> usize {
+        self.connection.max_datagram_size().unwrap_or(0)
+    }
+
+    fn protocol(&self) -> Option<&str> {
+        self.protocol.as_deref()
+    }
+
+    fn close(&mut self, code: u32, reason: &str) {
+        self.connection.close(VarInt::from_u32(code), reason.as_bytes());
+    }
+
+    fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Self::Error> {
+        let connection = &self.connection;
+        let begin = || -> Begun<_> {
+            let connection = connection.clone();
+            Box::pin(async move { connection.closed().await })
+        };
+        step(&mut self.closed, cx, begin).map(TransportError::from)
+    }
+
+    fn stats(&self) -> impl wt::Stats {
+        Stats(self.connection.path_stats(PathId::ZERO))
+    }
+}
+
+struct Stats(Option<moq_noq::PathStats>);
+
+impl wt::Stats for Stats {
+    fn bytes_sent(&self) -> Option<u64> {
+        self.0.as_ref().map(|path| path.udp_tx.bytes)
+    }
+
+    fn bytes_received(&self) -> Option<u64> {
+        self.0.as_ref().map(|path| path.udp_rx.bytes)
+    }
+
+    fn bytes_lost(&self) -> Option<u64> {
+        self.0.as_ref().map(|path| path.lost_bytes)
+    }
+
+    fn packets_lost(&self) -> Option<u64> {
+        self.0.as_ref().map(|path| path.lost_packets)
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        self.0.as_ref().map(|path| path.rtt)
+    }
+}
+
+/// The sending half of a stream. Dropped without [`poll::SendStream::finish`], it is reset, so that a part of an object
+/// is never taken for the whole.
+pub struct SendStream {
+    stream: moq_noq::SendStream,
+    written: Arc<Written>,
+    stopped: Option<Pin<Box<Stopped>>>,
+    ended: bool,
+}
+
+impl poll::SendStream for SendStream {
+    type Error = TransportError;
+
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize, Self::Error>> {
+        let count = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
+        self.written.bytes.fetch_add(count as u64, Relaxed);
+        Poll::Ready(Ok(count))
+    }
+
+    fn set_priority(&mut self, order: u8) {
+        // A stream that has ended has no priority.
+        let _ = self.stream.set_priority(order.into());
+    }
+
+    fn finish(&mut self) -> Result<(), Self::Error> {
+        self.ended = true;
+        self.stream.finish().map_err(|closed| WriteError::from(closed).into())
+    }
+
+    fn reset(&mut self, code: u32) {
+        self.ended = true;
+        // One that is reset already stays so.
+        let _ = self.stream.reset(VarInt::from_u32(code));
+    }
+
+    fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        let stopped = self.stopped.get_or_insert_with(|| Box::pin(self.stream.stopped()));
+        let ended = ready!(stopped.as_mut().poll(cx));
+        self.stopped = None;
+        Poll::Ready(match ended {
+            Ok(_) => Ok(()),
+            Err(StoppedError::ConnectionLost(error)) => Err(error.into()),
+            Err(StoppedError::ZeroRttRejected) => Err(WriteError::ZeroRttRejected.into()),
+        })
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        if !self.ended {
+            // noq would finish it.
+            let _ = self.stream.reset(VarInt::from_u32(0));
+        }
+    }
+}
+
+/// The receiving half of a stream. Dropped before its end, it asks the sender to stop.
+pub struct RecvStream {
+    stream: moq_noq::RecvStream,
+    ended: bool,
+}
+
+impl RecvStream {
+    fn new(stream: moq_noq::RecvStream) -> Self {
+        Self { stream, ended: false }
+    }
+}
+
+impl poll::RecvStream for RecvStream {
+    type Error = TransportError;
+
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut [u8],
+    ) -> Poll<Result<Option<usize>, Self::Error>> {
+        if into.is_empty() {
+            return Poll::Ready(Ok(Some(0)));
+        }
+        if self.ended {
+            return Poll::Ready(Ok(None));
+        }
+        let count = ready!(self.stream.poll_read(cx, into))?;
+        self.ended = count == 0;
+        Poll::Ready(Ok((count > 0).then_some(count)))
+    }
+
+    fn poll_read_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+    ) -> Poll<Result<Option<Bytes>, Self::Error>> {
+        if most == 0 {
+            return Poll::Ready(Ok(Some(Bytes::new())));
+        }
+        if self.ended {
+            return Poll::Ready(Ok(None));
+        }
+        let chunk = ready!(pin!(self.stream.read_chunk(most)).poll(cx))?;
+        self.ended = chunk.is_none();
+        Poll::Ready(Ok(chunk))
+    }
+
+    fn stop(&mut self, code: u32) {
+        self.ended = true;
+        // One that has ended needs no stop.
+        let _ = self.stream.stop(VarInt::from_u32(code));
+    }
+
+    fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        if self.ended {
+            return Poll::Ready(Ok(()));
+        }
+        match ready!(pin!(self.stream.received_reset()).poll(cx)) {
+            Ok(Some(code)) => Poll::Ready(Err(ReadError::Reset(code).into())),
+            // All has come, but not all of it was read: whoever reads it polls again.
+            Ok(None) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(ReadError::from(error).into())),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The endpoint that views: the loop between session and viewer, and the table `frames`.
+
+use std::pin::Pin;
+
+use moq_net::track::Subscription;
+use moq_net::{Client, group, origin, track};
+use suiro_clock::Clock;
+use suiro_endpoint::{Context, Failure, Pulse, Summary as Said};
+use suiro_media::screen;
+use suiro_realtime::{Delivered, Log, Viewer as Playing};
+use suiro_record::words::FlowRole;
+use suiro_scenario::{Job, MoqViewer};
+use suiro_units::{BitRate, Time};
+use suiro_viewer::{Parts, Policy};
+use tokio::sync::mpsc;
+
+use crate::EndpointError;
+use crate::catalog::{self, Catalog};
+use crate::client::{Common, Link};
+use crate::container::{self, Picture};
+use crate::net::Behaviour;
+use crate::publish::{FOREVER, qlog};
+use crate::records::{EVERY, Records, Summary};
+
+/// Streams that the relay may open.
+const STREAMS: u32 = 4096;
+/// Objects that have come and were not looked at yet, at most.
+const OBJECTS_MAX: usize = 256;
+/// Groups that are read at the same time at most.
+const GROUPS_MAX: usize = 4096;
+/// The priority of the video among what the viewer asks for.
+const PRIORITY: u8 = 127;
+
+/// What a viewer needs to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ViewerJob {
+    /// As for every client.
+    pub common: Common,
+    /// How it plays.
+    pub viewer: Policy,
+    /// Whether what could be decoded is kept, as `received.NAME.h264`.
+    pub save: bool,
+}
+
+impl ViewerJob {
+    /// What a trial's job file asks for; `None` if the endpoint is no viewer, or its relay is not among the peers.
+    pub fn from_job(job: &Job) -> Option<Self> {
+        let spec = job.endpoint.spec.downcast::<MoqViewer>()?;
+        let asked = (spec.broadcast.as_str(), spec.token.as_ref(), spec.draft);
+        let behaviour = Behaviour {
+            congestion: spec.congestion,
+            streams: STREAMS,
+            qlog: spec.qlog.then(|| qlog(job)),
+        };
+        let common = Common::from_job(job, &spec.from, asked, behaviour)?;
+        Some(Self { common, viewer: spec.viewer, save: spec.save })
+    }
+}
+
+/// Runs a trial's job of a viewer.
+///
+/// # Errors
+/// If it is not one, or as [`run`].
+pub fn run_job(job: &Job, context: Context) -> Result<Said, Failure> {
+    let work = ViewerJob::from_job(job).ok_or("a viewer's job names its relay")?;
+    let (pulse, ready, stop) = context.parts();
+    let work = async { Ok::<_, Failure>(run(&work, &pulse, ready, stop.requested()?).await?) };
+    Ok(Said::of(&pulse.block_on(work)?))
+}
+
+/// Views until `stop` is ready. `ready` is called once, when the tables are made.
+///
+/// # Errors
+/// [`EndpointError`].
+pub async fn run(
+    job: &ViewerJob,
+    pulse: &Pulse,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> Result<Summary, EndpointError> {
+    let (clock, common) = (pulse.clock(), &job.common);
+    let congestion = common.behaviour.congestion.name();
+    let mut records = Records::create(&common.dir, &common.name, congestion)?;
+    let save = job.save.then_some(screen::Codec::H264);
+    let log = Log::create(&common.dir, &common.name, clock.epoch_unix_ns(), save)?;
+    ready();
+    let mut stop = std::pin::pin!(stop);
+    tokio::select! {
+        () = clock.sleep_until(common.start) => {}
+        () = &mut stop => {
+            log.close()?;
+            return Ok(records.close()?);
+        }
+    }
+    let mut config = origin::Config::default();
+    config.default_max_age = FOREVER;
+    let (origin, driver) = origin::Producer::new(config);
+    tokio::spawn(moq_net::time::run(driver));
+    let client = Client::new().with_subscriber(origin.clone());
+    let link = tokio::select! {
+        link = common.connect(clock, client, &mut records, FlowRole::Receiver) => link?,
+        () = &mut stop => {
+            log.close()?;
+            return Ok(records.close()?);
+        }
+    };
+    let (post, objects) = mpsc::channel(OBJECTS_MAX);
+    let asking = ask(clock, origin.consume(), common.broadcast.clone(), post);
+    let (pulse, playing) = (pulse.clone(), Playing::new(job.viewer));
+    let viewer = Viewer { pulse, records, link, playing, log, objects, unnumbered: 0 };
+    viewer.run(asking, stop).await
+}
+
+/// An object that has come, and when it was whole.
+type Object = (Time, bytes::Bytes);
+
+/// Asks for the catalog, then for the video that it names, until that ends.
+async fn ask(
+    clock: Clock,
+    origin: origin::Consumer,
+    name: String,
+    post: mpsc::Sender<Object>,
+) -> Result<(), EndpointError> {
+    let failed = |doing: &str| EndpointError::session(format!("{doing} `{name}`"));
+    let broadcast = origin.routed_broadcast(&name).await.map_err(failed("asking for"))?;
+    let track = broadcast.track(catalog::TRACK).map_err(failed("asking for the catalog of"))?;
+    let mut catalog = track.subscribe(None).await.map_err(failed("asking for the catalog of"))?;
+    let group = catalog.recv_group().await.map_err(failed("reading the catalog of"))?;
+    let mut group =
+        group.ok_or(moq_net::Error::NotFound).map_err(failed("finding the catalog of"))?;
+    let frame = group.read_frame().await.map_err(failed("reading the catalog of"))?;
+    let frame = frame.ok_or(moq_net::Error::NotFound).map_err(failed("finding the catalog of"))?;
+    let catalog = Catalog::read(&frame.payload)?;
+    let track = broadcast.track(catalog.choose()?).map_err(failed("asking for the video of"))?;
+    let wanted = Subscription::default().with_priority(PRIORITY).with_max_age(FOREVER);
+    let video = track.subscribe(wanted).await.map_err(failed("asking for the video of"))?;
+    receive(clock, video, &post).await.map_err(failed("receiving the video of"))
+}
+
+/// Reads each group on its own, as they come.
+async fn receive(
+    clock: Clock,
+    mut video: track::Subscriber,
+    post: &mpsc::Sender<Object>,
+) -> Result<(), moq_net::Error> {
+    let mut reading = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(_) = reading.join_next(), if !reading.is_empty() => {}
+            group = video.recv_group(), if reading.len() < GROUPS_MAX => match group? {
+                Some(group) => { reading.spawn(read(clock, group, post.clone())); }
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+async fn read(clock: Clock, mut group: group::Consumer, post: mpsc::Sender<Object>) {
+    // A group that was given up, or whose stream was reset, ends without what is missing.
+    while let Ok(Some(frame)) = group.read_frame().await {
+        if post.send((clock.now(), frame.payload)).await.is_err() {
+            return;
+        }
+    }
+}
+
+struct Viewer {
+    pulse: Pulse,
+    records: Records,
+    link: Link,
+    playing: Playing,
+    log: Log,
+    objects: mpsc::Receiver<Object>,
+    /// Frames of another make, which have no number.
+    unnumbered: u64,
+}
+
+/// What woke the viewer.
+enum Awake {
+    Object(Object),
+    Due,
+    Look,
+    Ended(Result<(), EndpointError>),
+    Stopped,
+}
+
+impl Viewer {
+    /// The time. Of times at which it did not run, the viewer is told before it is told of a later one.
+    fn now(&mut self) -> Time {
+        self.pulse.now(|absence| self.playing.on_absence(absence.from, absence.to))
+    }
+
+    async fn run(
+        mut self,
+        asking: impl Future<Output = Result<(), EndpointError>>,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Summary, EndpointError> {
+        let clock = self.pulse.clock();
+        let mut asking = std::pin::pin!(asking);
+        let (mut look, mut asks) = (clock.now(), true);
+        loop {
+            let due = self.playing.next_event();
+            let due = async {
+                match due {
+                    Some(due) => clock.sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let awake = tokio::select! {
+                biased;
+                () = &mut stop => Awake::Stopped,
+                Some(object) = self.objects.recv() => Awake::Object(object),
+                () = due => Awake::Due,
+                ended = &mut asking, if asks => Awake::Ended(ended),
+                () = clock.sleep_until(look) => Awake::Look,
+            };
+            match awake {
+                Awake::Object(object) => {
+                    self.now();
+                    self.on_object(object);
+                }
+                Awake::Due => {}
+                Awake::Look => {
+                    let now = clock.now();
+                    self.records.look(now)?;
+                    look = now + EVERY;
+                }
+                Awake::Ended(ended) => {
+                    ended?;
+                    // The publisher has ended; what came is shown until the viewer is stopped.
+                    asks = false;
+                }
+                Awake::Stopped => return self.finish().await,
+            }
+            self.show()?;
+        }
+    }
+
+    fn on_object(&mut self, (now, object): Object) {
+        match container::read(&object) {
+            Ok(picture) => {
+                let delivered = self.delivered(picture);
+                // One that comes twice, or long after its time, changes nothing.
+                let _ = self.playing.on_frame(now, delivered);
+            }
+            Err(_) => self.records.summary.malformed += 1,
+        }
+    }
+
+    fn delivered(&mut self, picture: Picture) -> Delivered {
+        let mark = picture.mark;
+        let number = mark.map_or(self.unnumbered, |mark| mark.number.into());
+        self.unnumbered = number + 1;
+        let references = match mark {
+            Some(mark) if mark.references == 0 => None,
+            Some(mark) => number.checked_sub(mark.references.into()),
+            None if picture.key => None,
+            None => number.checked_sub(1),
+        };
+        let captured_unix_ns = mark.map(|_| picture.time_us.saturating_mul(1000));
+        let waited = mark.and_then(|mark| mark.waited());
+        Delivered {
+            number,
+            captured: Time::from_nanos(picture.time_us.saturating_mul(1000)),
+            references,
+            parts: Parts::All,
+            captured_unix_ns,
+            sent_unix_ns: captured_unix_ns
+                .zip(waited)
+                .and_then(|(at, waited)| at.checked_add(waited.as_nanos())),
+            rate: mark.map(|mark| BitRate::from_bps(mark.rate_bps.into())),
+            data: picture.data,
+        }
+    }
+
+    /// Writes down what is decided by now.
+    fn show(&mut self) -> Result<(), EndpointError> {
+        let now = self.now();
+        self.playing.advance(now);
+        while let Some(seen) = self.playing.take_seen() {
+            self.log.push(&seen)?;
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<Summary, EndpointError> {
+        let now = self.now();
+        self.playing.finish(now);
+        while let Some(seen) = self.playing.take_seen() {
+            self.log.push(&seen)?;
+        }
+        self.log.close()?;
+        let summary = self.records.close()?;
+        self.link.close().await;
+        Ok(summary)
+    }
+}

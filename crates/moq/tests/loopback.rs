@@ -1,0 +1,182 @@
+//! Publisher, relay and viewers over loopback: QUIC, MoQT and H.264 for real. Where there is no ffmpeg for the camera,
+//! these say so and pass.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+use suiro_clock::Clock;
+use suiro_endpoint::Pulse;
+use suiro_media::Ffmpeg;
+use suiro_media::live::FootageSpec;
+use suiro_media::spec::Source;
+use suiro_moq::net::Behaviour;
+use suiro_moq::publish::{self, PublisherJob};
+use suiro_moq::relay::{self, RelayJob};
+use suiro_moq::view::{self, ViewerJob};
+use suiro_moq::{Common, Summary};
+use suiro_record::Reader;
+use suiro_record::tables::{FlowRow, FrameRow, MoqSessionRow, QuicRow};
+use suiro_record::words::FlowRole;
+use suiro_scenario::{MoqStreams, QuicCongestion};
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const FPS: u32 = 12;
+
+fn has_ffmpeg() -> bool {
+    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).is_ok()
+}
+
+/// A port that nobody uses just now.
+async fn free_port() -> u16 {
+    let socket =
+        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None);
+    let socket = socket.unwrap();
+    rustix::net::bind(&socket, &std::net::SocketAddr::new(LOCALHOST, 0)).unwrap();
+    let address = rustix::net::getsockname(&socket).unwrap();
+    std::net::SocketAddr::try_from(address).unwrap().port()
+}
+
+fn behaviour(congestion: QuicCongestion) -> Behaviour {
+    Behaviour { congestion, streams: 1000, qlog: None }
+}
+
+fn relay(dir: &Path, port: u16, token: Option<&str>) -> RelayJob {
+    RelayJob {
+        name: "relay".to_owned(),
+        hosts: vec!["127.0.0.1".to_owned()],
+        address: Some(LOCALHOST),
+        port,
+        token: token.map(str::to_owned),
+        deadline: None,
+        cache: Bytes::new(10_000_000),
+        sessions: 10,
+        behaviour: behaviour(QuicCongestion::Cubic),
+        known_clients: true,
+        dir: dir.to_owned(),
+    }
+}
+
+fn common(name: &str, dir: &Path, port: u16, token: Option<&str>, draft: u8) -> Common {
+    Common {
+        name: name.to_owned(),
+        relay: ("relay".to_owned(), "127.0.0.1".to_owned(), port),
+        broadcast: "yard/camera".to_owned(),
+        token: token.map(str::to_owned),
+        draft,
+        behaviour: behaviour(QuicCongestion::Bbr),
+        dir: dir.to_owned(),
+        start: Time::ZERO,
+    }
+}
+
+fn publisher(common: Common, streams: MoqStreams) -> PublisherJob {
+    let length = Duration::from_secs(1);
+    let source = FootageSpec::new(Source::Synthetic);
+    let camera = FootageSpec { width: 320, height: 240, fps: FPS, length, ..source };
+    PublisherJob {
+        common,
+        camera,
+        rate: BitRate::from_kbps(400),
+        streams,
+        key_every: Duration::from_millis(500),
+        deadline: None,
+    }
+}
+
+async fn until(clock: Clock, seconds: u64) {
+    clock.sleep_until(clock.now() + Duration::from_secs(seconds)).await;
+}
+
+/// A publisher, a relay, a viewer from the beginning, and one that joins after 2 s.
+async fn watch(dir: &Path, streams: MoqStreams, draft: u8) -> (Summary, Summary, Summary) {
+    let clock = Clock::from_now();
+    let pulse = Pulse::new(clock);
+    let port = free_port().await;
+    let token = Some("s3cret");
+    let job = relay(dir, port, token);
+    let camera = publisher(common("camera", dir, port, token, draft), streams);
+    let screen = |name| {
+        let common = common(name, dir, port, token, draft);
+        ViewerJob { common, viewer: Default::default(), save: true }
+    };
+    let (first, second) = (screen("first"), screen("second"));
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let serves = relay::run(&job, clock, move || ready.send(()).unwrap(), until(clock, 7));
+    let others = async {
+        is_ready.await.unwrap();
+        let late = async {
+            until(clock, 2).await;
+            view::run(&second, &pulse, || (), until(clock, 3)).await
+        };
+        tokio::join!(
+            publish::run(&camera, clock, || (), until(clock, 6)),
+            view::run(&first, &pulse, || (), until(clock, 5)),
+            late,
+        )
+    };
+    let (served, (sent, seen, late)) = tokio::join!(serves, others);
+    assert_eq!(served.unwrap().sessions, 3);
+    (sent.unwrap(), seen.unwrap(), late.unwrap())
+}
+
+fn check(dir: &Path, version: &str, streams: MoqStreams) {
+    let frames: Vec<FrameRow> = Reader::read_all(dir).unwrap();
+    for (viewer, least) in [("first", 24), ("second", 12)] {
+        let of = frames.iter().filter(|row| &*row.endpoint == viewer);
+        let shown: Vec<&FrameRow> = of.filter(|row| row.displayed_ns.is_some()).collect();
+        // On a machine that may have other things to do.
+        assert!(shown.len() >= least, "{viewer}: {} of {} frames", shown.len(), frames.len());
+        for row in &shown {
+            let (captured, sent, received) = (row.captured_ns, row.sent_ns, row.received_ns);
+            assert!(captured < sent && sent <= received, "{row:?}");
+            assert!(received.unwrap() - captured.unwrap() < 2_000_000_000, "{row:?}");
+        }
+    }
+    let sessions: Vec<MoqSessionRow> = Reader::read_all(dir).unwrap();
+    assert_eq!(sessions.len(), 6, "each from both ends");
+    for session in &sessions {
+        assert_eq!(session.version.as_deref(), Some(version), "{session:?}");
+        assert!(session.connected_ns <= session.set_up_ns && session.set_up_ns.is_some());
+    }
+    let camera = sessions.iter().find(|row| &*row.endpoint == "camera").unwrap();
+    assert_eq!((camera.role, &*camera.congestion), (FlowRole::Client, "bbr"));
+    let per_second = f64::from(FPS);
+    match streams {
+        MoqStreams::Frame => assert!(camera.streams as f64 > 3.0 * per_second, "{camera:?}"),
+        MoqStreams::Gop => assert!((camera.streams as f64) < 2.0 * per_second, "{camera:?}"),
+    }
+    let flows: Vec<FlowRow> = Reader::read_all(dir).unwrap();
+    assert_eq!(flows.len(), 3);
+    assert!(flows.iter().all(|flow| flow.peer.as_deref() == Some("relay")), "{flows:?}");
+    let rows: Vec<QuicRow> = Reader::read_all(dir).unwrap();
+    let sender: Vec<&QuicRow> = rows.iter().filter(|row| &*row.endpoint == "camera").collect();
+    assert!(sender.len() >= 100, "{} looks", sender.len());
+    let last = sender.last().unwrap();
+    assert!(last.sent_bytes > 10_000 && last.min_rtt_ns.is_some() && last.cwnd_bytes > 2400);
+    assert!(sender.iter().all(|row| row.waiting_bytes < 100_000), "nothing waits on loopback");
+    assert!(dir.join("received.second.h264").metadata().unwrap().len() > 1000);
+}
+
+#[tokio::test]
+async fn a_stream_for_every_frame_reaches_who_is_there_and_who_joins() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (_, seen, late) = watch(dir.path(), MoqStreams::Frame, 18).await;
+    assert_eq!((seen.malformed, late.malformed), (0, 0));
+    check(dir.path(), "moq-transport-18", MoqStreams::Frame);
+}
+
+#[tokio::test]
+async fn a_stream_for_every_group_of_pictures_and_an_older_draft() {
+    if !has_ffmpeg() {
+        return;
+    }
+    for draft in [14, 16] {
+        let dir = tempfile::tempdir().unwrap();
+        watch(dir.path(), MoqStreams::Gop, draft).await;
+        check(dir.path(), &format!("moq-transport-{draft}"), MoqStreams::Gop);
+    }
+}

@@ -1,0 +1,327 @@
+//! `moq-publisher`, `moq-relay` and `moq-viewer`: real-time video by Media over QUIC Transport, through a relay.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_media::live::FootageSpec;
+use suiro_record::words::Transport;
+use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
+use suiro_units::{BitRate, Bytes, Duration};
+use suiro_viewer::{Loss, Policy};
+
+use super::webrtc::check_token;
+use super::{Delivery, Flow, Kind, Listens, PORT, Reference, Viewer, shift};
+use crate::check::Check;
+
+/// What the encoder may be set to.
+const RATES: Bounds<BitRate> = Bounds::new(BitRate::from_kbps(30), BitRate::from_mbps(50));
+/// The drafts of moq-transport that are spoken.
+const DRAFT: Bounds<u8> = Bounds::new(14, 22);
+const KEY_EVERY: Bounds<Duration> =
+    Bounds::new(Duration::from_millis(100), Duration::from_secs(60));
+const DEADLINE: Bounds<Duration> =
+    Bounds::new(Duration::from_millis(20), Duration::from_secs(3600));
+const CACHE: Bounds<Bytes> = Bounds::new(Bytes::new(100_000), Bytes::new(4_000_000_000));
+const SESSIONS: Bounds<u32> = Bounds::new(1, 20_000);
+const STREAMS: Bounds<u32> = Bounds::new(1, 100_000);
+/// Longest name of a broadcast, in bytes.
+const BROADCAST_MAX: usize = 200;
+
+bounds! {
+    MoqPublisher {
+        draft: DRAFT,
+        rate: RATES,
+        key_every: KEY_EVERY,
+        deadline: DEADLINE;
+        tables: camera
+    }
+}
+
+bounds! {
+    MoqRelay {
+        port: PORT,
+        deadline: DEADLINE,
+        cache: CACHE,
+        sessions: SESSIONS,
+        streams: STREAMS
+    }
+}
+
+bounds! {
+    MoqViewer {
+        draft: DRAFT;
+        tables: viewer
+    }
+}
+
+/// Publishes what a camera sees by Media over QUIC Transport (MoQT): H.264 by an encoder, sent to a relay over raw QUIC.
+/// Its broadcast has the tracks `catalog.json`, as the `hang` format describes them, `video`, and `data`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<MoqPublisher>)]
+pub struct MoqPublisher {
+    /// The `moq-relay` that it publishes to.
+    pub to: String,
+    /// What the camera sees.
+    pub camera: FootageSpec,
+    /// The broadcast's name. Default: `camera`.
+    #[serde(default = "broadcast")]
+    pub broadcast: String,
+    /// The bearer token that it shows to the relay, of letters, digits and `-._~+/=`. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// The draft of moq-transport that it offers. Default: 18.
+    #[serde(default = "draft")]
+    pub draft: u8,
+    /// What becomes a QUIC stream: every `frame`, or every group of pictures (`gop`). Default: `frame`.
+    #[serde(default)]
+    pub streams: MoqStreams,
+    /// The bit rate that the encoder is set to; with adaptation, the most that it is. A scene that needs less gets less.
+    /// Default: 1.5 Mbit/s.
+    #[serde(default = "rate")]
+    pub rate: BitRate,
+    /// From one key frame to the next: who joins waits for one. Default: 2 s.
+    #[serde(default = "key_every")]
+    pub key_every: Duration,
+    /// Whether the encoder follows what QUIC can send. Default: `none`.
+    #[serde(default)]
+    pub adaptation: MoqAdaptation,
+    /// Frames that are this much older than the newest are not sent any more. Default: everything is sent, however late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Duration>,
+    /// Its congestion control. Default: `cubic`.
+    #[serde(default)]
+    pub congestion: QuicCongestion,
+    /// Whether a qlog of its connection is kept in the trial's folder. Default: `false`.
+    #[serde(default)]
+    pub qlog: bool,
+}
+
+/// A relay of Media over QUIC Transport: it passes each broadcast on to everyone who asks for it, and keeps what is newest
+/// for who joins later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<MoqRelay>)]
+pub struct MoqRelay {
+    /// UDP port that it listens at. Default: 4443.
+    #[serde(default = "port")]
+    pub port: u16,
+    /// The bearer token that it asks for, of letters, digits and `-._~+/=`. Default: none is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// Groups that are this much older than the newest are not passed on any more. Default: everything is passed on,
+    /// however late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Duration>,
+    /// Memory for groups that somebody has not been sent yet; beyond it the oldest are dropped. Default: 64 MB.
+    #[serde(default = "cache")]
+    pub cache: Bytes,
+    /// Sessions at the same time; further ones are refused. Default: 2000.
+    #[serde(default = "sessions")]
+    pub sessions: u32,
+    /// Streams that each peer may have open at the same time. Default: 4096.
+    #[serde(default = "streams")]
+    pub streams: u32,
+    /// Its congestion control. Default: `cubic`.
+    #[serde(default)]
+    pub congestion: QuicCongestion,
+    /// Whether qlogs of its connections are kept in the trial's folder. Default: `false`.
+    #[serde(default)]
+    pub qlog: bool,
+}
+
+/// Receives a broadcast by Media over QUIC Transport and plays its video, without a screen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<MoqViewer>)]
+pub struct MoqViewer {
+    /// The `moq-relay` that it asks.
+    pub from: String,
+    /// The broadcast's name. Default: `camera`.
+    #[serde(default = "broadcast")]
+    pub broadcast: String,
+    /// The bearer token that it shows to the relay. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// The draft of moq-transport that it offers. Default: 18.
+    #[serde(default = "draft")]
+    pub draft: u8,
+    /// How it plays.
+    #[serde(default)]
+    pub viewer: Policy,
+    /// Its congestion control, for what little it sends. Default: `cubic`.
+    #[serde(default)]
+    pub congestion: QuicCongestion,
+    /// Whether the decodable video is saved as a file in the trial's folder. Default: `false`.
+    #[serde(default)]
+    pub save: bool,
+    /// Whether a qlog of its connection is kept in the trial's folder. Default: `false`.
+    #[serde(default)]
+    pub qlog: bool,
+}
+
+/// What becomes a QUIC stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoqStreams {
+    /// Every frame is a group of its own: one that is lost or late holds up no other.
+    #[default]
+    Frame,
+    /// A key frame and all that refer to it are one group, in order.
+    Gop,
+}
+
+/// Whether an encoder follows what QUIC can send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoqAdaptation {
+    /// It does not: its bit rate is constant.
+    #[default]
+    None,
+    /// Its bit rate, frame rate and size follow the rate at which QUIC sends, and how much waits for it.
+    Encoder,
+}
+
+/// A congestion control of QUIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuicCongestion {
+    /// RFC 9002 §7.
+    NewReno,
+    /// RFC 9438.
+    #[default]
+    Cubic,
+    /// BBRv3 (draft-ietf-ccwg-bbr).
+    Bbr,
+    /// Copa, which goes by delay (Arun and Balakrishnan, NSDI 2018).
+    Copa,
+}
+
+impl QuicCongestion {
+    /// Its name, as scenarios and records write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NewReno => "new-reno",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+            Self::Copa => "copa",
+        }
+    }
+}
+
+impl Kind for MoqPublisher {
+    fn references(&mut self) -> Vec<Reference<&mut String>> {
+        let (name, kinds) = (&mut self.to, &[MoqRelay::NAME]);
+        vec![Reference { key: "to", name, kinds, media: Flow::Goes }]
+    }
+
+    fn camera(&self) -> Option<&FootageSpec> {
+        Some(&self.camera)
+    }
+
+    fn camera_mut(&mut self) -> Option<&mut FootageSpec> {
+        Some(&mut self.camera)
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        if self.camera.out_of_bounds().is_empty()
+            && let Err(refusal) = self.camera.validate()
+        {
+            check.refuse(refusal.below("camera"));
+        }
+        check_token(check, self.token.as_deref());
+        check_broadcast(check, &self.broadcast);
+        check_relay_token(check, &self.to, &self.token);
+    }
+}
+
+impl Kind for MoqRelay {
+    fn listens(&self) -> Vec<Listens> {
+        let ports = self.port..=self.port;
+        vec![Listens { transport: Transport::Udp, ports, key: "port" }]
+    }
+
+    fn renumber(&mut self, n: u16) -> Option<()> {
+        shift(&mut self.port, n, 1)
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        check_token(check, self.token.as_deref());
+    }
+}
+
+impl Kind for MoqViewer {
+    fn references(&mut self) -> Vec<Reference<&mut String>> {
+        let (name, kinds) = (&mut self.from, &[MoqRelay::NAME]);
+        vec![Reference { key: "from", name, kinds, media: Flow::Comes }]
+    }
+
+    fn viewer(&self) -> Option<Viewer> {
+        let shows_damage = self.viewer.loss == Loss::Show;
+        Some(Viewer { delivery: Delivery::Stream, shows_damage })
+    }
+
+    /// What a camera showed is nowhere else to look at.
+    fn keep_for_screen(&mut self) {
+        self.save = true;
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        check_token(check, self.token.as_deref());
+        check_broadcast(check, &self.broadcast);
+        check_relay_token(check, &self.from, &self.token);
+    }
+}
+
+/// A path of letters, digits and a few signs, with `/` between its parts.
+fn check_broadcast(check: &mut Check<'_>, name: &str) {
+    let sound = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let part = |part: &str| !part.is_empty() && part.chars().all(sound);
+    if name.len() > BROADCAST_MAX || !name.split('/').all(part) {
+        let refusal = check.refusal("broadcast", format!("`{name}`"));
+        check.push(refusal.expected(
+            "1 to 200 of A-Z a-z 0-9 - . _, in parts that are separated by single slashes",
+        ));
+    }
+}
+
+fn check_relay_token(check: &mut Check<'_>, relay: &str, token: &Option<String>) {
+    if let Some(other) = check.peer::<MoqRelay>(relay)
+        && other.token.is_some()
+        && other.token != *token
+    {
+        let message = format!("`{relay}` asks for another token");
+        check.push(check.refusal("token", message).hint("give both the same token"));
+    }
+}
+
+fn broadcast() -> String {
+    "camera".to_owned()
+}
+
+const fn draft() -> u8 {
+    18
+}
+
+const fn rate() -> BitRate {
+    BitRate::from_kbps(1500)
+}
+
+const fn key_every() -> Duration {
+    Duration::from_secs(2)
+}
+
+const fn port() -> u16 {
+    4443
+}
+
+const fn cache() -> Bytes {
+    Bytes::new(64_000_000)
+}
+
+const fn sessions() -> u32 {
+    2000
+}
+
+const fn streams() -> u32 {
+    4096
+}
