@@ -152,6 +152,23 @@ table! {
         acked_bytes: i64,
         /// Payload received since the socket opened.
         received_bytes: i64,
+        /// True if the last delivery rate was measured while the application had nothing to send; null, like all columns
+        /// below, in a row of source `tcp_probe`, in older records, and on a kernel that does not report it.
+        app_limited: Option<bool>,
+        /// Payload that the application has written and the kernel has not sent yet.
+        unsent_bytes: Option<i64>,
+        /// Receive window that the peer advertised last.
+        peer_window_bytes: Option<i64>,
+        /// Time since the socket opened in which it had data to send or in flight.
+        busy_us: Option<i64>,
+        /// Part of `busy_us` in which the peer's receive window held it back.
+        rwnd_limited_us: Option<i64>,
+        /// Part of `busy_us` in which the send buffer held it back: it was full, and all of it was in flight.
+        sndbuf_limited_us: Option<i64>,
+        /// Retransmission timeout in force (RFC 6298).
+        rto_us: Option<i64>,
+        /// Retransmission timeouts since the socket opened.
+        timeouts: Option<i64>,
     }
 }
 
@@ -914,13 +931,13 @@ table! {
 tables! {
     LinkRow: link "Packets that met a link.";
     FlowRow: flows "Flows that endpoints reported; none in a folder of before there was this table.";
-    LatenessRow;
+    LatenessRow: lateness "Whether endpoints ran while they should have.";
     TcpRow: tcp "Looks at TCP sockets.";
     LayerRow;
     LayerAccountRow: layer_accounts "What each protocol layer lost and delayed.";
     HopRow: hops "What passed the links, as captures at both ends saw it.";
     RequestRow: requests "Requests of players.";
-    RungRow;
+    RungRow: rungs "Rungs that origins offer.";
     PlayerRow: player "States of players.";
     FrameRow: frames "Frames that viewers were to see.";
     RateRow: rate "Control periods of senders of real-time video.";
@@ -930,7 +947,7 @@ tables! {
     MoqSessionRow: moq_sessions "Sessions of Media over QUIC Transport.";
     ConferenceRow: conference "Periods of the ends of video calls.";
     QualityRow: quality "Scores of what was on viewers' screens.";
-    AccessRow;
+    AccessRow: access "Requests that origins answered.";
     PageRow: pages "Pages that web clients loaded.";
     UncompressedRingRow: rings "Rings of frames before senders of uncompressed video.";
     UncompressedFrameRow: uncompressed "Frames that receivers of uncompressed video had.";

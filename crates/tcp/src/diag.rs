@@ -158,6 +158,7 @@ pub struct Message<'a> {
 }
 
 /// The content of a message.
+#[expect(clippy::large_enum_variant, reason = "handed over one at a time, never kept")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A socket.

@@ -258,6 +258,14 @@ impl Words {
             retransmits: info.total_retrans.into(),
             acked_bytes: to_i64(info.bytes_acked),
             received_bytes: to_i64(info.bytes_received),
+            app_limited: info.limits.app_limited,
+            unsent_bytes: info.limits.unsent_bytes.map(Into::into),
+            peer_window_bytes: info.limits.peer_window_bytes.map(Into::into),
+            busy_us: info.limits.busy_us.map(to_i64),
+            rwnd_limited_us: info.limits.rwnd_limited_us.map(to_i64),
+            sndbuf_limited_us: info.limits.sndbuf_limited_us.map(to_i64),
+            rto_us: info.limits.rto_us.map(Into::into),
+            timeouts: info.limits.timeouts.map(Into::into),
         }
     }
 }

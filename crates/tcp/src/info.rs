@@ -48,6 +48,29 @@ pub struct TcpInfo {
     /// Delivery rate as the kernel estimates it, in bytes/s; `None` before the first estimate, or
     /// before Linux 4.9.
     pub delivery_rate: Option<u64>,
+    /// What limited it; absent where only an ACK was traced.
+    pub limits: Limits,
+}
+
+/// What limited a socket's sending, as the kernel accounts for it. `None` where the kernel is older than the field.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// True if the last delivery rate was measured while the application had nothing to send (Linux 4.9).
+    pub app_limited: Option<bool>,
+    /// Payload that the application has written and the kernel has not sent yet, in bytes (Linux 4.6).
+    pub unsent_bytes: Option<u32>,
+    /// Receive window that the peer advertised last, in bytes (Linux 5.4).
+    pub peer_window_bytes: Option<u32>,
+    /// Time since the socket opened in which it had data to send or in flight, in µs (Linux 4.10).
+    pub busy_us: Option<u64>,
+    /// Part of it in which the peer's receive window held it back, in µs (Linux 4.10).
+    pub rwnd_limited_us: Option<u64>,
+    /// Part of it in which the send buffer held it back, in µs (Linux 4.10).
+    pub sndbuf_limited_us: Option<u64>,
+    /// Retransmission timeout in force, in µs.
+    pub rto_us: Option<u32>,
+    /// Retransmission timeouts since the socket opened (Linux 6.7).
+    pub timeouts: Option<u16>,
 }
 
 /// A `tcp_info` that is too short.
@@ -86,6 +109,7 @@ impl TcpInfo {
             bytes_received: must64(128),
             min_rtt_us: u32_at(bytes, 148).filter(|&rtt| rtt != u32::MAX),
             delivery_rate: u64_at(bytes, 160).filter(|&rate| rate != 0),
+            limits: Limits::parse(bytes),
         })
     }
 
@@ -108,9 +132,30 @@ impl TcpInfo {
     }
 }
 
+impl Limits {
+    fn parse(bytes: &[u8]) -> Self {
+        // The bit is in a byte that older kernels left 0; they do not report the delivery rate either.
+        let app_limited = u64_at(bytes, 160).map(|_| bytes[7] & 1 == 1);
+        Self {
+            app_limited,
+            unsent_bytes: u32_at(bytes, 144),
+            peer_window_bytes: u32_at(bytes, 228),
+            busy_us: u64_at(bytes, 168),
+            rwnd_limited_us: u64_at(bytes, 176),
+            sndbuf_limited_us: u64_at(bytes, 184),
+            rto_us: u32_at(bytes, 8),
+            timeouts: u16_at(bytes, 240),
+        }
+    }
+}
+
 /// The kernel's slow-start threshold, once it was set.
 pub(crate) fn finite_ssthresh(segments: u32) -> Option<u32> {
     Some(segments).filter(|&segments| segments < SSTHRESH_INFINITE)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -148,6 +193,14 @@ mod tests {
         put64(&mut bytes, 120, 1_000_000);
         put32(&mut bytes, 148, 40_001);
         put64(&mut bytes, 160, 187_500);
+        bytes[7] = 1;
+        put32(&mut bytes, 8, 204_000);
+        put32(&mut bytes, 144, 70_000);
+        put64(&mut bytes, 168, 900_000);
+        put64(&mut bytes, 176, 300_000);
+        put64(&mut bytes, 184, 20_000);
+        put32(&mut bytes, 228, 65_536);
+        bytes[240..242].copy_from_slice(&2u16.to_ne_bytes());
         bytes
     }
 
@@ -159,6 +212,27 @@ mod tests {
         assert_eq!((info.pacing_rate, info.delivery_rate), (Some(250_000), Some(187_500)));
         assert_eq!((info.bytes_acked, info.congestion_state()), (1_000_000, TcpState::Recovery));
         assert_eq!(info.in_flight(), 30 - 10 - 5 + 2);
+    }
+
+    #[test]
+    fn what_limited_a_socket_is_read() {
+        let limits = TcpInfo::parse(&sample()).unwrap().limits;
+        let expected = Limits {
+            app_limited: Some(true),
+            unsent_bytes: Some(70_000),
+            peer_window_bytes: Some(65_536),
+            busy_us: Some(900_000),
+            rwnd_limited_us: Some(300_000),
+            sndbuf_limited_us: Some(20_000),
+            rto_us: Some(204_000),
+            timeouts: Some(2),
+        };
+        assert_eq!(limits, expected);
+        let older = TcpInfo::parse(&sample()[..192]).unwrap().limits;
+        assert_eq!(
+            (older.busy_us, older.peer_window_bytes, older.timeouts),
+            (Some(900_000), None, None)
+        );
     }
 
     #[test]

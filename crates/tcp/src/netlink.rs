@@ -25,6 +25,7 @@ pub(crate) struct Diagnostics {
 }
 
 /// The result of a request for one socket.
+#[expect(clippy::large_enum_variant, reason = "handed over one at a time, never kept")]
 pub(crate) enum Answer<'a> {
     Sample(Sample<'a>),
     /// The kernel no longer knows the socket.

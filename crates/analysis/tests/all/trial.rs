@@ -62,6 +62,14 @@ fn sample(t_ms: i64, socket: &str, cwnd_bytes: i64, acked_bytes: i64) -> TcpRow 
         retransmits: acked_bytes / 1000,
         acked_bytes,
         received_bytes: 100,
+        app_limited: None,
+        unsent_bytes: None,
+        peer_window_bytes: None,
+        busy_us: None,
+        rwnd_limited_us: None,
+        sndbuf_limited_us: None,
+        rto_us: None,
+        timeouts: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use crate::diag::SocketId;
-use crate::info::{TcpInfo, finite_ssthresh};
+use crate::info::{Limits, TcpInfo, finite_ssthresh};
 
 use records::{Event, Plain};
 
@@ -76,6 +76,7 @@ impl Ack {
                     event.mss,
                     event.rate_interval_us,
                 ),
+                limits: Limits::default(),
             },
             snd_una: event.snd_una,
             snd_nxt: event.snd_nxt,

@@ -385,6 +385,14 @@ impl Tcp {
             retransmits: self.retransmits,
             acked_bytes: self.acked,
             received_bytes: 400,
+            app_limited: None,
+            unsent_bytes: None,
+            peer_window_bytes: None,
+            busy_us: None,
+            rwnd_limited_us: None,
+            sndbuf_limited_us: None,
+            rto_us: None,
+            timeouts: None,
         }
     }
 }
