@@ -9,6 +9,7 @@ use crate::bins::Bins;
 use crate::catalogue::FAMILIES;
 use crate::timeline::{Timeline, finish};
 use crate::view::View;
+use crate::why::Why;
 
 /// What the records of one trial say.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,8 @@ pub struct Analysis {
     pub metrics: BTreeMap<String, Option<f64>>,
     /// As [`timeline`] gives it.
     pub timeline: Timeline,
+    /// What limited flows, and what stalls, freezes and the like came from.
+    pub why: Why,
 }
 
 /// Metrics and series of one trial, of records that are grouped once: what [`summarise`] and
@@ -30,7 +33,13 @@ pub fn analyse(trial: &Trial, records: &Records, bins_max: usize) -> Analysis {
         group.summarise(&mut metrics);
         group.draw(&bins, &mut series);
     }
-    Analysis { metrics, timeline: finish(&view, &bins, series) }
+    let timeline = finish(&view, &bins, series);
+    Analysis { metrics, timeline, why: view.why().clone() }
+}
+
+/// What limited flows, and what stalls, freezes and the like came from; nothing else.
+pub fn explain(trial: &Trial, records: &Records) -> Why {
+    View::new(trial, records).why().clone()
 }
 
 /// Every metric of the [`catalogue()`](crate::catalogue()) that applies to what took part, by name;

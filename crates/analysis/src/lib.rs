@@ -47,8 +47,9 @@ mod view;
 mod viewing;
 mod web;
 mod webrtc;
+pub mod why;
 
-pub use analyse::{Analysis, analyse, summarise, timeline};
+pub use analyse::{Analysis, analyse, explain, summarise, timeline};
 pub use catalogue::{catalogue, describe, documentation, quantities};
 pub use compare::{CellSummary, INTERVAL, compare, means};
 pub use hops::difference;
@@ -59,6 +60,7 @@ pub use stats::{Distribution, Spread};
 pub use ticks::{Tick, ticks};
 pub use timeline::{Series, Timeline};
 pub use viewing::{Moment, Viewing, viewing};
+pub use why::Why;
 
 pub use suiro_record::Records;
 

@@ -8,6 +8,7 @@ use crate::link::{Direction, directions};
 use crate::player::{Player, players};
 use crate::tcp::{Socket, media_sockets};
 use crate::uncompressed::{ByRing, by_ring};
+use crate::why::Why;
 use crate::{Records, duration_ns};
 
 /// What every metric and every series reads: the records of one trial, and the groups of them that
@@ -22,6 +23,7 @@ pub(crate) struct View<'a> {
     sockets: OnceCell<Vec<Socket<'a>>>,
     players: OnceCell<Vec<Player<'a>>>,
     rings: OnceCell<ByRing<'a>>,
+    why: OnceCell<Why>,
 }
 
 impl<'a> View<'a> {
@@ -34,6 +36,7 @@ impl<'a> View<'a> {
             sockets: OnceCell::new(),
             players: OnceCell::new(),
             rings: OnceCell::new(),
+            why: OnceCell::new(),
         }
     }
 
@@ -60,6 +63,11 @@ impl<'a> View<'a> {
     /// The seconds of every ring of uncompressed video, by endpoint and stream.
     pub fn rings(&self) -> &ByRing<'a> {
         self.rings.get_or_init(|| by_ring(self.records))
+    }
+
+    /// What limited flows, and what effects came from.
+    pub fn why(&self) -> &Why {
+        self.why.get_or_init(|| crate::why::of(self))
     }
 
     /// Those rows whose time is within the trial, its end excluded.

@@ -7,9 +7,9 @@ use crate::records::tables;
 use crate::table;
 use crate::table::Text;
 use crate::words::{
-    Carries, Container, Direction, FlowRole, Heading, KeyKind, LatenessSource, Layer, LinkCause,
-    PlayerState, Point, RequestKind, Segmentation, SessionEnd, Signalling, TcpSource, TcpState,
-    Track, Transport, Verdict,
+    Carries, Cause, Container, Direction, Effect, FlowRole, Heading, KeyKind, LatenessSource,
+    Layer, LinkCause, PlayerState, Point, RequestKind, Segmentation, SessionEnd, Signalling,
+    TcpSource, TcpState, Track, Transport, Verdict,
 };
 
 table! {
@@ -928,6 +928,33 @@ table! {
     }
 }
 
+table! {
+    /// Why: what limited each flow, and what each stall, freeze, late stretch and fall of the quality came from. Derived
+    /// from the other tables: `suiro report` writes it into the trial's folder, and replaces it. An effect has a row for
+    /// each of its causes, the greatest share first.
+    CauseRow = "causes" {
+        /// When it began.
+        t_ns: i64,
+        /// When it ended.
+        to_ns: i64,
+        /// The viewer's endpoint, or the flow as table `tcp` or `link` names it.
+        subject: Text,
+        /// What is explained.
+        effect: Effect,
+        /// Number of the effect in its trial, from 0; rows of one effect share it.
+        number: u64,
+        /// What it came from.
+        cause: Cause,
+        /// Share of the effect's time that this cause explains, 0 to 1.
+        share: f64,
+        /// Where that is recorded: `TABLE[ROW]` or `TABLE[FIRST..LAST]`, separated by spaces. Rows count from 0 over all
+        /// files of the table, in the order of their names.
+        evidence: Text,
+        /// All of it in words; null unless it is the first row of an effect that somebody saw.
+        sentence: Option<Text>,
+    }
+}
+
 tables! {
     LinkRow: link "Packets that met a link.";
     FlowRow: flows "Flows that endpoints reported; none in a folder of before there was this table.";
@@ -953,4 +980,5 @@ tables! {
     UncompressedFrameRow: uncompressed "Frames that receivers of uncompressed video had.";
     UncompressedSentRow;
     UncompressedReceivedRow;
+    CauseRow;
 }

@@ -346,3 +346,73 @@ words! {
         MpegTs = "mpeg_ts",
     }
 }
+
+words! {
+    /// What a row of table `causes` explains.
+    pub enum Effect {
+        /// A stretch of time of a flow: what limited it.
+        Limit = "limit",
+        /// The trial as a whole: the share of a flow's time that each cause limited.
+        Trial = "trial",
+        /// Playback stood still because media was missing.
+        Stall = "stall",
+        /// The picture of real-time video stood still.
+        Freeze = "freeze",
+        /// Pictures of real-time video were shown late.
+        Late = "late",
+        /// Pictures of real-time video were not shown.
+        Missing = "missing",
+        /// A lower rung was chosen, or a smaller picture.
+        Quality = "quality",
+    }
+}
+
+words! {
+    /// What limited a transfer, or what an interruption came from.
+    pub enum Cause {
+        /// The player asked for nothing: its buffer was full, or the next segment did not exist yet.
+        NoRequest = "no_request",
+        /// The application had nothing to send.
+        Application = "application",
+        /// A request or the last bytes of an answer were on their way.
+        RoundTrip = "round_trip",
+        /// The player waited for a manifest before it could ask for media.
+        Manifest = "manifest",
+        /// The sender's socket buffer was full, and all of it was in flight.
+        SendBuffer = "send_buffer",
+        /// The congestion window, while no queue was on the way.
+        CongestionWindow = "congestion_window",
+        /// The receive window, because the receiver's buffer is small.
+        ReceiveWindow = "receive_window",
+        /// The receive window, because the receiver read too slowly.
+        SlowReader = "slow_reader",
+        /// The sender's pacing.
+        Pacing = "pacing",
+        /// The link's rate: it was never idle.
+        LinkRate = "link_rate",
+        /// The link's rate, after it had fallen.
+        RateStep = "rate_step",
+        /// The link's rate, which other flows had a share of.
+        Competing = "competing",
+        /// A queue of more than 200 ms that other flows had filled.
+        Bufferbloat = "bufferbloat",
+        /// Packets that the link lost, their repair, and the congestion window that they cost.
+        Loss = "loss",
+        /// A retransmission timeout.
+        Timeout = "timeout",
+        /// The player had chosen a rung above what the link carries.
+        OversizedRung = "oversized_rung",
+        /// The encoder made more than it was set to.
+        Encoder = "encoder",
+        /// A key frame came late: until then nothing could be decoded.
+        KeyFrame = "key_frame",
+        /// The sending endpoint did not get a processor, or was stopped.
+        ServerProcessor = "server_processor",
+        /// The receiving endpoint did not get a processor, or was stopped.
+        ClientProcessor = "client_processor",
+        /// The emulator handed packets over too late.
+        Emulator = "emulator",
+        /// The records do not show it.
+        Unknown = "unknown",
+    }
+}

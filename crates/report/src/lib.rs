@@ -14,9 +14,11 @@ mod page;
 mod read;
 mod study;
 mod terminal;
+mod why;
 
 pub use page::*;
 pub use terminal::{findings_text, terminal_table};
+pub use why::*;
 
 use std::path::PathBuf;
 
@@ -48,6 +50,8 @@ pub struct Built {
     pub summary: Summary,
     /// As in `findings.json`.
     pub findings: Findings,
+    /// What the longest stalls, freezes, late and missing stretches came from, a sentence each.
+    pub longest: Vec<String>,
     /// The page.
     pub report: PathBuf,
     /// Its size.
@@ -85,11 +89,12 @@ pub fn build_of(folder: &Folder, run: Run) -> Result<Built, ReportError> {
         Some(study) => suiro_analysis::findings::judge(study, &summary.trials),
         None => Findings { study: manifest.study.clone(), ..Findings::default() },
     };
+    let longest = why::longest(trials.iter().map(|read| (&read.planned.cell, &read.why)));
     folder.write_summary(&summary)?;
     folder.write_findings(&findings)?;
     let mut page = assemble::page(manifest, &summary, &findings, study.as_ref(), trials);
     page.comparison = comparison::find(folder.root());
     let report = folder.report();
     let report_bytes = html::write(&report, &page)?;
-    Ok(Built { summary, findings, report, report_bytes })
+    Ok(Built { summary, findings, longest, report, report_bytes })
 }

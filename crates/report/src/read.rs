@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use suiro_analysis::{Analysis, Records, Timeline, analyse, difference};
+use suiro_analysis::{Analysis, Records, Timeline, Why, analyse, difference, explain};
 use suiro_record::table::Row;
-use suiro_record::tables::{HopRow, RateRow};
+use suiro_record::tables::{CauseRow, HopRow, RateRow};
 use suiro_record::{
     Capture, Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome, Source, Trial,
+    Writer,
 };
 
 use crate::Run;
@@ -41,6 +42,8 @@ pub(crate) struct Read {
     pub outcome: Option<Trial>,
     pub metrics: BTreeMap<String, Option<f64>>,
     pub timeline: Timeline,
+    /// What limited its flows, and what its effects came from.
+    pub why: Why,
     /// Its flows.
     pub flows: Vec<PageFlow>,
     /// What was made of the screens of its viewers.
@@ -80,6 +83,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read
         outcome: None,
         metrics: BTreeMap::new(),
         timeline: Timeline::default(),
+        why: Why::default(),
         flows: Vec::new(),
         screens: Vec::new(),
         warnings: Vec::new(),
@@ -110,8 +114,10 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read
     }
     let dir = folder.trial(planned);
     let (records, problems) = records(&dir);
-    Analysis { metrics: read.metrics, timeline: read.timeline } = analyse(&outcome, &records, bins);
+    Analysis { metrics: read.metrics, timeline: read.timeline, why: read.why } =
+        analyse(&outcome, &records, bins);
     read.warnings = warnings(&records.rate);
+    read.warnings.extend(write_causes(&dir, &read.why));
     read.warnings.extend(captures(&outcome, &records.hops));
     read.flows = flows::lines(&records.flows);
     read.screens = records.screens;
@@ -119,6 +125,30 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read
     read.state = if problems.is_empty() { PageState::Complete } else { PageState::Damaged };
     read.problem = (!problems.is_empty()).then(|| problems.join("; "));
     read
+}
+
+/// Writes table `causes` into a trial's folder; what went wrong.
+fn write_causes(dir: &Path, why: &Why) -> Option<String> {
+    let write = || {
+        let mut writer = Writer::<CauseRow>::create(dir)?;
+        suiro_analysis::why::rows(why).into_iter().try_for_each(|row| writer.push(row))?;
+        writer.close()
+    };
+    write().err().map(|error: RecordError| format!("writing the causes: {error}"))
+}
+
+/// Why, for one trial.
+///
+/// # Errors
+/// What is wrong with its records, in words.
+pub(crate) fn why(folder: &Folder, planned: &PlannedTrial) -> Result<Why, String> {
+    let outcome = folder.outcome(planned).map_err(|error| error.to_string())?;
+    let outcome = outcome.ok_or("trial.json is missing: it was not run, or was interrupted")?;
+    let (records, problems) = records(&folder.trial(planned));
+    match problems.is_empty() {
+        true => Ok(explain(&outcome, &records)),
+        false => Err(problems.join("; ")),
+    }
 }
 
 /// Circuit breakers that were triggered: each sender's first.

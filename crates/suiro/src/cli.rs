@@ -45,6 +45,11 @@ const COMPARE_EXAMPLES: &str = "Examples:
   suiro compare results/seen --cells reno,cubic --out both.mp4
   suiro compare DIR --cells tcp=reno+abr=bola,tcp=cubic+abr=bola,tcp=cubic+abr=bola#2";
 
+const WHY_EXAMPLES: &str = "Examples:
+  suiro why results/quick
+  suiro why results/quick --cell tcp=reno --json
+  suiro why results/quick --between tcp=reno tcp=cubic";
+
 const SERVE_EXAMPLES: &str = "Examples:
   suiro serve                                Big Buck Bunny on demand, ten minutes, on port 8080
   suiro serve film.mp4 --live --tcp reno     your own file, live, over TCP Reno
@@ -70,6 +75,9 @@ pub enum Command {
     /// Show several trials side by side in one synchronised video.
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Print what limited each flow, and the cause of each stall, freeze and fall of the quality.
+    #[command(after_help = WHY_EXAMPLES)]
+    Why(WhyArgs),
     /// List the built-in scenarios.
     List,
     /// Print a scenario's text.
@@ -238,6 +246,22 @@ pub struct CompareArgs {
     /// Replace the files of --out if they are there already.
     #[arg(long, requires = "out")]
     pub replace: bool,
+}
+
+/// Arguments of `why`.
+#[derive(Debug, Args)]
+pub struct WhyArgs {
+    /// The results folder.
+    pub dir: PathBuf,
+    /// Only this cell: its values, or `AXIS=VALUE`, joined with `+`; `#N` for one repetition. Several may be named.
+    #[arg(long, value_name = "CELL", value_delimiter = ',')]
+    pub cell: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Print what differs between two cells, and from when on.
+    #[arg(long, value_name = "CELL", num_args = 2, conflicts_with = "cell")]
+    pub between: Vec<String>,
 }
 
 /// Arguments of `findings`.

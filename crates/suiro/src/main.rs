@@ -24,6 +24,7 @@ mod scenarios;
 mod shell;
 mod tcp;
 mod uncompressed;
+mod why;
 
 use std::process::ExitCode;
 
@@ -80,6 +81,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Merge(args) => merge::run(&args),
         Command::Findings(args) => report::findings(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Why(args) => why::run(&args),
         Command::List => scenarios::list(),
         Command::Show(args) => scenarios::show(&args),
         Command::Check(args) => scenarios::check(&args),

@@ -55,6 +55,9 @@ fn make_of(folder: &Folder, run: Run) -> Result<Outcome> {
     let mut out = say::results();
     let (width, colour) = look(&std::io::stdout());
     write!(out, "{}", suiro_report::terminal_table(&built.summary, &built.report, width, colour))?;
+    if !built.longest.is_empty() {
+        write!(out, "\n{}", suiro_report::longest_text(&built.longest, folder.root(), width))?;
+    }
     let findings = suiro_report::findings_text(&built.findings, width, colour);
     if !findings.is_empty() {
         write!(out, "\n{findings}")?;

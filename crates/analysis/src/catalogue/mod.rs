@@ -53,6 +53,7 @@ mod tcp;
 mod uncompressed;
 mod web;
 mod webrtc;
+mod why;
 
 use crate::family::Registered;
 use crate::instance::Instance;
@@ -76,6 +77,7 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &link::EACH,
     &capture::FAMILY,
     &layers::FAMILY,
+    &why::FAMILY,
 ];
 
 const MS_PER_S: f64 = 1e3;

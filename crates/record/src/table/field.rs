@@ -4,9 +4,9 @@ use suiro_units::{BitRate, Direction, Duration, Time, Word, to_i64};
 
 use super::{Kind, Text};
 use crate::words::{
-    Carries, Container, FlowRole, Heading, KeyKind, LatenessSource, Layer, LinkCause, PlayerState,
-    Point, RequestKind, Segmentation, SessionEnd, Signalling, TcpSource, TcpState, Track,
-    Transport, Verdict,
+    Carries, Cause, Container, Effect, FlowRole, Heading, KeyKind, LatenessSource, Layer,
+    LinkCause, PlayerState, Point, RequestKind, Segmentation, SessionEnd, Signalling, TcpSource,
+    TcpState, Track, Transport, Verdict,
 };
 
 /// A Rust type that can be a column.
@@ -152,6 +152,8 @@ words!(
     Carries,
     LatenessSource,
     Container,
+    Cause,
+    Effect,
 );
 
 impl<F: Field> Field for Option<F> {

@@ -27,7 +27,28 @@ pub fn choose<'p>(plan: &'p [PlannedTrial], asked: &[String]) -> Result<Vec<&'p 
     Ok(chosen)
 }
 
-fn one<'p>(plan: &'p [PlannedTrial], asked: &str) -> Result<&'p PlannedTrial> {
+/// Every trial of which all values of `asked` are, joined with `+`; only one repetition with `#N`.
+///
+/// # Errors
+/// [`Unsuitable`]: there is none.
+pub fn fitting<'p>(plan: &'p [PlannedTrial], asked: &str) -> Result<Vec<&'p PlannedTrial>> {
+    let (cell, repetition) = asked.rsplit_once('#').unwrap_or((asked, ""));
+    let number: Option<u32> = repetition.parse().ok();
+    let words: Vec<&str> = cell.split('+').map(str::trim).collect();
+    let fits = |planned: &&PlannedTrial| {
+        words.iter().all(|word| has(planned, word))
+            && (repetition.is_empty() || number == Some(planned.repetition))
+    };
+    let found: Vec<&PlannedTrial> = plan.iter().filter(fits).collect();
+    // With nothing found, the message is that of a single one.
+    if found.is_empty() { one(plan, asked).map(|trial| vec![trial]) } else { Ok(found) }
+}
+
+/// The one trial that is meant.
+///
+/// # Errors
+/// [`Unsuitable`]: it fits no cell, or several.
+pub fn one<'p>(plan: &'p [PlannedTrial], asked: &str) -> Result<&'p PlannedTrial> {
     let (cell, repetition) = match asked.rsplit_once('#') {
         Some((cell, number)) => (cell, number.parse().ok()),
         None => (asked, Some(1)),

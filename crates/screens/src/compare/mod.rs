@@ -9,6 +9,8 @@ mod font;
 mod layout;
 mod painter;
 
+pub use choice::{fitting, one};
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};

@@ -1,0 +1,179 @@
+//! Why: what limited flows, and what time that viewers waited came from.
+
+use suiro_record::words::{Cause, Effect};
+
+use crate::family::{Family, Measure, Subject};
+use crate::instance::Instance;
+use crate::view::View;
+use crate::why::Why;
+
+/// All flows and viewers of a trial.
+pub(super) struct Causes;
+
+impl Subject for Causes {
+    type One<'v> = &'v Why;
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, &'v Why)> {
+        let why = view.why();
+        let any = !why.subjects.is_empty() || !why.effects.is_empty();
+        any.then(|| (Instance::only(), why)).into_iter().collect()
+    }
+}
+
+pub(super) static FAMILY: Family<Causes> = Family { metrics: METRICS, series: &[] };
+
+/// The share of the flows' time that a cause limited: viewers if there are any, or else all flows.
+fn limited(why: &Why, cause: Cause) -> Option<f64> {
+    let viewers = why.subjects.iter().any(|subject| subject.is_viewer);
+    let counted = why.subjects.iter().filter(|subject| subject.is_viewer || !viewers);
+    let limits = counted.flat_map(|subject| &subject.limits);
+    let (mut own, mut all) = (0.0, 0.0);
+    for limit in limits {
+        let length = limit.to_ns.saturating_sub(limit.from_ns) as f64;
+        all += length;
+        own += if limit.cause == cause { length } else { 0.0 };
+    }
+    (all > 0.0).then(|| own / all)
+}
+
+/// The share of the time stalled or frozen that came from a cause.
+fn stalled(why: &Why, cause: Cause) -> Option<f64> {
+    let still = |effect: Effect| matches!(effect, Effect::Stall | Effect::Freeze);
+    let (mut own, mut all) = (0.0, 0.0);
+    for effect in why.effects.iter().filter(|it| still(it.effect)) {
+        let length = effect.to_ns.saturating_sub(effect.from_ns) as f64;
+        all += length;
+        own += length
+            * effect.shares.iter().filter(|(it, _)| *it == cause).map(|(_, s)| s).sum::<f64>();
+    }
+    (all > 0.0).then(|| own / all)
+}
+
+static METRICS: &[Measure<Causes>] = metrics! {
+    why.no_request_ratio ["ratio", Neither, 3] "Limited by: nothing asked for",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the player asked for nothing: its buffer was full, or the next segment did not exist yet.",
+        |why| limited(why, Cause::NoRequest);
+    why.application_ratio ["ratio", Neither, 3] "Limited by: nothing to send",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the application had nothing to send.",
+        |why| limited(why, Cause::Application);
+    why.round_trip_ratio ["ratio", Neither, 3] "Limited by: round trip",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: a request or the last bytes of an answer were on their way.",
+        |why| limited(why, Cause::RoundTrip);
+    why.manifest_ratio ["ratio", Neither, 3] "Limited by: manifest",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the player waited for a manifest before it could ask for media.",
+        |why| limited(why, Cause::Manifest);
+    why.send_buffer_ratio ["ratio", Neither, 3] "Limited by: send buffer",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the sender's socket buffer was full, and all of it was in flight.",
+        |why| limited(why, Cause::SendBuffer);
+    why.congestion_window_ratio ["ratio", Neither, 3] "Limited by: congestion window",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the congestion window, while no queue was on the way.",
+        |why| limited(why, Cause::CongestionWindow);
+    why.receive_window_ratio ["ratio", Neither, 3] "Limited by: receive window",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the receive window, because the receiver's buffer is small.",
+        |why| limited(why, Cause::ReceiveWindow);
+    why.slow_reader_ratio ["ratio", Neither, 3] "Limited by: slow reader",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the receive window, because the receiver read too slowly.",
+        |why| limited(why, Cause::SlowReader);
+    why.pacing_ratio ["ratio", Neither, 3] "Limited by: pacing",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the sender's pacing.",
+        |why| limited(why, Cause::Pacing);
+    why.link_rate_ratio ["ratio", Neither, 3] "Limited by: link rate",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the link's rate: it was never idle.",
+        |why| limited(why, Cause::LinkRate);
+    why.rate_step_ratio ["ratio", Neither, 3] "Limited by: link rate after a fall",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the link's rate, after it had fallen.",
+        |why| limited(why, Cause::RateStep);
+    why.competing_ratio ["ratio", Neither, 3] "Limited by: other flows",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the link's rate, which other flows had a share of.",
+        |why| limited(why, Cause::Competing);
+    why.bufferbloat_ratio ["ratio", Neither, 3] "Limited by: queue of others",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: a queue of more than 200 ms that other flows had filled.",
+        |why| limited(why, Cause::Bufferbloat);
+    why.loss_ratio ["ratio", Neither, 3] "Limited by: loss",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: packets that the link lost, their repair, and the congestion window that they cost.",
+        |why| limited(why, Cause::Loss);
+    why.timeout_ratio ["ratio", Neither, 3] "Limited by: timeout",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: a retransmission timeout.",
+        |why| limited(why, Cause::Timeout);
+    why.encoder_ratio ["ratio", Neither, 3] "Limited by: encoder overshoot",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the encoder made more than it was set to.",
+        |why| limited(why, Cause::Encoder);
+    why.server_processor_ratio ["ratio", Neither, 3] "Limited by: server's processor",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the sending endpoint did not get a processor, or was stopped.",
+        |why| limited(why, Cause::ServerProcessor);
+    why.client_processor_ratio ["ratio", Neither, 3] "Limited by: client's processor",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the receiving endpoint did not get a processor, or was stopped.",
+        |why| limited(why, Cause::ClientProcessor);
+    why.emulator_ratio ["ratio", Neither, 3] "Limited by: emulator",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the emulator handed packets over too late.",
+        |why| limited(why, Cause::Emulator);
+    why.unknown_ratio ["ratio", Neither, 3] "Limited by: not known",
+        "Share of the time of the viewers' flows, or of all flows if there is no viewer, that this limited: the records do not show it.",
+        |why| limited(why, Cause::Unknown);
+    why.stalled_no_request_ratio ["ratio", Neither, 3] "Stalled by: nothing asked for",
+        "Share of the time stalled or frozen that came from this: the player asked for nothing: its buffer was full, or the next segment did not exist yet. Null if nothing stood still.",
+        |why| stalled(why, Cause::NoRequest);
+    why.stalled_application_ratio ["ratio", Neither, 3] "Stalled by: nothing to send",
+        "Share of the time stalled or frozen that came from this: the application had nothing to send. Null if nothing stood still.",
+        |why| stalled(why, Cause::Application);
+    why.stalled_round_trip_ratio ["ratio", Neither, 3] "Stalled by: round trip",
+        "Share of the time stalled or frozen that came from this: a request or the last bytes of an answer were on their way. Null if nothing stood still.",
+        |why| stalled(why, Cause::RoundTrip);
+    why.stalled_manifest_ratio ["ratio", Neither, 3] "Stalled by: manifest",
+        "Share of the time stalled or frozen that came from this: the player waited for a manifest before it could ask for media. Null if nothing stood still.",
+        |why| stalled(why, Cause::Manifest);
+    why.stalled_send_buffer_ratio ["ratio", Neither, 3] "Stalled by: send buffer",
+        "Share of the time stalled or frozen that came from this: the sender's socket buffer was full, and all of it was in flight. Null if nothing stood still.",
+        |why| stalled(why, Cause::SendBuffer);
+    why.stalled_congestion_window_ratio ["ratio", Neither, 3] "Stalled by: congestion window",
+        "Share of the time stalled or frozen that came from this: the congestion window, while no queue was on the way. Null if nothing stood still.",
+        |why| stalled(why, Cause::CongestionWindow);
+    why.stalled_receive_window_ratio ["ratio", Neither, 3] "Stalled by: receive window",
+        "Share of the time stalled or frozen that came from this: the receive window, because the receiver's buffer is small. Null if nothing stood still.",
+        |why| stalled(why, Cause::ReceiveWindow);
+    why.stalled_slow_reader_ratio ["ratio", Neither, 3] "Stalled by: slow reader",
+        "Share of the time stalled or frozen that came from this: the receive window, because the receiver read too slowly. Null if nothing stood still.",
+        |why| stalled(why, Cause::SlowReader);
+    why.stalled_pacing_ratio ["ratio", Neither, 3] "Stalled by: pacing",
+        "Share of the time stalled or frozen that came from this: the sender's pacing. Null if nothing stood still.",
+        |why| stalled(why, Cause::Pacing);
+    why.stalled_link_rate_ratio ["ratio", Neither, 3] "Stalled by: link rate",
+        "Share of the time stalled or frozen that came from this: the link's rate: it was never idle. Null if nothing stood still.",
+        |why| stalled(why, Cause::LinkRate);
+    why.stalled_rate_step_ratio ["ratio", Neither, 3] "Stalled by: link rate after a fall",
+        "Share of the time stalled or frozen that came from this: the link's rate, after it had fallen. Null if nothing stood still.",
+        |why| stalled(why, Cause::RateStep);
+    why.stalled_competing_ratio ["ratio", Neither, 3] "Stalled by: other flows",
+        "Share of the time stalled or frozen that came from this: the link's rate, which other flows had a share of. Null if nothing stood still.",
+        |why| stalled(why, Cause::Competing);
+    why.stalled_bufferbloat_ratio ["ratio", Neither, 3] "Stalled by: queue of others",
+        "Share of the time stalled or frozen that came from this: a queue of more than 200 ms that other flows had filled. Null if nothing stood still.",
+        |why| stalled(why, Cause::Bufferbloat);
+    why.stalled_loss_ratio ["ratio", Neither, 3] "Stalled by: loss",
+        "Share of the time stalled or frozen that came from this: packets that the link lost, their repair, and the congestion window that they cost. Null if nothing stood still.",
+        |why| stalled(why, Cause::Loss);
+    why.stalled_timeout_ratio ["ratio", Neither, 3] "Stalled by: timeout",
+        "Share of the time stalled or frozen that came from this: a retransmission timeout. Null if nothing stood still.",
+        |why| stalled(why, Cause::Timeout);
+    why.stalled_oversized_rung_ratio ["ratio", Neither, 3] "Stalled by: rung too high",
+        "Share of the time stalled or frozen that came from this: the player had chosen a rung above what the link carries. Null if nothing stood still.",
+        |why| stalled(why, Cause::OversizedRung);
+    why.stalled_encoder_ratio ["ratio", Neither, 3] "Stalled by: encoder overshoot",
+        "Share of the time stalled or frozen that came from this: the encoder made more than it was set to. Null if nothing stood still.",
+        |why| stalled(why, Cause::Encoder);
+    why.stalled_key_frame_ratio ["ratio", Neither, 3] "Stalled by: late key frame",
+        "Share of the time stalled or frozen that came from this: a key frame came late: until then nothing could be decoded. Null if nothing stood still.",
+        |why| stalled(why, Cause::KeyFrame);
+    why.stalled_server_processor_ratio ["ratio", Neither, 3] "Stalled by: server's processor",
+        "Share of the time stalled or frozen that came from this: the sending endpoint did not get a processor, or was stopped. Null if nothing stood still.",
+        |why| stalled(why, Cause::ServerProcessor);
+    why.stalled_client_processor_ratio ["ratio", Neither, 3] "Stalled by: client's processor",
+        "Share of the time stalled or frozen that came from this: the receiving endpoint did not get a processor, or was stopped. Null if nothing stood still.",
+        |why| stalled(why, Cause::ClientProcessor);
+    why.stalled_emulator_ratio ["ratio", Neither, 3] "Stalled by: emulator",
+        "Share of the time stalled or frozen that came from this: the emulator handed packets over too late. Null if nothing stood still.",
+        |why| stalled(why, Cause::Emulator);
+    why.stalled_unknown_ratio ["ratio", Neither, 3] "Stalled by: not known",
+        "Share of the time stalled or frozen that came from this: the records do not show it. Null if nothing stood still.",
+        |why| stalled(why, Cause::Unknown);
+};

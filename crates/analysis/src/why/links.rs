@@ -1,0 +1,223 @@
+//! What the links did to a flow, slice by slice.
+
+use std::collections::BTreeMap;
+
+use suiro_record::tables::LinkRow;
+use suiro_record::words::{LinkCause, Verdict};
+
+use super::slices::Slices;
+use crate::link::Direction;
+use crate::view::View;
+
+/// A rate that is this much below the one before has fallen; one that is above the inverse has risen.
+const STEP: f64 = 0.8;
+
+/// Every direction of every link, with its packets by flow.
+pub(super) struct Links<'v> {
+    pub ways: Vec<Way<'v>>,
+    slices: Slices,
+}
+
+/// One direction of one link.
+pub(super) struct Way<'v> {
+    pub flows: BTreeMap<&'v str, Vec<&'v LinkRow>>,
+    /// Of all packets.
+    pub all: Vec<Load>,
+    /// When its rate had fallen.
+    pub falls: Vec<Fall>,
+    rates: Vec<(i64, f64)>,
+}
+
+/// What some packets did in a slice.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Load {
+    /// Time in which at least one of them waited or was in service.
+    pub queued_ns: i64,
+    /// Bytes that went into service.
+    pub bytes: i64,
+    /// Packets that the link lost, other than for want of room.
+    pub lost: u32,
+    /// Packets that the queue dropped.
+    pub overflowed: u32,
+    /// Time in which at least one of them was due and not handed over.
+    pub late_ns: i64,
+    /// The longest wait of one that went into service.
+    pub wait_max_ns: i64,
+}
+
+/// A time in which a link's rate was below what it had been.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Fall {
+    pub from_ns: i64,
+    pub to_ns: i64,
+    pub before_bps: f64,
+    pub after_bps: f64,
+}
+
+impl<'v> Links<'v> {
+    pub fn new(view: &'v View<'_>, slices: Slices) -> Self {
+        let ways = view.links().iter().map(|link| {
+            let mut flows: BTreeMap<&str, Vec<&LinkRow>> = BTreeMap::new();
+            for row in &link.rows {
+                match flows.get_mut(&*row.flow) {
+                    Some(rows) => rows.push(row),
+                    None => drop(flows.insert(&row.flow, vec![row])),
+                }
+            }
+            let rates = rates(link);
+            let falls = falls(&rates, slices.end_ns);
+            let mut way = Way { flows, all: Vec::new(), falls, rates };
+            way.all = way.load(&link.rows, slices);
+            way
+        });
+        Self { ways: ways.collect(), slices }
+    }
+
+    /// The ways of these flows, and what their packets did there; empty if no link carried them.
+    pub fn of(&self, flows: &[String]) -> Vec<Carried<'_, 'v>> {
+        let carried = self.ways.iter().filter_map(|way| {
+            let mut rows: Vec<&LinkRow> = flows
+                .iter()
+                .filter_map(|flow| way.flows.get(flow.as_str()))
+                .flatten()
+                .copied()
+                .collect();
+            rows.sort_by_key(|row| row.t_ns);
+            let own = way.load(&rows, self.slices);
+            (!rows.is_empty()).then_some(Carried { way, rows, own })
+        });
+        carried.collect()
+    }
+}
+
+/// The packets of some flows in one direction of a link.
+pub(super) struct Carried<'w, 'v> {
+    pub way: &'w Way<'v>,
+    pub rows: Vec<&'v LinkRow>,
+    /// By slice.
+    pub own: Vec<Load>,
+}
+
+impl<'v> Carried<'_, 'v> {
+    /// The packets that came to the link within a stretch of time.
+    pub fn within(&self, from_ns: i64, to_ns: i64) -> &[&'v LinkRow] {
+        let at = |t_ns: i64| self.rows.partition_point(|row| row.t_ns < t_ns);
+        &self.rows[at(from_ns)..at(to_ns).max(at(from_ns))]
+    }
+
+    /// The share of bytes that others had, of all that went into service in these slices.
+    pub fn others(&self, slices: std::ops::Range<usize>) -> f64 {
+        let sum = |loads: &[Load]| {
+            super::total(
+                loads.get(slices.clone()).unwrap_or_default().iter().map(|load| load.bytes),
+            )
+        };
+        let (own, all) = (sum(&self.own), sum(&self.way.all));
+        if all > 0 { (1.0 - own as f64 / all as f64).max(0.0) } else { 0.0 }
+    }
+}
+
+impl Way<'_> {
+    fn load(&self, rows: &[&LinkRow], slices: Slices) -> Vec<Load> {
+        let mut loads = vec![Load::default(); slices.count];
+        let mut queued_until = 0;
+        for row in rows {
+            if row.verdict == Verdict::Dropped
+                && let Some(load) = loads.get_mut(slices.at(row.t_ns))
+            {
+                match row.cause {
+                    Some(LinkCause::Queue | LinkCause::Aqm) => load.overflowed += 1,
+                    _ => load.lost += 1,
+                }
+            }
+            if let (Some(due), Some(left)) = (row.scheduled_ns, row.departed_ns) {
+                slices.spread(due, left, |index, ns| {
+                    let late = &mut loads[index].late_ns;
+                    *late = (*late).max(ns);
+                });
+            }
+            let Some(dequeued) = row.dequeued_ns else { continue };
+            if let Some(load) = loads.get_mut(slices.at(dequeued)) {
+                load.bytes = load.bytes.saturating_add(row.size_bytes);
+                load.wait_max_ns = load.wait_max_ns.max(dequeued.saturating_sub(row.t_ns));
+            }
+            let until = dequeued.saturating_add(self.service_ns(row, dequeued));
+            slices.spread(row.t_ns.max(queued_until), until, |index, ns| {
+                loads[index].queued_ns += ns;
+            });
+            queued_until = queued_until.max(until);
+        }
+        loads
+    }
+
+    /// How long a packet is in service; 0 without a rate.
+    fn service_ns(&self, row: &LinkRow, t_ns: i64) -> i64 {
+        let rate = self.rate_bps(t_ns).filter(|rate| *rate > 0.0);
+        rate.map_or(0, |rate| (row.size_bytes as f64 * 8e9 / rate) as i64)
+    }
+
+    /// The rate that it was to have at a time.
+    pub fn rate_bps(&self, t_ns: i64) -> Option<f64> {
+        let after = self.rates.partition_point(|(from, _)| *from <= t_ns);
+        after.checked_sub(1).map(|index| self.rates[index].1)
+    }
+
+    /// The fall that its rate at a time comes from.
+    pub fn fall(&self, t_ns: i64) -> Option<&Fall> {
+        self.falls.iter().rev().find(|fall| (fall.from_ns..fall.to_ns).contains(&t_ns))
+    }
+}
+
+/// From when on which rate, neighbours of one rate joined.
+fn rates(link: &Direction) -> Vec<(i64, f64)> {
+    let mut rates: Vec<(i64, f64)> =
+        link.asked_stretches().into_iter().flatten().map(|s| (s.from_ns, s.value)).collect();
+    rates.dedup_by(|next, before| next.1 == before.1);
+    rates
+}
+
+/// The times in which a rate was below what it had been, until it rose or the trial ended. A span in which the rate
+/// changed has a mean of both rates: then the fall goes on in the next.
+fn falls(rates: &[(i64, f64)], end_ns: i64) -> Vec<Fall> {
+    let mut falls: Vec<Fall> = Vec::new();
+    let mut level: Option<f64> = None;
+    let mut open = false;
+    for (from_ns, rate) in rates {
+        let before = *level.get_or_insert(*rate);
+        match falls.last_mut().filter(|_| open) {
+            Some(fall) if *rate * STEP > fall.after_bps => {
+                fall.to_ns = *from_ns;
+                open = false;
+                level = Some(*rate);
+            }
+            Some(fall) if *rate < fall.after_bps => {
+                fall.after_bps = *rate;
+                level = Some(*rate);
+            }
+            Some(_) => {}
+            None if *rate < before * STEP => {
+                let fall =
+                    Fall { from_ns: *from_ns, to_ns: end_ns, before_bps: before, after_bps: *rate };
+                falls.push(fall);
+                open = true;
+                level = Some(*rate);
+            }
+            None => level = Some(before.max(*rate)),
+        }
+    }
+    falls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fall_lasts_until_the_rate_rises() {
+        let rates = [(0, 8e6), (119, 5e6), (120, 1.5e6), (260, 4e6), (300, 4.5e6)];
+        let found = falls(&rates, 400);
+        let fall = Fall { from_ns: 119, to_ns: 260, before_bps: 8e6, after_bps: 1.5e6 };
+        assert_eq!(found, [fall]);
+        assert!(falls(&[(0, 8e6), (1, 7e6), (2, 9e6), (3, 7.5e6)], 9).is_empty());
+    }
+}

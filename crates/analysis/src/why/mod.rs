@@ -1,0 +1,168 @@
+//! Why: what limited each flow at each moment, and what each stall, freeze, late stretch and fall of the quality came
+//! from, with the rows that show it.
+//!
+//! A flow's time is cut into slices of [`SLICE_NS`]. Each gets one cause, by rules in the order of T-RAT (Zhang, Breslau,
+//! Paxson, Shenker: On the Characteristics and Origins of Internet Flow Rates, SIGCOMM 2002), which infers from packets
+//! what the kernel of a sender knows: Linux's chronographs (`tcp_chrono_start` in `net/ipv4/tcp_output.c`) account for
+//! the time in which the receive window and the send buffer held it back. The link's record decides the rest: whether
+//! its queue was empty, who filled it, and what it lost.
+//!
+//! An effect is followed back through the media, from the picture to what carried it, and inherits the causes of the
+//! flow's slices in the time that it took.
+
+mod between;
+mod endpoints;
+mod evidence;
+mod frames;
+mod links;
+mod realtime;
+mod rows;
+mod segments;
+mod slices;
+mod sockets;
+mod transfers;
+mod wording;
+
+use suiro_record::words::{Cause, Effect};
+
+use crate::view::View;
+
+pub use between::between;
+pub use evidence::Evidence;
+pub use rows::rows;
+pub use wording::label;
+
+use links::Links;
+use slices::Slices;
+
+/// Length of a slice, in which a flow has one cause; of a trial of more than half an hour, the least.
+pub const SLICE_NS: i64 = 50_000_000;
+
+/// Most flows of a trial that are explained; the busiest are. More would be of a crowd, whose mean is what counts.
+pub const FLOWS_MAX: usize = 64;
+
+/// Most effects of a trial that are explained; further ones are counted.
+pub const EFFECTS_MAX: usize = 1000;
+
+/// What the records of a trial say about causes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Why {
+    /// Viewers, and flows that belong to no viewer, by name.
+    pub subjects: Vec<Subject>,
+    /// What viewers had to bear, in the order of time.
+    pub effects: Vec<Explained>,
+    /// Flows beyond [`FLOWS_MAX`] and effects beyond [`EFFECTS_MAX`]: not explained.
+    pub left_out: usize,
+}
+
+/// A viewer or a flow, and what limited it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// The viewer's endpoint, or the flow as table `tcp` or `link` names it.
+    pub name: String,
+    /// True for a viewer.
+    pub is_viewer: bool,
+    /// What limited it, in order; gaps where it did not exist.
+    pub limits: Vec<Limit>,
+}
+
+/// A stretch of time in which one cause limited a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// When it began.
+    pub from_ns: i64,
+    /// When it ended.
+    pub to_ns: i64,
+    /// The cause.
+    pub cause: Cause,
+    /// Where that is recorded.
+    pub evidence: Vec<Evidence>,
+}
+
+/// An effect and its causes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explained {
+    /// The viewer.
+    pub subject: String,
+    /// What it was.
+    pub effect: Effect,
+    /// When it began.
+    pub from_ns: i64,
+    /// When it ended.
+    pub to_ns: i64,
+    /// Causes and their shares, the greatest first; the shares make 1.
+    pub shares: Vec<(Cause, f64)>,
+    /// From the effect back to its cause.
+    pub chain: Vec<Step>,
+    /// All of it in one sentence.
+    pub sentence: String,
+}
+
+/// A step of a chain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What happened.
+    pub what: String,
+    /// Where that is recorded.
+    pub evidence: Evidence,
+}
+
+impl Subject {
+    /// The share of its time that each cause limited, the greatest first.
+    pub fn shares(&self) -> Vec<(Cause, f64)> {
+        shares(self.limits.iter().map(|limit| (limit.cause, length(limit))))
+    }
+}
+
+impl Explained {
+    /// The cause with the greatest share.
+    pub fn cause(&self) -> Cause {
+        self.shares.first().map_or(Cause::Unknown, |(cause, _)| *cause)
+    }
+}
+
+fn length(limit: &Limit) -> f64 {
+    limit.to_ns.saturating_sub(limit.from_ns) as f64
+}
+
+/// Everything that the records of a trial say about causes.
+pub(crate) fn of(view: &View<'_>) -> Why {
+    let slices = Slices::new(view.duration_ns);
+    let links = Links::new(view, slices);
+    let (mut subjects, found) = transfers::subjects(view, &links, slices);
+    let (streams, effects) = realtime::explain(view, &links, slices);
+    subjects.extend(streams);
+    let mut effects: Vec<Explained> =
+        segments::explain(view, &links, &found).into_iter().chain(effects).collect();
+    subjects.sort_by(|a, b| (!a.is_viewer, &a.name).cmp(&(!b.is_viewer, &b.name)));
+    effects.sort_by(|a, b| (a.from_ns, &a.subject).cmp(&(b.from_ns, &b.subject)));
+    let left_out = found.left_out + effects.len().saturating_sub(EFFECTS_MAX);
+    effects.truncate(EFFECTS_MAX);
+    Why { subjects, effects, left_out }
+}
+
+/// From one time to another; times come from files.
+const fn since(to_ns: i64, from_ns: i64) -> i64 {
+    to_ns.saturating_sub(from_ns)
+}
+
+/// A sum of numbers that come from files.
+fn total(numbers: impl Iterator<Item = i64>) -> i64 {
+    numbers.fold(0, i64::saturating_add)
+}
+
+/// Weights by cause as shares of their sum, the greatest first.
+fn shares(weights: impl Iterator<Item = (Cause, f64)>) -> Vec<(Cause, f64)> {
+    let mut sums: Vec<(Cause, f64)> = Vec::new();
+    for (cause, weight) in weights {
+        match sums.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, sum)) => *sum += weight,
+            None => sums.push((cause, weight)),
+        }
+    }
+    let whole: f64 = sums.iter().map(|(_, sum)| sum).sum();
+    sums.retain(|(_, sum)| *sum > 0.0);
+    sums.iter_mut().for_each(|(_, sum)| *sum /= whole);
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    sums
+}

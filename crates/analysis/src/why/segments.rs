@@ -1,0 +1,422 @@
+//! Stalls and falls of quality of players of segmented media: from the picture to the segment, to what limited its
+//! transfer, to what happened on the link.
+
+use suiro_record::tables::RequestRow;
+use suiro_record::words::{Cause, Effect, RequestKind, Track};
+
+use super::links::{Carried, Fall, Links};
+use super::transfers::{Transfer, Transfers};
+use super::wording::{also, clause, opening, rate, seconds, size, span};
+use super::{Evidence, Explained, Step};
+use crate::Records;
+use crate::player::Player;
+use crate::view::View;
+
+/// Requests that follow one another within this time belong together.
+const NEXT_NS: i64 = 200_000_000;
+/// A player that shows the first new picture needs no longer than this after the last byte.
+const SHOWN_NS: i64 = 300_000_000;
+/// A stall that is shorter is a late picture.
+const LEAST_NS: i64 = 50_000_000;
+/// Requests that a buffer is followed back through.
+const BACK_MAX: usize = 50;
+
+/// The stalls and falls of quality of every player that asked for segments.
+pub(super) fn explain<'v>(
+    view: &'v View<'_>,
+    links: &Links<'v>,
+    transfers: &Transfers<'v>,
+) -> Vec<Explained> {
+    let mut found = Vec::new();
+    for player in view.players().iter().filter(|player| !player.requests.is_empty()) {
+        let of = |it: &&Transfer| it.viewer.is_some_and(|viewer| viewer.name == player.name);
+        let story = Story::of(view, links, player, transfers.all.iter().find(of), transfers);
+        let long = |(from, to): &(i64, i64)| to.saturating_sub(*from) >= LEAST_NS;
+        found.extend(player.stall_spans().into_iter().filter(long).map(|span| story.stall(span)));
+        found.extend(story.falls());
+    }
+    found
+}
+
+/// Everything that is known about one player.
+struct Story<'a, 'v> {
+    records: &'v Records,
+    duration_ns: i64,
+    player: &'v Player<'v>,
+    transfer: Option<&'a Transfer<'v>>,
+    transfers: &'a Transfers<'v>,
+    data: Vec<Carried<'a, 'v>>,
+}
+
+/// What a stall waited for.
+struct Awaited<'v> {
+    request: &'v RequestRow,
+    end_ns: i64,
+    /// When the buffer began to drain: the time that is to be explained begins here.
+    since_ns: i64,
+}
+
+impl<'a, 'v> Story<'a, 'v> {
+    fn of(
+        view: &'v View<'_>,
+        links: &'a Links<'v>,
+        player: &'v Player<'v>,
+        transfer: Option<&'a Transfer<'v>>,
+        transfers: &'a Transfers<'v>,
+    ) -> Self {
+        let senders = transfer.into_iter().flat_map(|transfer| &transfer.senders);
+        let flows: Vec<String> = senders.map(|sender| format!("tcp {}", sender.name)).collect();
+        Self {
+            records: view.records,
+            duration_ns: view.duration_ns,
+            player,
+            transfer,
+            transfers,
+            data: links.of(&flows),
+        }
+    }
+
+    fn stall(&self, (from, to): (i64, i64)) -> Explained {
+        let awaited = self.awaited(from, to);
+        let since = awaited.as_ref().map_or(from, |awaited| awaited.since_ns.min(from));
+        let until = awaited.as_ref().map_or(to, |awaited| awaited.end_ns.clamp(from, to));
+        let mut shares = self.shares(since, until.max(since.saturating_add(1)));
+        if let Some(awaited) = &awaited {
+            self.blame_rung(awaited, &mut shares);
+        }
+        let mut chain = self.picture(from, to);
+        if let Some(awaited) = &awaited {
+            chain.extend(self.segment(awaited));
+        }
+        chain.extend(self.limit(since, until, &shares));
+        let mut sentence = opening(Effect::Stall, from, to);
+        sentence.push_str(": ");
+        sentence.push_str(&self.reason(&shares, since, until));
+        if let Some(awaited) = &awaited {
+            sentence.push_str(&self.told(awaited, from));
+        }
+        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
+        let subject = self.player.name.to_owned();
+        Explained {
+            subject,
+            effect: Effect::Stall,
+            from_ns: from,
+            to_ns: to,
+            shares,
+            chain,
+            sentence,
+        }
+    }
+
+    /// The request whose answer ended the stall: of those that were pending, the one for what the playhead stood
+    /// before, or else the one that ended last.
+    fn awaited(&self, from: i64, to: i64) -> Option<Awaited<'v>> {
+        let segments = || self.player.requests.iter().copied().filter(|row| is_segment(row));
+        let before = self.player.rows.partition_point(|row| row.t_ns <= from);
+        let position = before.checked_sub(1).and_then(|at| self.player.rows[at].position_ms);
+        let pending = |row: &&RequestRow| row.t_ns <= to && end(row, to) >= from;
+        let under = |row: &RequestRow| {
+            let begins = row.media_ms.zip(position).map(|(ms, at)| (ms as f64, at));
+            let length = row.duration_ms.unwrap_or(0) as f64;
+            begins.is_some_and(|(begins, at)| {
+                begins <= at + length / 2.0 && begins + length > at + 20.0
+            })
+        };
+        let in_time = |row: &RequestRow| end(row, to) <= to.saturating_add(SHOWN_NS);
+        let request = segments().filter(pending).max_by_key(|row| {
+            (row.abandoned.is_none() && row.error.is_none(), under(row), in_time(row), end(row, to))
+        })?;
+        Some(Awaited { request, end_ns: end(request, to), since_ns: self.since(request, from) })
+    }
+
+    /// Back over the requests of the same track that each took longer than their media lasts.
+    fn since(&self, request: &RequestRow, from: i64) -> i64 {
+        let same = |row: &&&RequestRow| is_segment(row) && row.track == request.track;
+        let mut earlier: Vec<&RequestRow> = self
+            .player
+            .requests
+            .iter()
+            .filter(same)
+            .filter(|row| row.t_ns < request.t_ns)
+            .copied()
+            .collect();
+        let mut since = request.t_ns.min(from);
+        for _ in 0..BACK_MAX {
+            let Some(row) = earlier.pop() else { break };
+            let ended = end(row, since);
+            let slow = row
+                .duration_ms
+                .is_some_and(|ms| ended.saturating_sub(row.t_ns) > ms.saturating_mul(1_000_000));
+            if !slow || since.saturating_sub(ended) > NEXT_NS {
+                break;
+            }
+            since = row.t_ns;
+        }
+        since
+    }
+
+    /// What limited the player's flows in a stretch of time, as shares of it.
+    fn shares(&self, from: i64, to: i64) -> Vec<(Cause, f64)> {
+        let mut weights = Vec::new();
+        if let Some(transfer) = self.transfer {
+            self.transfers.slices.spread(from, to, |index, ns| {
+                weights.push((transfer.together[index].unwrap_or(Cause::Unknown), ns as f64));
+            });
+        }
+        let shares = super::shares(weights.into_iter());
+        if shares.is_empty() { vec![(Cause::Unknown, 1.0)] } else { shares }
+    }
+
+    /// The link's rate is to blame only for what no lower rung would have avoided: of a link that had not just fallen,
+    /// the player knew the rate when it chose.
+    fn blame_rung(&self, awaited: &Awaited, shares: &mut Vec<(Cause, f64)>) {
+        let request = awaited.request;
+        let known = self.fall(awaited.since_ns, awaited.end_ns).is_none_or(|(_, fall)| {
+            let media = request.duration_ms.unwrap_or(0).saturating_mul(1_000_000);
+            fall.from_ns < request.t_ns.saturating_sub(media.saturating_mul(2))
+        });
+        let came = goodput(request, awaited.end_ns);
+        let lower = self
+            .lower_rungs(request)
+            .into_iter()
+            .any(|bps| came.is_some_and(|came| bps as f64 <= came));
+        if !known || !lower {
+            return;
+        }
+        let weights = shares.drain(..).map(|(cause, share)| match cause {
+            Cause::LinkRate | Cause::RateStep => (Cause::OversizedRung, share),
+            cause => (cause, share),
+        });
+        *shares = super::shares(weights.collect::<Vec<_>>().into_iter());
+    }
+
+    /// Rungs below that of a request, as the origin offers them or requests name them; the highest first.
+    fn lower_rungs(&self, request: &RequestRow) -> Vec<i64> {
+        let Some(own) = request.rung_bps else { return Vec::new() };
+        let asked = self.records.requests.iter().filter(|row| row.track == request.track);
+        let asked = asked.filter_map(|row| row.rung_bps);
+        let offered = self.records.rungs.iter().filter(|row| row.track == Track::Video);
+        let offered = offered.filter(|_| request.track != Some(Track::Audio));
+        let offered = offered.flat_map(|row| [row.dash_bps, row.hls_bps]).flatten();
+        let offered = offered.filter_map(|bps| i64::try_from(bps.as_bps()).ok());
+        let mut rungs: Vec<i64> = asked.chain(offered).filter(|bps| *bps < own).collect();
+        rungs.sort_unstable_by_key(|bps| std::cmp::Reverse(*bps));
+        rungs.dedup();
+        rungs
+    }
+
+    /// The fall of a link's rate that was in force, and that began last.
+    fn fall(&self, from: i64, to: i64) -> Option<(&Carried<'a, 'v>, Fall)> {
+        let falls =
+            self.data.iter().flat_map(|way| way.way.falls.iter().map(move |fall| (way, *fall)));
+        let meets = |(_, fall): &(&Carried, Fall)| fall.from_ns < to && fall.to_ns > from;
+        falls.filter(meets).max_by_key(|(_, fall)| fall.from_ns)
+    }
+
+    /// The main cause as a clause, with its figures.
+    fn reason(&self, shares: &[(Cause, f64)], from: i64, to: i64) -> String {
+        let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
+        match cause {
+            Cause::RateStep => match self.fall(from, to) {
+                Some((_, Fall { from_ns, before_bps, after_bps, .. })) => format!(
+                    "the link fell from {} to {} at {}",
+                    rate(before_bps),
+                    rate(after_bps),
+                    seconds(from_ns)
+                ),
+                None => clause(cause).into(),
+            },
+            Cause::Competing => {
+                format!("other flows had {:.0} % of the link", self.others(from, to) * 100.0)
+            }
+            Cause::Loss => {
+                let lost = self.lost(from, to);
+                format!("the link lost {lost} packet{}", if lost == 1 { "" } else { "s" })
+            }
+            Cause::Unknown => format!("not known: {}", self.missing()),
+            cause => clause(cause).into(),
+        }
+    }
+
+    fn others(&self, from: i64, to: i64) -> f64 {
+        let slices = self.transfers.slices;
+        let range = slices.at(from)..slices.at(to) + 1;
+        self.data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max)
+    }
+
+    fn lost(&self, from: i64, to: i64) -> u32 {
+        let slices = self.transfers.slices;
+        let range = slices.at(from)..slices.at(to) + 1;
+        let loads = self.data.iter().flat_map(|way| way.own.get(range.clone()).unwrap_or_default());
+        loads.map(|load| load.lost).sum()
+    }
+
+    /// Which record would tell.
+    const fn missing(&self) -> &'static str {
+        match self.transfer {
+            None => "table `tcp` has no socket that carried its requests",
+            Some(_) => {
+                "table `tcp` with `busy_us`, `rwnd_limited_us` and `unsent_bytes` would tell"
+            }
+        }
+    }
+
+    /// The segment that was awaited, and whether a lower rung would have been in time.
+    fn told(&self, awaited: &Awaited, from: i64) -> String {
+        let request = awaited.request;
+        let took = span(awaited.end_ns.saturating_sub(request.t_ns));
+        let under_way = if request.t_ns <= from { "under way" } else { "that was missing" };
+        let rung = request
+            .rung_bps
+            .map_or(String::new(), |bps| format!(" of the {} rung", rate(bps as f64)));
+        let mut text = format!("; the segment {under_way} was{rung}, took {took}");
+        match request.abandoned.as_deref() {
+            Some(_) => text.push_str(" and was abandoned"),
+            None => text.push_str(" and was not abandoned"),
+        }
+        text.extend(self.counterfactual(request, from));
+        text
+    }
+
+    /// Exact only where so much had arrived before the stall that a lower rung's segment, at its largest, is covered.
+    fn counterfactual(&self, request: &RequestRow, from: i64) -> Option<String> {
+        let lower = self.lower_rungs(request);
+        let duration = request.duration_ms.filter(|ms| *ms > 0)?;
+        let arrived = self.arrived(request.t_ns, from);
+        let largest = |bps: i64| bps.saturating_mul(duration) / 8000;
+        let bps = lower.into_iter().find(|bps| largest(*bps) <= arrived)?;
+        (request.t_ns < from).then(|| {
+            format!(
+                "; the {} rung, {} at most, would have arrived in time: {} had come when it stalled",
+                rate(bps as f64),
+                size(largest(bps)),
+                size(arrived)
+            )
+        })
+    }
+
+    /// Payload that the last link on the way delivered.
+    fn arrived(&self, from: i64, to: i64) -> i64 {
+        let sum = |way: &Carried| -> i64 {
+            let rows = way.rows.iter();
+            let came = rows.filter(|row| row.departed_ns.is_some_and(|t| (from..to).contains(&t)));
+            super::total(came.map(|row| row.payload_bytes.unwrap_or(0)))
+        };
+        self.data.iter().map(sum).min().unwrap_or(0)
+    }
+
+    fn picture(&self, from: i64, to: i64) -> Vec<Step> {
+        let frames = &self.records.frames;
+        let shown = self.player.screen.shown();
+        let next = shown.partition_point(|(t_ns, _)| *t_ns <= from);
+        let last = next.checked_sub(1).and_then(|at| shown.get(at)).map(|(_, row)| *row);
+        let first = shown.get(next).map(|(_, row)| *row);
+        let evidence = match (last, first) {
+            (Some(last), Some(first)) => Evidence::of("frames", frames, last, first),
+            (Some(one), None) | (None, Some(one)) => Evidence::row("frames", frames, one),
+            (None, None) => {
+                let at = self.player.rows.iter().find(|row| row.t_ns >= from);
+                at.and_then(|row| Evidence::row("player", &self.records.player, row))
+            }
+        };
+        let what = format!("the picture stood from {} to {}", seconds(from), seconds(to));
+        evidence.map(|evidence| Step { what, evidence }).into_iter().collect()
+    }
+
+    fn segment(&self, awaited: &Awaited) -> Option<Step> {
+        let request = awaited.request;
+        let evidence = Evidence::row("requests", &self.records.requests, request)?;
+        let what = format!(
+            "it waited for {}, asked for at {}, complete at {}",
+            request.url,
+            seconds(request.t_ns),
+            seconds(awaited.end_ns)
+        );
+        Some(Step { what, evidence })
+    }
+
+    /// What limited the transfer, and where the link shows it.
+    fn limit(&self, from: i64, to: i64, shares: &[(Cause, f64)]) -> Vec<Step> {
+        let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
+        let senders = self.transfer.into_iter().flat_map(|transfer| &transfer.senders);
+        let samples = senders.filter_map(|sender| sender.samples(from, to));
+        let busiest =
+            samples.max_by_key(|(first, last)| last.acked_bytes.saturating_sub(first.acked_bytes));
+        let tcp = busiest.and_then(|(a, b)| Evidence::of("tcp", &self.records.tcp, a, b));
+        let mut steps: Vec<Step> = Vec::new();
+        steps.extend(tcp.map(|evidence| Step { what: clause(cause).into(), evidence }));
+        let packets = self.data.iter().max_by_key(|way| way.within(from, to).len());
+        let rows = packets.map(|way| way.within(from, to)).unwrap_or_default();
+        if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
+            let evidence = Evidence::of("link", &self.records.link, first, last);
+            let what = format!("{} packets met link {}", rows.len(), first.link);
+            steps.extend(evidence.map(|evidence| Step { what, evidence }));
+        }
+        steps
+    }
+
+    /// Each time a segment of a lower rung than the one before was asked for: what limited that one.
+    fn falls(&self) -> Vec<Explained> {
+        let video = |row: &&&RequestRow| is_segment(row) && row.track != Some(Track::Audio);
+        let rows: Vec<&RequestRow> = self.player.requests.iter().filter(video).copied().collect();
+        let pairs = rows.windows(2).enumerate();
+        let falls = pairs.filter_map(|(at, pair)| {
+            let [before, after] = pair else { return None };
+            let (was, is) = (before.rung_bps?, after.rung_bps?);
+            let until = rows[at + 1..].iter().find(|row| row.rung_bps >= Some(was));
+            let until = until.map_or(self.duration_ns, |row| row.t_ns);
+            (is < was).then(|| self.fell(before, after, (was, is), until))
+        });
+        falls.collect()
+    }
+
+    fn fell(
+        &self,
+        before: &RequestRow,
+        after: &RequestRow,
+        (was, is): (i64, i64),
+        until: i64,
+    ) -> Explained {
+        let ended = end(before, after.t_ns).min(after.t_ns).max(before.t_ns.saturating_add(1));
+        let shares = self.shares(before.t_ns, ended);
+        let came = goodput(before, ended).map_or(String::new(), |bps| format!(" at {}", rate(bps)));
+        let mut sentence = format!(
+            "quality fell from {} to {} at {}: the segment before came{came}; {}",
+            rate(was as f64),
+            rate(is as f64),
+            seconds(after.t_ns),
+            self.reason(&shares, before.t_ns, ended)
+        );
+        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
+        let requests = &self.records.requests;
+        let evidence = Evidence::of("requests", requests, before, after);
+        let what = "a lower rung was asked for".to_owned();
+        let mut chain: Vec<Step> =
+            evidence.map(|evidence| Step { what, evidence }).into_iter().collect();
+        chain.extend(self.limit(before.t_ns, ended, &shares));
+        Explained {
+            subject: self.player.name.to_owned(),
+            effect: Effect::Quality,
+            from_ns: after.t_ns,
+            to_ns: until.max(after.t_ns),
+            shares,
+            chain,
+            sentence,
+        }
+    }
+}
+
+fn is_segment(row: &RequestRow) -> bool {
+    row.kind == RequestKind::Segment
+}
+
+/// When a request ended; of one without an end, `otherwise`.
+fn end(row: &RequestRow, otherwise: i64) -> i64 {
+    row.done_ns.unwrap_or(otherwise.max(row.t_ns))
+}
+
+/// Bytes of a body over the time from asking to its end.
+fn goodput(row: &RequestRow, end_ns: i64) -> Option<f64> {
+    let ns = end_ns.saturating_sub(row.t_ns);
+    (ns > 0 && row.body_bytes > 0).then(|| row.body_bytes as f64 * 8e9 / ns as f64)
+}

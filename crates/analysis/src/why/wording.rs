@@ -1,0 +1,144 @@
+//! Causes and effects in words.
+
+use suiro_record::words::{Cause, Effect};
+
+/// A time of a trial.
+pub(super) fn seconds(ns: i64) -> String {
+    format!("{:.1} s", ns as f64 / 1e9)
+}
+
+/// A length of time.
+pub(super) fn span(ns: i64) -> String {
+    match ns {
+        1_000_000_000.. => format!("{:.1} s", ns as f64 / 1e9),
+        _ => format!("{:.0} ms", ns as f64 / 1e6),
+    }
+}
+
+/// A bit rate.
+pub(super) fn rate(bps: f64) -> String {
+    let (value, unit) = match bps {
+        1e9.. => (bps / 1e9, "Gbit/s"),
+        1e6.. => (bps / 1e6, "Mbit/s"),
+        1e3.. => (bps / 1e3, "kbit/s"),
+        _ => (bps, "bit/s"),
+    };
+    let digits = if value < 9.95 && value.fract() != 0.0 { 1 } else { 0 };
+    let text = format!("{value:.digits$}");
+    let text = if digits == 1 { text.trim_end_matches(".0") } else { &text };
+    format!("{text} {unit}")
+}
+
+/// A number of bytes.
+pub(super) fn size(bytes: i64) -> String {
+    match bytes {
+        1_000_000.. => format!("{:.1} MB", bytes as f64 / 1e6),
+        10_000.. => format!("{:.0} kB", bytes as f64 / 1e3),
+        1000.. => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{bytes} B"),
+    }
+}
+
+/// An effect as the beginning of a sentence, without its time.
+pub(super) const fn verb(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Stall => "stalled",
+        Effect::Freeze => "froze",
+        Effect::Late => "pictures late for",
+        Effect::Missing => "pictures missing for",
+        Effect::Quality => "quality lower for",
+        Effect::Limit => "limited for",
+        Effect::Trial => "in",
+    }
+}
+
+/// What a cause is called in a legend.
+pub const fn label(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NoRequest => "nothing asked for",
+        Cause::Application => "nothing to send",
+        Cause::RoundTrip => "round trip",
+        Cause::Manifest => "waiting for a manifest",
+        Cause::SendBuffer => "send buffer",
+        Cause::CongestionWindow => "congestion window",
+        Cause::ReceiveWindow => "receive window",
+        Cause::SlowReader => "slow reader",
+        Cause::Pacing => "pacing",
+        Cause::LinkRate => "link rate",
+        Cause::RateStep => "link rate after a fall",
+        Cause::Competing => "other flows",
+        Cause::Bufferbloat => "queue of others (bufferbloat)",
+        Cause::Loss => "loss and its repair",
+        Cause::Timeout => "retransmission timeout",
+        Cause::OversizedRung => "rung too high",
+        Cause::Encoder => "encoder overshoot",
+        Cause::KeyFrame => "late key frame",
+        Cause::ServerProcessor => "server's processor",
+        Cause::ClientProcessor => "client's processor",
+        Cause::Emulator => "the emulator itself",
+        Cause::Unknown => "not known",
+    }
+}
+
+/// What a cause says about a flow, as a clause.
+pub(super) const fn clause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NoRequest => "the player asked for nothing",
+        Cause::Application => "the sender had nothing to send",
+        Cause::RoundTrip => "requests and last bytes were on their way",
+        Cause::Manifest => "the player waited for a manifest before it could ask for media",
+        Cause::SendBuffer => "the sender's socket buffer held it back",
+        Cause::CongestionWindow => "the congestion window held the sender back",
+        Cause::ReceiveWindow => {
+            "the receiver's buffer is small, and its window held the sender back"
+        }
+        Cause::SlowReader => "the receiver read too slowly, and its window closed",
+        Cause::Pacing => "the sender's pacing held it back",
+        Cause::LinkRate => "the link carried no more",
+        Cause::RateStep => "the link's rate had fallen",
+        Cause::Competing => "other flows had a share of the link",
+        Cause::Bufferbloat => "other flows had filled the queue before the link",
+        Cause::Loss => "the link lost packets",
+        Cause::Timeout => "the sender waited for a retransmission timeout",
+        Cause::OversizedRung => "the rung was above what the link carried",
+        Cause::Encoder => "the encoder made more than it was set to",
+        Cause::KeyFrame => "nothing could be decoded until a key frame came",
+        Cause::ServerProcessor => "the sending endpoint did not run",
+        Cause::ClientProcessor => "the receiving endpoint did not run",
+        Cause::Emulator => "the emulator handed packets over late",
+        Cause::Unknown => "not known",
+    }
+}
+
+/// Beginning of a sentence: the effect, how long and when.
+pub(super) fn opening(effect: Effect, from_ns: i64, to_ns: i64) -> String {
+    format!("{} {} at {}", verb(effect), span(to_ns.saturating_sub(from_ns)), seconds(from_ns))
+}
+
+/// The second cause, if it explains a fifth or more.
+pub(super) fn also(shares: &[(Cause, f64)]) -> Option<String> {
+    let (cause, share) = shares.get(1).filter(|(_, share)| *share >= 0.2)?;
+    Some(format!("{} ({:.0} % of the time)", clause(*cause), share * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_read_well() {
+        assert_eq!(
+            [rate(1.5e6), rate(8e6), rate(299_600.0), rate(12.3e6)],
+            ["1.5 Mbit/s", "8 Mbit/s", "300 kbit/s", "12 Mbit/s"]
+        );
+        assert_eq!(
+            [size(512), size(7_520), size(741_000), size(1_250_000)],
+            ["512 B", "7.5 kB", "741 kB", "1.2 MB"]
+        );
+        assert_eq!(
+            opening(Effect::Stall, 14_000_000_000, 15_200_000_000),
+            "stalled 1.2 s at 14.0 s"
+        );
+        assert_eq!(span(250_000_000), "250 ms");
+    }
+}

@@ -1,0 +1,253 @@
+//! Causes of a results folder: as documents, and in words.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use suiro_analysis::Why;
+use suiro_analysis::why::{Explained, Limit, Subject};
+use suiro_outside::printable;
+use suiro_record::words::{Cause, Effect};
+use suiro_record::{Cell, Folder, FolderError, PlannedTrial};
+
+use crate::assemble::label;
+use crate::read;
+
+/// Sentences that a terminal shows after a run.
+const LONGEST: usize = 3;
+
+/// Shares below this are not printed.
+const LEAST: f64 = 0.005;
+
+/// Why, for one trial.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TrialCauses {
+    /// Its cell.
+    pub cell: Cell,
+    /// Its repetition, from 1.
+    pub repetition: u32,
+    /// Why nothing is known of it; null if it was read.
+    pub problem: Option<String>,
+    /// Viewers and flows.
+    pub subjects: Vec<SubjectCauses>,
+    /// Stalls, freezes, late and missing stretches, falls of the quality.
+    pub effects: Vec<EffectCauses>,
+    /// Flows and effects that are not explained because there are too many.
+    pub left_out: u64,
+    #[serde(skip)]
+    why: Why,
+}
+
+/// What limited a viewer or a flow.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SubjectCauses {
+    /// The viewer's endpoint, or the flow.
+    pub name: String,
+    /// True for a viewer.
+    pub is_viewer: bool,
+    /// Share of its time by cause.
+    pub shares: BTreeMap<&'static str, f64>,
+    /// What limited it, stretch by stretch.
+    pub limits: Vec<LimitCause>,
+}
+
+/// A stretch of time and what limited a flow in it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct LimitCause {
+    /// When it began, in seconds.
+    pub from_s: f64,
+    /// When it ended, in seconds.
+    pub to_s: f64,
+    /// The cause.
+    pub cause: Cause,
+    /// Rows of tables that show it.
+    pub evidence: Vec<String>,
+}
+
+/// An effect and its causes.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct EffectCauses {
+    /// The viewer.
+    pub subject: String,
+    /// What it was.
+    pub effect: Effect,
+    /// When it began, in seconds.
+    pub from_s: f64,
+    /// When it ended, in seconds.
+    pub to_s: f64,
+    /// Its causes, the greatest share first.
+    pub causes: Vec<CauseShare>,
+    /// From the effect back to its cause.
+    pub chain: Vec<ChainStep>,
+    /// All of it in words.
+    pub sentence: String,
+}
+
+/// A cause and its share.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct CauseShare {
+    /// The cause.
+    pub cause: Cause,
+    /// Its share, 0 to 1.
+    pub share: f64,
+}
+
+/// A step of a chain.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ChainStep {
+    /// What happened.
+    pub what: String,
+    /// Rows of a table that show it.
+    pub evidence: String,
+}
+
+/// What the records say about the causes of the trials that `chosen` holds for. Nothing is written.
+///
+/// # Errors
+/// The manifest cannot be read. What is wrong with a trial is its `problem`.
+pub fn causes(
+    folder: &Folder,
+    chosen: impl Fn(&PlannedTrial) -> bool,
+) -> Result<Vec<TrialCauses>, FolderError> {
+    let manifest = folder.manifest()?;
+    Ok(manifest.plan.iter().filter(|planned| chosen(planned)).map(|it| of(folder, it)).collect())
+}
+
+fn of(folder: &Folder, planned: &PlannedTrial) -> TrialCauses {
+    let (why, problem) = match read::why(folder, planned) {
+        Ok(why) => (why, None),
+        Err(problem) => (Why::default(), Some(problem)),
+    };
+    TrialCauses {
+        cell: planned.cell.clone(),
+        repetition: planned.repetition,
+        problem,
+        subjects: why.subjects.iter().map(subject).collect(),
+        effects: why.effects.iter().map(effect).collect(),
+        left_out: why.left_out as u64,
+        why,
+    }
+}
+
+fn seconds(ns: i64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn subject(subject: &Subject) -> SubjectCauses {
+    let shares = subject.shares().into_iter().map(|(cause, share)| (cause.name(), share));
+    let limit = |limit: &Limit| LimitCause {
+        from_s: seconds(limit.from_ns),
+        to_s: seconds(limit.to_ns),
+        cause: limit.cause,
+        evidence: limit.evidence.iter().map(ToString::to_string).collect(),
+    };
+    SubjectCauses {
+        name: subject.name.clone(),
+        is_viewer: subject.is_viewer,
+        shares: shares.collect(),
+        limits: subject.limits.iter().map(limit).collect(),
+    }
+}
+
+/// An effect as a document.
+pub(crate) fn effect(effect: &Explained) -> EffectCauses {
+    let causes =
+        effect.shares.iter().map(|(cause, share)| CauseShare { cause: *cause, share: *share });
+    let chain = effect
+        .chain
+        .iter()
+        .map(|step| ChainStep { what: step.what.clone(), evidence: step.evidence.to_string() });
+    EffectCauses {
+        subject: effect.subject.clone(),
+        effect: effect.effect,
+        from_s: seconds(effect.from_ns),
+        to_s: seconds(effect.to_ns),
+        causes: causes.collect(),
+        chain: chain.collect(),
+        sentence: effect.sentence.clone(),
+    }
+}
+
+/// Causes for a terminal: for each trial what limited its viewers and flows, then its effects, each with where that is
+/// recorded.
+pub fn causes_text(trials: &[TrialCauses]) -> String {
+    let mut out = String::new();
+    for trial in trials {
+        out.push_str(&format!("{}{}\n", label(&trial.cell), repetition(trial)));
+        if let Some(problem) = &trial.problem {
+            out.push_str(&format!("  not known: {problem}\n"));
+        }
+        for subject in &trial.why.subjects {
+            let shares = subject.shares().into_iter().filter(|(_, share)| *share >= LEAST);
+            let words: Vec<String> = shares
+                .map(|(cause, share)| format!("{} {:.0} %", cause_label(cause), share * 100.0))
+                .collect();
+            out.push_str(&format!("  {} was limited by: {}\n", subject.name, words.join(", ")));
+        }
+        for effect in &trial.effects {
+            out.push_str(&format!("  {} {}\n", effect.subject, effect.sentence));
+            for step in &effect.chain {
+                out.push_str(&format!("      {} <- {}\n", step.what, step.evidence));
+            }
+        }
+        if trial.left_out > 0 {
+            out.push_str(&format!(
+                "  {} more flows and effects are not explained\n",
+                trial.left_out
+            ));
+        }
+        out.push('\n');
+    }
+    printable(&out).into_owned()
+}
+
+fn repetition(trial: &TrialCauses) -> String {
+    if trial.repetition == 1 { String::new() } else { format!(" #{}", trial.repetition) }
+}
+
+/// What a legend calls a cause.
+pub fn cause_label(cause: Cause) -> &'static str {
+    suiro_analysis::why::label(cause)
+}
+
+/// What differs between two trials, as a paragraph.
+pub fn between(one: &TrialCauses, other: &TrialCauses) -> String {
+    let [a, b] = [one, other].map(|trial| label(&trial.cell) + &repetition(trial));
+    let text = suiro_analysis::why::between((&a, &b), &one.why, &other.why);
+    printable(&text).into_owned()
+}
+
+/// The sentences of the longest effects of a run, each with its cell.
+pub(crate) fn longest<'a>(trials: impl Iterator<Item = (&'a Cell, &'a Why)>) -> Vec<String> {
+    let effects =
+        trials.flat_map(|(cell, why)| why.effects.iter().map(move |effect| (cell, effect)));
+    let seen = effects.filter(|(_, effect)| effect.effect != Effect::Quality);
+    let mut all: Vec<_> = seen.collect();
+    all.sort_by_key(|(_, effect)| effect.from_ns.saturating_sub(effect.to_ns));
+    let told = |(cell, effect): &(&Cell, &Explained)| {
+        format!("{}: {} {}", label(cell), effect.subject, effect.sentence)
+    };
+    all.iter().take(LONGEST).map(told).collect()
+}
+
+/// The longest effects for a terminal of that width, and how to see the others.
+pub fn longest_text(sentences: &[String], folder: &Path, width: usize) -> String {
+    let mut out = String::from("why, the longest:\n");
+    for sentence in sentences {
+        let mut line = String::from("  ");
+        for word in sentence.split(' ') {
+            if line.trim().is_empty() || line.chars().count() + word.chars().count() < width {
+                line.push_str(if line.trim().is_empty() { "" } else { " " });
+            } else {
+                out.push_str(&line);
+                line = String::from("\n    ");
+            }
+            line.push_str(word);
+        }
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out.push_str(&format!("all of them: suiro why {}\n", folder.display()));
+    printable(&out).into_owned()
+}

@@ -1,0 +1,156 @@
+//! Scenarios made so that exactly one cause acts, each run live: `suiro report` must name it, and no other for more than
+//! 10 % of the time. The causes that no live run makes on demand are in `crates/analysis/tests/all/why.rs`.
+//!
+//! `cargo test -p suiro --test why` runs those that `make test` has time for; `-- all` runs every one, `-- noisy` every one
+//! again with 10 ms of jitter and 0.1 % of loss, and `-- NAME` one.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a test program that makes traffic, and prints its results"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod culprits;
+mod traffic;
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use common::{Done, Room};
+use culprits::{CULPRITS, Culprit, Held};
+use suiro_hosts::tests_ended;
+use suiro_media::Ffmpeg;
+use suiro_record::Reader;
+use suiro_record::tables::CauseRow;
+use suiro_record::words::{Cause, Effect};
+
+/// Runs at one time.
+const ABREAST: usize = 3;
+/// No other cause may have more of the time.
+const OTHERS: f64 = 0.1;
+/// How many of the noisy ones must be named.
+const NOISY_AT_LEAST: f64 = 14.0 / 16.0;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|word| word == "traffic") {
+        traffic::run(&arguments[1..]);
+        return ExitCode::SUCCESS;
+    }
+    let words: Vec<&str> =
+        arguments.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+    let noisy = words.contains(&"noisy");
+    let every = noisy || words.contains(&"all");
+    let chosen = |culprit: &&Culprit| match words.is_empty() {
+        true => culprit.quick,
+        false => every || words.iter().any(|word| culprit.name.contains(word)),
+    };
+    let chosen: Vec<&Culprit> = CULPRITS.iter().filter(chosen).collect();
+    if !common::can_run() || chosen.is_empty() {
+        return tests_ended(0, 0, CULPRITS.len(), 0.0);
+    }
+    let began = Instant::now();
+    let failed = named(&chosen, noisy);
+    let failures = match noisy {
+        false => failed.len(),
+        true => usize::from(
+            (chosen.len() - failed.len()) as f64 / (chosen.len() as f64) < NOISY_AT_LEAST,
+        ),
+    };
+    for (name, reason) in &failed {
+        println!("{name}: {reason}");
+    }
+    let left_out = CULPRITS.len() - chosen.len();
+    tests_ended(chosen.len() - failed.len(), failures, left_out, began.elapsed().as_secs_f64())
+}
+
+/// Runs culprits, [`ABREAST`] at a time; those that were not named, and why.
+fn named(chosen: &[&Culprit], noisy: bool) -> Vec<(&'static str, String)> {
+    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok();
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(culprit) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if culprit.needs_media && ffmpeg.is_none() {
+                continue;
+            }
+            match judged(culprit, noisy, ffmpeg.as_ref()) {
+                Ok(verdict) => println!("test {} ... ok: {verdict}", culprit.name),
+                Err(reason) => failed.lock().unwrap().push((culprit.name, reason)),
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..ABREAST).for_each(|_| drop(scope.spawn(work))));
+    failed.into_inner().unwrap()
+}
+
+fn judged(culprit: &Culprit, noisy: bool, ffmpeg: Option<&Ffmpeg>) -> Result<String, String> {
+    let room = Room::new();
+    room.write("x.toml", &culprit.scenario(noisy));
+    let mut command = room.suiro(&["run", "x.toml", "--out", "out", "--seed", "7"]);
+    if let Some(ffmpeg) = ffmpeg {
+        command.env("SUIRO_FFMPEG", ffmpeg.path());
+        // Encoded media is shared by all.
+        command.env("XDG_CACHE_HOME", std::env::temp_dir().join("suiro-why-media"));
+    }
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    if culprit.held == Held::Emulator {
+        traffic::hold_trial(&mut child);
+    }
+    let done = Done::wait(child);
+    let out = room.results("out");
+    if !out.has("trials/all/1/trial.json") {
+        return Err(format!("no trial: {}", done.stderr));
+    }
+    if let Ok(kept) = std::env::var("SUIRO_KEEP_WHY") {
+        let to = std::path::Path::new(&kept).join(culprit.name);
+        let _ = std::process::Command::new("cp").arg("-r").arg(out.root()).arg(to).status();
+    }
+    let rows: Vec<CauseRow> =
+        Reader::read_all(&out.root().join("trials/all/1")).map_err(|e| e.to_string())?;
+    let shares = shares(&rows, culprit);
+    let told = told(&shares);
+    let own = shares.first().is_some_and(|(cause, _)| *cause == culprit.cause);
+    let others = shares
+        .iter()
+        .filter(|(cause, _)| *cause != culprit.cause)
+        .all(|(_, share)| *share <= OTHERS);
+    match own && others {
+        true => Ok(told),
+        false => Err(format!("expected {} alone, found {told}\n{}", culprit.cause, done.stderr)),
+    }
+}
+
+/// The time that each cause has, of what the culprit shows in: the time of its flow, or of its viewer's effects.
+fn shares(rows: &[CauseRow], culprit: &Culprit) -> Vec<(Cause, f64)> {
+    let mut sums: Vec<(Cause, f64)> = Vec::new();
+    for row in rows.iter().filter(|row| culprit.shows_in.contains(&row.effect)) {
+        let time = (row.to_ns - row.t_ns) as f64 * row.share;
+        match sums.iter_mut().find(|(cause, _)| *cause == row.cause) {
+            Some((_, sum)) => *sum += time,
+            None => sums.push((row.cause, time)),
+        }
+    }
+    let all: f64 = sums.iter().map(|(_, sum)| sum).sum();
+    sums.iter_mut().for_each(|(_, sum)| *sum /= all);
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    sums
+}
+
+fn told(shares: &[(Cause, f64)]) -> String {
+    let words = shares.iter().map(|(cause, share)| format!("{cause} {:.1} %", share * 100.0));
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "nothing".into() } else { words.join(", ") }
+}
+
+/// The effects that a culprit shows in.
+pub const FLOW: &[Effect] = &[Effect::Trial];
+/// Interruptions of a viewer.
+pub const VIEWER: &[Effect] = &[Effect::Stall, Effect::Freeze];
