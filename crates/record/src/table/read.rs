@@ -106,7 +106,8 @@ pub(super) fn open(path: &Path) -> std::io::Result<File> {
     beneath::open(folder.unwrap_or(Path::new(".")), Path::new(name))
 }
 
-/// Refuses another table. Columns that may be null can be absent at the end: the table is of before they were added.
+/// Refuses another table. Columns that may be null can be absent at the end: the table is of before they were added; or
+/// have a value in every row by definition: it is of before they could be null.
 fn check_schema<R: Row>(
     path: &Path,
     reader: &SerializedFileReader<File>,
@@ -123,7 +124,7 @@ fn check_schema<R: Row>(
         if column.name() != want.name
             || column.physical_type() != physical
             || column.max_rep_level() != 0
-            || nullable != want.nullable
+            || nullable && !want.nullable
         {
             problem.get_or_insert(format!(
                 "column {} ({}) where {} ({:?}) was expected",
@@ -167,6 +168,9 @@ fn read_column(reader: ColumnReader, column: &Column, rows: usize) -> Result<Buf
             let (mut reader, mut dense) = ($reader, Vec::new());
             let want = column.nullable.then_some(&mut levels);
             reader.read_records(rows, want, None, &mut dense)?;
+            if column.nullable && levels.is_empty() {
+                levels.resize(dense.len(), 1);
+            }
             let mut place = 0;
             let mut convert = |value| {
                 place += 1;
