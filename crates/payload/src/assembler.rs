@@ -39,6 +39,9 @@ pub struct Received {
     pub first: u64,
     /// The number of its last packet that came, extended.
     pub last: u64,
+    /// The timestamp of the frame that the packet before its first belongs to: the one that was sent before; `None` if
+    /// that packet has not come.
+    pub before: Option<u64>,
     /// What its sender says of it, if it is of our kind and the packet with it came.
     pub mark: Option<FrameMark>,
     /// Its bytes, as far as they came.
@@ -97,7 +100,8 @@ impl Partial {
         });
         let mut content = codec.assemble(payloads);
         content.whole &= whole;
-        Some(Received { timestamp, first, last, mark: self.mark, content, at: self.at })
+        let (mark, at) = (self.mark, self.at);
+        Some(Received { timestamp, first, last, before: None, mark, content, at })
     }
 }
 
@@ -206,7 +210,10 @@ impl Assembler {
         if self.done.len() > DONE_MAX {
             self.done.pop_first();
         }
-        partial.finish(self.codec, timestamp)
+        let mut received = partial.finish(self.codec, timestamp)?;
+        let before = received.first.checked_sub(1).and_then(|before| self.owners.get(&before));
+        received.before = before.copied().filter(|before| *before != timestamp);
+        Some(received)
     }
 }
 

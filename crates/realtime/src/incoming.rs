@@ -1,10 +1,14 @@
 //! A viewer of video in RTP packets: packets put together to frames, and frames to a [`Viewer`]. Pure.
 
+use suiro_media::live::{Decoder, Picture};
 use suiro_payload::{Assembler, Codec, FrameMark, Numbering, Piece, Received};
 use suiro_units::{BitRate, Duration, Time};
 use suiro_viewer::{Parts, Policy};
 
 use crate::{Delivered, Seen, Viewer};
+
+/// The size of a picture that nothing was decoded into yet.
+const SMALLEST: (u32, u32) = (16, 16);
 
 /// Packets of one stream, on their way to a viewer.
 ///
@@ -13,6 +17,7 @@ use crate::{Delivered, Seen, Viewer};
 #[derive(Debug)]
 pub struct Incoming {
     assembler: Assembler,
+    codec: Codec,
     numbering: Numbering,
     viewer: Viewer,
     refused: u64,
@@ -23,6 +28,7 @@ impl Incoming {
     pub fn new(codec: Codec, policy: Policy) -> Self {
         Self {
             assembler: Assembler::new(codec),
+            codec,
             numbering: Numbering::default(),
             viewer: Viewer::new(policy),
             refused: 0,
@@ -54,12 +60,17 @@ impl Incoming {
     }
 
     fn delivered(&mut self, received: Received, captured_unix_ns: Option<u64>) -> Delivered {
-        let number = self.numbering.number(received.timestamp, received.mark);
+        let mark = received.mark.or_else(|| self.stamp_of(&received));
+        let number = self.numbering.number(received.timestamp, mark);
         let references = match received.mark {
             Some(mark) if mark.references == 0 => None,
             Some(mark) => number.checked_sub(mark.references.into()),
             None if received.content.key => None,
-            None => number.checked_sub(1),
+            // Senders of others leave frames out as well: it refers to the one that was sent before.
+            None => match received.before {
+                Some(before) => Some(self.numbering.number(before, None)).filter(|n| *n < number),
+                None => number.checked_sub(1),
+            },
         };
         // Of 90 kHz; it starts anywhere.
         let captured = Time::from_nanos(received.timestamp.saturating_mul(100_000) / 9);
@@ -81,6 +92,20 @@ impl Incoming {
             rate: received.mark.map(|mark| BitRate::from_bps(mark.rate_bps.into())),
             data: received.content.bytes,
         }
+    }
+
+    /// Of a sender that does not mark frames, the number in the stamp of a key frame, if it is a camera of ours that it
+    /// shows: frames between are counted from there.
+    fn stamp_of(&self, received: &Received) -> Option<FrameMark> {
+        let content = &received.content;
+        if self.codec != Codec::H264 || !content.key || !content.whole {
+            return None;
+        }
+        let mut picture = Picture::new(SMALLEST.0, SMALLEST.1).ok()?;
+        let decoded =
+            Decoder::new().and_then(|mut decoder| decoder.decode(&content.bytes, &mut picture));
+        let stamp = decoded.ok().filter(|decoded| *decoded).and_then(|_| picture.read_stamp())?;
+        Some(FrameMark { number: stamp.frame, references: 0, rate_bps: 0, waited: None })
     }
 
     /// What became of the next frame.
@@ -158,5 +183,38 @@ mod tests {
         assert_eq!(seen[0].sent_unix_ns, Some(8_000_000), "50 units of 20 µs later");
         assert_eq!((seen[1].captured_unix_ns, seen[2].sent_unix_ns), (None, None));
         assert_eq!(incoming.refused(), 0);
+    }
+
+    /// An unmarked frame of one packet: a slice, of a key frame or not, with first_mb_in_slice = 0.
+    fn unmarked(timestamp: u32, key: bool) -> Piece {
+        let header = if key { 0x65 } else { 0x41 };
+        Piece { timestamp, marker: true, mark: None, payload: vec![header, 0x88, 1, 2] }
+    }
+
+    #[test]
+    fn what_another_sender_leaves_out_is_no_loss() {
+        let policy = Policy {
+            buffer: Buffer::Fixed(Duration::from_millis(50)),
+            wait: Duration::ZERO,
+            ..Policy::default()
+        };
+        let mut incoming = Incoming::new(Codec::H264, policy);
+        let grace = Duration::from_millis(20);
+        // Its encoder left out the frames at 6000 and 12_000; the packet with number 4 is lost.
+        let frames = [(0, 0), (1, 3000), (2, 9000), (3, 15_000), (5, 21_000)];
+        for (sequence, timestamp) in frames {
+            let now = Time::from_millis(u64::from(timestamp) / 90 + 10);
+            let piece = unmarked(90_000 + timestamp, sequence == 0);
+            assert!(incoming.on_packet(now, 100 + sequence, piece, grace));
+            incoming.advance(now, |_| None);
+        }
+        incoming.advance(Time::from_secs(1), |_| None);
+        incoming.finish(Time::from_secs(2));
+        let seen: Vec<Seen> = std::iter::from_fn(|| incoming.take_seen()).collect();
+        let fates: Vec<_> = seen.iter().map(|it| (it.outcome.frame, it.outcome.fate)).collect();
+        let (shown, missing) = (Fate::Displayed, Fate::Missing);
+        let before = [(0, shown), (1, shown), (2, missing), (3, shown), (4, missing), (5, shown)];
+        assert_eq!(fates[..6], before);
+        assert_eq!(fates[6..], [(6, missing), (7, Fate::Undecodable)]);
     }
 }
