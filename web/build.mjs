@@ -1,5 +1,5 @@
-// Builds the report page into one HTML file, and the page of players that are not ours into a script
-// and its HTML, and copies them to where the Rust build includes them.
+// Builds the report page into one HTML file, and the pages of players that are not ours and of WebRTC into scripts
+// and their HTML, and copies them to where the Rust build includes them.
 // `--check` builds and compares instead: it fails if a committed file is stale.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -32,11 +32,18 @@ const page = readFileSync(join(web, "src/report.html"), "utf8")
   .replace("/*style*/", () => report("style.css"))
   .replace("/*script*/", () => report("page.js").replaceAll("</script", "<\\/script"));
 const player = await bundle({ page: join(web, "players/main.ts") });
+const webrtc = await bundle({
+  page: join(web, "webrtc/main.ts"),
+  worker: join(web, "webrtc/worker.ts"),
+});
 
 const outputs = [
   ["report/assets/report.html", page],
   ["players/assets/page.js", `${player("page.js")}\n`],
   ["players/assets/page.html", readFileSync(join(web, "players/page.html"), "utf8")],
+  ["players/assets/webrtc.js", `${webrtc("page.js")}\n`],
+  ["players/assets/webrtc-worker.js", `${webrtc("worker.js")}\n`],
+  ["players/assets/webrtc.html", readFileSync(join(web, "webrtc/page.html"), "utf8")],
 ];
 if (process.argv.includes("--check")) {
   for (const [name, text] of outputs) {

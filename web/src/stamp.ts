@@ -26,6 +26,9 @@ const WIDTH_MIN = 4 * COLUMNS;
 const HEIGHT_MIN = 2 * ROWS_PER_PICTURE;
 const CONTRAST_MIN = 48;
 const DOUBTFUL_MAX = 2;
+/** Luma of a 0 and of a 1, in the video range. */
+const BLACK = 16;
+const WHITE = 235;
 
 /** Lines at the top of a picture of this height that are all that `readStamp` needs of it. */
 export function stampLines(height: number): number {
@@ -61,6 +64,42 @@ export function readStamp(pixels: Pixels, height: number = pixels.height): Stamp
     return null;
   const bits = levels.flatMap((row) => row.slice(1, -1)).map(bit);
   return repair(bits);
+}
+
+/** Writes a stamp into a picture in 8 bit 4:2:0: luma, then two planes of chroma, whose sides are even. */
+export function writeStamp(picture: Uint8Array, width: number, height: number, stamp: Stamp): void {
+  const data = [...bitsOf(gray(stamp.frame), 32), ...bitsOf(gray(stamp.capturedMs), 44)];
+  const check = bitsOf(BigInt(crc24([0, 0, 0, 0, ...data])), 24);
+  const bits = [...data, ...check, ...new Array(ROWS * (COLUMNS - 2) - data.length - 24).fill(0)];
+  for (let row = 0; row < ROWS; row++) {
+    const inner = bits.slice(row * (COLUMNS - 2), (row + 1) * (COLUMNS - 2));
+    const blocks = row % 2 ? [1, ...inner, 0] : [0, ...inner, 1];
+    const first = Math.floor((row * height) / ROWS_PER_PICTURE);
+    const end = Math.floor(((row + 1) * height) / ROWS_PER_PICTURE);
+    blocks.forEach((bit, column) => {
+      const from = first * width + Math.floor((column * width) / COLUMNS);
+      const to = first * width + Math.floor(((column + 1) * width) / COLUMNS);
+      picture.fill(bit ? WHITE : BLACK, from, to);
+    });
+    for (let line = first + 1; line < end; line++)
+      picture.copyWithin(line * width, first * width, (first + 1) * width);
+  }
+  const strip = Math.floor((ROWS * height) / ROWS_PER_PICTURE);
+  const [luma, chroma] = [width * height, (width * height) / 4];
+  const grey = (width / 2) * Math.ceil(strip / 2);
+  for (const plane of [luma, luma + chroma]) picture.fill(128, plane, plane + grey);
+}
+
+function gray(value: number): bigint {
+  const whole = BigInt(value);
+  return whole ^ (whole >> 1n);
+}
+
+/** The bits of a number, the highest first. */
+function bitsOf(value: bigint, count: number): number[] {
+  return Array.from({ length: count }, (_, place) =>
+    Number((value >> BigInt(count - 1 - place)) & 1n),
+  );
 }
 
 /** Blocks between black and white are tried both ways; too many of them are no stamp. */

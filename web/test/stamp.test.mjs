@@ -9,7 +9,7 @@ import { build } from "esbuild";
 const source = join(dirname(fileURLToPath(import.meta.url)), "../src/stamp.ts");
 const built = await build({ entryPoints: [source], bundle: true, write: false, format: "esm" });
 const code = Buffer.from(built.outputFiles[0].contents).toString("base64");
-const { readStamp, stampLines } = await import(`data:text/javascript;base64,${code}`);
+const { readStamp, stampLines, writeStamp } = await import(`data:text/javascript;base64,${code}`);
 
 // What crates/media/src/stamp.rs writes for this stamp, by its own test.
 const ROWS = [
@@ -78,4 +78,31 @@ test("what is no picture is null", () => {
   assert.equal(readStamp({ width: 320, height: 180, data: [] }), null);
   assert.equal(readStamp(picture(320, 180), 720), null);
   assert.equal(readStamp({ width: 320, height: 180, data: new Uint8Array(4 * 320 * 180) }), null);
+});
+
+test("a stamp is written as the Rust side writes it", () => {
+  for (const [width, height] of [
+    [320, 180],
+    [1280, 720],
+    [1920, 1080],
+  ]) {
+    const pixels = width * height;
+    const written = new Uint8Array((pixels * 3) / 2).fill(77);
+    writeStamp(written, width, height, STAMP);
+    const block = (row, column) => {
+      const line = Math.floor((row * height) / 45);
+      return written[line * width + Math.floor((column * width) / 40)];
+    };
+    const rows = ROWS.map((row, at) => [...row].map((_, column) => block(at, column)));
+    const expected = ROWS.map((row) => [...row].map((bit) => (bit === "#" ? 235 : 16)));
+    assert.deepEqual(rows, expected, `${width}×${height}`);
+    // The colour is taken out of the strip, and what is below it is as it was.
+    const strip = height / 15;
+    assert.equal(written[strip * width - 1], 235);
+    assert.equal(written[strip * width], 77);
+    for (const plane of [pixels, (pixels * 5) / 4]) {
+      assert.equal(written[plane + (width / 2) * (strip / 2) - 1], 128);
+      assert.equal(written[plane + (width / 2) * (strip / 2)], 77);
+    }
+  }
 });

@@ -146,7 +146,8 @@ impl Connection<'_> {
             row.value.sent_bps.as_bps() as f64 * row.value.period_ns.as_secs_f64()
         };
         let sent: f64 = self.rows.iter().map(bits).sum();
-        (sent > 0.0).then(|| self.total(|row| row.padding_bytes) * 8.0 / sent)
+        let known = self.rows.iter().all(|row| row.value.padding_bytes.is_some());
+        (known && sent > 0.0).then(|| self.total(|row| row.padding_bytes.unwrap_or(0)) * 8.0 / sent)
     }
 
     /// How often the encoder was set to another size or frame rate.

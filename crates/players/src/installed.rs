@@ -137,6 +137,15 @@ pub fn locate(program: Program) -> Option<Result<Located, Missing>> {
     Some(known.locate(&suiro_media::cache::folder()))
 }
 
+/// Where Chromium is.
+///
+/// # Errors
+/// [`Missing`] names the remedy.
+pub fn chromium() -> Result<PathBuf, Missing> {
+    let remedy = "make players, or sudo apt-get install chromium";
+    first_of(CHROMIUM).map_err(|reason| Missing { name: "chromium", reason, remedy })
+}
+
 /// The command that installs the program `command` of a player; `None` if no player has it.
 pub fn remedy(command: &str) -> Option<&'static str> {
     let known = KNOWN.iter().find(|known| known.commands.contains(&command))?;
@@ -146,19 +155,19 @@ pub fn remedy(command: &str) -> Option<&'static str> {
 impl Known {
     fn locate(&self, cache: &Path) -> Result<Located, Missing> {
         let missing = |reason: String| Missing { name: self.name, reason, remedy: self.remedy };
-        let command = self
-            .commands
-            .iter()
-            .find_map(|command| program::find(OsStr::new(command)))
-            .ok_or_else(|| {
-            missing(format!("no program `{}` in PATH", self.commands.join("`, `")))
-        })?;
+        let command = first_of(self.commands).map_err(missing)?;
         let library = match self.library {
             None => None,
             Some(library) => Some(library.locate(cache).map_err(missing)?),
         };
         Ok(Located { command, library })
     }
+}
+
+/// The first of these that is in PATH.
+fn first_of(commands: &[&str]) -> Result<PathBuf, String> {
+    let found = commands.iter().find_map(|command| program::find(OsStr::new(command)));
+    found.ok_or_else(|| format!("no program `{}` in PATH", commands.join("`, `")))
 }
 
 impl Library {
@@ -195,7 +204,7 @@ impl Installed {
 }
 
 /// The version that a program prints when asked.
-async fn version(command: &Path) -> Option<String> {
+pub(crate) async fn version(command: &Path) -> Option<String> {
     let mut ask = child::command(command);
     ask.arg("--version").env("HOME", "/nonexistent").stdout(Stdio::piped());
     child::bind(&mut ask, true);

@@ -20,6 +20,7 @@ mod ladder;
 mod record;
 mod session;
 mod vlc;
+pub mod webrtc;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ use suiro_http::{Clock, Url, origin};
 use suiro_scenario::{EndpointSpec, Job, Program, Protocol};
 use suiro_units::{Duration, Time};
 
-pub use installed::{Installed, Located, Missing, locate, programs, remedy};
+pub use installed::{Installed, Located, Missing, chromium, locate, programs, remedy};
 use session::Session;
 
 /// What a player of others is to do.

@@ -529,28 +529,31 @@ table! {
         received_bps: BitRate,
         /// Round-trip time by RTCP, or else by ICE's checks; null before the first.
         rtt_ns: Option<Duration>,
-        /// Share of packets lost in the last second by transport-wide feedback; null at a receiver, and without
-        /// feedback.
+        /// Share of packets lost in the last second by transport-wide feedback, of Chromium since the receiver report
+        /// before the last; null at a receiver, and without feedback.
         loss_ratio: Option<f64>,
         /// Packets that the receiver asked for again (NACK).
         nacks: u64,
-        /// Packets that were sent again because they were asked for; 0 at a receiver.
+        /// Packets that were sent again because they were asked for; of Chromium, also those sent again to probe for
+        /// capacity; 0 at a receiver.
         retransmissions: u64,
-        /// Bytes that were sent only to probe for capacity; 0 at a receiver.
-        padding_bytes: u64,
+        /// Bytes that were sent only to probe for capacity; 0 at a receiver; null if Chromium sends, which does not
+        /// count them.
+        padding_bytes: Option<u64>,
         /// Requests for a key frame by picture loss indication.
         plis: u64,
         /// Requests for a key frame by full intra request.
         firs: u64,
-        /// Bytes that wait for the pacer; null at a receiver.
+        /// Bytes that wait for the pacer; null at a receiver, and of Chromium.
         queue_bytes: Option<u64>,
-        /// For how long the first of them has waited; null at a receiver.
+        /// For how long the first of them has waited; null at a receiver, and of Chromium.
         queue_ns: Option<Duration>,
-        /// Width of the pictures that the encoder is set to; null at a receiver.
+        /// Width of the pictures that the encoder is set to, or last made; null at a receiver.
         width: Option<i64>,
-        /// Height of the pictures that the encoder is set to; null at a receiver.
+        /// Height of the pictures that the encoder is set to, or last made; null at a receiver.
         height: Option<i64>,
-        /// Frames per second that the encoder is set to; null at a receiver.
+        /// Frames per second that the encoder is set to; null at a receiver, and of Chromium, whose encoder takes the
+        /// frames as they come.
         fps: Option<i64>,
     }
 }

@@ -29,6 +29,13 @@ struct Missing {
     hint: String,
 }
 
+impl From<suiro_players::Missing> for Missing {
+    fn from(it: suiro_players::Missing) -> Self {
+        let what = format!("player {}: {}", it.name, it.reason);
+        Self { what, hint: it.remedy.to_owned() }
+    }
+}
+
 /// How much of a plan this host can run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
@@ -80,10 +87,10 @@ impl Host {
         }
         let missing = match need {
             Need::Command(program) => missing_command(program),
-            Need::Player(player) => suiro_players::locate(player).and_then(Result::err).map(|it| {
-                let what = format!("player {}: {}", it.name, it.reason);
-                Missing { what, hint: it.remedy.to_owned() }
-            }),
+            Need::Player(player) => {
+                suiro_players::locate(player).and_then(Result::err).map(Missing::from)
+            }
+            Need::Chromium => suiro_players::chromium().err().map(Missing::from),
         };
         self.found.borrow_mut().insert(key, missing.clone());
         missing

@@ -463,7 +463,7 @@ impl Log {
             loss_ratio: statistics.loss,
             nacks: counts.nacks,
             retransmissions: counts.retransmissions,
-            padding_bytes: counts.padding_bytes,
+            padding_bytes: Some(counts.padding_bytes),
             plis: counts.plis,
             firs: counts.firs,
             queue_bytes: statistics.queue.map(|(bytes, _)| bytes.get()),

@@ -1,24 +1,29 @@
 //! dash.js and hls.js in Chromium without a window. A page of ours, served to the browser in its own
 //! host, loads the library and the manifest, and reports what it sees several times a second.
 
+pub(crate) mod chromium;
 mod report;
-mod server;
+pub(crate) mod server;
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::convert::Infallible;
+use std::rc::Rc;
 use std::time::Duration as StdDuration;
 
 use bytes::Bytes;
-use tokio::process::ChildStderr;
-use tokio::sync::mpsc::{Receiver, channel};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::child::{self, Guarded, Lines};
 use crate::installed::LIBRARY_BYTES_MAX;
 use crate::record::State;
 use crate::session::Session;
 use crate::{Installed, PlayError};
-use report::PageClock;
-use server::Site;
+use chromium::Browser;
+use report::{PageClock, REPORT_BYTES_MAX};
+use server::{JSON, SCRIPT, content, empty};
+
+const PAGE: &str = include_str!("../../assets/page.html");
+const PAGE_SCRIPT: &str = include_str!("../../assets/page.js");
 
 /// The browser starts, loads the page and reports within this time, or something is wrong.
 const FIRST_REPORT_WITHIN: StdDuration = StdDuration::from_secs(30);
@@ -26,30 +31,6 @@ const FIRST_REPORT_WITHIN: StdDuration = StdDuration::from_secs(30);
 const REPORT_WITHIN: StdDuration = StdDuration::from_secs(20);
 /// Reports that wait to be read.
 const REPORTS_MAX: usize = 16;
-
-/// Without a window, a sandbox (root may not have one, and the page is ours), a GPU, or anything
-/// that asks the network on its own; and never slowed down for being in the background.
-const ARGUMENTS: &[&str] = &[
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--autoplay-policy=no-user-gesture-required",
-    "--mute-audio",
-    "--no-first-run",
-    "--no-default-browser-check",
-    "--no-proxy-server",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-default-apps",
-    "--disable-extensions",
-    "--disable-sync",
-    "--disable-breakpad",
-    "--disable-background-timer-throttling",
-    "--disable-backgrounding-occluded-windows",
-    "--disable-renderer-backgrounding",
-    "--disable-features=Translate,MediaRouter,OptimizationHints,LocalNetworkAccessChecks",
-];
 
 /// Plays until the stream ends or breaks; why it broke.
 pub(crate) async fn play(
@@ -62,24 +43,18 @@ pub(crate) async fn play(
         .map_err(|e| PlayError::system("listening for the browser")(std::io::Error::other(e)))?;
     let doing = "listening for the browser";
     let port = listener.local_addr().map_err(PlayError::system(doing))?.port();
-    let site = Site {
+    let site = Rc::new(Site {
         library: suiro_outside::file::read(library, LIBRARY_BYTES_MAX)
             .map_err(PlayError::system(format!("reading {}", library.display())))?,
         job: job(session),
         reports: sender,
-    };
-    let profile = Profile::make(&session.job.dir, &session.job.name)?;
-    let mut command = child::command(&installed.at.command);
-    command.args(ARGUMENTS).arg(format!("--user-data-dir={}", profile.0.display()));
-    command.arg(format!("http://127.0.0.1:{port}/")).env("HOME", &profile.0);
-    command.env_remove("DISPLAY").env_remove("DBUS_SESSION_BUS_ADDRESS").stderr(Stdio::piped());
-    child::bind(&mut command, false);
-    let mut guarded =
-        Guarded::spawn(&mut command).map_err(PlayError::system("starting Chromium"))?;
-    let mut messages = Lines::new(guarded.child().stderr.take().expect("standard error is piped"));
+    });
+    let url = format!("http://127.0.0.1:{port}/");
+    let at = (session.job.dir.as_path(), session.job.name.as_str());
+    let mut browser = Browser::start(&installed.at.command, at, &url, &[])?;
     tokio::select! {
-        never = server::serve(listener, site) => match never {},
-        ended = last_words(&mut guarded, &mut messages) => Ok(Some(ended)),
+        never = server::serve(listener, move |request| answer(site.clone(), request)) => match never {},
+        ended = browser.ended() => Ok(Some(ended)),
         failure = hear(session, reports) => failure,
     }
 }
@@ -93,18 +68,6 @@ fn job(session: &Session<'_>) -> String {
         "target_latency_s": session.job.target_latency.map(|latency| latency.as_secs_f64()),
     })
     .to_string()
-}
-
-/// Reads what the browser says, which is of no interest until it ends.
-async fn last_words(guarded: &mut Guarded, messages: &mut Lines<ChildStderr>) -> String {
-    let mut last = String::new();
-    while let Some(line) = messages.next().await {
-        last = line;
-    }
-    match guarded.wait().await {
-        Ok(status) => format!("Chromium ended with {status}: {last}"),
-        Err(error) => format!("waiting for Chromium: {error}"),
-    }
 }
 
 async fn hear(
@@ -144,24 +107,34 @@ async fn hear(
     }
 }
 
-/// The browser's profile: a folder that is removed after.
-struct Profile(PathBuf);
-
-impl Profile {
-    fn make(dir: &Path, name: &str) -> Result<Self, PlayError> {
-        let absolute = std::path::absolute(dir).map_err(PlayError::system("finding the folder"))?;
-        let path = absolute.join(format!(".{name}.profile"));
-        std::fs::create_dir_all(&path)
-            .map_err(PlayError::system(format!("making {}", path.display())))?;
-        Ok(Self(path))
-    }
+/// What is served to the browser.
+#[derive(Debug)]
+struct Site {
+    /// The player's library.
+    library: Vec<u8>,
+    /// What the page is to play, as JSON.
+    job: String,
+    /// Where bodies of reports go.
+    reports: Sender<Bytes>,
 }
 
-impl Drop for Profile {
-    fn drop(&mut self) {
-        // The browser was killed just before; what it still writes makes a second try needed.
-        if std::fs::remove_dir_all(&self.0).is_err() {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
+async fn answer(
+    site: Rc<Site>,
+    request: Request<Incoming>,
+) -> Result<Response<server::Body>, Infallible> {
+    Ok(match (request.method(), request.uri().path()) {
+        (&Method::GET, "/") => content(server::HTML, PAGE),
+        (&Method::GET, "/page.js") => content(SCRIPT, PAGE_SCRIPT),
+        (&Method::GET, "/library.js") => content(SCRIPT, site.library.clone()),
+        (&Method::GET, "/job.json") => content(JSON, site.job.clone()),
+        (&Method::POST, "/report") => match server::read(request, REPORT_BYTES_MAX).await {
+            Some(body) => {
+                // Sending fails only when everything has ended.
+                let _ = site.reports.send(body).await;
+                empty(StatusCode::NO_CONTENT)
+            }
+            None => empty(StatusCode::PAYLOAD_TOO_LARGE),
+        },
+        _ => empty(StatusCode::NOT_FOUND),
+    })
 }

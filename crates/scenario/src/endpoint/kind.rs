@@ -166,6 +166,8 @@ pub enum Need<'a> {
     Command(&'a str),
     /// A media player, with the library that it loads.
     Player(Program),
+    /// The browser Chromium.
+    Chromium,
 }
 
 /// How an endpoint shows video.

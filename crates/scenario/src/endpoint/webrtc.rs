@@ -7,7 +7,7 @@ use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 use suiro_units::BitRate;
 use suiro_viewer::{Loss, Policy};
 
-use super::{Delivery, Flow, Kind, Listens, PORT, Reference, Viewer, shift};
+use super::{Delivery, Flow, Kind, Listens, Need, PORT, Reference, Viewer, shift};
 use crate::check::Check;
 
 const RATES: Bounds<BitRate> = Bounds::new(BitRate::from_kbps(30), BitRate::from_mbps(50));
@@ -31,6 +31,26 @@ bounds! {
     }
 }
 
+/// A program that is an end of a WebRTC connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WebrtcProgram {
+    /// suiro itself: str0m, whose congestion control is a GCC of its own.
+    #[default]
+    Suiro,
+    /// A page in Chromium without a window: libwebrtc, with its congestion control, encoder and jitter buffer.
+    Chromium,
+}
+
+impl WebrtcProgram {
+    fn needs<'a>(self) -> Vec<Need<'a>> {
+        match self {
+            Self::Suiro => Vec::new(),
+            Self::Chromium => vec![Need::Chromium],
+        }
+    }
+}
+
 /// Publishes what a camera sees over WebRTC: H.264 by an encoder that follows the estimate of congestion
 /// control, first with its bit rate, then its frame rate, then the size of its pictures. It serves WHEP at
 /// `http://HOST:PORT/whep` to any number of viewers, each a peer connection of its own; or, with `to`, offers its video
@@ -41,6 +61,9 @@ bounds! {
 pub struct WebrtcPublisher {
     /// What the camera sees.
     pub camera: FootageSpec,
+    /// The program that publishes: `suiro` or `chromium`. Default: `suiro`.
+    #[serde(default, rename = "endpoint")]
+    pub program: WebrtcProgram,
     /// A `webrtc-viewer` without `from`, to which it makes an offer by WHIP. Default: none, it serves WHEP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
@@ -50,7 +73,8 @@ pub struct WebrtcPublisher {
     /// The bearer token that a viewer must have, of letters, digits and `-._~+/=`. Default: none is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// The estimate that congestion control begins with. Default: 300 kbit/s, as libwebrtc.
+    /// The estimate that congestion control begins with; Chromium's is always 300 kbit/s. Default: 300 kbit/s, as
+    /// libwebrtc.
     #[serde(default = "start_rate")]
     pub start_rate: BitRate,
     /// The most that it sends. Default: 2.5 Mbit/s, as libwebrtc has it for 1080 lines.
@@ -63,6 +87,9 @@ pub struct WebrtcPublisher {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<WebrtcViewer>)]
 pub struct WebrtcViewer {
+    /// The program that views: `suiro` or `chromium`. Default: `suiro`.
+    #[serde(default, rename = "endpoint")]
+    pub program: WebrtcProgram,
     /// The `webrtc-publisher` to which it makes an offer by WHEP. Default: none, it serves WHIP at
     /// `http://HOST:PORT/whip`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +100,7 @@ pub struct WebrtcViewer {
     /// The bearer token: without `from`, the one that a publisher must have. Default: none is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// How it plays.
+    /// How suiro's viewer plays; Chromium has a jitter buffer of its own.
     #[serde(default)]
     pub viewer: Policy,
     /// Whether the decodable video is saved as a file in the trial's folder. Default: `false`.
@@ -96,6 +123,10 @@ impl Kind for WebrtcPublisher {
         to.map(|name| Reference { key, name, kinds, media }).into_iter().collect()
     }
 
+    fn needs(&self) -> Vec<Need<'_>> {
+        self.program.needs()
+    }
+
     fn camera(&self) -> Option<&FootageSpec> {
         Some(&self.camera)
     }
@@ -113,6 +144,10 @@ impl Kind for WebrtcPublisher {
         if self.start_rate > self.max_rate {
             let refusal = check.refusal("start_rate", self.start_rate.to_string());
             check.push(refusal.expected("no more than `max_rate`"));
+        }
+        if self.program == WebrtcProgram::Chromium && self.start_rate != start_rate() {
+            let message = "Chromium begins with an estimate of its own";
+            check.push(check.refusal("start_rate", message).hint("remove start_rate"));
         }
         check_token(check, self.token.as_deref());
         if let Some(to) = &self.to
@@ -144,6 +179,10 @@ impl Kind for WebrtcViewer {
         from.map(|name| Reference { key, name, kinds, media }).into_iter().collect()
     }
 
+    fn needs(&self) -> Vec<Need<'_>> {
+        self.program.needs()
+    }
+
     fn viewer(&self) -> Option<Viewer> {
         let shows_damage = self.viewer.loss == Loss::Show;
         Some(Viewer { delivery: Delivery::Stream, shows_damage })
@@ -155,6 +194,10 @@ impl Kind for WebrtcViewer {
     }
 
     fn check(&self, check: &mut Check<'_>) {
+        if self.program == WebrtcProgram::Chromium && self.viewer != Policy::default() {
+            let message = "Chromium has a jitter buffer of its own";
+            check.push(check.refusal("viewer", message).hint("remove viewer"));
+        }
         check_token(check, self.token.as_deref());
         if let Some(from) = &self.from
             && let Some(publisher) = check.peer::<WebrtcPublisher>(from)

@@ -1,0 +1,131 @@
+//! Requests of WHIP and WHEP, handed over to the page: it answers offers, takes candidates and closes sessions.
+
+use std::collections::BTreeMap;
+
+use suiro_units::{Random, Seed};
+use suiro_webrtc::signalling::server::Waiting;
+use suiro_webrtc::signalling::{Command, Door, Reply};
+use tokio::sync::mpsc::Sender;
+use tokio::sync::oneshot;
+
+use super::record::SESSIONS_MAX;
+
+/// Offers that the page has not answered yet; more are refused.
+const UNANSWERED_MAX: usize = 64;
+
+/// A session that was opened at the desk.
+#[derive(Debug)]
+struct Session {
+    /// Its name in the path of its resource: nobody can guess it.
+    name: String,
+    /// Its entity tag.
+    tag: String,
+    /// Who waits for the answer.
+    waits: Option<oneshot::Sender<Reply>>,
+}
+
+/// Where requests become commands to the page.
+pub(super) struct Desk {
+    door: Door,
+    random: Random,
+    orders: Sender<String>,
+    sessions: BTreeMap<u64, Session>,
+    opened: u64,
+}
+
+impl Desk {
+    /// Commands go to `orders`.
+    pub fn new(door: Door, seed: Seed, orders: Sender<String>) -> Self {
+        let (sessions, random) = (BTreeMap::new(), seed.random());
+        Self { door, random, orders, sessions, opened: 0 }
+    }
+
+    /// The trial begins.
+    pub fn begin(&mut self) {
+        let _ = self.order(&serde_json::json!({ "do": "begin" }));
+    }
+
+    fn order(&self, command: &serde_json::Value) -> Option<()> {
+        self.orders.try_send(command.to_string()).ok()
+    }
+
+    /// Somebody asks for something. An offer is replied to when the page has answered it.
+    pub fn on_asked(&mut self, Waiting { ask, reply }: Waiting) {
+        let replied = match self.door.judge(&ask) {
+            Ok(Command::Offer(offer)) => return self.on_offer(&offer, reply),
+            Ok(Command::Trickle(name, tag, fragment)) => {
+                self.on_candidates(&name, tag.as_deref(), &fragment.candidates)
+            }
+            Ok(Command::Delete(name)) => self.on_delete(&name),
+            Err(refusal) => refusal,
+        };
+        // Who asked may be gone.
+        let _ = reply.send(replied);
+    }
+
+    fn on_offer(&mut self, offer: &str, reply: oneshot::Sender<Reply>) {
+        let unanswered = self.sessions.values().filter(|session| session.waits.is_some()).count();
+        let number = self.opened + 1;
+        let answer = serde_json::json!({ "do": "answer", "session": number, "offer": offer });
+        let full = unanswered >= UNANSWERED_MAX || self.sessions.len() >= SESSIONS_MAX;
+        if full || self.order(&answer).is_none() {
+            let _ = reply.send(Reply::problem(503, "busy", "too many offers; try again"));
+            return;
+        }
+        self.opened = number;
+        let mut word = || format!("{:016x}", self.random.next_u64());
+        let (name, tag) = (format!("{}{}", word(), word()), word());
+        self.sessions.insert(number, Session { name, tag, waits: Some(reply) });
+    }
+
+    /// The page has answered the offer of a session, or says why it does not.
+    pub fn on_answer(&mut self, number: u64, answer: Result<String, String>) {
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        let Some(waits) = session.waits.take() else { return };
+        let reply = match answer {
+            Ok(answer) => self.door.created(&session.name, &session.tag, answer),
+            Err(reason) => {
+                self.sessions.remove(&number);
+                Reply::problem(400, "malformed offer", &reason)
+            }
+        };
+        let _ = waits.send(reply);
+    }
+
+    fn named(&self, name: &str) -> Option<(u64, &Session)> {
+        let mut sessions = self.sessions.iter();
+        sessions.find(|(_, session)| session.name == name).map(|(number, it)| (*number, it))
+    }
+
+    /// RFC 9725 §4.3.1: the entity tag says to which ICE session candidates belong.
+    fn on_candidates(&self, name: &str, tag: Option<&str>, candidates: &[String]) -> Reply {
+        let Some((number, session)) = self.named(name) else { return unknown() };
+        let expected = format!("\"{}\"", session.tag);
+        if tag != Some(&expected) {
+            let detail = format!("expected If-Match: {expected}");
+            return Reply::problem(412, "precondition failed", &detail);
+        }
+        for candidate in candidates {
+            let add = serde_json::json!({
+                "do": "candidate", "session": number, "candidate": candidate,
+            });
+            if self.order(&add).is_none() {
+                return Reply::problem(503, "busy", "too many candidates; try again");
+            }
+        }
+        Reply::empty(204)
+    }
+
+    fn on_delete(&mut self, name: &str) -> Reply {
+        let Some((number, _)) = self.named(name) else { return unknown() };
+        self.sessions.remove(&number);
+        match self.order(&serde_json::json!({ "do": "close", "session": number })) {
+            Some(()) => Reply::empty(200),
+            None => Reply::problem(503, "busy", "too many requests; try again"),
+        }
+    }
+}
+
+fn unknown() -> Reply {
+    Reply::problem(404, "not found", "no session of that name")
+}

@@ -1,0 +1,393 @@
+//! Chromium as an end of WebRTC connections: libwebrtc, with its congestion control, encoder and jitter buffer.
+//!
+//! A page of ours (`web/webrtc`), served to the browser in its own host, sends what a camera of ours sees, or shows
+//! what comes. It makes an offer itself, or answers those that this endpoint takes as a server of WHIP or WHEP and
+//! hands over. It reports getStats, the coded frames on their way to the decoder, and each picture that was shown, with
+//! the stamp that it bears.
+
+mod desk;
+mod frames;
+mod record;
+mod report;
+mod site;
+
+use std::cell::RefCell;
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use suiro_clock::Clock;
+use suiro_endpoint::{Context, Failure, Versions};
+use suiro_media::live::{Footage, FootageSpec};
+use suiro_media::{Ffmpeg, cache};
+use suiro_record::words::{FlowRole, Signalling};
+use suiro_scenario::{Job, WebrtcProgram, WebrtcPublisher, WebrtcViewer};
+use suiro_units::{BitRate, Duration, Seed, Time};
+use suiro_webrtc::endpoint::Meeting;
+use suiro_webrtc::signalling::client::Server;
+use suiro_webrtc::signalling::server::{WAITING_MAX, Waiting};
+use suiro_webrtc::signalling::{Door, server as signalling};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::PlayError;
+use crate::browser::chromium::Browser;
+use crate::browser::server;
+use crate::installed;
+use desk::Desk;
+use record::{Log, Who};
+use site::{PER_PART, Sent, Site};
+
+pub use record::Summary;
+
+/// The page reports five times a second; after this long without a report it is dead.
+const REPORT_WITHIN: Duration = Duration::from_secs(20);
+/// What the page sent and waits to be looked at.
+const SENT_MAX: usize = 64;
+
+/// The page may use all addresses of its host, by their numbers, as it may where somebody allowed it the camera.
+const ARGUMENTS: &[&str] = &[
+    "--use-fake-ui-for-media-stream",
+    "--disable-features=WebRtcHideLocalIpsWithMdns,Translate,MediaRouter,OptimizationHints,LocalNetworkAccessChecks",
+];
+
+/// Which way the video goes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Role {
+    /// It is what this camera sees, at no more than this bit rate.
+    Publisher(FootageSpec, BitRate),
+    /// It comes; if asked for, what could be decoded is kept, as `received.NAME.h264`.
+    Viewer {
+        /// Whether it is kept.
+        save: bool,
+    },
+}
+
+/// What a browser is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WebrtcJob {
+    /// Its name, for records.
+    pub name: String,
+    /// What it does.
+    pub role: Role,
+    /// Who makes the offer.
+    pub meeting: Meeting,
+    /// The bearer token that an offer has, or must have.
+    pub token: Option<String>,
+    /// The endpoint at the other end, if it is known.
+    pub peer: Option<String>,
+    /// Folder for records.
+    pub dir: PathBuf,
+    /// When to begin.
+    pub start: Time,
+    /// Where the names of sessions come from.
+    pub seed: Seed,
+}
+
+impl WebrtcJob {
+    fn of(
+        job: &Job,
+        role: Role,
+        other: Option<&String>,
+        (port, token): (u16, &Option<String>),
+    ) -> Option<Self> {
+        let signalling = match role {
+            Role::Publisher(..) => Signalling::Whip,
+            Role::Viewer { .. } => Signalling::Whep,
+        };
+        let token = token.clone();
+        let meeting = match other {
+            None => Meeting::Waits { address: None, port, token: token.clone() },
+            Some(other) => {
+                let peer = job.peers.get(other)?;
+                let (host, port, token) = (peer.host.clone(), peer.port?, token.clone());
+                Meeting::Offers(Server { host, port, signalling, token })
+            }
+        };
+        let referring: Vec<&str> = job.referring().map(|(name, _)| name).collect();
+        let alone = (referring.len() == 1).then(|| referring[0].to_owned());
+        Some(Self {
+            name: job.endpoint.name.clone(),
+            role,
+            meeting,
+            token,
+            peer: other.cloned().or(alone),
+            dir: job.dir.clone(),
+            start: Time::ZERO + job.endpoint.start,
+            seed: job.seed,
+        })
+    }
+
+    fn signalling(&self) -> Signalling {
+        match (&self.role, &self.meeting) {
+            (Role::Publisher(..), Meeting::Offers(_))
+            | (Role::Viewer { .. }, Meeting::Waits { .. }) => Signalling::Whip,
+            _ => Signalling::Whep,
+        }
+    }
+
+    fn who(&self) -> Who {
+        let role = match self.role {
+            Role::Publisher(..) => FlowRole::Sender,
+            Role::Viewer { .. } => FlowRole::Receiver,
+        };
+        let port = match &self.meeting {
+            Meeting::Offers(server) => (server.port, FlowRole::Client),
+            Meeting::Waits { port, .. } => (*port, FlowRole::Server),
+        };
+        let (name, peer, signalling) = (self.name.clone(), self.peer.clone(), self.signalling());
+        Who { name, role, signalling, peer, port }
+    }
+
+    /// What the page is told.
+    fn for_page(&self, footage: Option<&Footage>, clock: Clock) -> String {
+        let door = Door { signalling: self.signalling(), token: None };
+        let offers_to = match &self.meeting {
+            Meeting::Offers(Server { host, port, token, .. }) => {
+                let url = format!("http://{host}:{port}{}", door.path());
+                Some(serde_json::json!({ "url": url, "token": token }))
+            }
+            Meeting::Waits { .. } => None,
+        };
+        let (role, max_bps) = match &self.role {
+            Role::Publisher(_, most) => ("publisher", most.as_bps()),
+            Role::Viewer { .. } => ("viewer", 0),
+        };
+        let footage = footage.map(|footage| {
+            let (width, height) = footage.size();
+            serde_json::json!({
+                "width": width,
+                "height": height,
+                "fps": footage.fps(),
+                "frames": footage.frames(),
+                "per_part": PER_PART,
+            })
+        });
+        serde_json::json!({
+            "role": role,
+            "offers_to": offers_to,
+            "max_bps": max_bps,
+            "footage": footage,
+            "epoch_unix_ms": clock.epoch_unix_ns() as f64 / 1e6,
+        })
+        .to_string()
+    }
+}
+
+/// Why a browser does not publish or view.
+#[derive(Debug, thiserror::Error)]
+pub enum WebrtcError {
+    /// Chromium is not installed, or could not be started.
+    #[error(transparent)]
+    Play(#[from] PlayError),
+    /// There is no footage for the camera.
+    #[error(transparent)]
+    Live(#[from] suiro_media::live::LiveError),
+    /// The port for offers is not free.
+    #[error(transparent)]
+    Net(#[from] suiro_webrtc::net::NetError),
+    /// The page could not do what it should.
+    #[error("the page in Chromium: {0}")]
+    Page(String),
+    /// A record could not be written.
+    #[error(transparent)]
+    Record(#[from] suiro_realtime::LogError),
+}
+
+/// Runs a trial's job of a publisher: suiro's own, or Chromium.
+///
+/// # Errors
+/// If it is not one, or as [`run`] and [`suiro_webrtc::publish::run`].
+pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
+    match job.endpoint.spec.downcast::<WebrtcPublisher>() {
+        Some(spec) if spec.program == WebrtcProgram::Chromium => {
+            let role = Role::Publisher(spec.camera.clone(), spec.max_rate);
+            let work = WebrtcJob::of(job, role, spec.to.as_ref(), (spec.port, &spec.token));
+            run_job(&work.ok_or("a publisher's job names its viewer")?, context)
+        }
+        _ => suiro_webrtc::publish::run_job(job, context),
+    }
+}
+
+/// Runs a trial's job of a viewer: suiro's own, or Chromium.
+///
+/// # Errors
+/// If it is not one, or as [`run`] and [`suiro_webrtc::view::run`].
+pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
+    match job.endpoint.spec.downcast::<WebrtcViewer>() {
+        Some(spec) if spec.program == WebrtcProgram::Chromium => {
+            let role = Role::Viewer { save: spec.save };
+            let work = WebrtcJob::of(job, role, spec.from.as_ref(), (spec.port, &spec.token));
+            run_job(&work.ok_or("a viewer's job names its publisher")?, context)
+        }
+        _ => suiro_webrtc::view::run_job(job, context),
+    }
+}
+
+fn run_job(work: &WebrtcJob, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
+    let log = context.log;
+    let (pulse, ready, stop) = context.parts_with_versions();
+    let clock = pulse.clock();
+    let work = async { Ok::<_, Failure>(run(work, (clock, log), ready, stop.requested()?).await?) };
+    Ok(suiro_endpoint::Summary::of(&pulse.block_on(work)?))
+}
+
+/// Publishes or views until `stop` is ready. `ready` is called once, with the browser's version, when the page has all
+/// that it needs and offers are taken.
+///
+/// # Errors
+/// [`WebrtcError`]: Chromium is missing, its page fails, or a file cannot be written.
+pub async fn run(
+    job: &WebrtcJob,
+    (clock, log): (Clock, fn(&str)),
+    ready: impl FnOnce(&Versions),
+    stop: impl Future<Output = ()>,
+) -> Result<Summary, WebrtcError> {
+    let command = installed::chromium().map_err(PlayError::from)?;
+    let version = installed::version(&command).await.unwrap_or_else(|| "unknown".to_owned());
+    let footage = match &job.role {
+        Role::Publisher(spec, _) => Some(footage(spec)?),
+        Role::Viewer { .. } => None,
+    };
+    let save = job.role == Role::Viewer { save: true };
+    let records = Log::create(&job.dir, job.who(), (clock.now(), clock.epoch_unix_ns()), save)?;
+    let (post, asked) = mpsc::channel(WAITING_MAX);
+    let door = listen(job, post).await?;
+    let (orders, commands) = mpsc::channel(WAITING_MAX);
+    let (sender, sent) = mpsc::channel(SENT_MAX);
+    let listener = server::listen()
+        .map_err(|e| PlayError::system("listening for the browser")(std::io::Error::other(e)))?;
+    let port =
+        listener.local_addr().map_err(PlayError::system("listening for the browser"))?.port();
+    let page = job.for_page(footage.as_ref(), clock);
+    let commands = RefCell::new(Some(commands));
+    let site = Rc::new(Site { clock, job: page, footage, commands, sent: sender });
+    let url = format!("http://127.0.0.1:{port}/");
+    let mut browser = Browser::start(&command, (&job.dir, &job.name), &url, ARGUMENTS)?;
+    let mut end = End { desk: Desk::new(door, job.seed, orders), records, asked, log };
+    let versions = Versions::from([("chromium".to_owned(), version)]);
+    let mut stop = std::pin::pin!(stop);
+    let failure = tokio::select! {
+        () = &mut stop => None,
+        never = server::serve(listener, move |request| site.clone().answer(request)) => match never {},
+        ended = browser.ended() => Some(ended),
+        failure = end.turn(sent, (clock, job.start), || ready(&versions)) => Some(failure?),
+    };
+    drop(browser);
+    end.close(job, failure).await
+}
+
+fn footage(spec: &FootageSpec) -> Result<Footage, suiro_media::live::LiveError> {
+    Footage::prepare(&Ffmpeg::locate()?, spec, &cache::folder(), &mut |_, _| {})
+}
+
+/// Takes offers, if this end waits for them.
+async fn listen(job: &WebrtcJob, post: Sender<Waiting>) -> Result<Door, WebrtcError> {
+    let door = Door { signalling: job.signalling(), token: job.token.clone() };
+    if let Meeting::Waits { address, port, .. } = &job.meeting {
+        let everywhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        let listener = suiro_webrtc::net::listen(address.unwrap_or(everywhere), *port).await?;
+        tokio::spawn(signalling::run(listener, post, std::future::pending()));
+    }
+    Ok(door)
+}
+
+/// The endpoint, without its browser.
+struct End {
+    desk: Desk,
+    records: Log,
+    asked: Receiver<Waiting>,
+    log: fn(&str),
+}
+
+impl End {
+    /// Deals with what the page sends and others ask for, until the page fails: why it did.
+    async fn turn(
+        &mut self,
+        mut sent: Receiver<Sent>,
+        (clock, start): (Clock, Time),
+        ready: impl FnOnce(),
+    ) -> Result<String, WebrtcError> {
+        let mut ready = Some(ready);
+        let mut begins = None;
+        let (mut asks, mut heard) = (true, clock.now());
+        loop {
+            let begin = async {
+                match begins {
+                    Some(at) => clock.sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = begin => {
+                    begins = None;
+                    self.desk.begin();
+                }
+                waiting = self.asked.recv(), if asks => match waiting {
+                    Some(waiting) => self.desk.on_asked(waiting),
+                    None => asks = false,
+                },
+                () = clock.sleep_until(heard + REPORT_WITHIN) => {
+                    return Ok(format!("it reported nothing for {REPORT_WITHIN}"));
+                }
+                next = sent.recv() => {
+                    heard = clock.now();
+                    let Some(next) = next else { return Ok("it is gone".to_owned()) };
+                    if matches!(next, Sent::Ready) && let Some(ready) = ready.take() {
+                        ready();
+                        begins = Some(start);
+                    } else if let Some(failure) = self.on_sent(next)? {
+                        return Ok(failure);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Deals with what the page sent: why it fails, if it does.
+    fn on_sent(&mut self, sent: Sent) -> Result<Option<String>, WebrtcError> {
+        match sent {
+            Sent::Ready => Ok(None),
+            Sent::Answer(session, answer) => {
+                self.desk.on_answer(session, answer);
+                Ok(None)
+            }
+            Sent::Frames(body) => match report::parse_frames(&body) {
+                Ok(frames) => {
+                    self.records.on_frames(frames);
+                    Ok(None)
+                }
+                Err(reason) => Ok(Some(reason)),
+            },
+            Sent::Report(body) => match report::parse(&body) {
+                Ok(report) if report.left_out > 0 => {
+                    Ok(Some(format!("it left out {} entries", report.left_out)))
+                }
+                Ok(report) => {
+                    let failure = report.failure.clone();
+                    self.records.on_report(report)?;
+                    Ok(failure)
+                }
+                Err(reason) => Ok(Some(reason)),
+            },
+        }
+    }
+
+    /// Ends the session that the page opened, and completes the records.
+    async fn close(self, job: &WebrtcJob, failure: Option<String>) -> Result<Summary, WebrtcError> {
+        if let (Meeting::Offers(server), Some(location)) = (&job.meeting, self.records.location())
+            && let Some((_, path)) = location.split_once("://")
+            && let Some(at) = path.find('/')
+        {
+            // The other end may be gone already, or be asked to stop too.
+            let _ = server.delete(&path[at..]).await;
+        }
+        let summary = self.records.close()?;
+        match failure {
+            // What breaks after it worked is a measurement.
+            Some(failure) if summary.connections > 0 => (self.log)(&failure),
+            Some(failure) => return Err(WebrtcError::Page(failure)),
+            None => {}
+        }
+        Ok(summary)
+    }
+}

@@ -1,0 +1,202 @@
+//! What the page for WebRTC reports (`web/webrtc/report.ts`), read strictly.
+
+use serde::Deserialize;
+use suiro_record::words::SessionEnd;
+use suiro_units::{Duration, Time};
+
+/// Most bytes of one report, and of one batch of coded frames.
+pub(super) const REPORT_BYTES_MAX: usize = 16 << 20;
+/// Bytes before each coded frame: RTP timestamp, time, key frame, size.
+const HEADER_BYTES: usize = 4 + 8 + 1 + 4;
+/// Latest time in milliseconds since the trial's epoch: a year.
+const TIME_MAX_MS: f64 = 366.0 * 86_400.0 * 1e3;
+
+/// A time in milliseconds since the trial's epoch; what was before it counts as the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(try_from = "f64")]
+pub(super) struct Ms(f64);
+
+impl TryFrom<f64> for Ms {
+    type Error = String;
+
+    fn try_from(ms: f64) -> Result<Self, String> {
+        match (-TIME_MAX_MS..=TIME_MAX_MS).contains(&ms) {
+            true => Ok(Self(ms)),
+            false => Err(format!("a time of {ms} ms")),
+        }
+    }
+}
+
+impl Ms {
+    /// The time in the trial.
+    pub fn time(self) -> Time {
+        Time::ZERO + self.duration()
+    }
+
+    /// The same as a duration.
+    pub fn duration(self) -> Duration {
+        Duration::from_nanos((self.0.max(0.0) * 1e6) as u64)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Report {
+    pub sessions: Vec<SessionReport>,
+    pub statistics: Vec<StatisticsReport>,
+    pub shown: Vec<ShownReport>,
+    pub missed: u64,
+    pub failure: Option<String>,
+    pub left_out: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Ended {
+    Closed,
+    Broken,
+    Unanswered,
+    Deleted,
+}
+
+impl From<Ended> for SessionEnd {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Closed => Self::Closed,
+            Ended::Broken => Self::Broken,
+            Ended::Unanswered => Self::Unanswered,
+            Ended::Deleted => Self::Deleted,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SessionReport {
+    pub session: u64,
+    pub opened_ms: Ms,
+    pub answered_ms: Option<Ms>,
+    pub connected_ms: Option<Ms>,
+    pub ended_ms: Option<Ms>,
+    pub ended: Option<Ended>,
+    pub location: Option<String>,
+    pub candidates: Vec<String>,
+    pub agreed: Option<Agreed>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Agreed {
+    pub codec: String,
+    pub payload_types: String,
+    pub feedback: String,
+    pub extensions: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StatisticsReport {
+    pub session: u64,
+    pub at_ms: Ms,
+    pub local: Option<String>,
+    pub remote: Option<String>,
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    pub received_packets: u64,
+    pub received_bytes: u64,
+    pub rtt_ms: Option<Ms>,
+    pub estimate_bps: Option<f64>,
+    pub target_bps: Option<f64>,
+    pub loss_ratio: Option<f64>,
+    pub nacks: u64,
+    pub retransmissions: u64,
+    pub plis: u64,
+    pub firs: u64,
+    pub video_packets: u64,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+    pub coding_ms: Ms,
+    pub coded: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ShownReport {
+    pub rtp: u32,
+    pub shown_ms: Ms,
+    pub received_ms: Option<Ms>,
+    pub frame: Option<u32>,
+    pub captured_unix_ms: Option<u64>,
+    pub presented: u64,
+}
+
+/// A coded frame on its way to the browser's decoder.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Coded {
+    pub rtp: u32,
+    pub at: Ms,
+    pub key: bool,
+    pub data: Vec<u8>,
+}
+
+/// A report, if it is one.
+pub(super) fn parse(body: &[u8]) -> Result<Report, String> {
+    serde_json::from_slice(body).map_err(|error| format!("the page's report: {error}"))
+}
+
+/// Coded frames, one after the other.
+pub(super) fn parse_frames(mut body: &[u8]) -> Result<Vec<Coded>, String> {
+    let mut frames = Vec::new();
+    while !body.is_empty() {
+        let cut = || format!("the page's frames: frame {} is cut", frames.len());
+        let (header, rest) = body.split_first_chunk::<HEADER_BYTES>().ok_or_else(cut)?;
+        let [r0, r1, r2, r3, time @ .., key, b0, b1, b2, b3] = *header;
+        let at = Ms::try_from(f64::from_be_bytes(time))?;
+        let length = u32::from_be_bytes([b0, b1, b2, b3]) as usize;
+        let (data, rest) = rest.split_at_checked(length).ok_or_else(cut)?;
+        let rtp = u32::from_be_bytes([r0, r1, r2, r3]);
+        frames.push(Coded { rtp, at, key: key != 0, data: data.to_vec() });
+        body = rest;
+    }
+    Ok(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EMPTY: &str =
+        r#"{"sessions":[],"statistics":[],"shown":[],"missed":0,"failure":null,"left_out":0}"#;
+
+    #[test]
+    fn what_is_no_report_is_refused() {
+        assert!(parse(EMPTY.as_bytes()).unwrap().sessions.is_empty());
+        let refused = |text: &str| parse(text.as_bytes()).unwrap_err();
+        assert!(refused("{").contains("EOF"));
+        assert!(refused(&EMPTY.replace("missed", "mist")).contains("unknown field `mist`"));
+        let shown = r#""shown":[{"rtp":1,"shown_ms":1e300,"received_ms":null,"frame":null,"captured_unix_ms":null,"presented":1}]"#;
+        assert!(refused(&EMPTY.replace(r#""shown":[]"#, shown)).contains("a time of"));
+    }
+
+    #[test]
+    fn coded_frames_are_read_and_cut_ones_refused() {
+        let frame = |at: f64, data: &[u8]| {
+            let mut bytes = 90_000_u32.to_be_bytes().to_vec();
+            bytes.extend(at.to_be_bytes());
+            bytes.push(1);
+            bytes.extend((data.len() as u32).to_be_bytes());
+            bytes.extend(data);
+            bytes
+        };
+        let body = [frame(12.5, &[1, 2, 3]), frame(40.0, &[])].concat();
+        let frames = parse_frames(&body).unwrap();
+        assert_eq!((frames.len(), &frames[0].data[..]), (2, &[1, 2, 3][..]));
+        assert_eq!(frames[0].at.time(), Time::ZERO + Duration::from_micros(12_500));
+        assert!(frames[0].key && frames[1].rtp == 90_000);
+        for cut in 1..body.len() {
+            let whole = cut == body.len() - HEADER_BYTES;
+            assert_eq!(parse_frames(&body[..cut]).is_ok(), whole, "{cut}");
+        }
+        assert!(parse_frames(&frame(f64::NAN, &[])).unwrap_err().contains("NaN"));
+    }
+}

@@ -1,0 +1,64 @@
+// Counters of a connection, as getStats has them.
+import type { StatisticsReport } from "./report";
+import type { Session } from "./session";
+
+type Stats = Record<string, unknown>;
+
+/** What getStats says of a connection now; null before a pair of candidates is chosen. */
+export async function statistics(
+  session: Session,
+  now: () => number,
+): Promise<StatisticsReport | null> {
+  const all: Stats[] = [];
+  const stats = await session.connection.getStats();
+  const at_ms = now();
+  stats.forEach((entry: Stats) => {
+    all.push(entry);
+  });
+  const find = (type: string, also: (entry: Stats) => boolean = () => true): Stats | undefined =>
+    all.find((entry) => entry.type === type && also(entry));
+  const transport = find("transport");
+  const pair = find("candidate-pair", ({ id }) => id === transport?.selectedCandidatePairId);
+  if (pair === undefined) return null;
+  const isVideo = ({ kind }: Stats): boolean => kind === "video";
+  const sent = find("outbound-rtp", isVideo);
+  const received = find("inbound-rtp", isVideo);
+  const video = sent ?? received ?? {};
+  const told = find("remote-inbound-rtp", isVideo);
+  const address = (id: unknown): string | null => {
+    const candidate = all.find((entry) => entry.id === id);
+    const ip = candidate?.address;
+    if (typeof ip !== "string" || ip === "") return null;
+    return `${ip.includes(":") ? `[${ip}]` : ip}:${candidate?.port}`;
+  };
+  const seconds = known(told?.roundTripTime) ?? known(pair.currentRoundTripTime);
+  const coding = known(sent?.totalEncodeTime) ?? known(received?.totalDecodeTime) ?? 0;
+  return {
+    session: session.number,
+    at_ms,
+    local: address(pair.localCandidateId),
+    remote: address(pair.remoteCandidateId),
+    sent_packets: known(pair.packetsSent) ?? 0,
+    sent_bytes: known(pair.bytesSent) ?? 0,
+    received_packets: known(pair.packetsReceived) ?? 0,
+    received_bytes: known(pair.bytesReceived) ?? 0,
+    rtt_ms: seconds === null ? null : seconds * 1e3,
+    estimate_bps: sent ? known(pair.availableOutgoingBitrate) : null,
+    target_bps: known(sent?.targetBitrate),
+    loss_ratio: known(told?.fractionLost),
+    nacks: known(video.nackCount) ?? 0,
+    retransmissions: known(sent?.retransmittedPacketsSent) ?? 0,
+    plis: known(video.pliCount) ?? 0,
+    firs: known(video.firCount) ?? 0,
+    video_packets: known(sent?.packetsSent) ?? known(received?.packetsReceived) ?? 0,
+    width: known(video.frameWidth),
+    height: known(video.frameHeight),
+    coding_ms: coding * 1e3,
+    coded: known(sent?.framesEncoded) ?? known(received?.framesDecoded) ?? 0,
+  };
+}
+
+/** A number that is not negative, or null. */
+function known(value: unknown): number | null {
+  return typeof value === "number" && value >= 0 ? value : null;
+}
