@@ -7,6 +7,8 @@ use std::os::fd::AsFd;
 use suiro_units::Bytes;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
+use crate::url::{Reach, Url, UrlError};
+
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
@@ -103,13 +105,70 @@ pub async fn connect(
     connect_any(resolve(host, port).await?, receive_buffer).await
 }
 
+/// Why a URL of a manifest is not fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The name has no address, or nobody answers there.
+    #[error("{0}")]
+    Io(io::Error),
+    /// It leads to this machine or link, and the user's URL does not.
+    #[error(transparent)]
+    Near(UrlError),
+}
+
+/// Connects to the host of `url`, which the user named as `home` or which a manifest or redirect of `home` names; that one
+/// must not lead to this machine or link, unless the user's does too.
+///
+/// # Errors
+/// [`ConnectError`] says which it was.
+pub async fn connect_from(
+    home: &Url,
+    url: &Url,
+    receive_buffer: Option<Bytes>,
+) -> Result<TcpStream, ConnectError> {
+    let addresses = resolve(url.host(), url.port()).await.map_err(ConnectError::Io)?;
+    allow(home, url, &addresses).await?;
+    connect_any(addresses, receive_buffer).await.map_err(ConnectError::Io)
+}
+
+/// Refuses another host than the user's whose name leads to this machine or link, unless the user's does too. URLs say so
+/// themselves only where they name an address.
+pub(crate) async fn allow(
+    home: &Url,
+    url: &Url,
+    addresses: &[SocketAddr],
+) -> Result<(), ConnectError> {
+    if url.host() == home.host() {
+        return Ok(());
+    }
+    let near = reaches(addresses);
+    if near.is_empty() {
+        return Ok(());
+    }
+    let home = resolve(home.host(), home.port()).await.map_err(ConnectError::Io)?;
+    let home = reaches(&home);
+    if near.iter().all(|reach| home.contains(reach)) {
+        return Ok(());
+    }
+    Err(ConnectError::Near(UrlError::Near(url.to_string())))
+}
+
+/// How near these addresses are; nothing of those that are far.
+fn reaches(addresses: &[SocketAddr]) -> Vec<Reach> {
+    let reach = |address: &SocketAddr| match Reach::of(address.ip()) {
+        Reach::Far if is_own(address.ip()) => Reach::Machine,
+        reach => reach,
+    };
+    addresses.iter().map(reach).filter(|reach| *reach != Reach::Far).collect()
+}
+
 /// The addresses of a host by name or address.
 pub(crate) async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok(tokio::net::lookup_host((host, port)).await?.collect())
 }
 
 /// Connects to the first of these addresses that answers.
-pub(crate) async fn connect_any(
+async fn connect_any(
     addresses: Vec<SocketAddr>,
     receive_buffer: Option<Bytes>,
 ) -> io::Result<TcpStream> {
@@ -135,7 +194,7 @@ pub(crate) fn causes(error: &hyper::Error) -> String {
 }
 
 /// Whether this machine has that address, on whatever interface: nothing can be bound to another's.
-pub(crate) fn is_own(address: IpAddr) -> bool {
+fn is_own(address: IpAddr) -> bool {
     let any_port = SocketAddr::new(address, 0);
     open(any_port).and_then(|socket| socket.bind(any_port)).is_ok()
 }
@@ -148,4 +207,31 @@ async fn connect_to(address: SocketAddr, receive_buffer: Option<Bytes>) -> io::R
     let stream = socket.connect(address).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn names_are_judged_by_what_they_resolve_to() {
+        // Addresses that RFC 5737 reserves for documentation, and two of this machine under other names.
+        let url = |text: &str| Url::parse(text).unwrap();
+        let (far, near) = (url("http://192.0.2.1/"), url("http://127.0.0.1/"));
+        let alias = url("http://ip6-localhost/");
+        for own in ["[::1]:80", "127.0.0.2:80", "[::ffff:127.0.0.1]:80"] {
+            let error = allow(&far, &alias, &[own.parse().unwrap()]).await.unwrap_err();
+            assert!(error.to_string().contains("must not refer to a local address"), "{error}");
+            allow(&near, &alias, &[own.parse().unwrap()]).await.unwrap();
+        }
+        let link = allow(&far, &alias, &["169.254.169.254:80".parse().unwrap()]).await;
+        assert!(matches!(link, Err(ConnectError::Near(_))));
+        allow(&far, &alias, &["198.51.100.1:80".parse().unwrap()]).await.unwrap();
+    }
+
+    #[test]
+    fn an_address_of_this_machine_is_known_on_every_interface() {
+        assert!(is_own("127.0.0.1".parse().unwrap()));
+        assert!(!is_own("198.51.100.1".parse().unwrap()));
+    }
 }

@@ -74,7 +74,7 @@ impl PlacedSegment {
 impl Ladder {
     /// Fetches the manifest, and of HLS the playlists of all rungs.
     pub async fn fetch(url: &Url, protocol: Protocol) -> Result<Self, PlayError> {
-        let body = get(url).await?;
+        let body = get(url, url).await?;
         let failed = |error: &dyn std::fmt::Display| PlayError::Manifest {
             url: url.to_string(),
             reason: error.to_string(),
@@ -89,7 +89,7 @@ impl Ladder {
                         return Err(failed(&"a media playlist, not a multivariant one"));
                     }
                     Playlist::Multivariant(presentation) => {
-                        let media = playlists(&presentation).await?;
+                        let media = playlists(url, &presentation).await?;
                         (presentation, media)
                     }
                 }
@@ -137,7 +137,9 @@ impl Ladder {
     }
 }
 
+/// The playlists that the one at `home` names.
 async fn playlists(
+    home: &Url,
     presentation: &Presentation,
 ) -> Result<Vec<(Url, Segments, Option<u64>)>, PlayError> {
     let rungs = presentation.tracks.iter().flat_map(|track| &track.rungs);
@@ -146,7 +148,7 @@ async fn playlists(
     let mut zero = None;
     for rung in rungs {
         let Source::Playlist(url) = &rung.source else { continue };
-        let body = get(url).await?;
+        let body = get(home, url).await?;
         let Ok(Playlist::Media(media)) = presentation::from_playlist(&body, url) else { continue };
         zero = zero.or(media.date_unix_ns);
         let shift = media.date_unix_ns.zip(zero).map_or(0, |(date, zero)| {
@@ -199,19 +201,18 @@ impl Names {
     }
 }
 
-/// One GET, the body in memory.
-async fn get(url: &Url) -> Result<Bytes, PlayError> {
+/// One GET, the body in memory; `home` is the URL that the user named.
+async fn get(home: &Url, url: &Url) -> Result<Bytes, PlayError> {
     let failed = |reason: String| PlayError::Manifest { url: url.to_string(), reason };
-    match tokio::time::timeout(FETCH_WITHIN, exchange(url)).await {
+    match tokio::time::timeout(FETCH_WITHIN, exchange(home, url)).await {
         Ok(body) => body.map_err(failed),
         Err(_) => Err(failed(format!("no answer within {} s", FETCH_WITHIN.as_secs()))),
     }
 }
 
-async fn exchange(url: &Url) -> Result<Bytes, String> {
+async fn exchange(home: &Url, url: &Url) -> Result<Bytes, String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
-    let stream =
-        suiro_http::net::connect(url.host(), url.port(), None).await.map_err(|e| told(&e))?;
+    let stream = suiro_http::net::connect_from(home, url, None).await.map_err(|e| told(&e))?;
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|e| told(&e))?;
     let request = Request::get(url.target())
@@ -249,6 +250,17 @@ mod tests {
   </AdaptationSet>
  </Period>
 </MPD>"#;
+
+    #[tokio::test]
+    async fn a_playlist_of_a_stranger_does_not_lead_to_this_machine() {
+        // Of the addresses that RFC 5737 reserves for documentation.
+        let home = Url::parse("http://192.0.2.1/main.m3u8").unwrap();
+        let near = Url::parse("http://127.0.0.1:9/rung.m3u8").unwrap();
+        let error = get(&home, &near).await.unwrap_err().to_string();
+        assert!(error.contains("must not refer to a local address"), "{error}");
+        let error = get(&near, &near).await.unwrap_err().to_string();
+        assert!(!error.contains("must not refer"), "the user may: {error}");
+    }
 
     #[test]
     fn urls_lead_to_rungs_and_media_time_beyond_what_was_listed() {

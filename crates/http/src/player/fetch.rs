@@ -1,7 +1,6 @@
 //! HTTP/1.1 as a player speaks it: one persistent connection per lane, with bounds on everything.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -21,8 +20,8 @@ use tokio::time::timeout;
 use super::request::{Fetch, Fetched, Head, Progress};
 use crate::Clock;
 use crate::flows::{Flows, OWN_AGENT};
-use crate::net;
-use crate::url::{Reach, Url, UrlError};
+use crate::net::{self, ConnectError};
+use crate::url::{Url, UrlError};
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -210,16 +209,14 @@ impl Client {
     }
 
     async fn connect(&self, url: &Url) -> Result<Connection, FetchError> {
-        let connecting = async {
-            let addresses = net::resolve(url.host(), url.port()).await;
-            let addresses = addresses.map_err(FetchError::Connect)?;
-            self.allow(url, &addresses).await?;
-            let connected = net::connect_any(addresses, self.transport.receive_buffer).await;
-            connected.map_err(FetchError::Connect)
-        };
+        let connecting = net::connect_from(&self.home, url, self.transport.receive_buffer);
         let stream = timeout(CONNECT_TIMEOUT.into(), connecting)
             .await
-            .map_err(|_| FetchError::ConnectTimeout)??;
+            .map_err(|_| FetchError::ConnectTimeout)?
+            .map_err(|error| match error {
+                ConnectError::Io(error) => FetchError::Connect(error),
+                ConnectError::Near(error) => FetchError::Near(error),
+            })?;
         let flow = self.flows.as_ref().and_then(|recorded| {
             let home = url.authority() == self.home.authority();
             let peer = recorded.server.clone().filter(|_| home);
@@ -235,24 +232,6 @@ impl Client {
             drop(flow);
         });
         Ok(sender)
-    }
-
-    /// Refuses another host than the user's whose name leads to this machine or link, unless the
-    /// user's does too. URLs say so themselves only where they name an address.
-    async fn allow(&self, url: &Url, addresses: &[SocketAddr]) -> Result<(), FetchError> {
-        if url.host() == self.home.host() {
-            return Ok(());
-        }
-        let near = reaches(addresses);
-        if near.is_empty() {
-            return Ok(());
-        }
-        let home = net::resolve(self.home.host(), self.home.port()).await;
-        let home = reaches(&home.map_err(FetchError::Connect)?);
-        if near.iter().all(|reach| home.contains(reach)) {
-            return Ok(());
-        }
-        Err(FetchError::Near(UrlError::Near(url.to_string())))
     }
 
     async fn body(&self, fetch: &Fetch, mut body: Incoming) -> Result<Bytes, FetchError> {
@@ -303,15 +282,6 @@ impl Client {
     }
 }
 
-/// How near these addresses are; nothing of those that are far.
-fn reaches(addresses: &[SocketAddr]) -> Vec<Reach> {
-    let reach = |address: &SocketAddr| match Reach::of(address.ip()) {
-        Reach::Far if net::is_own(address.ip()) => Reach::Machine,
-        reach => reach,
-    };
-    addresses.iter().map(reach).filter(|reach| *reach != Reach::Far).collect()
-}
-
 fn request(fetch: &Fetch, url: &Url) -> Request<Empty<Bytes>> {
     let mut request =
         Request::get(url.target()).header(HOST, url.authority()).header(USER_AGENT, OWN_AGENT);
@@ -319,35 +289,4 @@ fn request(fetch: &Fetch, url: &Url) -> Request<Empty<Bytes>> {
         request = request.header(RANGE, format!("bytes={first}-{last}"));
     }
     request.body(Empty::new()).expect("a URL was checked when it was parsed")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn names_are_judged_by_what_they_resolve_to() {
-        let transport = Transport { download: Download::Segment, receive_buffer: None };
-        let client = |home: &str| {
-            let (home, head) = (Url::parse(home).unwrap(), watch::Sender::default());
-            Client::new(Clock::from_now(), transport, Arc::new(home), None, head.subscribe())
-        };
-        // Addresses that RFC 5737 reserves for documentation, and two of this machine under other names.
-        let (far, near) = (client("http://192.0.2.1/"), client("http://127.0.0.1/"));
-        let alias = Url::parse("http://ip6-localhost/").unwrap();
-        for own in ["[::1]:80", "127.0.0.2:80", "[::ffff:127.0.0.1]:80"] {
-            let error = far.allow(&alias, &[own.parse().unwrap()]).await.unwrap_err();
-            assert!(error.to_string().contains("must not refer to a local address"), "{error}");
-            near.allow(&alias, &[own.parse().unwrap()]).await.unwrap();
-        }
-        let link = far.allow(&alias, &["169.254.169.254:80".parse().unwrap()]).await;
-        assert!(matches!(link, Err(FetchError::Near(_))));
-        far.allow(&alias, &["198.51.100.1:80".parse().unwrap()]).await.unwrap();
-    }
-
-    #[test]
-    fn an_address_of_this_machine_is_known_on_every_interface() {
-        assert!(net::is_own("127.0.0.1".parse().unwrap()));
-        assert!(!net::is_own("198.51.100.1".parse().unwrap()));
-    }
 }
