@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use suiro_hosts::Sandbox;
-use suiro_record::{Folder, PlannedTrial, Trial};
+use suiro_record::{Attempt, Folder, PlannedTrial, Trial};
 use suiro_scenario::EndpointSpec;
 pub use suiro_scenario::Order;
 use suiro_units::{Duration, Time};
@@ -54,6 +54,17 @@ pub trait Observer {
     fn phase(&mut self, trial: &PlannedTrial, phase: &Phase);
     /// A trial is over.
     fn finished(&mut self, trial: &PlannedTrial, outcome: &Trial);
+    /// A trial is over and will be run again, because packets left its links late and nothing else was wrong.
+    fn repeats(&mut self, trial: &PlannedTrial, outcome: &Trial);
+}
+
+/// How a plan is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manner {
+    /// Trials at the same time; 0 is as 1.
+    pub jobs: usize,
+    /// How often a trial is run again that is invalid only because packets left its links late.
+    pub retries: usize,
 }
 
 /// The time after which the process of an order is considered hung and is killed.
@@ -67,41 +78,50 @@ fn limit(order: &Order) -> Duration {
     links.chain(endpoints).fold(order.setup.duration + OVERHEAD, |sum, part| sum + part)
 }
 
+/// A trial that is to be run, and what came of it before.
+struct Waiting {
+    order: Order,
+    attempts: Vec<Attempt>,
+}
+
 struct Running {
-    planned: PlannedTrial,
+    trial: Waiting,
     process: Process,
     deadline: Time,
 }
 
-/// Runs `orders`, at most `jobs` at once, and returns the outcome of each, in the order in which
-/// they ended. `program` makes the command of a trial's process from the path of its `order.json`.
+/// Runs `orders` and returns the outcome of each, in the order in which they ended. A trial that is run again waits until
+/// the others have been started: the machine may be less busy then. `program` makes the command of a trial's process from the path of its `order.json`.
 ///
 /// An [`Event::Interrupted`] on the channel ends the running trials early, keeps what they
 /// measured, and starts no more trials.
 pub fn run(
     orders: Vec<Order>,
     folder: &Folder,
-    jobs: usize,
+    manner: Manner,
     program: &dyn Fn(&Path) -> Sandbox,
     (sender, events): (&Sender<Event>, &Receiver<Event>),
     observer: &mut dyn Observer,
 ) -> Result<Vec<Trial>> {
-    let mut waiting = VecDeque::from(orders);
+    let fresh = |order| Waiting { order, attempts: Vec::new() };
+    let mut waiting: VecDeque<Waiting> = orders.into_iter().map(fresh).collect();
     let mut running: BTreeMap<usize, Running> = BTreeMap::new();
     let mut outcomes = Vec::new();
     let mut next = 0;
+    let mut retries = manner.retries;
     let epoch = Epoch::now();
     loop {
-        while running.len() < jobs.max(1)
-            && let Some(order) = waiting.pop_front()
+        while running.len() < manner.jobs.max(1)
+            && let Some(trial) = waiting.pop_front()
         {
-            let deadline = epoch.elapsed() + limit(&order);
-            match start(&order, next, deadline, program, sender) {
-                Ok(started) => drop(running.insert(next, started)),
+            let deadline = epoch.elapsed() + limit(&trial.order);
+            match start(&trial.order, next, program, sender) {
+                Ok(process) => drop(running.insert(next, Running { trial, process, deadline })),
                 Err(error) => {
                     let because = format!("it could not be started: {error:#}");
-                    let outcome = write_unmeasured(folder, &order.trial, because);
-                    observer.finished(&order.trial, &outcome);
+                    let planned = &trial.order.trial;
+                    let outcome = write_unmeasured(folder, planned, &trial.attempts, because);
+                    observer.finished(planned, &outcome);
                     outcomes.push(outcome);
                 }
             }
@@ -116,17 +136,25 @@ pub fn run(
                 if let Some(trial) = running.get(&process)
                     && let Ok(phase) = serde_json::from_str(&text)
                 {
-                    observer.phase(&trial.planned, &phase);
+                    observer.phase(&trial.trial.order.trial, &phase);
                 }
             }
             Event::Exited { process, status } => {
-                if let Some(ended) = running.remove(&process) {
-                    let outcome = outcome(folder, &ended, status);
-                    observer.finished(&ended.planned, &outcome);
+                let Some(ended) = running.remove(&process) else { continue };
+                let outcome = outcome(folder, &ended, status);
+                let mut trial = ended.trial;
+                if outcome.only_late && trial.attempts.len() < retries {
+                    observer.repeats(&trial.order.trial, &outcome);
+                    trial.attempts.push(attempt(outcome));
+                    waiting.push_back(trial);
+                } else {
+                    observer.finished(&trial.order.trial, &outcome);
                     outcomes.push(outcome);
                 }
             }
             Event::Interrupted => {
+                // What was to be run again keeps the outcome that it has.
+                retries = 0;
                 waiting.clear();
                 running.values().for_each(|trial| trial.process.signal(Signal::TERM));
             }
@@ -163,10 +191,9 @@ pub fn events() -> (Sender<Event>, Receiver<Event>) {
 fn start(
     order: &Order,
     number: usize,
-    deadline: Time,
     program: &dyn Fn(&Path) -> Sandbox,
     events: &Sender<Event>,
-) -> Result<Running> {
+) -> Result<Process> {
     if order.dir.exists() {
         std::fs::remove_dir_all(&order.dir).context("removing an earlier attempt")?;
     }
@@ -175,14 +202,32 @@ fn start(
     let file = order.dir.join("order.json");
     let text = serde_json::to_string_pretty(order).context("an order is JSON")?;
     std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
-    let process = Process::start_sandboxed(program(&file), number, &logs.join(OWN_LOG), events)?;
-    Ok(Running { planned: order.trial.clone(), process, deadline })
+    Process::start_sandboxed(program(&file), number, &logs.join(OWN_LOG), events)
 }
 
-/// The outcome that the trial's process wrote; if it died before that, an outcome with the reason.
+/// What is kept of a trial that is run again.
+fn attempt(outcome: Trial) -> Attempt {
+    Attempt {
+        started: outcome.started,
+        duration_s: outcome.duration_s,
+        invalid_because: outcome.invalid_because.unwrap_or_default(),
+        links: outcome.links,
+    }
+}
+
+/// The outcome that the trial's process wrote, with the attempts before; if it died before that, an outcome with the
+/// reason.
 fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
-    let because = match folder.outcome(&ended.planned) {
-        Ok(Some(trial)) => return trial,
+    let planned = &ended.trial.order.trial;
+    let because = match folder.outcome(planned) {
+        Ok(Some(trial)) if ended.trial.attempts.is_empty() => return trial,
+        Ok(Some(trial)) => {
+            let trial = Trial { attempts: ended.trial.attempts.clone(), ..trial };
+            match suiro_record::folder::write_outcome(&folder.trial(planned), &trial) {
+                Ok(()) => return trial,
+                Err(error) => format!("writing its earlier attempts: {error}"),
+            }
+        }
         Ok(None) => {
             let words =
                 ended.process.last_words().unwrap_or_else(|| "it printed nothing".to_owned());
@@ -190,13 +235,18 @@ fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
         }
         Err(error) => format!("its record cannot be read: {error}"),
     };
-    write_unmeasured(folder, &ended.planned, because)
+    write_unmeasured(folder, planned, &ended.trial.attempts, because)
 }
 
 /// Records that a trial measured nothing. If even that cannot be written, only this trial fails, not
 /// the others: the report will find it without a record.
-fn write_unmeasured(folder: &Folder, planned: &PlannedTrial, because: String) -> Trial {
-    let trial = unmeasured(planned, because);
+fn write_unmeasured(
+    folder: &Folder,
+    planned: &PlannedTrial,
+    attempts: &[Attempt],
+    because: String,
+) -> Trial {
+    let trial = Trial { attempts: attempts.to_vec(), ..unmeasured(planned, because) };
     match suiro_record::folder::write_outcome(&folder.trial(planned), &trial) {
         Ok(()) => trial,
         Err(error) => {
@@ -226,6 +276,8 @@ fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
         seed: planned.seed,
         valid: false,
         invalid_because: Some(because),
+        only_late: false,
+        attempts: Vec::new(),
         skipped: false,
         machine: Some(machine::describe()),
         started: clock::rfc3339(clock::realtime_ns()),

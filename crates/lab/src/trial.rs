@@ -67,17 +67,21 @@ pub fn run(
     faults.extend(layers.stop(epoch));
     let stopping = epoch.elapsed();
     let (links, wire_faults) = wires.stop()?;
-    faults.extend(wire_faults);
     let (captured, capture_faults) = captures.stop(epoch, stopping);
     faults.extend(capture_faults);
     faults.extend(lateness(order, &mut supervised)?);
-    let because = invalid_because(&self_checks, &supervised, faults);
+    let mut reasons = reasons(&self_checks, &supervised, faults);
+    let only_late = reasons.is_empty() && wire_faults.iter().all(|fault| fault.late);
+    reasons.extend(wire_faults.into_iter().map(|fault| fault.because));
+    let because = (!reasons.is_empty()).then(|| reasons.join("; "));
     let trial = Trial {
         cell: order.trial.cell.clone(),
         repetition: order.trial.repetition,
         seed: order.trial.seed,
         valid: because.is_none(),
+        only_late: only_late && because.is_some(),
         invalid_because: because,
+        attempts: Vec::new(),
         skipped: false,
         machine: order.machine.clone(),
         started,
@@ -200,12 +204,8 @@ pub fn failed_checks(checks: &[SelfCheck]) -> Vec<String> {
     checks.iter().filter(|check| !check.ok).map(sentence).collect()
 }
 
-/// Why the trial's figures must not be used: every reason once.
-fn invalid_because(
-    checks: &[SelfCheck],
-    supervised: &Supervised,
-    faults: Vec<String>,
-) -> Option<String> {
+/// Why the trial's figures must not be used, what its links say aside: every reason once.
+fn reasons(checks: &[SelfCheck], supervised: &Supervised, faults: Vec<String>) -> Vec<String> {
     let mut reasons = failed_checks(checks);
     match &supervised.ending {
         None | Some(Ending::Over) => {}
@@ -220,5 +220,5 @@ fn invalid_because(
             reasons.push(reason);
         }
     }
-    (!reasons.is_empty()).then(|| reasons.join("; "))
+    reasons
 }

@@ -8,7 +8,7 @@ use suiro_link::LinkConfig;
 use suiro_record::{LinkTotals, SelfCheck};
 use suiro_scenario::{Link, Topology};
 use suiro_units::Seed;
-use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock};
+use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Fault};
 
 use crate::clock::Epoch;
 
@@ -75,7 +75,7 @@ impl Wires {
 
     /// Stops the links; returns what each direction did, and why the measurements must not be used,
     /// if so.
-    pub fn stop(mut self) -> Result<(Vec<LinkTotals>, Vec<String>)> {
+    pub fn stop(mut self) -> Result<(Vec<LinkTotals>, Vec<Fault>)> {
         // All at the same time: what hosts still send must not be on one link's record and missing on another's.
         self.carriers.iter_mut().for_each(Carrier::ask_to_stop);
         let (mut totals, mut faults) = (Vec::new(), Vec::new());

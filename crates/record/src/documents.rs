@@ -150,6 +150,12 @@ pub struct Trial {
     pub valid: bool,
     /// Why it is not valid.
     pub invalid_because: Option<String>,
+    /// True if it is not valid for one reason only: packets left an emulated link too late, because the machine was busy.
+    #[serde(default)]
+    pub only_late: bool,
+    /// Earlier attempts of the same trial, each of which was invalid for that reason only.
+    #[serde(default)]
+    pub attempts: Vec<Attempt>,
     /// True if it was not tried because this machine is missing something it needs;
     /// `invalid_because` names it and how to get it.
     #[serde(default)]
@@ -183,6 +189,19 @@ pub struct Trial {
     pub endpoints: Vec<EndpointOutcome>,
     /// Versions of programs that this trial's endpoints reported.
     pub versions: BTreeMap<String, String>,
+}
+
+/// An attempt of a trial after which it was run again. Its tables were replaced by those of the next one.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Attempt {
+    /// When it began: UTC, RFC 3339.
+    pub started: String,
+    /// How long it measured.
+    pub duration_s: f64,
+    /// Why it is not valid.
+    pub invalid_because: String,
+    /// What the links did.
+    pub links: Vec<LinkTotals>,
 }
 
 /// What the capture of one interface saw. Packets that are missing in the file make what was lost between it and the
@@ -245,8 +264,18 @@ pub struct LinkTotals {
     /// took that it left with.
     #[serde(default)]
     pub departure_error: Lateness,
+    /// The largest 99th percentile of `lateness` at which this direction is valid; null in records of earlier versions,
+    /// where it was 2000.
+    #[serde(default)]
+    pub lateness_bound_us: Option<f64>,
     /// Share of one core that the emulator took for the whole link.
     pub cpu_cores: Option<f64>,
+    /// Share of the time in which a thread of the link was of the real-time class; 0 for an ordinary user.
+    #[serde(default)]
+    pub real_time: Option<f64>,
+    /// How often the link's other thread took over because the one on duty was not awake in time.
+    #[serde(default)]
+    pub takeovers: u64,
 }
 
 impl LinkTotals {
@@ -264,7 +293,10 @@ impl LinkTotals {
             foreign: 0,
             lateness: Lateness::default(),
             departure_error: Lateness::default(),
+            lateness_bound_us: None,
             cpu_cores: None,
+            real_time: None,
+            takeovers: 0,
         }
     }
 }

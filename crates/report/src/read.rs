@@ -9,8 +9,8 @@ use suiro_analysis::{Analysis, Records, Timeline, Why, analyse, difference, expl
 use suiro_record::table::Row;
 use suiro_record::tables::{CauseRow, HopRow, RateRow};
 use suiro_record::{
-    Capture, Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome, Source, Trial,
-    Writer,
+    Attempt, Capture, Folder, FolderError, PlannedTrial, Reader, RecordError, ScreenOutcome,
+    Source, Trial, Writer,
 };
 
 use crate::Run;
@@ -116,7 +116,8 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read
     let (records, problems) = records(&dir);
     Analysis { metrics: read.metrics, timeline: read.timeline, why: read.why } =
         analyse(&outcome, &records, bins);
-    read.warnings = warnings(&records.rate);
+    read.warnings = attempts(&outcome);
+    read.warnings.extend(warnings(&records.rate));
     read.warnings.extend(write_causes(&dir, &read.why));
     read.warnings.extend(captures(&outcome, &records.hops));
     read.flows = flows::lines(&records.flows);
@@ -149,6 +150,14 @@ pub(crate) fn why(folder: &Folder, planned: &PlannedTrial) -> Result<Why, String
         true => Ok(explain(&outcome, &records)),
         false => Err(problems.join("; ")),
     }
+}
+
+/// Earlier attempts, each of which was not valid.
+fn attempts(trial: &Trial) -> Vec<String> {
+    let told = |(n, attempt): (usize, &Attempt)| {
+        format!("attempt {n} was not valid, so the trial ran again: {}", attempt.invalid_because)
+    };
+    (1..).zip(&trial.attempts).map(told).take(WARNINGS_MAX).collect()
 }
 
 /// Circuit breakers that were triggered: each sender's first.

@@ -277,7 +277,7 @@ pub fn inside(descriptor: i32) -> Result<Outcome> {
     let duration_s = epoch.elapsed().as_secs_f64();
     let (links, faults) = wires.stop()?;
     let mut reasons = trial::failed_checks(&self_checks);
-    reasons.extend(faults);
+    reasons.extend(faults.into_iter().map(|fault| fault.because));
     let summary = LinkSummary {
         exit_code: match ended {
             Ended::Exited(status) => status.code(),

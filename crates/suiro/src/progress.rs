@@ -180,6 +180,24 @@ impl Observer for Trials {
         }
     }
 
+    fn repeats(&mut self, trial: &PlannedTrial, outcome: &Trial) {
+        if let Some(bar) = self.each.remove(&trial.folder) {
+            bar.finish_and_clear();
+        }
+        let reason = outcome.invalid_because.as_deref().unwrap_or("packets left late");
+        let line = format!(
+            "{}: runs again (attempt {}): {reason}",
+            label(trial),
+            outcome.attempts.len() + 2
+        );
+        if self.plain {
+            say!("{line}");
+        } else {
+            // A terminal that went away loses this line; the record has it.
+            let _ = self.bars.println(printable(&line));
+        }
+    }
+
     fn finished(&mut self, trial: &PlannedTrial, outcome: &Trial) {
         self.finished += 1;
         self.total.inc(1);

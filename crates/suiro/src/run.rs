@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 
 use anyhow::{Context, Result, bail};
 use suiro_hosts::{Privilege, Sandbox};
-use suiro_lab::runner::{self, Order};
+use suiro_lab::runner::{self, Manner, Order};
 use suiro_lab::{clock, machine, trial as lab_trial};
 use suiro_media::MediaSpec;
 use suiro_media::live::FootageSpec;
@@ -266,14 +266,20 @@ fn outcome(folder: &Folder, planned: &PlannedTrial) -> Option<Trial> {
     folder.outcome(planned).ok().flatten()
 }
 
+/// Trials at the same time.
+fn jobs(args: &RunArgs, plan: &Plan) -> usize {
+    args.jobs.unwrap_or(plan.jobs).max(1) as usize
+}
+
 fn run_trials(plan: &Plan, args: &RunArgs, folder: &Folder, orders: Vec<Order>) -> Result<()> {
     let (sender, events) = runner::events();
     interrupt::forward_to(sender.clone())?;
-    let jobs = args.jobs.unwrap_or(plan.jobs).max(1) as usize;
+    let jobs = jobs(args, plan);
     let seconds = orders.iter().map(|order| order.setup.duration.as_secs_f64()).fold(0.0, f64::max);
     let mut progress = Trials::new(orders.len(), jobs, seconds);
     let program = |order: &Path| Sandbox::new(["trial".into(), order.as_os_str().to_owned()]);
-    let ended = runner::run(orders, folder, jobs, &program, (&sender, &events), &mut progress);
+    let manner = Manner { jobs, retries: args.retries as usize };
+    let ended = runner::run(orders, folder, manner, &program, (&sender, &events), &mut progress);
     progress.finish();
     ended.map(drop)
 }

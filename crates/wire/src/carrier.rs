@@ -1,24 +1,21 @@
-//! A running link on its own thread.
+//! A running link on its own threads.
 
-use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use suiro_hosts::{EmulatedLink, Host, LinkEnd};
 use suiro_link::{Direction, LinkConfig};
 use suiro_record::LinkTotals;
-use suiro_units::Seed;
+use suiro_units::{Duration, Seed};
 
 use crate::WireError;
+use crate::bound::lateness_bound;
 use crate::clock::Clock;
-use crate::engine::{Carried, Engine};
-use crate::priority::{self, Priority};
+use crate::engine::Engine;
+use crate::hands::{Ended, Hands};
+use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::socket::PacketSocket;
-use crate::totals::{KernelLosses, invalid_because};
+use crate::totals::{Fault, KernelLosses, fault};
 
 /// What a carrier carries.
 #[derive(Debug, Clone, Copy)]
@@ -44,10 +41,9 @@ pub struct CarrierSpec<'a> {
 pub struct Outcome {
     /// Down, then up.
     pub totals: [LinkTotals; 2],
-    /// Why measurements over the link must not be used, one sentence each; empty if they may be
-    /// used.
-    pub faults: Vec<String>,
-    /// How its thread was scheduled.
+    /// Why measurements over the link must not be used; empty if they may be used.
+    pub faults: Vec<Fault>,
+    /// The best priority that its threads were allowed.
     pub priority: Priority,
 }
 
@@ -59,16 +55,9 @@ pub struct Carrier {
     link: EmulatedLink,
     wire: Host,
     before: Drops,
-    stopped: Arc<AtomicBool>,
-    wake: Option<PipeWriter>,
-    thread: Option<JoinHandle<io::Result<Ended>>>,
-}
-
-/// What the carrier's thread returns.
-struct Ended {
-    carried: Carried,
-    priority: Priority,
-    cpu_cores: Option<f64>,
+    /// By direction: how late one packet in a hundred may be.
+    bounds: [Duration; 2],
+    hands: Hands,
 }
 
 impl Carrier {
@@ -79,32 +68,25 @@ impl Carrier {
         let recorder = spec.records.map(|dir| Recorder::create(dir, spec.name)).transpose()?;
         let before = Drops::read(spec.wire, spec.link)?;
         let engine = Engine::new(spec.clock, sockets, (spec.config, spec.seed), recorder);
-        let (reader, wake) = io::pipe().map_err(WireError::os("making a pipe"))?;
-        let stopped = Arc::new(AtomicBool::new(false));
-        let stop = Arc::clone(&stopped);
-        let clock = spec.clock;
-        let thread = std::thread::Builder::new()
-            .name(format!("link-{}", spec.name))
-            .spawn(move || carry(clock, engine, &stop, &reader))
-            .map_err(WireError::os("starting a thread"))?;
+        let bounds =
+            Direction::BOTH.map(|direction| lateness_bound(spec.config.direction(direction)));
+        let hands = Hands::start(spec.name, spec.clock, engine, bounds[0].min(bounds[1]))
+            .map_err(WireError::os("starting the threads of a link"))?;
         Ok(Self {
             name: spec.name.to_owned(),
             link: spec.link.clone(),
             wire: spec.wire.clone(),
             before,
-            stopped,
-            wake: Some(wake),
-            thread: Some(thread),
+            bounds,
+            hands,
         })
     }
 
     /// Stops carrying packets: those still in the link are recorded as `queued`, the records are
     /// closed, and the outcome is returned.
-    pub fn stop(mut self) -> Result<Outcome, WireError> {
-        self.ask_to_stop();
-        let thread = self.thread.take().expect("the thread runs until it is stopped");
-        let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let Ended { carried, priority, cpu_cores } =
+    pub fn stop(self) -> Result<Outcome, WireError> {
+        let ended = self.hands.stop();
+        let Ended { carried, priority, cpu_cores, real_time, takeovers } =
             ended.map_err(WireError::os(format!("carrying link {}", self.name)))?;
         let lost = self.before.until(&Drops::read(&self.wire, &self.link)?);
         let totals = |direction: Direction| {
@@ -117,16 +99,22 @@ impl Carrier {
                 // What the interface refused was sent again.
                 after: lost.wires[direction as usize].saturating_sub(opposite.socket.refused),
             };
-            Ok::<_, WireError>(own.counts.totals(&self.name, direction, losses, cpu_cores))
+            let mut totals = own.counts.totals(&self.name, direction, losses);
+            (totals.cpu_cores, totals.real_time) = (Some(cpu_cores), Some(real_time));
+            totals.takeovers = takeovers;
+            totals.lateness_bound_us =
+                Some(self.bounds[direction as usize].as_nanos() as f64 / 1e3);
+            Ok::<_, WireError>(totals)
         };
         let totals = [totals(Direction::Down)?, totals(Direction::Up)?];
-        let mut faults: Vec<_> = totals.iter().filter_map(invalid_because).collect();
+        let mut faults: Vec<_> = totals.iter().filter_map(fault).collect();
         let lost_rows = carried.recorder.map_or(Ok(0), Recorder::finish)?;
         if lost_rows > 0 {
-            faults.push(format!(
+            let because = format!(
                 "link {}: {lost_rows} packet records were lost because the disk was too slow",
                 self.name
-            ));
+            );
+            faults.push(Fault { because, late: false });
         }
         Ok(Outcome { totals, faults, priority })
     }
@@ -134,18 +122,7 @@ impl Carrier {
     /// Asks the link to stop, without waiting for it: of several links, none carries packets while another one's records
     /// are closed. [`stop`](Self::stop) does it too.
     pub fn ask_to_stop(&mut self) {
-        self.stopped.store(true, Ordering::Relaxed);
-        self.wake = None;
-    }
-}
-
-impl Drop for Carrier {
-    fn drop(&mut self) {
-        self.ask_to_stop();
-        if let Some(thread) = self.thread.take() {
-            // The result cannot be returned from here.
-            let _ = thread.join();
-        }
+        self.hands.ask_to_stop();
     }
 }
 
@@ -156,30 +133,6 @@ fn open_sockets(wire: &Host, link: &EmulatedLink) -> Result<[PacketSocket; 2], W
             .map_err(WireError::os(format!("opening a packet socket on {interface}")))
     };
     wire.enter(|| Ok([open(&link.from)?, open(&link.to)?]))?
-}
-
-fn carry(
-    clock: Clock,
-    mut engine: Engine,
-    stopped: &AtomicBool,
-    wake: &PipeReader,
-) -> io::Result<Ended> {
-    let priority = priority::raise();
-    let (began, cpu_before) = (clock.now(), cpu_seconds());
-    engine.run(stopped, wake.as_fd())?;
-    let span = clock.now().saturating_since(began).as_secs_f64();
-    let cpu_cores = cpu_before.zip(cpu_seconds()).map(|(before, after)| (after - before) / span);
-    Ok(Ended { carried: engine.finish(), priority, cpu_cores })
-}
-
-/// Processor time of the calling thread.
-fn cpu_seconds() -> Option<f64> {
-    // SAFETY: plain numbers; the call fills them in.
-    let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
-    // SAFETY: `usage` is alive.
-    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    (result == 0).then(|| seconds(usage.ru_utime) + seconds(usage.ru_stime))
 }
 
 /// Packets that interfaces lost, by direction: the sending hosts' interfaces, and ours towards the

@@ -1,22 +1,21 @@
-//! The loop that carries one link: frames go from either host into the link core, and leave when
-//! the core decides.
+//! One turn of the work that carries a link: frames go from either host into the link core, and leave when the core
+//! decides.
 //!
 //! The core runs in logical time. A frame's arrival time is when the kernel received it, not when
-//! this thread read it; its departure time is the core's. So a late wake-up delays frames once, is
+//! a thread read it; its departure time is the core's. So a late wake-up delays frames once, is
 //! measured as lateness, and does not accumulate. The core is never advanced past a moment before
 //! it has been handed everything that arrived until then.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::{AsFd, OwnedFd};
 
-use suiro_link::{Direction, Distribution, Ecn, Event, Link, LinkConfig, Packet, Verdict};
+use suiro_link::{Direction, Ecn, Event, Link, LinkConfig, Packet, Verdict};
 use suiro_units::{Bytes, Duration, Seed, Time};
 
+use crate::bound;
 use crate::clock::Clock;
 use crate::flows::{FlowId, Flows};
 use crate::frame::{self, Headers};
-use crate::pace::Pace;
 use crate::pool::{Pool, Slot};
 use crate::recorder::{PacketRow, Recorder};
 use crate::socket::{BATCH, PacketSocket, Received};
@@ -90,29 +89,30 @@ impl Engine {
         }
     }
 
-    /// Carries packets until `stopped` is set; `wake` must become readable at that moment.
-    pub(crate) fn run(&mut self, stopped: &AtomicBool, wake: BorrowedFd<'_>) -> io::Result<()> {
-        let mut pace = Pace::new(self.clock);
-        while !stopped.load(Ordering::Relaxed) {
-            if !self.turn() {
-                continue;
-            }
-            let next = self.link.next_event();
-            let [down, up] = &self.sides;
-            let sources = [wake, down.socket.as_fd(), up.socket.as_fd()];
-            let due_soon = next.is_some_and(|next| next <= self.reached + self.lookahead);
-            pace.wait(next, if due_soon { &sources[..1] } else { &sources })?;
-        }
-        Ok(())
-    }
-
-    /// Takes what arrived and sends what is due. Returns false if there is more to take at once.
-    fn turn(&mut self) -> bool {
+    /// Takes what arrived, [`ARRIVALS_MAX`] frames at most, and sends what is due. Returns false if there is more to take
+    /// at once.
+    pub(crate) fn turn(&mut self) -> bool {
         let now = self.clock.now();
         let all_taken = self.take_arrivals();
         self.advance(if all_taken { now } else { self.reached });
         self.send();
         all_taken
+    }
+
+    /// The two sockets once more, to wait for frames.
+    pub(crate) fn sockets(&self) -> io::Result<[OwnedFd; 2]> {
+        let [down, up] = &self.sides;
+        Ok([down.socket.as_fd().try_clone_to_owned()?, up.socket.as_fd().try_clone_to_owned()?])
+    }
+
+    /// When the core next has something to do; `None` until something arrives.
+    pub(crate) fn next_event(&self) -> Option<Time> {
+        self.link.next_event()
+    }
+
+    /// Whether frames that arrive before the next event may stay in the rings until then.
+    pub(crate) fn may_leave_unread(&self) -> bool {
+        self.link.next_event().is_some_and(|next| next <= self.reached + self.lookahead)
     }
 
     /// Ends the link: packets still in it are recorded as queued.
@@ -134,7 +134,7 @@ impl Engine {
     /// Takes frames from both rings in order of arrival, [`ARRIVALS_MAX`] at most. Returns true if
     /// both are empty now.
     fn take_arrivals(&mut self) -> bool {
-        let mut lead = None;
+        let mut reading = None;
         for _ in 0..ARRIVALS_MAX {
             let [down, up] = &mut self.sides;
             let direction = match (down.socket.peek_realtime_ns(), up.socket.peek_realtime_ns()) {
@@ -143,14 +143,14 @@ impl Engine {
                 (Some(_), _) => Direction::Down,
                 (None, Some(_)) => Direction::Up,
             };
-            let lead_ns = *lead.get_or_insert_with(|| self.clock.realtime_lead_ns());
-            self.take(direction, lead_ns);
+            let reading = reading.get_or_insert_with(|| Reading::of(self.clock));
+            self.take(direction, reading);
         }
         false
     }
 
     /// Hands the next frame of a direction to the core.
-    fn take(&mut self, direction: Direction, lead_ns: i64) {
+    fn take(&mut self, direction: Direction, reading: &mut Reading) {
         let Self { sides, pool, flows, recorder, .. } = self;
         let Side { socket, counts } = &mut sides[direction as usize];
         let taken = socket.receive(|frame: &Received<'_>| {
@@ -170,17 +170,10 @@ impl Engine {
             Some((packet(slot, flow, &headers), frame.realtime_ns))
         });
         if let Some(Some((packet, realtime_ns))) = taken {
-            let at = self.arrival(realtime_ns, lead_ns);
+            let at = reading.arrival(realtime_ns, self.clock).max(self.reached);
             self.advance(at);
             self.link.arrive(at, direction, packet);
         }
-    }
-
-    /// When a frame arrived: the kernel's timestamp on our clock, but never in the future (as after
-    /// a step of the wall clock) and never before the moment that the core has reached.
-    fn arrival(&self, realtime_ns: u64, lead_ns: i64) -> Time {
-        let stamp = realtime_ns.cast_signed().saturating_sub(lead_ns).max(0);
-        Time::from_nanos(stamp.cast_unsigned()).min(self.clock.now()).max(self.reached)
     }
 
     /// Advances the core to a moment, unless it is already past it.
@@ -234,20 +227,33 @@ impl Engine {
     }
 }
 
+/// The clocks, read once for many frames: a reading costs a tenth of what a packet costs the carrier.
+struct Reading {
+    now: Time,
+    lead_ns: i64,
+}
+
+impl Reading {
+    fn of(clock: Clock) -> Self {
+        Self { now: clock.now(), lead_ns: clock.realtime_lead_ns() }
+    }
+
+    /// When a frame arrived: the kernel's timestamp on our clock, but never in the future, as after a step of the wall
+    /// clock. Frames that arrived since the last reading need another one.
+    #[inline]
+    fn arrival(&mut self, realtime_ns: u64, clock: Clock) -> Time {
+        let stamp = realtime_ns.cast_signed().saturating_sub(self.lead_ns).max(0);
+        let stamp = Time::from_nanos(stamp.cast_unsigned());
+        if stamp > self.now {
+            self.now = clock.now();
+        }
+        stamp.min(self.now)
+    }
+}
+
 /// Every packet stays in the link at least this long.
 fn least_delay(config: &LinkConfig) -> Duration {
-    let least = |direction: Direction| {
-        let propagation = &config.direction(direction).propagation;
-        let delay = propagation.delay.steps().map(|(_, delay)| *delay).min().unwrap_or_default();
-        let shorter =
-            propagation.jitter.map_or(Duration::ZERO, |jitter| match jitter.distribution {
-                Distribution::Exponential | Distribution::Pareto => Duration::ZERO,
-                // The minimum is √3 standard deviations below the mean.
-                Distribution::Uniform => jitter.sd * 2,
-                Distribution::Normal => delay,
-            });
-        delay.saturating_sub(shorter)
-    };
+    let least = |direction: Direction| bound::least_delay(&config.direction(direction).propagation);
     Direction::BOTH.map(least).into_iter().min().unwrap_or_default()
 }
 

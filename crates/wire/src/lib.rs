@@ -6,11 +6,13 @@
 //!                 from0 ◄─ batch ◄─ link core ◄─ ring ◄─ to0
 //! ```
 //!
-//! One thread, a [`Carrier`], carries both directions of a link. Every packet is recorded, every
+//! A [`Carrier`] carries both directions of a link, by one thread at a time: it has a thread on each of two processors,
+//! and the first that wakes does the work. Every packet is recorded, every
 //! loss that was not configured is counted, and every departure's lateness is measured: [`Outcome`]
 //! says whether measurements over the link may be used. Before a run, [`check`] loads a link and
 //! compares it with its configuration.
 
+mod bound;
 mod carrier;
 mod check;
 mod clock;
@@ -18,6 +20,7 @@ mod engine;
 mod error;
 mod flows;
 pub mod frame;
+mod hands;
 mod histogram;
 mod pace;
 mod pool;
@@ -27,9 +30,11 @@ mod socket;
 mod totals;
 mod words;
 
+pub use bound::{highest_rate, lateness_bound};
 pub use carrier::{Carrier, CarrierSpec, Outcome};
+pub use check::capacity::{Capacity, capacity};
 pub use check::{CheckSpec, check};
 pub use clock::Clock;
 pub use error::WireError;
 pub use priority::Priority;
-pub use totals::{LATENESS_P99_MAX, invalid_because};
+pub use totals::Fault;

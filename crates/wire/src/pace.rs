@@ -11,8 +11,9 @@ use crate::clock::Clock;
 
 /// Shortest time to spin.
 const SPIN_MIN: Duration = Duration::from_micros(4);
-/// Longest time to spin: at 1,000 waits a second, 6 % of a core.
-const SPIN_MAX: Duration = Duration::from_micros(60);
+/// Longest time to spin: at 1,000 waits a second, 1.5 % of a core. Wake-ups that are later than that are rarer where
+/// another thread may take over (`hands.rs`).
+const SPIN_MAX: Duration = Duration::from_micros(15);
 /// How much one late wake-up widens the margin; [`NARROW`] on-time ones narrow it by as much.
 const STEP: Duration = Duration::from_micros(2);
 /// The margin settles where one in this many wake-ups is too late to spin.
@@ -31,11 +32,18 @@ impl Pace {
     pub(crate) fn new(clock: Clock) -> Self {
         // With slack the kernel may add 50 µs to each sleep; failing only costs precision.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        Self { clock, margin: Duration::from_micros(20), on_time: 0 }
+        Self { clock, margin: Duration::from_micros(10), on_time: 0 }
+    }
+
+    /// Sleeps until `until` (indefinitely if there is none) or until one of `sources` is readable, as late as the kernel
+    /// wakes the thread. Returns true if the time ran out.
+    pub(crate) fn doze(&self, until: Option<Time>, sources: &[BorrowedFd<'_>]) -> io::Result<bool> {
+        let left = until.map(|until| until.saturating_since(self.clock.now()));
+        sleep(left, sources)
     }
 
     /// Waits until `deadline` (indefinitely if there is none) or until one of `sources` is
-    /// readable.
+    /// readable, and spins for the last of the time.
     pub(crate) fn wait(
         &mut self,
         deadline: Option<Time>,

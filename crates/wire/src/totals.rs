@@ -5,14 +5,9 @@ use std::collections::BTreeMap;
 use suiro_link::{Cause, Direction, Verdict};
 use suiro_record::LinkTotals;
 use suiro_record::words::LinkCause;
-use suiro_units::Duration;
 
 use crate::histogram::Histogram;
 use crate::words;
-
-/// The largest 99th percentile of lateness at which a link is valid: 2 ms, a tenth of the delay of
-/// a 20 ms link. Twice the resolution of emulators that count in milliseconds.
-pub const LATENESS_P99_MAX: Duration = Duration::from_millis(2);
 
 /// What happened to the packets in one direction, as seen by the carrier.
 #[derive(Debug, Clone)]
@@ -77,7 +72,6 @@ impl Counts {
         link: &str,
         direction: Direction,
         losses: KernelLosses,
-        cpu_cores: Option<f64>,
     ) -> LinkTotals {
         let dropped: BTreeMap<_, _> = Cause::ALL
             .iter()
@@ -86,8 +80,6 @@ impl Counts {
             .map(|(cause, count)| (words::dropped(*cause), count))
             .collect();
         LinkTotals {
-            link: link.to_owned(),
-            direction,
             offered: self.offered,
             delivered: self.delivered,
             dropped,
@@ -97,38 +89,54 @@ impl Counts {
             foreign: self.foreign,
             lateness: self.lateness.lateness(),
             departure_error: self.departure_error.lateness(),
-            cpu_cores,
+            ..LinkTotals::new(link, direction)
         }
     }
 }
 
-/// Why measurements in this direction must not be used: the emulator itself lost packets, the 99th
-/// percentile of lateness is above [`LATENESS_P99_MAX`], or the emulator's own bounds were reached.
-/// `None` if they may be used.
-pub fn invalid_because(totals: &LinkTotals) -> Option<String> {
+/// A reason not to use what was measured over a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// One sentence.
+    pub because: String,
+    /// True if packets were late and nothing else: another try, when the machine is less busy, may do better.
+    pub late: bool,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.because)
+    }
+}
+
+/// Why measurements in this direction must not be used: the emulator itself lost packets, its own bounds were reached, or
+/// the 99th percentile of lateness is above its bound ([`lateness_bound`](crate::lateness_bound)). `None` if they may be
+/// used.
+pub fn fault(totals: &LinkTotals) -> Option<Fault> {
     let of = format!("link {} {}", totals.link, totals.direction);
-    let bound_us = LATENESS_P99_MAX.as_nanos() as f64 / 1e3;
     let limited = totals.dropped.get(&LinkCause::Limit).copied().unwrap_or(0);
     if totals.unaccounted > 0 {
-        return Some(format!(
+        let because = format!(
             "{of}: the emulator itself lost {} of {} packets",
             totals.unaccounted, totals.offered
-        ));
+        );
+        return Some(Fault { because, late: false });
     }
     if limited > 0 {
-        return Some(format!("{of}: {limited} packets exceeded the emulator's own bounds"));
+        let because = format!("{of}: {limited} packets exceeded the emulator's own bounds");
+        return Some(Fault { because, late: false });
     }
-    match totals.lateness.p99_us {
-        Some(p99_us) if p99_us > bound_us => Some(format!(
-            "{of}: one packet in a hundred left at least {p99_us:.0} µs late; \
-             the bound is {bound_us:.0} µs"
-        )),
-        _ => None,
-    }
+    let (p99_us, bound_us) = totals.lateness.p99_us.zip(totals.lateness_bound_us)?;
+    let because = format!(
+        "{of}: one packet in a hundred left at least {p99_us:.0} µs late; the bound is {bound_us:.0} µs"
+    );
+    (p99_us > bound_us).then_some(Fault { because, late: true })
 }
 
 #[cfg(test)]
 mod tests {
+    use suiro_units::Duration;
+
     use super::*;
 
     fn counts() -> Counts {
@@ -143,7 +151,8 @@ mod tests {
     }
 
     fn totals(counts: &Counts, losses: KernelLosses) -> LinkTotals {
-        counts.totals("access", Direction::Down, losses, None)
+        let totals = counts.totals("access", Direction::Down, losses);
+        LinkTotals { lateness_bound_us: Some(2000.0), ..totals }
     }
 
     #[test]
@@ -153,20 +162,27 @@ mod tests {
             (totals.unaccounted, totals.dropped[&LinkCause::Queue], totals.queued),
             (0, 8, 5)
         );
-        assert_eq!(invalid_because(&totals), None);
+        assert_eq!(fault(&totals), None);
     }
 
     #[test]
     fn losses_lateness_and_bounds_invalidate() {
-        let say = |counts: &Counts, losses| invalid_because(&totals(counts, losses)).unwrap();
+        let found = |counts: &Counts, losses| fault(&totals(counts, losses)).unwrap();
+        let say = |counts: &Counts, losses| {
+            let fault = found(counts, losses);
+            assert!(!fault.late, "{fault}");
+            fault.because
+        };
         let lost = say(&counts(), KernelLosses { ring: 1, before: 2, after: 4 });
         assert_eq!(lost, "link access down: the emulator itself lost 7 of 100 packets");
         let mut gone = counts();
         gone.delivered -= 1;
         assert!(say(&gone, KernelLosses::default()).contains("lost 1 of 100"));
         let mut late = counts();
-        late.lateness.add(LATENESS_P99_MAX + Duration::from_micros(100));
-        let late = say(&late, KernelLosses::default());
+        late.lateness.add(Duration::from_micros(2100));
+        let late = found(&late, KernelLosses::default());
+        assert!(late.late, "nothing else is wrong");
+        let late = late.because;
         assert!(late.contains("2100 µs late") && late.contains("the bound is 2000 µs"), "{late}");
         let mut limited = counts();
         limited.offered += 1;

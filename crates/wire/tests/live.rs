@@ -29,6 +29,7 @@ const TESTS: &[Test<()>] = &[
     ("copies arrive twice", |()| with("ping", copies_arrive_twice)),
     ("what is in the link at the end is queued", |()| what_is_inside_is_queued()),
     ("a link passes its self-check", |()| a_link_passes_its_check()),
+    ("what this host carries can be measured", |()| what_this_host_carries()),
     ("a throttled host fails it", |()| with("tc", a_throttled_host_fails_it)),
     ("iperf3 shows the configured rates, and Reno meets Mathis", |()| with("iperf3", rates)),
 ];
@@ -142,6 +143,14 @@ fn ping_shows_the_delay() {
     }
     let flow = |name: &str| rows.iter().filter(|row| &*row.flow == name).count();
     assert_eq!((flow("icmp 10.0.0.1>10.0.0.2"), flow("icmp6 fd00::2>fd00::1")), (20, 20));
+}
+
+/// The slowest load is 48 Mbit/s each way, which any machine carries that runs the other tests.
+fn what_this_host_carries() {
+    let carried = suiro_wire::capacity().unwrap();
+    println!("({} packets/s each way, {})", carried.packets_per_second, carried.rate());
+    assert!(carried.packets_per_second >= 5_000, "{carried:?}");
+    assert_eq!(carried.rate().as_bps(), u64::from(carried.packets_per_second) * 9_600);
 }
 
 fn copies_arrive_twice() {

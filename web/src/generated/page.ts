@@ -297,8 +297,17 @@ export interface LinkTotals {
    * took that it left with.
    */
   departure_error?: Lateness;
+  /**
+   * The largest 99th percentile of `lateness` at which this direction is valid; null in records of earlier versions,
+   * where it was 2000.
+   */
+  lateness_bound_us: number | null;
   /** Share of one core that the emulator took for the whole link. */
   cpu_cores: number | null;
+  /** Share of the time in which a thread of the link was of the real-time class; 0 for an ordinary user. */
+  real_time: number | null;
+  /** How often the link's other thread took over because the one on duty was not awake in time. */
+  takeovers?: number;
 }
 
 /** Times over all packets that were delivered: how late the emulator was, or how exact a time is. */

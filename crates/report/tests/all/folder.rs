@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::synthetic::{folder, folder::Shape, model};
 use serde_json::Value;
-use suiro_record::{Folder, ScreenOutcome, Screens};
+use suiro_record::{Attempt, Folder, ScreenOutcome, Screens, Trial};
 use suiro_report::{Run, build, build_of};
 
 fn shape() -> Shape {
@@ -112,6 +112,25 @@ fn screens_and_what_is_wrong_with_them_reach_the_page() {
     assert!(problem(1).is_null() && page["trials"][2]["screens"] == serde_json::json!([]));
     let told = page["trials"][1]["invalid_because"].as_str().unwrap();
     assert!(told.contains("screens.json"), "{told}");
+}
+
+#[test]
+fn earlier_attempts_are_told() {
+    let (dir, folder) = made(&shape());
+    let planned = folder.manifest().unwrap().plan[0].clone();
+    let outcome = folder.outcome(&planned).unwrap().unwrap();
+    let attempt = Attempt {
+        started: outcome.started.clone(),
+        duration_s: 7.0,
+        invalid_because: "link access down: one packet in a hundred left late".to_owned(),
+        links: outcome.links.clone(),
+    };
+    let again = Trial { attempts: vec![attempt], ..outcome };
+    suiro_record::folder::write_outcome(&folder.trial(&planned), &again).unwrap();
+    build(&folder).unwrap();
+    let told = data(&folder)["trials"][0]["warnings"][0].to_string();
+    assert!(told.contains("attempt 1 was not valid") && told.contains("left late"), "{told}");
+    drop(dir);
 }
 
 #[test]

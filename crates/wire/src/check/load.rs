@@ -12,7 +12,7 @@ use crate::WireError;
 use crate::clock::Clock;
 use crate::frame::{self, ETHERNET_BYTES, Flow};
 use crate::pace::{self, Pace};
-use crate::priority;
+use crate::priority::Class;
 use crate::socket::PacketSocket;
 
 /// The destination port; nothing else runs in the hosts yet.
@@ -130,7 +130,7 @@ fn send_all(
     bursts: &[Burst],
     pause: Duration,
 ) -> io::Result<Vec<Time>> {
-    priority::raise();
+    let mut class = Class::raise(clock);
     let mut pace = Pace::new(clock);
     let mut sent = Vec::new();
     let mut begins = clock.now();
@@ -140,8 +140,10 @@ fn send_all(
         for i in 0..burst.count {
             pace.wait(Some(begins + burst.interval * u64::from(i)), &[])?;
             payload[..NUMBER_BYTES].copy_from_slice(&(sent.len() as u32).to_be_bytes());
-            sent.push(clock.now());
+            let now = clock.now();
+            sent.push(now);
             socket.send(&payload)?;
+            class.look(now);
         }
         begins = clock.now() + pause;
     }

@@ -18,6 +18,7 @@ use crate::{Carrier, CarrierSpec, Clock, Outcome, WireError};
 use load::{Heard, Load};
 use plan::Plan;
 
+pub(crate) mod capacity;
 mod judge;
 mod load;
 mod plan;

@@ -12,6 +12,8 @@ pub fn trial(duration_s: f64) -> Trial {
         seed: Seed(1),
         valid: true,
         invalid_because: None,
+        only_late: false,
+        attempts: Vec::new(),
         skipped: false,
         machine: None,
         started: "2026-01-01T00:00:00Z".into(),

@@ -174,6 +174,8 @@ fn outcome(
         tcp: Vec::new(),
         captures: Vec::new(),
         invalid_because: failed,
+        only_late: false,
+        attempts: Vec::new(),
         skipped: false,
         machine: None,
         started: "2026-01-01T00:00:01Z".into(),

@@ -1,0 +1,103 @@
+//! What a link asks of its carrier: how late packets may leave it before what was measured over it must not be used, and
+//! how many there are. The argument is in `docs/method.md`.
+
+use suiro_link::{
+    DisciplineConfig, Distribution, LimitConfig, PathConfig, PropagationConfig, RateCurve,
+    ServerConfig,
+};
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+/// Never less: the resolution of emulators that count in milliseconds.
+const LEAST: Duration = Duration::from_millis(1);
+/// Never more, however long the queue: a third of the time that a picture of 60 a second is shown.
+const MOST: Duration = Duration::from_millis(5);
+/// The share of a packet's stay in the link that lateness may add.
+const SHARE: u64 = 10;
+/// A full-sized packet.
+const PACKET: Bytes = Bytes::new(1500);
+
+/// The largest 99th percentile of lateness at which a direction of a link is valid: a tenth of the time for which a packet
+/// stays in the link when its queue is full, or the time from one packet to the next at its rate if that is longer;
+/// 1 ms at least and 5 ms at most.
+pub fn lateness_bound(path: &PathConfig) -> Duration {
+    let rate = highest_rate(path).filter(|rate| !rate.is_zero());
+    let spacing = rate.map_or(Duration::ZERO, |rate| PACKET / rate);
+    let queue = rate.map_or(Duration::ZERO, |rate| longest_queue(path, rate));
+    let stay = least_delay(&path.propagation) + queue;
+    (stay / SHARE).max(spacing).clamp(LEAST, MOST)
+}
+
+/// Every packet stays on its way at least this long.
+pub(crate) fn least_delay(propagation: &PropagationConfig) -> Duration {
+    let delay = propagation.delay.steps().map(|(_, delay)| *delay).min().unwrap_or_default();
+    let shorter = propagation.jitter.map_or(Duration::ZERO, |jitter| match jitter.distribution {
+        Distribution::Exponential | Distribution::Pareto => Duration::ZERO,
+        // The minimum is √3 standard deviations below the mean.
+        Distribution::Uniform => jitter.sd * 2,
+        Distribution::Normal => delay,
+    });
+    delay.saturating_sub(shorter)
+}
+
+/// The highest rate that a direction ever has; `None` if nothing limits it, or a medium that it shares does.
+pub fn highest_rate(path: &PathConfig) -> Option<BitRate> {
+    let highest = |curve: &RateCurve| curve.steps.iter().map(|step| step.rate).max();
+    match &path.server {
+        ServerConfig::Unlimited | ServerConfig::Wifi | ServerConfig::Ethernet => None,
+        ServerConfig::Steady(rate) | ServerConfig::Poisson(rate) => highest(rate),
+        ServerConfig::Bucket { rate, .. } => highest(rate),
+        ServerConfig::Trace(_) => path.server.rate_at(Time::ZERO),
+    }
+}
+
+/// How long packets wait in a queue that is as long as its discipline lets it be for a while.
+fn longest_queue(path: &PathConfig, rate: BitRate) -> Duration {
+    match &path.queue.discipline {
+        DisciplineConfig::Codel(codel) => return codel.target,
+        DisciplineConfig::FqCodel(fq) => return fq.codel.target,
+        DisciplineConfig::Pie(pie) => return pie.target,
+        DisciplineConfig::Droptail => {}
+    }
+    let limit = match &path.queue.limit {
+        LimitConfig::Bytes(limit) => {
+            limit.steps().map(|(_, bytes)| *bytes).min().unwrap_or_default()
+        }
+        LimitConfig::Packets(packets) => Bytes::new(u64::from(*packets) * PACKET.get()),
+    };
+    (limit / rate).min(MOST * SHARE)
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_link::LinkSpec;
+
+    use super::*;
+
+    fn bound_us(link: &str) -> u64 {
+        let spec: LinkSpec = toml::from_str(link).unwrap();
+        let trace = |_: &std::path::Path| Ok("4\n8\n12\n".to_owned());
+        let config = spec.resolve(&mut { trace }).unwrap();
+        lateness_bound(&config.down).as_nanos() / 1000
+    }
+
+    #[test]
+    fn it_follows_what_the_link_is_for() {
+        for (link, us) in [
+            ("delay = '1 ms'", 1000),
+            ("delay = '20 ms'", 2000),
+            ("delay = '100 ms'", 5000),
+            // 100 kB at 10 Mbit/s drain in 80 ms.
+            ("rate = '10 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '100 kB' }", 5000),
+            // 25 kB drain in 20 ms.
+            ("rate = '10 Mbit/s'\ndelay = '5 ms'\nqueue = { limit = '25 kB' }", 2500),
+            ("rate = '10 Mbit/s'\ndelay = '5 ms'\nqueue = { discipline = 'codel' }", 1200),
+            // A packet takes 3 ms.
+            ("rate = '4 Mbit/s'\nqueue = { limit = '1p' }", 3000),
+            ("trace = 'steady'\ndelay = '5 ms'\nqueue = { limit = '1p' }", 4000),
+            ("rate = '1 Gbit/s'\nqueue = { limit = '1p' }", 1000),
+        ] {
+            let found = bound_us(link);
+            assert!(found.abs_diff(us) <= us / 12, "{link}: {found} µs, expected {us} µs");
+        }
+    }
+}
