@@ -4,6 +4,7 @@
 #[macro_use]
 mod say;
 
+mod capacity;
 mod cli;
 mod compare;
 #[cfg(test)]

@@ -19,7 +19,7 @@ use suiro_scenario::{Plan, Scenario};
 use crate::cli::RunArgs;
 use crate::missing::Host;
 use crate::progress::{Screens, Trials};
-use crate::{Outcome, Usage, interrupt, media, report, tcp};
+use crate::{Outcome, Usage, capacity, interrupt, media, report, tcp};
 
 /// Largest `order.json` and job that is read. A resolved trace stands in them as numbers.
 pub const JOB_BYTES_MAX: u64 = 256 << 20;
@@ -53,6 +53,9 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     let orders: Vec<Order> =
         orders.map(|trial| order(trial, &folder, &packages, &manifest.machine)).collect();
     if !orders.is_empty() {
+        if let Some(warning) = capacity::warning(&plan, jobs(args, &plan)) {
+            say!("warning: {warning}");
+        }
         run_trials(&plan, args, &folder, orders)?;
     }
     for planned in &manifest.plan {

@@ -11,6 +11,7 @@ use suiro_record::PlannedTrial;
 use suiro_scenario::{Overrides, Plan, Scenario, Trial};
 
 use crate::Outcome;
+use crate::capacity;
 use crate::cli::{CheckArgs, ShowArgs};
 use crate::missing::Host;
 
@@ -82,6 +83,9 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
         plan.jobs
     )?;
     write_commands(&mut out, &plan)?;
+    if let Some(warning) = capacity::warning(&plan, plan.jobs as usize) {
+        writeln!(out, "warning: {warning}")?;
+    }
     let verdict = Host::before_a_run().verdict(&plan);
     if !verdict.is_whole() {
         writeln!(out, "{}; suiro run skips the others:", verdict.summary())?;

@@ -30,9 +30,15 @@ fn json_tells_each_check_once_with_what_a_program_needs() {
         }
         assert!(check["state"] != "ok" || check["mend"].is_null(), "{check}");
     }
-    for name in
-        ["namespaces", "packet sockets", "tp_btf", "ffmpeg", "p1203-standalone", "clock source"]
-    {
+    for name in [
+        "namespaces",
+        "packet sockets",
+        "link capacity",
+        "tp_btf",
+        "ffmpeg",
+        "p1203-standalone",
+        "clock source",
+    ] {
         assert!(names.contains(name), "{name} is not among {names:?}");
     }
 }

@@ -44,10 +44,13 @@ fn processes(order: &Path) -> Vec<Pid> {
 fn hold_up(order: &Path) {
     let found = processes(order);
     assert!(!found.is_empty(), "the trial's process was not found");
-    let send = |signal| found.iter().for_each(|pid| drop(kill_process(*pid, signal)));
-    send(Signal::STOP);
+    for pid in &found {
+        kill_process(*pid, Signal::STOP).unwrap();
+    }
     let waited = Command::new("sleep").arg("0.3").status();
-    send(Signal::CONT);
+    for pid in &found {
+        kill_process(*pid, Signal::CONT).unwrap();
+    }
     assert!(waited.unwrap().success());
 }
 

@@ -3,7 +3,7 @@
 
 mod bpf;
 mod btf;
-mod inside;
+pub mod inside;
 mod kernel;
 mod machine;
 mod media;
@@ -94,7 +94,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Examines this host; takes about a second.
+    /// Examines this host; takes a few seconds.
     pub fn collect() -> Self {
         let mut checks = kernel::checks();
         checks.extend(inside::checks());
