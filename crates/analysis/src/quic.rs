@@ -1,6 +1,6 @@
 //! QUIC connections that carry media, and sessions of Media over QUIC.
 
-use suiro_record::tables::{MoqSessionRow, QuicRow};
+use suiro_record::tables::{FrameRow, MoqSessionRow, QuicRow};
 use suiro_record::words::FlowRole;
 use suiro_units::Duration;
 
@@ -81,6 +81,8 @@ pub(crate) struct Session<'a> {
     pub name: &'a str,
     row: &'a MoqSessionRow,
     first_shown_ns: Option<i64>,
+    /// What became of frames.
+    frames: Vec<&'a FrameRow>,
 }
 
 /// The sessions of endpoints that view.
@@ -90,7 +92,9 @@ pub(crate) fn sessions<'v>(view: &'v View<'_>) -> Vec<Session<'v>> {
         let player = view.player(&row.endpoint)?;
         let begun = row.t_ns.as_nanos_i64();
         let shown = player.screen.shown().iter().map(|(at, _)| *at).find(|at| *at >= begun);
-        Some(Session { name: &row.endpoint, row, first_shown_ns: shown })
+        let frames = view.records.frames.iter();
+        let frames = frames.filter(|frame| frame.endpoint == row.endpoint).collect();
+        Some(Session { name: &row.endpoint, row, first_shown_ns: shown, frames })
     };
     clients.filter_map(session).collect()
 }
@@ -99,6 +103,27 @@ impl Session<'_> {
     /// From the connection's beginning until the session was set up, in milliseconds.
     pub fn set_up_ms(&self) -> Option<f64> {
         Some(self.row.set_up_ns?.saturating_since(self.row.t_ns).as_millis_f64())
+    }
+
+    /// From the hand-over to the publisher's QUIC until a frame was there as a whole, in milliseconds.
+    pub fn transfer_ms(&self) -> Distribution {
+        let took = |frame: &&FrameRow| {
+            Some((frame.received_ns?.saturating_sub(frame.sent_ns?) as f64 / 1e6, 1.0))
+        };
+        Distribution::weighted(self.frames.iter().filter_map(took))
+    }
+
+    /// Mean size of the frames that came, in bytes.
+    pub fn frame_bytes(&self) -> Option<f64> {
+        let sizes: Vec<f64> =
+            self.frames.iter().filter_map(|frame| Some(frame.encoded_bytes? as f64)).collect();
+        (!sizes.is_empty()).then(|| sizes.iter().sum::<f64>() / sizes.len() as f64)
+    }
+
+    /// Frames that came and could not be decoded.
+    pub fn frames_undecodable(&self) -> f64 {
+        let came = self.frames.iter().filter(|frame| frame.received_ns.is_some());
+        came.filter(|frame| !frame.decodable).count() as f64
     }
 
     /// From the connection's beginning to the first picture shown, in milliseconds.

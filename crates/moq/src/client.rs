@@ -132,6 +132,11 @@ pub(crate) fn protocol(connection: &Connection) -> Option<String> {
     String::from_utf8(data.protocol?).ok()
 }
 
+/// Whether a session ended because the relay has ended, and not because it refused something.
+pub(crate) fn is_farewell(cause: &moq_net::Error) -> bool {
+    matches!(cause.session(), Some(moq_net::SessionError::Cancel))
+}
+
 /// A session with a relay.
 pub(crate) struct Link {
     endpoint: moq_noq::Endpoint,

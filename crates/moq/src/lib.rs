@@ -5,6 +5,7 @@ mod client;
 pub mod container;
 pub mod control;
 mod error;
+pub mod follow;
 pub mod net;
 pub mod publish;
 mod records;

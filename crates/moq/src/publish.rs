@@ -6,19 +6,23 @@ use moq_net::{Client, Timescale, Timestamp, broadcast, group, origin, track};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
 use suiro_media::live::FootageSpec;
+use suiro_realtime::ladder::{Hysteresis, Ladder};
 use suiro_realtime::{Camera, Feed, Frame};
 use suiro_record::words::FlowRole;
-use suiro_scenario::{Job, MoqPublisher, MoqStreams};
-use suiro_units::{BitRate, Duration, Time};
+use suiro_scenario::{Job, MoqAdaptation, MoqPublisher, MoqStreams};
+use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use crate::catalog::{self, Catalog};
-use crate::client::{Common, Link};
+use crate::client::{Common, Link, is_farewell};
+use crate::follow::{Follow, Sample};
 use crate::net::Behaviour;
 use crate::records::{EVERY, Records, Summary};
-use crate::{EndpointError, container};
+use crate::{EndpointError, container, control};
 
 /// Everything is sent, however late: longer than any trial.
 pub(crate) const FOREVER: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+/// In how many looks at the connection the encoder follows it once: every 50 ms.
+const FOLLOW_EVERY: u64 = 5;
 /// Streams that the relay may open at a client.
 const STREAMS: u32 = 4096;
 
@@ -35,6 +39,8 @@ pub struct PublisherJob {
     pub streams: MoqStreams,
     /// From one key frame to the next.
     pub key_every: Duration,
+    /// Whether the encoder follows what QUIC can send.
+    pub adaptation: MoqAdaptation,
     /// How much older than the newest a frame may be and still be sent; `None`: any age.
     pub deadline: Option<Duration>,
 }
@@ -55,6 +61,7 @@ impl PublisherJob {
             rate: spec.rate,
             streams: spec.streams,
             key_every: spec.key_every,
+            adaptation: spec.adaptation,
             deadline: spec.deadline,
         })
     }
@@ -105,7 +112,10 @@ pub async fn run(
         link = common.connect(clock, client, &mut records, FlowRole::Sender) => link?,
         () = &mut stop => return Ok(records.close()?),
     };
-    let publisher = Publisher { clock, job, records, link, broadcast, key: None };
+    records.target = Some(job.rate);
+    let adapting = (job.adaptation == MoqAdaptation::Encoder).then(|| Adapting::new(job));
+    let publisher =
+        Publisher { clock, job, records, link, broadcast, key: None, adapting, looks: 0 };
     publisher.run(camera, stop).await
 }
 
@@ -167,6 +177,22 @@ struct Publisher<'a> {
     broadcast: Broadcast,
     /// When the last key frame was captured.
     key: Option<Time>,
+    adapting: Option<Adapting>,
+    looks: u64,
+}
+
+/// What makes an encoder follow.
+struct Adapting {
+    follow: Follow,
+    ladder: Ladder,
+}
+
+impl Adapting {
+    fn new(job: &PublisherJob) -> Self {
+        let size = (job.camera.width, job.camera.height);
+        let ladder = Ladder::new(size, job.camera.fps, job.rate, Hysteresis::default());
+        Self { follow: Follow::new(job.rate, job.rate), ladder }
+    }
 }
 
 /// What woke the publisher.
@@ -189,7 +215,7 @@ impl Publisher<'_> {
         let session = self.link.session.clone();
         let mut closed = std::pin::pin!(session.closed());
         let wanted = self.broadcast.video.demand();
-        let mut look = self.clock.now();
+        let (mut look, mut ended) = (self.clock.now(), false);
         loop {
             let frame = async {
                 match &mut feed {
@@ -201,7 +227,7 @@ impl Publisher<'_> {
                 biased;
                 () = &mut stop => Awake::Stopped,
                 frame = frame => Awake::Frame(frame),
-                error = &mut closed => Awake::Closed(error),
+                error = &mut closed, if !ended => Awake::Closed(error),
                 _ = wanted.used(), if camera.is_some() => Awake::Wanted,
                 () = self.clock.sleep_until(look) => Awake::Look,
             };
@@ -209,17 +235,27 @@ impl Publisher<'_> {
                 Awake::Frame(Some(frame)) => self.on_frame(&frame, feed.as_ref())?,
                 Awake::Wanted => {
                     if let Some(camera) = camera.take() {
-                        feed = Some(self.start(camera)?);
+                        feed = Some(self.start(camera).await?);
                     }
                 }
                 Awake::Look => {
                     let now = self.clock.now();
                     self.records.look(now)?;
                     look = now + EVERY;
+                    self.looks += 1;
+                    if let Some(feed) = &mut feed
+                        && self.looks.is_multiple_of(FOLLOW_EVERY)
+                    {
+                        self.adapt(now, feed)?;
+                    }
                 }
                 Awake::Closed(cause) => {
                     let (now, number) = (self.clock.now(), self.link.number);
                     self.records.ended(now, number, &cause.to_string())?;
+                    ended = true;
+                    if is_farewell(&cause) {
+                        continue;
+                    }
                     let doing = format!("publishing `{}`", self.job.common.broadcast);
                     return Err(EndpointError::Session { doing, cause });
                 }
@@ -234,10 +270,42 @@ impl Publisher<'_> {
         Ok(records)
     }
 
-    fn start(&self, camera: Camera) -> Result<Feed, EndpointError> {
-        let clock = self.clock;
-        let epoch = clock.epoch_unix_ns();
-        Ok(camera.start(clock.now(), self.job.rate, epoch, move || clock.now())?)
+    /// Starts the camera. Making an encoder takes a while, in which the connection must go on.
+    async fn start(&self, camera: Camera) -> Result<Feed, EndpointError> {
+        let (clock, rate) = (self.clock, self.job.rate);
+        let start =
+            move || camera.start(clock.now(), rate, clock.epoch_unix_ns(), move || clock.now());
+        let mut feed = tokio::task::spawn_blocking(start)
+            .await
+            .unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
+        if let Some(adapting) = &self.adapting {
+            let rung = adapting.ladder.rung();
+            feed.set_fps(rung.fps);
+            feed.set_size(rung.size.0, rung.size.1)?;
+        }
+        Ok(feed)
+    }
+
+    /// Sets the encoder to what the connection can send.
+    fn adapt(&mut self, now: Time, feed: &mut Feed) -> Result<(), EndpointError> {
+        let connection = &self.link.connection;
+        let Some(adapting) = &mut self.adapting else { return Ok(()) };
+        let Some(look) = control::look(connection) else { return Ok(()) };
+        let Some(path) = connection.path_stats(moq_noq::PathId::ZERO) else { return Ok(()) };
+        let sample = Sample {
+            acked: look.acked,
+            waiting: Bytes::new(look.waiting),
+            rtt: path.rtt.into(),
+            rtt_min: look.min_rtt.map(Into::into),
+        };
+        let rate = adapting.follow.on_sample(now, sample);
+        self.records.target = Some(rate);
+        feed.set_rate(rate);
+        if let Some(rung) = adapting.ladder.on_rate(now, rate) {
+            feed.set_fps(rung.fps);
+            feed.set_size(rung.size.0, rung.size.1)?;
+        }
+        Ok(())
     }
 
     fn on_frame(&mut self, frame: &Frame, feed: Option<&Feed>) -> Result<(), EndpointError> {

@@ -10,7 +10,7 @@ use suiro_record::flows::{End, Flow, FlowLog, Opened};
 use suiro_record::tables::{MoqSessionRow, QuicRow};
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_record::{RecordError, Text, Writer};
-use suiro_units::{Duration, Time};
+use suiro_units::{BitRate, Duration, Time};
 
 use crate::control::{self, Look};
 use crate::transport::Written;
@@ -54,6 +54,8 @@ pub struct Records {
     open: BTreeMap<u64, Open>,
     last: u64,
     looks: u64,
+    /// The bit rate that the endpoint's encoder is set to, if it has one.
+    pub target: Option<BitRate>,
     /// What the endpoint did.
     pub summary: Summary,
 }
@@ -83,6 +85,7 @@ impl Records {
             open: BTreeMap::new(),
             last: 0,
             looks: 0,
+            target: None,
             summary: Summary::default(),
         })
     }
@@ -201,6 +204,7 @@ impl Records {
             received_bytes: path.udp_rx.bytes,
             lost_packets: path.lost_packets,
             congestion_events: path.congestion_events,
+            target_bps: self.target,
         })
     }
 

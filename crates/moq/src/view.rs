@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::EndpointError;
 use crate::catalog::{self, Catalog};
-use crate::client::{Common, Link};
+use crate::client::{Common, Link, is_farewell};
 use crate::container::{self, Picture};
 use crate::net::Behaviour;
 use crate::publish::{FOREVER, qlog};
@@ -181,6 +181,7 @@ enum Awake {
     Due,
     Look,
     Ended(Result<(), EndpointError>),
+    Closed(moq_net::Error),
     Stopped,
 }
 
@@ -197,6 +198,9 @@ impl Viewer {
     ) -> Result<Summary, EndpointError> {
         let clock = self.pulse.clock();
         let mut asking = std::pin::pin!(asking);
+        let session = self.link.session.clone();
+        let mut closed = std::pin::pin!(session.closed());
+        let mut over = false;
         let (mut look, mut asks) = (clock.now(), true);
         loop {
             let due = self.playing.next_event();
@@ -211,6 +215,7 @@ impl Viewer {
                 () = &mut stop => Awake::Stopped,
                 Some(object) = self.objects.recv() => Awake::Object(object),
                 () = due => Awake::Due,
+                cause = &mut closed, if !over => Awake::Closed(cause),
                 ended = &mut asking, if asks => Awake::Ended(ended),
                 () = clock.sleep_until(look) => Awake::Look,
             };
@@ -229,6 +234,16 @@ impl Viewer {
                     ended?;
                     // The publisher has ended; what came is shown until the viewer is stopped.
                     asks = false;
+                }
+                Awake::Closed(cause) => {
+                    let (now, number) = (clock.now(), self.link.number);
+                    self.records.ended(now, number, &cause.to_string())?;
+                    // What came is shown until the viewer is stopped.
+                    (over, asks) = (true, false);
+                    if !is_farewell(&cause) {
+                        let doing = "watching through the relay".to_owned();
+                        return Err(EndpointError::Session { doing, cause });
+                    }
                 }
                 Awake::Stopped => return self.finish().await,
             }

@@ -1,88 +1,20 @@
 //! Publisher, relay and viewers over loopback: QUIC, MoQT and H.264 for real. Where there is no ffmpeg for the camera,
 //! these say so and pass.
 
-use std::net::{IpAddr, Ipv4Addr};
+mod common;
+
 use std::path::Path;
 
+use common::{FPS, client, free_port, has_ffmpeg, publisher, relay};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
-use suiro_media::Ffmpeg;
-use suiro_media::live::FootageSpec;
-use suiro_media::spec::Source;
-use suiro_moq::net::Behaviour;
-use suiro_moq::publish::{self, PublisherJob};
-use suiro_moq::relay::{self, RelayJob};
 use suiro_moq::view::{self, ViewerJob};
-use suiro_moq::{Common, Summary};
+use suiro_moq::{Summary, publish, relay as relaying};
 use suiro_record::Reader;
 use suiro_record::tables::{FlowRow, FrameRow, MoqSessionRow, QuicRow};
 use suiro_record::words::FlowRole;
-use suiro_scenario::{MoqStreams, QuicCongestion};
-use suiro_units::{BitRate, Bytes, Duration, Time};
-
-const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const FPS: u32 = 12;
-
-fn has_ffmpeg() -> bool {
-    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).is_ok()
-}
-
-/// A port that nobody uses just now.
-async fn free_port() -> u16 {
-    let socket =
-        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None);
-    let socket = socket.unwrap();
-    rustix::net::bind(&socket, &std::net::SocketAddr::new(LOCALHOST, 0)).unwrap();
-    let address = rustix::net::getsockname(&socket).unwrap();
-    std::net::SocketAddr::try_from(address).unwrap().port()
-}
-
-fn behaviour(congestion: QuicCongestion) -> Behaviour {
-    Behaviour { congestion, streams: 1000, qlog: None }
-}
-
-fn relay(dir: &Path, port: u16, token: Option<&str>) -> RelayJob {
-    RelayJob {
-        name: "relay".to_owned(),
-        hosts: vec!["127.0.0.1".to_owned()],
-        address: Some(LOCALHOST),
-        port,
-        token: token.map(str::to_owned),
-        deadline: None,
-        cache: Bytes::new(10_000_000),
-        sessions: 10,
-        behaviour: behaviour(QuicCongestion::Cubic),
-        known_clients: true,
-        dir: dir.to_owned(),
-    }
-}
-
-fn common(name: &str, dir: &Path, port: u16, token: Option<&str>, draft: u8) -> Common {
-    Common {
-        name: name.to_owned(),
-        relay: ("relay".to_owned(), "127.0.0.1".to_owned(), port),
-        broadcast: "yard/camera".to_owned(),
-        token: token.map(str::to_owned),
-        draft,
-        behaviour: behaviour(QuicCongestion::Bbr),
-        dir: dir.to_owned(),
-        start: Time::ZERO,
-    }
-}
-
-fn publisher(common: Common, streams: MoqStreams) -> PublisherJob {
-    let length = Duration::from_secs(1);
-    let source = FootageSpec::new(Source::Synthetic);
-    let camera = FootageSpec { width: 320, height: 240, fps: FPS, length, ..source };
-    PublisherJob {
-        common,
-        camera,
-        rate: BitRate::from_kbps(400),
-        streams,
-        key_every: Duration::from_millis(500),
-        deadline: None,
-    }
-}
+use suiro_scenario::MoqStreams;
+use suiro_units::Duration;
 
 async fn until(clock: Clock, seconds: u64) {
     clock.sleep_until(clock.now() + Duration::from_secs(seconds)).await;
@@ -92,17 +24,17 @@ async fn until(clock: Clock, seconds: u64) {
 async fn watch(dir: &Path, streams: MoqStreams, draft: u8) -> (Summary, Summary, Summary) {
     let clock = Clock::from_now();
     let pulse = Pulse::new(clock);
-    let port = free_port().await;
+    let port = free_port();
     let token = Some("s3cret");
     let job = relay(dir, port, token);
-    let camera = publisher(common("camera", dir, port, token, draft), streams);
+    let camera = publisher(client("camera", dir, port, token, draft), streams);
     let screen = |name| {
-        let common = common(name, dir, port, token, draft);
+        let common = client(name, dir, port, token, draft);
         ViewerJob { common, viewer: Default::default(), save: true }
     };
     let (first, second) = (screen("first"), screen("second"));
     let (ready, is_ready) = tokio::sync::oneshot::channel();
-    let serves = relay::run(&job, clock, move || ready.send(()).unwrap(), until(clock, 7));
+    let serves = relaying::run(&job, clock, move || ready.send(()).unwrap(), until(clock, 7));
     let others = async {
         is_ready.await.unwrap();
         let late = async {

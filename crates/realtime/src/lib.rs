@@ -2,7 +2,8 @@
 //!
 //! A sender has a [`Feed`]: a camera and its encoder, which takes a new bit rate, frame rate, size or a
 //! request for a key frame between two frames. [`Share`] makes the encoder's bit rate of what the
-//! transport's rate control allows, and [`split`] divides an allowance among several media.
+//! transport's rate control allows, [`ladder`] the size and frame rate that fit it, and [`split`] divides an allowance among
+//! several media.
 //!
 //! A receiver hands each frame that its transport has put together to a [`Viewer`], and polls it for
 //! the [`Seen`] of every frame: whether and when it was displayed. Where frames come in RTP packets,
@@ -22,6 +23,7 @@
 mod error;
 mod feed;
 mod incoming;
+pub mod ladder;
 mod log;
 mod save;
 mod share;

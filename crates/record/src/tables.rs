@@ -633,6 +633,8 @@ table! {
         lost_packets: u64,
         /// How often the congestion control was told of congestion.
         congestion_events: u64,
+        /// The bit rate that the encoder is set to; null where the endpoint has none.
+        target_bps: Option<BitRate>,
     }
 }
 

@@ -19,6 +19,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("dash-hls-wireless", include_str!("../../../scenarios/dash-hls-wireless.toml")),
     ("rtp", include_str!("../../../scenarios/rtp.toml")),
     ("webrtc", include_str!("../../../scenarios/webrtc.toml")),
+    ("moq-webrtc", include_str!("../../../scenarios/moq-webrtc.toml")),
+    ("moq-why", include_str!("../../../scenarios/moq-why.toml")),
     ("tfrcp", include_str!("../../../scenarios/tfrcp.toml")),
     ("media-fairness", include_str!("../../../scenarios/media-fairness.toml")),
     ("media-crowd", include_str!("../../../scenarios/media-crowd.toml")),

@@ -3,7 +3,6 @@
 mod counts;
 pub mod endpoint;
 mod error;
-pub mod ladder;
 mod mark;
 pub mod net;
 pub mod peer;
@@ -16,3 +15,4 @@ pub mod view;
 
 pub use counts::Counts;
 pub use error::EndpointError;
+pub use suiro_realtime::ladder;

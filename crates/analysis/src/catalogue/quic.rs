@@ -79,6 +79,9 @@ static METRICS: &[Measure<Sending>] = metrics! {
     quic.sent_mean_bps ["bit/s", Higher, 3] "Sent, QUIC",
         "UDP payload that the connection sent, mean over the time from the first look at it to the last.",
         |c| c.sent_bps();
+    quic.target_mean_bps ["bit/s", Higher, 3] "Encoder, MoQ",
+        "Bit rate that the encoder of a publisher was set to, mean over time.",
+        |c| c.over_time(|row| Some(row.target_bps?.as_bps() as f64)).mean();
     quic.lost_packets ["", Lower, 3] "Packets lost, QUIC",
         "Packets that the sender declared lost.",
         |c| Some(c.total(|row| row.lost_packets));
@@ -103,6 +106,9 @@ static SERIES: &[Curve<Sending>] = series! {
     quic.pacing_bps [Pacing, "bit/s", Line] "pacing rate",
         "as the congestion control sets it; none where it leaves that to the window",
         |c, bins| held(c, bins, |row| Some(row.pacing_bps?.as_bps() as f64));
+    quic.target_bps [Estimate, "bit/s", Step] "encoder",
+        "the bit rate that the encoder of a publisher of Media over QUIC is set to",
+        |c, bins| held(c, bins, |row| Some(row.target_bps?.as_bps() as f64));
     quic.srtt_ms [Rtt, "ms", Line] "smoothed RTT",
         "RFC 9002, of the QUIC connection",
         |c, bins| held(c, bins, srtt_ms);
@@ -118,6 +124,19 @@ static VIEWED: &[Measure<Viewing>] = metrics! {
     #[main] moq.first_frame_ms ["ms", Lower, 3] "First frame, MoQ",
         "From the beginning of a viewer's connection to the first picture shown.",
         |s| s.first_frame_ms();
+    #[main] moq.transfer_p50_ms ["ms", Lower, 4] "Transfer, MoQ, median",
+        "From the hand-over of a frame to the publisher's QUIC until the viewer had all of it, through the relay, median \
+         over the frames that came.",
+        |s| s.transfer_ms().percentile(0.5);
+    moq.transfer_p95_ms ["ms", Lower, 4] "Transfer, MoQ, 95 %",
+        "From the hand-over of a frame to the publisher's QUIC until the viewer had all of it, 95th percentile.",
+        |s| s.transfer_ms().percentile(0.95);
+    moq.frame_mean_bytes ["B", Neither, 4] "Size of a frame, MoQ",
+        "Bytes of the coded frames that came, mean.",
+        |s| s.frame_bytes();
+    moq.frames_undecodable ["", Lower, 3] "Frames undecodable, MoQ",
+        "Frames that came and could not be decoded, because one that they refer to had not come in time.",
+        |s| Some(s.frames_undecodable());
 };
 
 fn held(

@@ -49,6 +49,15 @@ pub struct FootageSpec {
     /// How much of the source is used, from its start; it then repeats. Default: 10 s.
     #[serde(default = "length")]
     pub length: Duration,
+    /// Shows a scene of which little moves, as many cameras do: the picture in the middle of
+    /// `length`, and in a fifth of its width and height the source itself. Default: `false`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub still: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 const fn width() -> u32 {
@@ -78,7 +87,14 @@ pub struct Footage {
 impl FootageSpec {
     /// `source`, and the default of everything else.
     pub fn new(source: Source) -> Self {
-        Self { source, width: width(), height: height(), fps: fps(), length: length() }
+        Self {
+            source,
+            width: width(),
+            height: height(),
+            fps: fps(),
+            length: length(),
+            still: false,
+        }
     }
 
     /// Checks what the types cannot.
@@ -113,12 +129,29 @@ impl FootageSpec {
             Kind::File(_) => "[0:v:0]setpts=PTS-STARTPTS",
             Kind::Made { video, .. } => video,
         };
-        let graph = format!(
-            "{picture},fps={fps},trim=end_frame={},scale={width}:{height}:flags=bicubic:\
+        let sized = format!(
+            "fps={fps},trim=end_frame={},scale={width}:{height}:flags=bicubic:\
              force_original_aspect_ratio=decrease:force_divisible_by=2,\
-             pad={width}:{height}:-1:-1,setsar=1,format=yuv420p[v]",
+             pad={width}:{height}:-1:-1,setsar=1",
             self.frames(),
         );
+        let graph = match self.still {
+            false => format!("{picture},{sized},format=yuv420p[v]"),
+            // Sides of pictures in 4:2:0 are even.
+            true => {
+                let (wide, high) = ((width / 5) & !1, (height / 5) & !1);
+                let (left, top) = ((width / 2) & !1, (height / 2) & !1);
+                let middle = self.frames() / 2;
+                format!(
+                    "{picture},{sized},split[all][part];\
+                     [all]trim=start_frame={middle}:end_frame={},loop=loop=-1:size=1,\
+                     setpts=N/{fps}/TB[back];\
+                     [part]scale={wide}:{high}:flags=bicubic[front];\
+                     [back][front]overlay={left}:{top}:shortest=1,format=yuv420p[v]",
+                    middle + 1,
+                )
+            }
+        };
         let mut arguments = Vec::new();
         if let Kind::File(file) = kind {
             arguments.extend(["-i".into(), file.clone()]);

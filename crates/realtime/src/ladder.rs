@@ -1,4 +1,4 @@
-//! How the encoder follows the estimate: bit rate first, then frame rate, then size. Pure.
+//! How an encoder follows the rate that a transport allows: bit rate first, then frame rate, then size. Pure.
 //!
 //! The bit rate is always what is allowed. A *rung* is a size and a frame rate, and needs a least bit rate: so
 //! many bits for each pixel. When the rate falls below what the rung needs, a lower one is taken: first fewer

@@ -1,0 +1,176 @@
+//! How an encoder follows what its connection can send. Pure.
+//!
+//! What is acknowledged per second is what the path carries, while something waits; how long the queues are, that of the
+//! connection and those of the path, the round-trip time and what waits say. Long queues lower the rate below what is
+//! acknowledged, short ones let it grow slowly, as WebRTC's congestion control does (draft-ietf-rmcat-gcc).
+
+use std::collections::VecDeque;
+
+use suiro_realtime::Share;
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+/// Headers of MoQT, QUIC, UDP and IP are about a tenth of what frames of this size take, and what waits should leave
+/// within half a second.
+const SHARE: Share = Share { encoder: 0.9, drain: Duration::from_millis(500), least: 0.3 };
+/// The time over which acknowledged bytes are a rate.
+const OVER: Duration = Duration::from_millis(500);
+/// Queues that take longer to drain are long.
+const LONG: Duration = Duration::from_millis(120);
+/// Queues that take no longer are short.
+const SHORT: Duration = Duration::from_millis(60);
+/// What a long queue leaves of the rate that is acknowledged.
+const BACK: f64 = 0.85;
+/// How much the rate grows in a second while queues are short.
+const GROWTH: f64 = 0.15;
+/// How far beyond what is acknowledged it may grow, so that a sender of little does not grow without end.
+const AHEAD: f64 = 1.5;
+const AHEAD_AT_LEAST: BitRate = BitRate::from_kbps(100);
+/// Samples that are kept at most.
+const SAMPLES_MAX: usize = 256;
+
+/// What is known of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Bytes of packets that were acknowledged since it began.
+    pub acked: u64,
+    /// Bytes that wait to be sent.
+    pub waiting: Bytes,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Least round-trip time; `None` before the first acknowledgement.
+    pub rtt_min: Option<Duration>,
+}
+
+/// The rate of one encoder.
+#[derive(Debug, Clone)]
+pub struct Follow {
+    allowed: BitRate,
+    most: BitRate,
+    samples: VecDeque<(Time, u64)>,
+    lowered: Option<Time>,
+    at: Option<Time>,
+}
+
+impl Follow {
+    /// Begins at the rate `start`, and never exceeds `most`.
+    pub fn new(start: BitRate, most: BitRate) -> Self {
+        let allowed = start.min(most).mul_f64(1.0 / SHARE.encoder);
+        Self { allowed, most, samples: VecDeque::new(), lowered: None, at: None }
+    }
+
+    /// What the encoder is to be set to.
+    pub fn on_sample(&mut self, now: Time, sample: Sample) -> BitRate {
+        let Some(rtt_min) = sample.rtt_min else { return self.encoder(Bytes::new(0)) };
+        let delivered = self.delivered(now, sample.acked);
+        let passed = self.at.replace(now).map_or(Duration::ZERO, |at| now.saturating_since(at));
+        let Some(delivered) = delivered else { return self.encoder(sample.waiting) };
+        let in_path = sample.rtt.saturating_sub(rtt_min);
+        let waits = sample.waiting / delivered.max(BitRate::from_bps(1));
+        let queueing = in_path + waits;
+        if queueing > LONG {
+            let soon =
+                self.lowered.is_some_and(|at| now.saturating_since(at) < sample.rtt.max(OVER / 2));
+            if !soon {
+                self.allowed = self.allowed.min(delivered.mul_f64(BACK));
+                self.lowered = Some(now);
+            }
+        } else if queueing < SHORT {
+            let grown = self.allowed.mul_f64(1.0 + GROWTH * passed.as_secs_f64());
+            let ahead = delivered.mul_f64(AHEAD).max(AHEAD_AT_LEAST);
+            let most = self.most.mul_f64(1.0 / SHARE.encoder);
+            self.allowed = grown.min(ahead.max(self.allowed)).min(most);
+        }
+        // What is in the path's queues must drain too.
+        let in_path = Bytes::new((delivered.as_bps() as f64 / 8.0 * in_path.as_secs_f64()) as u64);
+        self.encoder(Bytes::new(sample.waiting.get().saturating_add(in_path.get())))
+    }
+
+    fn encoder(&self, queued: Bytes) -> BitRate {
+        SHARE.encoder_rate(self.allowed, queued).min(self.most)
+    }
+
+    /// The rate at which bytes were acknowledged lately; `None` before there are two samples far enough apart.
+    fn delivered(&mut self, now: Time, acked: u64) -> Option<BitRate> {
+        self.samples.push_back((now, acked));
+        let old = |samples: &VecDeque<(Time, u64)>| {
+            // The second must be old too, so that the first is about as old as is asked for.
+            samples.get(1).is_some_and(|(at, _)| now.saturating_since(*at) >= OVER)
+        };
+        while old(&self.samples) || self.samples.len() > SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+        let (since, before) = *self.samples.front()?;
+        let passed = now.saturating_since(since);
+        (passed >= OVER / 2).then(|| {
+            let bits = acked.saturating_sub(before) as f64 * 8.0;
+            BitRate::from_bps((bits / passed.as_secs_f64()) as u64)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: Duration = Duration::from_millis(40);
+    const STEP: Duration = Duration::from_millis(50);
+
+    /// An encoder that makes exactly what it is set to, before a path of that capacity and a queue that is never full.
+    /// Returns the rates of the encoder and the queue's delays over the last half.
+    fn run(capacity: u64, start: u64) -> (f64, Duration) {
+        let capacity = BitRate::from_kbps(capacity);
+        let mut follow = Follow::new(BitRate::from_kbps(start), BitRate::from_mbps(2));
+        let (mut rate, mut queue, mut acked, mut now) =
+            (BitRate::from_kbps(start), 0.0, 0.0, Time::ZERO);
+        let (mut sum, mut worst, steps) = (0.0, Duration::ZERO, 1200);
+        for step in 0..steps {
+            let could = capacity.as_bps() as f64 / 8.0 * STEP.as_secs_f64();
+            // A tenth on top of what the encoder makes.
+            queue += rate.as_bps() as f64 * 1.1 / 8.0 * STEP.as_secs_f64();
+            let sent = f64::min(queue, could);
+            (queue, acked) = (queue - sent, acked + sent);
+            now += STEP;
+            let delay = Duration::from_secs_f64(queue * 8.0 / capacity.as_bps() as f64);
+            let sample = Sample {
+                acked: acked as u64,
+                waiting: Bytes::new(0),
+                rtt: BASE + delay,
+                rtt_min: Some(BASE),
+            };
+            rate = follow.on_sample(now, sample);
+            if step > steps / 2 {
+                sum += rate.as_bps() as f64;
+                worst = worst.max(delay);
+            }
+        }
+        (sum / f64::from(steps / 2) / capacity.as_bps() as f64, worst)
+    }
+
+    #[test]
+    fn it_uses_the_path_and_keeps_its_queue_short() {
+        for (capacity, start) in [(300, 450), (500, 450), (1000, 450), (300, 1500), (1000, 100)] {
+            let (share, worst) = run(capacity, start);
+            assert!(share > 0.7 && share < 1.0, "{capacity} from {start}: {share}");
+            assert!(worst < Duration::from_millis(400), "{capacity} from {start}: {worst}");
+        }
+    }
+
+    #[test]
+    fn what_waits_for_the_connection_counts_and_the_most_is_kept() {
+        let mut follow = Follow::new(BitRate::from_mbps(3), BitRate::from_mbps(1));
+        let sample = |acked, waiting| Sample {
+            acked,
+            waiting: Bytes::new(waiting),
+            rtt: BASE,
+            rtt_min: Some(BASE),
+        };
+        let first = follow.on_sample(Time::ZERO, Sample { rtt_min: None, ..sample(0, 0) });
+        assert!((999_990..=1_000_000).contains(&first.as_bps()), "{first}");
+        for step in 1..20 {
+            // 800 kbit/s are acknowledged.
+            follow.on_sample(Time::ZERO + STEP * step, sample(5000 * step, 0));
+        }
+        let lower = follow.on_sample(Time::from_secs(1), sample(100_000, 50_000));
+        assert!(lower < BitRate::from_kbps(300), "{lower}: half a second of it waits");
+    }
+}

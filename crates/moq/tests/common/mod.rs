@@ -1,0 +1,81 @@
+//! A relay and its clients on loopback.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+use suiro_media::Ffmpeg;
+use suiro_media::live::FootageSpec;
+use suiro_media::spec::Source;
+use suiro_moq::Common;
+use suiro_moq::net::Behaviour;
+use suiro_moq::publish::PublisherJob;
+use suiro_moq::relay::RelayJob;
+use suiro_scenario::{MoqAdaptation, MoqStreams, QuicCongestion};
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+pub const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub const FPS: u32 = 12;
+
+pub fn has_ffmpeg() -> bool {
+    Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).is_ok()
+}
+
+/// A port that nobody uses just now.
+pub fn free_port() -> u16 {
+    let socket =
+        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None);
+    let socket = socket.unwrap();
+    rustix::net::bind(&socket, &std::net::SocketAddr::new(LOCALHOST, 0)).unwrap();
+    let address = rustix::net::getsockname(&socket).unwrap();
+    std::net::SocketAddr::try_from(address).unwrap().port()
+}
+
+pub fn behaviour(congestion: QuicCongestion) -> Behaviour {
+    Behaviour { congestion, streams: 1000, qlog: None }
+}
+
+pub fn relay(dir: &Path, port: u16, token: Option<&str>) -> RelayJob {
+    RelayJob {
+        name: "relay".to_owned(),
+        hosts: vec!["127.0.0.1".to_owned()],
+        address: Some(LOCALHOST),
+        port,
+        token: token.map(str::to_owned),
+        deadline: None,
+        cache: Bytes::new(10_000_000),
+        sessions: 10,
+        behaviour: behaviour(QuicCongestion::Cubic),
+        known_clients: true,
+        dir: dir.to_owned(),
+    }
+}
+
+pub fn client(name: &str, dir: &Path, port: u16, token: Option<&str>, draft: u8) -> Common {
+    Common {
+        name: name.to_owned(),
+        relay: ("relay".to_owned(), "127.0.0.1".to_owned(), port),
+        broadcast: "yard/camera".to_owned(),
+        token: token.map(str::to_owned),
+        draft,
+        behaviour: behaviour(QuicCongestion::Bbr),
+        dir: dir.to_owned(),
+        start: Time::ZERO,
+    }
+}
+
+pub fn publisher(common: Common, streams: MoqStreams) -> PublisherJob {
+    let length = Duration::from_secs(1);
+    let source = FootageSpec::new(Source::Synthetic);
+    let camera = FootageSpec { width: 320, height: 240, fps: FPS, length, ..source };
+    PublisherJob {
+        common,
+        camera,
+        rate: BitRate::from_kbps(400),
+        streams,
+        key_every: Duration::from_millis(500),
+        adaptation: MoqAdaptation::Encoder,
+        deadline: None,
+    }
+}

@@ -1,0 +1,130 @@
+//! What a relay refuses, and that it goes on afterwards: wrong tokens, sessions beyond its limit, and bytes that are no
+//! MoQT.
+
+mod common;
+
+use common::{LOCALHOST, client, free_port, publisher, relay};
+use moq_noq::{Connection, VarInt};
+use suiro_clock::Clock;
+use suiro_endpoint::Pulse;
+use suiro_moq::net;
+use suiro_moq::view::{self, ViewerJob};
+use suiro_moq::{Summary, publish, relay, tls};
+use suiro_scenario::{MoqStreams, QuicCongestion};
+use suiro_units::{Duration, Random, Seed};
+
+/// A relay while `others` run, which get the port; then what it did.
+async fn beside<F: Future<Output = ()>>(
+    job: &relay::RelayJob,
+    clock: Clock,
+    others: impl FnOnce() -> F,
+) -> Summary {
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (done, stop) = tokio::sync::oneshot::channel::<()>();
+    let serves =
+        relay::run(job, clock, move || ready.send(()).unwrap(), async { drop(stop.await) });
+    let others = async {
+        is_ready.await.unwrap();
+        others().await;
+        drop(done);
+    };
+    let (served, ()) = tokio::join!(serves, others);
+    served.unwrap()
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_refused_with_its_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, port) = (Clock::from_now(), free_port());
+    let pulse = Pulse::new(clock);
+    let job = relay(dir.path(), port, Some("s3cret"));
+    let viewer = |token| ViewerJob {
+        common: client("viewer", dir.path(), port, token, 18),
+        viewer: Default::default(),
+        save: false,
+    };
+    let summary = beside(&job, clock, || async {
+        for token in [Some("wrong"), None] {
+            let refused = view::run(&viewer(token), &pulse, || (), std::future::pending()).await;
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("unauthorized") && error.contains("hint: "), "{error}");
+        }
+    })
+    .await;
+    assert_eq!((summary.sessions, summary.refused), (0, 2));
+}
+
+/// A connection without a session.
+async fn connect(dir: &std::path::Path, port: u16) -> (moq_noq::Endpoint, Connection) {
+    let tls = tls::client(&tls::file(dir, "relay"), vec![b"moqt-18".to_vec()]).unwrap();
+    let behaviour = common::behaviour(QuicCongestion::NewReno);
+    let (endpoint, config) = net::client(LOCALHOST, tls, &behaviour).unwrap();
+    let connecting = endpoint.connect_with(config, (LOCALHOST, port).into(), "127.0.0.1").unwrap();
+    let connection = connecting.await.unwrap();
+    (endpoint, connection)
+}
+
+/// Sends bytes that are no MoQT, in streams and datagrams.
+async fn babble(connection: &Connection, random: &mut Random) {
+    let mut bytes = |most: u64| -> Vec<u8> {
+        (0..random.below(most)).map(|_| random.next_u64() as u8).collect()
+    };
+    for _ in 0..4 {
+        // The relay may have closed the connection by now, which is as it should be.
+        if let Ok(mut stream) = connection.open_uni().await {
+            let _ = stream.write_all(&bytes(300)).await;
+            let _ = stream.finish();
+        }
+        if let Ok((mut send, _receive)) = connection.open_bi().await {
+            let _ = send.write_all(&bytes(300)).await;
+            let _ = send.reset(VarInt::from_u32(7));
+        }
+        let _ = connection.send_datagram(bytes(500).into());
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_moqt_ends_its_own_connection_only() {
+    if !common::has_ffmpeg() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, port) = (Clock::from_now(), free_port());
+    let job = relay(dir.path(), port, None);
+    let camera = publisher(client("camera", dir.path(), port, None, 18), MoqStreams::Frame);
+    let summary = beside(&job, clock, || async {
+        let mut random = Seed(7).random();
+        for _ in 0..4 {
+            let (endpoint, connection) = connect(dir.path(), port).await;
+            babble(&connection, &mut random).await;
+            let reason = connection.closed().await;
+            assert!(
+                matches!(reason, moq_noq::ConnectionError::ApplicationClosed(_)),
+                "closed with a code: {reason}"
+            );
+            drop(endpoint);
+        }
+        let end = clock.now() + Duration::from_secs(1);
+        publish::run(&camera, clock, || (), clock.sleep_until(end)).await.unwrap();
+    })
+    .await;
+    assert_eq!((summary.sessions, summary.refused), (1, 4));
+}
+
+#[tokio::test]
+async fn sessions_beyond_the_limit_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, port) = (Clock::from_now(), free_port());
+    let job = relay::RelayJob { sessions: 2, ..relay(dir.path(), port, None) };
+    let summary = beside(&job, clock, || async {
+        let (_first, _second) = (connect(dir.path(), port).await, connect(dir.path(), port).await);
+        let tls = tls::client(&tls::file(dir.path(), "relay"), vec![b"moqt-18".to_vec()]).unwrap();
+        let behaviour = common::behaviour(QuicCongestion::NewReno);
+        let (endpoint, config) = net::client(LOCALHOST, tls, &behaviour).unwrap();
+        let third = endpoint.connect_with(config, (LOCALHOST, port).into(), "127.0.0.1").unwrap();
+        let refused = third.await.unwrap_err();
+        assert!(matches!(refused, moq_noq::ConnectionError::ConnectionClosed(_)), "{refused}");
+    })
+    .await;
+    assert!(summary.refused >= 1, "{summary:?}");
+}
