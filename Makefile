@@ -1,5 +1,5 @@
 # The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
-.PHONY: help demo test lint bench bench-uncompressed fuzz setup players demo-players install uninstall tools advisories
+.PHONY: help demo test test-why lint bench bench-uncompressed fuzz setup players demo-players install uninstall tools advisories
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
@@ -8,6 +8,7 @@ help:
 	@echo "make players      install the players of others: VLC, GStreamer, dash.js, hls.js"
 	@echo "make demo-players play with each of them for 30 s through a link"
 	@echo "make test        lint, all tests, the page's tests"
+	@echo "make test-why    every scenario in which one cause acts, live, without and with noise (3 minutes)"
 	@echo "make lint        formatting, clippy, licences, the page, generated files"
 	@echo "make bench       the benchmarks beside their peers, as one table and bench.json"
 	@echo "make bench-uncompressed  streams of uncompressed video beside GStreamer's and ffmpeg's; needs root"
@@ -30,6 +31,11 @@ uninstall:
 test:
 	@scripts/setup test
 	@scripts/test
+
+test-why:
+	@scripts/setup test
+	cargo test --locked -q -p suiro --test why -- all
+	cargo test --locked -q -p suiro --test why -- noisy
 
 players:
 	@scripts/setup players

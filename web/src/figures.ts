@@ -7,6 +7,7 @@ import { type Key, type Saved, save, standalone } from "./export";
 import { plain } from "./format";
 import type { Page } from "./generated/page";
 import { type Controls, controls, sample } from "./legend";
+import { hasStrip, Strip } from "./why";
 
 /** What the reader chose to see. */
 export interface View {
@@ -48,6 +49,7 @@ class Figures {
   private readonly looks: Look[];
   private readonly frames: Frame[] = [];
   private readonly controls: Controls;
+  private readonly strip: Strip | null;
   private cursor: number | null = null;
   private drag: { from: number; frame: Frame } | null = null;
 
@@ -72,6 +74,8 @@ class Figures {
       save: () => this.saveAll(),
     });
     const stack = h("div", { class: "stack" });
+    this.strip = hasStrip(page) ? new Strip(page) : null;
+    if (this.strip) stack.append(this.strip.element);
     for (const panel of all) stack.append(this.frame(panel));
     this.element = h(
       "section",
@@ -184,8 +188,24 @@ class Figures {
       }
       frame.svg.replaceChildren(frame.chart.group);
     }
+    this.drawStrip(width);
     this.controls.update();
     this.point(this.cursor);
+  }
+
+  /** The strip shows the first repetition of what is shown. */
+  private drawStrip(width?: number): void {
+    if (!this.strip) return;
+    const across = width ?? (this.strip.element.clientWidth || 800);
+    const shown = [...this.view.shown]
+      .sort((a, b) => a - b)
+      .flatMap((cell) => {
+        const { trials, label } = this.page.cells[cell] as Page["cells"][number];
+        const own = trials.flatMap((index) => this.page.trials[index] ?? []);
+        const chosen = own.find((trial) => trial.repetition === this.view.repetition) ?? own[0];
+        return chosen ? [{ look: this.looks[cell] as Look, label, trial: chosen }] : [];
+      });
+    this.strip.draw(shown, this.view.zoom ?? [0, this.duration], across);
   }
 
   /** Puts the cursor at a time, in every figure. */
@@ -199,6 +219,7 @@ class Figures {
       frame.overlay.replaceChildren(...parts);
       frame.readout.replaceChildren(...(this.cursor === null ? [] : tell(frame, this.cursor)));
     }
+    this.strip?.point(this.cursor);
     this.controls.time(this.cursor);
   }
 

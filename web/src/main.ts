@@ -8,6 +8,7 @@ import { headline, provenance } from "./headline";
 import { study } from "./study";
 import { table } from "./table";
 import { validity } from "./validity";
+import { reasons } from "./why";
 
 const root = document.getElementById("page");
 if (root) {
@@ -20,6 +21,7 @@ if (root) {
     comparison(page),
     hasCells ? table(page) : h("p", {}, "Nothing was run."),
     figures(page),
+    reasons(page),
     provenance(page),
   ];
   root.append(...sections.filter((section) => section !== null));

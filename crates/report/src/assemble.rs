@@ -11,10 +11,11 @@ use suiro_study::Study;
 use suiro_units::Direction;
 
 use crate::page::{
-    Page, PageCell, PageMachine, PageMetric, PagePanel, PageSeries, PageSpread, PageState,
-    PageTrial, Points,
+    Page, PageCause, PageCell, PageMachine, PageMetric, PagePanel, PageSeries, PageSpread,
+    PageState, PageTrial, Points,
 };
 use crate::read::Read;
+use crate::strip;
 use crate::study::published;
 
 /// `summary.json`.
@@ -71,6 +72,7 @@ pub(crate) fn page(
     let series = series(&trials);
     let published = study.map(|study| published(study, findings, summary, &series));
     let cells = compare(&summary.trials);
+    let causes = strip::causes(trials.iter().map(|read| &read.why));
     let mut cell_of = vec![0; trials.len()];
     for (index, cell) in cells.iter().enumerate() {
         for trial in &cell.trials {
@@ -91,7 +93,7 @@ pub(crate) fn page(
     let trials = trials.into_iter().zip(cell_of).zip(machine_of);
     let trials = trials.map(|((read, cell), machine)| PageTrial {
         machine,
-        ..trial(read, cell, &metrics, &series)
+        ..trial(read, cell, (&metrics, &series, &causes))
     });
     let trials = trials.collect();
     Page {
@@ -109,6 +111,7 @@ pub(crate) fn page(
         axes: manifest.axes,
         metrics,
         panels: panels(&series),
+        causes,
         series,
         cells,
         trials,
@@ -140,10 +143,23 @@ pub(crate) fn short(index: usize) -> u32 {
     u32::try_from(index).expect("fewer trials than 2³²: each has a folder")
 }
 
-fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -> PageTrial {
+fn trial(
+    read: Read,
+    cell: u32,
+    (metrics, series, causes): (&[PageMetric], &[PageSeries], &[PageCause]),
+) -> PageTrial {
     let (valid, invalid_because) = (is_valid(&read), invalid_because(&read));
     let Read {
-        planned, state, outcome, metrics: measured, timeline, flows, screens, warnings, ..
+        planned,
+        state,
+        outcome,
+        metrics: measured,
+        timeline,
+        why,
+        flows,
+        screens,
+        warnings,
+        ..
     } = read;
     let mut points: BTreeMap<String, Points> =
         timeline.series.into_iter().map(|s| (s.name, Points(s.values))).collect();
@@ -172,6 +188,9 @@ fn trial(read: Read, cell: u32, metrics: &[PageMetric], series: &[PageSeries]) -
         bin_s: timeline.bin_s,
         series: series.iter().map(|s| points.remove(&s.name)).collect(),
         stalls: timeline.stalls,
+        limits: strip::limits(&why, causes, timeline.bin_s),
+        effects: strip::effects(&why),
+        effects_left_out: short(why.effects.len().saturating_sub(strip::EFFECTS_MAX)),
     }
 }
 

@@ -12,6 +12,7 @@ mod html;
 mod number;
 mod page;
 mod read;
+mod strip;
 mod study;
 mod terminal;
 mod why;

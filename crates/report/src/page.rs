@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use suiro_analysis::{Better, Panel, Style};
+use suiro_record::words::Cause;
 use suiro_record::{
     Axis, Cable, ComparedTable, EndpointOutcome, Finding, LinkTotals, Machine, ScreenOutcome,
     SelfCheck,
 };
 use suiro_units::Direction;
+
+use crate::why::EffectCauses;
 
 /// Everything that `report.html` shows.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -42,6 +45,8 @@ pub struct Page {
     pub metrics: Vec<PageMetric>,
     /// The panels that figures are drawn in, in the order of the page.
     pub panels: Vec<PagePanel>,
+    /// The causes that occur in the trials.
+    pub causes: Vec<PageCause>,
     /// What was recorded over time, in the order of the figures.
     pub series: Vec<PageSeries>,
     /// The combinations.
@@ -289,6 +294,32 @@ pub struct PageTrial {
     /// When playback stood still (with several players, in at least half of them): from and to, in
     /// seconds.
     pub stalls: Vec<(f64, f64)>,
+    /// What limited its viewers and flows; the viewers first.
+    pub limits: Vec<PageLimits>,
+    /// Its stalls, freezes, late and missing stretches and falls of the quality, the longest first.
+    pub effects: Vec<EffectCauses>,
+    /// Effects that are not among them, because there are too many.
+    pub effects_left_out: u32,
+}
+
+/// What limited a viewer or a flow over time.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageLimits {
+    /// The viewer's endpoint, or the flow.
+    pub name: String,
+    /// Stretches of time: from and to in seconds, and the cause, an index into the page's `causes`.
+    pub spans: Vec<(f64, f64, u32)>,
+}
+
+/// A cause, as the legend of a page has it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PageCause {
+    /// The cause.
+    pub cause: Cause,
+    /// What the legend calls it.
+    pub label: String,
+    /// What it means.
+    pub doc: String,
 }
 
 /// Flows of a trial that one endpoint opened for the same purpose.

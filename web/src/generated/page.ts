@@ -31,6 +31,8 @@ export interface Page {
   metrics: PageMetric[];
   /** The panels that figures are drawn in, in the order of the page. */
   panels: PagePanel[];
+  /** The causes that occur in the trials. */
+  causes: PageCause[];
   /** What was recorded over time, in the order of the figures. */
   series: PageSeries[];
   /** The combinations. */
@@ -127,6 +129,16 @@ export interface PagePanel {
 
 /** A figure of the stack that shares one time axis, in the order of a page. */
 export type Panel = "throughput_down" | "rivals" | "estimate" | "picture_size" | "frame_rate" | "target" | "loss" | "rung" | "buffer" | "latency" | "quality" | "layer_loss" | "layer_delay" | "window" | "waiting" | "pacing" | "rtt" | "queue" | "queue_delay" | "losses" | "capture_rate" | "capture_loss" | "lateness" | "ring" | "storage" | "throughput_up";
+
+/** A cause, as the legend of a page has it. */
+export interface PageCause {
+  /** The cause. */
+  cause: "no_request" | "application" | "round_trip" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "loss" | "timeout" | "oversized_rung" | "encoder" | "key_frame" | "server_processor" | "client_processor" | "emulator" | "unknown";
+  /** What the legend calls it. */
+  label: string;
+  /** What it means. */
+  doc: string;
+}
 
 /** One kind of time series. */
 export interface PageSeries {
@@ -225,6 +237,12 @@ export interface PageTrial {
    * seconds.
    */
   stalls: [number, number][];
+  /** What limited its viewers and flows; the viewers first. */
+  limits: PageLimits[];
+  /** Its stalls, freezes, late and missing stretches and falls of the quality, the longest first. */
+  effects: EffectCauses[];
+  /** Effects that are not among them, because there are too many. */
+  effects_left_out: number;
 }
 
 /** How far a trial got. */
@@ -432,6 +450,48 @@ export interface P1203 {
 
 /** A value per bin, to four significant digits; null where nothing was measured. */
 export type Points = (number | null)[];
+
+/** What limited a viewer or a flow over time. */
+export interface PageLimits {
+  /** The viewer's endpoint, or the flow. */
+  name: string;
+  /** Stretches of time: from and to in seconds, and the cause, an index into the page's `causes`. */
+  spans: [number, number, number][];
+}
+
+/** An effect and its causes. */
+export interface EffectCauses {
+  /** The viewer. */
+  subject: string;
+  /** What it was. */
+  effect: "limit" | "trial" | "stall" | "freeze" | "late" | "missing" | "quality";
+  /** When it began, in seconds. */
+  from_s: number;
+  /** When it ended, in seconds. */
+  to_s: number;
+  /** Its causes, the greatest share first. */
+  causes: CauseShare[];
+  /** From the effect back to its cause. */
+  chain: ChainStep[];
+  /** All of it in words. */
+  sentence: string;
+}
+
+/** A cause and its share. */
+export interface CauseShare {
+  /** The cause. */
+  cause: "no_request" | "application" | "round_trip" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "loss" | "timeout" | "oversized_rung" | "encoder" | "key_frame" | "server_processor" | "client_processor" | "emulator" | "unknown";
+  /** Its share, 0 to 1. */
+  share: number;
+}
+
+/** A step of a chain. */
+export interface ChainStep {
+  /** What happened. */
+  what: string;
+  /** Rows of a table that show it. */
+  evidence: string;
+}
 
 /** Several trials side by side, as `suiro compare` filmed them. */
 export interface PageComparison {

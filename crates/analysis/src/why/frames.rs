@@ -11,6 +11,10 @@ use super::{since, total};
 const LEAST_NS: i64 = 20_000_000;
 /// A queue that delays longer than that holds more than any flow needs.
 const BLOAT_NS: i64 = 200_000_000;
+/// For so long before dropped packets the queue is looked at.
+const BEFORE_NS: i64 = 500_000_000;
+/// Slices of a busy time that are followed back: ten seconds.
+const BUSY_MAX: usize = 200;
 /// An encoder that makes this much more than it was set to overshoots.
 const OVERSHOOT: f64 = 1.25;
 /// The time over which what it made counts.
@@ -153,8 +157,13 @@ impl Stream<'_, '_> {
     /// Who filled the queue that the packets of a stretch of time waited in, or that had no room for them.
     pub fn queue(&self, from: i64, to: i64) -> Cause {
         let wait = |row: &&LinkRow| row.dequeued_ns.map_or(0, |t| since(t, row.t_ns));
-        let packets = self.packets(from, to).map(|row| (wait(&row), row));
-        let Some((waited, row)) = packets.max_by_key(|(wait, _)| *wait) else {
+        let longest = |from: i64| {
+            let packets = self.packets(from, to).map(|row| (wait(&row), row));
+            packets.max_by_key(|(wait, _)| *wait)
+        };
+        // Where all were dropped, those before them show how long the queue was.
+        let found = longest(from).filter(|(wait, _)| *wait > 0);
+        let Some((waited, row)) = found.or_else(|| longest(since(from, BEFORE_NS))) else {
             return Cause::Unknown;
         };
         let slices = self.slices;
@@ -170,9 +179,22 @@ impl Stream<'_, '_> {
         if fallen { Cause::RateStep } else { Cause::LinkRate }
     }
 
-    /// Whether the encoder made more than it was set to in the second before.
+    /// Since when the link has not been idle: what waits at a time was sent since then.
+    fn busy_since(&self, t_ns: i64) -> i64 {
+        let last = self.slices.at(t_ns);
+        let busy = |index: &usize| {
+            let (from, to) = self.slices.span(*index);
+            let queued =
+                |way: &super::links::Carried| way.own.get(*index).map_or(0, |load| load.queued_ns);
+            self.data.iter().any(|way| queued(way) > since(to, from) / 10 * 9)
+        };
+        let first = (0..last).rev().take(BUSY_MAX).take_while(busy).last().unwrap_or(last);
+        self.slices.span(first).0
+    }
+
+    /// Whether the encoder made more than it was set to since the link was idle, or at least in the second before.
     pub fn overshoots(&self, t_ns: i64) -> bool {
-        let from = t_ns.saturating_sub(ENCODED_NS);
+        let from = t_ns.saturating_sub(ENCODED_NS).min(self.busy_since(t_ns));
         let (first, last) = (self.captured(from), self.captured(t_ns.saturating_add(1)));
         let frames = &self.frames[first..last];
         let begun = frames.first().map(|frame| frame.captured_ns);

@@ -19,6 +19,8 @@ use crate::view::View;
 const LATE_NS: i64 = 150_000_000;
 /// Late and missing pictures nearer than this are one stretch.
 const JOINED_NS: i64 = 300_000_000;
+/// A shorter stretch beside a freeze is not worth a sentence.
+const LEAST_NS: i64 = 100_000_000;
 /// Fewer late or missing pictures than these are not worth a sentence.
 const LEAST_FRAMES: usize = 3;
 /// A queue that delays packets by this much limits a flow.
@@ -200,7 +202,6 @@ impl<'a, 'v> Stream<'a, 'v> {
 
     fn effects(&self) -> Vec<Explained> {
         let freezes = self.player.screen.freezes();
-        let apart = |(from, to): &(i64, i64)| !freezes.iter().any(|(a, b)| a < to && from < b);
         let late = self.runs(|frame| {
             let age = frame.row.displayed_ns.map(|shown| since(shown, frame.captured_ns));
             age.is_some_and(|age| age > self.usual.age_ns.saturating_add(LATE_NS))
@@ -208,8 +209,8 @@ impl<'a, 'v> Stream<'a, 'v> {
         let missing = self.runs(|frame| frame.row.displayed_ns.is_none());
         let one = |effect: Effect| move |span: (i64, i64)| self.effect(effect, span);
         let mut found: Vec<Explained> = freezes.iter().copied().map(one(Effect::Freeze)).collect();
-        found.extend(late.into_iter().filter(apart).map(one(Effect::Late)));
-        found.extend(missing.into_iter().filter(apart).map(one(Effect::Missing)));
+        found.extend(without(late, &freezes).into_iter().map(one(Effect::Late)));
+        found.extend(without(missing, &freezes).into_iter().map(one(Effect::Missing)));
         found
     }
 
@@ -387,6 +388,21 @@ impl<'a, 'v> Stream<'a, 'v> {
         steps.extend(evidence.map(|evidence| Step { what: clause(cause).into(), evidence }));
         steps
     }
+}
+
+/// What is left of stretches of time outside of others, which are in order; no stretch that is shorter than two pictures.
+fn without(runs: Vec<(i64, i64)>, others: &[(i64, i64)]) -> Vec<(i64, i64)> {
+    let mut left = Vec::new();
+    for (begun, to) in runs {
+        let mut from = begun;
+        for (a, b) in others.iter().filter(|(a, b)| *a < to && *b > begun) {
+            left.push((from, *a));
+            from = from.max(*b);
+        }
+        left.push((from, to));
+    }
+    left.retain(|(from, to)| since(*to, *from) >= LEAST_NS);
+    left
 }
 
 /// The flows on links that carry a viewer's video, and the endpoint that sends them.

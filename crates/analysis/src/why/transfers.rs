@@ -166,9 +166,15 @@ impl<'v> Asked<'v> {
         }
         let mut rows: Vec<&RequestRow> = view.records.requests.iter().collect();
         rows.sort_by_key(|row| row.t_ns);
+        // One that failed ended before it was tried again.
+        let mut again: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        let mut ends: Vec<i64> = Vec::new();
+        for row in rows.iter().rev() {
+            let next = again.insert((&row.endpoint, &row.url), row.t_ns);
+            ends.push(row.done_ns.or(next).unwrap_or(i64::MAX));
+        }
         let mut all: Vec<Request> = Vec::new();
-        for row in rows {
-            let end_ns = row.done_ns.unwrap_or(i64::MAX);
+        for (row, end_ns) in rows.into_iter().zip(ends.into_iter().rev()) {
             let answers = by_path.get_mut(&*row.url);
             let access = answers.and_then(|answers| {
                 let fits = |it: &&&AccessRow| it.t_ns >= row.t_ns && it.t_ns <= end_ns;

@@ -7,3 +7,4 @@ mod rivals;
 mod screen;
 mod trial;
 mod uncompressed;
+mod why;

@@ -18,7 +18,8 @@ use suiro_analysis::{Records, viewing};
 use suiro_media::mosaic::{self, Mosaic};
 use suiro_media::stamp;
 use suiro_media::{Ffmpeg, Progress};
-use suiro_record::tables::{FrameRow, PlayerRow};
+use suiro_record::tables::{CauseRow, FrameRow, PlayerRow};
+use suiro_record::words::Effect;
 use suiro_record::{Folder, PlannedTrial, Reader, ScreenOutcome, folder};
 
 use crate::Unsuitable;
@@ -98,10 +99,25 @@ fn shown(results: &Folder, planned: &PlannedTrial, player: Option<&str>) -> Resu
         1 => name.replace('+', " · "),
         repetition => format!("{} #{repetition}", name.replace('+', " · ")),
     };
-    let tile = Tile { label, viewing: viewing(&outcome, &records, &screen.endpoint) };
+    let viewing = viewing(&outcome, &records, &screen.endpoint);
+    let tile = Tile { label, viewing, reasons: reasons(&dir, &screen.endpoint)? };
     let stamped = screen.stamps_agree + screen.stamps_differ > 0;
     let strip = if stamped { stamp::strip(height) } else { 0 };
     Ok(Shown { tile, screen, size: (width, height.saturating_sub(strip)), strip, video })
+}
+
+/// Why a viewer's picture stood still, by table `causes`, which `suiro report` writes; none in a folder of before.
+fn reasons(dir: &Path, endpoint: &str) -> Result<Vec<(i64, i64, String)>> {
+    let rows: Vec<CauseRow> = Reader::read_all(dir)?;
+    let still = rows.into_iter().filter(|row| matches!(row.effect, Effect::Stall | Effect::Freeze));
+    let own = still.filter(|row| *row.subject == *endpoint);
+    let reason = |row: CauseRow| {
+        let sentence = row.sentence?;
+        let reason = sentence.split_once(": ").map_or(&*sentence, |(_, reason)| reason);
+        let reason = reason.split(';').next().unwrap_or(reason).to_owned();
+        Some((row.t_ns, row.to_ns, reason))
+    };
+    Ok(own.filter_map(reason).collect())
 }
 
 fn write(

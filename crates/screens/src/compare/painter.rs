@@ -21,6 +21,8 @@ pub struct Tile {
     pub label: String,
     /// What its viewer saw.
     pub viewing: Viewing,
+    /// Why it stood still: from, to, and the reason in a few words.
+    pub reasons: Vec<(i64, i64, String)>,
 }
 
 /// What is compared.
@@ -223,6 +225,11 @@ impl Painter {
         if let Some(ns) = standing {
             let words = format!("frozen {:.1} s", ns as f64 / 1e9);
             canvas.text_to(right, y, ink(alarm), &words);
+            let during = |(from, to, _): &&(i64, i64, String)| (*from..*to).contains(&t_ns);
+            if let Some((.., reason)) = tile.reasons.iter().find(during) {
+                let ink = Ink { size: SIZES[1], colour: text };
+                canvas.text(areas.graph.x + 20, areas.graph.y + 6, ink, reason);
+            }
         } else if tile.viewing.at(t_ns).is_none() {
             canvas.text_to(right, y, ink(faint), "starting");
         }

@@ -25,6 +25,8 @@ pub struct Culprit {
     duration: &'static str,
     pub needs_media: bool,
     pub held: Held,
+    /// Whether what it does makes the trial invalid.
+    pub invalid: bool,
     /// Whether `make test` runs it.
     pub quick: bool,
 }
@@ -105,6 +107,7 @@ const FLOWS: Culprit = Culprit {
     duration: "5 s",
     needs_media: false,
     held: Held::Nothing,
+    invalid: false,
     quick: true,
 };
 
@@ -160,7 +163,13 @@ pub const CULPRITS: &[Culprit] = &[
         rest: concat!(bulk!("load", "5000", "", "", "0 s"), bulk!("other", "5001", "", "", "0 s"),),
         ..FLOWS
     },
-    Culprit { name: "emulator-held-up", cause: Cause::Emulator, held: Held::Emulator, ..FLOWS },
+    Culprit {
+        name: "emulator-held-up",
+        invalid: true,
+        cause: Cause::Emulator,
+        held: Held::Emulator,
+        ..FLOWS
+    },
     Culprit {
         name: "rate-step",
         cause: Cause::RateStep,
@@ -184,12 +193,14 @@ pub const CULPRITS: &[Culprit] = &[
     },
     Culprit {
         name: "server-stopped",
+        invalid: true,
         cause: Cause::ServerProcessor,
         rest: concat!(player!("1 s"), stopper!("origin")),
         ..PLAYED
     },
     Culprit {
         name: "client-stopped",
+        invalid: true,
         cause: Cause::ClientProcessor,
         rest: concat!(player!("1 s"), stopper!("player")),
         ..PLAYED

@@ -113,6 +113,11 @@ fn judged(culprit: &Culprit, noisy: bool, ffmpeg: Option<&Ffmpeg>) -> Result<Str
         let to = std::path::Path::new(&kept).join(culprit.name);
         let _ = std::process::Command::new("cp").arg("-r").arg(out.root()).arg(to).status();
     }
+    let invalid = out.trial("all/1").invalid_because.filter(|_| !culprit.invalid);
+    if let Some(reason) = invalid {
+        // Then something else acted too: on a machine that is too busy, the processor.
+        return Ok(format!("skipped, the trial is not valid: {reason}"));
+    }
     let rows: Vec<CauseRow> =
         Reader::read_all(&out.root().join("trials/all/1")).map_err(|e| e.to_string())?;
     let shares = shares(&rows, culprit);

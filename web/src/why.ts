@@ -1,0 +1,193 @@
+// Why: a strip above the figures that shows what limited each viewer or flow, and sentences on stalls and the like.
+
+import type { Look } from "./data";
+import { h, s } from "./dom";
+import { count } from "./format";
+import type { Page, PageLimits, PageTrial } from "./generated/page";
+
+/** Where a figure's plot begins and ends, as in chart.ts. */
+const LEFT = 54;
+const RIGHT = 14;
+const ROW = 18;
+const GAP = 5;
+/** A label fits into a stretch that is as wide as this for each character. */
+const CHARACTER = 6.2;
+/** Sentences shown at first of each trial. */
+const FIRST = 5;
+
+/** What the strip shows of a cell. */
+export interface Shown {
+  look: Look;
+  label: string;
+  trial: PageTrial;
+}
+
+/** The colour of a cause: its place in the style sheet's list. */
+function colour(page: Page, cause: number): string {
+  return `var(--why-${page.causes[cause]?.cause ?? "unknown"})`;
+}
+
+/** True if there is anything to show. */
+export function hasStrip(page: Page): boolean {
+  return page.causes.length > 0 && page.trials.some((trial) => trial.limits.length > 0);
+}
+
+/** The figure of strips, which is drawn again when the view changes. */
+export class Strip {
+  readonly element: HTMLElement;
+  private readonly svg: SVGSVGElement;
+  private readonly readout = h("output", { class: "readout" });
+  private rows: { limits: PageLimits; label: string; look: Look }[] = [];
+
+  constructor(private readonly page: Page) {
+    this.svg = s("svg", {
+      role: "img",
+      "aria-label": "what limited each viewer or flow over time",
+    });
+    const keys = page.causes.map(({ label, doc }, index) =>
+      h(
+        "span",
+        { class: "cause", title: doc },
+        h("i", { style: `background:${colour(page, index)}` }),
+        label,
+      ),
+    );
+    this.element = h(
+      "figure",
+      { class: "why-strip" },
+      h(
+        "figcaption",
+        {},
+        h("strong", {}, "Limited by"),
+        h("span", { class: "note" }, "what held the transfer back at each moment"),
+        this.readout,
+      ),
+      h("div", { class: "plot" }, this.svg),
+      h("div", { class: "causes" }, ...keys),
+    );
+  }
+
+  draw(shown: Shown[], [from, to]: [number, number], width: number): void {
+    this.rows = shown.flatMap(({ look, label, trial }) =>
+      trial.limits.map((limits) => {
+        const several = trial.limits.length > 1;
+        return { limits, look, label: several ? `${label} · ${limits.name}` : label };
+      }),
+    );
+    const height = Math.max(1, this.rows.length) * (ROW + GAP) + GAP;
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.svg.setAttribute("height", String(height));
+    const px = (t: number) => LEFT + ((t - from) / (to - from || 1)) * (width - LEFT - RIGHT);
+    this.svg.replaceChildren(
+      ...this.rows.map(({ limits, look, label }, row) => {
+        const y = GAP + row * (ROW + GAP);
+        const mark = s(
+          "line",
+          {
+            x1: 30,
+            x2: LEFT - 6,
+            y1: y + ROW / 2,
+            y2: y + ROW / 2,
+            "stroke-width": 3,
+            "stroke-dasharray": look.dash,
+            style: `stroke:${look.colour}`,
+          },
+          s("title", {}, label),
+        );
+        const parts = limits.spans
+          .filter(([a, b]) => b > from && a < to)
+          .flatMap(([a, b, cause]) =>
+            this.stretch([px(Math.max(a, from)), px(Math.min(b, to))], y, cause, [a, b]),
+          );
+        return s("g", {}, mark, ...parts);
+      }),
+    );
+  }
+
+  private stretch(
+    [left, right]: [number, number],
+    y: number,
+    cause: number,
+    [from, to]: [number, number],
+  ): SVGElement[] {
+    const label = this.page.causes[cause]?.label ?? "";
+    const width = Math.max(0.5, right - left);
+    const when = `${from.toFixed(1)} to ${to.toFixed(1)} s: ${label}`;
+    const style = `fill:${colour(this.page, cause)}`;
+    const box = s("rect", { x: left, y, width, height: ROW, style }, s("title", {}, when));
+    if (width < label.length * CHARACTER + 8) return [box];
+    const text = s("text", { x: left + 5, y: y + 13, class: "why-label" }, label);
+    return [box, text];
+  }
+
+  /** Tells what limited each at a time. */
+  point(t: number | null): void {
+    const at = (limits: PageLimits) => {
+      const span = limits.spans.find(([from, to]) => t !== null && from <= t && t < to);
+      return span ? (this.page.causes[span[2]]?.label ?? "") : "–";
+    };
+    const words = this.rows.map(({ limits, look }) =>
+      h(
+        "span",
+        { class: "value" },
+        h("i", { class: "dot", style: `background:${look.colour}` }),
+        at(limits),
+      ),
+    );
+    this.readout.replaceChildren(...(t === null ? [] : words));
+  }
+}
+
+/** The section of sentences; null if nobody had to wait. */
+export function reasons(page: Page): HTMLElement | null {
+  const told = page.trials.filter((trial) => trial.effects.length > 0);
+  if (!told.length) return null;
+  return h(
+    "section",
+    { id: "why", "aria-labelledby": "why-title" },
+    h("h2", { id: "why-title" }, "Why"),
+    h(
+      "p",
+      { class: "hint" },
+      "What stalls, freezes, late pictures and falls of the quality came from, the longest first. Open one for the rows that show it; ",
+      h("code", {}, "suiro why DIR"),
+      " prints all.",
+    ),
+    ...told.map((trial) => ofTrial(page, trial)),
+  );
+}
+
+function ofTrial(page: Page, trial: PageTrial): HTMLElement {
+  const cell = page.cells[trial.cell]?.label ?? "";
+  const several = page.trials.some((other) => other.repetition > 1);
+  const name = several ? `${cell}, repetition ${trial.repetition}` : cell;
+  const items = trial.effects.map((effect) => {
+    const cause = page.causes.findIndex((it) => it.cause === effect.causes[0]?.cause);
+    const steps = effect.chain.map(({ what, evidence }) =>
+      h("li", {}, what, " ", h("code", {}, evidence)),
+    );
+    return h(
+      "details",
+      { class: "effect" },
+      h(
+        "summary",
+        {},
+        h("i", { style: `background:${colour(page, cause)}`, "aria-hidden": "true" }),
+        h("span", {}, `${effect.subject} ${effect.sentence}`),
+      ),
+      h("ol", {}, ...steps),
+    );
+  });
+  const more = items.length - FIRST;
+  const rest =
+    more > 0 && h("details", {}, h("summary", {}, `${count(more, "more")}`), ...items.slice(FIRST));
+  const left = trial.effects_left_out;
+  return h(
+    "div",
+    { class: "why-trial" },
+    h("h3", {}, name),
+    ...items.slice(0, FIRST),
+    rest,
+    left > 0 && h("p", { class: "hint" }, `${left} further ones are not on this page.`),
+  );
+}
