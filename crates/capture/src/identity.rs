@@ -1,5 +1,7 @@
 //! What makes a packet the same packet at two interfaces.
 
+use std::net::IpAddr;
+
 use suiro_units::fnv1a;
 
 use crate::file::{ETHERNET, Frame, Order};
@@ -43,6 +45,18 @@ pub(crate) fn identify(frame: &Frame<'_>) -> Option<(Identity, u32)> {
     Some((identity, size.filter(|size| *size <= room).unwrap_or(room)))
 }
 
+/// Source and destination of the IP packet of a frame (RFC 791 §3.1, RFC 8200 §3); `None` if it does not carry one.
+pub(crate) fn addresses(frame: &Frame<'_>) -> Option<(IpAddr, IpAddr)> {
+    let packet = frame.data.get(ETHERNET_BYTES..).filter(|_| frame.link == ETHERNET)?;
+    let v4 = |at: usize| Some(IpAddr::from(*packet.get(at..)?.first_chunk::<4>()?));
+    let v6 = |at: usize| Some(IpAddr::from(*packet.get(at..)?.first_chunk::<16>()?));
+    match Order::BIG.u16(frame.data, 12)? {
+        IPV4 => Some((v4(12)?, v4(16)?)),
+        IPV6 => Some((v6(8)?, v6(24)?)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +77,18 @@ mod tests {
             vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, 17, 64];
         data.resize(14 + 60, 3);
         data
+    }
+
+    #[test]
+    fn addresses_are_read_from_either_family() {
+        let (from, to) = addresses(&frame(&ipv4(0))).unwrap();
+        assert_eq!((from.to_string(), to.to_string()), ("10.0.0.1".into(), "10.0.0.2".into()));
+        let mut data = ipv6();
+        data[14 + 8..14 + 40].fill(0);
+        (data[14 + 23], data[14 + 39]) = (1, 2);
+        let (from, to) = addresses(&frame(&data)).unwrap();
+        assert_eq!((from.to_string(), to.to_string()), ("::1".into(), "::2".into()));
+        assert_eq!(addresses(&frame(&data[..40])), None);
     }
 
     #[test]

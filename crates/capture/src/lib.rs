@@ -13,4 +13,4 @@ mod ring;
 mod table;
 
 pub use point::{Counts, FILE_BYTES_MAX, Point, PointError, PointSpec, Prepared, Zero};
-pub use table::{End, TableError, rows};
+pub use table::{Addresses, End, TableError, path_rows, rows};

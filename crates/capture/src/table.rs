@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use suiro_record::Text;
@@ -10,7 +11,7 @@ use suiro_units::{Direction, to_i64};
 
 use crate::file::{self, FileError};
 use crate::hop::{Fate, Kind, Matched, Seen, matched};
-use crate::identity::identify;
+use crate::identity::{addresses, identify};
 use crate::point::{FILE_BYTES_MAX, Zero};
 
 /// Length of a row, in nanoseconds.
@@ -55,14 +56,21 @@ struct Passed {
     received: Vec<Seen>,
 }
 
+/// The addresses of a host.
+pub type Addresses = [IpAddr; 2];
+
 impl Passed {
-    fn read(path: &Path) -> Result<Self, TableError> {
+    /// With `hosts`, only packets from one of the two hosts to the other.
+    fn read(path: &Path, hosts: Option<&[Addresses; 2]>) -> Result<Self, TableError> {
         // The last packet and the statistics come after the limit.
         let file = suiro_outside::file::read(path, FILE_BYTES_MAX + (1 << 20));
         let file = file.map_err(|cause| TableError::Io { path: path.to_owned(), cause })?;
         let mut passed = Self::default();
         file::read(&file, |frame| {
             let Some((identity, bytes)) = identify(frame) else { return };
+            if hosts.is_some_and(|hosts| !is_between(frame, hosts)) {
+                return;
+            }
             let seen = Seen { t_ns: frame.t_ns, identity, bytes };
             match frame.sent {
                 Some(true) => passed.sent.push(seen),
@@ -86,8 +94,41 @@ pub fn rows(
     zero: Zero,
     until_ns: u64,
 ) -> Result<Vec<HopRow>, TableError> {
-    let read = |end: Option<&End<'_>>| end.map(|end| Passed::read(end.path)).transpose();
+    let read = |end: Option<&End<'_>>| end.map(|end| Passed::read(end.path, None)).transpose();
     let passed = [read(ends[0])?, read(ends[1])?];
+    Ok(both_ways(link, ends, &passed, (zero, until_ns)))
+}
+
+/// The same of the path between two hosts, whatever lies between them: what one sent to the other. Down is from the
+/// first to the second. `hosts` are the addresses of both.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn path_rows(
+    path: &str,
+    (ends, hosts): ([&End<'_>; 2], &[Addresses; 2]),
+    zero: Zero,
+    until_ns: u64,
+) -> Result<Vec<HopRow>, TableError> {
+    let read = |end: &End<'_>| Passed::read(end.path, Some(hosts)).map(Some);
+    let passed = [read(ends[0])?, read(ends[1])?];
+    Ok(both_ways(path, ends.map(Some), &passed, (zero, until_ns)))
+}
+
+/// Whether a packet goes from one of the hosts to the other.
+fn is_between(frame: &file::Frame<'_>, hosts: &[Addresses; 2]) -> bool {
+    addresses(frame).is_some_and(|(from, to)| {
+        let [one, other] = hosts;
+        one.contains(&from) && other.contains(&to) || other.contains(&from) && one.contains(&to)
+    })
+}
+
+fn both_ways(
+    link: &str,
+    ends: [Option<&End<'_>>; 2],
+    passed: &[Option<Passed>; 2],
+    (zero, until_ns): (Zero, u64),
+) -> Vec<HopRow> {
     let mut rows = Vec::new();
     for (direction, [from, to]) in [(Direction::Down, [0, 1]), (Direction::Up, [1, 0])] {
         let hop = Hop { link: link.into(), direction, ends: [ends[from], ends[to]] };
@@ -95,7 +136,7 @@ pub fn rows(
         let received = passed[to].as_ref().map(|passed| &passed.received[..]);
         rows.extend(hop.rows(sent, received, zero.realtime_ns, until_ns));
     }
-    Ok(rows)
+    rows
 }
 
 /// One direction of a link.

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         let spec = NetworkSpec {
             hosts: vec!["server".into(), "client".into()],
             cables: vec![CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain }],
+            detours: vec![],
         };
         Network::build(&spec).map_err(|error| error.to_string())
     };

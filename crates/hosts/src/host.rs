@@ -111,7 +111,7 @@ impl Host {
     /// Runs lines of `ip -batch` inside this host; each line is what follows `ip` on a command
     /// line.
     pub fn ip(&self, lines: &[String]) -> Result<(), HostsError> {
-        ip::batch(self, lines, &[])
+        ip::batch(self, ip::Family::Any, lines, &[])
     }
 
     /// Reads a setting of this host's namespace, such as `net.ipv4.tcp_rmem`. Whitespace between

@@ -9,10 +9,20 @@ use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::{Host, HostsError};
 
+/// Which addresses lines are about that name none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// `ip` decides by each line.
+    Any,
+    V4,
+    V6,
+}
+
 /// Runs `lines` inside `host`. The descriptors `inherited` stay open in `ip`, so that a line may
 /// name a namespace as `/proc/self/fd/N`.
 pub(crate) fn batch(
     host: &Host,
+    family: Family,
     lines: &[String],
     inherited: &[&OwnedFd],
 ) -> Result<(), HostsError> {
@@ -22,6 +32,11 @@ pub(crate) fn batch(
         message: message.to_owned(),
     };
     let mut command = Command::new("ip");
+    command.args(match family {
+        Family::Any => &[][..],
+        Family::V4 => &["-4"],
+        Family::V6 => &["-6"],
+    });
     command.args(["-batch", "-"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let numbers: Vec<_> = inherited.iter().map(|fd| fd.as_raw_fd()).collect();

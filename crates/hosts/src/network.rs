@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 
-use crate::{Host, HostsError, ip, names};
+use crate::ip::{self, Family};
+use crate::{Host, HostsError, names};
 
 /// Smallest MTU of a cable: the minimum for IPv6 (RFC 8200 §5).
 pub const MTU_MIN: u32 = 1280;
@@ -32,6 +33,18 @@ pub struct NetworkSpec {
     pub hosts: Vec<String>,
     /// The cables between them.
     pub cables: Vec<CableSpec>,
+    /// Where packets do not take the shortest path.
+    pub detours: Vec<Detour>,
+}
+
+/// A host that passes on by one cable whatever comes to it by another, also what is meant for its neighbours: a bridge
+/// whose router switches between its clients. What comes by that cable takes the shortest path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Detour {
+    /// Position in [`NetworkSpec::hosts`].
+    pub host: usize,
+    /// Position in [`NetworkSpec::cables`] of a cable of this host.
+    pub cable: usize,
 }
 
 /// A cable between two hosts.
@@ -114,7 +127,7 @@ impl Network {
         };
         let lines: Vec<_> = plan.pairs.iter().map(|pair| pair.line(place)).collect();
         if !lines.is_empty() {
-            ip::batch(&wire, &lines, &inherited)?;
+            ip::batch(&wire, Family::Any, &lines, &inherited)?;
         }
         let each_end = |act: &dyn Fn(&Host, &str) -> Result<(), HostsError>| {
             let mut ends = plan.pairs.iter().flat_map(|pair| &pair.ends);
@@ -130,11 +143,22 @@ impl Network {
             }
         }
         for (index, host) in hosts.iter().enumerate() {
-            if plan.interfaces(spec, index).count() > 1 {
+            // A router at the end of a detour sends packets back the way they came.
+            let returns = spec.detours.iter().any(|detour| {
+                let cable = &spec.cables[detour.cable];
+                [cable.from, cable.to].contains(&index)
+            });
+            if returns || plan.interfaces(spec, index).count() > 1 {
                 host.set("net.ipv4.ip_forward", "1")?;
                 host.set("net.ipv6.conf.all.forwarding", "1")?;
             }
             host.ip(&plan.host_lines(spec, index))?;
+            for family in [Family::V4, Family::V6] {
+                let lines = plan.detour_lines(spec, index, family);
+                if !lines.is_empty() {
+                    ip::batch(host, family, &lines, &[])?;
+                }
+            }
         }
         let ups = plan.pairs.iter().flat_map(|pair| &pair.ends).filter(|end| end.host.is_none());
         let ups: Vec<_> = ups.map(|end| format!("link set {} up", end.interface)).collect();
@@ -242,8 +266,21 @@ fn check(spec: &NetworkSpec) -> Result<(), HostsError> {
             ));
         }
     }
+    for Detour { host, cable } in &spec.detours {
+        let ends = spec.cables.get(*cable).map(|cable| [cable.from, cable.to]);
+        if !ends.is_some_and(|ends| ends.contains(host)) {
+            return refuse(format!(
+                "a detour by cable {}: host {} has no such cable",
+                cable + 1,
+                host + 1
+            ));
+        }
+    }
     Ok(())
 }
+
+/// Routing table of detours; the kernel's own are 253 to 255.
+const DETOUR_TABLE: u8 = 100;
 
 /// Interfaces, MAC addresses and routes, planned before anything is made.
 struct Plan {
@@ -422,6 +459,28 @@ impl Plan {
         }
         lines
     }
+
+    /// The `ip` commands for the detours of a host, of one family of addresses.
+    fn detour_lines(&self, spec: &NetworkSpec, host: usize, family: Family) -> Vec<String> {
+        let mut lines = Vec::new();
+        for detour in spec.detours.iter().filter(|detour| detour.host == host) {
+            let (cable, [from, to]) = (&spec.cables[detour.cable], &self.ends[detour.cable]);
+            let (own, next) = if cable.from == host { (from, cable.to) } else { (to, cable.from) };
+            let via = match family {
+                Family::V6 => ipv6(next).to_string(),
+                Family::V4 | Family::Any => ipv4(next).to_string(),
+            };
+            let name = &own.name;
+            lines.push(format!(
+                "route add default via {via} dev {name} onlink table {DETOUR_TABLE}"
+            ));
+            let others = self.interfaces(spec, host).filter(|other| other.name != *name);
+            lines.extend(
+                others.map(|other| format!("rule add iif {} lookup {DETOUR_TABLE}", other.name)),
+            );
+        }
+        lines
+    }
 }
 
 /// Locally administered, and different for every end (1, 2: hosts; 3, 4: emulator) of every cable.
@@ -461,6 +520,7 @@ mod tests {
                 .iter()
                 .map(|&(from, to)| CableSpec { from, to, mtu: 1500, kind: CableKind::Plain })
                 .collect(),
+            detours: vec![],
         }
     }
 
@@ -500,6 +560,23 @@ mod tests {
                 "route add fd00::3/128 via fd00::2 dev eth0 src fd00::1 onlink",
             ]
         );
+    }
+
+    #[test]
+    fn a_detour_is_a_table_of_its_own_for_what_comes_from_elsewhere() {
+        let mut bridge = spec(&["a", "b", "bridge", "router"], &[(0, 2), (1, 2), (2, 3)]);
+        bridge.detours = vec![Detour { host: 2, cable: 2 }];
+        let plan = Plan::of(&bridge);
+        let expected = [
+            "route add default via fd00::4 dev eth2 onlink table 100",
+            "rule add iif eth0 lookup 100",
+            "rule add iif eth1 lookup 100",
+        ];
+        assert_eq!(plan.detour_lines(&bridge, 2, Family::V6), expected);
+        assert_eq!(plan.detour_lines(&bridge, 3, Family::V4), [""; 0]);
+        bridge.detours[0].host = 0;
+        let refused = check(&bridge).unwrap_err().to_string();
+        assert!(refused.contains("a detour by cable 3: host 1 has no such cable"), "{refused}");
     }
 
     #[test]

@@ -12,8 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use suiro_hosts::sandbox::probe;
 use suiro_hosts::{
-    CableKind, CableSpec, Confinement, Host, LinkEnd, Network, NetworkSpec, Privilege, Sandbox,
-    ipv4, ipv6, tests_ended,
+    CableKind, CableSpec, Confinement, Detour, Host, LinkEnd, Network, NetworkSpec, Privilege,
+    Sandbox, ipv4, ipv6, tests_ended,
 };
 
 /// Time limit for everything here.
@@ -138,6 +138,7 @@ fn inside() {
     assert_eq!(network.offloads(0).unwrap(), [vec![], Vec::<String>::new()]);
     card_offloads_skip_checksums_but_split_packets();
     an_emulated_link_carries_nothing_by_itself();
+    a_detour_leads_by_the_router();
     nobody_chatters(&network);
     commands_have_limits(&network);
 }
@@ -198,8 +199,26 @@ fn dumbbell(kind: CableKind) -> Network {
     let spec = NetworkSpec {
         hosts: names.map(str::to_owned).to_vec(),
         cables: vec![cable(0, 2), cable(1, 2), cable(2, 3), cable(3, 4)],
+        detours: vec![],
     };
     Network::build(&spec).unwrap()
+}
+
+/// What clients behind a bridge send to each other passes the router, and comes back.
+fn a_detour_leads_by_the_router() {
+    let cable = |from, to| CableSpec { from, to, mtu: 1500, kind: CableKind::Plain };
+    let spec = NetworkSpec {
+        hosts: ["a", "b", "bridge", "router"].map(str::to_owned).to_vec(),
+        cables: vec![cable(2, 0), cable(2, 1), cable(3, 2)],
+        detours: vec![Detour { host: 2, cable: 2 }],
+    };
+    let network = Network::build(&spec).unwrap();
+    let router = network.host("router").unwrap();
+    for address in [ipv4(1).to_string(), ipv6(1).to_string()] {
+        let before = sent_packets(router);
+        assert!(ping(network.host("a").unwrap(), &[&address]), "{address}");
+        assert_eq!(sent_packets(router) - before, 2, "{address}: the request and its reply");
+    }
 }
 
 fn ping(host: &Host, arguments: &[&str]) -> bool {
@@ -274,6 +293,7 @@ fn an_emulated_link_carries_nothing_by_itself() {
     let spec = NetworkSpec {
         hosts: vec!["server".to_owned(), "client".to_owned()],
         cables: vec![CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Emulated }],
+        detours: vec![],
     };
     let network = Network::build(&spec).unwrap();
     let server = network.host("server").unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use suiro_capture::{Counts, End, Point, PointSpec, Prepared, Zero};
+use suiro_capture::{Addresses, Counts, End, Point, PointSpec, Prepared, Zero};
 use suiro_hosts::Network;
 use suiro_record::tables::HopRow;
 use suiro_record::{Capture, Writer};
@@ -24,6 +24,7 @@ pub struct Captures<P> {
 /// A capture and where it is made.
 struct Placed<P> {
     name: String,
+    host: String,
     /// The link's name, and which of its ends: 0 for `from`, 1 for `to`.
     link: String,
     end: usize,
@@ -49,9 +50,11 @@ impl Captures<Prepared> {
         }
         let mut points = Vec::new();
         for point in chosen {
-            let (name, link) = (point.name(topology), topology.links[point.link].name.clone());
+            let place = point.name(topology);
+            let name = options.capture.label(point, topology);
+            let link = topology.links[point.link].name.clone();
             let (host, interface) = network.end(point.link, point.end)?;
-            let file = format!("{FOLDER}/{}.pcapng", name.replace(':', "."));
+            let file = format!("{FOLDER}/{}.pcapng", place.replace(':', "."));
             let spec = PointSpec {
                 interface,
                 description: &name,
@@ -60,8 +63,8 @@ impl Captures<Prepared> {
             };
             let opened = host.enter(|| Prepared::open(&spec))?;
             let capture = opened.with_context(|| format!("capturing at {name}"))?;
-            let interface = interface.to_owned();
-            points.push(Placed { name, link, end: point.end, interface, file, capture });
+            let (host, interface) = (host.name().to_owned(), interface.to_owned());
+            points.push(Placed { name, host, link, end: point.end, interface, file, capture });
         }
         Ok(Self { points, dir: dir.to_owned() })
     }
@@ -69,10 +72,10 @@ impl Captures<Prepared> {
     /// Starts to write them; times count from `epoch`.
     pub fn start(self, epoch: Epoch) -> Result<Captures<Point>> {
         let start = |placed: Placed<Prepared>| {
-            let Placed { name, link, end, interface, file, capture } = placed;
+            let Placed { name, host, link, end, interface, file, capture } = placed;
             let capture =
                 capture.start(zero(epoch)).with_context(|| format!("capturing at {name}"))?;
-            Ok(Placed { name, link, end, interface, file, capture })
+            Ok(Placed { name, host, link, end, interface, file, capture })
         };
         let points = self.points.into_iter().map(start).collect::<Result<_>>()?;
         Ok(Captures { points, dir: self.dir })
@@ -83,20 +86,25 @@ impl Captures<Point> {
     /// Stops them, matches the packets of each link's ends (table `hops`), and returns what each saw, and what failed.
     /// Packets that were sent after `until` do not count: the links stopped then. Packets that a capture lost are not a
     /// failure: it counts them.
-    pub fn stop(self, epoch: Epoch, until: Time) -> (Vec<Capture>, Vec<String>) {
+    pub fn stop(
+        self,
+        topology: &Topology,
+        epoch: Epoch,
+        until: Time,
+    ) -> (Vec<Capture>, Vec<String>) {
         let (mut captures, mut ended, mut faults) = (Vec::new(), Vec::new(), Vec::new());
         for placed in self.points {
-            let Placed { name, link, end, interface, file, capture } = placed;
+            let Placed { name, host, link, end, interface, file, capture } = placed;
             match capture.stop() {
                 Ok(counts) => {
                     captures.push(outcome(&name, &interface, &file, counts));
                     let (path, complete) = (self.dir.join(file), counts.is_complete());
-                    ended.push(Ended { name, link, end, path, complete });
+                    ended.push(Ended { name, host, link, end, path, complete });
                 }
                 Err(error) => faults.push(format!("capturing at {name}: {error}")),
             }
         }
-        if let Err(error) = write(&self.dir, &ended, epoch, until) {
+        if let Err(error) = write(&self.dir, topology, &ended, (epoch, until)) {
             faults.push(format!("matching the packets of captures: {error:#}"));
         }
         (captures, faults)
@@ -106,14 +114,26 @@ impl Captures<Point> {
 /// A capture whose file is closed.
 struct Ended {
     name: String,
+    host: String,
     link: String,
     end: usize,
     path: PathBuf,
     complete: bool,
 }
 
-/// Writes the table `hops`, link by link.
-fn write(dir: &Path, ended: &[Ended], epoch: Epoch, until: Time) -> Result<()> {
+impl Ended {
+    fn end(&self) -> End<'_> {
+        End { name: &self.name, path: &self.path, complete: self.complete }
+    }
+}
+
+/// Writes the table `hops`, link by link and path by path.
+fn write(
+    dir: &Path,
+    topology: &Topology,
+    ended: &[Ended],
+    (epoch, until): (Epoch, Time),
+) -> Result<()> {
     if ended.is_empty() {
         return Ok(());
     }
@@ -123,7 +143,7 @@ fn write(dir: &Path, ended: &[Ended], epoch: Epoch, until: Time) -> Result<()> {
     for link in links {
         let end = |end: usize| {
             let ended = ended.iter().find(|ended| ended.link == link && ended.end == end)?;
-            Some(End { name: &ended.name, path: &ended.path, complete: ended.complete })
+            Some(ended.end())
         };
         let ends = [end(0), end(1)];
         let ends = ends.each_ref().map(Option::as_ref);
@@ -131,7 +151,39 @@ fn write(dir: &Path, ended: &[Ended], epoch: Epoch, until: Time) -> Result<()> {
             writer.push(row.clone())?;
         }
     }
+    for [one, other] in paths(topology, ended) {
+        let name = format!("{}-{}", one.host, other.host);
+        let hosts = [addresses(topology, &one.host), addresses(topology, &other.host)];
+        let (ends, until) = ([&one.end(), &other.end()], until.as_nanos());
+        for row in &suiro_capture::path_rows(&name, (ends, &hosts), zero(epoch), until)? {
+            writer.push(row.clone())?;
+        }
+    }
     Ok(writer.close()?)
+}
+
+/// Each two hosts that are captured at their only interface and are not neighbours.
+fn paths<'a>(topology: &Topology, ended: &'a [Ended]) -> Vec<[&'a Ended; 2]> {
+    let cables = |host: &str| {
+        let links = topology.links.iter();
+        links.filter(|link| link.from == host || link.to == host).count()
+    };
+    let place = |host: &str| topology.hosts.iter().position(|name| name == host);
+    let mut alone: Vec<&Ended> = ended.iter().filter(|ended| cables(&ended.host) == 1).collect();
+    alone.sort_by_key(|ended| place(&ended.host));
+    let pairs = alone
+        .iter()
+        .enumerate()
+        .flat_map(|(n, one)| alone[n + 1..].iter().map(move |other| [*one, *other]));
+    pairs.filter(|[one, other]| one.link != other.link).take(PATHS_MAX).collect()
+}
+
+/// How many paths are compared: the captures of both ends are read again for each.
+const PATHS_MAX: usize = 16;
+
+fn addresses(topology: &Topology, host: &str) -> Addresses {
+    let place = topology.hosts.iter().position(|name| name == host).unwrap_or_default();
+    [suiro_hosts::ipv4(place).into(), suiro_hosts::ipv6(place).into()]
 }
 
 fn zero(epoch: Epoch) -> Zero {

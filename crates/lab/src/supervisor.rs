@@ -459,6 +459,7 @@ impl Surroundings<'_> {
             media,
             peers: self.setup.endpoints.iter().map(peer).collect(),
             seed: self.seed.derive(&endpoint.name),
+            rtp: self.setup.record.rtp,
         }
     }
 }

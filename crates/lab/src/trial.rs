@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use anyhow::{Context, Result};
-use suiro_hosts::{CableKind, CableSpec, Confinement, Network, NetworkSpec};
+use suiro_hosts::{CableKind, CableSpec, Confinement, Detour, Network, NetworkSpec};
 use suiro_link::Direction;
 use suiro_record::{Cable, Check, LinkRate, SelfCheck, Trial};
 use suiro_scenario::Topology;
@@ -67,7 +67,7 @@ pub fn run(
     faults.extend(layers.stop(epoch));
     let stopping = epoch.elapsed();
     let (links, wire_faults) = wires.stop()?;
-    let (captured, capture_faults) = captures.stop(epoch, stopping);
+    let (captured, capture_faults) = captures.stop(&order.setup.topology, epoch, stopping);
     faults.extend(capture_faults);
     faults.extend(lateness(order, &mut supervised)?);
     let mut reasons = reasons(&self_checks, &supervised, faults);
@@ -142,9 +142,16 @@ pub fn build(topology: &Topology) -> Result<Network> {
             },
         })
     };
+    let detour = |detour: &suiro_scenario::Detour| {
+        let mut links = topology.links.iter();
+        let cable = links.position(|link| link.name == detour.link);
+        let cable = cable.context("the plan names its links")?;
+        Ok(Detour { host: position(&detour.host)?, cable })
+    };
     let spec = NetworkSpec {
         hosts: topology.hosts.clone(),
         cables: topology.links.iter().map(cable).collect::<Result<_>>()?,
+        detours: topology.detours.iter().map(detour).collect::<Result<_>>()?,
     };
     let network = Network::build(&spec).context("making hosts and links")?;
     network.publish_names().context("publishing the hosts' names")?;

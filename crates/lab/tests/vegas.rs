@@ -80,6 +80,7 @@ fn run(link: &str, controls: &[&str]) -> Seen {
     let spec = NetworkSpec {
         hosts: vec!["server".into(), "client".into()],
         cables: vec![CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Emulated }],
+        detours: vec![],
     };
     let network = Network::build(&spec).unwrap();
     let (clock, dir) = (Clock::starting_now(), tempfile::tempdir().unwrap());

@@ -125,7 +125,11 @@ fn time_programs() -> OwnedFd {
 /// Processor time per packet, in nanoseconds; `None` if the watcher is not available.
 fn measure(watch: Watch, rate: u64, seconds: u64, timed: Option<&OwnedFd>) -> Option<f64> {
     let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
-    let spec = NetworkSpec { hosts: ["a", "b", "c"].map(Into::into).to_vec(), cables: vec![cable] };
+    let spec = NetworkSpec {
+        hosts: ["a", "b", "c"].map(Into::into).to_vec(),
+        cables: vec![cable],
+        detours: vec![],
+    };
     let network = Network::build(&spec).expect("root makes hosts");
     let dir = tempfile::tempdir().expect("there is a folder for temporary files");
     let watched = watch.hosts(&network).iter();

@@ -57,7 +57,11 @@ impl Fixture {
             DirBuilder::new().mode(0o750).create(folder).unwrap();
         }
         let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
-        let spec = NetworkSpec { hosts: vec!["a".into(), "b".into()], cables: vec![cable] };
+        let spec = NetworkSpec {
+            hosts: vec!["a".into(), "b".into()],
+            cables: vec![cable],
+            detours: vec![],
+        };
         let network = Network::build(&spec).unwrap();
         let [a, b] = [0, 1].map(|host| network.hosts()[host].clone());
         Ok(Self { a, b })

@@ -48,8 +48,11 @@ impl Fixture {
     fn build() -> Result<Self, String> {
         let cable = |from, to| CableSpec { from, to, mtu: 1500, kind: CableKind::Plain };
         let hosts = ["a", "r", "b"].map(Into::into).to_vec();
-        let network =
-            Network::build(&NetworkSpec { hosts, cables: vec![cable(0, 1), cable(1, 2)] });
+        let network = Network::build(&NetworkSpec {
+            hosts,
+            cables: vec![cable(0, 1), cable(1, 2)],
+            detours: vec![],
+        });
         let network = network.unwrap();
         let [a, r, b] = [0, 1, 2].map(|host| network.hosts()[host].clone());
         let fixture = Self { a, r, b };

@@ -1,5 +1,7 @@
 //! Which interfaces are captured.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_strict::{Bounds, Keys, Refusal};
@@ -13,7 +15,7 @@ const POINTS: Bounds<usize> = Bounds::new(0, 64);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "expected true, false, or capture points such as [\"client\", \"left:access\"]"
+    expecting = "expected true, false, or capture points such as [\"client\", \"left:access\"] or { P1 = \"client\" }"
 )]
 pub enum CapturePoints {
     /// Every interface of every host, or none.
@@ -21,6 +23,8 @@ pub enum CapturePoints {
     /// `HOST` for every interface of that host, `HOST:LINK` for its interface at that link. The name of a plain cable is
     /// `FROM-TO`.
     Of(Vec<String>),
+    /// The same with names of your own, such as `P1 = "client"`, for one interface each.
+    Named(BTreeMap<String, String>),
 }
 
 impl Default for CapturePoints {
@@ -55,8 +59,28 @@ impl CapturePoints {
         let is_chosen = |point: &CapturePoint| match self {
             Self::All(all) => *all,
             Self::Of(names) => names.iter().any(|name| fits(name, &point.name(topology))),
+            Self::Named(names) => names.values().any(|name| fits(name, &point.name(topology))),
         };
         ends.filter(is_chosen).collect()
+    }
+
+    /// What a point is called in records: `NAME HOST:LINK` if it has a name of its own, else `HOST:LINK`.
+    pub fn label(&self, point: CapturePoint, topology: &Topology) -> String {
+        let place = point.name(topology);
+        let Self::Named(names) = self else { return place };
+        let name = names.iter().find(|(_, value)| fits(value, &place)).map(|(name, _)| name);
+        name.map_or(place.clone(), |name| format!("{name} {place}"))
+    }
+
+    /// The names, each with its key below `capture`.
+    fn names(&self) -> Vec<(String, &String)> {
+        match self {
+            Self::All(_) => Vec::new(),
+            Self::Of(names) => {
+                names.iter().enumerate().map(|(n, name)| (n.to_string(), name)).collect()
+            }
+            Self::Named(names) => names.iter().map(|(key, name)| (key.clone(), name)).collect(),
+        }
     }
 
     /// What is wrong with them, at their places below `capture`.
@@ -64,14 +88,16 @@ impl CapturePoints {
         let known = Self::All(true).points(topology);
         let known: Vec<String> = known.iter().map(|point| point.name(topology)).collect();
         let mut refusals = Vec::new();
-        if let Self::Of(names) = self {
-            for (at, name) in names.iter().enumerate() {
-                if !known.iter().any(|point| fits(name, point)) {
-                    let place = Keys(vec!["capture".to_owned(), at.to_string()]);
-                    let refusal = Refusal::new(place, format!("no interface is named `{name}`"));
-                    let refusal = refusal.expected("a host, or HOST:LINK");
-                    refusals.push(refusal.instead(name, known.iter().map(String::as_str)));
-                }
+        for (key, name) in self.names() {
+            let place = || Keys(vec!["capture".to_owned(), key.clone()]);
+            let fitting = known.iter().filter(|point| fits(name, point)).count();
+            if fitting == 0 {
+                let refusal = Refusal::new(place(), format!("no interface is named `{name}`"));
+                let refusal = refusal.expected("a host, or HOST:LINK");
+                refusals.push(refusal.instead(name, known.iter().map(String::as_str)));
+            } else if fitting > 1 && matches!(self, Self::Named(_)) {
+                let refusal = Refusal::new(place(), format!("`{name}` has {fitting} interfaces"));
+                refusals.push(refusal.expected("one interface, HOST:LINK"));
             }
         }
         let count = self.points(topology).len();
@@ -109,6 +135,7 @@ mod tests {
                 link("server", "server-router", "router"),
                 link("router", "access", "client"),
             ],
+            detours: vec![],
         }
     }
 
@@ -138,6 +165,19 @@ mod tests {
         assert_eq!(refusal.found, "no interface is named `router:acess`");
         assert_eq!(refusal.place, Keys(vec!["capture".into(), "1".into()]));
         assert!(refusal.hint.as_ref().is_some_and(|hint| hint.contains("router:access")));
+    }
+
+    #[test]
+    fn points_with_names_of_their_own_are_one_interface_each() {
+        let topology = topology();
+        let named = |host: &str| CapturePoints::Named([("P1".to_owned(), host.to_owned())].into());
+        let point = named("client").points(&topology)[0];
+        assert_eq!(named("client").label(point, &topology), "P1 client:access");
+        assert_eq!(CapturePoints::All(true).label(point, &topology), "client:access");
+        assert!(named("client").check(&topology).is_empty());
+        let refused = named("router").check(&topology);
+        assert_eq!(refused[0].found, "`router` has 2 interfaces");
+        assert_eq!(refused[0].place, Keys(vec!["capture".into(), "P1".into()]));
     }
 
     #[test]

@@ -47,7 +47,8 @@ pub(crate) fn read(
     if refusals.len() > before {
         return None;
     }
-    let topology = Topology { hosts: wiring?.hosts, links: links? };
+    let Wiring { hosts, detours, .. } = wiring?;
+    let topology = Topology { hosts, links: links?, detours };
     let record = record?;
     let refused = record.capture.check(&topology).into_iter();
     refusals.extend(refused.map(|refusal| in_text(body, &["record"], refusal)));

@@ -27,6 +27,9 @@ pub struct Job {
     pub peers: BTreeMap<String, Peer>,
     /// Where this endpoint's chance starts from: its own in each trial.
     pub seed: Seed,
+    /// Whether RTP and RTCP are recorded as they are without encryption ([`crate::RecordOptions::rtp`]).
+    #[serde(default)]
+    pub rtp: bool,
 }
 
 impl Job {

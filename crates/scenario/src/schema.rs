@@ -11,7 +11,7 @@ use crate::cell::DURATION;
 use crate::endpoint::{Common, KINDS};
 use crate::header::{Header, REPETITIONS};
 use crate::setup::RecordOptions;
-use crate::topology::{Chain, Dumbbell, Explicit};
+use crate::topology::{Bridge, Chain, Dumbbell, Explicit};
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
 ///
@@ -84,6 +84,7 @@ fn topology(generator: &mut SchemaGenerator) -> Value {
     let shapes = [
         tagged("shape", "dumbbell", inline::<Dumbbell>(generator)),
         tagged("shape", "chain", inline::<Chain>(generator)),
+        tagged("shape", "bridge", inline::<Bridge>(generator)),
         tagged("shape", "explicit", inline::<Explicit>(generator)),
     ];
     json!({ "description": "The hosts and the cables between them.", "oneOf": shapes })

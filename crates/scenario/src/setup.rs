@@ -78,6 +78,18 @@ pub struct Topology {
     pub hosts: Vec<String>,
     /// The links.
     pub links: Vec<Link>,
+    /// Where packets do not take the shortest path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detours: Vec<Detour>,
+}
+
+/// A host that passes on by one link whatever comes to it by another, also what is meant for its neighbours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detour {
+    /// The host's name.
+    pub host: String,
+    /// The link's name.
+    pub link: String,
 }
 
 /// A cable between two hosts. Down is from `from` to `to`.
@@ -127,6 +139,9 @@ pub struct RecordOptions {
     pub capture: CapturePoints,
     /// How much of each packet is captured, from its Ethernet header on. Default: 128 B, the headers.
     pub capture_length: Bytes,
+    /// RTP and RTCP of WebRTC endpoints without encryption, as they send and receive them: `ENDPOINT.rtp.pcapng` in the
+    /// trial's folder, of at most 512 MiB, for Wireshark. Default: false.
+    pub rtp: bool,
     /// After all trials have ended, each viewer's screen is reconstructed as a video, and its
     /// quality is measured. All media is stamped for it (`stamp = true`). It takes about as long as
     /// the trials themselves, on two cores. Default: false.
@@ -157,6 +172,7 @@ impl Default for RecordOptions {
             layers: false,
             capture: CapturePoints::default(),
             capture_length: Bytes::new(128),
+            rtp: false,
             quality: false,
         }
     }

@@ -9,6 +9,7 @@ use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
 use crate::cell::in_text;
 use crate::document::{self, Node};
 use crate::refusal::{Refusal, Span};
+use crate::setup::Detour;
 
 /// How many hosts a trial has: host n has the address 10.0.0.n.
 pub(crate) const HOSTS: Bounds<usize> = Bounds::new(1, 254);
@@ -17,9 +18,11 @@ pub(crate) const HOSTS: Bounds<usize> = Bounds::new(1, 254);
 pub const MTU: Bounds<u16> = Bounds::new(1280, 9000);
 
 const SIDE: Bounds<u8> = Bounds::new(1, 100);
+const SIDE_NAMES: Bounds<usize> = Bounds::new(1, 100);
 
 bounds! { Dumbbell { servers: SIDE, clients: SIDE, mtu: MTU } }
 bounds! { Chain { links: Bounds::new(2, 2), mtu: MTU } }
+bounds! { Bridge { clients: SIDE_NAMES, beyond: Bounds::new(0, 100), mtu: MTU } }
 bounds! { Explicit { hosts: HOSTS, mtu: MTU } }
 
 /// Hosts and links between them, in one of the shapes.
@@ -27,6 +30,7 @@ bounds! { Explicit { hosts: HOSTS, mtu: MTU } }
 pub(crate) enum Shape {
     Dumbbell(Dumbbell),
     Chain(Chain),
+    Bridge(Bridge),
     Explicit(Explicit),
 }
 
@@ -58,6 +62,25 @@ pub(crate) struct Chain {
     /// The links from publisher to relay and from relay to viewer: names below `[links]`. Down is
     /// towards the viewer.
     pub links: Vec<String>,
+    /// Largest IP packet in bytes. Default: 1500.
+    #[serde(default = "mtu")]
+    pub mtu: u16,
+}
+
+/// Clients behind one `bridge`, which a link connects to a `router`. What one client sends to another goes through the
+/// link to the router and back through it, so both directions of the link carry both directions of a connection.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Bridge>)]
+pub(crate) struct Bridge {
+    /// The clients' names. Default: `publisher` and `viewer`.
+    #[serde(default = "publisher_and_viewer")]
+    pub clients: Vec<String>,
+    /// Hosts beyond the router, each on a plain cable, such as a relay. Default: none.
+    #[serde(default)]
+    pub beyond: Vec<String>,
+    /// The link between router and bridge: a name below `[links]`. Down is towards the clients.
+    pub link: String,
     /// Largest IP packet in bytes. Default: 1500.
     #[serde(default = "mtu")]
     pub mtu: u16,
@@ -96,6 +119,10 @@ pub(crate) struct Cable {
     pub cards: bool,
 }
 
+fn publisher_and_viewer() -> Vec<String> {
+    ["publisher", "viewer"].map(str::to_owned).to_vec()
+}
+
 const fn one() -> u8 {
     1
 }
@@ -109,6 +136,7 @@ const fn mtu() -> u16 {
 pub(crate) struct Wiring {
     pub hosts: Vec<String>,
     pub wires: Vec<Wire>,
+    pub detours: Vec<Detour>,
     pub mtu: u16,
 }
 
@@ -121,7 +149,7 @@ pub(crate) struct Wire {
 
 impl Shape {
     /// The values of `shape`.
-    pub const SHAPES: [&str; 3] = ["dumbbell", "chain", "explicit"];
+    pub const SHAPES: [&str; 4] = ["dumbbell", "chain", "bridge", "explicit"];
 
     /// Reads `[topology]`.
     pub fn read(mut node: Node<'_>) -> Result<Self, Refusal<Span>> {
@@ -129,6 +157,7 @@ impl Shape {
         match document::kind(&mut node, "shape", WHAT, &Self::SHAPES)? {
             "dumbbell" => document::read(node, WHAT, &["shape"]).map(Self::Dumbbell),
             "chain" => document::read(node, WHAT, &["shape"]).map(Self::Chain),
+            "bridge" => document::read(node, WHAT, &["shape"]).map(Self::Bridge),
             _ => document::read(node, WHAT, &["shape"]).map(Self::Explicit),
         }
     }
@@ -137,6 +166,7 @@ impl Shape {
         match self {
             Self::Dumbbell(shape) => shape,
             Self::Chain(shape) => shape,
+            Self::Bridge(shape) => shape,
             Self::Explicit(shape) => shape,
         }
     }
@@ -147,6 +177,7 @@ impl Shape {
         let wiring = match self {
             Self::Dumbbell(shape) => shape.wiring(),
             Self::Chain(shape) => shape.wiring(),
+            Self::Bridge(shape) => shape.wiring(topology, refusals),
             Self::Explicit(shape) => shape.wiring(topology, refusals),
         };
         let refused = self.bounded().out_of_bounds().into_iter();
@@ -161,7 +192,8 @@ impl Dumbbell {
         let (servers, clients) = (named("server", self.servers), named("client", self.clients));
         if let ([server], [client]) = (servers.as_slice(), clients.as_slice()) {
             let wires = vec![Wire { cable: cable(server, client, Some(&self.link)), path }];
-            return Wiring { hosts: vec![server.clone(), client.clone()], wires, mtu: self.mtu };
+            let hosts = vec![server.clone(), client.clone()];
+            return Wiring { hosts, wires, detours: vec![], mtu: self.mtu };
         }
         let plain = |cable| Wire { cable, path: Vec::new() };
         let mut wires: Vec<Wire> =
@@ -170,7 +202,7 @@ impl Dumbbell {
         wires.extend(clients.iter().map(|client| plain(cable("right", client, None))));
         let routers = ["left".to_owned(), "right".to_owned()];
         let hosts = servers.into_iter().chain(routers).chain(clients).collect();
-        Wiring { hosts, wires, mtu: self.mtu }
+        Wiring { hosts, wires, detours: vec![], mtu: self.mtu }
     }
 }
 
@@ -194,37 +226,49 @@ impl Chain {
             path: vec!["links".to_owned(), n.to_string()],
         };
         let wires = self.links.iter().take(2).enumerate().map(wire).collect();
-        Wiring { wires, hosts: hosts.to_vec(), mtu: self.mtu }
+        Wiring { wires, hosts: hosts.to_vec(), detours: vec![], mtu: self.mtu }
+    }
+}
+
+impl Bridge {
+    fn wiring(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) -> Wiring {
+        let [bridge, router] = ["bridge", "router"].map(str::to_owned);
+        check_host_names("clients", &self.clients, topology, refusals);
+        let ours = [bridge.clone(), router.clone()];
+        let taken: Vec<String> = self.clients.iter().chain(&ours).cloned().collect();
+        check_host_names("beyond", &self.beyond, topology, refusals);
+        for (key, names, taken) in
+            [("clients", &self.clients, &ours[..]), ("beyond", &self.beyond, &taken[..])]
+        {
+            for (n, name) in names.iter().enumerate().filter(|(_, name)| taken.contains(name)) {
+                let place = document::place(topology, &[key, &n.to_string()]);
+                let refusal = Refusal::new(place, format!("the host `{name}` is there already"));
+                refusals.push(refusal.hint("give each host its own name"));
+            }
+        }
+        let plain = |from: &str, to: &str| Wire { cable: cable(from, to, None), path: Vec::new() };
+        let path = vec!["link".to_owned()];
+        let mut wires: Vec<Wire> =
+            self.clients.iter().map(|client| plain(&bridge, client)).collect();
+        wires.push(Wire { cable: cable(&router, &bridge, Some(&self.link)), path });
+        wires.extend(self.beyond.iter().map(|host| plain(host, &router)));
+        let detours = vec![Detour { host: bridge.clone(), link: self.link.clone() }];
+        let hosts = self.clients.iter().cloned().chain([bridge, router]);
+        let hosts = hosts.chain(self.beyond.iter().cloned()).collect();
+        Wiring { hosts, wires, detours, mtu: self.mtu }
     }
 }
 
 impl Explicit {
     fn wiring(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) -> Wiring {
-        self.check_hosts(topology, refusals);
+        check_host_names("hosts", &self.hosts, topology, refusals);
         self.check_cables(topology, refusals);
         let wire = |(n, cable): (usize, &Cable)| Wire {
             cable: cable.clone(),
             path: ["cables", &n.to_string(), "link"].map(str::to_owned).to_vec(),
         };
         let wires = self.cables.iter().enumerate().map(wire).collect();
-        Wiring { hosts: self.hosts.clone(), wires, mtu: self.mtu }
-    }
-
-    fn check_hosts(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
-        let mut seen = BTreeSet::new();
-        for (n, host) in self.hosts.iter().enumerate() {
-            let place = || document::place(topology, &["hosts", &n.to_string()]);
-            if !is_host_name(host) {
-                refusals.push(
-                    Refusal::new(place(), format!("`{host}` is not a valid host name"))
-                        .expected("a lower-case letter, then letters, digits or `-`; at most 32"),
-                );
-            }
-            if !seen.insert(host) {
-                let refusal = Refusal::new(place(), format!("the host `{host}` is listed twice"));
-                refusals.push(refusal.hint("give each host its own name"));
-            }
-        }
+        Wiring { hosts: self.hosts.clone(), wires, detours: vec![], mtu: self.mtu }
     }
 
     fn check_cables(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
@@ -283,6 +327,29 @@ impl Explicit {
     }
 }
 
+/// Names of hosts, listed below `key`.
+fn check_host_names(
+    key: &str,
+    names: &[String],
+    topology: &Node<'_>,
+    refusals: &mut Vec<Refusal<Span>>,
+) {
+    let mut seen = BTreeSet::new();
+    for (n, host) in names.iter().enumerate() {
+        let place = || document::place(topology, &[key, &n.to_string()]);
+        if !is_host_name(host) {
+            refusals.push(
+                Refusal::new(place(), format!("`{host}` is not a valid host name"))
+                    .expected("a lower-case letter, then letters, digits or `-`; at most 32"),
+            );
+        }
+        if !seen.insert(host) {
+            let refusal = Refusal::new(place(), format!("the host `{host}` is listed twice"));
+            refusals.push(refusal.hint("give each host its own name"));
+        }
+    }
+}
+
 /// A label of a domain name (RFC 1123 §2.1), lower case, short enough for names of namespaces.
 fn is_host_name(name: &str) -> bool {
     name.len() <= 32
@@ -335,6 +402,33 @@ mod tests {
         let expected = [("publisher", "relay", Some("a")), ("relay", "viewer", Some("b"))];
         assert_eq!(ends(&wiring), expected);
         assert_eq!(wiring.mtu, 9000);
+    }
+
+    #[test]
+    fn clients_behind_a_bridge_meet_at_the_router() {
+        let (wiring, refusals) = wiring("shape = 'bridge'\nlink = 'x'\nbeyond = ['relay']");
+        assert_eq!(wiring.hosts, ["publisher", "viewer", "bridge", "router", "relay"]);
+        let expected = [
+            ("bridge", "publisher", None),
+            ("bridge", "viewer", None),
+            ("router", "bridge", Some("x")),
+            ("relay", "router", None),
+        ];
+        assert_eq!(ends(&wiring), expected);
+        assert_eq!(wiring.detours, [Detour { host: "bridge".into(), link: "x".into() }]);
+        assert!(refusals.is_empty(), "{refusals:?}");
+    }
+
+    #[test]
+    fn names_of_a_bridge_are_its_own() {
+        let text = "shape = 'bridge'\nlink = 'x'\nclients = ['a', 'router']\nbeyond = ['a', 'B']";
+        let (_, refusals) = wiring(text);
+        let expected = [
+            "`B` is not a valid host name",
+            "the host `router` is there already",
+            "the host `a` is there already",
+        ];
+        assert_eq!(refusals, expected);
     }
 
     #[test]

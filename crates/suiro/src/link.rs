@@ -261,8 +261,11 @@ pub fn inside(descriptor: i32) -> Result<Outcome> {
         cards: false,
         mtu: order.mtu,
     };
-    let topology =
-        Topology { hosts: vec!["server".to_owned(), "client".to_owned()], links: vec![link] };
+    let topology = Topology {
+        hosts: vec!["server".to_owned(), "client".to_owned()],
+        links: vec![link],
+        detours: vec![],
+    };
     let network = trial::build(&topology)?;
     let self_checks = if order.check {
         wires::Wires::check(&network, &topology, order.seed)?

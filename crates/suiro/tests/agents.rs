@@ -39,7 +39,11 @@ impl Fixture {
             return Err("no iperf3".into());
         }
         let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
-        let spec = NetworkSpec { hosts: vec!["a".into(), "b".into()], cables: vec![cable] };
+        let spec = NetworkSpec {
+            hosts: vec!["a".into(), "b".into()],
+            cables: vec![cable],
+            detours: vec![],
+        };
         let network = Network::build(&spec).unwrap();
         let [a, b] = [0, 1].map(|host| network.hosts()[host].clone());
         let dir = tempfile::tempdir().unwrap();

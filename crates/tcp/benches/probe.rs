@@ -33,7 +33,8 @@ fn main() {
 
 fn measure(each_ack: bool) {
     let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
-    let spec = NetworkSpec { hosts: vec!["a".into(), "b".into()], cables: vec![cable] };
+    let spec =
+        NetworkSpec { hosts: vec!["a".into(), "b".into()], cables: vec![cable], detours: vec![] };
     let network = Network::build(&spec).expect("root makes hosts");
     let dir = tempfile::tempdir().expect("there is a folder for temporary files");
     let sampler = |name: &str| {

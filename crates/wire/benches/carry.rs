@@ -97,6 +97,7 @@ impl Link {
         let spec = NetworkSpec {
             hosts: vec!["server".into(), "client".into()],
             cables: vec![CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Emulated }],
+            detours: vec![],
         };
         let mut config = LinkConfig::default();
         for path in [&mut config.down, &mut config.up] {

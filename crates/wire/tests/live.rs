@@ -65,6 +65,7 @@ impl Bench {
         let spec = NetworkSpec {
             hosts: vec!["server".into(), "client".into()],
             cables: vec![CableSpec { from: 0, to: 1, mtu, kind: CableKind::Emulated }],
+            detours: vec![],
         };
         Self { network: Network::build(&spec).unwrap(), config }
     }

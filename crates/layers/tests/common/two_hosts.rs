@@ -33,7 +33,11 @@ impl Pair {
     /// Prints the reason if the kernel may not be probed.
     pub fn build() -> Result<Self, String> {
         let cable = CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Plain };
-        let spec = NetworkSpec { hosts: vec!["a".into(), "b".into()], cables: vec![cable] };
+        let spec = NetworkSpec {
+            hosts: vec!["a".into(), "b".into()],
+            cables: vec![cable],
+            detours: vec![],
+        };
         let network = Network::build(&spec).unwrap();
         let [a, b] = [0, 1].map(|host| network.hosts()[host].clone());
         let dir = tempfile::tempdir().unwrap();

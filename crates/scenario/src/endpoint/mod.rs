@@ -27,7 +27,7 @@ pub use origin::{HlsRungs, Mode};
 pub use player::{Download, Program, Protocol};
 pub use rtp::{OnBreak, Pace, RoundTrip, RtcpTimes, RtpCodec, VersionRate};
 pub use uncompressed::{UncompressedFormat, UncompressedSource};
-pub use webrtc::WebrtcProgram;
+pub use webrtc::{WEBRTC_RATES, WebrtcProgram};
 
 use crate::document::{self, Node};
 use crate::refusal::{Refusal, Span};

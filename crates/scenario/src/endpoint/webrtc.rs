@@ -10,7 +10,9 @@ use suiro_viewer::{Loss, Policy};
 use super::{Delivery, Flow, Kind, Listens, Need, PORT, Reference, Viewer, shift};
 use crate::check::Check;
 
-const RATES: Bounds<BitRate> = Bounds::new(BitRate::from_kbps(30), BitRate::from_mbps(50));
+/// Bit rates that a publisher can be given.
+pub const WEBRTC_RATES: Bounds<BitRate> =
+    Bounds::new(BitRate::from_kbps(30), BitRate::from_mbps(50));
 /// RFC 6750 §2.1: characters of a bearer token.
 const TOKEN: &[u8] = b"-._~+/=";
 const TOKEN_MAX: usize = 256;
@@ -18,8 +20,8 @@ const TOKEN_MAX: usize = 256;
 bounds! {
     WebrtcPublisher {
         port: PORT,
-        start_rate: RATES,
-        max_rate: RATES;
+        start_rate: WEBRTC_RATES,
+        max_rate: WEBRTC_RATES;
         tables: camera
     }
 }

@@ -47,6 +47,7 @@ pub fn capacity() -> Result<Capacity, WireError> {
     let network = Network::build(&NetworkSpec {
         hosts: vec!["server".into(), "client".into()],
         cables: vec![CableSpec { from: 0, to: 1, mtu: 1500, kind: CableKind::Emulated }],
+        detours: vec![],
     })?;
     let mut carried = 0;
     'steps: for per_second in STEPS {
