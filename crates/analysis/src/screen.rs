@@ -49,6 +49,18 @@ impl<'a> Screen<'a> {
         })
     }
 
+    /// The time from one event to another of the pictures shown, in milliseconds, where both are known. Media that is
+    /// fetched in segments has none: its `received_ns` is of the segment.
+    pub fn between(
+        &self,
+        from: fn(&FrameRow) -> Option<i64>,
+        to: fn(&FrameRow) -> Option<i64>,
+    ) -> Distribution {
+        let sent = self.shown.iter().filter(|(_, row)| row.sent_ns.is_some());
+        let times = sent.filter_map(|(_, row)| Some((from(row)?, to(row)?)));
+        Distribution::equal(times.map(|(from, to)| to.saturating_sub(from) as f64 / 1e6))
+    }
+
     /// What was shown, with when, in order.
     pub fn shown(&self) -> &[(i64, &'a FrameRow)] {
         &self.shown

@@ -17,6 +17,16 @@ const STAYS_NS: i64 = 2_000_000_000;
 /// For how long after a change of the capacity the estimate may still be another's.
 const REACTS_NS: i64 = 1_000_000_000;
 
+/// A fall of the capacity is one by this share or more that lasts as long as this.
+const FALL: f64 = 0.25;
+const FALL_LASTS_NS: i64 = 5_000_000_000;
+/// Pictures are in time if they are no older than this.
+const IN_TIME_MS: f64 = 300.0;
+const SECOND_NS: i64 = 1_000_000_000;
+const STEP_NS: i64 = 100_000_000;
+/// For how long after a fall freezes are looked for.
+const AFTER_FALL_NS: i64 = 10_000_000_000;
+
 /// One connection of one endpoint.
 pub(crate) struct Connection<'a> {
     /// The endpoint's name, and the number of the connection if it had several.
@@ -29,6 +39,10 @@ pub(crate) struct Connection<'a> {
     capacity: Vec<Stretch<f64>>,
     /// When the endpoint's viewer first showed a picture after the session began.
     first_shown_ns: Option<i64>,
+    /// When the endpoint's viewer showed each picture, and how old it was then, in milliseconds.
+    latencies: Vec<(i64, f64)>,
+    /// When the picture stood still.
+    freezes: Vec<(i64, i64)>,
     duration_ns: i64,
 }
 
@@ -47,9 +61,9 @@ pub(crate) fn connections<'v>(view: &'v View<'_>, role: FlowRole) -> Vec<Connect
         });
         let last = rows.last().map_or(0, |row| nanos(row.t_ns));
         let begun = session.map_or(0, |session| nanos(session.t_ns));
-        let shown = view.player(endpoint).and_then(|player| {
-            player.screen.shown().iter().map(|(at, _)| *at).find(|at| *at >= begun)
-        });
+        let screen = view.player(endpoint).map(|player| &player.screen);
+        let shown = screen
+            .and_then(|screen| screen.shown().iter().map(|(at, _)| *at).find(|at| *at >= begun));
         Connection {
             name: if several(endpoint) {
                 format!("{endpoint}.{number}")
@@ -60,6 +74,8 @@ pub(crate) fn connections<'v>(view: &'v View<'_>, role: FlowRole) -> Vec<Connect
             rows: hold(samples, last, view.duration_ns),
             capacity: session.map(|session| capacity(view, session)).unwrap_or_default(),
             first_shown_ns: shown,
+            latencies: screen.map(|screen| screen.latencies().collect()).unwrap_or_default(),
+            freezes: screen.map(|screen| screen.freezes()).unwrap_or_default(),
             duration_ns: view.duration_ns,
         }
     };
@@ -70,10 +86,14 @@ fn nanos(time: suiro_units::Time) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The least rate of the links that carried a session's packets.
+/// The least rate of the links that carried a session's video.
 fn capacity(view: &View<'_>, session: &WebrtcSessionRow) -> Vec<Stretch<f64>> {
     let Some(pair) = &session.pair else { return Vec::new() };
-    let flow = format!("udp {pair}");
+    let (local, remote) = pair.split_once('>').unwrap_or((pair, ""));
+    let flow = match session.role {
+        FlowRole::Receiver => format!("udp {remote}>{local}"),
+        _ => format!("udp {local}>{remote}"),
+    };
     let carried = |link: &&Direction<'_>| link.rows.iter().any(|row: &&LinkRow| *row.flow == *flow);
     let mut least: Option<Vec<Stretch<f64>>> = None;
     for link in view.links().iter().filter(carried) {
@@ -173,15 +193,46 @@ impl Connection<'_> {
     }
 
     /// How long the estimate took to come near the capacity and stay there, from the connection and from each change of
-    /// the capacity on, in seconds, mean; `None` if it did not once.
+    /// the capacity on, in seconds, mean of those after which it did.
     pub fn convergence_s(&self) -> Option<f64> {
-        let connected = self.connected_ns()?;
+        let times = self.convergences().into_iter().flatten();
+        let times = times.map(|(from, near)| (near - from) as f64 / 1e9);
+        Distribution::equal(times).mean()
+    }
+
+    /// The longest of these.
+    pub fn convergence_max_s(&self) -> Option<f64> {
+        let times = self.convergences().into_iter().flatten();
+        times.map(|(from, near)| (near - from) as f64 / 1e9).reduce(f64::max)
+    }
+
+    /// After how many of these events the estimate did not converge before the next; `None` without any.
+    pub fn unconverged(&self) -> Option<f64> {
+        let all = self.convergences();
+        (!all.is_empty()).then(|| all.iter().filter(|found| found.is_none()).count() as f64)
+    }
+
+    /// By how much the estimate was below the capacity at most, as a share of it, once it had converged.
+    pub fn undershoot_ratio(&self) -> Option<f64> {
+        let converged = self.convergences().into_iter().flatten();
+        let below = converged.flat_map(|(_, near)| {
+            let until = self.capacity_at(near).map_or(near, |stretch| stretch.to_ns);
+            self.rows.iter().filter(move |row| row.from_ns >= near && row.from_ns < until)
+        });
+        let below = below.filter_map(|row| {
+            let capacity = self.capacity_at(row.from_ns)?.value;
+            Some(1.0 - row.value.estimate_bps?.as_bps() as f64 / capacity)
+        });
+        below.reduce(f64::max).map(|below| below.max(0.0))
+    }
+
+    /// For the connection and each change of the capacity that lasts as long as an estimate must stay near: when it was,
+    /// and when the estimate was near; `None` if it never was.
+    fn convergences(&self) -> Vec<Option<(i64, i64)>> {
+        let Some(connected) = self.connected_ns() else { return Vec::new() };
         let begins = self.capacity.iter().map(|stretch| (stretch.from_ns.max(connected), stretch));
-        let mut times = Vec::new();
-        for (from, stretch) in begins.filter(|(from, stretch)| *from < stretch.to_ns) {
-            times.push(self.converges(from, stretch)? as f64 / 1e9);
-        }
-        (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+        let lasting = begins.filter(|(from, stretch)| stretch.to_ns - from >= STAYS_NS);
+        lasting.map(|(from, stretch)| Some((from, from + self.converges(from, stretch)?))).collect()
     }
 
     fn converges(&self, from: i64, capacity: &Stretch<f64>) -> Option<i64> {
@@ -215,6 +266,54 @@ impl Connection<'_> {
         over.reduce(f64::max).map(|over| over.max(0.0))
     }
 
+    /// When the capacity fell after the connection, and until when it did not change again.
+    fn falls(&self) -> impl Iterator<Item = (i64, i64)> {
+        let connected = self.connected_ns().unwrap_or(i64::MAX);
+        let pairs = self.capacity.windows(2);
+        pairs.filter_map(move |pair| {
+            let [before, after] = pair else { return None };
+            let fell = after.value <= before.value * (1.0 - FALL);
+            let lasts = after.to_ns - after.from_ns >= FALL_LASTS_NS;
+            (fell && lasts && after.from_ns >= connected).then_some((after.from_ns, after.to_ns))
+        })
+    }
+
+    /// From a fall of the capacity until the oldest picture of each later second, 95 % of them, was at most 300 ms old when
+    /// it was shown, in seconds; the longest. `None` without a fall, or if that was never so.
+    pub fn recovery_s(&self) -> Option<f64> {
+        let falls = self.falls().map(|(from, to)| self.recovers(from, to));
+        let falls: Option<Vec<f64>> = falls.collect();
+        falls?.into_iter().reduce(f64::max)
+    }
+
+    /// From when on after a fall 95 % of the pictures of a second, of each second until the next change, were shown in
+    /// time.
+    fn recovers(&self, from: i64, to: i64) -> Option<f64> {
+        let late = |second: i64| {
+            let within = second..second.saturating_add(SECOND_NS).min(to);
+            let shown = self.latencies.iter().filter(|(at, _)| within.contains(at));
+            let latency = Distribution::equal(shown.map(|(_, ms)| *ms)).percentile(0.95);
+            latency.is_none_or(|ms| ms > IN_TIME_MS)
+        };
+        let starts = (0..).map(|n| from.saturating_add(n * STEP_NS));
+        let starts: Vec<i64> = starts.take_while(|start| *start < to - SECOND_NS).collect();
+        let last_late = starts.iter().rposition(|start| late(*start));
+        let since = last_late.map_or(0, |index| index + 1);
+        starts.get(since).map(|start| (start - from) as f64 / 1e9)
+    }
+
+    /// The longest freeze within ten seconds after a fall of the capacity, in seconds.
+    pub fn freeze_after_fall_s(&self) -> Option<f64> {
+        let falls: Vec<(i64, i64)> = self.falls().collect();
+        let near = |from: i64, to: i64| {
+            let mut falls = falls.iter();
+            falls.any(|(fall, _)| to > *fall && from < fall.saturating_add(AFTER_FALL_NS))
+        };
+        let lengths = self.freezes.iter().filter(|(from, to)| near(*from, *to));
+        let longest = lengths.map(|(from, to)| to - from).max().unwrap_or(0);
+        (!falls.is_empty() && !self.latencies.is_empty()).then(|| longest as f64 / 1e9)
+    }
+
     /// From the offer to the connection, in milliseconds.
     pub fn connect_ms(&self) -> Option<f64> {
         let session = self.session?;
@@ -226,5 +325,119 @@ impl Connection<'_> {
     pub fn first_frame_ms(&self) -> Option<f64> {
         let begun = nanos(self.session?.t_ns);
         Some(self.first_shown_ns?.min(self.duration_ns).saturating_sub(begun) as f64 / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_record::words::Signalling;
+    use suiro_units::{BitRate, Time};
+
+    use super::*;
+
+    const S: i64 = 1_000_000_000;
+
+    fn session() -> WebrtcSessionRow {
+        WebrtcSessionRow {
+            t_ns: Time::ZERO,
+            endpoint: "camera".into(),
+            session: 1,
+            role: FlowRole::Sender,
+            signalling: Signalling::Whep,
+            answered_ns: Some(Time::ZERO),
+            connected_ns: Some(Time::ZERO),
+            first_packet_ns: None,
+            ended_ns: None,
+            ended: None,
+            candidates: "".into(),
+            pair: None,
+            codec: None,
+            payload_types: None,
+            feedback: None,
+            extensions: None,
+        }
+    }
+
+    fn row(t_ns: i64, estimate_kbps: u64) -> WebrtcRow {
+        WebrtcRow {
+            t_ns: Time::from_nanos(t_ns as u64),
+            endpoint: "camera".into(),
+            session: 1,
+            role: FlowRole::Sender,
+            period_ns: suiro_units::Duration::from_millis(100),
+            estimate_bps: Some(BitRate::from_kbps(estimate_kbps)),
+            target_bps: None,
+            sent_bps: BitRate::from_kbps(0),
+            received_bps: BitRate::from_kbps(0),
+            rtt_ns: None,
+            loss_ratio: None,
+            nacks: 0,
+            retransmissions: 0,
+            padding_bytes: 0,
+            plis: 0,
+            firs: 0,
+            queue_bytes: None,
+            queue_ns: None,
+            width: None,
+            height: None,
+            fps: None,
+        }
+    }
+
+    /// A capacity of 2 Mbit/s that falls to 500 kbit/s after 20 s, for 20 s.
+    fn fallen<'a>(
+        session: &'a WebrtcSessionRow,
+        rows: &'a [WebrtcRow],
+        latencies: Vec<(i64, f64)>,
+    ) -> Connection<'a> {
+        let stretch = |from_ns, to_ns, value| Stretch { from_ns, to_ns, value };
+        let samples = rows.iter().map(|row| (nanos(row.t_ns) - S / 10, row));
+        Connection {
+            name: "camera".into(),
+            session: Some(session),
+            rows: hold(samples, 40 * S, 40 * S),
+            capacity: vec![stretch(0, 20 * S, 2e6), stretch(20 * S, 40 * S, 5e5)],
+            first_shown_ns: None,
+            latencies,
+            freezes: vec![(10 * S, 13 * S), (21 * S, 22 * S)],
+            duration_ns: 40 * S,
+        }
+    }
+
+    #[test]
+    fn an_estimate_converges_after_each_change_or_is_counted() {
+        let session = session();
+        // Near 2 Mbit/s from the fifth second on; 4 s too much after the fall; at last a fifth too little.
+        let estimate = |tenth: i64| match tenth {
+            0..50 => 500,
+            50..240 => 1800,
+            240..300 => 450,
+            _ => 400,
+        };
+        let rows: Vec<WebrtcRow> = (0..400).map(|n| row((n + 1) * S / 10, estimate(n))).collect();
+        let connection = fallen(&session, &rows, vec![]);
+        assert_eq!(connection.convergence_s(), Some(4.5));
+        assert_eq!(connection.convergence_max_s(), Some(5.0));
+        assert_eq!(connection.unconverged(), Some(0.0));
+        assert!((connection.undershoot_ratio().unwrap() - 0.2).abs() < 1e-9);
+        let never: Vec<WebrtcRow> = (0..400).map(|n| row((n + 1) * S / 10, 1800)).collect();
+        let connection = fallen(&session, &never, vec![]);
+        assert_eq!((connection.convergence_s(), connection.unconverged()), (Some(0.0), Some(1.0)));
+        assert_eq!(connection.recovery_s(), None, "nothing was shown");
+    }
+
+    #[test]
+    fn latency_is_back_when_no_later_second_is_late() {
+        let session = session();
+        let late = |t_ns: i64| match t_ns / S {
+            20..23 => 900.0,
+            _ => 120.0,
+        };
+        let latencies: Vec<(i64, f64)> =
+            (0..1200).map(|n| n * S / 30).map(|at| (at, late(at))).collect();
+        let connection = fallen(&session, &[], latencies);
+        let recovery = connection.recovery_s().unwrap();
+        assert!((3.0..=3.1).contains(&recovery), "{recovery}");
+        assert_eq!(connection.freeze_after_fall_s(), Some(1.0), "that before the fall is another");
     }
 }

@@ -74,6 +74,18 @@ static METRICS: &[Measure<Players>] = metrics! {
     media.latency_max_ms ["ms", Lower, 4] "Latency, maximum",
         "Live only: from capture to display, greatest.",
         |p| p.latency().max();
+    media.sending_p50_ms ["ms", Lower, 4] "Capture to sending, median",
+        "Real-time video only: from the capture of a picture to the departure of its first packet (encoder, pacer), median \
+         over the pictures shown.",
+        |p| p.screen.between(|row| row.captured_ns, |row| row.sent_ns).percentile(0.5);
+    media.transit_p50_ms ["ms", Lower, 4] "Sending to arrival, median",
+        "Real-time video only: from the departure of a picture's first packet to the arrival of its last, median over the \
+         pictures shown.",
+        |p| p.screen.between(|row| row.sent_ns, |row| row.received_ns).percentile(0.5);
+    media.buffered_p50_ms ["ms", Lower, 4] "Arrival to display, median",
+        "Real-time video only: from the arrival of a picture's last packet to its display (jitter buffer), median over the \
+         pictures shown.",
+        |p| p.screen.between(|row| row.received_ns, |row| row.displayed_ns).percentile(0.5);
     video.freezes ["", Lower, 3] "Freezes",
         "Intervals between two displayed pictures that are at least three times the average of \
          the 30 before them and 150 ms more than it (W3C, Identifiers for WebRTC's Statistics API, `freezeCount`); \

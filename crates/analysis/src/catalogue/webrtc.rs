@@ -63,12 +63,22 @@ static METRICS: &[Measure<Senders>] = metrics! {
         |c| c.utilisation();
     #[main] webrtc.convergence_s ["s", Lower, 3] "Convergence of the estimate",
         "From the connection, and from each change of the capacity, to the moment from which the estimate stays \
-         between 70 % and 115 % of it for 2 s; mean. Null if it once did not.",
+         between 70 % and 115 % of it for 2 s; mean of those after which it did.",
         |c| c.convergence_s();
+    webrtc.convergence_max_s ["s", Lower, 3] "Convergence of the estimate, longest",
+        "The longest of these.",
+        |c| c.convergence_max_s();
+    webrtc.unconverged ["", Lower, 3] "Estimate did not converge",
+        "After how many of these events (the connection, each change of the capacity that lasts 2 s) the estimate did not \
+         come that near before the next.",
+        |c| c.unconverged();
     webrtc.overshoot_ratio ["ratio", Lower, 3] "Overshoot of the estimate",
         "By how much the estimate exceeded the capacity at most, as a share of it; the first second after a change \
          of the capacity does not count.",
         |c| c.overshoot_ratio();
+    webrtc.undershoot_ratio ["ratio", Lower, 3] "Undershoot of the estimate",
+        "By how much the estimate was below the capacity at most once it had converged, as a share of the capacity.",
+        |c| c.undershoot_ratio();
     webrtc.rtt_mean_ms ["ms", Lower, 3] "RTT, WebRTC",
         "Round-trip time as the sender measures it, mean over time.",
         |c| c.over_time(|row| row.rtt_ns.map(Duration::as_millis_f64)).mean();
@@ -135,6 +145,14 @@ static RECEIVED: &[Measure<Receivers>] = metrics! {
     #[main] webrtc.first_frame_ms ["ms", Lower, 3] "First frame",
         "From a receiver's offer, or its arrival, to the first picture shown.",
         |c| c.first_frame_ms();
+    webrtc.recovery_s ["s", Lower, 3] "Latency back after a fall",
+        "From a fall of the capacity by a quarter or more, for 5 s or longer, until, of each later second before the next change, 95 % of the \
+         pictures shown were at most 300 ms old; the longest. Null without such a fall, or if that was never so.",
+        |c| c.recovery_s();
+    webrtc.freeze_after_fall_s ["s", Lower, 3] "Longest freeze after a fall",
+        "The longest freeze within 10 s after a fall of the capacity by a quarter or more; 0 if there was none, null \
+         without such a fall.",
+        |c| c.freeze_after_fall_s();
 };
 
 fn held(
