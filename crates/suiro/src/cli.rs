@@ -53,11 +53,13 @@ const WHY_EXAMPLES: &str = "Examples:
 const SERVE_EXAMPLES: &str = "Examples:
   suiro serve                                Big Buck Bunny on demand, ten minutes, on port 8080
   suiro serve film.mp4 --live --tcp reno     your own file, live, over TCP Reno
-  suiro serve --bind 0.0.0.0                 for other machines too";
+  suiro serve --bind 0.0.0.0                 for other machines too
+  suiro serve bbb --whep --token s3cret      a live camera over WebRTC, at http://localhost:8080/whep";
 
 const PLAY_EXAMPLES: &str = "Examples:
   suiro play http://localhost:8080/manifest.mpd --duration \"1 min\"
-  suiro play http://192.0.2.1:8080/master.m3u8 --abr bola --save --out played";
+  suiro play http://192.0.2.1:8080/master.m3u8 --abr bola --save --out played
+  suiro play http://localhost:8080/whep --token s3cret --duration \"10 s\"";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -91,10 +93,13 @@ pub enum Command {
     /// Run any command behind an emulated link.
     #[command(after_help = LINK_EXAMPLES)]
     Link(crate::link::LinkArgs),
-    /// Serve a package of media over HTTP, as DASH and HLS.
+    /// Serve a package of media over HTTP, as DASH and HLS; or a live camera over WebRTC.
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(crate::endpoint::ServeArgs),
-    /// Play a DASH or HLS stream without a screen, and record how it went.
+    /// Publish a live camera over WebRTC to a server, by WHIP.
+    #[command(after_help = crate::webrtc::PUBLISH_EXAMPLES)]
+    Publish(crate::webrtc::PublishArgs),
+    /// Play a DASH, HLS or WebRTC stream without a screen, and record how it went.
     #[command(after_help = PLAY_EXAMPLES)]
     Play(crate::endpoint::PlayArgs),
     /// TCP congestion control.

@@ -23,6 +23,7 @@ use suiro_scenario::{
 use suiro_units::{Duration, Time};
 
 use crate::cli::within;
+use crate::webrtc::{self, Serving};
 use crate::{Outcome, Usage, media};
 
 /// Connections that one address may have with `serve`: browsers open six, and several players may
@@ -54,12 +55,25 @@ pub struct ServeArgs {
     /// TCP congestion control of the connections [default: the kernel's].
     #[arg(long, value_name = "NAME")]
     tcp: Option<String>,
+    /// Serve the source as a live camera over WebRTC instead, at http://HOST:PORT/whep.
+    #[arg(long, conflicts_with_all = ["live", "window", "duration", "tcp"])]
+    whep: bool,
+    /// With --whep: the bearer token that viewers must have; others are refused. Other users of this machine see it in the
+    /// list of processes.
+    #[arg(long, value_name = "TOKEN", requires = "whep")]
+    token: Option<String>,
+    #[command(flatten)]
+    camera: webrtc::CameraArgs,
+    /// With --whep: folder for the records webrtc, webrtc_sessions and flows, each `TABLE.publisher.parquet`.
+    #[arg(long, value_name = "DIR", default_value = ".", requires = "whep")]
+    out: PathBuf,
 }
 
 /// Arguments of `play`.
 #[derive(Debug, Args)]
 pub struct PlayArgs {
-    /// The manifest: http://HOST[:PORT]/PATH of an MPD (.mpd) or a playlist (.m3u8).
+    /// The manifest: http://HOST[:PORT]/PATH of an MPD (.mpd) or a playlist (.m3u8); or a WHEP resource, whose path ends
+    /// with `whep`.
     url: String,
     /// The program that plays: suiro, vlc, gstreamer, dashjs or hlsjs.
     #[arg(long, value_name = "NAME", default_value = "suiro", value_parser = word::<Program>)]
@@ -80,6 +94,9 @@ pub struct PlayArgs {
     /// Stop after this long [default: at the end, or on Ctrl-C].
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
+    /// WHEP: the bearer token that the server asks for. Other users of this machine see it in the list of processes.
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
     /// Also save what was played, as files in the folder of --out.
     #[arg(long)]
     save: bool,
@@ -141,6 +158,11 @@ const RUNNERS: &[(&str, Runner)] = &[
 
 /// `suiro serve MEDIA`.
 pub fn serve(args: &ServeArgs) -> Result<Outcome> {
+    if args.whep {
+        let (source, token, out) = (args.media.as_str(), args.token.clone(), args.out.as_path());
+        let serving = Serving { source, bind: args.bind, port: args.port, token, out };
+        return webrtc::serve(&serving, &args.camera);
+    }
     let folder = package(&args.media)?;
     let job = OriginJob {
         package: folder,
@@ -153,13 +175,7 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
         records: None,
         per_address: Some(PER_ADDRESS),
     };
-    let everywhere = args.bind.is_loopback() || args.bind.is_unspecified();
-    let host = match args.bind {
-        // On every address of this host it is reached by this name too.
-        _ if everywhere => "localhost".to_owned(),
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => format!("[{address}]"),
-    };
+    let host = host_name(args.bind);
     let port = args.port;
     let tell = move |_| {
         say!("DASH  http://{host}:{port}{}", origin::MPD_PATH);
@@ -173,6 +189,16 @@ pub fn serve(args: &ServeArgs) -> Result<Outcome> {
     })
 }
 
+/// What to call the address that a server listens at.
+pub fn host_name(bind: IpAddr) -> String {
+    match bind {
+        // On every address of this host it is reached by this name too.
+        _ if bind.is_loopback() || bind.is_unspecified() => "localhost".to_owned(),
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
 /// `suiro play URL`.
 pub fn play(args: &PlayArgs) -> Result<Outcome> {
     let url = Url::parse(&args.url).map_err(|e| Usage(format!("{}: {e}", args.url)))?;
@@ -181,7 +207,11 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
     let protocol = match () {
         () if path.ends_with(".mpd") => Protocol::Dash,
         () if path.ends_with(".m3u8") => Protocol::Hls,
-        () => bail!(Usage(format!("{}: neither an MPD (.mpd) nor a playlist (.m3u8)", args.url))),
+        () if path.ends_with("whep") => return play_webrtc(args, &url),
+        () => {
+            let expected = "neither an MPD (.mpd), a playlist (.m3u8) nor a WHEP resource (whep)";
+            bail!(Usage(format!("{}: {expected}", args.url)))
+        }
     };
     if !args.player.plays(protocol) {
         let name = args.player.name();
@@ -221,6 +251,15 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
         bail!("{}: there was no manifest: {why}", job.url);
     }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
+}
+
+/// The same of a live camera over WebRTC.
+fn play_webrtc(args: &PlayArgs, url: &Url) -> Result<Outcome> {
+    if args.player != Program::Suiro {
+        let name = args.player.name();
+        bail!(Usage(format!("{}: the player {name} does not play this protocol", args.url)));
+    }
+    webrtc::play(url, args.token.clone(), (args.duration, args.save, &args.out))
 }
 
 /// Refuses to write over what an earlier play saved in a folder, or removes it.

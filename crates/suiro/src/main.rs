@@ -25,6 +25,7 @@ mod scenarios;
 mod shell;
 mod tcp;
 mod uncompressed;
+mod webrtc;
 mod why;
 
 use std::process::ExitCode;
@@ -94,6 +95,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::LinkInside { order } => link::inside(order),
         Command::Serve(args) => endpoint::serve(&args),
         Command::Play(args) => endpoint::play(&args),
+        Command::Publish(args) => webrtc::publish(&args),
         Command::Tcp(args) => tcp::run(&args.command),
         Command::Uncompressed { command } => uncompressed::run(&command),
         Command::Layers(args) => layers::run(args.command),

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use crate::EndpointError;
 use crate::net::{self, Sockets};
 use crate::peer::{Certificate, Happened, STATISTICS_EVERY, Setup, Statistics, Way};
+use crate::plain;
 use crate::sending::Target;
 use crate::sessions::{Sessions, role};
 use crate::signalling::client::{Answered, Server};
@@ -60,6 +61,8 @@ pub struct Common {
     pub start: Time,
     /// Where its chance starts from.
     pub seed: Seed,
+    /// Whether RTP and RTCP are recorded as they are without encryption.
+    pub plain: bool,
 }
 
 impl Common {
@@ -79,7 +82,13 @@ impl Common {
             Some(other) => {
                 let Some(peer) = job.peers.get(other) else { return Ok(None) };
                 let Some(port) = peer.port else { return Ok(None) };
-                Meeting::Offers(Server { host: peer.host.clone(), port, signalling, token })
+                Meeting::Offers(Server {
+                    host: peer.host.clone(),
+                    port,
+                    signalling,
+                    path: None,
+                    token,
+                })
             }
         };
         // Without a name of its own, the other end is the only one that refers to this one.
@@ -96,6 +105,7 @@ impl Common {
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
             seed: job.seed,
+            plain: job.rtp,
         }))
     }
 }
@@ -137,13 +147,24 @@ impl Endpoint {
         };
         let sockets = Sockets::bind(&common.addresses).await?;
         let certificate = Certificate::generate().ok_or(EndpointError::Certificate)?;
-        let setup = Setup { way, local: sockets.addresses(), certificate, rates };
+        let setup = Setup {
+            way,
+            local: sockets.addresses(),
+            certificate,
+            rates,
+            answers: matches!(common.meeting, Meeting::Waits { .. }),
+            plain: common.plain,
+        };
         let zero = clock.instant(Time::ZERO);
         let random = common.seed.random();
         let name = common.name.clone();
         let sessions = Sessions::new(name, signalling, zero, setup, random);
         let peer = common.peer.as_deref().map(Text::from);
         let mut log = Log::create(&common.dir, &common.name, (way, peer))?;
+        if common.plain {
+            let plain = plain::Log::create(&common.dir, &common.name, clock.epoch_unix_ns());
+            log.plain = Some(plain.map_err(EndpointError::Plain)?);
+        }
         let (post, desk) = mpsc::channel(WAITING_MAX);
         let (server, token) = match &common.meeting {
             Meeting::Waits { address, port, token } => {
@@ -289,6 +310,9 @@ impl Endpoint {
         let Some((number, happened)) = self.sessions.take_happened(self.clock.now()) else {
             return Ok(None);
         };
+        if let (Happened::Plain(plain), Some(log)) = (&happened, &mut self.log.plain) {
+            log.push(plain).map_err(EndpointError::Plain)?;
+        }
         if let Happened::Statistics(statistics) = &happened
             && let Some(session) = self.sessions.get(number)
         {
@@ -370,6 +394,7 @@ struct Log {
     flow_of: u64,
     /// When the last row of each session's statistics was written.
     last: BTreeMap<u64, Time>,
+    plain: Option<plain::Log>,
     summary: Summary,
 }
 
@@ -392,6 +417,7 @@ impl Log {
             media: BTreeMap::new(),
             flow_of: 0,
             last: BTreeMap::new(),
+            plain: None,
             summary: Summary::default(),
         })
     }
@@ -478,6 +504,7 @@ impl Log {
         self.rows.close()?;
         self.sessions.close()?;
         self.flows.close()?;
+        self.plain.map(plain::Log::close).transpose().map_err(EndpointError::Plain)?;
         Ok(self.summary)
     }
 }

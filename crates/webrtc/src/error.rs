@@ -15,6 +15,9 @@ pub enum EndpointError {
     /// No sockets.
     #[error(transparent)]
     Net(#[from] NetError),
+    /// RTP could not be recorded.
+    #[error("recording RTP: {0}")]
+    Plain(std::io::Error),
     /// No certificate.
     #[error("making a certificate: the cryptography library refused")]
     Certificate,

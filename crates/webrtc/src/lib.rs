@@ -3,9 +3,11 @@
 mod counts;
 pub mod endpoint;
 mod error;
+pub mod fill;
 mod mark;
 pub mod net;
 pub mod peer;
+pub mod plain;
 pub mod publish;
 pub mod receiving;
 pub mod sending;

@@ -112,6 +112,31 @@ pub async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     TcpStream::connect((host, port)).await
 }
 
+/// The address of this machine from which a host is reached.
+///
+/// # Errors
+/// What the system said.
+#[expect(clippy::disallowed_methods, reason = "it opens a socket and sends nothing")]
+pub async fn towards(host: &str, port: u16) -> io::Result<IpAddr> {
+    let mut failed = None;
+    for remote in tokio::net::lookup_host((host, port)).await? {
+        let unspecified: IpAddr = match remote {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let reached = async {
+            let socket = UdpSocket::bind((unspecified, 0)).await?;
+            socket.connect(remote).await?;
+            socket.local_addr()
+        };
+        match reached.await {
+            Ok(local) => return Ok(local.ip()),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed.unwrap_or_else(|| io::Error::other("the name has no address")))
+}
+
 /// Where a packet came from, and at which of the endpoint's addresses.
 pub type Route = (SocketAddr, SocketAddr);
 

@@ -6,6 +6,7 @@ use suiro_payload::{Codec, PayloadError, Piece};
 use suiro_realtime::{Frame, Share};
 use suiro_units::{BitRate, Bytes, Duration, Random, Time};
 
+use crate::fill::Fill;
 use crate::ladder::{Hysteresis, Ladder, Rung};
 use crate::peer::{Outgoing, PAYLOAD_MAX, mark};
 use crate::sessions::Sessions;
@@ -28,6 +29,7 @@ pub struct Target {
 pub struct Sending {
     ladder: Ladder,
     target: Target,
+    fill: Fill,
     /// The next packet's number in each session.
     sequences: BTreeMap<u64, u64>,
     random: Random,
@@ -48,7 +50,8 @@ impl Sending {
         let ladder = Ladder::new(size, fps, rate, Hysteresis::default());
         let target = Target { rate, rung: ladder.rung() };
         let sequences = BTreeMap::new();
-        Self { ladder, target, sequences, random, epoch_unix_ns, key_frame: false }
+        let fill = Fill::default();
+        Self { ladder, target, fill, sequences, random, epoch_unix_ns, key_frame: false }
     }
 
     /// What the encoder is to make now.
@@ -81,6 +84,7 @@ impl Sending {
         frame: &Frame,
         sessions: &mut Sessions,
     ) -> Result<(), PayloadError> {
+        self.fill.on_frame(Bytes::new(frame.data.len() as u64));
         let payloads = Codec::H264.packetise(&frame.data, PAYLOAD_MAX, PAYLOAD_MAX)?;
         let last = payloads.len() - 1;
         // 90 kHz (RFC 6184 §8.2.1).
@@ -125,7 +129,7 @@ impl Sending {
             rate = Some(rate.map_or(allowed, |rate| rate.min(allowed)));
         }
         let Some(rate) = rate else { return };
-        self.target.rate = rate;
+        self.target.rate = self.fill.ask(now, rate);
         if let Some(rung) = self.ladder.on_rate(now, rate) {
             self.target.rung = rung;
         }

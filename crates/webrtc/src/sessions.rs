@@ -375,6 +375,8 @@ mod tests {
             local: vec!["10.0.0.1:5000".parse().unwrap()],
             certificate: Certificate::generate().unwrap(),
             rates: (BitRate::from_kbps(300), BitRate::from_kbps(2500)),
+            answers: false,
+            plain: false,
         };
         let random = Seed(1).random();
         Sessions::new("one".into(), Signalling::Whep, Instant::now(), setup, random)

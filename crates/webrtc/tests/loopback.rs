@@ -30,7 +30,8 @@ fn has_ffmpeg() -> bool {
 fn common(name: &str, dir: &Path, meeting: Meeting) -> Common {
     let addresses = vec![LOCALHOST, IpAddr::V6(Ipv6Addr::LOCALHOST)];
     let (name, dir) = (name.to_owned(), dir.to_owned());
-    Common { name, meeting, peer: None, addresses, dir, start: Time::ZERO, seed: Seed(1) }
+    let (peer, start, seed, plain) = (None, Time::ZERO, Seed(1), true);
+    Common { name, meeting, peer, addresses, dir, start, seed, plain }
 }
 
 fn publisher(dir: &Path, meeting: Meeting) -> PublisherJob {
@@ -51,7 +52,7 @@ fn waits(port: u16, token: Option<&str>) -> Meeting {
 
 fn offers(port: u16, signalling: Signalling, token: Option<&str>) -> Meeting {
     let token = token.map(str::to_owned);
-    Meeting::Offers(Server { host: "127.0.0.1".to_owned(), port, signalling, token })
+    Meeting::Offers(Server { host: "127.0.0.1".to_owned(), port, signalling, path: None, token })
 }
 
 /// A port that nobody uses just now.
@@ -128,6 +129,36 @@ fn check(dir: &Path, signalling: Signalling) {
     assert!(sender.iter().all(|row| row.estimate_bps.is_some() && row.fps.is_some()));
     assert!(rows.iter().any(|row| row.rtt_ns.is_some()));
     assert!(dir.join("received.viewer.h264").metadata().unwrap().len() > 1000);
+    for name in ["camera", "viewer"] {
+        check_plain(&dir.join(format!("{name}.rtp.pcapng")));
+    }
+}
+
+/// RTP and RTCP without encryption: by our own reader, and by Wireshark's if it is installed.
+fn check_plain(path: &Path) {
+    let bytes = std::fs::read(path).unwrap();
+    let (mut rtp, mut feedback) = (0, 0);
+    suiro_capture::file::read(&bytes, |frame| {
+        let is_rtcp = frame.data[4..8] == *b"rtcp";
+        match is_rtcp {
+            true => feedback += 1,
+            false => rtp += 1,
+        }
+    })
+    .unwrap();
+    assert!(rtp > 20 && feedback > 3, "{rtp} of RTP, {feedback} of RTCP");
+    let tshark = |filter: &str| {
+        let mut command = std::process::Command::new("tshark");
+        let output = command.arg("-r").arg(path).args(["-Y", filter]).output().ok()?;
+        Some(String::from_utf8(output.stdout).unwrap().lines().count())
+    };
+    let Some(shown) = tshark("rtp && rtp.version == 2 && rtp.p_type == 102") else {
+        eprintln!("skipped: tshark is not installed");
+        return;
+    };
+    assert!(shown > 20, "{shown} packets of video");
+    assert!(tshark("rtcp.rtpfb.fmt == 15") > Some(2), "transport-wide feedback");
+    assert_eq!(tshark("_ws.malformed"), Some(0));
 }
 
 #[tokio::test]
@@ -161,6 +192,7 @@ async fn a_wrong_token_is_refused_with_its_reason() {
             host: "127.0.0.1".to_owned(),
             port,
             signalling: Signalling::Whip,
+            path: None,
             token: Some(token.to_owned()),
         };
         let refused = server("wrong").offer("v=0".to_owned()).await;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use str0m::bwe::{Bitrate, BweKind};
+use str0m::bwe::Bitrate;
 use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
 use str0m::format::Codec;
 use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Mid, Pt};
@@ -20,6 +20,7 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use crate::counts::{Counter, Counts};
 use crate::mark;
+use crate::plain::{Plain, Tap};
 use setup::{bps, config};
 
 pub use setup::{Certificate, Setup, Way};
@@ -96,6 +97,8 @@ pub enum Happened {
     Packet(Box<Video>),
     /// An interval of statistics is over.
     Statistics(Box<Statistics>),
+    /// A packet was sent or has come, as it is without encryption; if [`Setup::plain`] asks for it.
+    Plain(Box<Plain>),
 }
 
 /// Why a connection is over.
@@ -163,6 +166,7 @@ pub struct Peer {
     counter: Counter,
     estimate: BitRate,
     candidates: usize,
+    tap: Option<Tap>,
     over: bool,
 }
 
@@ -200,6 +204,7 @@ impl Peer {
             counter: Counter::default(),
             estimate: start,
             candidates: 0,
+            tap: setup.plain.then(Tap::new),
             over: false,
         })
     }
@@ -217,7 +222,12 @@ impl Peer {
         self.mid = Some(sdp.add_media(MediaKind::Video, direction, None, None, None));
         let (offer, pending) = sdp.apply().expect("a medium was added");
         self.drain(now)?;
-        Ok(Offered { pending, description: offer.to_sdp_string() })
+        let description = offer.to_sdp_string();
+        let description = match self.way {
+            Way::Sends => description,
+            Way::Receives => without_sources(&description),
+        };
+        Ok(Offered { pending, description })
     }
 
     /// Takes the answer to an offer.
@@ -335,6 +345,9 @@ impl Peer {
         bytes: &[u8],
     ) -> Result<(), PeerError> {
         self.counter.received(from, bytes.len());
+        if let Some(tap) = &mut self.tap {
+            tap.on_datagram((from, to), bytes);
+        }
         let Ok(receive) = Receive::new(Protocol::Udp, from, to, bytes) else {
             self.counter.malformed();
             return Ok(());
@@ -464,9 +477,6 @@ impl Peer {
             }
             Event::Closed => self.end(Why::Closed),
             Event::KeyframeRequest(_) => self.happen(Happened::KeyFrame),
-            Event::EgressBitrateEstimate(BweKind::Twcc { estimate, .. }) => {
-                self.estimate = BitRate::from_bps(estimate.as_u64());
-            }
             Event::RtpPacket(packet) => {
                 let mark = packet.header.ext_vals.user_values.get::<mark::Came>();
                 let clock = clock(&packet);
@@ -482,6 +492,10 @@ impl Peer {
             Event::RawPacket(raw) => {
                 let again = self.payload_type().and_then(|(_, again)| again).map(|again| *again);
                 self.counter.on_raw(&raw, again);
+                let plain = self.tap.as_ref().and_then(|tap| tap.packet(now, &raw));
+                if let Some(plain) = plain {
+                    self.happen(Happened::Plain(Box::new(plain)));
+                }
             }
             Event::PeerStats(stats) => self.on_statistics(now, &stats),
             _ => {}
@@ -496,6 +510,11 @@ impl Peer {
     }
 
     fn on_statistics(&mut self, now: Time, stats: &PeerStats) {
+        // Not that of the event, which is a mean over 3 s: after a fall of the capacity it is far too much for as long, while
+        // the pacer follows the estimate itself, and frames wait there.
+        if let Some(estimate) = stats.bwe_tx {
+            self.estimate = BitRate::from_bps(estimate.as_u64());
+        }
         let pair = stats.selected_candidate_pair.as_ref();
         let checked = pair.and_then(|pair| pair.current_round_trip_time);
         let queue = (self.way == Way::Sends).then(|| self.queue(now));
@@ -515,6 +534,14 @@ impl Peer {
             self.happened.push_back(happened);
         }
     }
+}
+
+/// The description of an end that only receives, without the sources that str0m describes all the same: nothing is sent
+/// from them, and on a narrow link they delay the first frame.
+fn without_sources(description: &str) -> String {
+    let unused = ["a=ssrc:", "a=ssrc-group:", "a=msid:", "a=msid-semantic:"];
+    let lines = description.split_inclusive("\r\n");
+    lines.filter(|line| !unused.iter().any(|unused| line.starts_with(unused))).collect()
 }
 
 /// The identifier of the first video in a session description (RFC 8843 §8.1), which str0m has read already.

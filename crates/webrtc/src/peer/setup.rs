@@ -19,6 +19,9 @@ pub(super) const AGAIN_TYPE: u8 = 103;
 /// both ends allow asymmetry and nobody holds 1080 lines against it.
 const PROFILE_LEVEL: u32 = 0x42_e01f;
 
+/// The same of Baseline, Main and High.
+const PROFILES: [u32; 3] = [0x42_001f, 0x4d_001f, 0x64_001f];
+
 /// Which way the video goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
@@ -39,6 +42,10 @@ pub struct Setup {
     pub certificate: Certificate,
     /// The estimate to begin with, and the most that the video can use.
     pub rates: (BitRate, BitRate),
+    /// Whether the other end makes the offers. A receiver that is offered video then also takes Baseline, Main and High.
+    pub answers: bool,
+    /// Whether packets are also handed over as they are without encryption.
+    pub plain: bool,
 }
 
 /// The certificate of an end, by which DTLS knows it (RFC 8827 §6.5).
@@ -68,12 +75,26 @@ pub(super) fn config(setup: &Setup, start: Bitrate) -> RtcConfig {
         .clear_codecs()
         .set_rtp_mode(true)
         .set_dtls_cert(setup.certificate.0.clone())
+        // What is not used is not offered: on a narrow link each hundred bytes of the descriptions delay the first frame
+        // by milliseconds.
+        .clear_extension_map()
+        // Frame marks say how long a frame has waited by it.
+        .set_extension(2, Extension::AbsoluteSendTime)
+        .set_extension(3, Extension::TransportSequenceNumber)
+        .set_extension(4, Extension::RtpMid)
         .set_stats_interval(Some(STATISTICS_EVERY.into()))
         .enable_raw_packets(true)
         .set_extension(5, Extension::AbsoluteCaptureTime)
         .set_extension(6, mark::extension());
     let again = Some(Pt::new_with_value(AGAIN_TYPE));
     config.codec_config().add_h264(Pt::new_with_value(H264_TYPE), again, true, PROFILE_LEVEL);
+    if setup.way == Way::Receives && setup.answers {
+        // The other end's numbers count; these only have to differ.
+        for (profile_level, pt) in PROFILES.into_iter().zip((AGAIN_TYPE + 1..).step_by(2)) {
+            let [pt, again] = [pt, pt + 1].map(Pt::new_with_value);
+            config.codec_config().add_h264(pt, Some(again), true, profile_level);
+        }
+    }
     match setup.way {
         Way::Sends => config.enable_bwe(Some(start)),
         Way::Receives => config,

@@ -33,14 +33,19 @@ fn address(index: usize) -> SocketAddr {
 }
 
 fn peer(index: usize, way: Way, zero: Instant) -> Peer {
+    Peer::new(Time::from_secs(1), zero, setup(index, way)).unwrap()
+}
+
+fn setup(index: usize, way: Way) -> Setup {
     let v6 = format!("[fd00::{}]:5000", index + 1).parse().unwrap();
-    let setup = Setup {
+    Setup {
         way,
         local: vec![address(index), v6],
         certificate: Certificate::generate().unwrap(),
         rates: (BitRate::from_kbps(300), BitRate::from_kbps(2500)),
-    };
-    Peer::new(Time::from_secs(1), zero, setup).unwrap()
+        answers: false,
+        plain: false,
+    }
 }
 
 impl World {
@@ -260,4 +265,24 @@ fn candidates_are_checked_and_bounded() {
     }
     let more = take("candidate:1 1 udp 2113937151 10.0.2.1 9000 typ host").unwrap_err();
     assert!(more.ends_with("more than 32 candidates"), "{more}");
+}
+
+#[test]
+fn a_viewer_that_is_offered_video_takes_other_profiles() {
+    let now = Time::from_secs(1);
+    let offered = peer(1, Way::Sends, zero()).offer(now).unwrap().description;
+    let baseline = offered.replace("profile-level-id=42e01f", "profile-level-id=420014");
+    assert_ne!(baseline, offered);
+    assert!(peer(0, Way::Receives, zero()).answer(now, &baseline).is_err());
+    let mut viewer = Peer::new(now, zero(), Setup { answers: true, ..setup(0, Way::Receives) });
+    let answer = viewer.as_mut().unwrap().answer(now, &baseline).unwrap();
+    assert!(answer.contains("a=recvonly") && answer.contains("a=rtpmap:102 H264"), "{answer}");
+}
+
+#[test]
+fn a_viewers_offer_is_short() {
+    let offered = peer(0, Way::Receives, zero()).offer(Time::from_secs(1)).unwrap();
+    let description = offered.description;
+    assert!(description.len() < 1400 && description.ends_with("\r\n"), "{description}");
+    assert!(!description.contains("ssrc") && description.contains("a=recvonly"), "{description}");
 }

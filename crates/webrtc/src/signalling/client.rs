@@ -64,6 +64,8 @@ pub struct Server {
     pub port: u16,
     /// The protocol.
     pub signalling: Signalling,
+    /// The path of the resource that takes offers; `None`: that of suiro's own servers, `/whip` or `/whep`.
+    pub path: Option<String>,
     /// The bearer token, if one is asked for.
     pub token: Option<String>,
 }
@@ -84,18 +86,14 @@ impl Server {
     /// [`SignallingError`].
     pub async fn offer(&self, description: String) -> Result<Answered, SignallingError> {
         let door = Door { signalling: self.signalling, token: None };
-        let (status, location, body) = self.ask(Method::POST, door.path(), description).await?;
+        let resource = self.path.as_deref().unwrap_or(door.path());
+        let (status, location, body) = self.ask(Method::POST, resource, description).await?;
         if status != StatusCode::CREATED {
             let reason = body.chars().take(REASON_MAX).collect();
             return Err(SignallingError::Refused { status: status.as_u16(), reason });
         }
         let location = location.ok_or(SignallingError::Answer("it has no Location"))?;
-        // Only the path: the session is where the offer went.
-        let location = match location.split_once("://") {
-            Some((_, rest)) => rest.find('/').map(|at| rest[at..].to_owned()),
-            None => Some(location),
-        };
-        let location = location.filter(|path| path.starts_with('/'));
+        let location = session_path(resource, &location);
         let location = location.ok_or(SignallingError::Answer("its Location has no path"))?;
         Ok(Answered { description: body, location })
     }
@@ -151,5 +149,32 @@ impl Server {
         let body = String::from_utf8(body.to_bytes().to_vec());
         let body = body.map_err(|_| SignallingError::Answer("its body is no text"))?;
         Ok((status, location, body))
+    }
+}
+
+/// The path of a session, from the `Location` of the answer to an offer (RFC 3986 §5.2, without `..`). Only the path
+/// counts: the session is where the offer went.
+fn session_path(resource: &str, location: &str) -> Option<String> {
+    let rest = match location.split_once("://") {
+        Some((_, rest)) => &rest[rest.find('/')?..],
+        None => location,
+    };
+    match rest.chars().next()? {
+        '/' => Some(rest.to_owned()),
+        _ => Some(format!("{}/{rest}", resource.rsplit_once('/')?.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_where_its_location_says_on_the_same_server() {
+        let path = |location| session_path("/live/whip", location);
+        assert_eq!(path("/live/whip/7").as_deref(), Some("/live/whip/7"));
+        assert_eq!(path("http://elsewhere:1/x/7").as_deref(), Some("/x/7"));
+        assert_eq!(path("whip/7").as_deref(), Some("/live/whip/7"));
+        assert_eq!((path(""), path("http://elsewhere")), (None, None));
     }
 }

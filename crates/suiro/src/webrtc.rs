@@ -1,0 +1,194 @@
+//! WebRTC by hand: `suiro publish`, `suiro serve --whep` and `suiro play` of a WHEP resource.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use suiro_endpoint::{Pulse, Stop};
+use suiro_http::{Clock, Url};
+use suiro_media::live::FootageSpec;
+use suiro_record::words::Signalling;
+use suiro_units::{BitRate, Duration, Seed, Time};
+use suiro_webrtc::endpoint::{Common, Meeting, Summary};
+use suiro_webrtc::publish::{self, PublisherJob};
+use suiro_webrtc::signalling::client::Server;
+use suiro_webrtc::view::{self, ViewerJob};
+
+use crate::cli::within;
+use crate::{Outcome, Usage};
+
+/// The estimate to begin with, as libwebrtc.
+const START: BitRate = BitRate::from_kbps(300);
+
+pub const PUBLISH_EXAMPLES: &str = "Examples:
+  suiro publish http://localhost:8889/camera/whip          Big Buck Bunny to a server such as MediaMTX
+  suiro publish http://192.0.2.1:8080/whip --token s3cret --duration \"1 min\"";
+
+/// What the camera sees, and what of it is sent.
+#[derive(Debug, Args)]
+pub struct CameraArgs {
+    /// Width and height of the camera's pictures, even.
+    #[arg(long, value_name = "WxH", default_value = "1280x720", value_parser = size)]
+    size: (u32, u32),
+    /// Frames per second of the camera.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=120))]
+    fps: u32,
+    /// The most that is sent; less where congestion control estimates less.
+    #[arg(long, value_name = "RATE", default_value = "2.5 Mbit/s", value_parser = within(suiro_scenario::WEBRTC_RATES))]
+    max_rate: BitRate,
+}
+
+/// Arguments of `publish`.
+#[derive(Debug, Args)]
+pub struct PublishArgs {
+    /// The resource that takes offers: http://HOST[:PORT]/PATH.
+    url: String,
+    /// What the camera sees: `bbb`, `synthetic` or a video file, which is repeated.
+    #[arg(long, value_name = "SOURCE", default_value = "bbb")]
+    source: String,
+    #[command(flatten)]
+    camera: CameraArgs,
+    /// The bearer token that the server asks for. Other users of this machine see it in the list of processes.
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+    /// Stop after this long [default: on Ctrl-C].
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Duration>,
+    /// Folder for the records: webrtc, webrtc_sessions and flows, each `TABLE.publisher.parquet`.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+}
+
+/// What `serve --whep` serves, and to whom.
+#[derive(Debug)]
+pub struct Serving<'a> {
+    /// The source of the camera.
+    pub source: &'a str,
+    /// The address to listen at.
+    pub bind: IpAddr,
+    /// The TCP port.
+    pub port: u16,
+    /// The bearer token that viewers must have.
+    pub token: Option<String>,
+    /// Folder for records.
+    pub out: &'a Path,
+}
+
+fn size(text: &str) -> Result<(u32, u32), String> {
+    let sides = text.split_once('x');
+    let size = sides.and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
+    size.ok_or_else(|| "expected WIDTHxHEIGHT such as 1280x720".to_owned())
+}
+
+impl CameraArgs {
+    fn footage(&self, source: &str) -> Result<FootageSpec> {
+        let (width, height) = self.size;
+        let spec = FootageSpec::new(source.into());
+        let spec = FootageSpec { width, height, fps: self.fps, ..spec };
+        spec.validate().map_err(|refusal| Usage(refusal.to_string()))?;
+        Ok(spec)
+    }
+}
+
+/// `suiro publish URL`.
+pub fn publish(args: &PublishArgs) -> Result<Outcome> {
+    let camera = args.camera.footage(&args.source)?;
+    let url = Url::parse(&args.url).map_err(|e| Usage(format!("{}: {e}", args.url)))?;
+    let meeting = Meeting::Offers(server(&url, Signalling::Whip, args.token.clone()));
+    let rates = (START.min(args.camera.max_rate), args.camera.max_rate);
+    let pulse = Pulse::new(Clock::from_now());
+    let summary = pulse.block_on::<_, anyhow::Error>(async {
+        let addresses = vec![towards(&url).await?];
+        let common = common("publisher", meeting, (addresses, &args.out))?;
+        let job = PublisherJob { common, camera, rates };
+        let stop = Stop::after(args.duration).requested()?;
+        let tell = || say!("publishing to {url}; press Ctrl-C to stop");
+        Ok(publish::run(&job, pulse.clock(), tell, stop).await?)
+    })?;
+    tell(&summary, "sent", summary.sent_bytes)
+}
+
+/// `suiro serve SOURCE --whep`.
+pub fn serve(args: &Serving<'_>, camera: &CameraArgs) -> Result<Outcome> {
+    let footage = camera.footage(args.source)?;
+    let (bind, port) = (args.bind, args.port);
+    let addresses = match bind.is_unspecified() {
+        true => suiro_webrtc::net::addresses()?,
+        false => vec![bind],
+    };
+    let meeting = Meeting::Waits { address: Some(bind), port, token: args.token.clone() };
+    let common = common("publisher", meeting, (addresses, args.out))?;
+    let rates = (START.min(camera.max_rate), camera.max_rate);
+    let job = PublisherJob { common, camera: footage, rates };
+    let host = crate::endpoint::host_name(bind);
+    let pulse = Pulse::new(Clock::from_now());
+    let summary = pulse.block_on::<_, anyhow::Error>(async {
+        let stop = Stop::default().requested()?;
+        let tell = || {
+            say!("WHEP  http://{host}:{port}/whep");
+            say!("press Ctrl-C to stop");
+        };
+        Ok(publish::run(&job, pulse.clock(), tell, stop).await?)
+    })?;
+    tell(&summary, "sent", summary.sent_bytes)
+}
+
+/// `suiro play URL` of a WHEP resource.
+pub fn play(
+    url: &Url,
+    token: Option<String>,
+    (duration, save, out): (Option<Duration>, bool, &Path),
+) -> Result<Outcome> {
+    let meeting = Meeting::Offers(server(url, Signalling::Whep, token));
+    let pulse = Pulse::new(Clock::from_now());
+    let summary = pulse.block_on::<_, anyhow::Error>(async {
+        let addresses = vec![towards(url).await?];
+        let common = common("player", meeting, (addresses, out))?;
+        let job = ViewerJob { common, viewer: Default::default(), save };
+        let stop = Stop::after(duration).requested()?;
+        Ok(view::run(&job, &pulse, || pulse.begin(), stop).await?)
+    })?;
+    pulse.write(out, "player")?;
+    if summary.connections == 0 {
+        bail!("{url}: the offer was answered, but no connection came about");
+    }
+    tell(&summary, "received", summary.received_bytes)
+}
+
+fn server(url: &Url, signalling: Signalling, token: Option<String>) -> Server {
+    let (host, port) = (url.host().to_owned(), url.port());
+    Server { host, port, signalling, path: Some(url.target().to_owned()), token }
+}
+
+async fn towards(url: &Url) -> Result<IpAddr> {
+    let found = suiro_webrtc::net::towards(url.host(), url.port()).await;
+    found.with_context(|| format!("finding the way to {}", url.host()))
+}
+
+fn common(name: &str, meeting: Meeting, (addresses, out): (Vec<IpAddr>, &Path)) -> Result<Common> {
+    std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+    Ok(Common {
+        name: name.to_owned(),
+        meeting,
+        peer: None,
+        addresses,
+        dir: out.to_owned(),
+        start: Time::ZERO,
+        seed: seed(),
+        plain: false,
+    })
+}
+
+/// Names of sessions must not be guessed: from the system's randomness, by which the standard library seeds its maps.
+fn seed() -> Seed {
+    Seed(RandomState::new().build_hasher().finish())
+}
+
+fn tell(summary: &Summary, what: &str, bytes: u64) -> Result<Outcome> {
+    let mut out = crate::say::results();
+    writeln!(out, "{} connections; {bytes} bytes {what}", summary.connections)?;
+    Ok(Outcome::Done)
+}

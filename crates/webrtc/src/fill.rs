@@ -1,0 +1,104 @@
+//! What an encoder makes of its bit rate, and what to ask it for so that it makes as much as is allowed. Pure.
+//!
+//! openh264 leaves frames out rather than exceed its bit rate, and stays 10 to 20 % below it. A sender that sends less than
+//! it may cannot learn that it may send more: congestion control follows what arrives.
+
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+/// How long the encoder is observed before it is asked for another share.
+const WINDOW: Duration = Duration::from_secs(1);
+/// The most that it is asked for, as a share of what is allowed.
+const MOST: f64 = 1.3;
+/// The most that this changes by at once.
+const STEP: f64 = 1.1;
+/// A fall of the allowed rate to less than this share ends all of it: what the encoder made before no longer tells.
+const FELL: f64 = 0.9;
+
+/// The share of the allowed rate that the encoder is asked for.
+#[derive(Debug, Clone)]
+pub struct Fill {
+    share: f64,
+    /// When the window began; `None` before the first call.
+    since: Option<Time>,
+    last: Time,
+    allowed: BitRate,
+    allowed_bits: f64,
+    made: Bytes,
+}
+
+impl Default for Fill {
+    fn default() -> Self {
+        Self {
+            share: 1.0,
+            since: None,
+            last: Time::ZERO,
+            allowed: BitRate::from_bps(0),
+            allowed_bits: 0.0,
+            made: Bytes::ZERO,
+        }
+    }
+}
+
+impl Fill {
+    /// The encoder has made a frame of that size.
+    pub fn on_frame(&mut self, size: Bytes) {
+        self.made += size;
+    }
+
+    /// So much is allowed from now on: what the encoder is to be asked for.
+    pub fn ask(&mut self, now: Time, allowed: BitRate) -> BitRate {
+        let since = *self.since.get_or_insert(now);
+        let before = self.allowed.as_bps() as f64;
+        self.allowed_bits += before * now.saturating_since(self.last.max(since)).as_secs_f64();
+        self.last = now;
+        if (allowed.as_bps() as f64) < before * FELL {
+            self.share = 1.0;
+            self.restart(now);
+        } else if now.saturating_since(since) >= WINDOW {
+            let made = self.made.get() as f64 * 8.0 / self.allowed_bits.max(1.0);
+            let change = (1.0 / made.max(0.01)).clamp(1.0 / STEP, STEP);
+            self.share = (self.share * change).clamp(1.0, MOST);
+            self.restart(now);
+        }
+        self.allowed = allowed;
+        allowed.mul_f64(self.share)
+    }
+
+    fn restart(&mut self, now: Time) {
+        (self.since, self.allowed_bits, self.made) = (Some(now), 0.0, Bytes::ZERO);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an encoder is asked for after some seconds of making this share of it, 20 times a second.
+    fn asked(makes: f64, seconds: u64) -> f64 {
+        let (mut fill, allowed) = (Fill::default(), BitRate::from_kbps(1000));
+        let mut asked = allowed;
+        for n in 0..seconds * 20 {
+            asked = fill.ask(Time::from_millis(50 * n), allowed);
+            fill.on_frame(Bytes::new((asked.as_bps() as f64 * makes / 8.0 / 20.0) as u64));
+        }
+        asked.as_bps() as f64 / allowed.as_bps() as f64
+    }
+
+    #[test]
+    fn an_encoder_that_makes_less_is_asked_for_more() {
+        assert_eq!(asked(1.0, 20), 1.0);
+        assert!((asked(0.85, 20) - 1.0 / 0.85).abs() < 0.01, "{}", asked(0.85, 20));
+        assert_eq!(asked(0.5, 20), MOST);
+        assert_eq!(asked(1.2, 20), 1.0, "an encoder that makes more is not asked for less");
+    }
+
+    #[test]
+    fn a_fall_ends_it() {
+        let mut fill = Fill::default();
+        for n in 0..60 {
+            fill.ask(Time::from_millis(50 * n), BitRate::from_kbps(1000));
+        }
+        let low = BitRate::from_kbps(400);
+        assert_eq!(fill.ask(Time::from_secs(3), low), low);
+    }
+}
