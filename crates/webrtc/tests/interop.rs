@@ -1,6 +1,6 @@
-//! Our publisher with the viewer of another, over loopback: pion, by WHEP. `make players` builds it; if it is missing, that is
-//! printed and the test passes. GStreamer's whepsrc and whipsink are part of gst-plugins-rs, which Debian 12 has no package
-//! of. ffmpeg's muxer `whip` is answered by our viewer, but its DTLS times out.
+//! Our publisher and viewer with those of others, over loopback: pion as a viewer by WHEP, ffmpeg as a publisher by WHIP.
+//! `make players` installs them; what is missing is printed, and its test passes. GStreamer's whepsrc and whipsink are part of
+//! gst-plugins-rs, which Debian 12 has no package of.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,11 @@ use suiro_media::Ffmpeg;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
 use suiro_record::Reader;
-use suiro_record::tables::WebrtcSessionRow;
+use suiro_record::tables::{FrameRow, WebrtcSessionRow};
 use suiro_units::{BitRate, Duration, Seed, Time};
 use suiro_webrtc::endpoint::{Common, Meeting};
 use suiro_webrtc::publish::{self, PublisherJob};
+use suiro_webrtc::view::{self, ViewerJob};
 use tokio::task::spawn_blocking;
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -100,4 +101,41 @@ async fn pion_views_what_we_publish() {
     assert!(counted["key_units"].as_u64() >= Some(1), "{counted}");
     let session = only_session(dir.path());
     assert!(session.connected_ns.is_some() && session.ended.is_some(), "{session:?}");
+}
+
+#[tokio::test]
+async fn we_view_what_ffmpeg_publishes() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let muxers = Command::new(ffmpeg.path()).args(["-hide_banner", "-muxers"]).output().unwrap();
+    if !String::from_utf8_lossy(&muxers.stdout).contains(" whip ") {
+        eprintln!("skipped: this ffmpeg has no muxer `whip`\nhint: make players");
+        return;
+    }
+    let (dir, port) = (tempfile::tempdir().unwrap(), free_port().await);
+    let job = ViewerJob {
+        common: common("viewer", dir.path(), (port, "s3cret")),
+        viewer: Default::default(),
+        save: true,
+    };
+    let pulse = Pulse::new(Clock::from_now());
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (done, stop) = tokio::sync::oneshot::channel::<()>();
+    let views =
+        view::run(&job, &pulse, move || ready.send(()).unwrap(), async { drop(stop.await) });
+    let publishes = async {
+        is_ready.await.unwrap();
+        let mut command = Command::new(ffmpeg.path());
+        let encoder = "-c:v libx264 -profile:v baseline -bf 0 -g 25 -pix_fmt yuv420p -b:v 500k";
+        command.args("-v error -re -f lavfi -i testsrc2=size=320x240:rate=25 -t 4".split(' '));
+        command.args(encoder.split(' ')).args(["-f", "whip"]);
+        command.args(["-authorization", "s3cret"]).arg(format!("http://127.0.0.1:{port}/whip"));
+        output(command).await;
+        drop(done);
+    };
+    let (viewed, ()) = tokio::join!(views, publishes);
+    assert_eq!(viewed.unwrap().connections, 1);
+    let frames: Vec<FrameRow> = Reader::read_all(dir.path()).unwrap();
+    let shown = frames.iter().filter(|row| row.displayed_ns.is_some()).count();
+    assert!(shown > 50, "{shown} of {} frames were shown", frames.len());
+    assert!(only_session(dir.path()).connected_ns.is_some());
 }

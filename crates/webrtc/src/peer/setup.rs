@@ -89,6 +89,9 @@ pub(super) fn config(setup: &Setup, start: Bitrate) -> RtcConfig {
     let again = Some(Pt::new_with_value(AGAIN_TYPE));
     config.codec_config().add_h264(Pt::new_with_value(H264_TYPE), again, true, PROFILE_LEVEL);
     if setup.way == Way::Receives && setup.answers {
+        // RFC 9725 §4.3: a server may be an ICE Lite one. ffmpeg's muxer `whip` answers checks without the mapped address,
+        // so that no check of ours would ever succeed.
+        config = config.set_ice_lite(true);
         // The other end's numbers count; these only have to differ.
         for (profile_level, pt) in PROFILES.into_iter().zip((AGAIN_TYPE + 1..).step_by(2)) {
             let [pt, again] = [pt, pt + 1].map(Pt::new_with_value);
