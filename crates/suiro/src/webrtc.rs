@@ -1,6 +1,6 @@
 //! WebRTC by hand: `suiro publish`, `suiro serve --whep` and `suiro play` of a WHEP resource.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -183,8 +183,9 @@ fn common(name: &str, meeting: Meeting, (addresses, out): (Vec<IpAddr>, &Path)) 
 }
 
 /// Names of sessions must not be guessed: from the system's randomness, by which the standard library seeds its maps.
+#[expect(clippy::disallowed_types, reason = "no order depends on it, only its randomness counts")]
 fn seed() -> Seed {
-    Seed(RandomState::new().build_hasher().finish())
+    Seed(std::hash::RandomState::new().build_hasher().finish())
 }
 
 fn tell(summary: &Summary, what: &str, bytes: u64) -> Result<Outcome> {
