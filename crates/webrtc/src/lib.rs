@@ -4,6 +4,7 @@ mod counts;
 pub mod endpoint;
 mod error;
 pub mod fill;
+pub mod flight;
 mod mark;
 pub mod net;
 pub mod peer;

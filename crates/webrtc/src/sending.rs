@@ -121,16 +121,21 @@ impl Sending {
     /// Follows the estimates: the least of those who are connected.
     pub fn follow(&mut self, now: Time, sessions: &mut Sessions) {
         self.sequences.retain(|number, _| sessions.get(*number).is_some());
-        let mut rate: Option<BitRate> = None;
+        // What is allowed now, and when nothing waits any more.
+        let mut rates: Option<(BitRate, BitRate)> = None;
         for number in sessions.connected() {
             let Some(session) = sessions.get(number) else { continue };
             let (queued, _) = session.peer.queue(now);
-            let allowed = SHARE.encoder_rate(session.peer.estimate(), queued);
-            rate = Some(rate.map_or(allowed, |rate| rate.min(allowed)));
+            let waits = queued + session.peer.standing();
+            let own = [waits, Bytes::ZERO]
+                .map(|waits| SHARE.encoder_rate(session.peer.estimate(), waits));
+            let least = rates.map_or(own, |(rate, later)| [rate.min(own[0]), later.min(own[1])]);
+            rates = Some((least[0], least[1]));
         }
-        let Some(rate) = rate else { return };
+        let Some((rate, later)) = rates else { return };
         self.target.rate = self.fill.ask(now, rate);
-        if let Some(rung) = self.ladder.on_rate(now, rate) {
+        // A smaller picture is for a lower estimate: a queue that drains is over before it would help.
+        if let Some(rung) = self.ladder.on_rate(now, later) {
             self.target.rung = rung;
         }
     }

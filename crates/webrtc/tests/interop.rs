@@ -82,7 +82,7 @@ async fn pion_views_what_we_publish() {
     let (ready, is_ready) = tokio::sync::oneshot::channel();
     let (done, stop) = tokio::sync::oneshot::channel::<()>();
     let publishes = publish::run(&job, Clock::from_now(), move || ready.send(()).unwrap(), async {
-        drop(stop.await)
+        drop(stop.await);
     });
     let views = async {
         is_ready.await.unwrap();

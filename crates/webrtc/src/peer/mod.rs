@@ -12,13 +12,15 @@ use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
 use str0m::format::Codec;
 use str0m::media::{Direction, KeyframeRequestKind, MediaKind, Mid, Pt};
 use str0m::net::{Protocol, Receive};
-use str0m::rtp::{AbsCaptureTime, ExtensionValues, RtpWrite};
+use str0m::rtp::rtcp::Rtcp;
+use str0m::rtp::{AbsCaptureTime, ExtensionValues, RawPacket, RtpWrite};
 use str0m::stats::PeerStats;
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcError};
 use suiro_payload::{FrameMark, Piece};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use crate::counts::{Counter, Counts};
+use crate::flight::Flight;
 use crate::mark;
 use crate::plain::{Plain, Tap};
 use setup::{bps, config};
@@ -167,6 +169,7 @@ pub struct Peer {
     estimate: BitRate,
     candidates: usize,
     tap: Option<Tap>,
+    flight: Flight,
     over: bool,
 }
 
@@ -205,6 +208,7 @@ impl Peer {
             estimate: start,
             candidates: 0,
             tap: setup.plain.then(Tap::new),
+            flight: Flight::default(),
             over: false,
         })
     }
@@ -428,6 +432,11 @@ impl Peer {
         queue.unwrap_or((Bytes::ZERO, Duration::ZERO))
     }
 
+    /// What waits in the queues of the path, as far as more is on its way than the estimate explains.
+    pub fn standing(&self) -> Bytes {
+        self.flight.standing(self.estimate)
+    }
+
     /// Ends the connection: RTCP BYE and the end of DTLS are sent.
     pub fn close(&mut self, now: Time) {
         // It may be broken already; then there is nobody to tell.
@@ -490,6 +499,7 @@ impl Peer {
                 self.happen(Happened::Packet(Box::new(video)));
             }
             Event::RawPacket(raw) => {
+                self.fly(&raw);
                 let again = self.payload_type().and_then(|(_, again)| again).map(|again| *again);
                 self.counter.on_raw(&raw, again);
                 let plain = self.tap.as_ref().and_then(|tap| tap.packet(now, &raw));
@@ -498,6 +508,21 @@ impl Peer {
                 }
             }
             Event::PeerStats(stats) => self.on_statistics(now, &stats),
+            _ => {}
+        }
+    }
+
+    /// Notes what leaves, and what the other end has told of.
+    fn fly(&mut self, raw: &RawPacket) {
+        match raw {
+            RawPacket::RtpTx(header, bytes) => {
+                if let Some(number) = header.ext_vals.transport_cc {
+                    self.flight.on_sent(number, bytes.len());
+                }
+            }
+            RawPacket::RtcpRx(Rtcp::Twcc(twcc)) => {
+                self.flight.on_feedback(twcc.base_seq, twcc.status_count);
+            }
             _ => {}
         }
     }
@@ -517,6 +542,9 @@ impl Peer {
         }
         let pair = stats.selected_candidate_pair.as_ref();
         let checked = pair.and_then(|pair| pair.current_round_trip_time);
+        if let Some(rtt) = stats.rtt {
+            self.flight.on_rtt(rtt.into());
+        }
         let queue = (self.way == Way::Sends).then(|| self.queue(now));
         let statistics = Statistics {
             at: now,
