@@ -373,7 +373,7 @@ mod tests {
             loss_ratio: None,
             nacks: 0,
             retransmissions: 0,
-            padding_bytes: 0,
+            padding_bytes: Some(0),
             plis: 0,
             firs: 0,
             queue_bytes: None,

@@ -100,7 +100,7 @@ impl WebrtcJob {
             Some(other) => {
                 let peer = job.peers.get(other)?;
                 let (host, port, token) = (peer.host.clone(), peer.port?, token.clone());
-                Meeting::Offers(Server { host, port, signalling, token })
+                Meeting::Offers(Server { host, port, signalling, path: None, token })
             }
         };
         let referring: Vec<&str> = job.referring().map(|(name, _)| name).collect();
