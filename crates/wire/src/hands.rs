@@ -25,8 +25,6 @@ const HANDS_MAX: usize = 2;
 const GRACE_SHARE: u64 = 10;
 /// How long to stay away while another hand is in the middle of its turn.
 const AWAY: Duration = Duration::from_micros(200);
-/// In [`Shared::due`]: nothing is due until something arrives.
-const NEVER: u64 = u64::MAX;
 
 /// The hands of a running link.
 #[derive(Debug)]
@@ -74,10 +72,32 @@ struct Shared {
     on_duty: AtomicUsize,
     /// Turns taken so far.
     turns: AtomicU64,
-    /// When the next turn is due, in nanoseconds of the clock, or [`NEVER`].
-    due: AtomicU64,
-    /// Whether a frame that arrives makes a turn due.
-    watched: AtomicBool,
+    /// A [`Plan`] as one number: a hand that read half of an old one and half of a new one could wait for nothing, for
+    /// ever.
+    plan: AtomicU64,
+}
+
+/// When the next turn is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Plan {
+    /// Not before something arrives if `None`.
+    due: Option<Time>,
+    /// Whether a frame that arrives makes a turn due; always if nothing else does.
+    watched: bool,
+}
+
+impl Plan {
+    /// The number for [`due`](Self::due) being absent; no clock reaches half of it.
+    const NEVER: u64 = u64::MAX;
+
+    fn to_bits(self) -> u64 {
+        self.due.map_or(Self::NEVER, |due| due.as_nanos() << 1 | u64::from(self.watched))
+    }
+
+    fn from_bits(bits: u64) -> Self {
+        let due = (bits != Self::NEVER).then(|| Time::from_nanos(bits >> 1));
+        Self { due, watched: bits & 1 == 1 }
+    }
 }
 
 impl std::fmt::Debug for Shared {
@@ -104,8 +124,7 @@ impl Hands {
             stopped: AtomicBool::new(false),
             on_duty: AtomicUsize::new(0),
             turns: AtomicU64::new(0),
-            due: AtomicU64::new(0),
-            watched: AtomicBool::new(false),
+            plan: AtomicU64::new(Plan { due: Some(Time::ZERO), watched: false }.to_bits()),
         });
         let mut hands = Self { shared, wake: Some(wake), threads: Vec::new() };
         for (own, processor) in places().into_iter().enumerate() {
@@ -160,9 +179,8 @@ impl Drop for Hands {
 }
 
 impl Shared {
-    fn due(&self) -> Option<Time> {
-        let due = self.due.load(Ordering::Acquire);
-        (due != NEVER).then(|| Time::from_nanos(due))
+    fn plan(&self) -> Plan {
+        Plan::from_bits(self.plan.load(Ordering::Acquire))
     }
 
     fn is_stopped(&self) -> bool {
@@ -210,9 +228,8 @@ impl<'s> Hand<'s> {
     fn wait(&mut self) -> io::Result<bool> {
         let Shared { clock, grace, wake, sockets: [from, to], .. } = self.shared;
         let seen = self.shared.turns.load(Ordering::Acquire);
-        let due = self.shared.due();
+        let Plan { due, watched } = self.shared.plan();
         let all = [wake.as_fd(), from.as_fd(), to.as_fd()];
-        let watched = self.shared.watched.load(Ordering::Acquire);
         let sources: &[BorrowedFd<'_>] = if watched { &all } else { &all[..1] };
         if self.is_on_duty() {
             if self.class.rest().is_zero() {
@@ -265,8 +282,8 @@ impl<'s> Hand<'s> {
             let rested = shared.clock.now() + rest;
             next.filter(|next| unread && *next > rested).or(Some(rested))
         };
-        shared.watched.store(rest.is_zero() && !unread, Ordering::Release);
-        shared.due.store(due.map_or(NEVER, Time::as_nanos), Ordering::Release);
+        let plan = Plan { due, watched: due.is_none() || rest.is_zero() && !unread };
+        shared.plan.store(plan.to_bits(), Ordering::Release);
         shared.turns.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -303,5 +320,24 @@ fn stay_on(processor: usize) {
         let mut set = std::mem::zeroed::<libc::cpu_set_t>();
         libc::CPU_SET(processor, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_one_number() {
+        for due in [Time::ZERO, Time::from_nanos(1), Time::from_secs(10_000_000)] {
+            for watched in [false, true] {
+                let plan = Plan { due: Some(due), watched };
+                assert_eq!(Plan::from_bits(plan.to_bits()), plan);
+            }
+        }
+        let idle = Plan { due: None, watched: true };
+        assert_eq!(Plan::from_bits(idle.to_bits()), idle);
+        // Whoever waits for no time waits for frames.
+        assert_eq!(Plan::from_bits(Plan { due: None, watched: false }.to_bits()), idle);
     }
 }
