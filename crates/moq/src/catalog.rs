@@ -85,8 +85,11 @@ pub enum CatalogError {
     #[error("the catalog: expected at most {BYTES_MAX} bytes, found {0}")]
     Large(usize),
     /// It is no catalog.
-    #[error("the catalog: {0}")]
-    Json(#[from] serde_json::Error),
+    #[error("the catalog: {cause}")]
+    Json {
+        /// Where, and what was expected.
+        cause: serde_json::Error,
+    },
     /// It has nothing that can be played.
     #[error(
         "the catalog: expected video in H.264 with parameter sets in the stream, in the container `legacy`, found {0}"
@@ -122,7 +125,7 @@ impl Catalog {
         if json.len() > BYTES_MAX {
             return Err(CatalogError::Large(json.len()));
         }
-        Ok(serde_json::from_slice(json)?)
+        serde_json::from_slice(json).map_err(|cause| CatalogError::Json { cause })
     }
 
     /// The track to play: of those in H.264 that we read, the one with the highest bit rate.
@@ -193,6 +196,6 @@ mod tests {
             Catalog::read(other).unwrap().choose().unwrap_err().to_string().ends_with("found vp8")
         );
         assert!(matches!(Catalog::read(&[b' '; BYTES_MAX + 1]), Err(CatalogError::Large(_))));
-        assert!(matches!(Catalog::read(b"7"), Err(CatalogError::Json(_))));
+        assert!(matches!(Catalog::read(b"7"), Err(CatalogError::Json { .. })));
     }
 }
