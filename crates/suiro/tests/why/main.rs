@@ -90,19 +90,20 @@ fn named(chosen: &[&Culprit], noisy: bool) -> Vec<(&'static str, String)> {
 fn judged(culprit: &Culprit, noisy: bool, ffmpeg: Option<&Ffmpeg>) -> Result<String, String> {
     let room = Room::new();
     room.write("x.toml", &culprit.scenario(noisy));
-    let mut command = room.suiro(&["run", "x.toml", "--out", "out", "--seed", "7"]);
+    let mut command =
+        room.suiro(&["run", "x.toml", "--out", "out", "--seed", "7", "--retries", "0"]);
     if let Some(ffmpeg) = ffmpeg {
         command.env("SUIRO_FFMPEG", ffmpeg.path());
         // Encoded media is shared by all.
         command.env("XDG_CACHE_HOME", std::env::temp_dir().join("suiro-why-media"));
     }
-    let mut child = command
+    let child = command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
     if culprit.held == Held::Emulator {
-        traffic::hold_trial(&mut child);
+        traffic::hold_trial(&child);
     }
     let done = Done::wait(child);
     let out = room.results("out");

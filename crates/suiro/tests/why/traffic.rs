@@ -58,7 +58,7 @@ fn pause(ms: usize) {
 }
 
 /// Stops the process of the trial, in which the emulator runs, for half of every second; its endpoints go on.
-pub fn hold_trial(run: &mut Child) {
+pub fn hold_trial(run: &Child) {
     let trial = || {
         let children = std::fs::read_dir("/proc").ok()?;
         let mut found =
@@ -67,7 +67,7 @@ pub fn hold_trial(run: &mut Child) {
     };
     common::eventually(|| trial().is_some(), || "the trial does not start".into());
     let Some(pid) = trial().and_then(Pid::from_raw) else { return };
-    while run.try_wait().unwrap().is_none() && kill_process(pid, Signal::STOP).is_ok() {
+    while kill_process(pid, Signal::STOP).is_ok() {
         pause(900);
         let _ = kill_process(pid, Signal::CONT);
         pause(100);
