@@ -196,12 +196,15 @@ test("many cells stay usable: filtered by axis, sorted by metric", { skip }, asy
 
 test("findings stand beside what was published", { skip }, async () => {
   const html = readFileSync(await synthetic("quick"), "utf8");
-  const finding = (id, holds) => ({
-    ...{ id, claim: "Vegas < Reno", published: "118", measured: "97", holds, because: "<b>" },
+  const finding = (id, verdict) => ({
+    ...{ id, claim: "Vegas < Reno", published: "118", measured: "97", because: "<b>" },
+    ...{ holds: { holds: true, "does not hold": false }[verdict] ?? null, verdict },
     ...{ formula: "1 < 2", note: null, judged_in: 1, held_in: 1 },
   });
   const published = { id: "S0", title: "", source: "", notes: null, tables: [], figures: [] };
-  const all = [finding("S0.1", true), finding("S0.2", false), finding("S0.3", null)];
+  const all = ["holds", "does not hold", "not shown", null].map((verdict, n) =>
+    finding(`S0.${n + 1}`, verdict),
+  );
   const file = join(folder, "findings.html");
   const escaped = JSON.stringify(all).replaceAll("<", "\\u003c");
   writeFileSync(
@@ -212,7 +215,7 @@ test("findings stand beside what was published", { skip }, async () => {
   );
   const { page, faults } = await open(file);
   const verdicts = await page.$$eval("#study .badge", (all) => all.map((one) => one.textContent));
-  assert.deepEqual(verdicts, ["✓ holds", "✗ does not hold", "– not judged"]);
+  assert.deepEqual(verdicts, ["✓ holds", "✗ does not hold", "≈ not shown", "– not judged"]);
   assert.deepEqual(faults, []);
 });
 
@@ -247,7 +250,7 @@ test("a study stands beside what was measured", { skip }, async () => {
   const verdicts = await page.$$eval("#study .badge", (all) => all.map((one) => one.textContent));
   assert.equal(verdicts.length, 7);
   assert.ok(
-    verdicts.every((text) => /holds|does not hold|not judged/.test(text)),
+    verdicts.every((text) => /holds|does not hold|not shown|not judged/.test(text)),
     verdicts.join(),
   );
   const measured = await page.$$eval("#study .compared td span", (all) => all.length);
