@@ -6,6 +6,7 @@ pub mod clock;
 pub mod epoch;
 pub mod geometry;
 pub mod job;
+pub mod live;
 pub mod measure;
 pub mod node;
 pub mod pace;

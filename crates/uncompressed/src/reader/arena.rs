@@ -19,6 +19,8 @@ pub struct Arena {
     slot_bytes: usize,
     /// Slots in the mapping.
     slots: u64,
+    /// The place in the mapping of slot 0.
+    rotation: u64,
 }
 
 // SAFETY: it is memory and numbers. Its users order the writes through `slot`.
@@ -63,7 +65,13 @@ impl Arena {
         (first, slot_bytes, slots): (usize, usize, u64),
     ) -> Self {
         let memory = NonNull::new(memory.cast()).expect("a mapping is not at address 0");
-        Self { memory, bytes, first, slot_bytes, slots }
+        Self { memory, bytes, first, slot_bytes, slots, rotation: 0 }
+    }
+
+    /// The same memory, with slot 0 at place `rotation`, taken modulo the slots.
+    pub const fn rotated(mut self, rotation: u64) -> Self {
+        self.rotation = rotation % self.slots;
+        self
     }
 
     /// Bytes of a slot.
@@ -73,7 +81,8 @@ impl Arena {
 
     /// Slot `index`, counted on without end and taken modulo the slots.
     pub fn slot(&self, index: u64) -> NonNull<[u8]> {
-        let at = self.first + (index % self.slots) as usize * self.slot_bytes;
+        let place = (index % self.slots + self.rotation) % self.slots;
+        let at = self.first + place as usize * self.slot_bytes;
         // SAFETY: the slot lies within the mapping, as `index` is taken modulo the slots.
         let begin = unsafe { self.memory.add(at) };
         NonNull::slice_from_raw_parts(begin, self.slot_bytes)

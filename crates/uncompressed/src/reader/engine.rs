@@ -46,6 +46,8 @@ pub(super) struct Engine {
     missing: Vec<usize>,
     /// Slots that are complete.
     filled: u64,
+    /// The index in the store of slot 0's frame.
+    first: u64,
 }
 
 /// A read of a piece of a slot.
@@ -60,8 +62,12 @@ struct Request {
 }
 
 impl Engine {
-    /// A reader that has not started.
-    pub fn new(store: Store, shared: Arc<Shared>, options: &Options) -> Result<Self, Error> {
+    /// A reader of a store from the frame at an index on, which has not started.
+    pub fn new(
+        (store, first): (Store, u64),
+        shared: Arc<Shared>,
+        options: &Options,
+    ) -> Result<Self, Error> {
         let file = open(&store, options.source)?;
         let depth = options.depth as usize;
         Ok(Self {
@@ -73,6 +79,7 @@ impl Engine {
             under_way: 0,
             next: (0, 0),
             filled: 0,
+            first,
             store,
             source: options.source,
             file,
@@ -250,7 +257,7 @@ impl Engine {
 
     /// The index of a slot's frame in the store.
     fn index(&self, slot: u64) -> u64 {
-        slot % self.store.header().frames
+        (self.first + slot) % self.store.header().frames
     }
 
     fn failed(&self, slot: u64, because: String) -> Error {

@@ -92,6 +92,14 @@ pub enum Error {
          hint: use rows of at least {STAMP_SAMPLES} samples, such as 32 pixels of 4:2:2"
     )]
     Stamp(Geometry),
+    /// The store ends before the frame to begin with.
+    #[error("the store has {frames} frames: it has ended before frame {first} of it is shown")]
+    Over {
+        /// Index of the frame to begin with, from 0.
+        first: u64,
+        /// Frames in the store.
+        frames: u64,
+    },
     /// The emulated storage has no rate.
     #[error("storage rate: expected more than 0 bit/s, found 0")]
     Shape,

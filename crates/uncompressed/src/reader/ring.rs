@@ -60,6 +60,8 @@ pub struct Ring {
     bound: Bound,
     /// The frames of a ring that is all memory and is sent repeatedly.
     cycle: Option<u64>,
+    /// The frame that [`Self::show`] counts from; not 0 only in a ring that is all memory.
+    first: u64,
     /// The frame that the sender has, counted on without end, and its contents.
     current: u64,
     trailer: Trailer,
@@ -160,6 +162,27 @@ impl Ring {
         options: &Options,
         stop: &AtomicBool,
     ) -> Result<Self, Error> {
+        let mut ring = Self::open_at(path, wanted, options, 0, stop)?;
+        if ring.reader.is_some() {
+            let full = u64::from(ring.bound.frames).min(ring.shared.total.unwrap_or(u64::MAX));
+            ring.shared.wait_for(full, stop)?;
+            ring.trailer = ring.shared.trailer(0);
+        }
+        Ok(ring)
+    }
+
+    /// Like [`Self::open`], but begins with the store's frame at index `first`, counted from 0 (if it is repeated,
+    /// without end), and returns as soon as that frame is there: the others follow. A ring in memory is filled whole.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; and if the store ends before that frame.
+    pub fn open_at(
+        path: &Path,
+        wanted: Option<&Geometry>,
+        options: &Options,
+        first: u64,
+        stop: &AtomicBool,
+    ) -> Result<Self, Error> {
         if options.shape.is_some_and(|shape| shape.rate.is_zero()) {
             return Err(Error::Shape);
         }
@@ -175,20 +198,23 @@ impl Ring {
         };
         let bound = Bound::of(&header, asked, options)?;
         if options.source == Source::Memory {
-            return Self::load(&store, bound, options.repeat, stop);
+            return Ok(Self::load(&store, bound, options.repeat, stop)?.starting_at(first));
         }
-        let total = (!options.repeat).then_some(header.frames);
+        if !options.repeat && first >= header.frames {
+            return Err(Error::Over { first, frames: header.frames });
+        }
+        let first = first % header.frames;
+        let total = (!options.repeat).then_some(header.frames - first);
         let arena = match options.source {
-            Source::Mapped => mapped(&store)?,
+            Source::Mapped => mapped(&store)?.rotated(first),
             Source::Direct | Source::Cached | Source::Memory => bound.reserve()?,
         };
         let shared = Shared::new(arena, bound, total);
         let mut ring = Self::of(shared, header, bound, None);
-        let engine = Engine::new(store, Arc::clone(&ring.shared), options)?;
+        let engine = Engine::new((store, first), Arc::clone(&ring.shared), options)?;
         let reader = std::thread::Builder::new().name("reader".to_owned());
         ring.reader = Some(reader.spawn(move || engine.run()).map_err(Error::Thread)?);
-        let full = u64::from(bound.frames).min(total.unwrap_or(u64::MAX));
-        ring.shared.wait_for(full, stop)?;
+        ring.shared.wait_for(1, stop)?;
         ring.trailer = ring.shared.trailer(0);
         Ok(ring)
     }
@@ -247,7 +273,15 @@ impl Ring {
 
     fn of(shared: Shared, header: Header, bound: Bound, cycle: Option<u64>) -> Self {
         let (trailer, shared) = (shared.trailer(0), Arc::new(shared));
-        Self { shared, reader: None, header, bound, cycle, current: 0, trailer, repeated: false }
+        let (reader, current, first, repeated) = (None, 0, 0, false);
+        Self { shared, reader, header, bound, cycle, first, current, trailer, repeated }
+    }
+
+    /// This ring in memory, with [`Self::show`] counting from frame `first` of its cycle.
+    #[must_use]
+    pub const fn starting_at(mut self, first: u64) -> Self {
+        self.first = first;
+        self
     }
 
     /// The format of the frames; for a ring that reads a store, the store's header.
@@ -292,6 +326,60 @@ impl Ring {
         counters.repeats.store(counters.repeats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.repeated = true;
         Advance::Repeated
+    }
+
+    /// Moves on to the frame at `position`, counted from the frame that the ring was opened at (0), without waiting:
+    /// for senders whose time determines the frame. Frames before it are skipped. If it is not there yet, the newest
+    /// one that is there is sent in its place and counts as repeated. Positions must not decrease.
+    pub fn show(&mut self, position: u64) -> Advance {
+        let counters = Arc::clone(&self.shared.counters);
+        let handed = counters.handed.load(Ordering::Relaxed);
+        let position = self.first + position;
+        let is_over = self.shared.total.is_some_and(|total| position >= total);
+        if let Some(cycle) = self.cycle {
+            counters.handed.store(handed + 1, Ordering::Relaxed);
+            self.current = position % cycle;
+            self.trailer = self.shared.trailer(self.current);
+            return Advance::New;
+        }
+        let filled = counters.filled.load(Ordering::Acquire);
+        if is_over || (position >= filled && self.is_drained(position)) {
+            return Advance::Ended;
+        }
+        counters.handed.store(handed + 1, Ordering::Relaxed);
+        let newest = position.min(filled.saturating_sub(1));
+        if newest > self.current || handed == 0 {
+            self.take(newest.max(self.current));
+        }
+        if position < filled {
+            self.repeated = false;
+            return Advance::New;
+        }
+        let repeats = counters.repeats.load(Ordering::Relaxed);
+        counters.repeats.store(repeats + 1, Ordering::Relaxed);
+        self.repeated = true;
+        Advance::Repeated
+    }
+
+    /// Moves on to the frame at `position`, or the newest that is there, without handing it to the sender: for a standby.
+    pub fn pass(&mut self, position: u64) {
+        if self.cycle.is_some() {
+            return;
+        }
+        let filled = self.shared.counters.filled.load(Ordering::Acquire);
+        let newest = (self.first + position).min(filled.saturating_sub(1));
+        if newest > self.current {
+            self.take(newest);
+        }
+    }
+
+    /// True if all slots are filled, or all frames there are; or the reader has failed, so that no more will come.
+    pub fn is_full(&self) -> bool {
+        let Some(reader) = &self.reader else { return true };
+        let released = self.shared.counters.released.load(Ordering::Relaxed);
+        let slots = self.shared.slots as u64;
+        let full = (released + slots).min(self.shared.total.unwrap_or(u64::MAX));
+        self.shared.counters.filled.load(Ordering::Acquire) >= full || reader.is_finished()
     }
 
     /// True if the reader has failed and frame `next` will never arrive.

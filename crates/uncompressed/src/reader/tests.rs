@@ -216,3 +216,31 @@ fn synthetic_frames_need_no_store() {
     let numbers: Vec<_> = (0..5).map(|_| next(&mut ring)).collect();
     assert_eq!(numbers, [0, 1, 2, 0, 1]);
 }
+
+/// A ring that is opened in the middle of its store shows the frame of each position, whatever it is filled from;
+/// a sender that skipped some gets the one of its time.
+#[test]
+fn the_position_determines_the_frame() {
+    let (_folder, path) = store(10);
+    for source in [Source::Cached, Source::Mapped, Source::Memory] {
+        let options = Options { repeat: true, frames: 10, ..options(source) };
+        let mut ring = Ring::open_at(&path, None, &options, 27, &GOES_ON).unwrap();
+        for position in [0, 1, 5, 6, 19] {
+            while ring.show(position) == Advance::Repeated {
+                std::thread::yield_now();
+            }
+            let shown = ring.current();
+            assert_eq!(
+                (shown.number, shown.repeated),
+                (7 + (27 + position) % 10, false),
+                "{source:?}"
+            );
+            assert_eq!(checksum::of_frame(shown.bytes), shown.checksum);
+        }
+    }
+    let once = Options { repeat: false, ..options(Source::Cached) };
+    let error = Ring::open_at(&path, None, &once, 10, &GOES_ON).unwrap_err();
+    assert!(error.to_string().contains("has ended before frame 10"), "{error}");
+    let mut ring = Ring::open_at(&path, None, &once, 8, &GOES_ON).unwrap();
+    assert_eq!(ring.show(2), Advance::Ended, "the store has two frames from there on");
+}

@@ -20,8 +20,14 @@ pub struct Lane {
     pub number: u32,
     layout: Layout,
     stream: packet::Stream,
-    outlet: Outlet,
+    /// One for each path (ST 2022-7): all carry the same packets.
+    outlets: Vec<Outlet>,
+    /// The path that is next to have the current burst, and how many of its packets that path has.
+    path: (usize, u32),
     ring: Ring,
+    /// The frame that the ring's first one is shown in, if the time determines what is sent; `None` to send the ring's
+    /// frames one after the other.
+    base: Option<u64>,
     epoch: Epoch,
     pace: Pace,
     /// The frame that is being sent, since the epoch; `None` after the last.
@@ -51,19 +57,37 @@ impl Lane {
         burst: u32,
         (epoch, first): (Epoch, u64),
     ) -> Self {
+        let mut lane =
+            Self::standby(number, (layout, stream), vec![outlet], (ring, None), burst, epoch);
+        lane.begin(first);
+        lane
+    }
+
+    /// A stream that does not send until it is told to ([`Self::begin`]), over several paths. If a frame is given with
+    /// the ring, the ring's first frame is the one for that frame, and the time determines what is sent.
+    pub fn standby(
+        number: u32,
+        (layout, stream): (Layout, packet::Stream),
+        outlets: Vec<Outlet>,
+        (ring, base): (Ring, Option<u64>),
+        burst: u32,
+        epoch: Epoch,
+    ) -> Self {
         let burst = burst.clamp(1, Outlet::packets_max(layout.datagram_bytes()));
         let packets = layout.packets_per_frame();
         let run = if layout.is_even() { packets } else { layout.packets_per_run() };
         let pace = Pace::new(packets, burst, run, layout.geometry().rate().period());
-        let mut lane = Self {
+        Self {
             number,
             layout,
             stream,
-            outlet,
+            outlets,
+            path: (0, 0),
             ring,
+            base,
             epoch,
             pace,
-            frame: Some(first),
+            frame: None,
             last: false,
             before: Spent::default(),
             blocked_since: None,
@@ -71,9 +95,74 @@ impl Lane {
             not_before: Time::ZERO,
             counts: Counts::default(),
             taken: Counts::default(),
-        };
-        lane.begin(first);
-        lane
+        }
+    }
+
+    /// The frame that is being sent, or is next; `None` if it does not send.
+    pub const fn frame(&self) -> Option<u64> {
+        self.frame
+    }
+
+    /// The frame that the ring's first one is shown in, if the time determines what is sent.
+    pub const fn base(&self) -> Option<u64> {
+        self.base
+    }
+
+    /// True if nothing of its frame has been sent: between two frames.
+    pub fn is_fresh(&self) -> bool {
+        let first = self.pace.next().is_some_and(|burst| burst.first == 0);
+        self.frame.is_some() && first && self.path == (0, 0)
+    }
+
+    /// True if the current frame is sent in place of one that was not there in time.
+    pub fn is_starved(&self) -> bool {
+        self.frame.is_some() && self.ring.current().repeated
+    }
+
+    /// The time by which its current frame's last packet is behind at `now`.
+    pub fn behind(&self, now: Time) -> Duration {
+        now.saturating_since(self.pace.last_due())
+    }
+
+    /// Sends nothing from the current frame on, of which nothing has been sent.
+    pub const fn halt(&mut self) {
+        self.frame = None;
+    }
+
+    /// Sends by other paths from here on: between two frames.
+    pub fn reroute(&mut self, outlets: Vec<Outlet>) {
+        (self.outlets, self.path) = (outlets, (0, 0));
+    }
+
+    /// Sends again, from frame `frame` on.
+    pub fn resume(&mut self, frame: u64) {
+        self.last = false;
+        self.begin(frame);
+    }
+
+    /// Its paths, without the rest.
+    pub fn into_outlets(self) -> Vec<Outlet> {
+        self.outlets
+    }
+
+    /// True if it has a path.
+    pub const fn is_routed(&self) -> bool {
+        !self.outlets.is_empty()
+    }
+
+    /// Sends other frames from here on: between two frames.
+    pub fn replace(&mut self, ring: Ring, base: u64) {
+        (self.ring, self.base) = (ring, Some(base));
+        if let Some(frame) = self.frame {
+            self.begin(frame);
+        }
+    }
+
+    /// Moves on to frame `frame` without sending it, as far as it has been read.
+    pub fn pass(&mut self, frame: u64) {
+        if let Some(base) = self.base {
+            self.ring.pass(frame.saturating_sub(base));
+        }
     }
 
     /// What to send next; `None` after the last frame.
@@ -94,20 +183,28 @@ impl Lane {
     /// Sends `burst` at `now`. If there was no room for all of it, the rest is not tried again until some time has
     /// passed.
     pub fn send(&mut self, now: Time, burst: &Burst) -> std::io::Result<Sent> {
-        let Self { ring, layout, stream, outlet, .. } = self;
-        let Some(frame) = self.frame else { return Ok(Sent::default()) };
+        let Self { ring, layout, stream, outlets, path: (path, done), .. } = self;
+        let (Some(frame), Some(outlet)) = (self.frame, outlets.get_mut(*path)) else {
+            return Ok(Sent::default());
+        };
         let content = ring.current();
         let common = common(layout, frame, &content);
-        let packets = (burst.first..burst.first + burst.packets).map(|index| {
+        let first = burst.first + *done;
+        let packets = (first..burst.first + burst.packets).map(|index| {
             let mut header = [0; HEADER_BYTES_MAX];
             layout.write_header(*stream, &common, index, &mut header);
             (header, &content.bytes[layout.piece(index).range()])
         });
         let sent = outlet.send(packets)?;
+        *done += sent.done();
         self.counts.unreachable += u64::from(sent.unreachable + sent.refused);
-        self.count(burst.first, sent.packets);
-        if sent.done() > 0 {
-            self.pace.sent(now, &Burst { packets: sent.done(), ..*burst });
+        self.count(first, sent.packets);
+        if self.path.1 >= burst.packets || (sent.no_room && self.gives_up_path(now)) {
+            self.path = (self.path.0 + 1, 0);
+        }
+        if self.path.0 >= self.outlets.len() {
+            self.path = (0, 0);
+            self.pace.sent(now, burst);
         }
         if sent.no_room {
             self.counts.no_room += 1;
@@ -117,6 +214,14 @@ impl Lane {
             self.unblock(now);
         }
         Ok(sent)
+    }
+
+    /// True if a path that has no room has held up the others for half a frame time: it goes without this burst.
+    fn gives_up_path(&self, now: Time) -> bool {
+        let most = self.layout.geometry().rate().period() / 2;
+        let blocked =
+            self.blocked_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
+        self.outlets.len() > 1 && blocked > most
     }
 
     /// The earliest time to send: the beginning of time, unless there was no room.
@@ -209,8 +314,13 @@ impl Lane {
         self.taken.and(&self.counts)
     }
 
-    fn begin(&mut self, frame: u64) {
-        if self.ring.advance() == Advance::Ended {
+    /// Sends frame `frame` next, at its time; nothing if the ring has ended.
+    pub fn begin(&mut self, frame: u64) {
+        let next = match self.base {
+            Some(base) => self.ring.show(frame.saturating_sub(base)),
+            None => self.ring.advance(),
+        };
+        if next == Advance::Ended {
             self.frame = None;
             return;
         }

@@ -77,6 +77,23 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Nothing.
+    pub const ZERO: Self = Self {
+        packets: 0,
+        bytes: 0,
+        frames: 0,
+        late: 0,
+        late_steal: 0,
+        late_preempted: 0,
+        late_waking: 0,
+        late_no_room: 0,
+        late_load: 0,
+        behind_max: Duration::ZERO,
+        skipped: 0,
+        unreachable: 0,
+        no_room: 0,
+    };
+
     /// Combines the two.
     pub fn and(&self, other: &Self) -> Self {
         Self {
@@ -232,8 +249,9 @@ fn earliest(lanes: &[Lane], paced: bool) -> Option<Turn> {
 }
 
 /// The time accounting of a thread.
-struct Thread {
-    now: Time,
+pub(crate) struct Thread {
+    /// When it last looked at the clock.
+    pub now: Time,
     asleep: Duration,
     waking: Duration,
     woke_late_max: Duration,
@@ -245,7 +263,7 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(now: Time) -> Self {
+    pub fn new(now: Time) -> Self {
         let (steal, running) = (Steal::read(), clock::thread_time());
         Self {
             now,
@@ -259,7 +277,7 @@ impl Thread {
         }
     }
 
-    fn wait(&mut self, until: Time) {
+    pub fn wait(&mut self, until: Time) {
         let asked = until.saturating_since(self.now);
         self.now = clock::wait_until(until);
         let late = self.now.saturating_since(until);
@@ -269,7 +287,7 @@ impl Thread {
     }
 
     /// The time spent until now, when a frame ends, `late` or not.
-    fn spent(&mut self, late: bool) -> Spent {
+    pub fn spent(&mut self, late: bool) -> Spent {
         let old = if late { STEAL_TICK } else { STEAL_EVERY };
         if self.now.saturating_since(self.steal_read) >= old {
             (self.steal, self.steal_read) = (Steal::read(), self.now);

@@ -1,0 +1,35 @@
+//! Running nodes: senders and receivers whose lanes take commands at frame boundaries, without a new process and without
+//! touching the node's other lanes.
+//!
+//! # How a command travels
+//!
+//! A caller gives an [`Order`] to the handle, [`Sender`] or [`Receiver`]: changes of one or more lanes, which all take
+//! effect at one frame boundary. [`At`] names the boundary: the next one, or the first at or after a time in TAI.
+//! Frame *k* of every stream begins *k* frame times after the SMPTE epoch ([`crate::epoch`]), so nodes on different hosts
+//! that are given the same time act at the same frame.
+//!
+//! 1. In the caller's thread, the handle checks the order against the clock and the lanes' state. It opens sockets and
+//!    stores, so that their errors are the caller's too. What cannot be done is refused whole, with the reason
+//!    ([`Refusal`]), and changes nothing.
+//! 2. Frames that must be read first are read by the node's `cue` thread; a lane whose ring is full and that does not
+//!    send is a *standby*: it moves on with time and can begin at any boundary.
+//! 3. The order goes through a bounded queue to the thread that sends or receives. It wakes the thread, which puts the
+//!    changes into the lanes' plans ([`plan`]). A lane looks at its plan between two frames only: when the last packet of
+//!    one has left and the first of the next has not. An order that arrives when its frame has begun takes effect at the
+//!    next boundary, and an event reports by how many frames it was late.
+//! 4. What happened is reported as an [`Event`], and visible in the state, which any thread may read at any time.
+//!
+//! Every queue is bounded; a full one refuses the order, or counts the events that it has no room for.
+
+mod command;
+mod event;
+pub mod plan;
+mod sender;
+mod sending;
+
+pub use command::{
+    Accepted, At, HORIZON, LANES_MAX, Load, Material, ORDERS_MAX, Order, PATHS_MAX, PLANNED_MAX,
+    Refusal, SenderChange,
+};
+pub use event::{EVENTS_MAX, Event, Events, What};
+pub use sender::{LaneConfig, Phase, RingState, Sender, SenderConfig, SenderLane, SenderState};
