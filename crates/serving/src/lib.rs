@@ -17,7 +17,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
@@ -86,6 +86,31 @@ where
     F: Future<Output = Response<B>> + Send,
     B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
 {
+    let plain = |stream| async { Ok(stream) };
+    run_over(listener, per_address, witness, plain, respond, stop).await
+}
+
+/// The same over what `secure` makes of each connection, such as TLS. A connection of which it makes nothing is closed.
+///
+/// # Errors
+/// What the witness says at the end.
+pub async fn run_over<W, T, G, S, R, F, B>(
+    listener: TcpListener,
+    per_address: usize,
+    witness: Option<W>,
+    secure: T,
+    respond: R,
+    stop: impl Future<Output = ()>,
+) -> Result<(), W::Error>
+where
+    W: Witness,
+    T: Fn(TcpStream) -> G + Clone + Send + 'static,
+    G: Future<Output = io::Result<S>> + Send,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    R: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<B>> + Send,
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -119,10 +144,12 @@ where
             let response = respond(peer, request);
             async move { Ok::<_, Infallible>(response.await) }
         });
-        let stream = TokioIo::new(Impatient::new(stream, WRITE_TIMEOUT));
-        let connection = server.serve_connection(stream, handler);
+        let (server, secure) = (server.clone(), secure.clone());
         connections.spawn(async move {
-            drop(connection.await);
+            if let Ok(stream) = secure(stream).await {
+                let stream = TokioIo::new(Impatient::new(stream, WRITE_TIMEOUT));
+                drop(server.serve_connection(stream, handler).await);
+            }
             drop((place, counted, accepted));
         });
     }
