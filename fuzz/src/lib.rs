@@ -5,6 +5,10 @@
 
 use suiro_conference::codec::Size;
 use suiro_conference::receiver::Receiver as CallReceiver;
+use suiro_control::nmos::connection::{Connection, Media, Own, Side, Wanted};
+use suiro_control::nmos::door::Door as NmosDoor;
+use suiro_control::nmos::{Ask as NmosAsk, Id, Tai};
+use suiro_control::registry::Registry;
 use suiro_http::Url;
 use suiro_http::presentation::{Playlist, Segments, Source, from_mpd, from_playlist};
 use suiro_layers::FlowFilter;
@@ -41,6 +45,8 @@ pub const TARGETS: &[Target] = &[
     ("moq", moq),
     ("mp4", mp4),
     ("mpd", mpd),
+    ("nmos_connection", nmos_connection),
+    ("nmos_registry", nmos_registry),
     ("playlist", playlist),
     ("quantised", quantised),
     ("rtcp", rtcp),
@@ -398,5 +404,70 @@ pub fn moq(data: &[u8]) {
             let (root, token) = relay::split(text);
             assert!(!root.starts_with('/') && token.is_none_or(|token| text.contains(token)));
         }
+    }
+}
+
+/// Streams that do whatever they are told.
+struct Obedient;
+
+impl Media for Obedient {
+    fn activate(
+        &mut self,
+        _: &Id,
+        wanted: &Wanted,
+        now: Tai,
+        at: Option<Tai>,
+    ) -> Result<Tai, String> {
+        assert_eq!(wanted.legs.len(), 2);
+        Ok(at.unwrap_or(now))
+    }
+
+    fn cancel(&mut self, _: &Id) {}
+
+    fn description(&self, _: &Id, _: &Wanted) -> Option<String> {
+        None
+    }
+}
+
+/// A request to stage parameters of a sender and of a receiver (IS-05): the body of a PATCH.
+pub fn nmos_connection(data: &[u8]) {
+    let now = Tai::from_nanos(1_000_000_000_000);
+    let interfaces = vec![[192, 0, 2, 1].into(), [192, 0, 2, 2].into()];
+    for side in [Side::Sender, Side::Receiver] {
+        let own = Own { interfaces: interfaces.clone(), destinations: Vec::new() };
+        let mut connection = Connection::new(Id::named("fuzz"), side, own, now);
+        let before = connection.clone();
+        let ask = NmosAsk { body: data.to_vec(), ..NmosAsk::json("PATCH", "/", &().into()) };
+        let reply = connection.answer(now, &["staged"], &ask, &mut Obedient);
+        match reply.status {
+            200 | 202 => assert!(reply.value()["transport_params"].is_array()),
+            status => {
+                assert!(matches!(status, 400 | 413 | 500), "{status}");
+                assert_eq!(reply.value()["code"], status);
+                assert!(connection == before, "a refused request changed something");
+            }
+        }
+    }
+}
+
+/// A request to a registry (IS-04): `METHOD PATH?QUERY` on the first line, then the body.
+pub fn nmos_registry(data: &[u8]) {
+    let at = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
+    let Ok(head) = std::str::from_utf8(&data[..at]) else { return };
+    let (method, place) = head.split_once(' ').unwrap_or((head, ""));
+    let (path, query) = place.split_once('?').unwrap_or((place, ""));
+    let ask = NmosAsk {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query: Some(query.to_owned()),
+        content_type: Some("application/json".to_owned()),
+        body: data.get(at + 1..).unwrap_or_default().to_vec(),
+        ..NmosAsk::default()
+    };
+    let mut registry = Registry::default();
+    for seconds in [0, 1, 60] {
+        let reply =
+            registry.answer(Tai::from_nanos(seconds * 1_000_000_000), &ask, &NmosDoor::open());
+        assert!(reply.status < 400 || reply.value()["code"] == reply.status, "{}", reply.body);
     }
 }

@@ -1,0 +1,154 @@
+//! Where the sockets are opened, and the certificates read.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use suiro_kernel_clock as kernel;
+use suiro_outside::file;
+use suiro_units::Time;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::nmos::Tai;
+
+/// Longest file of certificates or a token, in bytes.
+const FILE_MAX: u64 = 256 << 10;
+
+/// Why a server is not started.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// Anybody could command it.
+    #[error(
+        "listening at {0}: everybody who reaches it could command it\n\
+         hint: ask for a token with --token-file FILE, or listen at 127.0.0.1; \
+         --insecure allows it all the same"
+    )]
+    Open(SocketAddr),
+    /// The port is not free.
+    #[error("listening at {address}: {cause}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// A file of certificates, a key or a token cannot be used.
+    #[error("{}: {because}", .file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        because: String,
+    },
+}
+
+/// Whether anybody may command a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exposure {
+    /// Whoever shows the token.
+    Token,
+    /// Everybody on this machine only.
+    Loopback,
+    /// Everybody, because the operator said so.
+    Insecure,
+}
+
+/// Listens at an address.
+///
+/// # Errors
+/// [`NetError::Open`], [`NetError::Listen`].
+#[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
+pub async fn listen(address: SocketAddr, exposure: Exposure) -> Result<TcpListener, NetError> {
+    if exposure == Exposure::Loopback && !address.ip().to_canonical().is_loopback() {
+        return Err(NetError::Open(address));
+    }
+    TcpListener::bind(address).await.map_err(|cause| NetError::Listen { address, cause })
+}
+
+/// Connects to a host by its name.
+///
+/// # Errors
+/// What the system said.
+#[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
+pub async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    TcpStream::connect((host, port)).await
+}
+
+/// CLOCK_TAI.
+pub fn tai() -> Tai {
+    Tai::from_nanos(kernel::tai_ns())
+}
+
+/// CLOCK_MONOTONIC.
+pub fn monotonic() -> Time {
+    Time::from_nanos(kernel::monotonic_ns())
+}
+
+fn text(path: &Path) -> Result<String, NetError> {
+    let failed =
+        |cause: io::Error| NetError::File { file: path.to_owned(), because: cause.to_string() };
+    file::read_text(path, FILE_MAX).map_err(failed)
+}
+
+/// The token of a file: its only line.
+///
+/// # Errors
+/// [`NetError::File`].
+pub fn token(path: &Path) -> Result<String, NetError> {
+    let text = text(path)?;
+    let token = text.trim();
+    crate::nmos::door::Door::with(token)
+        .map_err(|error| NetError::File { file: path.to_owned(), because: error.to_string() })?;
+    Ok(token.to_owned())
+}
+
+fn damaged(path: &Path, because: impl std::fmt::Display) -> NetError {
+    NetError::File { file: path.to_owned(), because: because.to_string() }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, NetError> {
+    let text = text(path)?;
+    let read = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let found = read.map_err(|error| damaged(path, error))?;
+    if found.is_empty() {
+        return Err(damaged(path, "it does not contain a certificate"));
+    }
+    Ok(found)
+}
+
+/// TLS for a server, with this certificate and its key (both PEM).
+///
+/// # Errors
+/// [`NetError::File`].
+pub fn server_tls(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, NetError> {
+    let private = PrivateKeyDer::from_pem_slice(text(key)?.as_bytes());
+    let private = private.map_err(|error| damaged(key, error))?;
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|error| damaged(certificate, error))?;
+    let config =
+        builder.with_no_client_auth().with_single_cert(certificates(certificate)?, private);
+    config.map(Arc::new).map_err(|error| damaged(certificate, error))
+}
+
+/// TLS for a client that believes the certificates which this authority (PEM) has issued.
+///
+/// # Errors
+/// [`NetError::File`].
+pub fn client_tls(authority: &Path) -> Result<Arc<ClientConfig>, NetError> {
+    let mut roots = RootCertStore::empty();
+    for root in certificates(authority)? {
+        roots.add(root).map_err(|error| damaged(authority, error))?;
+    }
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|error| damaged(authority, error))?;
+    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+}

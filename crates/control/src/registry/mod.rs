@@ -1,0 +1,273 @@
+//! A registry: the resources of nodes that are alive (IS-04 v1.3, Registration and Query API), as a function of
+//! requests and the time. Pure.
+
+mod api;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use suiro_units::Duration;
+
+pub use crate::nmos::resources::Kind;
+use crate::nmos::{Id, Tai, found};
+
+/// How long a node stays without a heartbeat (IS-04 v1.3, Heartbeating).
+pub const EXPIRY: Duration = Duration::from_secs(12);
+/// Resources of a registry at most.
+pub const RESOURCES_MAX: usize = 8192;
+/// Longest resource, in bytes of JSON.
+pub const RESOURCE_BYTES_MAX: usize = 64 << 10;
+
+/// A registry.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    resources: BTreeMap<(Kind, Id), Entry>,
+    health: BTreeMap<Id, Tai>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    /// The node that it belongs to, and the device.
+    node: Id,
+    device: Option<Id>,
+    value: Value,
+}
+
+/// What a registration did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registered {
+    /// The resource is new.
+    Created,
+    /// It was known, and is replaced.
+    Updated,
+}
+
+impl Registry {
+    /// Takes a resource.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn register(
+        &mut self,
+        kind: Kind,
+        value: &Value,
+        now: Tai,
+    ) -> Result<(Id, Registered), String> {
+        let id = checked(kind, value)?;
+        let (node, device) = self.owner(kind, &id, value)?;
+        let known = self.resources.get(&(kind, id.clone()));
+        if known.is_none() && self.resources.len() >= RESOURCES_MAX {
+            return Err(format!("the registry has {RESOURCES_MAX} resources already"));
+        }
+        if let Some(other) = known.filter(|known| known.node != node) {
+            return Err(format!("id: it belongs to the node {}", other.node));
+        }
+        let outcome = if known.is_some() { Registered::Updated } else { Registered::Created };
+        self.resources.insert((kind, id.clone()), Entry { node, device, value: value.clone() });
+        if kind == Kind::Node {
+            self.health.entry(id.clone()).or_insert(now);
+        }
+        Ok((id, outcome))
+    }
+
+    /// The node and device that a resource belongs to: both must be known (IS-04 v1.3, Referential Integrity).
+    fn owner(&self, kind: Kind, id: &Id, value: &Value) -> Result<(Id, Option<Id>), String> {
+        let parent = |key: &str, kind: Kind| {
+            let id: Option<Id> = value[key].as_str().and_then(|id| id.parse().ok());
+            let id = id.ok_or_else(|| {
+                format!("{key}: expected a UUID in lower case, found {}", found(&value[key]))
+            })?;
+            let known = self.resources.get(&(kind, id.clone()));
+            let node = known.map(|known| known.node.clone());
+            node.map(|node| (node, id.clone()))
+                .ok_or_else(|| format!("{key}: the {} {id} is not registered", kind.name()))
+        };
+        match kind {
+            Kind::Node => Ok((id.clone(), None)),
+            Kind::Device => parent("node_id", Kind::Node).map(|(node, _)| (node, None)),
+            Kind::Source | Kind::Flow | Kind::Sender | Kind::Receiver => {
+                let (node, device) = parent("device_id", Kind::Device)?;
+                if kind == Kind::Flow {
+                    parent("source_id", Kind::Source)?;
+                }
+                Ok((node, Some(device)))
+            }
+        }
+    }
+
+    /// A node lives. `None` if it is not known.
+    pub fn heartbeat(&mut self, node: &Id, now: Tai) -> Option<Tai> {
+        let health = self.health.get_mut(node)?;
+        *health = now;
+        Some(now)
+    }
+
+    /// When a node was heard of last.
+    pub fn health(&self, node: &Id) -> Option<Tai> {
+        self.health.get(node).copied()
+    }
+
+    /// Removes a resource with all that belongs to it. False if there is none.
+    pub fn remove(&mut self, kind: Kind, id: &Id) -> bool {
+        if self.resources.remove(&(kind, id.clone())).is_none() {
+            return false;
+        }
+        match kind {
+            Kind::Node => {
+                self.health.remove(id);
+                self.resources.retain(|_, entry| entry.node != *id);
+            }
+            Kind::Device => self.resources.retain(|_, entry| entry.device.as_ref() != Some(id)),
+            Kind::Source => {
+                let id = id.as_str();
+                self.resources
+                    .retain(|(kind, _), own| *kind != Kind::Flow || own.value["source_id"] != id);
+            }
+            Kind::Flow | Kind::Sender | Kind::Receiver => {}
+        }
+        true
+    }
+
+    /// Removes the nodes that were not heard of for [`EXPIRY`]; their identifiers.
+    pub fn collect(&mut self, now: Tai) -> Vec<Id> {
+        let silent = self.health.iter().filter(|(_, heard)| now.since(**heard) > EXPIRY);
+        let silent: Vec<Id> = silent.map(|(id, _)| id.clone()).collect();
+        for id in &silent {
+            self.remove(Kind::Node, id);
+        }
+        silent
+    }
+
+    /// The resources of a kind.
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Value> {
+        self.resources
+            .iter()
+            .filter(move |((own, _), _)| *own == kind)
+            .map(|(_, entry)| &entry.value)
+    }
+
+    /// One resource.
+    pub fn get(&self, kind: Kind, id: &Id) -> Option<&Value> {
+        self.resources.get(&(kind, id.clone())).map(|entry| &entry.value)
+    }
+}
+
+/// A key that a resource must have, and what it must be.
+type Required = (&'static str, fn(&Value) -> bool, &'static str);
+
+const TEXT: fn(&Value) -> bool = Value::is_string;
+const LIST: fn(&Value) -> bool = Value::is_array;
+const OBJECT: fn(&Value) -> bool = Value::is_object;
+
+fn is_id(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.parse::<Id>().is_ok())
+}
+
+fn is_id_or_null(value: &Value) -> bool {
+    value.is_null() || is_id(value)
+}
+
+fn is_text_or_null(value: &Value) -> bool {
+    value.is_null() || value.is_string()
+}
+
+fn is_version(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.parse::<Tai>().is_ok())
+}
+
+const ID: &str = "a UUID in lower case";
+const A_TEXT: &str = "a text";
+const A_LIST: &str = "an array";
+const AN_OBJECT: &str = "an object";
+
+const CORE: &[Required] = &[
+    ("id", is_id, ID),
+    ("version", is_version, "a version, SECONDS:NANOSECONDS"),
+    ("label", TEXT, A_TEXT),
+    ("description", TEXT, A_TEXT),
+    ("tags", OBJECT, AN_OBJECT),
+];
+
+const fn required(kind: Kind) -> &'static [Required] {
+    match kind {
+        Kind::Node => &[
+            ("href", TEXT, "a URL"),
+            ("api", OBJECT, AN_OBJECT),
+            ("caps", OBJECT, AN_OBJECT),
+            ("services", LIST, A_LIST),
+            ("clocks", LIST, A_LIST),
+            ("interfaces", LIST, A_LIST),
+        ],
+        Kind::Device => &[
+            ("type", TEXT, "a URN"),
+            ("node_id", is_id, ID),
+            ("senders", LIST, A_LIST),
+            ("receivers", LIST, A_LIST),
+            ("controls", LIST, A_LIST),
+        ],
+        Kind::Source => &[
+            ("format", TEXT, "a URN"),
+            ("device_id", is_id, ID),
+            ("parents", LIST, A_LIST),
+            ("caps", OBJECT, AN_OBJECT),
+            ("clock_name", is_text_or_null, "the name of a clock or null"),
+        ],
+        Kind::Flow => &[
+            ("format", TEXT, "a URN"),
+            ("source_id", is_id, ID),
+            ("device_id", is_id, ID),
+            ("parents", LIST, A_LIST),
+        ],
+        Kind::Sender => &[
+            ("flow_id", is_id_or_null, "a UUID in lower case or null"),
+            ("transport", TEXT, "a URN"),
+            ("device_id", is_id, ID),
+            ("manifest_href", is_text_or_null, "a URL or null"),
+            ("interface_bindings", LIST, A_LIST),
+            ("subscription", OBJECT, AN_OBJECT),
+        ],
+        Kind::Receiver => &[
+            ("format", TEXT, "a URN"),
+            ("caps", OBJECT, AN_OBJECT),
+            ("transport", TEXT, "a URN"),
+            ("device_id", is_id, ID),
+            ("interface_bindings", LIST, A_LIST),
+            ("subscription", OBJECT, AN_OBJECT),
+        ],
+    }
+}
+
+/// Checks what every resource of this kind must have; its identifier.
+fn checked(kind: Kind, value: &Value) -> Result<Id, String> {
+    let Value::Object(pairs) = value else {
+        return Err(format!("data: expected an object, found {}", found(value)));
+    };
+    if value.to_string().len() > RESOURCE_BYTES_MAX {
+        return Err(format!("data: expected at most {RESOURCE_BYTES_MAX} bytes"));
+    }
+    for (key, fits, expected) in CORE.iter().chain(required(kind)) {
+        let given = pairs.get(*key).unwrap_or(&Value::Null);
+        if !pairs.contains_key(*key) {
+            return Err(format!("{key}: expected {expected}, found none"));
+        }
+        if !fits(given) {
+            return Err(format!("{key}: expected {expected}, found {}", found(given)));
+        }
+    }
+    let lists =
+        pairs.get("tags").and_then(Value::as_object).into_iter().flat_map(|tags| tags.values());
+    for list in lists {
+        let texts = list.as_array().is_some_and(|list| list.iter().all(Value::is_string));
+        if !texts {
+            return Err(format!("tags: expected arrays of texts, found {}", found(list)));
+        }
+    }
+    pairs["id"].as_str().and_then(|id| id.parse().ok()).ok_or_else(|| format!("id: expected {ID}"))
+}
+
+/// The body of a health response.
+fn health(at: Tai) -> Value {
+    json!({ "health": (at.as_nanos() / 1_000_000_000).to_string() })
+}

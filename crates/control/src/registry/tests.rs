@@ -1,0 +1,151 @@
+use serde_json::json;
+
+use super::*;
+use crate::nmos::Ask;
+use crate::nmos::door::Door;
+
+const NOW: Tai = Tai::from_nanos(1_000_000_000_000);
+const BASE: &str = "/x-nmos/registration/v1.3";
+
+fn core(name: &str) -> Value {
+    json!({ "id": Id::named(name).as_str(), "version": "1:0", "label": name, "description": "", "tags": {} })
+}
+
+fn with(mut core: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("{more} is no object") };
+    core.as_object_mut().unwrap().extend(more);
+    core
+}
+
+fn node(name: &str) -> Value {
+    let own = json!({ "href": "http://192.0.2.1/", "api": {}, "caps": {}, "services": [], "clocks": [], "interfaces": [] });
+    with(core(name), own)
+}
+
+fn device(name: &str, node: &str) -> Value {
+    let node = Id::named(node);
+    let own = json!({ "type": "urn:x-nmos:device:generic", "node_id": node.as_str(), "senders": [], "receivers": [], "controls": [] });
+    with(core(name), own)
+}
+
+fn sender(name: &str, device: &str) -> Value {
+    let own = json!({ "flow_id": null, "transport": "urn:x-nmos:transport:rtp", "device_id": Id::named(device).as_str(),
+        "manifest_href": null, "interface_bindings": ["eth0"], "subscription": { "receiver_id": null, "active": true } });
+    with(core(name), own)
+}
+
+fn post(registry: &mut Registry, now: Tai, kind: &str, data: &Value) -> crate::nmos::Reply {
+    let ask =
+        Ask::json("POST", &format!("{BASE}/resource"), &json!({ "type": kind, "data": data }));
+    registry.answer(now, &ask, &Door::open())
+}
+
+fn full() -> Registry {
+    let mut registry = Registry::default();
+    for (kind, data) in
+        [("node", node("n")), ("device", device("d", "n")), ("sender", sender("s", "d"))]
+    {
+        let reply = post(&mut registry, NOW, kind, &data);
+        assert_eq!(reply.status, 201, "{}", reply.body);
+        let (_, place) = reply.headers.iter().find(|(name, _)| *name == "location").unwrap();
+        assert!(place.contains(data["id"].as_str().unwrap()));
+    }
+    registry
+}
+
+#[test]
+fn a_node_lives_by_its_heartbeats() {
+    let mut registry = full();
+    assert_eq!(post(&mut registry, NOW, "node", &node("n")).status, 200);
+    let beat = format!("{BASE}/health/nodes/{}", Id::named("n"));
+    let mut ask = |at: Tai, method: &str, path: &str| {
+        let ask = Ask { method: method.to_owned(), ..Ask::read(path) };
+        registry.answer(at, &ask, &Door::open())
+    };
+    let later = |seconds| NOW.after(Duration::from_secs(seconds));
+    let reply = ask(later(10), "POST", &beat);
+    assert_eq!((reply.status, reply.value()), (200, json!({ "health": "1010" })));
+    assert_eq!(ask(later(22), "GET", &beat).value(), json!({ "health": "1010" }));
+    // 12 s without one: it is gone with all that it had.
+    assert_eq!(ask(later(23), "POST", &beat).status, 404);
+    assert_eq!(ask(later(23), "GET", "/x-nmos/query/v1.3/senders").value(), json!([]));
+}
+
+#[test]
+fn nothing_is_registered_without_what_it_belongs_to() {
+    let mut registry = Registry::default();
+    let reply = post(&mut registry, NOW, "device", &device("d", "n"));
+    assert_eq!(reply.status, 400);
+    assert!(reply.reason().starts_with("node_id: the node "), "{}", reply.reason());
+    let mut registry = full();
+    assert!(registry.remove(Kind::Device, &Id::named("d")));
+    assert_eq!((registry.of(Kind::Sender).count(), registry.of(Kind::Node).count()), (0, 1));
+    post(&mut registry, NOW, "node", &node("other"));
+    post(&mut registry, NOW, "device", &device("d", "n"));
+    let reply = post(&mut registry, NOW, "device", &device("d", "other"));
+    assert!(reply.reason().contains("it belongs to the node"), "{}", reply.reason());
+}
+
+#[test]
+fn what_is_no_resource_is_refused_with_its_place() {
+    let mut registry = Registry::default();
+    let mut refused = |kind: &str, data: Value| {
+        let reply = post(&mut registry, NOW, kind, &data);
+        assert_eq!(reply.status, 400, "{data}");
+        reply.reason()
+    };
+    assert!(refused("cat", json!({})).starts_with("type: expected one of node, device"));
+    assert_eq!(refused("node", json!(7)), "data: expected an object, found 7");
+    assert_eq!(refused("node", core("n")), "href: expected a URL, found none");
+    assert!(
+        refused("node", with(node("n"), json!({ "id": "1" }))).starts_with("id: expected a UUID")
+    );
+    assert!(
+        refused("node", with(node("n"), json!({ "version": "1" })))
+            .starts_with("version: expected")
+    );
+    assert!(
+        refused("node", with(node("n"), json!({ "tags": { "a": 1 } }))).contains("arrays of texts")
+    );
+    assert!(
+        refused("node", with(node("n"), json!({ "label": "x".repeat(70_000) })))
+            .contains("65536 bytes")
+    );
+}
+
+#[test]
+fn a_query_finds_by_attributes() {
+    let mut registry = full();
+    let mut ask = |query: &str| {
+        let ask = Ask { query: Some(query.to_owned()), ..Ask::read("/x-nmos/query/v1.3/senders/") };
+        let reply = registry.answer(NOW, &ask, &Door::open());
+        (reply.status, reply.value().as_array().map(Vec::len))
+    };
+    assert_eq!(ask(""), (200, Some(1)));
+    assert_eq!(ask("label=s&subscription.active=true"), (200, Some(1)));
+    assert_eq!(ask("interface_bindings=eth0"), (200, Some(1)));
+    assert_eq!(ask("label=t"), (200, Some(0)));
+    assert_eq!(ask("paging.limit=1").0, 501);
+}
+
+#[test]
+fn the_token_is_asked_for_everywhere() {
+    let door = Door::with("0123456789abcdefghijkl").unwrap();
+    for path in ["/x-nmos", "/x-nmos/query/v1.3/nodes", "/elsewhere"] {
+        assert_eq!(full().answer(NOW, &Ask::read(path), &door).status, 401);
+    }
+}
+
+#[test]
+fn a_registry_is_bounded() {
+    let mut registry = full();
+    let value = registry.get(Kind::Sender, &Id::named("s")).unwrap().clone();
+    let own = Id::named("n");
+    for n in registry.resources.len()..RESOURCES_MAX {
+        let entry = Entry { node: own.clone(), device: None, value: value.clone() };
+        registry.resources.insert((Kind::Sender, Id::named(&n.to_string())), entry);
+    }
+    let reply = post(&mut registry, NOW, "device", &device("one more", "n"));
+    assert!(reply.reason().contains("8192 resources already"), "{}", reply.reason());
+    assert_eq!(post(&mut registry, NOW, "node", &node("n")).status, 200);
+}
