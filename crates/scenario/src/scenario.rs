@@ -21,7 +21,6 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("webrtc", include_str!("../../../scenarios/webrtc.toml")),
     ("moq-webrtc", include_str!("../../../scenarios/moq-webrtc.toml")),
     ("moq-why", include_str!("../../../scenarios/moq-why.toml")),
-    ("webrtc-bridge", include_str!("../../../scenarios/webrtc-bridge.toml")),
     ("webrtc-axes", include_str!("../../../scenarios/webrtc-axes.toml")),
     ("webrtc-fanout", include_str!("../../../scenarios/webrtc-fanout.toml")),
     ("tfrcp", include_str!("../../../scenarios/tfrcp.toml")),

@@ -1,6 +1,6 @@
 //! The shapes of a topology, and the hosts and links they come to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -76,9 +76,13 @@ pub(crate) struct Bridge {
     /// The clients' names. Default: `publisher` and `viewer`.
     #[serde(default = "publisher_and_viewer")]
     pub clients: Vec<String>,
-    /// Hosts beyond the router, each on a plain cable, such as a relay. Default: none.
+    /// Hosts beyond the router, each on a cable of its own, such as a relay. Default: none.
     #[serde(default)]
     pub beyond: Vec<String>,
+    /// What the cables of hosts beyond the router do to packets: `HOST = "LINK"`, a name below `[links]`. Down is towards
+    /// the router. Default: nothing, plain cables.
+    #[serde(default)]
+    pub beyond_links: BTreeMap<String, String>,
     /// The link between router and bridge: a name below `[links]`. Down is towards the clients.
     pub link: String,
     /// Largest IP packet in bytes. Default: 1500.
@@ -247,11 +251,20 @@ impl Bridge {
             }
         }
         let plain = |from: &str, to: &str| Wire { cable: cable(from, to, None), path: Vec::new() };
+        for host in self.beyond_links.keys().filter(|host| !self.beyond.contains(host)) {
+            let place = document::place(topology, &["beyond_links", host]);
+            let refusal = Refusal::new(place, format!("`{host}` is not beyond the router"));
+            refusals.push(refusal.instead(host, self.beyond.iter().map(String::as_str)));
+        }
         let path = vec!["link".to_owned()];
         let mut wires: Vec<Wire> =
             self.clients.iter().map(|client| plain(&bridge, client)).collect();
         wires.push(Wire { cable: cable(&router, &bridge, Some(&self.link)), path });
-        wires.extend(self.beyond.iter().map(|host| plain(host, &router)));
+        wires.extend(self.beyond.iter().map(|host| {
+            let link = self.beyond_links.get(host).map(String::as_str);
+            let path = vec!["beyond_links".to_owned(), host.clone()];
+            Wire { cable: cable(host, &router, link), path }
+        }));
         let detours = vec![Detour { host: bridge.clone(), link: self.link.clone() }];
         let hosts = self.clients.iter().cloned().chain([bridge, router]);
         let hosts = hosts.chain(self.beyond.iter().cloned()).collect();
@@ -417,6 +430,18 @@ mod tests {
         assert_eq!(ends(&wiring), expected);
         assert_eq!(wiring.detours, [Detour { host: "bridge".into(), link: "x".into() }]);
         assert!(refusals.is_empty(), "{refusals:?}");
+    }
+
+    #[test]
+    fn cables_beyond_the_router_may_have_links() {
+        let text =
+            "shape = 'bridge'\nlink = 'x'\nbeyond = ['relay']\nbeyond_links = { relay = 'wan' }";
+        let (good, refusals) = wiring(text);
+        assert_eq!(ends(&good).last(), Some(&("relay", "router", Some("wan"))));
+        assert!(refusals.is_empty(), "{refusals:?}");
+
+        let (_, refusals) = wiring(&text.replace("relay =", "rely ="));
+        assert_eq!(refusals, ["`rely` is not beyond the router"]);
     }
 
     #[test]
