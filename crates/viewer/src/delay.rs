@@ -1,12 +1,14 @@
 //! How long after its capture a frame is shown.
 //!
-//! The delay is what the fastest frame of a window took, plus the buffer. A fixed buffer is what
-//! the policy says. An adaptive one is the percentile of the recent frames' lateness, which is the
-//! histogram method of Moon, Kurose and Towsley, "Packet audio playback delay adjustment:
-//! performance bounds and algorithms", Multimedia Systems 6 (1998); WebRTC's NetEQ chooses its
-//! level in the same way. They change the delay between talkspurts; video has none, so it follows
-//! at once where it must rise, and falls by no more than 100 ms in a second, which is the bound of
-//! WebRTC's `VCMTiming` (`kDelayMaxChangeMsPerS`): pictures then run a tenth too fast at most.
+//! With a fixed buffer, the delay is what the fastest frame of a window took, plus the buffer.
+//!
+//! With an adaptive one, it is what the fastest frame of the last 200 ms took, plus a buffer for jitter: the percentile of
+//! how much longer the frames of a window took than the fastest of the 200 ms before each. That is the histogram method of
+//! Moon, Kurose and Towsley, "Packet audio playback delay adjustment: performance bounds and algorithms", Multimedia
+//! Systems 6 (1998); WebRTC's NetEQ chooses its level in the same way. A queue that fills and drains makes all frames
+//! slower for a while, which is no jitter: the delay follows it at once, up and down. WebRTC's video does the same, because
+//! its jitter estimator compares successive frames. The buffer rises at once where it must, and falls by no more than
+//! 100 ms in a second, the bound of WebRTC's `VCMTiming` (`kDelayMaxChangeMsPerS`).
 
 use std::collections::VecDeque;
 
@@ -17,7 +19,10 @@ use crate::policy::{Buffer, Policy};
 /// Most frames that a window holds; of more, the oldest are forgotten.
 const FRAMES_MAX: usize = 4096;
 
-/// How much the delay falls, at most, in one unit of time.
+/// What all frames of this time took is the path's delay, and not jitter: six frames at 30 a second.
+const PATH: Duration = Duration::from_millis(200);
+
+/// How much the buffer falls, at most, in one unit of time.
 const RELEASE: i128 = 10; // one in ten: 100 ms in a second
 
 /// The delay from capture to display, from what recent frames took.
@@ -27,10 +32,28 @@ const RELEASE: i128 = 10; // one in ten: 100 ms in a second
 #[derive(Debug, Clone)]
 pub struct Delay {
     policy: Policy,
-    /// When each recent frame was received, and its transit: received less captured.
-    recent: VecDeque<(Time, i128)>,
-    /// When it last changed, and the delay.
-    current: Option<(Time, i128)>,
+    recent: VecDeque<Received>,
+    current: Option<Current>,
+}
+
+/// A recent frame.
+#[derive(Debug, Clone, Copy)]
+struct Received {
+    at: Time,
+    /// Received less captured.
+    transit: i128,
+    /// By how much its transit exceeds that of the path: jitter, never negative.
+    jitter: i128,
+}
+
+/// The delay after the last frame.
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    since: Time,
+    /// What the path takes.
+    path: i128,
+    /// The buffer beyond it.
+    buffer: i128,
 }
 
 impl Delay {
@@ -42,63 +65,71 @@ impl Delay {
     /// A frame was received whole; its display time. Times of receipt never decrease.
     pub fn on_frame(&mut self, received: Time, captured: Time) -> Time {
         let transit = i128::from(received.as_nanos()) - i128::from(captured.as_nanos());
-        self.remember(received, transit);
+        let path = self.remember(received, transit);
         let wanted = self.wanted();
-        let delay = match self.current {
-            Some((since, delay)) if wanted < delay => {
+        let buffer = match self.current {
+            Some(Current { since, buffer, .. }) if wanted < buffer => {
                 let elapsed = i128::from(received.saturating_since(since).as_nanos());
-                wanted.max(delay - elapsed / RELEASE).min(self.most())
+                wanted.max(buffer - elapsed / RELEASE).min(self.most())
             }
             _ => wanted,
         };
-        self.current = Some((received, delay));
+        self.current = Some(Current { since: received, path, buffer });
         // At most 10 s from now: the fastest frame was no slower than this one.
-        after(captured, delay)
+        after(captured, path + buffer)
     }
 
     /// The display time of a frame that was not received whole; `None` before the first that was.
     pub fn due(&self, captured: Time) -> Option<Time> {
-        self.current.map(|(_, delay)| after(captured, delay))
+        self.current.map(|current| after(captured, current.path + current.buffer))
     }
 
     /// The buffer now: the delay beyond the fastest recent frame's; `None` before the first frame.
     pub fn buffer(&self) -> Option<Duration> {
-        let (_, delay) = self.current?;
-        Some(Duration::from_nanos(u64::try_from(delay - self.fastest()).unwrap_or(0)))
+        let current = self.current?;
+        let beyond = current.path + current.buffer - self.fastest_since(Time::ZERO);
+        Some(Duration::from_nanos(u64::try_from(beyond).unwrap_or(0)))
     }
 
-    fn remember(&mut self, received: Time, transit: i128) {
-        self.recent.push_back((received, transit));
-        let from = received.saturating_sub(self.policy.window);
-        while self.recent.len() > FRAMES_MAX || self.recent[0].0 < from {
+    /// Remembers a frame; what the path takes now.
+    fn remember(&mut self, at: Time, transit: i128) -> i128 {
+        self.recent.push_back(Received { at, transit, jitter: 0 });
+        let from = at.saturating_sub(self.policy.window);
+        while self.recent.len() > FRAMES_MAX || self.recent[0].at < from {
             self.recent.pop_front();
         }
+        let path = match self.policy.buffer {
+            Buffer::Fixed(_) => self.fastest_since(from),
+            Buffer::Adaptive => self.fastest_since(at.saturating_sub(PATH)),
+        };
+        self.recent.back_mut().expect("it was remembered just now").jitter = transit - path;
+        path
     }
 
-    /// What the fastest recent frame took.
-    fn fastest(&self) -> i128 {
-        let transits = self.recent.iter().map(|&(_, transit)| transit);
-        transits.min().expect("the last frame received is remembered")
+    /// The transit of the fastest recent frame that was received then or later.
+    fn fastest_since(&self, from: Time) -> i128 {
+        let recent = self.recent.iter().rev().take_while(|frame| frame.at >= from);
+        recent.map(|frame| frame.transit).min().expect("the last frame received is remembered")
     }
 
-    /// The delay that recent frames ask for.
+    /// The buffer that recent frames ask for.
     fn wanted(&self) -> i128 {
         match self.policy.buffer {
-            Buffer::Fixed(buffer) => self.fastest() + i128::from(buffer.as_nanos()),
+            Buffer::Fixed(buffer) => i128::from(buffer.as_nanos()),
             Buffer::Adaptive => {
-                let mut transits: Vec<i128> = self.recent.iter().map(|&(_, t)| t).collect();
-                nearest_rank(&mut transits, self.policy.percentile.get()).min(self.most())
+                let mut jitter: Vec<i128> = self.recent.iter().map(|frame| frame.jitter).collect();
+                nearest_rank(&mut jitter, self.policy.percentile.get()).min(self.most())
             }
         }
     }
 
-    /// The delay is never more than this, also while it falls.
+    /// The buffer is never more than this, also while it falls.
     fn most(&self) -> i128 {
         let buffer = match self.policy.buffer {
             Buffer::Fixed(buffer) => buffer.max(self.policy.buffer_max),
             Buffer::Adaptive => self.policy.buffer_max,
         };
-        self.fastest() + i128::from(buffer.as_nanos())
+        i128::from(buffer.as_nanos())
     }
 }
 
@@ -136,20 +167,35 @@ mod tests {
     }
 
     #[test]
-    fn it_falls_by_a_tenth_of_the_time() {
-        let mut delay = delay("buffer = '50 ms'");
-        assert_eq!(delay.on_frame(ms(130), ms(100)), ms(180), "80 ms after capture");
-        // It should be 60 ms after capture, and 40 ms have passed: 4 less.
-        assert_eq!(delay.on_frame(ms(170), ms(160)), ms(236));
+    fn the_buffer_falls_by_a_tenth_of_the_time() {
+        let mut delay = delay("percentile = 1\nwindow = '100 ms'");
+        assert_eq!(delay.on_frame(ms(20), ms(0)), ms(20));
+        assert_eq!(delay.on_frame(ms(100), ms(30)), ms(100), "50 ms more than the frame before");
+        // 110 ms later the slow one is no longer recent, and the buffer falls from 50 to 39 ms.
+        assert_eq!(delay.on_frame(ms(210), ms(190)), ms(249));
     }
 
     #[test]
     fn an_adaptive_buffer_rises_at_once_and_is_bounded() {
         let mut delay = delay("percentile = 1\nbuffer_max = '100 ms'");
         assert_eq!(delay.on_frame(ms(20), ms(0)), ms(20));
-        assert_eq!(delay.on_frame(ms(113), ms(33)), ms(113), "80 ms: nobody was slower");
-        assert_eq!(delay.on_frame(ms(366), ms(66)), ms(186), "at most 20 ms and 100 ms more");
+        assert_eq!(delay.on_frame(ms(113), ms(33)), ms(113), "80 ms: none was slower");
+        assert_eq!(delay.on_frame(ms(216), ms(66)), ms(186), "at most 20 ms and 100 ms more");
         assert_eq!(delay.buffer(), Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn a_queue_that_fills_and_drains_is_no_jitter() {
+        let mut delay = delay("percentile = 1");
+        let mut shown = |captured: u64, transit: u64| {
+            let due = delay.on_frame(ms(captured + transit), ms(captured));
+            due.saturating_since(ms(captured)).as_nanos() / 1_000_000
+        };
+        // Each frame takes 20 ms more than the one before, which is 40 ms older, up to a second.
+        let rising: Vec<u64> = (0..50).map(|n| shown(n * 40, 20 + n * 20)).collect();
+        assert_eq!((rising[0], rising[49]), (20, 1000), "none is held");
+        // Then the queue is empty. The buffer is for the 60 ms that a frame took more than the fastest of 200 ms.
+        assert_eq!(shown(3000, 20), 80);
     }
 
     #[test]
@@ -159,15 +205,6 @@ mod tests {
         assert_eq!(nearest_rank(&mut values, 0.951), 20);
         assert_eq!(nearest_rank(&mut values, 1e-9), 1);
         assert_eq!(nearest_rank(&mut [7], 1.0), 7);
-    }
-
-    #[test]
-    fn what_is_old_is_forgotten() {
-        let mut delay = delay("percentile = 1\nwindow = '100 ms'");
-        delay.on_frame(ms(90), ms(0));
-        assert_eq!(delay.on_frame(ms(110), ms(100)), ms(190), "not yet");
-        assert_eq!(delay.on_frame(ms(200), ms(190)), ms(271), "90 ms, less 9 ms in 90 ms");
-        assert_eq!(delay.on_frame(ms(2000), ms(1990)), ms(2000), "released");
     }
 
     #[test]
