@@ -5,6 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::{Done, Lines, Room};
@@ -73,7 +74,10 @@ struct Run {
 impl Run {
     /// Starts it with the output folder `out-NUMBER`, in an environment that `change` changes.
     fn start(room: &Room, number: u32, change: impl FnOnce(&mut Command)) -> Self {
-        let mark = format!("SUIRO_TEST_MARK={}-{number}", std::process::id());
+        // The tests of this program run side by side, and each counts its runs from 1.
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("SUIRO_TEST_MARK={}-{run}", std::process::id());
         let (name, value) = mark.split_once('=').unwrap();
         // Descriptor 9 is inherited by all that suiro starts: its other end is at its end when the
         // last of them is gone.
@@ -87,7 +91,7 @@ impl Run {
         Self { child, mark }
     }
 
-    /// Processes of this run, told by their environment.
+    /// Processes of this run, recognised by their environment.
     fn processes(&self) -> Vec<PathBuf> {
         let mark = self.mark.as_bytes();
         let marked = |process: &PathBuf| {
