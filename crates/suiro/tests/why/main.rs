@@ -54,42 +54,92 @@ fn main() -> ExitCode {
         return tests_ended(0, 0, CULPRITS.len(), 0.0);
     }
     let began = Instant::now();
-    let failed = named(&chosen, noisy);
-    let failures = match noisy {
-        false => failed.len(),
-        true => usize::from(
-            (chosen.len() - failed.len()) as f64 / (chosen.len() as f64) < NOISY_AT_LEAST,
-        ),
+    let verdicts = judge_all(&chosen, noisy);
+    let count =
+        |of: fn(&Verdict) -> bool| verdicts.iter().filter(|(_, verdict)| of(verdict)).count();
+    let passed = count(|verdict| matches!(verdict, Verdict::Named(_)));
+    let skipped = count(|verdict| matches!(verdict, Verdict::Skipped(_)));
+    let failed = count(|verdict| matches!(verdict, Verdict::Failed(_)));
+    let judged = passed + failed;
+    let failures = match noisy && judged > 0 && passed as f64 / judged as f64 >= NOISY_AT_LEAST {
+        true => 0,
+        false => failed,
     };
-    for (name, reason) in &failed {
-        println!("{name}: {reason}");
-    }
-    let left_out = CULPRITS.len() - chosen.len();
-    tests_ended(chosen.len() - failed.len(), failures, left_out, began.elapsed().as_secs_f64())
+    let left_out = CULPRITS.len() - chosen.len() + skipped;
+    tests_ended(passed, failures, left_out, began.elapsed().as_secs_f64())
 }
 
-/// Runs culprits, [`ABREAST`] at a time; those that were not named, and why.
-fn named(chosen: &[&Culprit], noisy: bool) -> Vec<(&'static str, String)> {
+/// What a culprit's run showed.
+enum Verdict {
+    /// It was named, and no other; the shares.
+    Named(String),
+    /// Another cause was named, or another beside it.
+    Failed(String),
+    /// It could not be judged.
+    Skipped(String),
+}
+
+/// Runs culprits, [`ABREAST`] at a time, and prints what each showed.
+fn judge_all(chosen: &[&Culprit], noisy: bool) -> Vec<(&'static str, Verdict)> {
     let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok();
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(culprit) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if culprit.needs_media && ffmpeg.is_none() {
-                continue;
+            let verdict = match culprit.needs_media && ffmpeg.is_none() {
+                true => Verdict::Skipped("ffmpeg is missing".into()),
+                false => judged(culprit, noisy, ffmpeg.as_ref()),
+            };
+            match &verdict {
+                Verdict::Named(shares) => println!("test {} ... ok: {shares}", culprit.name),
+                Verdict::Failed(reason) => println!("test {} ... FAILED: {reason}", culprit.name),
+                Verdict::Skipped(reason) => println!("test {} ... skipped: {reason}", culprit.name),
             }
-            match judged(culprit, noisy, ffmpeg.as_ref()) {
-                Ok(verdict) => println!("test {} ... ok: {verdict}", culprit.name),
-                Err(reason) => failed.lock().unwrap().push((culprit.name, reason)),
-            }
+            verdicts.lock().unwrap().push((culprit.name, verdict));
         }
     };
     std::thread::scope(|scope| (0..ABREAST).for_each(|_| drop(scope.spawn(work))));
-    failed.into_inner().unwrap()
+    verdicts.into_inner().unwrap()
 }
 
-fn judged(culprit: &Culprit, noisy: bool, ffmpeg: Option<&Ffmpeg>) -> Result<String, String> {
+fn judged(culprit: &Culprit, noisy: bool, ffmpeg: Option<&Ffmpeg>) -> Verdict {
     let room = Room::new();
     room.write("x.toml", &culprit.scenario(noisy));
+    let done = ran(culprit, &room, ffmpeg);
+    let out = room.results("out");
+    if !out.has("trials/all/1/trial.json") {
+        return Verdict::Failed(format!("no trial: {}", done.stderr));
+    }
+    if let Ok(kept) = std::env::var("SUIRO_KEEP_WHY") {
+        let to = std::path::Path::new(&kept).join(culprit.name);
+        let _ = std::process::Command::new("cp").arg("-r").arg(out.root()).arg(to).status();
+    }
+    let invalid = out.trial("all/1").invalid_because.filter(|_| !culprit.invalid);
+    if let Some(reason) = invalid {
+        // Then something else acted too: on a machine that is too busy, the processor.
+        return Verdict::Skipped(format!("the trial is not valid: {reason}"));
+    }
+    let rows: Vec<CauseRow> = match Reader::read_all(&out.root().join("trials/all/1")) {
+        Ok(rows) => rows,
+        Err(error) => return Verdict::Failed(error.to_string()),
+    };
+    let shares = shares(&rows, culprit);
+    let own = shares.first().is_some_and(|(cause, _)| *cause == culprit.cause);
+    let others = shares
+        .iter()
+        .filter(|(cause, _)| *cause != culprit.cause)
+        .all(|(_, share)| *share <= OTHERS);
+    let told = told(&shares);
+    match own && others {
+        true => Verdict::Named(told),
+        false => Verdict::Failed(format!(
+            "expected {} alone, found {told}\n{}",
+            culprit.cause, done.stderr
+        )),
+    }
+}
+
+/// Runs a culprit's scenario, and holds up what it asks for.
+fn ran(culprit: &Culprit, room: &Room, ffmpeg: Option<&Ffmpeg>) -> Done {
     let mut command =
         room.suiro(&["run", "x.toml", "--out", "out", "--seed", "7", "--retries", "0"]);
     if let Some(ffmpeg) = ffmpeg {
@@ -105,33 +155,7 @@ fn judged(culprit: &Culprit, noisy: bool, ffmpeg: Option<&Ffmpeg>) -> Result<Str
     if culprit.held == Held::Emulator {
         traffic::hold_trial(&child);
     }
-    let done = Done::wait(child);
-    let out = room.results("out");
-    if !out.has("trials/all/1/trial.json") {
-        return Err(format!("no trial: {}", done.stderr));
-    }
-    if let Ok(kept) = std::env::var("SUIRO_KEEP_WHY") {
-        let to = std::path::Path::new(&kept).join(culprit.name);
-        let _ = std::process::Command::new("cp").arg("-r").arg(out.root()).arg(to).status();
-    }
-    let invalid = out.trial("all/1").invalid_because.filter(|_| !culprit.invalid);
-    if let Some(reason) = invalid {
-        // Then something else acted too: on a machine that is too busy, the processor.
-        return Ok(format!("skipped, the trial is not valid: {reason}"));
-    }
-    let rows: Vec<CauseRow> =
-        Reader::read_all(&out.root().join("trials/all/1")).map_err(|e| e.to_string())?;
-    let shares = shares(&rows, culprit);
-    let told = told(&shares);
-    let own = shares.first().is_some_and(|(cause, _)| *cause == culprit.cause);
-    let others = shares
-        .iter()
-        .filter(|(cause, _)| *cause != culprit.cause)
-        .all(|(_, share)| *share <= OTHERS);
-    match own && others {
-        true => Ok(told),
-        false => Err(format!("expected {} alone, found {told}\n{}", culprit.cause, done.stderr)),
-    }
+    Done::wait(child)
 }
 
 /// The time that each cause has, of what the culprit shows in: the time of its flow, or of its viewer's effects.
