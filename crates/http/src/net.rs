@@ -108,7 +108,7 @@ pub async fn connect(
 /// Why a URL of a manifest is not fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The name has no address, or nobody answers there.
+    /// The name has no address, or no server accepts connections there.
     #[error("{0}")]
     Io(io::Error),
     /// It leads to this machine or link, and the user's URL does not.

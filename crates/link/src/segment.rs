@@ -21,14 +21,14 @@ pub struct SegmentConfig {
     pub stations: Vec<PathConfig>,
 }
 
-/// A half-duplex Ethernet with its stations. It is told what arrives and asked what comes out as a [`crate::Link`] is;
-/// in place of two directions it has the stations that send. Who receives is the caller's business: at a hub everybody
-/// hears everything, at the same time.
+/// A half-duplex Ethernet with its stations. The caller reports arrivals and asks for departures as with a
+/// [`crate::Link`]; in place of two directions it has the stations that send. The caller decides who receives: behind a hub
+/// every station hears everything, at the same time.
 #[derive(Debug)]
 pub struct Segment(Machine);
 
 impl Segment {
-    /// A segment on which nobody has sent.
+    /// An idle segment.
     pub fn new(config: &SegmentConfig, seed: Seed) -> Self {
         let path = |(index, station): (usize, &PathConfig)| {
             Path::new(station, Direction::Up, seed.derive(&format!("station {index}")))

@@ -4,7 +4,7 @@
 use suiro_payload::FrameMark;
 use suiro_units::BitRate;
 
-/// Our SEI message (ITU-T H.264 §D.1.7, user data unregistered) is told by this UUID.
+/// The UUID that marks our SEI message (ITU-T H.264 §D.1.7, user data unregistered).
 const UUID: [u8; 16] = *b"suiro-frame-mark";
 /// A start code, a NAL unit of SEI, the type of its payload, and its length.
 const HEAD: [u8; 7] = [0, 0, 0, 1, 6, 5, (UUID.len() + FrameMark::BYTES) as u8];

@@ -20,7 +20,7 @@ use crate::control::Factory;
 const BUFFER: Bytes = Bytes::new(4_000_000);
 /// A peer that is silent for so long is gone.
 const IDLE: Duration = Duration::from_secs(30);
-/// An idle connection says so often that it is there.
+/// How often an idle connection sends a keep-alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// What a connection takes from streams before it is sent: enough for any backlog, so that nothing but congestion
 /// control holds a frame back.

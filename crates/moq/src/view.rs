@@ -186,7 +186,7 @@ enum Awake {
 }
 
 impl Viewer {
-    /// The time. Of times at which it did not run, the viewer is told before it is told of a later one.
+    /// The time. The viewer hears of an interval in which this process did not run before it hears of any later time.
     fn now(&mut self) -> Time {
         self.pulse.now(|absence| self.playing.on_absence(absence.from, absence.to))
     }

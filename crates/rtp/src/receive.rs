@@ -159,7 +159,7 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    /// The time. Of times at which it did not run, the viewer is told before it is told of a later one.
+    /// The time. The viewer hears of an interval in which this process did not run before it hears of any later time.
     fn now(&mut self) -> Time {
         self.pulse.now(|absence| self.receiver.on_absence(absence.from, absence.to))
     }

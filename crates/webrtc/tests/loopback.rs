@@ -55,7 +55,7 @@ fn offers(port: u16, signalling: Signalling, token: Option<&str>) -> Meeting {
     Meeting::Offers(Server { host: "127.0.0.1".to_owned(), port, signalling, path: None, token })
 }
 
-/// A port that nobody uses just now.
+/// A port that was free a moment ago.
 async fn free_port() -> u16 {
     let listener = suiro_webrtc::net::listen(LOCALHOST, 0).await.unwrap();
     listener.local_addr().unwrap().port()

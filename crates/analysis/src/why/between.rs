@@ -9,7 +9,7 @@ use super::{Subject, Why};
 const DIFFERS: f64 = 0.05;
 /// Stretches of a comparison: each is judged by itself.
 const STEP_NS: i64 = 1_000_000_000;
-/// Effects of a kind that are told.
+/// The kinds of effects that are compared, each with its words.
 const KINDS: [(Effect, &str); 5] = [
     (Effect::Stall, "stalled"),
     (Effect::Freeze, "frozen"),

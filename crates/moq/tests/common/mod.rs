@@ -22,7 +22,7 @@ pub fn has_ffmpeg() -> bool {
     Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).is_ok()
 }
 
-/// A port that nobody uses just now.
+/// A port that was free a moment ago.
 pub fn free_port() -> u16 {
     let socket =
         rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None);

@@ -36,7 +36,7 @@ const ARGUMENTS: &[&str] = &[
 pub(crate) struct Browser {
     guarded: Guarded,
     messages: Lines<ChildStderr>,
-    /// Removed last, when nobody writes to it any more.
+    /// Dropped last, after Chromium, which writes to it.
     _profile: Profile,
 }
 

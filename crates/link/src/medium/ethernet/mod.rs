@@ -153,7 +153,8 @@ impl Ethernet {
         }
     }
 
-    /// The first that started is heard everywhere: who has started by now collides, and nobody else will.
+    /// The signal of the station that began first has reached all others: those that have begun by now collide, and no more
+    /// can.
     fn heard(&mut self, at: Time) {
         let started = |index: usize| self.starts(index).filter(|&start| start <= at);
         let starts: Vec<Option<Time>> = (0..self.stations.len()).map(started).collect();
