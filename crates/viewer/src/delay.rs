@@ -1,14 +1,15 @@
 //! How long after its capture a frame is shown.
 //!
-//! With a fixed buffer, the delay is what the fastest frame of a window took, plus the buffer.
+//! With a fixed buffer, the delay is what the fastest frame of a window took, plus the buffer. It rises at once, and falls
+//! by no more than 100 ms in a second, the bound of WebRTC's `VCMTiming` (`kDelayMaxChangeMsPerS`).
 //!
 //! With an adaptive one, it is what the fastest frame of the last 200 ms took, plus a buffer for jitter: the percentile of
 //! how much longer the frames of a window took than the fastest of the 200 ms before each. That is the histogram method of
 //! Moon, Kurose and Towsley, "Packet audio playback delay adjustment: performance bounds and algorithms", Multimedia
 //! Systems 6 (1998); WebRTC's NetEQ chooses its level in the same way. A queue that fills and drains makes all frames
 //! slower for a while, which is no jitter: the delay follows it at once, up and down. WebRTC's video does the same, because
-//! its jitter estimator compares successive frames. The buffer rises at once where it must, and falls by no more than
-//! 100 ms in a second, the bound of WebRTC's `VCMTiming` (`kDelayMaxChangeMsPerS`).
+//! its jitter estimator compares successive frames. The buffer rises and falls as a fixed one's
+//! delay does.
 
 use std::collections::VecDeque;
 
@@ -22,7 +23,7 @@ const FRAMES_MAX: usize = 4096;
 /// What all frames of this time took is the path's delay, and not jitter: six frames at 30 a second.
 const PATH: Duration = Duration::from_millis(200);
 
-/// How much the buffer falls, at most, in one unit of time.
+/// How much the delay of a fixed buffer, or an adaptive buffer, falls, at most, in one unit of time.
 const RELEASE: i128 = 10; // one in ten: 100 ms in a second
 
 /// The delay from capture to display, from what recent frames took.
@@ -50,10 +51,10 @@ struct Received {
 #[derive(Debug, Clone, Copy)]
 struct Current {
     since: Time,
-    /// What the path takes.
+    /// What follows the path at once: nothing with a fixed buffer.
     path: i128,
-    /// The buffer beyond it.
-    buffer: i128,
+    /// What falls slowly, beyond it.
+    held: i128,
 }
 
 impl Delay {
@@ -67,31 +68,31 @@ impl Delay {
         let transit = i128::from(received.as_nanos()) - i128::from(captured.as_nanos());
         let path = self.remember(received, transit);
         let wanted = self.wanted();
-        let buffer = match self.current {
-            Some(Current { since, buffer, .. }) if wanted < buffer => {
+        let held = match self.current {
+            Some(Current { since, held, .. }) if wanted < held => {
                 let elapsed = i128::from(received.saturating_since(since).as_nanos());
-                wanted.max(buffer - elapsed / RELEASE).min(self.most())
+                wanted.max(held - elapsed / RELEASE).min(self.most())
             }
             _ => wanted,
         };
-        self.current = Some(Current { since: received, path, buffer });
+        self.current = Some(Current { since: received, path, held });
         // At most 10 s from now: the fastest frame was no slower than this one.
-        after(captured, path + buffer)
+        after(captured, path + held)
     }
 
     /// The display time of a frame that was not received whole; `None` before the first that was.
     pub fn due(&self, captured: Time) -> Option<Time> {
-        self.current.map(|current| after(captured, current.path + current.buffer))
+        self.current.map(|current| after(captured, current.path + current.held))
     }
 
     /// The buffer now: the delay beyond the fastest recent frame's; `None` before the first frame.
     pub fn buffer(&self) -> Option<Duration> {
         let current = self.current?;
-        let beyond = current.path + current.buffer - self.fastest_since(Time::ZERO);
+        let beyond = current.path + current.held - self.fastest_since(Time::ZERO);
         Some(Duration::from_nanos(u64::try_from(beyond).unwrap_or(0)))
     }
 
-    /// Remembers a frame; what the path takes now.
+    /// Remembers a frame; the part of the delay that follows the path at once.
     fn remember(&mut self, at: Time, transit: i128) -> i128 {
         self.recent.push_back(Received { at, transit, jitter: 0 });
         let from = at.saturating_sub(self.policy.window);
@@ -99,7 +100,7 @@ impl Delay {
             self.recent.pop_front();
         }
         let path = match self.policy.buffer {
-            Buffer::Fixed(_) => self.fastest_since(from),
+            Buffer::Fixed(_) => 0,
             Buffer::Adaptive => self.fastest_since(at.saturating_sub(PATH)),
         };
         self.recent.back_mut().expect("it was remembered just now").jitter = transit - path;
@@ -112,10 +113,10 @@ impl Delay {
         recent.map(|frame| frame.transit).min().expect("the last frame received is remembered")
     }
 
-    /// The buffer that recent frames ask for.
+    /// What recent frames ask for beyond the path.
     fn wanted(&self) -> i128 {
         match self.policy.buffer {
-            Buffer::Fixed(buffer) => i128::from(buffer.as_nanos()),
+            Buffer::Fixed(buffer) => self.fastest_since(Time::ZERO) + nanos(buffer),
             Buffer::Adaptive => {
                 let mut jitter: Vec<i128> = self.recent.iter().map(|frame| frame.jitter).collect();
                 nearest_rank(&mut jitter, self.policy.percentile.get()).min(self.most())
@@ -123,14 +124,19 @@ impl Delay {
         }
     }
 
-    /// The buffer is never more than this, also while it falls.
+    /// It is never more than this, also while it falls.
     fn most(&self) -> i128 {
-        let buffer = match self.policy.buffer {
-            Buffer::Fixed(buffer) => buffer.max(self.policy.buffer_max),
-            Buffer::Adaptive => self.policy.buffer_max,
-        };
-        i128::from(buffer.as_nanos())
+        match self.policy.buffer {
+            Buffer::Fixed(buffer) => {
+                self.fastest_since(Time::ZERO) + nanos(buffer.max(self.policy.buffer_max))
+            }
+            Buffer::Adaptive => nanos(self.policy.buffer_max),
+        }
     }
+}
+
+fn nanos(duration: Duration) -> i128 {
+    i128::from(duration.as_nanos())
 }
 
 /// `time` and a delay that may be negative, kept within what a [`Time`] can say.
@@ -164,6 +170,14 @@ mod tests {
         assert_eq!(delay.on_frame(ms(130), ms(100)), ms(180));
         assert_eq!(delay.on_frame(ms(173), ms(133)), ms(213), "a slower one changes nothing");
         assert_eq!(delay.buffer(), Some(Duration::from_millis(50)));
+    }
+
+    #[test]
+    fn the_delay_of_a_fixed_buffer_falls_by_a_tenth_of_the_time() {
+        let mut delay = delay("buffer = '50 ms'");
+        assert_eq!(delay.on_frame(ms(130), ms(100)), ms(180), "80 ms after capture");
+        // It should be 60 ms after capture, and 40 ms have passed: 4 less.
+        assert_eq!(delay.on_frame(ms(170), ms(160)), ms(236));
     }
 
     #[test]
