@@ -16,6 +16,7 @@ mod lateness;
 mod layers;
 pub mod listening;
 pub mod machine;
+pub mod priority;
 pub mod process;
 pub mod runner;
 mod scheduler;

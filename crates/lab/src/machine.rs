@@ -8,6 +8,7 @@ use suiro_record::words::Privilege;
 
 /// Kernel settings that affect what a trial measures.
 const SETTINGS: &[&str] = &[
+    "kernel.sched_autogroup_enabled",
     "net.core.default_qdisc",
     "net.core.rmem_max",
     "net.core.wmem_max",
@@ -61,13 +62,12 @@ fn memory_bytes() -> u64 {
 }
 
 fn settings() -> BTreeMap<String, String> {
-    SETTINGS
-        .iter()
-        .filter_map(|name| {
-            let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
-            Some(((*name).to_owned(), text.split_whitespace().collect::<Vec<_>>().join(" ")))
-        })
-        .collect()
+    let kernel = SETTINGS.iter().filter_map(|name| {
+        let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
+        Some(((*name).to_owned(), text.split_whitespace().collect::<Vec<_>>().join(" ")))
+    });
+    let nice = crate::priority::nice().map(|nice| ("nice".to_owned(), nice.to_string()));
+    kernel.chain(nice).collect()
 }
 
 #[cfg(test)]

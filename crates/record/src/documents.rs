@@ -96,7 +96,8 @@ pub struct Machine {
     pub clock_source: String,
     /// `root`, or `user` (rootless, in a user namespace).
     pub privilege: Privilege,
-    /// Kernel settings that affect the results, such as `net.ipv4.tcp_rmem`.
+    /// Kernel settings that affect the results, such as `net.ipv4.tcp_rmem`, and `nice`, the priority of the trial's
+    /// processes.
     pub settings: BTreeMap<String, String>,
 }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use anyhow::{Context, Result, bail};
 use suiro_hosts::{Privilege, Sandbox};
 use suiro_lab::runner::{self, Manner, Order};
-use suiro_lab::{clock, machine, trial as lab_trial};
+use suiro_lab::{clock, machine, priority, trial as lab_trial};
 use suiro_media::MediaSpec;
 use suiro_media::live::FootageSpec;
 use suiro_outside::beneath;
@@ -111,6 +111,7 @@ pub fn trial(file: &Path) -> Result<Outcome> {
         .with_context(|| format!("{}: not an order of this version", file.display()))?;
     // Ctrl-C is for `suiro run`, which stops this process; endpoints must not receive it first.
     rustix::process::setsid().context("leaving the terminal")?;
+    priority::raise();
     let (sender, events) = channel();
     interrupt::forward_inside(sender.clone())?;
     let tell = &mut |phase: &runner::Phase| {
