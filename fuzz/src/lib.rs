@@ -25,6 +25,9 @@ use suiro_rtp::receiver::{self, Receiver};
 use suiro_rtp::sender::{self, ReportTimes, Sender, SourceFrame};
 use suiro_scenario::{NoFiles, OnBreak, Overrides};
 use suiro_tcp::diag;
+use suiro_uncompressed::epoch::Epoch;
+use suiro_uncompressed::live::What;
+use suiro_uncompressed::live::merge::{Merge, Output};
 use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, STUDY_PACKET_BYTES};
 use suiro_uncompressed::sdp::Description;
 use suiro_uncompressed::store::{Content, Header};
@@ -56,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     ("study", study),
     ("trace", trace),
     ("ts", ts),
+    ("uncompressed_merge", uncompressed_merge),
     ("uncompressed_packet", uncompressed_packet),
     ("uncompressed_sdp", uncompressed_sdp),
     ("url", url),
@@ -232,6 +236,34 @@ pub fn uncompressed_packet(data: &[u8]) {
             assert!(offset + piece.len() <= layout.frame_bytes(), "{offset} + {}", piece.len());
         }
     }
+}
+
+/// Datagrams of a stream from two paths, at any time: each has a path, a delay, a length and its bytes.
+pub fn uncompressed_merge(data: &[u8]) {
+    /// Checks that frames are handed on in order, each once.
+    #[derive(Default)]
+    struct InOrder(Option<u64>);
+    impl Output for InOrder {
+        fn frame(&mut self, frame: &suiro_uncompressed::receive::Frame, _: &[u8]) {
+            assert!(self.0.is_none_or(|last| frame.number > last), "{:?} {}", self.0, frame.number);
+            self.0 = Some(frame.number);
+        }
+        fn event(&mut self, _: Time, _: What) {}
+    }
+    let geometry: Geometry = "64x4 4:2:2 10 50".parse().expect("it is a geometry");
+    let layout = Layout::new(Format::Raster, &geometry, 384).expect("there is room");
+    let epoch = Epoch::measured(Time::from_secs(5), Time::from_secs(5));
+    let mut merge = Merge::new(layout, PAYLOAD_TYPE, epoch, Duration::from_millis(30));
+    let paths = [merge.join(0), merge.join(2)].map(|slot| slot.expect("there are slots"));
+    let (mut now, mut rest, mut out) = (Time::from_secs(5), data, InOrder::default());
+    while let [head, length, tail @ ..] = rest {
+        let (bytes, after) = tail.split_at(tail.len().min(usize::from(*length) * 2));
+        now += Duration::from_micros(u64::from(head >> 1) * 200);
+        merge.datagram(now, paths[usize::from(head & 1)], bytes, &mut out);
+        merge.tick(now, &mut out);
+        rest = after;
+    }
+    merge.tick(now + Duration::from_secs(2), &mut out);
 }
 
 /// A session description from any sender.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use suiro_units::{Duration, Time};
 
+use super::receiver::Leg;
 use crate::epoch::Epoch;
 use crate::geometry::{FrameRate, Geometry};
 use crate::node::Source;
@@ -266,6 +267,18 @@ pub enum Refusal {
         /// The address.
         group: Ipv4Addr,
     },
+    /// A delay budget that the receiver's ring does not have.
+    #[error(
+        "lane {lane}: expected a delay budget of at most {most}, 16 frame times, found {budget}"
+    )]
+    Budget {
+        /// The lane.
+        lane: u32,
+        /// The budget.
+        budget: Duration,
+        /// The longest one.
+        most: Duration,
+    },
     /// Two paths of a lane have the same address.
     #[error("lane {lane}: two paths have the address {address}")]
     SamePath {
@@ -390,6 +403,27 @@ pub fn routes(lane: u32, routes: &[Route]) -> Result<(), Refusal> {
             continue;
         };
         return Err(Refusal::Destination { lane, to, because });
+    }
+    Ok(())
+}
+
+/// Checks a receiver's paths; none are allowed.
+///
+/// # Errors
+/// If there are too many, if two are the same, or an address can be neither a group nor a host's.
+pub fn legs(lane: u32, legs: &[Leg]) -> Result<(), Refusal> {
+    if legs.len() > PATHS_MAX {
+        return Err(Refusal::Paths { lane, found: legs.len() });
+    }
+    for (at, leg) in legs.iter().enumerate() {
+        let (address, group) = (leg.address, *leg.address.ip());
+        if group.is_broadcast() || (group.octets()[0] >= 240) {
+            return Err(Refusal::Group { lane, group });
+        }
+        let same = |other: &&Leg| other.address == address && other.interface == leg.interface;
+        if address.port() != 0 && legs[..at].iter().any(|other| same(&other)) {
+            return Err(Refusal::SamePath { lane, address });
+        }
     }
     Ok(())
 }

@@ -61,6 +61,13 @@ pub enum What {
         /// By how much its last packet was late.
         late: Duration,
     },
+    /// Frames are incomplete when their time is over.
+    Incomplete {
+        /// The first such frame.
+        frame: u64,
+        /// Packets that are missing in it.
+        lost: u32,
+    },
     /// Nothing arrives any more.
     Silent {
         /// The last frame of which something arrived; `None` if nothing did.
@@ -106,6 +113,17 @@ pub enum What {
         apart: Duration,
         /// True if it is ahead.
         ahead: bool,
+    },
+    /// A recording is complete.
+    Stored {
+        /// Its store.
+        path: std::path::PathBuf,
+        /// Frames in it.
+        frames: u64,
+        /// Frames missing in between.
+        missing: u64,
+        /// Frames that were left out because the disk was slow.
+        slow: u64,
     },
     /// The lane cannot go on.
     Failed {

@@ -19,11 +19,23 @@
 //!    next boundary, and an event reports by how many frames it was late.
 //! 4. What happened is reported as an [`Event`], and visible in the state, which any thread may read at any time.
 //!
+//! # How a stream is switched
+//!
+//! *Make before break*: the standby is started at the time at which the old sender is stopped: its first frame is the one
+//! after the old one's last. A receiver needs no order for that ([`merge`]). The groups may differ: a receiver that is
+//! given other paths at the same time takes the frames before it from the old ones. *Hitless* (ST 2022-7): a node and its
+//! twin send the same packets over different paths all the time, and a receiver on all of them loses nothing as long as
+//! each packet arrives on one. *Automatic*: a receiver reports a stream that is silent, starves or lags as an event, at
+//! most three frame times after it began, and whoever controls the nodes starts a standby at its next frame.
+//!
 //! Every queue is bounded; a full one refuses the order, or counts the events that it has no room for.
 
 mod command;
 mod event;
+pub mod merge;
 pub mod plan;
+mod receiver;
+mod receiving;
 mod sender;
 mod sending;
 
@@ -32,4 +44,9 @@ pub use command::{
     Refusal, SenderChange,
 };
 pub use event::{EVENTS_MAX, Event, Events, What};
+pub use merge::{LaneCounts, PathCounts, SkewClass, Trouble};
+pub use receiver::{
+    Leg, PathState, Receiver, ReceiverChange, ReceiverConfig, ReceiverLane, ReceiverLaneConfig,
+    ReceiverState, Storing,
+};
 pub use sender::{LaneConfig, Phase, RingState, Sender, SenderConfig, SenderLane, SenderState};

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suiro_units::{Duration, Time};
 
 pub use record::{LeftOut, Recording, RecordingEnd};
+pub(crate) use track::blank;
 pub use track::{Counts, Frame, Track, Wanted};
 
 use crate::clock;

@@ -440,7 +440,7 @@ impl Track {
 }
 
 /// Frame `number`, of which nothing has arrived.
-pub(super) const fn blank(number: u64, first: Time, due: Option<Time>) -> Frame {
+pub(crate) const fn blank(number: u64, first: Time, due: Option<Time>) -> Frame {
     Frame {
         number,
         content: None,

@@ -1,0 +1,424 @@
+//! A running receiver: its handle, and its state as others see it.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use suiro_units::{Duration, Time};
+
+use super::command::{
+    self, Accepted, LANES_MAX, ORDERS_MAX, Order, PATHS_MAX, PLANNED_MAX, Refusal,
+};
+use super::event::{Events, Teller, What};
+use super::merge::{BUDGET_FRAMES_MAX, LaneCounts, PathCounts, SkewClass, Trouble};
+use super::plan::Planned;
+use super::receiving::{Message, Step, Worker};
+use crate::clock;
+use crate::epoch::Epoch;
+use crate::node::Error;
+use crate::packet::Layout;
+use crate::picture::Raster;
+use crate::receive::{Frame, Recording};
+use crate::socket::{Inlet, Joined};
+use crate::store::{Content, Header};
+
+/// A path that a lane receives on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leg {
+    /// The group, or a local address for a stream that is sent to this host, and the port; port 0 takes a free one.
+    pub address: SocketAddrV4,
+    /// Local address of the interface to receive a group on; unspecified to use the routes.
+    pub interface: Ipv4Addr,
+}
+
+/// Where frames are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storing {
+    /// In a new store at this path; an existing file is replaced only if `replace`.
+    To {
+        /// The file.
+        path: PathBuf,
+        /// Replace an existing file.
+        replace: bool,
+    },
+    /// Nowhere.
+    Off,
+}
+
+/// What changes in a receiver's lane; what is `None` stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReceiverChange {
+    /// The paths to receive on, up to [`PATHS_MAX`]; none to leave. Sockets are opened at once, so that a group's
+    /// packets flow when they are needed; frames before the boundary are taken from the paths before. A path that stays
+    /// the same is not touched.
+    pub legs: Option<Vec<Leg>>,
+    /// Where to store the frames from the boundary on.
+    pub store: Option<Storing>,
+    /// The delay budget: how long after its sender's frame time a frame may be complete. At most 16 frame times.
+    pub budget: Option<Duration>,
+}
+
+impl ReceiverChange {
+    /// Receives on these paths.
+    pub fn join(legs: Vec<Leg>) -> Self {
+        Self { legs: Some(legs), ..Self::default() }
+    }
+
+    /// Receives nothing.
+    pub fn leave() -> Self {
+        Self::join(Vec::new())
+    }
+
+    /// Stores frames.
+    pub fn store(storing: Storing) -> Self {
+        Self { store: Some(storing), ..Self::default() }
+    }
+}
+
+/// A lane of a running receiver: what never changes, and its first delay budget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceiverLaneConfig {
+    /// Its number, unique in its node.
+    pub number: u32,
+    /// How its packets are formatted, and its frames.
+    pub layout: Layout,
+    /// RTP payload type.
+    pub payload_type: u8,
+    /// The delay budget.
+    pub budget: Duration,
+}
+
+/// The configuration of a running receiver.
+#[derive(Debug, Clone)]
+pub struct ReceiverConfig {
+    /// Its lanes, 1 to [`LANES_MAX`].
+    pub lanes: Vec<ReceiverLaneConfig>,
+    /// Receive buffer of each socket in bytes.
+    pub buffer_bytes: u32,
+    /// Compute every frame's checksum and compare it with its sender's.
+    pub verify: bool,
+    /// The processor to pin the receiving thread to; `None` for any.
+    pub cpu: Option<usize>,
+    /// Where decided frames are reported, with their lane's number; those that it has no room for are left out.
+    pub frames: Option<SyncSender<(u32, Frame)>>,
+}
+
+/// A path at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathState {
+    /// Where it receives.
+    pub leg: Leg,
+    /// The first frame that is taken from it.
+    pub from: u64,
+    /// The first frame that is not taken from it any more; `None` if it stays.
+    pub until: Option<u64>,
+    /// The last sender that was heard.
+    pub source: Option<SocketAddrV4>,
+    /// What was counted.
+    pub counts: PathCounts,
+    /// How often packets found the socket's buffer full.
+    pub dropped: u32,
+}
+
+/// A lane of a running receiver at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceiverLane {
+    /// Its number.
+    pub number: u32,
+    /// The first frame that arrived whole since it began to receive; `None` if none did.
+    pub first: Option<u64>,
+    /// The last frame that was decided.
+    pub last: Option<u64>,
+    /// The synchronisation source of the sender in use.
+    pub ssrc: Option<u32>,
+    /// What was counted after merging.
+    pub counts: LaneCounts,
+    /// Its paths; empty if it receives nothing.
+    pub paths: Vec<PathState>,
+    /// Its delay budget.
+    pub budget: Duration,
+    /// The receiver class of ST 2022-7 that the budget covers; `None` if none.
+    pub class: Option<SkewClass>,
+    /// What is wrong; `None` if nothing is.
+    pub trouble: Option<Trouble>,
+    /// Where it stores.
+    pub storing: Option<PathBuf>,
+    /// Changes that wait for their frame.
+    pub planned: usize,
+}
+
+/// A running receiver at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReceiverState {
+    /// Its clock: TAI since the SMPTE epoch.
+    pub tai: Duration,
+    /// The frame that its clock is in, at the first lane's rate.
+    pub frame: u64,
+    /// How long ago its thread last looked at the clock.
+    pub idle: Duration,
+    /// Its lanes.
+    pub lanes: Vec<ReceiverLane>,
+    /// Events that nobody read in time.
+    pub events_missed: u64,
+    /// Why the node has ended; `None` while it runs.
+    pub over: Option<String>,
+}
+
+/// What the thread and the handle share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    lanes: Vec<Mutex<ReceiverLane>>,
+    /// When the thread last looked at the clock, in nanoseconds.
+    pub beat: AtomicU64,
+    over: Mutex<Option<String>>,
+}
+
+impl Shared {
+    fn lane(&self, at: usize) -> MutexGuard<'_, ReceiverLane> {
+        self.lanes[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn try_lane(&self, at: usize) -> Option<MutexGuard<'_, ReceiverLane>> {
+        self.lanes[at].try_lock().ok()
+    }
+
+    fn over(&self) -> MutexGuard<'_, Option<String>> {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The handle of a running receiver. Dropping it ends the node.
+#[derive(Debug)]
+pub struct Receiver {
+    lanes: Vec<ReceiverLaneConfig>,
+    numbers: Vec<u32>,
+    buffer_bytes: u32,
+    epoch: Epoch,
+    orders: SyncSender<Message>,
+    shared: Arc<Shared>,
+    /// The paths of each lane once everything that was ordered has happened.
+    ahead: Mutex<BTreeMap<usize, Vec<Leg>>>,
+    missed: Arc<AtomicU64>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Receiver {
+    /// Starts the node's thread. Its lanes receive nothing.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    ///
+    /// # Panics
+    /// If there are no lanes, more than [`LANES_MAX`], or a budget above 16 frame times.
+    pub fn start(config: ReceiverConfig) -> Result<(Self, Events), Error> {
+        let lanes = config.lanes;
+        assert!((1..=LANES_MAX).contains(&lanes.len()), "a node has 1 to {LANES_MAX} lanes");
+        assert!(
+            lanes.iter().all(|lane| is_budget(lane, lane.budget)),
+            "a budget within its bounds"
+        );
+        let epoch = clock::epoch();
+        let shared = Arc::new(Shared {
+            lanes: lanes.iter().map(|lane| Mutex::new(blank(lane))).collect(),
+            beat: AtomicU64::new(clock::monotonic().as_nanos()),
+            over: Mutex::new(None),
+        });
+        let (teller, events) = Teller::new(epoch);
+        let (orders, ordered) = sync_channel(ORDERS_MAX);
+        let (verify, frames) = (config.verify, config.frames);
+        let worker =
+            Worker::new(&lanes, (epoch, verify), Arc::clone(&shared), teller.clone(), frames);
+        let (ended, cpu) = (Arc::clone(&shared), config.cpu);
+        let receive = move || {
+            let because = worker.run(&ordered, cpu).err().map(|error| error.to_string());
+            *ended.over() = Some(because.clone().unwrap_or_else(|| "it was stopped".to_owned()));
+            teller.tell(clock::monotonic(), None, What::Over { because });
+        };
+        let thread = std::thread::Builder::new().name("receiver".to_owned()).spawn(receive);
+        let thread =
+            thread.map_err(|cause| Error::Io { doing: "starting a node's thread", cause })?;
+        let receiver = Self {
+            numbers: lanes.iter().map(|lane| lane.number).collect(),
+            lanes,
+            buffer_bytes: config.buffer_bytes,
+            epoch,
+            orders,
+            shared,
+            ahead: Mutex::default(),
+            missed: events.missed_counter(),
+            threads: vec![thread],
+        };
+        Ok((receiver, events))
+    }
+
+    /// When frames begin.
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Gives the node an order: all of it takes effect at one boundary, or none of it and the reason is returned. Does
+    /// not wait for the boundary.
+    ///
+    /// # Errors
+    /// [`Refusal`] lists the reasons.
+    pub fn order(&self, order: &Order<ReceiverChange>) -> Result<Accepted, Refusal> {
+        let now = clock::monotonic();
+        command::lanes(order, &self.numbers)?;
+        let rate = self.lanes[0].layout.geometry().rate();
+        command::clocks(order.issued, self.epoch, now, rate.start_of(BUDGET_FRAMES_MAX))?;
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut after = ahead.clone();
+        let (mut steps, mut accepted) = (Vec::new(), None);
+        for (number, change) in &order.changes {
+            let at = self.numbers.iter().position(|own| own == number).expect("checked above");
+            let rate = self.lanes[at].layout.geometry().rate();
+            let frame = command::boundary(order.at, self.epoch, rate, now)?;
+            let step = self.prepare(at, change, after.entry(at).or_default())?;
+            let current = self.epoch.frame_at(rate, now);
+            steps.push((at, Planned { frame: Some(frame.unwrap_or(current + 1)), change: step }));
+            let tai = frame.map(|frame| rate.start_of(frame));
+            accepted.get_or_insert(Accepted { frame, tai });
+        }
+        match self.orders.try_send(Message::Order(steps)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => return Err(Refusal::Busy),
+            Err(TrySendError::Disconnected(_)) => {
+                return Err(Refusal::Over(self.shared.over().clone()));
+            }
+        }
+        *ahead = after;
+        Ok(accepted.expect("an order has changes: checked above"))
+    }
+
+    /// Checks a lane's change, and opens what it needs.
+    fn prepare(
+        &self,
+        at: usize,
+        change: &ReceiverChange,
+        ahead: &mut Vec<Leg>,
+    ) -> Result<Step, Refusal> {
+        let config = &self.lanes[at];
+        let lane = config.number;
+        if self.shared.lane(at).planned >= PLANNED_MAX {
+            return Err(Refusal::Planned { lane });
+        }
+        if let Some(budget) = change.budget.filter(|budget| !is_budget(config, *budget)) {
+            let most = config.layout.geometry().rate().start_of(BUDGET_FRAMES_MAX);
+            return Err(Refusal::Budget { lane, budget, most });
+        }
+        let legs = match &change.legs {
+            Some(legs) => {
+                command::legs(lane, legs)?;
+                let open = |leg: &Leg| {
+                    if ahead.contains(leg) {
+                        return Ok((*leg, None));
+                    }
+                    self.inlet(lane, leg).map(|inlet| (*leg, Some(inlet)))
+                };
+                let opened = legs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+                ahead.clone_from(legs);
+                Some(opened)
+            }
+            None => None,
+        };
+        let store = match &change.store {
+            Some(Storing::To { path, replace }) => {
+                Some(Some((path.clone(), self.recording(at, path, *replace)?)))
+            }
+            Some(Storing::Off) => Some(None),
+            None => None,
+        };
+        Ok(Step { legs, store, budget: change.budget })
+    }
+
+    fn inlet(&self, lane: u32, leg: &Leg) -> Result<Inlet, Refusal> {
+        let group = *leg.address.ip();
+        let joined = group.is_multicast().then_some(Joined { group, interface: leg.interface });
+        Inlet::open(leg.address, joined.as_ref(), self.buffer_bytes)
+            .map_err(|cause| Refusal::Socket { lane, cause })
+    }
+
+    fn recording(
+        &self,
+        at: usize,
+        path: &std::path::Path,
+        replace: bool,
+    ) -> Result<Recording, Refusal> {
+        let config = &self.lanes[at];
+        let geometry = *config.layout.geometry();
+        let content = match Raster::of_total(&geometry) {
+            Some(_) => Content::Raster,
+            None => Content::Picture,
+        };
+        let header = Header { part: config.number, ..Header::new(geometry, content) };
+        // A failure is in the event that reports the recording's end.
+        Recording::create(path, header, replace, |_| ()).map_err(|cause| Refusal::Recording {
+            lane: config.number,
+            path: path.to_owned(),
+            cause,
+        })
+    }
+
+    /// The node's state now.
+    pub fn state(&self) -> ReceiverState {
+        let now = clock::monotonic();
+        let beat = Time::from_nanos(self.shared.beat.load(Ordering::Relaxed));
+        ReceiverState {
+            tai: self.epoch.tai(now),
+            frame: self.epoch.frame_at(self.lanes[0].layout.geometry().rate(), now),
+            idle: now.saturating_since(beat),
+            lanes: (0..self.lanes.len()).map(|at| self.shared.lane(at).clone()).collect(),
+            events_missed: self.missed.load(Ordering::Relaxed),
+            over: self.shared.over().clone(),
+        }
+    }
+
+    /// Ends the node and closes its recordings; waits for that.
+    pub fn stop(mut self) -> ReceiverState {
+        self.end();
+        self.state()
+    }
+
+    fn end(&mut self) {
+        // A full queue is emptied by a thread that runs; one that has ended needs no message.
+        let _ = self.orders.send(Message::Stop);
+        for thread in self.threads.drain(..) {
+            // A panic was a bug that printed itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn is_budget(lane: &ReceiverLaneConfig, budget: Duration) -> bool {
+    budget <= lane.layout.geometry().rate().start_of(BUDGET_FRAMES_MAX)
+}
+
+fn blank(lane: &ReceiverLaneConfig) -> ReceiverLane {
+    ReceiverLane {
+        number: lane.number,
+        first: None,
+        last: None,
+        ssrc: None,
+        counts: LaneCounts::default(),
+        paths: Vec::with_capacity(PATHS_MAX),
+        budget: lane.budget,
+        class: SkewClass::of(lane.budget),
+        trouble: None,
+        storing: None,
+        planned: 0,
+    }
+}
+
+#[cfg(test)]
+#[path = "receiver_tests.rs"]
+mod tests;
