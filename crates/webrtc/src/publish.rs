@@ -76,8 +76,8 @@ pub async fn run(
     endpoint.meet(&job.common.meeting).await?;
     let size = (job.camera.width, job.camera.height);
     let random = job.common.seed.random();
-    let start = job.rates.0;
-    let sending = Sending::new((size, job.camera.fps), start, random, clock.epoch_unix_ns());
+    let pictures = (size, job.camera.fps);
+    let sending = Sending::new(pictures, job.rates, random, clock.epoch_unix_ns());
     let feed = Source::Waits(camera);
     Publisher { endpoint, sending, feed, followed: clock.now() }.run(stop).await
 }

@@ -30,6 +30,8 @@ pub struct Sending {
     ladder: Ladder,
     target: Target,
     fill: Fill,
+    /// The most that is sent.
+    max: BitRate,
     /// The next packet's number in each session.
     sequences: BTreeMap<u64, u64>,
     random: Random,
@@ -39,19 +41,20 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// Of a camera with pictures of that size and so many of them per second.
+    /// Of a camera with pictures of that size and so many of them per second. `start` is sent at first, and never more
+    /// than `max`, whatever the estimate.
     pub fn new(
         (size, fps): ((u32, u32), u32),
-        start: BitRate,
+        (start, max): (BitRate, BitRate),
         random: Random,
         epoch_unix_ns: u64,
     ) -> Self {
-        let rate = SHARE.encoder_rate(start, Bytes::ZERO);
+        let rate = SHARE.encoder_rate(start.min(max), Bytes::ZERO);
         let ladder = Ladder::new(size, fps, rate, Hysteresis::default());
         let target = Target { rate, rung: ladder.rung() };
         let sequences = BTreeMap::new();
         let fill = Fill::default();
-        Self { ladder, target, fill, sequences, random, epoch_unix_ns, key_frame: false }
+        Self { ladder, target, fill, max, sequences, random, epoch_unix_ns, key_frame: false }
     }
 
     /// What the encoder is to make now.
@@ -127,8 +130,7 @@ impl Sending {
             let Some(session) = sessions.get(number) else { continue };
             let (queued, _) = session.peer.queue(now);
             let waits = queued + session.peer.standing();
-            let own = [waits, Bytes::ZERO]
-                .map(|waits| SHARE.encoder_rate(session.peer.estimate(), waits));
+            let own = encoder_rates(session.peer.estimate(), self.max, waits);
             let least = rates.map_or(own, |(rate, later)| [rate.min(own[0]), later.min(own[1])]);
             rates = Some((least[0], least[1]));
         }
@@ -138,5 +140,24 @@ impl Sending {
         if let Some(rung) = self.ladder.on_rate(now, later) {
             self.target.rung = rung;
         }
+    }
+}
+
+/// What the encoder may make while so much waits, and when nothing waits any more.
+fn encoder_rates(estimate: BitRate, max: BitRate, waits: Bytes) -> [BitRate; 2] {
+    [waits, Bytes::ZERO].map(|waits| SHARE.encoder_rate(estimate.min(max), waits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_beyond_the_most_changes_nothing() {
+        let max = BitRate::from_kbps(2500);
+        let rates = |estimate| encoder_rates(BitRate::from_kbps(estimate), max, Bytes::ZERO);
+        assert_eq!(rates(20_000), [BitRate::from_kbps(2250); 2]);
+        assert_eq!(rates(2500), rates(20_000));
+        assert_eq!(rates(1000), [BitRate::from_kbps(900); 2]);
     }
 }
