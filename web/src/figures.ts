@@ -28,7 +28,7 @@ const READOUTS = 8;
 /** The section of figures; null if no trial recorded anything over time. */
 export function figures(page: Page): HTMLElement | null {
   const all = panels(page);
-  const duration = Math.max(0, ...page.trials.map((trial) => trial.duration_s ?? 0));
+  const duration = page.trials.reduce((most, trial) => Math.max(most, trial.duration_s ?? 0), 0);
   if (!all.length || duration <= 0) return null;
   return new Figures(page, all, duration).element;
 }

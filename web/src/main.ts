@@ -5,6 +5,7 @@ import { load } from "./data";
 import { h } from "./dom";
 import { figures } from "./figures";
 import { headline, provenance } from "./headline";
+import { many } from "./many";
 import { study } from "./study";
 import { table } from "./table";
 import { validity } from "./validity";
@@ -19,6 +20,7 @@ if (root) {
     validity(page),
     study(page),
     comparison(page),
+    many(page),
     hasCells ? table(page) : h("p", {}, "Nothing was run."),
     figures(page),
     reasons(page),

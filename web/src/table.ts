@@ -6,6 +6,8 @@ import type { Page, PageMetric, PageSpread } from "./generated/page";
 
 /** Up to this many cells are shown side by side. */
 const ABREAST = 6;
+/** Rows at most; the maps show more cells. */
+const ROWS = 200;
 
 interface State {
   all: boolean;
@@ -38,7 +40,7 @@ export function table(page: Page): HTMLElement {
     h(
       "p",
       { class: "hint" },
-      `${note}The best value of each metric is highlighted. Click a metric's name to sort by it; definitions are below the table.`,
+      `${note}${page.cells.length > ROWS ? `The first ${ROWS} of ${page.cells.length} cells. ` : ""}The best value of each metric is highlighted. Click a metric's name to sort by it; definitions are below the table.`,
     ),
     box,
     more,
@@ -56,7 +58,7 @@ interface Column {
 
 function draw(page: Page, state: State, redraw: () => void): HTMLTableElement {
   const columns = columnsOf(page, state.all);
-  const order = sorted(page, state);
+  const order = sorted(page, state).slice(0, ROWS);
   const wide = page.cells.length > ABREAST;
   const sorter = (column: Column) => {
     const click = () => {

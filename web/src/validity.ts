@@ -15,6 +15,8 @@ import { machineName } from "./machines";
 
 /** Trials whose details are shown; more only say how many there are. */
 const DETAILED = 200;
+/** Invalid trials and warnings that are listed. */
+const LISTED = 200;
 
 /** The section on validity. */
 export function validity(page: Page): HTMLElement {
@@ -35,6 +37,10 @@ export function validity(page: Page): HTMLElement {
   details.addEventListener(
     "toggle",
     () => {
+      if (page.many) {
+        details.append(h("p", {}, "see each trial's own page, or its trial.json"));
+        return;
+      }
       if (details.childElementCount === 1)
         details.append(...page.trials.slice(0, DETAILED).map((t) => trialDetails(page, t)));
       if (page.trials.length > DETAILED)
@@ -54,16 +60,19 @@ function name(page: Page, trial: PageTrial): string {
 }
 
 function reasons(page: Page, trials: PageTrial[]): HTMLElement {
-  const items = trials.map((trial) =>
-    h(
-      "li",
-      {},
-      h("b", {}, name(page, trial)),
-      ` ${trial.invalid_because ?? "no reason was recorded"} `,
-      h("code", {}, trial.folder),
-    ),
-  );
-  return h("ul", {}, ...items);
+  const items = trials
+    .slice(0, LISTED)
+    .map((trial) =>
+      h(
+        "li",
+        {},
+        h("b", {}, name(page, trial)),
+        ` ${trial.invalid_because ?? "no reason was recorded"} `,
+        h("code", {}, trial.folder),
+      ),
+    );
+  const more = trials.length - items.length;
+  return h("ul", {}, ...items, more > 0 ? h("li", {}, `and ${more} more`) : null);
 }
 
 function notTried(page: Page, skipped: PageTrial[]): HTMLElement {
@@ -93,7 +102,8 @@ function warned(page: Page): HTMLElement[] {
   );
   if (!items.length) return [];
   const heading = count(items.length, "warning");
-  return [h("div", { class: "skipped" }, h("h3", {}, heading), h("ul", {}, ...items))];
+  const shown = items.slice(0, LISTED);
+  return [h("div", { class: "skipped" }, h("h3", {}, heading), h("ul", {}, ...shown))];
 }
 
 function alarm(page: Page, invalid: PageTrial[]): HTMLElement {
@@ -110,27 +120,62 @@ function alarm(page: Page, invalid: PageTrial[]): HTMLElement {
 function verdict(page: Page): (Node | string)[] {
   const run = page.trials.filter((trial) => trial.state !== "skipped");
   const valid = run.filter((trial) => trial.valid).length;
-  const checks = page.trials.flatMap((trial) => trial.self_checks).flatMap((check) => check.checks);
-  const links = page.trials.flatMap((trial) => trial.links);
-  const failed = checks.filter((check) => check.ok === false).length;
-  const skipped = checks.filter((check) => check.ok === null).length;
-  const lost = links.reduce((sum, link) => sum + link.unaccounted, 0);
-  const offered = links.reduce((sum, link) => sum + link.offered, 0);
-  const late = links.flatMap((link) => link.lateness.p99_us ?? []);
+  const { passed, failed, skipped, offered, lost, late, linked } = totals(page);
+  const checked = passed + failed + skipped;
   const parts = [`${valid} of ${count(run.length, "trial")} valid.`];
-  if (checks.length) {
-    const passed = checks.length - failed - skipped;
+  if (checked) {
     parts.push(
-      `Self-check of the links before the run: ${passed} of ${checks.length} passed${skipped ? `, ${skipped} not measured` : ""}.`,
+      `Self-check of the links before the run: ${passed} of ${checked} passed${skipped ? `, ${skipped} not measured` : ""}.`,
     );
   }
-  if (links.length)
+  if (linked)
     parts.push(
       `The emulator itself lost ${lost ? lost.toLocaleString("en") : "none"} of ${count(offered, "packet")}.`,
     );
-  if (late.length)
-    parts.push(`Its lateness (99th percentile) was at most ${quantity(Math.max(...late), "µs")}.`);
+  if (late !== null)
+    parts.push(`Its lateness (99th percentile) was at most ${quantity(late, "µs")}.`);
   return [parts.join(" ")];
+}
+
+interface Totals {
+  passed: number;
+  failed: number;
+  skipped: number;
+  offered: number;
+  lost: number;
+  /** The worst 99th percentile of lateness in µs; null if no link carried a packet. */
+  late: number | null;
+  /** Whether there were links. */
+  linked: boolean;
+}
+
+function totals(page: Page): Totals {
+  if (page.many) {
+    const { checks_passed, checks_failed, checks_skipped, offered, unaccounted, late_p99_us } =
+      page.many;
+    const [passed, failed, skipped] = [checks_passed, checks_failed, checks_skipped];
+    return {
+      passed,
+      failed,
+      skipped,
+      offered,
+      lost: unaccounted,
+      late: late_p99_us,
+      linked: offered > 0,
+    };
+  }
+  const checks = page.trials.flatMap((trial) => trial.self_checks).flatMap((check) => check.checks);
+  const links = page.trials.flatMap((trial) => trial.links);
+  const late = links.flatMap((link) => link.lateness.p99_us ?? []);
+  return {
+    passed: checks.filter((check) => check.ok === true).length,
+    failed: checks.filter((check) => check.ok === false).length,
+    skipped: checks.filter((check) => check.ok === null).length,
+    offered: links.reduce((sum, link) => sum + link.offered, 0),
+    lost: links.reduce((sum, link) => sum + link.unaccounted, 0),
+    late: late.length ? Math.max(...late) : null,
+    linked: links.length > 0,
+  };
 }
 
 function trialDetails(page: Page, trial: PageTrial): HTMLElement {

@@ -21,15 +21,15 @@ pub struct CellSummary {
 /// valid are listed but do not count.
 pub fn compare(trials: &[TrialSummary]) -> Vec<CellSummary> {
     let mut cells: Vec<CellSummary> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (index, trial) in trials.iter().enumerate() {
-        match cells.iter_mut().find(|known| known.cell == trial.cell) {
-            Some(known) => known.trials.push(index),
-            None => cells.push(CellSummary {
-                cell: trial.cell.clone(),
-                trials: vec![index],
-                metrics: BTreeMap::new(),
-            }),
+        let key = serde_json::to_string(&trial.cell).expect("a cell is JSON");
+        let place = *places.entry(key).or_insert(cells.len());
+        if place == cells.len() {
+            let (cell, metrics) = (trial.cell.clone(), BTreeMap::new());
+            cells.push(CellSummary { cell, trials: Vec::new(), metrics });
         }
+        cells[place].trials.push(index);
     }
     for cell in &mut cells {
         let valid: Vec<&TrialSummary> =

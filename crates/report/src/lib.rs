@@ -9,6 +9,8 @@ mod assemble;
 mod comparison;
 mod flows;
 mod html;
+mod kept;
+mod many;
 mod number;
 mod page;
 mod read;
@@ -21,9 +23,11 @@ pub use page::*;
 pub use terminal::{findings_text, terminal_table};
 pub use why::*;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use suiro_record::{Findings, Folder, FolderError, Summary};
+use suiro_record::{Findings, Folder, FolderError, Manifest, Summary};
+
+use crate::read::{Depth, Read};
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +72,72 @@ pub fn build(folder: &Folder) -> Result<Built, ReportError> {
     build_of(folder, Run::Over)
 }
 
+/// From this number of trials on, the page shows maps instead of figures, and each trial has a page of its own.
+pub const MANY: usize = 500;
+
+/// How many trials there are to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    /// The page shows all of each.
+    Few,
+    /// The same, but they are a part of a plan of many: their own pages are made now, so that a merge need not.
+    PartOfMany,
+    /// The page shows metrics, and links to each trial's own page.
+    Many,
+}
+
+impl Size {
+    fn of(manifest: &Manifest) -> Self {
+        let planned = manifest.plan_trials.map_or(0, |trials| trials as usize);
+        match manifest.plan.len() {
+            here if here >= MANY => Self::Many,
+            _ if planned >= MANY => Self::PartOfMany,
+            _ => Self::Few,
+        }
+    }
+}
+
+/// What the manifest says of every trial.
+fn bare(manifest: &Manifest) -> Manifest {
+    let Manifest { suiro, scenario, title, study, text, command, started, .. } = manifest.clone();
+    Manifest {
+        suiro,
+        scenario,
+        title,
+        study,
+        text,
+        command,
+        started,
+        seed: manifest.seed,
+        axes: manifest.axes.clone(),
+        plan: Vec::new(),
+        plan_trials: manifest.plan_trials,
+        machine: manifest.machine.clone(),
+        versions: manifest.versions.clone(),
+        self_checks: Default::default(),
+    }
+}
+
+/// Writes a trial's own page into its folder. If that is not possible the large page has no link to it.
+fn own_page(folder: &Folder, bare: &Manifest, read: Read) {
+    let dir = Path::new(&read.planned.folder);
+    if suiro_outside::beneath::check_folder(folder.root(), dir).is_err() {
+        return;
+    }
+    let file = folder.root().join(dir).join(OWN_PAGE);
+    let machine = read.outcome.as_ref().and_then(|outcome| outcome.machine.clone());
+    let plan = vec![read.planned.clone()];
+    let machine = machine.unwrap_or_else(|| bare.machine.clone());
+    let manifest = Manifest { plan, machine, ..bare.clone() };
+    let trials = vec![read];
+    let summary = assemble::summary(&manifest, &trials);
+    let page = assemble::page(manifest, &summary, &Findings::default(), None, trials);
+    let _ = html::write(&file, &page);
+}
+
+/// A trial's own page, in its folder.
+const OWN_PAGE: &str = "report.html";
+
 /// Whether the folder's trials are all that there will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Run {
@@ -83,7 +153,17 @@ pub enum Run {
 /// As [`build`].
 pub fn build_of(folder: &Folder, run: Run) -> Result<Built, ReportError> {
     let manifest = folder.manifest()?;
-    let trials = read::trials(folder, &manifest.plan, run);
+    let bare = bare(&manifest);
+    let make_own = |read: Read| own_page(folder, &bare, read);
+    let size = Size::of(&manifest);
+    let depth = match size {
+        Size::Many => Depth::Metrics(&make_own),
+        Size::Few | Size::PartOfMany => Depth::Whole,
+    };
+    let trials = read::trials(folder, &manifest.plan, run, depth);
+    if size == Size::PartOfMany {
+        trials.iter().filter(|read| read.state == PageState::Complete).cloned().for_each(make_own);
+    }
     let summary = assemble::summary(&manifest, &trials);
     let study = manifest.study.as_deref().and_then(suiro_study::find);
     let findings = match &study {
@@ -94,6 +174,9 @@ pub fn build_of(folder: &Folder, run: Run) -> Result<Built, ReportError> {
     folder.write_summary(&summary)?;
     folder.write_findings(&findings)?;
     let mut page = assemble::page(manifest, &summary, &findings, study.as_ref(), trials);
+    if size == Size::Many {
+        many::reduce(&mut page, folder);
+    }
     page.comparison = comparison::find(folder.root());
     let report = folder.report();
     let report_bytes = html::write(&report, &page)?;

@@ -53,12 +53,31 @@ pub struct Page {
     pub cells: Vec<PageCell>,
     /// The trials, in the order of the plan.
     pub trials: Vec<PageTrial>,
+    /// Sums over all trials, if there are so many that the page has no more of each than its metrics; null otherwise.
+    pub many: Option<PageTotals>,
     /// Several trials side by side; null if `suiro compare` has not been asked for it.
     pub comparison: Option<PageComparison>,
     /// Published claims beside measured figures.
     pub findings: Vec<Finding>,
     /// What the study published; null if the scenario repeats none.
     pub published: Option<PageStudy>,
+}
+
+/// What self-checks and links showed, over all trials.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct PageTotals {
+    /// Quantities that passed their self-check.
+    pub checks_passed: u64,
+    /// Those that did not.
+    pub checks_failed: u64,
+    /// Those that were not measured.
+    pub checks_skipped: u64,
+    /// Packets that arrived at links.
+    pub offered: u64,
+    /// Packets that the emulator itself lost.
+    pub unaccounted: u64,
+    /// The greatest of all 99th percentiles of lateness; null if no link carried a packet.
+    pub late_p99_us: Option<f64>,
 }
 
 /// A machine that trials ran on.
@@ -259,6 +278,8 @@ pub struct PageTrial {
     pub seed: String,
     /// Its folder below the results folder.
     pub folder: String,
+    /// True if it has a page of its own there, `report.html`.
+    pub own_page: bool,
     /// How far it got.
     pub state: PageState,
     /// False if its figures must not be used.
@@ -323,7 +344,7 @@ pub struct PageCause {
 }
 
 /// Flows of a trial that one endpoint opened for the same purpose.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PageFlow {
     /// What they carry, and between which endpoints: `video from film to viewer`.
     pub what: String,

@@ -15,6 +15,7 @@ use suiro_record::{
 
 use crate::Run;
 use crate::flows;
+use crate::kept::{Kept, inputs};
 use crate::page::{PageFlow, PageState};
 
 /// Trials read at one time: as many as the cores of the smallest machine we think of, and a bound on
@@ -34,6 +35,7 @@ const SERIES_USUAL: usize = 16;
 const WARNINGS_MAX: usize = 20;
 
 /// What the report keeps of one trial.
+#[derive(Clone)]
 pub(crate) struct Read {
     pub planned: PlannedTrial,
     pub state: PageState,
@@ -52,9 +54,27 @@ pub(crate) struct Read {
     pub warnings: Vec<String>,
 }
 
+/// How much of each trial is read.
+#[derive(Clone, Copy)]
+pub(crate) enum Depth<'a> {
+    /// All that the page shows.
+    Whole,
+    /// What tables and maps need: a page of many trials has no more. Whatever had to be computed is first handed over
+    /// whole, for a page of the trial's own.
+    Metrics(&'a (dyn Fn(Read) + Sync)),
+}
+
 /// Reads every trial, in the order of the plan.
-pub(crate) fn trials(folder: &Folder, plan: &[PlannedTrial], run: Run) -> Vec<Read> {
-    let bins = (POINTS_MAX / SERIES_USUAL / plan.len().max(1)).clamp(50, 600);
+pub(crate) fn trials(
+    folder: &Folder,
+    plan: &[PlannedTrial],
+    run: Run,
+    depth: Depth<'_>,
+) -> Vec<Read> {
+    let bins = match depth {
+        Depth::Whole => (POINTS_MAX / SERIES_USUAL / plan.len().max(1)).clamp(50, 600),
+        Depth::Metrics(_) => 600,
+    };
     let next = AtomicUsize::new(0);
     let done: Mutex<BTreeMap<usize, Read>> = Mutex::new(BTreeMap::new());
     let work = || {
@@ -62,7 +82,7 @@ pub(crate) fn trials(folder: &Folder, plan: &[PlannedTrial], run: Run) -> Vec<Re
             let index = next.fetch_add(1, Ordering::Relaxed);
             plan.get(index).map(|planned| (index, planned))
         } {
-            let read = trial(folder, planned, bins, run);
+            let read = trial(folder, planned, bins, run, depth);
             done.lock().expect("no reader panics: input never does").insert(index, read);
         }
     };
@@ -75,7 +95,71 @@ pub(crate) fn trials(folder: &Folder, plan: &[PlannedTrial], run: Run) -> Vec<Re
     done.into_inner().expect("no reader panics: input never does").into_values().collect()
 }
 
-fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read {
+fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run, depth: Depth<'_>) -> Read {
+    let mut read = match outcome(folder, planned, run) {
+        Ok(read) => read,
+        Err(without) => return *without,
+    };
+    let now = inputs(folder.root(), planned);
+    if let (Depth::Metrics(_), Some(now)) = (depth, &now)
+        && let Some(kept) = Kept::read(folder.root(), planned, now)
+    {
+        read.metrics = kept.metrics;
+        read.warnings = kept.warnings;
+        return judged(read, &kept.problems);
+    }
+    let outcome = read.outcome.as_ref().expect("there is an outcome: checked by `outcome`");
+    let (records, problems) = records(&folder.trial(planned));
+    Analysis { metrics: read.metrics, timeline: read.timeline, why: read.why } =
+        analyse(outcome, &records, bins);
+    read.warnings = attempts(outcome);
+    read.warnings.extend(warnings(&records.rate));
+    read.warnings.extend(write_causes(&folder.trial(planned), &read.why));
+    read.warnings.extend(captures(outcome, &records.hops));
+    read.flows = flows::lines(&records.flows);
+    read.screens = records.screens;
+    if let (Run::Over, Some(now)) = (run, now) {
+        let kept = Kept::new(now, read.metrics.clone(), read.warnings.clone(), problems.clone());
+        kept.write(folder.root(), planned);
+    }
+    let read = judged(read, &problems);
+    match depth {
+        Depth::Whole => read,
+        Depth::Metrics(whole) => {
+            let slim = read.slim();
+            whole(read);
+            slim
+        }
+    }
+}
+
+impl Read {
+    /// What a page of many trials shows of it.
+    fn slim(&self) -> Self {
+        Self {
+            planned: self.planned.clone(),
+            state: self.state,
+            problem: self.problem.clone(),
+            outcome: self.outcome.clone(),
+            metrics: self.metrics.clone(),
+            timeline: Timeline::default(),
+            why: Why::default(),
+            flows: Vec::new(),
+            screens: Vec::new(),
+            warnings: self.warnings.clone(),
+        }
+    }
+}
+
+/// A trial whose records were read, with these problems.
+fn judged(mut read: Read, problems: &[String]) -> Read {
+    read.state = if problems.is_empty() { PageState::Complete } else { PageState::Damaged };
+    read.problem = (!problems.is_empty()).then(|| problems.join("; "));
+    read
+}
+
+/// A trial with its outcome; or, without one that has records, all that there is to say.
+fn outcome(folder: &Folder, planned: &PlannedTrial, run: Run) -> Result<Read, Box<Read>> {
     let mut read = Read {
         planned: planned.clone(),
         state: PageState::Missing,
@@ -88,8 +172,15 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read
         screens: Vec::new(),
         warnings: Vec::new(),
     };
-    let outcome = match folder.outcome(planned) {
-        Ok(Some(outcome)) => outcome,
+    match folder.outcome(planned) {
+        Ok(Some(outcome)) => {
+            let skipped = outcome.skipped;
+            read.outcome = Some(outcome);
+            if !skipped {
+                return Ok(read);
+            }
+            read.state = PageState::Skipped;
+        }
         Ok(None) => {
             let begun = folder.trial(planned).exists();
             let problem = match (run, begun) {
@@ -99,33 +190,13 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run) -> Read
                 (Run::UnderWay, false) => "it has not begun: the run is under way",
             };
             read.problem = Some(problem.into());
-            return read;
         }
         Err(error) => {
             read.state = PageState::Damaged;
             read.problem = Some(error.to_string());
-            return read;
         }
-    };
-    if outcome.skipped {
-        read.state = PageState::Skipped;
-        read.outcome = Some(outcome);
-        return read;
     }
-    let dir = folder.trial(planned);
-    let (records, problems) = records(&dir);
-    Analysis { metrics: read.metrics, timeline: read.timeline, why: read.why } =
-        analyse(&outcome, &records, bins);
-    read.warnings = attempts(&outcome);
-    read.warnings.extend(warnings(&records.rate));
-    read.warnings.extend(write_causes(&dir, &read.why));
-    read.warnings.extend(captures(&outcome, &records.hops));
-    read.flows = flows::lines(&records.flows);
-    read.screens = records.screens;
-    read.outcome = Some(outcome);
-    read.state = if problems.is_empty() { PageState::Complete } else { PageState::Damaged };
-    read.problem = (!problems.is_empty()).then(|| problems.join("; "));
-    read
+    Err(Box::new(read))
 }
 
 /// Writes table `causes` into a trial's folder; what went wrong.

@@ -15,6 +15,9 @@ use crate::page::PageMetric;
 /// Up to this many cells stand side by side, if they fit; more stand below each other.
 const CELLS_ABREAST: usize = 6;
 
+/// Cells that stand below each other; more are in the page.
+const CELLS_MAX: usize = 200;
+
 /// Reasons of invalid trials that are told; more are counted.
 const REASONS: usize = 10;
 
@@ -43,10 +46,14 @@ pub fn terminal_table(summary: &Summary, report: &Path, width: usize, colour: bo
         } else {
             stacked(&columns, &names, width, ink)
         };
+        let more = lines.len().saturating_sub(CELLS_MAX + 2);
         out.push('\n');
-        for line in lines {
+        for line in lines.iter().take(lines.len() - more) {
             out.push_str(line.text.trim_end());
             out.push('\n');
+        }
+        if more > 0 {
+            out.push_str(&format!("and {more} more: see the report\n"));
         }
         out.push_str(&notes(&cells));
     }

@@ -1,5 +1,6 @@
 //! The tests of reports, of one program.
 
 mod folder;
+mod many;
 mod synthetic;
 mod types;
