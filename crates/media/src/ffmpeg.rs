@@ -55,14 +55,15 @@ impl Feature {
 }
 
 impl Ffmpeg {
-    /// Finds ffmpeg: `SUIRO_FFMPEG`; else the static build in the cache, where `make setup` puts
-    /// it; else the one in `PATH`.
+    /// Finds ffmpeg: `SUIRO_FFMPEG`; else the static build that was installed with this program, by
+    /// pip, or that `make setup` put into the cache; else the one in `PATH`.
     ///
     /// # Errors
     /// [`MediaError::NoFfmpeg`] if there is none, or the first of these that exists does not run.
     pub fn locate() -> Result<Self, MediaError> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        match first(std::env::var_os("SUIRO_FFMPEG"), &cache::folder(), &path) {
+        let program = std::env::current_exe().ok();
+        match first(std::env::var_os("SUIRO_FFMPEG"), program.as_deref(), &cache::folder(), &path) {
             Some(found) => Self::at(&found),
             None => {
                 let because = "not in SUIRO_FFMPEG, the cache or PATH".into();
@@ -207,16 +208,24 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn first(chosen: Option<OsString>, cache: &Path, path: &OsStr) -> Option<PathBuf> {
+fn first(
+    chosen: Option<OsString>,
+    program: Option<&Path>,
+    cache: &Path,
+    path: &OsStr,
+) -> Option<PathBuf> {
     if let Some(chosen) = chosen.filter(|chosen| !chosen.is_empty()) {
         return Some(chosen.into());
     }
-    installed(cache).or_else(|| program::among(path, OsStr::new("ffmpeg")))
+    // PREFIX/bin/suiro of an environment of Python.
+    let own = program.and_then(|program| program.parent()?.parent()).and_then(installed);
+    let cached = || installed(&cache.join("ffmpeg-venv"));
+    own.or_else(cached).or_else(|| program::among(path, OsStr::new("ffmpeg")))
 }
 
 /// In the environment that PyPI's `imageio-ffmpeg` was installed into.
-fn installed(cache: &Path) -> Option<PathBuf> {
-    let python = entry(&cache.join("ffmpeg-venv/lib"), "python")?;
+fn installed(environment: &Path) -> Option<PathBuf> {
+    let python = entry(&environment.join("lib"), "python3")?;
     entry(&python.join("site-packages/imageio_ffmpeg/binaries"), "ffmpeg-linux-")
 }
 
@@ -245,7 +254,9 @@ mod tests {
         };
         let find = |chosen: Option<&str>| {
             let path = folder.path().join("bin");
-            first(chosen.map(Into::into), &folder.path().join("cache"), path.as_os_str())
+            let program = folder.path().join("venv/bin/suiro");
+            let cache = folder.path().join("cache");
+            first(chosen.map(Into::into), Some(&program), &cache, path.as_os_str())
         };
         assert_eq!(find(None), None);
         let in_path = make("bin/ffmpeg");
@@ -253,6 +264,10 @@ mod tests {
         let below = "cache/ffmpeg-venv/lib/python3.11/site-packages/imageio_ffmpeg/binaries";
         let cached = make(&format!("{below}/ffmpeg-linux-x86_64-v8.0"));
         assert_eq!(find(None), Some(cached));
+        let beside =
+            "venv/lib/python3.13/site-packages/imageio_ffmpeg/binaries/ffmpeg-linux-x86_64-v8.0";
+        let beside = make(beside);
+        assert_eq!(find(None), Some(beside));
         assert_eq!(find(Some("/else/ffmpeg")), Some("/else/ffmpeg".into()));
     }
 

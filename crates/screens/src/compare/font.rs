@@ -221,7 +221,9 @@ fn distance([a, b]: &Piece, point: (f32, f32)) -> f32 {
     let length = dx * dx + dy * dy;
     let along = ((point.0 - a.0) * dx + (point.1 - a.1) * dy) / length.max(f32::EPSILON);
     let along = along.clamp(0.0, 1.0);
-    (point.0 - a.0 - along * dx).hypot(point.1 - a.1 - along * dy)
+    // Not `hypot`: it is of glibc 2.35, newer than the oldest system that the packages are for.
+    let (x, y) = (point.0 - a.0 - along * dx, point.1 - a.1 - along * dy);
+    (x * x + y * y).sqrt()
 }
 
 #[cfg(test)]
