@@ -1,5 +1,5 @@
 # The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
-.PHONY: help demo test test-why lint bench bench-uncompressed fuzz setup players demo-players install uninstall tools advisories
+.PHONY: help demo test test-why lint bench bench-uncompressed fuzz setup players demo-players install uninstall tools advisories python wheel test-wheel deb notebooks
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
@@ -12,6 +12,10 @@ help:
 	@echo "make lint        formatting, clippy, licences, the page, generated files"
 	@echo "make bench       the benchmarks beside their peers, as one table and bench.json"
 	@echo "make bench-uncompressed  streams of uncompressed video beside GStreamer's and ffmpeg's; needs root"
+	@echo "make python      types and tests of the Python package, with a cluster and notebooks"
+	@echo "make notebooks   run the notebooks of docs/ and keep their outputs"
+	@echo "make wheel       build dist/suiro-*.whl; make test-wheel installs it in a bare Debian 13 (root)"
+	@echo "make deb         build dist/suiro_*.deb"
 	@echo "make fuzz        every fuzz target for 30 s (SECONDS_EACH=n for longer)"
 	@echo "make setup       only install what is missing"
 	@echo "make tools       build the tools that only lint uses (cargo-deny, about 5 minutes)"
@@ -69,3 +73,21 @@ tools:
 advisories:
 	@scripts/setup tools
 	@scripts/advisories
+
+python:
+	@scripts/setup build
+	@scripts/python all
+
+notebooks:
+	@SUIRO_REGENERATE=1 scripts/python notebooks
+
+wheel:
+	@scripts/setup build
+	@scripts/wheel
+
+test-wheel:
+	@scripts/test-wheel
+
+deb:
+	@scripts/setup build
+	@scripts/deb

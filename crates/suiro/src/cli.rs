@@ -33,6 +33,14 @@ const MERGE_EXAMPLES: &str = "Examples:
   suiro run quick --trial 2 --out parts/2      on another one
   suiro merge parts/* --out results/quick";
 
+const SWEEP_EXAMPLES: &str = "Examples:
+  suiro sweep quick --repeat 50 --on local --out results/many
+  suiro sweep mine.toml --on ray --out results/mine           the Ray cluster of this machine
+  suiro sweep mine.toml --on ray://head:10001 --out results/mine --resume
+  suiro sweep mine.toml --on slurm --jobs 40 --out /shared/results/mine
+  suiro sweep mine.toml --tune goal=\"min links.access.queue.limit while media.latency_p95_ms < 200\" \\
+      over=\"links.access.queue.limit=10 kB..1 MB\"";
+
 const LINK_EXAMPLES: &str = "Examples:
   suiro link --delay \"20 ms\" -- ping -c 5 server
   suiro link --down \"2 Mbit/s\" --up \"1 Mbit/s\" --delay \"20 ms\" --queue \"100 kB\" \\
@@ -72,6 +80,9 @@ pub enum Command {
     /// Merge results folders of the same plan into one, as if one run had made it.
     #[command(after_help = MERGE_EXAMPLES)]
     Merge(MergeArgs),
+    /// Run the trials of a plan on many machines, or search for the best values of parameters.
+    #[command(after_help = SWEEP_EXAMPLES)]
+    Sweep(SweepArgs),
     /// Print a study's published claims beside the measured figures.
     Findings(FindingsArgs),
     /// Show several trials side by side in one synchronised video.
@@ -235,6 +246,40 @@ pub struct MergeArgs {
     /// The results folder to make, or one of the same plan to add to.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// The command that made the parts, as a JSON array, for the manifest.
+    #[arg(long, hide = true)]
+    pub made_by: Option<String>,
+}
+
+/// Arguments of `sweep`.
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    /// A built-in scenario's name (see `suiro list`) or a TOML file.
+    pub scenario: String,
+    /// Where the trials run: `local`; `ray`, the cluster of this machine; `ray:HOST:PORT` or `ray://HOST:PORT`, another
+    /// one; `slurm`, with --out on a file system that all machines share.
+    #[arg(long, value_name = "ENGINE", default_value = "local")]
+    pub on: String,
+    /// Results folder [default: results/NAME-DATE-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// What is changed.
+    #[command(flatten)]
+    pub changes: Changes,
+    /// Trials to run in parallel: for `local` [default: the scenario's] and `slurm`; machines of a Ray cluster have the
+    /// resource suiro_link.
+    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS}, for `local` [default: the scenario's] and `slurm`; machines of a Ray cluster have the resource suiro_link"))]
+    pub jobs: Option<u32>,
+    /// How often a trial that is not valid because its machine was too slow is repeated, on another machine if possible.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub retries: u32,
+    /// Continue an interrupted sweep: run only the trials without a valid outcome.
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Search instead: goal="min NAME while METRIC < NUMBER", over="PATH=LOW..HIGH" or over="PATH=WORD|WORD" (may be
+    /// repeated), rounds=N.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
+    pub tune: Vec<String>,
 }
 
 /// Arguments of `compare`.
@@ -309,6 +354,12 @@ pub struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// Measure how many trials this host can run side by side, by running them; takes about a minute.
+    #[arg(long, conflicts_with = "uncompressed")]
+    pub capacity: bool,
+    /// The scenario whose trials are run; one without a matrix.
+    #[arg(long, value_name = "NAME", requires = "capacity", default_value = "ping")]
+    pub scenario: String,
     /// Check what sending and receiving uncompressed video needs: socket memory, interfaces,
     /// processors.
     #[arg(long)]

@@ -75,24 +75,37 @@ fn document(text: &mut String, path: &str, command: &mut clap::Command) {
     }
 }
 
+/// The version and the names of the tables, for Python and its type checkers.
+fn names() -> String {
+    let each = TABLES.iter().map(|table| format!("    \"{}\",\n", table.name)).collect::<String>();
+    format!(
+        "\"\"\"Version and tables of the program. Generated: SUIRO_REGENERATE=1 cargo test -p suiro docs.\"\"\"\n\n\
+         from typing import Literal\n\nVERSION = \"{}\"\n\nTableName = Literal[\n{each}]\n\n\
+         TABLES: tuple[str, ...] = (\n{each})\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
 fn check(file: &str, fresh: &str) {
-    let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("SUIRO_REGENERATE").is_some() {
-        std::fs::write(&path, fresh).expect("docs/ can be written");
+        std::fs::write(&path, fresh).expect("it can be written");
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        committed == fresh,
-        "docs/{file} is stale: run SUIRO_REGENERATE=1 cargo test -p suiro docs"
-    );
+    assert!(committed == fresh, "{file} is stale: run SUIRO_REGENERATE=1 cargo test -p suiro docs");
 }
 
 #[test]
 fn records_are_documented() {
-    check("records.md", &records());
+    check("docs/records.md", &records());
 }
 
 #[test]
 fn commands_are_documented() {
-    check("commands.md", &commands());
+    check("docs/commands.md", &commands());
+}
+
+#[test]
+fn tables_have_names_in_python() {
+    check("python/suiro/_names.py", &names());
 }

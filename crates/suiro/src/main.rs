@@ -23,6 +23,7 @@ mod report;
 mod run;
 mod scenarios;
 mod shell;
+mod sweep;
 mod tcp;
 mod uncompressed;
 mod webrtc;
@@ -81,6 +82,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::report(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Findings(args) => report::findings(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),

@@ -206,8 +206,7 @@ fn wanted<'a>(whole: &Part, parts: &'a [Part]) -> Result<Vec<(&'a Part, &'a Plan
                 if same(trial, other) {
                     continue;
                 }
-                let in_whole = std::ptr::eq(*holder, whole);
-                if !in_whole || other.valid || !trial.valid {
+                if !std::ptr::eq(*holder, whole) || other.valid {
                     bail!(Usage(twice(part, holder, planned)));
                 }
                 say!("trial {}: replaced, as it was not valid", planned.number.unwrap_or(0));
@@ -262,8 +261,12 @@ fn manifest(
     let holds = |part: &&Part| part.trials.iter().any(|(planned, _)| planned.number == first);
     let machine =
         all.clone().find(holds).map_or(&whole.manifest.machine, |part| &part.manifest.machine);
+    let command = match &args.made_by {
+        Some(words) => serde_json::from_str(words).context("reading --made-by")?,
+        None => command(&whole.manifest.command, &args.out),
+    };
     Ok(Manifest {
-        command: command(&whole.manifest.command, &args.out),
+        command,
         plan: plan.into_values().cloned().collect(),
         machine: machine.clone(),
         versions,

@@ -1,14 +1,16 @@
 //! `suiro list`, `show`, `check` and `schema`.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde_json::{Value, json};
 use suiro_hosts::Privilege;
 use suiro_outside::printable;
 use suiro_record::PlannedTrial;
-use suiro_scenario::{Overrides, Plan, Scenario, Trial};
+use suiro_scenario::{Disk, Files, Overrides, Plan, Scenario, Trial};
 
 use crate::Outcome;
 use crate::capacity;
@@ -61,10 +63,15 @@ pub fn show(args: &ShowArgs) -> Result<Outcome> {
 
 /// `suiro check FILE`: what it would run, or what is wrong with it.
 pub fn check(args: &CheckArgs) -> Result<Outcome> {
-    let plan = Scenario::load(&args.scenario)?.plan(&args.changes.overrides())?;
+    let scenario = Scenario::load(&args.scenario)?;
+    let files = Named::beside(&scenario);
+    let plan = match args.scenario.contains(['/', '.']) {
+        true => scenario.plan_with(&args.changes.overrides(), &files)?,
+        false => scenario.plan(&args.changes.overrides())?,
+    };
     let mut out = std::io::stdout().lock();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &as_json(&plan))?;
+        serde_json::to_writer_pretty(&mut out, &as_json(&plan, &files))?;
         writeln!(out)?;
         return Ok(Outcome::Done);
     }
@@ -96,8 +103,33 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// The files beside a scenario, and which of them it names.
+struct Named {
+    disk: Disk,
+    names: RefCell<BTreeSet<PathBuf>>,
+}
+
+impl Named {
+    fn beside(scenario: &Scenario) -> Self {
+        let folder = Path::new(scenario.file()).parent().unwrap_or(Path::new(""));
+        Self { disk: Disk::new(folder), names: RefCell::default() }
+    }
+}
+
+impl Files for Named {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        self.names.borrow_mut().insert(path.to_owned());
+        self.disk.read(path)
+    }
+
+    fn locate(&self, path: &Path) -> std::io::Result<PathBuf> {
+        self.names.borrow_mut().insert(path.to_owned());
+        self.disk.locate(path)
+    }
+}
+
 /// The plan for programs.
-fn as_json(plan: &Plan) -> Value {
+fn as_json(plan: &Plan, files: &Named) -> Value {
     let host = Host::before_a_run();
     let trial = |trial: &Trial| {
         let PlannedTrial { cell, repetition, seed, folder, number } = &trial.planned;
@@ -110,6 +142,7 @@ fn as_json(plan: &Plan) -> Value {
     json!({
         "suiro": env!("CARGO_PKG_VERSION"), "scenario": plan.name, "title": plan.title, "study": plan.study,
         "text": plan.text, "seed": plan.seed, "axes": plan.axes, "jobs": plan.jobs, "plan_trials": plan.total,
+        "files": files.names.borrow().iter().collect::<Vec<_>>(),
         "trials": plan.trials.iter().map(trial).collect::<Vec<_>>(),
     })
 }

@@ -3,6 +3,7 @@
 
 mod bpf;
 mod btf;
+mod capacity;
 pub mod inside;
 mod kernel;
 mod machine;
@@ -112,6 +113,9 @@ impl Report {
 
 /// What was typed after `suiro doctor`. True if all is well.
 pub fn run(args: &DoctorArgs) -> anyhow::Result<bool> {
+    if args.capacity {
+        return capacity::run(&args.scenario, args.json);
+    }
     if !args.uncompressed {
         return examine(args.json);
     }

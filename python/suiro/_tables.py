@@ -1,0 +1,160 @@
+"""The records of a results folder: Parquet files of all trials as one table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from . import _files
+from ._files import ResultsError
+from ._frame import Frame, need
+from ._names import TABLES
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from ._results import Results, Trial
+
+#: Files that are read at one time.
+READERS = 4
+
+
+def frame(results: Results, trials: list[Trial], name: str, columns: list[str] | None) -> Frame:
+    """The table `name` of these trials."""
+    if name not in TABLES:
+        import difflib
+
+        near = difflib.get_close_matches(name, TABLES, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(TABLES)}"
+        raise KeyError(f"no table is called {name!r}: {hint}")
+    source = _Source(results, trials, name, columns)
+    return Frame(source.schema, source.batches, source.whole)
+
+
+class _Source:
+    def __init__(self, results: Results, trials: list[Trial], name: str, columns: list[str] | None) -> None:
+        self.results, self.trials, self.name, self.chosen = results, trials, name, columns
+        self.schema = cache(self._schema)
+
+    def files(self, trial: Trial) -> list[str]:
+        """The trial's files of this table, below the results folder: `NAME.parquet` and `NAME.*.parquet`."""
+        names = _files.list_beneath(self.results.root, trial.folder)
+        own = f"{self.name}."
+        return [f"{trial.folder}/{name}" for name in names if name.startswith(own) and name.endswith(".parquet")]
+
+    def _all(self) -> list[tuple[Trial, str]]:
+        return [(trial, file) for trial in self.trials for file in self.files(trial)]
+
+    def _schema(self) -> pyarrow.Schema:
+        """The columns of all files: those that an older version did not write are null in its files."""
+        pa = need("pyarrow")
+        with ThreadPoolExecutor(READERS) as pool:
+            found = list(pool.map(lambda one: self._read_schema(one[1]), self._all()))
+        unique = list({schema.to_string(): schema for schema in found}.values())
+        try:
+            records = pa.unify_schemas(unique) if unique else pa.schema([])
+        except pa.ArrowException as error:
+            raise ResultsError(f"{self.results.root}: the files of table {self.name} do not agree: {error}") from None
+        fields = [*self._constants(self.trials[0], 0, records).items()] if self.trials else []
+        front = [pa.field(name, column.type) for name, column in fields]
+        schema = pa.schema([*front, *records])
+        if self.chosen is None:
+            return schema
+        unknown = [name for name in self.chosen if name not in schema.names]
+        if unknown:
+            raise KeyError(f"table {self.name} has no column {unknown[0]!r}; it has {', '.join(schema.names)}")
+        return pa.schema([schema.field(name) for name in schema.names if name in front_names(front) or name in self.chosen])
+
+    def _read_schema(self, file: str) -> pyarrow.Schema:
+        with self._open(file) as parquet:
+            return parquet.schema_arrow.remove_metadata()
+
+    def _open(self, file: str) -> Any:
+        """A Parquet file, with texts as dictionaries: most of them repeat."""
+        pa, pq = need("pyarrow"), need("pyarrow.parquet")
+        found = _files.open_beneath(self.results.root, file)
+        try:
+            source = pa.PythonFile(os.fdopen(found, "rb"), mode="r") if not _MAPPED else _mapped(found)
+        except (OSError, pa.ArrowException) as error:
+            raise ResultsError(f"{self.results.root / file}: {error}") from None
+        try:
+            texts = _text_columns(pq, source)
+            return pq.ParquetFile(source, read_dictionary=texts)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            source.close()
+            raise ResultsError(f"{self.results.root / file}: not a table: {error}") from None
+
+    def read(self, trial: Trial, file: str) -> pyarrow.Table:
+        """One file, with the trial's columns in front, in the columns of all."""
+        pa = need("pyarrow")
+        schema = self.schema()
+        with self._open(file) as parquet:
+            wanted = [name for name in parquet.schema_arrow.names if name in schema.names]
+            try:
+                table = parquet.read(columns=wanted)
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise ResultsError(f"{self.results.root / file}: damaged: {error}") from None
+        constants = self._constants(trial, table.num_rows, table.schema)
+        columns = []
+        for field in schema:
+            if field.name in constants:
+                columns.append(constants[field.name])
+            elif field.name in table.column_names:
+                column = table[field.name]
+                columns.append(column if column.type == field.type else column.cast(field.type))
+            else:
+                columns.append(pa.nulls(table.num_rows, field.type))
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _constants(self, trial: Trial, rows: int, records: pyarrow.Schema) -> dict[str, pyarrow.Array]:
+        """The columns of a trial: its axes, its repetition, its number."""
+        pa = need("pyarrow")
+        taken = frozenset(records.names)
+        one = self.results._axis_columns([trial.cell], taken)
+        columns = {
+            name: pa.DictionaryArray.from_arrays(pa.repeat(column.indices[0], rows), column.dictionary, ordered=True)
+            for name, column in one.items()
+        }
+        columns["repetition"] = pa.repeat(pa.scalar(trial.repetition, pa.int32()), rows)
+        columns["trial"] = pa.repeat(pa.scalar(trial.number, pa.int32()), rows)
+        return columns
+
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """The rows, file by file."""
+        for trial, file in self._all():
+            yield from self.read(trial, file).to_batches()
+
+    def whole(self) -> pyarrow.Table:
+        """All rows."""
+        pa = need("pyarrow")
+        schema = self.schema()
+        with ThreadPoolExecutor(READERS) as pool:
+            tables = list(pool.map(lambda one: self.read(*one), self._all()))
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+#: Linux can map an open file by its descriptor, which spares a copy.
+_MAPPED = os.path.isdir("/proc/self/fd")
+
+
+def _mapped(descriptor: int) -> Any:
+    pa = need("pyarrow")
+    try:
+        return pa.memory_map(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+
+
+def _text_columns(pq: Any, source: Any) -> list[str]:
+    metadata = pq.read_metadata(source)
+    source.seek(0)
+    columns = [metadata.schema.column(index) for index in range(metadata.num_columns)]
+    return [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+
+
+def front_names(fields: list[Any]) -> set[str]:
+    """The names of these fields."""
+    return {field.name for field in fields}

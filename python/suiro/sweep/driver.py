@@ -1,0 +1,295 @@
+"""Hands out the trials of a plan, watches them, tries again, and merges what they recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from .engine import Engine, Local, Refused
+from .job import Attempt, Scenario
+
+#: How often an attempt that was lost with its machine, or that left no record, is repeated.
+LOST_MAX = 3
+#: Seconds between two lines of progress where standard error is not a terminal.
+TELL_S = 10.0
+#: From this difference on, clocks are told to be apart.
+APART_S = 2.0
+
+
+@dataclass
+class Request:
+    """What was typed."""
+
+    binary: str
+    """The program."""
+    command: list[str]
+    """The command line, for the manifest."""
+    scenario: str
+    """A built-in scenario's name, or a file."""
+    changes: list[str]
+    """`--set …`, `--only …` and so on, as `suiro check` takes them."""
+    out: Path
+    on: str
+    jobs: int | None
+    retries: int
+    """How often a trial that is invalid because its machine was too slow is repeated elsewhere."""
+    resume: bool
+    tune: dict[str, Any] | None = None
+
+
+@dataclass
+class Plan:
+    """What is to be run."""
+
+    document: dict[str, Any]
+    scenario: Scenario
+    trials: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, request: Request) -> Plan:
+        """Planned by the program."""
+        command = [request.binary, "check", request.scenario, "--json", *request.changes]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Refused(done.stderr.strip().removeprefix("error: "))
+        document = json.loads(done.stdout)
+        base = Path(request.scenario).parent
+        files = {name: (base / name).read_bytes() for name in document["files"] if not os.path.isabs(name)}
+        scenario = Scenario(document["scenario"], document["text"], document["suiro"], files)
+        return cls(document, scenario, [trial["number"] for trial in document["trials"]])
+
+    def identity(self) -> dict[str, Any]:
+        """What another sweep in the same folder must share."""
+        return {key: self.document[key] for key in ("suiro", "scenario", "text", "seed", "plan_trials")}
+
+
+class Sweep:
+    """A sweep in its results folder: `OUT/sweep` holds what is not merged yet."""
+
+    def __init__(self, request: Request, plan: Plan) -> None:
+        self.request, self.plan = request, plan
+        self.folder = request.out / "sweep"
+        self.parts = self.folder / "parts"
+        self.counts: Counter[str] = Counter()
+        self.best: dict[int, Attempt] = {}
+        self.avoid: dict[int, set[str]] = {}
+        self.tries: Counter[tuple[int, str]] = Counter()
+        self.stopping = False
+        self.told_clocks: set[str] = set()
+
+    def prepare(self) -> list[int]:
+        """Takes the folder. Gives the numbers of the trials that have no valid outcome yet."""
+        known = self.folder / "plan.json"
+        used = self.request.out.exists() and any(self.request.out.iterdir())
+        if used and not self.request.resume:
+            raise Refused(f"{self.request.out} already holds results\nhint: --resume goes on with them, --out names another folder")
+        if used and not known.exists():
+            raise Refused(f"{self.request.out} was not made by suiro sweep\nhint: choose another folder with --out")
+        if used and json.loads(known.read_text()) != self.plan.identity():
+            raise Refused(
+                f"{self.request.out} holds results of another scenario, version or settings\n"
+                "hint: repeat the command that made them, with --resume"
+            )
+        self.parts.mkdir(parents=True, exist_ok=True)
+        write(known, json.dumps(self.plan.identity()))
+        for unfinished in self.parts.glob(".*"):
+            shutil.rmtree(unfinished) if unfinished.is_dir() else unfinished.unlink()
+        done = self._measured()
+        return [trial for trial in self.plan.trials if trial not in done]
+
+    def _measured(self) -> set[int]:
+        """The trials that are valid already, merged or not."""
+        done = set()
+        for folder in [self.request.out, *(part for part in self.parts.iterdir() if part.name.isdigit())]:
+            try:
+                manifest = json.loads((folder / "manifest.json").read_text())
+            except (OSError, ValueError):
+                continue
+            for planned in manifest["plan"]:
+                try:
+                    outcome = json.loads((folder / planned["folder"] / "trial.json").read_text())
+                except (OSError, ValueError):
+                    continue
+                if outcome["valid"]:
+                    done.add(planned["number"])
+        return done
+
+    def run(self, engine: Engine, trials: list[int]) -> None:
+        """Runs these trials to the end, or until it is interrupted."""
+        waiting, running = deque(trials), set[int]()
+        progress = Progress(self, len(trials), self._seconds())
+        try:
+            while (waiting and not self.stopping) or (running and not self.stopping):
+                slots = engine.slots()
+                if not slots and not running:
+                    raise Refused("no machine is left that can run trials\nhint: start one, then the same command with --resume")
+                while waiting and len(running) < max(slots, 1):
+                    trial = waiting.popleft()
+                    number = 1 + sum(count for (one, _), count in self.tries.items() if one == trial)
+                    engine.start(trial, number, self.avoid.get(trial, set()))
+                    running.add(trial)
+                for attempt in engine.wait(1.0):
+                    running.discard(attempt.trial)
+                    if self._ended(attempt):
+                        waiting.append(attempt.trial)
+                progress.tell(len(running), slots)
+        finally:
+            progress.end()
+            engine.stop()
+
+    def _seconds(self) -> float:
+        return max((trial["seconds"] for trial in self.plan.document["trials"]), default=0.0)
+
+    def _ended(self, attempt: Attempt) -> bool:
+        """Records an attempt. True if the trial is to be run again."""
+        with (self.folder / "attempts.jsonl").open("a") as file:
+            file.write(attempt.line() + "\n")
+        self._tell_clock(attempt)
+        trial, outcome = attempt.trial, attempt.outcome
+        self.tries[trial, outcome] += 1
+        most = {"late": self.request.retries, "lost": LOST_MAX, "failed": LOST_MAX, "refused": LOST_MAX, "skipped": LOST_MAX}
+        again = not self.stopping and self.tries[trial, outcome] <= most.get(outcome, 0)
+        if again:
+            self.counts["repeated"] += 1
+            if attempt.machine:
+                self.avoid.setdefault(trial, set()).add(attempt.machine)
+        else:
+            self.best[trial] = attempt
+            self.counts[outcome] += 1
+        if outcome != "valid":
+            where = f" on {attempt.machine}" if attempt.machine else ""
+            say(f"trial {trial}: {outcome}{where}{', again' if again else ''}: {attempt.because}")
+        return again
+
+    def _tell_clock(self, attempt: Attempt) -> None:
+        if attempt.clock_s is None or abs(attempt.clock_s) < APART_S or attempt.machine in self.told_clocks:
+            return
+        self.told_clocks.add(attempt.machine)
+        way = "ahead of" if attempt.clock_s > 0 else "behind"
+        say(
+            f"the clock of {attempt.machine} is at least {abs(attempt.clock_s):.0f} s {way} this machine's: the times at which its "
+            "trials began are off by that; measurements are not\nhint: start a time service such as chrony there"
+        )
+
+    def merge(self, *, quiet: bool = False) -> int:
+        """Merges the parts into the results folder. Gives the exit code."""
+        parts = sorted((part for part in self.parts.iterdir() if part.name.isdigit()), key=lambda part: int(part.name))
+        if not parts and (self.request.out / "manifest.json").exists():
+            return subprocess.run([self.request.binary, "report", str(self.request.out)], check=False).returncode
+        if not parts:
+            say("no trial has a record")
+            return 1
+        command = [self.request.binary, "merge", *map(str, parts), "--out", str(self.request.out)]
+        command.append(f"--made-by={json.dumps(self.request.command)}")
+        done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL if quiet else None)
+        if done.returncode not in (0, 1) or not (self.request.out / "summary.json").exists():
+            say(f"the trials are kept in {self.parts}\nhint: the same command with --resume goes on with them")
+            return done.returncode
+        for part in parts:
+            shutil.rmtree(part)
+        return done.returncode
+
+
+class Progress:
+    """How far it is, and how long it will take."""
+
+    def __init__(self, sweep: Sweep, trials: int, seconds: float) -> None:
+        self.sweep, self.trials, self.seconds = sweep, trials, seconds
+        self.began, self.told = time.monotonic(), 0.0
+        self.live = sys.stderr.isatty()
+
+    def tell(self, running: int, slots: int) -> None:
+        now = time.monotonic()
+        if now - self.told < (0.2 if self.live else TELL_S):
+            return
+        self.told = now
+        line = self.line(running, slots, now - self.began)
+        if self.live:
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+        else:
+            say(line)
+
+    def line(self, running: int, slots: int, passed: float) -> str:
+        """`12 of 40 trials, 3 running, 1 late, about 4 min left`."""
+        done = len(self.sweep.best)
+        others = [f"{count} {name}" for name, count in sorted(self.sweep.counts.items()) if name != "valid" and count]
+        left = self.trials - done
+        # What is known before the first trial has ended is how long one measures.
+        each = passed / done if done else self.seconds / max(slots, 1)
+        rest = f"about {duration(left * each)} left" if left else "done"
+        return ", ".join([f"{done} of {self.trials} trials", f"{running} running", *others, rest])
+
+    def end(self) -> None:
+        if self.live:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def engine_of(request: Request, plan: Plan, folder: Path) -> Engine:
+    """The engine that `--on` names."""
+    kind, _, rest = request.on.partition(":")
+    if request.on == "local":
+        return Local(plan.scenario, folder, request.binary, request.jobs or plan.document["jobs"])
+    if request.on == "slurm":
+        from .slurm import Slurm
+
+        return Slurm(plan.scenario, folder, request.binary, request.jobs)
+    if kind == "ray":
+        from .cluster import Ray
+
+        address = request.on if rest.startswith("//") else rest or "auto"
+        return Ray(plan.scenario, folder, address)
+    raise Refused(f"--on {request.on}: expected local, slurm, ray, ray:HOST:PORT or ray://HOST:PORT")
+
+
+def sweep(request: Request) -> int:
+    """Runs a whole sweep. Gives the exit code."""
+    plan = Plan.of(request)
+    whole = Sweep(request, plan)
+    trials = whole.prepare()
+
+    def interrupted(_signal: int, _frame: FrameType | None) -> None:
+        whole.stopping = True
+
+    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGTERM, interrupted)
+    if trials:
+        engine = engine_of(request, plan, whole.folder)
+        say(f"running {len(trials)} trials on {request.on}, {engine.slots()} at a time")
+        whole.run(engine, trials)
+    code = whole.merge()
+    if whole.stopping:
+        say("interrupted\nhint: the same command with --resume goes on")
+        return 1
+    return code
+
+
+def write(path: Path, text: str) -> None:
+    """A file that appears when it is whole."""
+    beside = path.with_name(f".{path.name}.part")
+    beside.write_text(text)
+    os.replace(beside, path)
+
+
+def say(text: str) -> None:
+    """A message to people, without terminal escapes."""
+    safe = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    sys.stderr.write(f"{safe}\n")

@@ -1,0 +1,163 @@
+"""One attempt at one trial: what a machine is handed, and what it hands back."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+#: Most bytes of a trial's folder that are sent over the network.
+FOLDER_BYTES_MAX = 2 << 30
+#: Characters of a program's last messages that are kept.
+WORDS_MAX = 2000
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario, as every machine gets it."""
+
+    name: str
+    """Its file's name."""
+    text: str
+    """Its text with every change."""
+    version: str
+    """The version of suiro that planned it, and that must run it."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """The files that it names, by their relative paths."""
+
+    def write(self, folder: Path) -> Path:
+        """Writes it and its files into a folder. Gives the path of its text."""
+        for name, content in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        path = folder / f"{self.name}.toml"
+        path.write_text(self.text)
+        return path
+
+
+@dataclass
+class Attempt:
+    """How one attempt ended."""
+
+    trial: int
+    number: int
+    """From 1."""
+    machine: str
+    outcome: str
+    """`valid`, `invalid`, `late`: the machine was too slow for it, `skipped`: the machine is missing something,
+    `failed`: there is no record, `lost`: the machine or its worker went away, `refused`: another version of suiro."""
+    because: str | None = None
+    seconds: float = 0.0
+    """From the hand-out to the return."""
+    clock_s: float | None = None
+    """The machine's clock minus this one's, at least; null if that is not known."""
+
+    def line(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self))
+
+
+def judge(trial: dict[str, Any]) -> tuple[str, str | None]:
+    """The outcome of an attempt by its `trial.json`."""
+    because = trial.get("invalid_because")
+    if trial.get("skipped"):
+        return "skipped", because
+    if trial.get("valid"):
+        return "valid", None
+    return ("late" if trial.get("late") else "invalid"), because
+
+
+def record(part: Path) -> tuple[str, str | None]:
+    """The outcome of the only trial of a results folder."""
+    try:
+        manifest = json.loads((part / "manifest.json").read_text())
+        folder = part / manifest["plan"][0]["folder"]
+        return judge(json.loads((folder / "trial.json").read_text()))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        return "failed", f"its record cannot be read: {error}"
+
+
+def command(binary: str, scenario: Path, trial: int, out: Path) -> list[str]:
+    """The command of an attempt."""
+    return [binary, "run", str(scenario), "--trial", str(trial), "--out", str(out)]
+
+
+def die_with_parent() -> None:
+    """In a child before it becomes the program: it ends when the process that started it does."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
+def version(binary: str) -> str:
+    """The version of the program."""
+    done = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.split()[-1]
+
+
+def run_here(scenario: Scenario, trial: int, binary: str) -> dict[str, Any]:
+    """Runs a trial on this machine and packs its folder. Called on a machine of a cluster.
+
+    Raises nothing: what goes wrong is in the answer.
+    """
+    answer: dict[str, Any] = {"tar": None}
+    try:
+        found = version(binary)
+        if found != scenario.version:
+            answer |= {"outcome": "refused", "because": f"suiro {found} is installed there, expected {scenario.version}"}
+            return answer
+        with tempfile.TemporaryDirectory(prefix="suiro-sweep-") as room:
+            answer |= _run_in(Path(room), scenario, trial, binary)
+    except (OSError, subprocess.SubprocessError) as error:
+        answer |= {"outcome": "failed", "because": f"{error}"}
+    return answer
+
+
+def _run_in(room: Path, scenario: Scenario, trial: int, binary: str) -> dict[str, Any]:
+    part = room / "part"
+    path = scenario.write(room)
+    done = subprocess.run(
+        command(binary, path, trial, part), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent, check=False
+    )
+    words = done.stderr.decode(errors="replace")[-WORDS_MAX:].strip()
+    if not (part / "manifest.json").exists():
+        return {"outcome": "failed", "because": words or f"suiro ended with exit code {done.returncode}"}
+    outcome, because = record(part)
+    if outcome == "failed":
+        return {"outcome": outcome, "because": words or because}
+    size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
+    if size > FOLDER_BYTES_MAX:
+        most = FOLDER_BYTES_MAX >> 20
+        return {"outcome": "failed", "because": f"its folder has {size >> 20} MiB, and at most {most} MiB are sent: record less"}
+    return {"outcome": outcome, "because": because, "tar": pack(part)}
+
+
+def pack(part: Path) -> bytes:
+    """A folder as tar; its tables are compressed already."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        tar.add(part, arcname=".")
+    return packed.getvalue()
+
+
+def unpack(packed: bytes, place: Path) -> None:
+    """Unpacks a folder beside its place and renames it. Nothing is written elsewhere, whatever the tar says."""
+    beside = place.with_name(f".{place.name}.part")
+    shutil.rmtree(beside, ignore_errors=True)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        tar.extractall(beside, filter="data")
+    keep(beside, place)
+
+
+def keep(beside: Path, place: Path) -> None:
+    """Puts a finished part in its place; an earlier attempt that is there makes room."""
+    shutil.rmtree(place, ignore_errors=True)
+    os.replace(beside, place)

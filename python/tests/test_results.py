@@ -1,0 +1,180 @@
+"""Results folders as data frames."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import suiro
+
+
+def test_the_summary_has_a_row_per_trial(folder: Path) -> None:
+    run = suiro.load(folder)
+    frame = run.summary().to_pandas()
+    assert len(frame) == 7, "trial 8 is not valid"
+    assert len(run.summary(invalid=True)) == 8
+    assert list(frame.columns[:4]) == ["tcp", "queue", "repetition", "trial"]
+    assert list(frame["tcp"].cat.categories) == ["reno", "cubic"]
+    assert frame["queue"].cat.ordered
+    assert frame.groupby("queue", observed=True)["player.stall_s"].mean().index.tolist() == ["10 kB", "100 kB"]
+    assert frame["media.latency_p95_ms"].isna().all()
+    assert frame["seed"].iloc[0] == (1 << 64) - 1
+    assert run.summary().to_polars()["trial"].to_list() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_metrics_explain_themselves(folder: Path) -> None:
+    rows = suiro.load(folder).metrics().rows()
+    assert len(rows) == 8
+    first = rows[0]
+    assert (first["tcp"], first["metric"], first["unit"], first["n"], first["low"]) == ("reno", "player.stall_s", "s", 2, 1.0)
+    assert rows[1]["mean"] is None and rows[1]["unit"] is None
+
+
+def test_findings(folder: Path) -> None:
+    assert suiro.load(folder).findings().rows()[0]["id"] == "S0.1"
+
+
+def test_tables_have_the_cell_in_front_and_older_files_have_nulls(folder: Path) -> None:
+    frame = suiro.load(folder).table("tcp")
+    assert frame.columns == ["tcp", "queue", "repetition", "trial", "t_ns", "host", "cwnd_bytes"]
+    whole = frame.to_polars()
+    assert whole.height == 7 * 5
+    assert whole.filter(pl.col("trial") == 2)["cwnd_bytes"].to_list() == [2000, None, 2002, None, None]
+    assert frame.to_pandas()["cwnd_bytes"].dtype == "Int64"
+    some = suiro.load(folder).table("tcp", columns=["t_ns"], tcp="cubic")
+    assert some.columns == ["tcp", "queue", "repetition", "trial", "t_ns"]
+    assert set(some.to_polars()["tcp"]) == {"cubic"}
+
+
+def test_pandas_polars_and_arrow_take_frames_as_they_are(folder: Path) -> None:
+    frame = suiro.load(folder).table("tcp")
+    assert pl.DataFrame(frame).height == pa.table(frame).num_rows == len(pd.DataFrame.from_arrow(frame)) == 35
+    assert sum(batch.num_rows for batch in frame) == 35
+
+
+def test_an_axis_called_like_a_column_keeps_both(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["axes"][0]["name"] = "host"
+    for planned in manifest["plan"]:
+        planned["cell"]["host"] = planned["cell"].pop("tcp")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    columns = suiro.load(folder).table("tcp", invalid=True).columns
+    assert columns[0] == "axis.host" and "host" in columns
+
+
+def test_what_is_not_there_is_named(folder: Path) -> None:
+    run = suiro.load(folder)
+    with pytest.raises(KeyError, match="did you mean 'tcp'"):
+        run.table("tpc")  # type: ignore[arg-type]
+    with pytest.raises(KeyError, match="no column 'x'"):
+        run.table("tcp", columns=["x"]).to_arrow()
+    with pytest.raises(KeyError, match="tcp = reno, cubic"):
+        run.trial(tcp="bbr")
+    with pytest.raises(KeyError, match="nothing to plot is called 'x'"):
+        run.plot("x")
+    with pytest.raises(FileNotFoundError, match="hint: give the folder"):
+        suiro.load(folder / "trials")
+    assert run.table("link").to_arrow().num_rows == 0
+    assert run.trial(tcp="cubic", queue="10 kB", repetition=2).machine == {"name": "m"}
+    assert run.trial(3).cell == {"tcp": "reno", "queue": "100 kB"}
+
+
+def test_figures(folder: Path) -> None:
+    run = suiro.load(folder)
+    figure = run.plot()
+    assert figure.axes[0].get_title(loc="left") == r"Congestion \$window\$"
+    assert len(figure.axes[0].lines) == 4
+    assert list(run.plot("tcp.cwnd_bytes").axes[0].lines[0].get_ydata())[::2] == [1, 3]
+    assert len(run.plot("player.stall_s").axes[0].containers) == 4
+    run.plot().canvas.draw()
+
+
+def test_notebooks_show_text_as_text(folder: Path) -> None:
+    run = suiro.load(folder)
+    assert "&lt;script&gt;" in run.summary(invalid=True)._repr_html_()
+    assert "<script" not in run.summary(invalid=True)._repr_html_()
+    assert "&lt;b&gt;" in run._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "says"),
+    [
+        ("manifest.json", "[]", "expected an object"),
+        ("manifest.json", "{", "not JSON"),
+        ("manifest.json", '{"axes": 1}', "not a manifest"),
+        ("manifest.json", "[" * 100_000, "not JSON"),
+        ("summary.json", '{"trials": 7}', "expected a list"),
+        ("summary.json", '{"trials": [{"valid": true, "metrics": {"x": "y"}, "cell": {}}]}', "not a summary"),
+        ("findings.json", '{"findings": [1]}', "not findings"),
+        ("report.html", "<html>", "it has no data"),
+        ("report.html", '<script type="application/json" id="data">[]</script>', "not an object"),
+        ("report.html", '<script type="application/json" id="data">{"series": [1], "panels": [2], "metrics": []}</script>', "not a report"),
+    ],
+)
+def test_damaged_documents_are_refused(folder: Path, path: str, content: str, says: str) -> None:
+    (folder / path).write_text(content)
+    with pytest.raises(suiro.ResultsError, match=says):
+        run = suiro.load(folder)
+        run.summary()
+        run.findings()
+        run.plot()
+
+
+def test_links_and_devices_are_not_read(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.parquet"
+    pq.write_table(pa.table({"t_ns": [1]}), secret)
+    victim = next((folder / "trials").glob("*/1/tcp.client.parquet"))
+    victim.unlink()
+    victim.symlink_to(secret)
+    with pytest.raises(suiro.ResultsError, match="links are not followed"):
+        suiro.load(folder).table("tcp").to_arrow()
+    victim.unlink()
+    os.mkfifo(victim)
+    with pytest.raises(suiro.ResultsError, match="regular file"):
+        suiro.load(folder).table("tcp").to_arrow()
+    (folder / "summary.json").unlink()
+    (folder / "summary.json").symlink_to("/etc/passwd")
+    with pytest.raises(suiro.ResultsError, match="links are not followed"):
+        suiro.load(folder).summary()
+
+
+def test_paths_do_not_lead_out(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["plan"][0]["folder"] = "../elsewhere"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(suiro.ResultsError, match="below the results folder"):
+        suiro.load(folder)
+
+
+@pytest.mark.parametrize("place", [4, 0.3, 0.6, 0.9, -5])
+def test_damaged_tables_are_refused(folder: Path, place: float) -> None:
+    victim = next((folder / "trials").glob("*/1/tcp.client.parquet"))
+    content = bytearray(victim.read_bytes())
+    at = int(place * len(content)) if isinstance(place, float) else place
+    content[at : at + 4] = b"\xff\xff\xff\xff"
+    victim.write_bytes(content)
+    frame = suiro.load(folder).table("tcp")
+    try:
+        assert frame.to_arrow().num_rows > 0
+    except suiro.ResultsError as error:
+        assert str(victim.name) in str(error)
+    victim.write_bytes(b"PAR1")
+    with pytest.raises(suiro.ResultsError, match="not a table"):
+        suiro.load(folder).table("tcp").to_arrow()
+
+
+def test_the_import_loads_nothing_large() -> None:
+    script = "import sys, suiro; print([m for m in ('pyarrow', 'pandas', 'numpy', 'ray', 'matplotlib', 'asyncio') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+

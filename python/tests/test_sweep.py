@@ -1,0 +1,313 @@
+"""Sweeps: on this machine, on a Ray cluster of two nodes, by Slurm; and searches. Trials last 300 ms."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import suiro
+from suiro.sweep import job
+from suiro.sweep.cluster import apart
+from suiro.sweep.driver import LOST_MAX, Plan, Progress, Request, Sweep, duration
+from suiro.sweep.engine import Refused
+from suiro.sweep.job import Attempt
+from suiro.sweep.tune import Choice, Condition, Range, goal, over
+
+TINY = """
+name = 'tiny'
+title = 'a test'
+duration = '300 ms'
+repetitions = {repetitions}
+matrix.kind = ['one', 'two']
+[parameters]
+pause = 100
+[topology]
+shape = "explicit"
+hosts = ["server", "client"]
+cables = [{{ from = "server", to = "client" }}]
+[links]
+[media]
+[endpoints.it]
+kind = 'command'
+host = 'client'
+command = ['sh', '-c', 'echo ${{kind}}; exec sleep ${{pause}}']
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A scenario of six trials."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY.format(repetitions=3))
+    return path
+
+
+def sweep(binary: str, *words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """`suiro sweep` with the Python of the tests."""
+    environment = {**os.environ, "SUIRO_PYTHON": sys.executable, **(env or {})}
+    return subprocess.run([binary, "sweep", *words], capture_output=True, text=True, env=environment, check=False, timeout=300)
+
+
+def check_whole(out: Path, trials: int) -> None:
+    """Every trial of the plan is there once, and valid."""
+    run = suiro.load(out)
+    assert [trial.number for trial in run.trials] == list(range(1, trials + 1))
+    summary = run.summary().rows()
+    assert len({(row["kind"], row["repetition"]) for row in summary}) == len(summary) == trials
+    assert not list((out / "sweep" / "parts").iterdir()), "what is merged is removed"
+    records = sorted(str(path.relative_to(out)) for path in out.glob("trials/*/*/trial.json"))
+    assert records == sorted(f"{trial.folder}/trial.json" for trial in run.trials)
+
+
+def attempts(out: Path) -> list[dict[str, Any]]:
+    """What was tried."""
+    return [json.loads(line) for line in (out / "sweep" / "attempts.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_on_this_machine_interrupted_and_resumed(binary: str, tiny: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = [str(tiny), "--on", "local", "--jobs", "2", "--out", str(out)]
+    environment = {**os.environ, "SUIRO_PYTHON": sys.executable}
+    process = subprocess.Popen([binary, "sweep", *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while len(list((out / "sweep" / "parts").glob("[0-9]"))) < 1:
+        assert time.monotonic() < deadline and process.poll() is None
+        os.sched_yield()
+    # The driver is killed: its trials end with it, and nothing is lost.
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    done = sweep(binary, *words)
+    assert done.returncode == 2 and "--resume" in done.stderr
+    done = sweep(binary, *words, "--repeat", "4", "--resume")
+    assert done.returncode == 2 and "other" in done.stderr, done.stderr
+    done = sweep(binary, *words, "--resume")
+    assert done.returncode == 0, done.stderr
+    check_whole(out, 6)
+    assert suiro.load(out).manifest["command"][1] == "sweep"
+    # With nothing left to do, nothing is done.
+    before = len(attempts(out))
+    assert sweep(binary, *words, "--resume").returncode == 0
+    assert len(attempts(out)) == before
+    check_whole(out, 6)
+
+
+@pytest.mark.slow
+def test_on_a_cluster_of_which_a_node_dies(binary: str, tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    os.environ |= {"SUIRO_BINARY": binary, "RAY_health_check_period_ms": "1000", "RAY_health_check_failure_threshold": "5"}
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    try:
+        cluster.add_node(num_cpus=2, resources={"suiro_link": 1})
+        victim = cluster.add_node(num_cpus=2, resources={"suiro_link": 1})
+        cluster.wait_for_nodes()
+        out = tmp_path / "out"
+        tiny.write_text(TINY.format(repetitions=4).replace("300 ms", "2 s"))
+        environment = {**os.environ, "SUIRO_PYTHON": sys.executable}
+        words = [binary, "sweep", str(tiny), "--on", f"ray:{cluster.address}", "--out", str(out)]
+        process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment, text=True)
+        deadline = time.monotonic() + 120
+        # One slot each: if two trials run and one has ended, the victim is in the middle of one.
+        while not (list((out / "sweep" / "parts").glob("[0-9]")) and trials_running() == 2):
+            assert time.monotonic() < deadline and process.poll() is None
+            os.sched_yield()
+        cluster.remove_node(victim, allow_graceful=False)
+        _, messages = process.communicate(timeout=240)
+    finally:
+        cluster.shutdown()
+    assert process.returncode == 0, messages
+    check_whole(out, 8)
+    tried = attempts(out)
+    valid = [one["trial"] for one in tried if one["outcome"] == "valid"]
+    assert sorted(valid) == list(range(1, 9)), "none twice"
+    assert {one["outcome"] for one in tried} == {"valid", "lost"}, "the node died in the middle of a trial, which was told"
+    assert len({one["machine"] for one in tried if one["outcome"] == "valid"}) == 2
+
+
+#: A Slurm of one machine: jobs of an array run one after another, in the background.
+SBATCH = """#!/bin/sh
+for word; do case "$word" in --array=*) indices=${word#--array=};; --output=*) log=${word#--output=};; esac; script=$word; done
+echo 77
+( for index in $(echo "${indices%%%*}" | tr , ' '); do
+    SLURM_ARRAY_TASK_ID=$index sh "$script" >"$(echo "$log" | sed "s/%a/$index/")" 2>&1
+  done; rm "$SLURM_FAKE/alive" ) >/dev/null 2>&1 </dev/null &
+touch "$SLURM_FAKE/alive"
+"""
+SQUEUE = """#!/bin/sh
+[ -e "$SLURM_FAKE/alive" ] || { echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1; }
+for index in $(seq 20); do echo "77_$index"; done
+"""
+
+
+@pytest.mark.slow
+def test_by_slurm(binary: str, tiny: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in [("sbatch", SBATCH), ("squeue", SQUEUE), ("scancel", "#!/bin/sh\n")]:
+        (programs / name).write_text(text)
+        (programs / name).chmod(stat.S_IRWXU)
+    out = tmp_path / "out"
+    environment = {"PATH": f"{programs}:{os.environ['PATH']}", "SLURM_FAKE": str(tmp_path)}
+    done = sweep(binary, str(tiny), "--on", "slurm", "--out", str(out), env=environment)
+    assert done.returncode == 0, done.stderr
+    check_whole(out, 6)
+
+
+@pytest.mark.slow
+def test_a_search_finds_where_a_condition_begins_to_hold(binary: str, tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    out = tmp_path / "out"
+    words = [str(tiny), "--on", "local", "--jobs", "2", "--repeat", "1", "--out", str(out)]
+    done = sweep(binary, *words, "--tune", "goal=min pause while nothing.s < 3", "over=pause=1..100", "rounds=1")
+    assert done.returncode == 1 and "none of 1 rounds" in done.stderr, done.stderr
+    tuned = json.loads((out / "tune.json").read_text())
+    assert tuned["best"] is None and tuned["rounds"][0]["set"] == ["pause=100"]
+    assert suiro.load(out / "rounds" / "1").scenario == "tiny"
+
+
+def test_without_an_engine_it_says_what_is_missing(binary: str, tiny: Path, tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "out")]
+    cases = [
+        (["--on", "moon"], "expected local, slurm, ray"),
+        (["--on", "slurm"], "sbatch is not in PATH\nhint"),
+        (["--tune", "goal=x", "over=pause=1..2"], "expected `min NAME`"),
+        (["--tune", "goal=min pause"], "expected a goal=… and an over=…"),
+        (["--tune", "what=7"], "--tune what=7: expected"),
+        (["--only", "kind=three"], "has no value `three`"),
+    ]
+    for words, says in cases:
+        done = sweep(binary, str(tiny), *words, *out)
+        assert done.returncode == 2 and says in done.stderr, (words, done.stderr)
+        subprocess.run(["rm", "-rf", str(tmp_path / "out")], check=True)
+    done = subprocess.run([binary, "sweep", str(tiny)], capture_output=True, text=True, env={**os.environ, "SUIRO_PYTHON": "/bin/false"}, check=False)
+    assert done.returncode == 2 and "SUIRO_PYTHON: /bin/false has no package suiro" in done.stderr
+
+
+def trials_running() -> int:
+    """How many `suiro run` of a cluster's tasks there are."""
+    running = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        running += b"run" in words[1:2] and any(b"suiro-sweep-" in word for word in words)
+    return running
+
+
+def request(tmp_path: Path, **more: Any) -> Request:
+    """A request that needs no program."""
+    return Request("suiro", ["suiro"], "tiny", [], tmp_path / "out", "local", None, 2, False, **more)
+
+
+def plan(trials: int) -> Plan:
+    """A plan of so many trials."""
+    each = [{"number": number, "seconds": 30.0} for number in range(1, trials + 1)]
+    document = {"suiro": "1", "scenario": "x", "text": "", "seed": 1, "plan_trials": trials, "trials": each, "jobs": 1}
+    return Plan(document, job.Scenario("x", "", "1"), list(range(1, trials + 1)))
+
+
+class Script:
+    """An engine whose attempts end as a list says, trial by trial; then they are valid."""
+
+    def __init__(self, ends: dict[int, list[str]]) -> None:
+        self.ends, self.running, self.avoided = ends, list[Attempt](), list[tuple[int, set[str]]]()
+
+    def slots(self) -> int:
+        return 2
+
+    def start(self, trial: int, attempt: int, avoid: set[str]) -> None:
+        left = self.ends.get(trial, [])
+        self.avoided.append((trial, set(avoid)))
+        self.running.append(Attempt(trial, attempt, f"m{attempt}", left.pop(0) if left else "valid"))
+
+    def wait(self, seconds: float) -> list[Attempt]:
+        return [self.running.pop(0)]
+
+    def stop(self) -> None:
+        assert not self.running
+
+
+def test_what_is_late_or_lost_is_repeated_elsewhere_and_at_most_so_often(tmp_path: Path) -> None:
+    whole = Sweep(request(tmp_path), plan(4))
+    engine = Script({1: ["late"] * 9, 2: ["lost", "late", "lost"], 3: ["invalid"], 4: ["failed"] * 9})
+    assert whole.prepare() == [1, 2, 3, 4]
+    whole.run(engine, [1, 2, 3, 4])
+    assert {trial: attempt.outcome for trial, attempt in whole.best.items()} == {1: "late", 2: "valid", 3: "invalid", 4: "failed"}
+    assert whole.tries[1, "late"] == 3 and whole.tries[4, "failed"] == LOST_MAX + 1 and whole.tries[3, "invalid"] == 1
+    assert [avoid for trial, avoid in engine.avoided if trial == 1] == [set(), {"m1"}, {"m1", "m2"}]
+    assert len(attempts(tmp_path / "out")) == sum(whole.tries.values())
+
+
+def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("mine")
+    with pytest.raises(Refused, match="already holds results"):
+        Sweep(request(tmp_path), plan(1)).prepare()
+    again = request(tmp_path)
+    again.resume = True
+    with pytest.raises(Refused, match="not made by suiro sweep"):
+        Sweep(again, plan(1)).prepare()
+
+
+def test_progress_tells_what_is_left(tmp_path: Path) -> None:
+    whole = Sweep(request(tmp_path), plan(10))
+    progress = Progress(whole, 10, 30.0)
+    assert progress.line(2, 2, 0.0) == "0 of 10 trials, 2 running, about 2 min left"
+    whole.best = {n: Attempt(n, 1, "", "valid") for n in range(5)}
+    whole.counts |= {"valid": 4, "late": 1}
+    assert progress.line(2, 2, 50.0) == "5 of 10 trials, 2 running, 1 late, about 50 s left"
+    assert [duration(s) for s in (30, 600, 9000)] == ["30 s", "10 min", "2.5 h"]
+
+
+def test_clocks_apart_are_told() -> None:
+    assert apart(105.0, 100.0, 110.0) is None
+    assert apart(130.0, 100.0, 110.0) == 20.0
+    assert apart(70.0, 100.0, 110.0) == -30.0
+
+
+def test_a_hostile_answer_writes_nothing_elsewhere(tmp_path: Path) -> None:
+    import io
+    import tarfile
+
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        info = tarfile.TarInfo("../escaped")
+        info.size = 4
+        tar.addfile(info, io.BytesIO(b"evil"))
+    (tmp_path / "parts").mkdir()
+    with pytest.raises(tarfile.TarError):
+        job.unpack(packed.getvalue(), tmp_path / "parts" / "1")
+    assert not (tmp_path / "escaped").exists() and not (tmp_path / "parts" / "escaped").exists()
+
+
+def test_the_outcome_of_an_attempt() -> None:
+    assert job.judge({"valid": True}) == ("valid", None)
+    assert job.judge({"valid": False, "late": True, "invalid_because": "x"}) == ("late", "x")
+    assert job.judge({"valid": False, "invalid_because": "y"}) == ("invalid", "y")
+    assert job.judge({"valid": False, "skipped": True, "invalid_because": "z"}) == ("skipped", "z")
+
+
+def test_goals_and_ranges() -> None:
+    found = goal("min queue while media.latency_p95_ms < 200 and video.vmaf_mean > 80")
+    assert found.least and found.name == "queue"
+    assert found.conditions == [Condition("media.latency_p95_ms", True, 200.0), Condition("video.vmaf_mean", False, 80.0)]
+    assert found.conditions[0].violation(100.0) == -0.5 and found.conditions[1].violation(None) > 1
+    queue = over("queue=10 kB..1 MB")
+    assert isinstance(queue, Range)
+    assert (queue.low, queue.high, queue.text(12345.6), queue.log) == (10_000.0, 1_000_000.0, "12346 B", True)
+    assert over("tcp=reno|cubic") == Choice("tcp", ["reno", "cubic"])
+    for bad in ("queue", "queue=1", "queue=1 MB..1 kB", "queue=1 kB..1 ms", "queue=1 furlong..2 furlong"):
+        with pytest.raises(Refused, match="expected"):
+            over(bad)
