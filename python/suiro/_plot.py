@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from . import _files
@@ -79,8 +81,21 @@ def _list(results: Results, page: dict[str, Any], key: str) -> list[Any]:
 
 
 def _figure(panels: int, height: float) -> tuple[matplotlib.figure.Figure, list[Any]]:
-    figure = need("matplotlib.figure").Figure(figsize=(8, height * panels), layout="constrained")
+    figure = _shown()(figsize=(8, height * panels), layout="constrained")
     return figure, list(figure.subplots(panels, 1, squeeze=False, sharex=True)[:, 0]) if panels else []
+
+
+@cache
+def _shown() -> Any:
+    """A figure that a notebook shows, whether `%matplotlib inline` was typed or not."""
+
+    class Shown(need("matplotlib.figure").Figure):  # type: ignore[misc]
+        def _repr_png_(self) -> bytes:
+            picture = io.BytesIO()
+            self.savefig(picture, format="png", dpi=100)
+            return picture.getvalue()
+
+    return Shown
 
 
 def _plain(text: object) -> str:
