@@ -29,6 +29,7 @@ TableName = Literal[
     "uncompressed_frames",
     "uncompressed_sent",
     "uncompressed_received",
+    "causes",
 ]
 
 TABLES: tuple[str, ...] = (
@@ -56,4 +57,5 @@ TABLES: tuple[str, ...] = (
     "uncompressed_frames",
     "uncompressed_sent",
     "uncompressed_received",
+    "causes",
 )

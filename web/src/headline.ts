@@ -30,11 +30,19 @@ function wave(): SVGSVGElement {
   return s("svg", { width: 28, height: 18, "aria-hidden": "true" }, line(6), line(13));
 }
 
+/** Labels of an axis in a sentence; more only say how many there are. */
+const LABELS = 12;
+
+function values(labels: string[]): string {
+  if (labels.length <= LABELS) return labels.join(", ");
+  return `${labels[0]} to ${labels.at(-1)}, ${labels.length} values`;
+}
+
 function sentence(page: Page): (Node | string)[] {
   const repetitions = Math.max(1, ...page.trials.map((trial) => trial.repetition));
   const durations = page.trials.flatMap((trial) => trial.duration_s ?? []);
   const longest = Math.max(0, ...durations);
-  const matrix = page.axes.map((axis) => `${axis.name}: ${axis.labels.join(", ")}`).join("; ");
+  const matrix = page.axes.map((axis) => `${axis.name}: ${values(axis.labels)}`).join("; ");
   const each = longest > 0 ? ` of ${Number(longest.toFixed(1))} s` : "";
   const times = repetitions > 1 ? `, ${repetitions} times each` : "";
   const cells = page.axes.length ? `${count(page.cells.length, "cell")} (${matrix})` : "One cell";

@@ -31,7 +31,10 @@ interface Spot {
 
 /** The section; null if the page shows each trial itself. */
 export function many(page: Page): HTMLElement | null {
-  return page.many && page.metrics.length ? new Many(page).element : null;
+  const measured = page.metrics.flatMap((_, index) =>
+    page.cells.some((cell) => cell.metrics[index]) ? [index] : [],
+  );
+  return page.many && measured.length ? new Many(page, measured).element : null;
 }
 
 class Many {
@@ -43,12 +46,16 @@ class Many {
   private readonly told = h("p", { class: "hint", "aria-live": "polite" });
   private spots = new Map<HTMLCanvasElement, Spot[]>();
 
-  constructor(private readonly page: Page) {
+  constructor(
+    private readonly page: Page,
+    /** The metrics that some cell has. */
+    private readonly measured: number[],
+  ) {
     const sizes = page.axes.map((axis, index) => ({ index, n: axis.labels.length }));
     const [first, second] = sizes.sort((a, b) => b.n - a.n);
     this.choice = {
-      metric: 0,
-      other: Math.min(1, page.metrics.length - 1),
+      metric: measured[0] ?? 0,
+      other: measured[1] ?? measured[0] ?? 0,
       across: first?.index ?? -1,
       down: second?.index ?? -1,
       kept: page.axes.map(() => ""),
@@ -71,17 +78,18 @@ class Many {
   }
 
   private controls(): HTMLElement {
-    const { page, choice } = this;
-    const metrics = page.metrics.map((metric) => metric.label);
+    const { page, choice, measured } = this;
+    const metrics = measured.map((index) => page.metrics[index]?.label ?? "");
+    const place = (metric: number) => measured.indexOf(metric);
     const axes = page.axes.map((axis) => axis.name);
     const box = h(
       "p",
       { class: "controls screen" },
-      this.select("metric", metrics, choice.metric, (index) => {
-        choice.metric = index;
+      this.select("metric", metrics, place(choice.metric), (index) => {
+        choice.metric = measured[index] ?? 0;
       }),
-      this.select("over metric", metrics, choice.other, (index) => {
-        choice.other = index;
+      this.select("over metric", metrics, place(choice.other), (index) => {
+        choice.other = measured[index] ?? 0;
       }),
       this.select("across", axes, choice.across, (index) => {
         choice.across = index;
@@ -333,6 +341,7 @@ function inner(way: 0 | 1): number {
 }
 
 function range(values: number[]): [number, number] {
+  if (!values.length) return [0, 0];
   return values.reduce<[number, number]>(
     ([least, most], value) => [Math.min(least, value), Math.max(most, value)],
     [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
