@@ -294,7 +294,8 @@ def test_a_hostile_answer_writes_nothing_elsewhere(tmp_path: Path) -> None:
 
 def test_the_outcome_of_an_attempt() -> None:
     assert job.judge({"valid": True}) == ("valid", None)
-    assert job.judge({"valid": False, "late": True, "invalid_because": "x"}) == ("late", "x")
+    assert job.judge({"valid": False, "only_late": True, "invalid_because": "x"}) == ("late", "x")
+    assert job.judge({"valid": False, "self_checks": [{"ok": False}], "invalid_because": "x"}) == ("late", "x")
     assert job.judge({"valid": False, "invalid_because": "y"}) == ("invalid", "y")
     assert job.judge({"valid": False, "skipped": True, "invalid_because": "z"}) == ("skipped", "z")
 
@@ -311,3 +312,18 @@ def test_goals_and_ranges() -> None:
     for bad in ("queue", "queue=1", "queue=1 MB..1 kB", "queue=1 kB..1 ms", "queue=1 furlong..2 furlong"):
         with pytest.raises(Refused, match="expected"):
             over(bad)
+
+
+def test_an_attempt_that_was_only_late_is_recorded_in_the_next(tmp_path: Path) -> None:
+    place = tmp_path / "parts" / "1"
+    for number, late in enumerate([True, True, False], 1):
+        beside = tmp_path / "parts" / ".1.part"
+        (beside / "trials" / "all" / "1").mkdir(parents=True)
+        (beside / "manifest.json").write_text(json.dumps({"plan": [{"folder": "trials/all/1"}]}))
+        outcome = {"started": f"t{number}", "duration_s": 1.5, "links": [], "attempts": [], "only_late": late}
+        because = "packets left late" if late else None
+        (beside / "trials" / "all" / "1" / "trial.json").write_text(json.dumps(outcome | {"invalid_because": because}))
+        job.keep(beside, place)
+    kept = json.loads((place / "trials" / "all" / "1" / "trial.json").read_text())
+    assert [attempt["started"] for attempt in kept["attempts"]] == ["t1", "t2"]
+    assert kept["attempts"][0] == {"started": "t1", "duration_s": 1.5, "invalid_because": "packets left late", "links": []}

@@ -74,22 +74,28 @@ def judge(trial: dict[str, Any]) -> tuple[str, str | None]:
         return "skipped", because
     if trial.get("valid"):
         return "valid", None
-    return ("late" if trial.get("late") else "invalid"), because
+    slow = trial.get("only_late") or any(not check.get("ok", True) for check in trial.get("self_checks") or [])
+    return ("late" if slow else "invalid"), because
+
+
+def document(part: Path) -> Path:
+    """The `trial.json` of the only trial of a results folder."""
+    manifest = json.loads((part / "manifest.json").read_text())
+    place: Path = part / manifest["plan"][0]["folder"] / "trial.json"
+    return place
 
 
 def record(part: Path) -> tuple[str, str | None]:
     """The outcome of the only trial of a results folder."""
     try:
-        manifest = json.loads((part / "manifest.json").read_text())
-        folder = part / manifest["plan"][0]["folder"]
-        return judge(json.loads((folder / "trial.json").read_text()))
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        return judge(json.loads(document(part).read_text()))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         return "failed", f"its record cannot be read: {error}"
 
 
 def command(binary: str, scenario: Path, trial: int, out: Path) -> list[str]:
-    """The command of an attempt."""
-    return [binary, "run", str(scenario), "--trial", str(trial), "--out", str(out)]
+    """The command of an attempt. The driver repeats what was late, on another machine if it can."""
+    return [binary, "run", str(scenario), "--trial", str(trial), "--retries", "0", "--out", str(out)]
 
 
 def die_with_parent() -> None:
@@ -158,6 +164,22 @@ def unpack(packed: bytes, place: Path) -> None:
 
 
 def keep(beside: Path, place: Path) -> None:
-    """Puts a finished part in its place; an earlier attempt that is there makes room."""
+    """Puts a finished part in its place; an earlier attempt that is there makes room, and is recorded as `suiro run` does."""
+    remember(place, beside)
     shutil.rmtree(place, ignore_errors=True)
     os.replace(beside, place)
+
+
+def remember(before: Path, after: Path) -> None:
+    """Adds an attempt that was only late to the `attempts` of the one after it."""
+    try:
+        old, path = json.loads(document(before).read_text()), document(after)
+        new = json.loads(path.read_text())
+        if not old["only_late"]:
+            return
+        attempt = {key: old[key] for key in ("started", "duration_s", "invalid_because", "links")}
+        new["attempts"] = [*old["attempts"], attempt, *new["attempts"]]
+    except (OSError, ValueError, LookupError, TypeError):
+        # There was none before, or one of them is damaged, which `suiro merge` reports.
+        return
+    path.write_text(json.dumps(new, indent=2))

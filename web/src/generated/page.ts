@@ -39,6 +39,8 @@ export interface Page {
   cells: PageCell[];
   /** The trials, in the order of the plan. */
   trials: PageTrial[];
+  /** Sums over all trials, if there are so many that the page has no more of each than its metrics; null otherwise. */
+  many?: PageTotals | null;
   /** Several trials side by side; null if `suiro compare` has not been asked for it. */
   comparison?: PageComparison | null;
   /** Published claims beside measured figures. */
@@ -200,6 +202,8 @@ export interface PageTrial {
   seed: string;
   /** Its folder below the results folder. */
   folder: string;
+  /** True if it has a page of its own there, `report.html`. */
+  own_page: boolean;
   /** How far it got. */
   state: PageState;
   /** False if its figures must not be used. */
@@ -491,6 +495,22 @@ export interface ChainStep {
   what: string;
   /** Rows of a table that show it. */
   evidence: string;
+}
+
+/** What self-checks and links showed, over all trials. */
+export interface PageTotals {
+  /** Quantities that passed their self-check. */
+  checks_passed: number;
+  /** Those that did not. */
+  checks_failed: number;
+  /** Those that were not measured. */
+  checks_skipped: number;
+  /** Packets that arrived at links. */
+  offered: number;
+  /** Packets that the emulator itself lost. */
+  unaccounted: number;
+  /** The greatest of all 99th percentiles of lateness; null if no link carried a packet. */
+  late_p99_us: number | null;
 }
 
 /** Several trials side by side, as `suiro compare` filmed them. */

@@ -177,7 +177,6 @@ fn outcome(
         only_late: false,
         attempts: Vec::new(),
         skipped: false,
-        late: false,
         machine: None,
         started: "2026-01-01T00:00:01Z".into(),
         duration_s: setup.seconds,
