@@ -115,7 +115,9 @@ impl Run {
         self.child.wait().unwrap();
         let gone = common::readable(&everybody, Duration::from_secs(20));
         assert!(gone, "20 s after the kill there live: {:?}", self.processes());
-        assert_eq!(self.processes(), Vec::<PathBuf>::new());
+        // An encoder does not hold the pipe, so on a busy machine it may end later.
+        let left = || format!("after the kill there live: {:?}", self.processes());
+        common::eventually(|| self.processes().is_empty(), left);
         theirs
     }
 }
