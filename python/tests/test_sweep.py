@@ -292,6 +292,76 @@ def test_a_hostile_answer_writes_nothing_elsewhere(tmp_path: Path) -> None:
     assert not (tmp_path / "escaped").exists() and not (tmp_path / "parts" / "escaped").exists()
 
 
+#: A machine's program. `run` leaves what the test asks for in MODE.
+PROGRAM = """#!/bin/sh
+case "$1" in
+--version) echo "suiro ${{VERSION:-1}}" ;;
+check) cat {plan} ;;
+run)
+    for word; do case "$word" in */part|*.part) out=$word;; esac; done
+    case "$MODE" in
+    full) echo "error: writing trial.json: No space left on device" >&2; exit 2 ;;
+    esac
+    mkdir -p "$out/trials/all/1"
+    echo '{{"plan": [{{"folder": "trials/all/1"}}]}}' >"$out/manifest.json"
+    cat {outcome} >"$out/trials/all/1/trial.json" ;;
+esac
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    """A program of which every trial is skipped."""
+    path, outcome, planned = tmp_path / "suiro", tmp_path / "outcome.json", tmp_path / "plan.json"
+    path.write_text(PROGRAM.format(plan=planned, outcome=outcome))
+    path.chmod(stat.S_IRWXU)
+    outcome.write_text(json.dumps({"valid": False, "skipped": True, "invalid_because": "the kernel has no tcp_vegas"}))
+    planned.write_text(json.dumps({**plan(2).document, "files": []}))
+    return str(path)
+
+
+def test_what_is_wrong_with_a_machine_is_told(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = job.Scenario("x", "", "1")
+    answer = job.run_here(one, 1, program)
+    assert (answer["outcome"], answer["because"]) == ("skipped", "the kernel has no tcp_vegas")
+    monkeypatch.setenv("MODE", "full")
+    answer = job.run_here(one, 1, program)
+    assert answer["outcome"] == "failed" and "No space left on device" in answer["because"] and answer["tar"] is None
+    monkeypatch.setenv("VERSION", "2")
+    answer = job.run_here(one, 1, program)
+    assert (answer["outcome"], answer["because"]) == ("refused", "suiro 2 is installed there, expected 1")
+    answer = job.run_here(one, 1, "/nowhere/suiro")
+    assert answer["outcome"] == "failed" and "/nowhere/suiro" in answer["because"]
+
+
+def test_a_full_disk_of_the_driver_ends_the_sweep_with_a_hint(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from suiro.sweep.__main__ import main
+
+    again = request(tmp_path)
+    again.binary, again.resume = program, True
+    whole = Sweep(again, Plan.of(again))
+    whole.prepare()
+    (whole.folder / "attempts.jsonl").symlink_to("/dev/full")
+    words = {**vars(again), "out": str(again.out)}
+    monkeypatch.setattr(sys, "argv", ["suiro.sweep", json.dumps(words)])
+    assert main() == 1
+    said = capsys.readouterr().err
+    assert "No space left on device" in said and "--resume" in said
+
+
+def test_an_answer_that_is_no_record_is_a_failure(tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    part.mkdir()
+    for manifest in ["", "[]", "{", '{"plan": []}', '{"plan": [7]}', '{"plan": [{"folder": 7}]}', '{"plan": [{"folder": "x"}]}', "[" * 100_000]:
+        (part / "manifest.json").write_text(manifest)
+        assert job.record(part)[0] == "failed", manifest[:20]
+    (part / "trial.json").write_text("7")
+    (part / "manifest.json").write_text('{"plan": [{"folder": "."}]}')
+    assert job.record(part)[0] == "failed"
+
+
 def test_the_outcome_of_an_attempt() -> None:
     assert job.judge({"valid": True}) == ("valid", None)
     assert job.judge({"valid": False, "only_late": True, "invalid_because": "x"}) == ("late", "x")

@@ -24,6 +24,10 @@ def main() -> int:
     except KeyboardInterrupt:
         say("interrupted\nhint: the same command with --resume goes on")
         return 1
+    except OSError as error:
+        # A full disk, most often. What was recorded stays.
+        say(f"error: {error}\nhint: once that is solved, the same command with --resume goes on")
+        return 1
     except ImportError as missing:
         say(f"error: --on {request.on}: {missing}")
         return 2

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from .._files import read_document
 from .engine import Engine, Local, Refused
 from .job import Attempt, Scenario
 
@@ -112,16 +113,16 @@ class Sweep:
         done = set()
         for folder in [self.request.out, *(part for part in self.parts.iterdir() if part.name.isdigit())]:
             try:
-                manifest = json.loads((folder / "manifest.json").read_text())
-            except (OSError, ValueError):
+                planned = [(int(one["number"]), str(one["folder"])) for one in read_document(folder, "manifest.json")["plan"]]
+            except (OSError, ValueError, LookupError, TypeError):
                 continue
-            for planned in manifest["plan"]:
+            for number, place in planned:
                 try:
-                    outcome = json.loads((folder / planned["folder"] / "trial.json").read_text())
+                    outcome = read_document(folder, f"{place}/trial.json")
                 except (OSError, ValueError):
                     continue
-                if outcome["valid"]:
-                    done.add(planned["number"])
+                if outcome.get("valid") is True:
+                    done.add(number)
         return done
 
     def run(self, engine: Engine, trials: list[int]) -> None:

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .._files import read_document
+
 #: Most bytes of a trial's folder that are sent over the network.
 FOLDER_BYTES_MAX = 2 << 30
 #: Characters of a program's last messages that are kept.
@@ -78,17 +80,18 @@ def judge(trial: dict[str, Any]) -> tuple[str, str | None]:
     return ("late" if slow else "invalid"), because
 
 
-def document(part: Path) -> Path:
-    """The `trial.json` of the only trial of a results folder."""
-    manifest = json.loads((part / "manifest.json").read_text())
-    place: Path = part / manifest["plan"][0]["folder"] / "trial.json"
-    return place
+def document(part: Path) -> str:
+    """Where the `trial.json` of the only trial of a results folder is, below it.
+
+    Raises what reading a stranger's folder raises: OSError, ValueError, LookupError, TypeError.
+    """
+    return str(read_document(part, "manifest.json")["plan"][0]["folder"]) + "/trial.json"
 
 
 def record(part: Path) -> tuple[str, str | None]:
     """The outcome of the only trial of a results folder."""
     try:
-        return judge(json.loads(document(part).read_text()))
+        return judge(read_document(part, document(part)))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         return "failed", f"its record cannot be read: {error}"
 
@@ -173,8 +176,8 @@ def keep(beside: Path, place: Path) -> None:
 def remember(before: Path, after: Path) -> None:
     """Adds an attempt that was only late to the `attempts` of the one after it."""
     try:
-        old, path = json.loads(document(before).read_text()), document(after)
-        new = json.loads(path.read_text())
+        old, path = read_document(before, document(before)), document(after)
+        new = read_document(after, path)
         if not old["only_late"]:
             return
         attempt = {key: old[key] for key in ("started", "duration_s", "invalid_because", "links")}
@@ -182,4 +185,5 @@ def remember(before: Path, after: Path) -> None:
     except (OSError, ValueError, LookupError, TypeError):
         # There was none before, or one of them is damaged, which `suiro merge` reports.
         return
-    path.write_text(json.dumps(new, indent=2))
+    # Not through a link: reading it would have failed.
+    (after / path).write_text(json.dumps(new, indent=2))
