@@ -1,5 +1,5 @@
 # The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
-.PHONY: help demo test test-why lint bench bench-uncompressed fuzz setup players demo-players install uninstall tools advisories python wheel test-wheel deb notebooks
+.PHONY: help demo test test-why lint bench bench-uncompressed fuzz setup players demo-players install uninstall tools advisories python bench-python wheel test-wheel deb notebooks
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
@@ -13,6 +13,7 @@ help:
 	@echo "make bench       the benchmarks beside their peers, as one table and bench.json"
 	@echo "make bench-uncompressed  streams of uncompressed video beside GStreamer's and ffmpeg's; needs root"
 	@echo "make python      types and tests of the Python package, with a cluster and notebooks"
+	@echo "make bench-python  the targets of the Python package and of sweeps, measured (5 minutes)"
 	@echo "make notebooks   run the notebooks of docs/ and keep their outputs"
 	@echo "make wheel       build dist/suiro-*.whl; make test-wheel installs it in a bare Debian 13 (root)"
 	@echo "make deb         build dist/suiro_*.deb"
@@ -77,6 +78,10 @@ advisories:
 python:
 	@scripts/setup build
 	@scripts/python all
+
+bench-python:
+	@scripts/setup build
+	@scripts/bench-python
 
 notebooks:
 	@SUIRO_REGENERATE=1 scripts/python notebooks
