@@ -36,7 +36,8 @@ fn blocks(page: &str) -> Vec<Block> {
 /// What a block needs that this machine does not have.
 fn missing(script: &str, ffmpeg: Option<&Ffmpeg>) -> Option<&'static str> {
     let python = |modules: &str| {
-        let done = Command::new("python3").args(["-c", &format!("import {modules}")]).output();
+        let look = format!("import sys, {modules}; assert sys.version_info >= (3, 10)");
+        let done = Command::new("python3").args(["-c", &look]).output();
         done.is_ok_and(|output| output.status.success())
     };
     let films = ffmpeg.is_some_and(|f| f.has(Feature::Libvmaf) && f.has(Feature::Libx264));
@@ -45,6 +46,12 @@ fn missing(script: &str, ffmpeg: Option<&Ffmpeg>) -> Option<&'static str> {
     }
     if script.contains("matplotlib") && !python("pyarrow, matplotlib") {
         return Some("it needs pyarrow and matplotlib");
+    }
+    if script.contains("import suiro") && !python("pyarrow, pandas") {
+        return Some("it needs pyarrow and pandas");
+    }
+    if script.contains("suiro sweep") && !python("json") {
+        return Some("it needs Python 3.10 or later");
     }
     None
 }
@@ -56,7 +63,7 @@ fn short_suiro(room: &Room) -> PathBuf {
     std::fs::create_dir(&folder).unwrap();
     let script = format!(
         r#"#!/bin/sh
-if [ "$1" = run ]; then shift; set -- run --duration '3 s' "$@"; fi
+case "$1" in run | sweep) command=$1; shift; set -- $command --duration '3 s' "$@";; esac
 printed='{}'
 '{}' "$@" >"$printed.out" 2>"$printed.err"
 code=$?
@@ -87,6 +94,7 @@ fn every_command_of_the_guide_works() {
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", short_suiro(&room).display());
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
     for Block { line, script } in &blocks {
         if let Some(reason) = missing(script, ffmpeg.as_ref()) {
             eprintln!("skipped: the commands at docs/guide.md line {line}: {reason}");
@@ -97,6 +105,7 @@ fn every_command_of_the_guide_works() {
         command.args(["-euo", "pipefail", "-c", script]).env("PATH", &path);
         // Prepared media is kept between runs of the tests.
         command.env("XDG_CACHE_HOME", &cache);
+        command.env("PYTHONPATH", &package).env("SUIRO_PYTHON", "python3");
         if let Some(ffmpeg) = &ffmpeg {
             command.env("SUIRO_FFMPEG", ffmpeg.path());
         }
@@ -123,6 +132,8 @@ fn made(room: &Room, film: bool) {
         again.trials.iter().map(|t| (&t.cell, t.seed)).collect::<Vec<_>>(),
         "a run repeated from its folder has the same cells and seeds"
     );
+    let swept = room.results("results/swept").summary();
+    assert_eq!(swept.trials.len(), 4, "a sweep runs every trial of the plan once");
     let csv = std::fs::read_to_string(work.join("rtt.csv")).unwrap();
     assert!(csv.starts_with("tcp,mean,deviation,trials\n"), "{csv}");
     let valid =
