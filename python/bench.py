@@ -133,7 +133,7 @@ def engine(binary: str, room: Path) -> list[Figure]:
 
 def slope(room: Path, name: str, command: Callable[[int, Path], list[str]]) -> float:
     """Seconds for each further trial."""
-    few, more = 2, 12
+    few, more = 2, 8
     took = {n: timed(command(n, room / f"{name}-{n}"), env={**os.environ, "SUIRO_PYTHON": sys.executable})[0] for n in (few, more)}
     return (took[more] - took[few]) / (more - few)
 

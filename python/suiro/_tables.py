@@ -131,8 +131,15 @@ class _Source:
         """All rows."""
         pa = need("pyarrow")
         schema = self.schema()
-        with ThreadPoolExecutor(READERS) as pool:
-            tables = list(pool.map(lambda one: self.read(*one), self._all()))
+        # The usual allocator asks for huge pages, and clearing those takes the kernel longer than reading: 10 million
+        # rows of `link` in 2.4 s instead of 1.0 s. Each buffer knows its own allocator, so others may read meanwhile.
+        usual = pa.default_memory_pool()
+        pa.set_memory_pool(pa.system_memory_pool())
+        try:
+            with ThreadPoolExecutor(READERS) as pool:
+                tables = list(pool.map(lambda one: self.read(*one), self._all()))
+        finally:
+            pa.set_memory_pool(usual)
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
