@@ -67,7 +67,10 @@ export interface Machine {
   clock_source: string;
   /** `root`, or `user` (rootless, in a user namespace). */
   privilege: "root" | "user";
-  /** Kernel settings that affect the results, such as `net.ipv4.tcp_rmem`. */
+  /**
+   * Kernel settings that affect the results, such as `net.ipv4.tcp_rmem`, and `nice`, the priority of the trial's
+   * processes.
+   */
   settings: Record<string, string>;
 }
 
