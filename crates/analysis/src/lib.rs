@@ -33,6 +33,7 @@ mod instance;
 mod layers;
 mod link;
 mod metric;
+mod multicast;
 mod panel;
 mod player;
 mod quic;

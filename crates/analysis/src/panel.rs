@@ -113,6 +113,8 @@ panels! {
     Ring = Look { title: "Frames queued between storage and sender", ..LOW };
     /// Rates of reading and sending uncompressed video.
     Storage = Look { title: "Storage read and send rates", ..LOW };
+    /// What multicast routers forward.
+    Multicast = Look { title: "Multicast through routers", ..LOW };
     /// Throughput up and the link's rate.
     ThroughputUp = Look { title: "Throughput up", direction: Some(Direction::Up), ..LOW };
 }

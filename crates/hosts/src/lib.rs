@@ -13,17 +13,23 @@
 //! everything when the trial process dies, whatever the cause.
 
 mod confine;
+mod daemon;
+mod equipment;
 mod error;
 mod ethtool;
+pub mod groups;
 mod host;
 mod ip;
 mod names;
 mod network;
 pub mod packet;
+mod plan;
 pub mod sandbox;
 mod suite;
 
 pub use confine::Confinement;
+pub use daemon::private_files;
+pub use equipment::{CAPACITY_MIN_BPS, Equipment};
 pub use error::HostsError;
 pub use host::{Host, InterfaceCounts};
 pub use network::{

@@ -1,11 +1,12 @@
 //! A network of hosts: cables between them, addresses, routes, names.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 
+use crate::equipment::Equipment;
 use crate::ip::{self, Family};
+use crate::plan::{End, Plan};
 use crate::{Host, HostsError, names};
 
 /// Smallest MTU of a cable: the minimum for IPv6 (RFC 8200 §5).
@@ -114,12 +115,18 @@ pub struct Network {
 impl Network {
     /// Builds everything. Call it once, in a [`Sandbox`](crate::Sandbox).
     pub fn build(spec: &NetworkSpec) -> Result<Self, HostsError> {
+        Self::equipped(spec, &Equipment::default())
+    }
+
+    /// Builds everything, with switches, multicast and capacities. Call it once, in a [`Sandbox`](crate::Sandbox).
+    pub fn equipped(spec: &NetworkSpec, equipment: &Equipment) -> Result<Self, HostsError> {
         check(spec)?;
+        equipment.check(spec)?;
         let hosts = spec.hosts.iter().map(|name| Host::new(name)).collect::<Result<Vec<_>, _>>()?;
         let wire = Host::new("wire")?;
         // The emulator's interfaces carry frames and have no IP of their own.
         wire.set("net.ipv6.conf.default.disable_ipv6", "1")?;
-        let plan = Plan::of(spec);
+        let plan = Plan::of(spec, equipment);
         let inherited: Vec<_> = hosts.iter().map(Host::namespace).collect();
         let place = |end: &End| match end.host {
             Some(host) => format!("netns /proc/self/fd/{}", inherited[host].as_raw_fd()),
@@ -143,22 +150,7 @@ impl Network {
             }
         }
         for (index, host) in hosts.iter().enumerate() {
-            // A router at the end of a detour sends packets back the way they came.
-            let returns = spec.detours.iter().any(|detour| {
-                let cable = &spec.cables[detour.cable];
-                [cable.from, cable.to].contains(&index)
-            });
-            if returns || plan.interfaces(spec, index).count() > 1 {
-                host.set("net.ipv4.ip_forward", "1")?;
-                host.set("net.ipv6.conf.all.forwarding", "1")?;
-            }
-            host.ip(&plan.host_lines(spec, index))?;
-            for family in [Family::V4, Family::V6] {
-                let lines = plan.detour_lines(spec, index, family);
-                if !lines.is_empty() {
-                    ip::batch(host, family, &lines, &[])?;
-                }
-            }
+            plan.configure(spec, equipment, index, host)?;
         }
         let ups = plan.pairs.iter().flat_map(|pair| &pair.ends).filter(|end| end.host.is_none());
         let ups: Vec<_> = ups.map(|end| format!("link set {} up", end.interface)).collect();
@@ -166,6 +158,10 @@ impl Network {
             wire.ip(&ups)?;
         }
         each_end(&|host, interface| host.settle(interface))?;
+        for (n, (cable, [from, to])) in spec.cables.iter().zip(&plan.ends).enumerate() {
+            equipment.limit(&hosts[cable.from], n, &from.name)?;
+            equipment.limit(&hosts[cable.to], n, &to.name)?;
+        }
         let links = plan.links.iter().map(|laid| laid.link(spec, &hosts)).collect();
         let ends = spec.cables.iter().zip(plan.ends);
         let ends = ends
@@ -279,236 +275,6 @@ fn check(spec: &NetworkSpec) -> Result<(), HostsError> {
     Ok(())
 }
 
-/// Routing table of detours; the kernel's own are 253 to 255.
-const DETOUR_TABLE: u8 = 100;
-
-/// Interfaces, MAC addresses and routes, planned before anything is made.
-struct Plan {
-    pairs: Vec<Pair>,
-    links: Vec<Laid>,
-    /// Per cable: the interface at its `from` and at its `to`.
-    ends: Vec<[Interface; 2]>,
-    /// Per host and destination: the cable to take and the next host.
-    routes: Vec<BTreeMap<usize, Hop>>,
-}
-
-/// An interface of a host.
-#[derive(Clone)]
-struct Interface {
-    name: String,
-    mac: String,
-}
-
-/// An emulated cable: the interfaces at `from` and at `to`.
-struct Laid {
-    cable: usize,
-    host_interfaces: [String; 2],
-    wire_interfaces: [String; 2],
-}
-
-impl Laid {
-    fn link(&self, spec: &NetworkSpec, hosts: &[Host]) -> EmulatedLink {
-        let cable = &spec.cables[self.cable];
-        let end = |index: usize, side: usize| LinkEnd {
-            index,
-            host: hosts[index].clone(),
-            host_interface: self.host_interfaces[side].clone(),
-            wire_interface: self.wire_interfaces[side].clone(),
-        };
-        EmulatedLink {
-            cable: self.cable,
-            from: end(cable.from, 0),
-            to: end(cable.to, 1),
-            mtu: cable.mtu,
-        }
-    }
-}
-
-/// A veth pair.
-struct Pair {
-    ends: [End; 2],
-    mtu: u32,
-    kind: CableKind,
-}
-
-/// One end of a veth pair; in the wire namespace if it does not belong to a host.
-struct End {
-    host: Option<usize>,
-    interface: String,
-    mac: String,
-}
-
-#[derive(Clone, Copy)]
-struct Hop {
-    cable: usize,
-    next: usize,
-}
-
-impl Pair {
-    fn line(&self, place: impl Fn(&End) -> String) -> String {
-        let [a, b] = &self.ends;
-        let (mtu, at_a, at_b) = (self.mtu, place(a), place(b));
-        format!(
-            "link add name {} address {} mtu {mtu} {at_a} type veth \
-             peer name {} address {} mtu {mtu} {at_b}",
-            a.interface, a.mac, b.interface, b.mac
-        )
-    }
-}
-
-impl Plan {
-    fn of(spec: &NetworkSpec) -> Self {
-        let mut plan = Self {
-            pairs: Vec::new(),
-            links: Vec::new(),
-            ends: Vec::new(),
-            routes: (0..spec.hosts.len()).map(|host| routes_from(spec, host)).collect(),
-        };
-        let mut interfaces = vec![0; spec.hosts.len()];
-        for (index, cable) in spec.cables.iter().enumerate() {
-            let [from, to] = [(cable.from, 1), (cable.to, 2)].map(|(host, end)| {
-                let name = format!("eth{}", interfaces[host]);
-                interfaces[host] += 1;
-                Interface { name, mac: mac(index, end) }
-            });
-            plan.lay(index, cable, &from, &to);
-            plan.ends.push([from, to]);
-        }
-        plan
-    }
-
-    /// Adds the veth pairs of one cable.
-    fn lay(&mut self, index: usize, cable: &CableSpec, from: &Interface, to: &Interface) {
-        let end = |host: usize, interface: &Interface| End {
-            host: Some(host),
-            interface: interface.name.clone(),
-            mac: interface.mac.clone(),
-        };
-        let (from, to) = (end(cable.from, from), end(cable.to, to));
-        let (mtu, kind) = (cable.mtu, cable.kind);
-        if kind != CableKind::Emulated {
-            self.pairs.push(Pair { ends: [from, to], mtu, kind });
-            return;
-        }
-        let [wire_from, wire_to] = [("from", 3), ("to", 4)].map(|(side, end)| End {
-            host: None,
-            interface: format!("{side}{index}"),
-            mac: mac(index, end),
-        });
-        self.links.push(Laid {
-            cable: index,
-            host_interfaces: [from.interface.clone(), to.interface.clone()],
-            wire_interfaces: [wire_from.interface.clone(), wire_to.interface.clone()],
-        });
-        self.pairs.push(Pair { ends: [from, wire_from], mtu, kind });
-        self.pairs.push(Pair { ends: [to, wire_to], mtu, kind });
-    }
-
-    /// The interfaces of a host, in the order of their cables.
-    fn interfaces<'a>(
-        &'a self,
-        spec: &'a NetworkSpec,
-        host: usize,
-    ) -> impl Iterator<Item = &'a Interface> {
-        spec.cables
-            .iter()
-            .zip(&self.ends)
-            .flat_map(|(cable, [from, to])| [(cable.from, from), (cable.to, to)])
-            .filter(move |(at, _)| *at == host)
-            .map(|(_, interface)| interface)
-    }
-
-    /// The `ip` commands of a host: interfaces up, addresses, neighbours, routes.
-    fn host_lines(&self, spec: &NetworkSpec, host: usize) -> Vec<String> {
-        let (own4, own6) = (ipv4(host), ipv6(host));
-        let mut lines = Vec::new();
-        for interface in self.interfaces(spec, host) {
-            let name = &interface.name;
-            // Without ARP the kernel neither asks for neighbours nor joins their multicast groups.
-            lines.push(format!("link set {name} arp off multicast off up"));
-            lines.push(format!("addr add {own4}/32 dev {name}"));
-            lines.push(format!("addr add {own6}/128 dev {name} nodad"));
-        }
-        if !lines.is_empty() {
-            // The kernel adds this route to an IPv6 address of its own later, on another thread; until then a packet
-            // to the address leaves by the cable and is lost.
-            lines.push(format!("route add local {own6}/128 dev lo table local"));
-        }
-        for (cable, [from, to]) in spec.cables.iter().zip(&self.ends) {
-            let (own, peer, next) = match host {
-                _ if host == cable.from => (from, to, cable.to),
-                _ if host == cable.to => (to, from, cable.from),
-                _ => continue,
-            };
-            for address in [ipv4(next).to_string(), ipv6(next).to_string()] {
-                let (mac, name) = (&peer.mac, &own.name);
-                lines
-                    .push(format!("neigh replace {address} lladdr {mac} dev {name} nud permanent"));
-            }
-        }
-        for (&destination, hop) in &self.routes[host] {
-            let [from, to] = &self.ends[hop.cable];
-            let name = if spec.cables[hop.cable].from == host { &from.name } else { &to.name };
-            let direct = hop.next == destination;
-            let via4 = if direct { String::new() } else { format!("via {} ", ipv4(hop.next)) };
-            let via6 = if direct { String::new() } else { format!("via {} ", ipv6(hop.next)) };
-            let (to4, to6) = (ipv4(destination), ipv6(destination));
-            let onlink = if direct { "" } else { " onlink" };
-            lines.push(format!("route add {to4}/32 {via4}dev {name} src {own4}{onlink}"));
-            lines.push(format!("route add {to6}/128 {via6}dev {name} src {own6}{onlink}"));
-        }
-        lines
-    }
-
-    /// The `ip` commands for the detours of a host, of one family of addresses.
-    fn detour_lines(&self, spec: &NetworkSpec, host: usize, family: Family) -> Vec<String> {
-        let mut lines = Vec::new();
-        for detour in spec.detours.iter().filter(|detour| detour.host == host) {
-            let (cable, [from, to]) = (&spec.cables[detour.cable], &self.ends[detour.cable]);
-            let (own, next) = if cable.from == host { (from, cable.to) } else { (to, cable.from) };
-            let via = match family {
-                Family::V6 => ipv6(next).to_string(),
-                Family::V4 | Family::Any => ipv4(next).to_string(),
-            };
-            let name = &own.name;
-            lines.push(format!(
-                "route add default via {via} dev {name} onlink table {DETOUR_TABLE}"
-            ));
-            let others = self.interfaces(spec, host).filter(|other| other.name != *name);
-            lines.extend(
-                others.map(|other| format!("rule add iif {} lookup {DETOUR_TABLE}", other.name)),
-            );
-        }
-        lines
-    }
-}
-
-/// Locally administered, and different for every end (1, 2: hosts; 3, 4: emulator) of every cable.
-fn mac(cable: usize, end: u8) -> String {
-    format!("02:00:00:{:02x}:{:02x}:{end:02x}", cable >> 8 & 0xff, cable & 0xff)
-}
-
-/// Shortest paths by breadth-first search; ties go to the earliest cables.
-fn routes_from(spec: &NetworkSpec, start: usize) -> BTreeMap<usize, Hop> {
-    let mut hops = BTreeMap::new();
-    let mut open = VecDeque::from([start]);
-    while let Some(host) = open.pop_front() {
-        for (cable, ends) in spec.cables.iter().enumerate() {
-            let next = match host {
-                _ if host == ends.from => ends.to,
-                _ if host == ends.to => ends.from,
-                _ => continue,
-            };
-            if next != start && !hops.contains_key(&next) {
-                let first = hops.get(&host).copied().unwrap_or(Hop { cable, next });
-                hops.insert(next, first);
-                open.push_back(next);
-            }
-        }
-    }
-    hops
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -525,56 +291,9 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_shortest() {
-        // 0 - 1 - 2 - 3, with a shortcut 0 - 3.
-        let ring = spec(&["a", "b", "c", "d"], &[(0, 1), (1, 2), (2, 3), (0, 3)]);
-        let next = |from| {
-            let routes = routes_from(&ring, from);
-            routes.into_iter().map(|(to, hop)| (to, hop.next)).collect::<Vec<_>>()
-        };
-        assert_eq!(next(0), [(1, 1), (2, 1), (3, 3)]);
-        assert_eq!(next(3), [(0, 0), (1, 2), (2, 2)]);
-    }
-
-    #[test]
-    fn unreachable_hosts_have_no_route() {
-        assert!(routes_from(&spec(&["a", "b"], &[]), 0).is_empty());
-    }
-
-    #[test]
-    fn a_chain_becomes_ip_commands() {
-        let chain = spec(&["publisher", "relay", "viewer"], &[(0, 1), (1, 2)]);
-        let lines = Plan::of(&chain).host_lines(&chain, 0);
-        assert_eq!(
-            lines,
-            [
-                "link set eth0 arp off multicast off up",
-                "addr add 10.0.0.1/32 dev eth0",
-                "addr add fd00::1/128 dev eth0 nodad",
-                "route add local fd00::1/128 dev lo table local",
-                "neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev eth0 nud permanent",
-                "neigh replace fd00::2 lladdr 02:00:00:00:00:02 dev eth0 nud permanent",
-                "route add 10.0.0.2/32 dev eth0 src 10.0.0.1",
-                "route add fd00::2/128 dev eth0 src fd00::1",
-                "route add 10.0.0.3/32 via 10.0.0.2 dev eth0 src 10.0.0.1 onlink",
-                "route add fd00::3/128 via fd00::2 dev eth0 src fd00::1 onlink",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_detour_is_a_table_of_its_own_for_what_comes_from_elsewhere() {
+    fn a_detour_needs_a_cable_of_its_host() {
         let mut bridge = spec(&["a", "b", "bridge", "router"], &[(0, 2), (1, 2), (2, 3)]);
-        bridge.detours = vec![Detour { host: 2, cable: 2 }];
-        let plan = Plan::of(&bridge);
-        let expected = [
-            "route add default via fd00::4 dev eth2 onlink table 100",
-            "rule add iif eth0 lookup 100",
-            "rule add iif eth1 lookup 100",
-        ];
-        assert_eq!(plan.detour_lines(&bridge, 2, Family::V6), expected);
-        assert_eq!(plan.detour_lines(&bridge, 3, Family::V4), [""; 0]);
-        bridge.detours[0].host = 0;
+        bridge.detours = vec![Detour { host: 0, cable: 2 }];
         let refused = check(&bridge).unwrap_err().to_string();
         assert!(refused.contains("a detour by cable 3: host 1 has no such cable"), "{refused}");
     }

@@ -5,6 +5,8 @@ use suiro_scenario::{Setup, TcpTrace};
 use suiro_tcp::Controls;
 use suiro_tcp::probe::Probe;
 
+use crate::routers::{REMEDY, installed};
+
 /// Why `setup` cannot run here, with a hint on how to fix it; `None` if nothing is known to be missing. The congestion
 /// controls `loadable` count as present.
 pub fn lacking(setup: &Setup, loadable: &[&str]) -> Option<String> {
@@ -19,6 +21,11 @@ pub fn lacking(setup: &Setup, loadable: &[&str]) -> Option<String> {
         && let Err(error) = Probe::start()
     {
         return Some(format!("record.tcp_trace = \"ack\": {error}"));
+    }
+    if setup.topology.multicast.is_some()
+        && let Some(missing) = ["zebra", "pimd"].into_iter().find(|it| installed(it).is_none())
+    {
+        return Some(format!("[multicast]: FRR's `{missing}` is missing\nhint: {REMEDY}"));
     }
     let controls = Controls::read();
     setup.endpoints.iter().find_map(|endpoint| {

@@ -3,6 +3,7 @@
 //! ```text
 //! runner (in `suiro run`) ──a sandbox per trial──► trial ─┬─ hosts::Network
 //!                                                         ├─ wires: self-check, carriers
+//!                                                         ├─ routers: FRR per multicast router
 //!                                                         ├─ capture::Point per interface, if asked
 //!                                                         ├─ tcp::Sampler per host
 //!                                                         ├─ layers::Recorder per host
@@ -11,6 +12,7 @@
 
 mod captures;
 pub mod clock;
+mod forwarding;
 pub mod lacking;
 mod lateness;
 mod layers;
@@ -18,6 +20,7 @@ pub mod listening;
 pub mod machine;
 pub mod priority;
 pub mod process;
+mod routers;
 pub mod runner;
 mod scheduler;
 mod sockets;

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use anyhow::{Context, Result};
-use suiro_hosts::{CableKind, CableSpec, Confinement, Detour, Network, NetworkSpec};
+use suiro_hosts::{CableKind, CableSpec, Confinement, Detour, Equipment, Network, NetworkSpec};
 use suiro_link::Direction;
 use suiro_record::{Cable, Check, LinkRate, SelfCheck, Trial};
 use suiro_scenario::Topology;
@@ -14,6 +14,7 @@ use crate::clock::{Epoch, realtime_ns, rfc3339};
 use crate::lateness;
 use crate::layers::Layers;
 use crate::process::Event;
+use crate::routers::Routers;
 use crate::runner::{Order, Phase};
 use crate::sockets::Sockets;
 use crate::supervisor::{Ending, Supervised, Supervisor, Surroundings};
@@ -40,6 +41,7 @@ pub fn run(
     let sockets = Sockets::prepare(&network, &setup.record, &order.dir)?;
     let layers = Layers::prepare(&network, &setup.record, &order.dir)?;
     let captures = Captures::prepare(&network, &setup.topology, &setup.record, &order.dir)?;
+    let mut routers = Routers::start(&network, &setup.topology, &order.dir)?;
     let started = rfc3339(realtime_ns());
     let epoch = Epoch::now();
     let captures = captures.start(epoch)?;
@@ -49,6 +51,7 @@ pub fn run(
     };
     let sockets = sockets.start(epoch)?;
     let layers = layers.start(epoch);
+    routers.record(&network, &setup.topology, &order.dir, epoch)?;
     let supervisor = Supervisor::new(Surroundings {
         setup,
         network: &network,
@@ -65,6 +68,7 @@ pub fn run(
     tell(&Phase::Finishing);
     let (tcp, mut faults) = sockets.stop();
     faults.extend(layers.stop(epoch));
+    faults.extend(routers.stop(&mut supervised.versions));
     let stopping = epoch.elapsed();
     let (links, wire_faults) = wires.stop()?;
     let (captured, capture_faults) = captures.stop(&order.setup.topology, epoch, stopping);
@@ -153,9 +157,25 @@ pub fn build(topology: &Topology) -> Result<Network> {
         cables: topology.links.iter().map(cable).collect::<Result<_>>()?,
         detours: topology.detours.iter().map(detour).collect::<Result<_>>()?,
     };
-    let network = Network::build(&spec).context("making hosts and links")?;
+    let network =
+        Network::equipped(&spec, &equipment(topology)?).context("making hosts and links")?;
     network.publish_names().context("publishing the hosts' names")?;
     Ok(network)
+}
+
+/// The switches, the capacities, and whether cables carry multicast.
+fn equipment(topology: &Topology) -> Result<Equipment> {
+    let position = |name: &String| {
+        topology.hosts.iter().position(|host| host == name).context("the plan names its hosts")
+    };
+    let capacity = |(n, link): (usize, &suiro_scenario::Link)| Some((n, link.capacity?.as_bps()));
+    let multicast = topology.multicast.as_ref();
+    Ok(Equipment {
+        multicast: multicast.is_some() || !topology.switches.is_empty(),
+        igmp: multicast.map(|multicast| if multicast.igmp == 2 { "2" } else { "3" }),
+        switches: topology.switches.iter().map(position).collect::<Result<_>>()?,
+        capacities: topology.links.iter().enumerate().filter_map(capacity).collect(),
+    })
 }
 
 /// What the kernel reports about the ends of plain cables.

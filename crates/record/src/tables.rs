@@ -934,6 +934,80 @@ table! {
 }
 
 table! {
+    /// What a multicast router forwards: a row for each source of a group that it knows, every 50 ms, as its kernel counts
+    /// (/proc/net/ip_mr_cache). The counters are since the router began.
+    MulticastRow = "multicast" {
+        /// When it was read.
+        t_ns: i64,
+        /// The router: its host.
+        router: Text,
+        /// The group's address.
+        group: Text,
+        /// The source's address.
+        source: Text,
+        /// The link that its packets come in by; null while the router does not know it.
+        input: Option<Text>,
+        /// The links that they go out by, separated by spaces; empty if nobody behind the router wants them. `register` is
+        /// the way in which a router announces a source to the rendezvous point.
+        outputs: Text,
+        /// Packets that came in, whether or not they went out.
+        packets: i64,
+        /// The bytes of their IP packets.
+        bytes: i64,
+        /// Packets that came in by another link, and were dropped.
+        wrong_packets: i64,
+    }
+}
+
+table! {
+    /// The multicast that a router forwards by each of its links, every 50 ms, as its kernel counts
+    /// (/proc/net/ip_mr_vif). The counters are since the router began; unicast does not count.
+    MulticastLinkRow = "multicast_links" {
+        /// When it was read.
+        t_ns: i64,
+        /// The router: its host.
+        router: Text,
+        /// The link; `register` for packets to or from other routers in PIM's register messages.
+        link: Text,
+        /// Packets that came in by it and were forwarded, or would have been if somebody had wanted them.
+        packets_in: i64,
+        /// The bytes of their IP packets.
+        bytes_in: i64,
+        /// Packets that went out by it.
+        packets_out: i64,
+        /// The bytes of their IP packets.
+        bytes_out: i64,
+    }
+}
+
+table! {
+    /// Each time that a `multicast-receiver` was in a group, and when packets of the group began and ended at its host's
+    /// interfaces.
+    MembershipRow = "memberships" {
+        /// When it joined: immediately before the call.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// The group's address.
+        group: Text,
+        /// The address of the only source that it wanted; null if any.
+        source: Option<Text>,
+        /// The first packet after joining; null if none came.
+        first_ns: Option<i64>,
+        /// When it left: immediately before the call; null if it stayed to the end.
+        left_ns: Option<i64>,
+        /// The last packet after leaving, until it joined again or ended; null if none came after it had left.
+        last_ns: Option<i64>,
+        /// Packets seen from joining to leaving.
+        packets: i64,
+        /// Packets seen after leaving.
+        packets_after: i64,
+        /// Packets of either that the socket dropped because it was full: then neither count is complete.
+        dropped_packets: i64,
+    }
+}
+
+table! {
     /// Why: what limited each flow, and what each stall, freeze, late stretch and fall of the quality came from. Derived
     /// from the other tables: `suiro report` writes it into the trial's folder, and replaces it. An effect has a row for
     /// each of its causes, the greatest share first.
@@ -985,5 +1059,8 @@ tables! {
     UncompressedFrameRow: uncompressed "Frames that receivers of uncompressed video had.";
     UncompressedSentRow;
     UncompressedReceivedRow;
+    MulticastRow: groups "Sources of groups that multicast routers knew.";
+    MulticastLinkRow: multicast "Multicast that routers forwarded.";
+    MembershipRow: memberships "Memberships in multicast groups.";
     CauseRow;
 }

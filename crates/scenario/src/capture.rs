@@ -127,6 +127,7 @@ mod tests {
             to: to.into(),
             config: None,
             cards: false,
+            capacity: None,
             mtu: 1500,
         };
         Topology {
@@ -136,6 +137,8 @@ mod tests {
                 link("router", "access", "client"),
             ],
             detours: vec![],
+            switches: vec![],
+            multicast: None,
         }
     }
 

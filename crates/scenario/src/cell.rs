@@ -15,6 +15,7 @@ use crate::document::{self, Node, entries, entry};
 use crate::endpoint::{self, Common, EndpointSpec};
 use crate::files::Files;
 use crate::header::{check_name, table};
+use crate::multicast::{self, Multicast};
 use crate::refusal::{Refusal, Span};
 use crate::setup::{Link, RecordOptions, Setup, Topology};
 use crate::topology::{Shape, Wiring};
@@ -43,12 +44,20 @@ pub(crate) fn read(
         endpoints.iter_mut().for_each(|placed| placed.endpoint.spec.kind_mut().keep_for_screen());
     }
     let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs));
+    let multicast = reader.multicast(wiring.as_ref());
+    multicast::check_endpoints(
+        body,
+        wiring.as_ref(),
+        multicast.as_ref(),
+        &endpoints,
+        reader.refusals,
+    );
     Cell { body, duration, media: &media, endpoints: &endpoints, unread: &unread }.check(refusals);
     if refusals.len() > before {
         return None;
     }
-    let Wiring { hosts, detours, .. } = wiring?;
-    let topology = Topology { hosts, links: links?, detours };
+    let Wiring { hosts, detours, switches, .. } = wiring?;
+    let topology = Topology { hosts, links: links?, detours, switches, multicast };
     let record = record?;
     let refused = record.capture.check(&topology).into_iter();
     refusals.extend(refused.map(|refusal| in_text(body, &["record"], refusal)));
@@ -136,6 +145,18 @@ impl Reader<'_, '_> {
         Some(shape.wiring(node, self.refusals))
     }
 
+    /// `[multicast]`, if cables carry it.
+    fn multicast(&mut self, wiring: Option<&Wiring>) -> Option<Multicast> {
+        let node = entry(self.body, "multicast")?;
+        let read = document::read::<Multicast>(node.clone(), "[multicast]", &[]);
+        let multicast = self.keep(read)?;
+        self.refuse(&["multicast"], multicast.out_of_bounds());
+        if let Some(wiring) = wiring {
+            multicast.check(node, wiring, self.refusals);
+        }
+        Some(multicast)
+    }
+
     /// The links of the topology, each with what its cable does to packets.
     fn join(
         &mut self,
@@ -166,7 +187,8 @@ impl Reader<'_, '_> {
                 self.refusals.push(refusal.hint("give each cable its own section below [links]"));
             }
             let (from, to) = (cable.from.clone(), cable.to.clone());
-            links.push(Link { name, from, to, config, cards: cable.cards, mtu: wiring.mtu });
+            let (cards, capacity, mtu) = (cable.cards, cable.capacity, wiring.mtu);
+            links.push(Link { name, from, to, config, cards, capacity, mtu });
         }
         links
     }

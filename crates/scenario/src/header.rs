@@ -14,8 +14,8 @@ use crate::refusal::{Refusal, Span};
 use crate::substitute::is_name;
 
 /// Keys of the root that are read per cell, where references may stand.
-pub(crate) const BODY: [&str; 6] =
-    ["duration", "topology", "links", "media", "endpoints", "record"];
+pub(crate) const BODY: [&str; 7] =
+    ["duration", "topology", "multicast", "links", "media", "endpoints", "record"];
 
 /// Keys of the root that are read once: those of [`Header`].
 pub(crate) const HEADER: [&str; 7] =
@@ -146,7 +146,16 @@ fn check(root: &Node<'_>, header: &Header, refusals: &mut Vec<Refusal<Span>>) {
         }
     };
     let Header { name, title, .. } = header;
-    refuse("name", !is_name(name), format!("`{name}` cannot be a scenario's name"), NAME);
+    // Nothing refers to it, so that it may begin like a number.
+    let letters = name.trim_start_matches(|c: char| c.is_ascii_digit());
+    let bad = name.len() > 32 || !is_name(letters);
+    let message = format!("`{name}` cannot be a scenario's name");
+    refuse(
+        "name",
+        bad,
+        message,
+        "letters, digits, `_` or `-`, not only digits; at most 32 characters",
+    );
     let lines = title.trim().lines().count();
     refuse("title", lines != 1, format!("the title has {lines} lines"), "one line");
     let refused = header.out_of_bounds().into_iter();

@@ -17,13 +17,14 @@
 //! | `[parameters]` | Named values. `"$name"` below stands for the value, `"${name}"` inside a longer text for its text, `"$name.key"` for what a table has under a key, `"$$name"` for itself. |
 //! | `[matrix]` | Axes, each a list of values; every combination is a cell. A value is a text, a number, or `{ label = "…", value = … }` with a value of any type. Referred to like parameters. |
 //! | `[quick]` | What `--quick` changes: `duration`, `repetitions`, `parameters`, `matrix`. |
-//! | `[topology]` | `shape = "dumbbell"` (`servers`, `clients`, `link`), `"chain"` (`links`) or `"explicit"` (`hosts`, `cables`); `mtu`. |
+//! | `[topology]` | `shape = "dumbbell"` (`servers`, `clients`, `link`), `"chain"` (`links`) or `"explicit"` (`hosts`, `cables`, `switches`); `mtu`. |
+//! | `[multicast]` | Cables carry multicast, and which hosts route it: [`Multicast`]. |
 //! | `[links.NAME]` | What a link does to packets: [`suiro_link::LinkSpec`]. |
 //! | `[media.NAME]` | A video, its ladder and its packaging: [`suiro_media::MediaSpec`]. |
 //! | `[endpoints.NAME]` | A process: `kind`, `host`, `count` (how many of it, each with a number, a port and a chance of its own), `start`, and the keys of its kind, the struct in the variant of [`EndpointSpec`]. |
 //! | `[record]` | What is recorded: [`RecordOptions`]. |
 //!
-//! References are replaced in `duration`, `[topology]`, `[links]`, `[media]`, `[endpoints]` and
+//! References are replaced in `duration`, `[topology]`, `[multicast]`, `[links]`, `[media]`, `[endpoints]` and
 //! `[record]`. They are replaced before anything is read as a type, so `"$clients"` may be a number
 //! and `links.access = "$condition"` a whole table. Unknown keys, unknown names and parameters that
 //! nothing refers to are refused.
@@ -51,6 +52,7 @@ mod endpoint;
 mod files;
 mod header;
 mod job;
+mod multicast;
 mod order;
 mod overrides;
 mod plan;
@@ -66,6 +68,7 @@ pub use endpoint::*;
 pub use files::{Disk, Files, NoFiles, TEXT_BYTES_MAX};
 pub use header::JOBS;
 pub use job::{Job, Peer};
+pub use multicast::Multicast;
 pub use order::Order;
 pub use overrides::Overrides;
 pub use plan::{Plan, TRIALS_MAX, Trial};

@@ -28,6 +28,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("media-crowd", include_str!("../../../scenarios/media-crowd.toml")),
     ("tfrc-friendly", include_str!("../../../scenarios/tfrc-friendly.toml")),
     ("uncompressed-8k", include_str!("../../../scenarios/uncompressed-8k.toml")),
+    ("8k-multicast", include_str!("../../../scenarios/8k-multicast.toml")),
     ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
     ("layered-qos", include_str!("../../../scenarios/layered-qos.toml")),
 ];

@@ -10,6 +10,7 @@ use suiro_units::Duration;
 use crate::cell::DURATION;
 use crate::endpoint::{Common, KINDS};
 use crate::header::{Header, REPETITIONS};
+use crate::multicast::Multicast;
 use crate::setup::RecordOptions;
 use crate::topology::{Bridge, Chain, Dumbbell, Explicit};
 
@@ -22,6 +23,7 @@ pub fn schema() -> Value {
     let mut body = Map::new();
     body.insert("duration".into(), duration(&mut generator));
     body.insert("topology".into(), topology(&mut generator));
+    body.insert("multicast".into(), sub::<Multicast>(&mut generator));
     body.insert("links".into(), named("The links, by name.", sub::<LinkSpec>(&mut generator)));
     body.insert("media".into(), named("The media, by name.", sub::<MediaSpec>(&mut generator)));
     body.insert("endpoints".into(), endpoints(&mut generator));

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use suiro_link::LinkConfig;
 use suiro_media::MediaSpec;
 use suiro_strict::{Bounds, bounds, bounds_of};
-use suiro_units::{Bytes, Duration};
+use suiro_units::{BitRate, Bytes, Duration};
 
 use crate::capture::CapturePoints;
 use crate::endpoint::{Endpoint, Flow};
+use crate::multicast::Multicast;
 
 /// The content of one cell. Everything it names exists: hosts, links, media, origins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,6 +82,12 @@ pub struct Topology {
     /// Where packets do not take the shortest path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detours: Vec<Detour>,
+    /// Names of the hosts that are Ethernet switches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<String>,
+    /// The routers of multicast; `None` if cables carry none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multicast: Option<Multicast>,
 }
 
 /// A host that passes on by one link whatever comes to it by another, also what is meant for its neighbours.
@@ -106,6 +113,9 @@ pub struct Link {
     /// True if the ends of this plain cable do what network cards do.
     #[serde(default)]
     pub cards: bool,
+    /// What a plain cable carries each way; `None` if as much as the machine can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<BitRate>,
     /// Largest IP packet in bytes, 1280 (the least of IPv6, RFC 8200 §5) to 9000.
     pub mtu: u16,
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use suiro_strict::{Bounded, Bounds, bounds, bounds_of};
+use suiro_strict::{Bounded, Bounds, Keys, bounds, bounds_of};
+use suiro_units::BitRate;
 
 use crate::cell::in_text;
 use crate::document::{self, Node};
@@ -16,6 +17,10 @@ pub(crate) const HOSTS: Bounds<usize> = Bounds::new(1, 254);
 
 /// What a link's largest packet may be: from the least of IPv6 (RFC 8200 §5).
 pub const MTU: Bounds<u16> = Bounds::new(1280, 9000);
+
+/// What a plain cable may be limited to.
+pub(crate) const CAPACITY: Bounds<BitRate> =
+    Bounds::new(BitRate::from_mbps(10), BitRate::from_mbps(1_000_000));
 
 const SIDE: Bounds<u8> = Bounds::new(1, 100);
 const SIDE_NAMES: Bounds<usize> = Bounds::new(1, 100);
@@ -99,6 +104,10 @@ pub(crate) struct Explicit {
     pub hosts: Vec<String>,
     /// The cables between them.
     pub cables: Vec<Cable>,
+    /// Those of the hosts that are Ethernet switches, which join the hosts at their cables into one segment: they have no
+    /// address and run no endpoint, and pass multicast to all cables. Their cables are plain. Default: none.
+    #[serde(default)]
+    pub switches: Vec<String>,
     /// Largest IP packet in bytes. Default: 1500.
     #[serde(default = "mtu")]
     pub mtu: u16,
@@ -121,6 +130,11 @@ pub(crate) struct Cable {
     /// Default: false.
     #[serde(default)]
     pub cards: bool,
+    /// Plain cables only: what it carries each way, at least 10 Mbit/s. What exceeds it waits for up to 10 ms, and is
+    /// dropped then. The kernel limits it, not the emulator, so that it may be many Gbit/s. Default: as much as the machine
+    /// can.
+    #[serde(default)]
+    pub capacity: Option<BitRate>,
 }
 
 fn publisher_and_viewer() -> Vec<String> {
@@ -141,6 +155,7 @@ pub(crate) struct Wiring {
     pub hosts: Vec<String>,
     pub wires: Vec<Wire>,
     pub detours: Vec<Detour>,
+    pub switches: Vec<String>,
     pub mtu: u16,
 }
 
@@ -197,7 +212,7 @@ impl Dumbbell {
         if let ([server], [client]) = (servers.as_slice(), clients.as_slice()) {
             let wires = vec![Wire { cable: cable(server, client, Some(&self.link)), path }];
             let hosts = vec![server.clone(), client.clone()];
-            return Wiring { hosts, wires, detours: vec![], mtu: self.mtu };
+            return Wiring { hosts, wires, detours: vec![], switches: vec![], mtu: self.mtu };
         }
         let plain = |cable| Wire { cable, path: Vec::new() };
         let mut wires: Vec<Wire> =
@@ -206,7 +221,7 @@ impl Dumbbell {
         wires.extend(clients.iter().map(|client| plain(cable("right", client, None))));
         let routers = ["left".to_owned(), "right".to_owned()];
         let hosts = servers.into_iter().chain(routers).chain(clients).collect();
-        Wiring { hosts, wires, detours: vec![], mtu: self.mtu }
+        Wiring { hosts, wires, detours: vec![], switches: vec![], mtu: self.mtu }
     }
 }
 
@@ -219,7 +234,8 @@ fn named(what: &str, count: u8) -> Vec<String> {
 }
 
 fn cable(from: &str, to: &str, link: Option<&str>) -> Cable {
-    Cable { from: from.to_owned(), to: to.to_owned(), link: link.map(str::to_owned), cards: false }
+    let link = link.map(str::to_owned);
+    Cable { from: from.to_owned(), to: to.to_owned(), link, cards: false, capacity: None }
 }
 
 impl Chain {
@@ -230,7 +246,7 @@ impl Chain {
             path: vec!["links".to_owned(), n.to_string()],
         };
         let wires = self.links.iter().take(2).enumerate().map(wire).collect();
-        Wiring { wires, hosts: hosts.to_vec(), detours: vec![], mtu: self.mtu }
+        Wiring { wires, hosts: hosts.to_vec(), detours: vec![], switches: vec![], mtu: self.mtu }
     }
 }
 
@@ -268,7 +284,7 @@ impl Bridge {
         let detours = vec![Detour { host: bridge.clone(), link: self.link.clone() }];
         let hosts = self.clients.iter().cloned().chain([bridge, router]);
         let hosts = hosts.chain(self.beyond.iter().cloned()).collect();
-        Wiring { hosts, wires, detours, mtu: self.mtu }
+        Wiring { hosts, wires, detours, switches: vec![], mtu: self.mtu }
     }
 }
 
@@ -281,14 +297,18 @@ impl Explicit {
             path: ["cables", &n.to_string(), "link"].map(str::to_owned).to_vec(),
         };
         let wires = self.cables.iter().enumerate().map(wire).collect();
-        Wiring { hosts: self.hosts.clone(), wires, detours: vec![], mtu: self.mtu }
+        self.check_switches(topology, refusals);
+        let (hosts, switches) = (self.hosts.clone(), self.switches.clone());
+        Wiring { hosts, wires, detours: vec![], switches, mtu: self.mtu }
     }
 
     fn check_cables(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
         let mut seen = BTreeSet::new();
         let mut known = true;
-        for (n, Cable { from, to, link, cards }) in self.cables.iter().enumerate() {
+        for (n, cable) in self.cables.iter().enumerate() {
             let n = n.to_string();
+            cable.check_capacity(&n, topology, refusals);
+            let Cable { from, to, link, cards, .. } = cable;
             if *cards && link.is_some() {
                 let place = document::place(topology, &["cables", &n, "cards"]);
                 let refusal = Refusal::new(place, "`cards` on a cable with a link".to_owned());
@@ -324,6 +344,30 @@ impl Explicit {
         }
     }
 
+    /// Switches are hosts, each once, with plain cables, and not all of the hosts.
+    fn check_switches(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
+        for (n, switch) in self.switches.iter().enumerate() {
+            let place = || document::place(topology, &["switches", &n.to_string()]);
+            if !self.hosts.contains(switch) {
+                let refusal = Refusal::new(place(), format!("no host is named `{switch}`"));
+                refusals.push(refusal.instead(switch, self.hosts.iter().map(String::as_str)));
+            }
+            if self.switches[..n].contains(switch) {
+                let refusal =
+                    Refusal::new(place(), format!("the switch `{switch}` is listed twice"));
+                refusals.push(refusal.expected("each switch once"));
+            }
+            let mut own =
+                self.cables.iter().filter(|cable| [&cable.from, &cable.to].contains(&switch));
+            if let Some(link) = own.find_map(|cable| cable.link.as_ref()) {
+                let message = format!("the switch `{switch}` has a cable with the link `{link}`");
+                let hint =
+                    "put a host between them: an emulated link carries IP, a switch also ARP";
+                refusals.push(Refusal::new(place(), message).hint(hint));
+            }
+        }
+    }
+
     /// A host that cannot be reached from the first one.
     fn island(&self) -> Option<&str> {
         let mut reached: BTreeSet<&str> =
@@ -337,6 +381,22 @@ impl Explicit {
             }
         }
         self.hosts.iter().map(String::as_str).find(|host| !reached.contains(host))
+    }
+}
+
+impl Cable {
+    fn check_capacity(&self, n: &str, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
+        let Some(capacity) = self.capacity else { return };
+        let place = || document::place(topology, &["cables", n, "capacity"]);
+        if self.link.is_some() {
+            let refusal = Refusal::new(place(), "`capacity` on a cable with a link".to_owned());
+            refusals.push(refusal.hint(
+                "remove one of the two: `capacity` is for plain cables, a link has its `rate`",
+            ));
+        }
+        if let Err(refusal) = CAPACITY.check(Keys::of("capacity"), capacity) {
+            refusals.push(in_text(topology, &["cables", n], refusal));
+        }
     }
 }
 

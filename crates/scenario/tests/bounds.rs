@@ -60,6 +60,7 @@ impl Walk<'_> {
             "array" => self.list(schema, schema.get("minItems").and_then(Value::as_u64)),
             "boolean" => json!(true),
             "integer" | "number" => schema.get("minimum").cloned().unwrap_or(json!(1)),
+            _ if schema.get("format") == Some(&json!("ipv4")) => json!("239.1.1.1"),
             _ => json!("x"),
         }
     }

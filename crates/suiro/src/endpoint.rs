@@ -16,9 +16,9 @@ use suiro_http::{Clock, Url};
 use suiro_media::{MediaSpec, Package};
 use suiro_players::PlayJob;
 use suiro_scenario::{
-    Conference, Download, HlsRungs, Job, Mode, MoqPublisher, MoqRelay, MoqViewer, Origin, Player,
-    Program, Protocol, RtpReceiver, RtpSender, UncompressedReceiver, UncompressedSender,
-    WebClients, WebServer, WebrtcPublisher, WebrtcViewer,
+    Conference, Download, HlsRungs, Job, Mode, MoqPublisher, MoqRelay, MoqViewer,
+    MulticastReceiver, MulticastSender, Origin, Player, Program, Protocol, RtpReceiver, RtpSender,
+    UncompressedReceiver, UncompressedSender, WebClients, WebServer, WebrtcPublisher, WebrtcViewer,
 };
 use suiro_units::{Duration, Time};
 
@@ -151,6 +151,8 @@ const RUNNERS: &[(&str, Runner)] = &[
     (MoqViewer::NAME, suiro_moq::view::run_job),
     (UncompressedSender::NAME, suiro_uncompressed::job::run_sender),
     (UncompressedReceiver::NAME, suiro_uncompressed::job::run_receiver),
+    (MulticastSender::NAME, suiro_multicast::run_sender),
+    (MulticastReceiver::NAME, suiro_multicast::run_receiver),
     (WebServer::NAME, suiro_http::web::server::run_job),
     (WebClients::NAME, suiro_http::web::clients::run_job),
     (Conference::NAME, suiro_conference::run_job),

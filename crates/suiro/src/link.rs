@@ -259,12 +259,15 @@ pub fn inside(descriptor: i32) -> Result<Outcome> {
         to: "client".to_owned(),
         config: Some(order.config.clone()),
         cards: false,
+        capacity: None,
         mtu: order.mtu,
     };
     let topology = Topology {
         hosts: vec!["server".to_owned(), "client".to_owned()],
         links: vec![link],
         detours: vec![],
+        switches: vec![],
+        multicast: None,
     };
     let network = trial::build(&topology)?;
     let self_checks = if order.check {

@@ -7,7 +7,7 @@ use crate::node::{
 };
 use crate::packet::{Format, Layout, PAYLOAD_TYPE, Stream};
 use crate::reader::Shape;
-use crate::socket::{Route, Segmentation};
+use crate::socket::{Joined, Route, Segmentation};
 use crate::store::{Content, Header, Recorder};
 use crate::{Geometry, clock, reader, receive, send, synth};
 use suiro_endpoint::{Context, Failure, Stop, Summary};
@@ -32,7 +32,6 @@ pub fn run_sender(job: &Job, context: Context) -> Result<Summary, Failure> {
         return pulse.beside(|| read(job, spec, ready));
     }
     let stop = Stop::flag()?;
-    let peer = job.peers.get(&spec.to).ok_or("a sender's job names its receiver")?;
     let (format, geometry) = what(spec.format);
     let (source, read, shape) = source(job, spec, &geometry)?;
     let stream = SenderStream {
@@ -41,11 +40,7 @@ pub fn run_sender(job: &Job, context: Context) -> Result<Summary, Failure> {
         format,
         packet_bytes: bytes(spec.packet),
         stream: Stream { payload_type: PAYLOAD_TYPE, ssrc: u32::from(spec.stream) + 1 },
-        route: Route {
-            destination: resolve(&peer.host, UncompressedReceiver::port(spec.stream))?,
-            source: None,
-            ttl: 16,
-        },
+        route: Route { destination: destination(job, spec)?, source: None, ttl: 16 },
     };
     let work = SenderJob {
         streams: vec![stream],
@@ -59,7 +54,7 @@ pub fn run_sender(job: &Job, context: Context) -> Result<Summary, Failure> {
             until: None,
         },
         duration: None,
-        records: Records { peer: Some(spec.to.clone()), ..records(job) },
+        records: Records { peer: spec.to.clone(), ..records(job) },
     };
     let mut ended = |stream, reason: &str| log(&end(stream, reason));
     let totals =
@@ -74,6 +69,16 @@ pub fn run_sender(job: &Job, context: Context) -> Result<Summary, Failure> {
     Ok(Summary::of(&totals))
 }
 
+/// The group, or the address of the receiver.
+fn destination(job: &Job, spec: &UncompressedSender) -> Result<SocketAddrV4, Failure> {
+    let port = UncompressedReceiver::port(spec.stream);
+    if let Some(group) = spec.group {
+        return Ok(SocketAddrV4::new(group, port));
+    }
+    let peer = spec.to.as_ref().and_then(|to| job.peers.get(to));
+    resolve(&peer.ok_or("a sender's job names its receiver")?.host, port)
+}
+
 /// Only reads the frames of an `uncompressed-sender`, until SIGTERM.
 fn read(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Summary, Failure> {
     let stop = Stop::flag()?;
@@ -84,7 +89,7 @@ fn read(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Su
         ring: ring(spec, read, shape),
         begin: Some(begin(job, spec)),
         duration: None,
-        records: Records { peer: Some(spec.to.clone()), ..records(job) },
+        records: Records { peer: spec.to.clone(), ..records(job) },
     };
     let totals = node::read(&work, |_| ready(), &stop);
     let _ = std::fs::remove_file(path);
@@ -117,26 +122,45 @@ pub fn run_receiver(job: &Job, context: Context) -> Result<Summary, Failure> {
     let (format, geometry) = what(spec.format);
     // Whatever size its packets have: this one is for telling how many are lost.
     let layout = Layout::new(format, &geometry, 8800)?;
-    let stream = |number: &u8| ReceiverStream {
-        number: (*number).into(),
-        address: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, UncompressedReceiver::port(*number)),
-        joined: None,
-        layout,
-        payload_type: PAYLOAD_TYPE,
-        record: None,
+    let stream = |(at, number): (usize, &u8)| {
+        let joined = joined(job, spec, at)?;
+        let at = joined.map_or(Ipv4Addr::UNSPECIFIED, |joined| joined.group);
+        Ok(ReceiverStream {
+            number: (*number).into(),
+            address: SocketAddrV4::new(at, UncompressedReceiver::port(*number)),
+            joined,
+            layout,
+            payload_type: PAYLOAD_TYPE,
+            record: None,
+        })
     };
     let work = ReceiverJob {
-        streams: spec.streams.iter().map(stream).collect(),
+        streams: spec.streams.iter().enumerate().map(stream).collect::<Result<_, Failure>>()?,
         buffer_bytes: bytes(spec.buffer),
         replace: false,
         warn,
         verify: spec.verify,
         options: receive::Options { cpu: spec.cpu.and_then(clock::processor), until: None },
-        records: records(job),
+        // Who sends to a group records the flow.
+        records: Records {
+            peer: if spec.groups.is_empty() { records(job).peer } else { Some(String::new()) },
+            ..records(job)
+        },
     };
     let received =
         pulse.beside(|| node::receive(&work, |_| ready(), &stop).map_err(Failure::from))?;
     Ok(Summary::of(&received))
+}
+
+/// The group that the stream number `at` of a receiver comes in, if it is one.
+fn joined(job: &Job, spec: &UncompressedReceiver, at: usize) -> Result<Option<Joined>, Failure> {
+    let Some(group) = spec.groups.get(at).copied() else { return Ok(None) };
+    let source = spec.sources.get(at).map(|name| {
+        let sender = job.peers.get(name).ok_or("a receiver's job names its sources")?;
+        resolve(&sender.host, 0).map(|address| *address.ip())
+    });
+    let (interface, source) = (Ipv4Addr::UNSPECIFIED, source.transpose()?);
+    Ok(Some(Joined { group, interface, source }))
 }
 
 /// Where the frames come from: of a storage, the file is written first.

@@ -246,14 +246,14 @@ fn a_group_is_received_by_all_who_joined_it() {
     let mut job = receiver(dir.path(), format, packet_bytes);
     let one = ReceiverStream {
         address: SocketAddrV4::new(group, port),
-        joined: Some(Joined { group, interface }),
+        joined: Some(Joined { group, interface, source: None }),
         record: None,
         ..job.streams[0].clone()
     };
     let elsewhere = ReceiverStream {
         number: 2,
         address: SocketAddrV4::new(other, port),
-        joined: Some(Joined { group: other, interface }),
+        joined: Some(Joined { group: other, interface, source: None }),
         ..one.clone()
     };
     job.streams = vec![one.clone(), ReceiverStream { number: 1, ..one }, elsewhere];

@@ -47,6 +47,7 @@ mod conference;
 mod fairness;
 mod layers;
 mod link;
+mod multicast;
 mod player;
 mod quic;
 mod tcp;
@@ -67,6 +68,8 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &uncompressed::STREAMS,
     &uncompressed::RINGS,
     &uncompressed::RING,
+    &multicast::ROUTERS,
+    &multicast::MEMBERSHIPS,
     &fairness::FAMILY,
     &webrtc::SENDERS,
     &webrtc::RECEIVERS,

@@ -5,9 +5,10 @@ use suiro_units::Seed;
 
 use super::judge;
 
-/// A run as it should be: eight streams from memory, reading alone, storage just fast enough and too slow.
+/// Runs as they should be: eight streams from memory, reading alone, storage just fast enough and too slow; a site without a
+/// router, with one, and with a receiver.
 fn as_it_should_be() -> Vec<TrialSummary> {
-    let cells: [(&str, &[(&str, f64)]); 4] = [
+    let cells: [(&str, &[(&str, f64)]); 7] = [
         (
             "send",
             &[
@@ -32,6 +33,16 @@ fn as_it_should_be() -> Vec<TrialSummary> {
                 ("ring.send_mean_bps", 23.72e9),
             ],
         ),
+        ("bypass", &[("tcp.acked_mean_bps", 0.7e9)]),
+        (
+            "idle",
+            &[
+                ("tcp.acked_mean_bps", 6.5e9),
+                ("multicast.site.in_mean_bps", 8.97e9),
+                ("multicast.site.out_packets", 0.0),
+            ],
+        ),
+        ("routed", &[("multicast.site.out_mean_bps", 8.97e9), ("stream.lost_packets", 0.0)]),
     ];
     let trial = |(work, metrics): (&str, &[(&str, f64)])| TrialSummary {
         cell: [("work".to_owned(), work.into())].into_iter().collect(),
@@ -51,9 +62,9 @@ fn verdicts(trials: &[TrialSummary]) -> Vec<Option<bool>> {
 }
 
 #[test]
-fn three_findings_are_judged_and_two_wait_for_their_scenario() {
+fn all_findings_are_judged_but_one_that_waits_for_its_scenario() {
     let yes = Some(true);
-    assert_eq!(verdicts(&as_it_should_be()), [yes, yes, yes, None, None]);
+    assert_eq!(verdicts(&as_it_should_be()), [yes, yes, yes, yes, yes, None]);
 }
 
 #[test]
@@ -62,16 +73,21 @@ fn each_finding_fails_by_what_it_is_about() {
         let mut trials = as_it_should_be();
         let old = trials[cell].metrics.insert(metric.to_owned(), Some(value));
         assert!(old.is_some(), "{metric} is not of cell {cell}");
-        verdicts(&trials)[..3].to_vec()
+        verdicts(&trials)[..5].to_vec()
     };
     let (yes, no) = (Some(true), Some(false));
-    assert_eq!(changed(0, "stream.lost_packets", 1.0), [no, no, yes]);
-    assert_eq!(changed(0, "stream.late_frames", 1.0), [no, yes, yes]);
-    assert_eq!(changed(0, "stream.rate_mean_bps", 23.6e9), [no, yes, yes]);
-    assert_eq!(changed(0, "stream.skew_p99_ms", 1.7), [yes, yes, no]);
-    assert_eq!(changed(0, "stream.streams", 7.0), [no, yes, no]);
-    assert_eq!(changed(3, "ring.repeats", 0.0), [yes, no, yes]);
-    assert_eq!(changed(3, "ring.send_mean_bps", 21e9), [yes, no, yes]);
-    assert_eq!(changed(2, "ring.read_mean_bps", 23.6e9), [yes, no, yes]);
-    assert_eq!(changed(1, "ring.fill_min_ratio", 1.0), [yes, no, yes]);
+    assert_eq!(changed(0, "stream.lost_packets", 1.0), [no, no, yes, yes, yes]);
+    assert_eq!(changed(0, "stream.late_frames", 1.0), [no, yes, yes, yes, yes]);
+    assert_eq!(changed(0, "stream.rate_mean_bps", 23.6e9), [no, yes, yes, yes, yes]);
+    assert_eq!(changed(0, "stream.skew_p99_ms", 1.7), [yes, yes, no, yes, yes]);
+    assert_eq!(changed(0, "stream.streams", 7.0), [no, yes, no, yes, yes]);
+    assert_eq!(changed(3, "ring.repeats", 0.0), [yes, no, yes, yes, yes]);
+    assert_eq!(changed(3, "ring.send_mean_bps", 21e9), [yes, no, yes, yes, yes]);
+    assert_eq!(changed(2, "ring.read_mean_bps", 23.6e9), [yes, no, yes, yes, yes]);
+    assert_eq!(changed(1, "ring.fill_min_ratio", 1.0), [yes, no, yes, yes, yes]);
+    assert_eq!(changed(5, "multicast.site.out_packets", 1.0), [yes, yes, yes, no, yes]);
+    assert_eq!(changed(5, "multicast.site.in_mean_bps", 5.98e9), [yes, yes, yes, no, yes]);
+    assert_eq!(changed(6, "multicast.site.out_mean_bps", 6.3e9), [yes, yes, yes, no, yes]);
+    assert_eq!(changed(6, "stream.lost_packets", 1.0), [yes, yes, yes, no, yes]);
+    assert_eq!(changed(4, "tcp.acked_mean_bps", 3.3e9), [yes, yes, yes, yes, no]);
 }

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
 use suiro_media::live::FootageSpec;
@@ -39,6 +40,11 @@ pub trait Kind: Any + Debug + Bounded {
     /// The endpoints that it refers to. The names can be changed: a reference to a section with several copies
     /// becomes one to the copy with the same number.
     fn references(&mut self) -> Vec<Reference<&mut String>> {
+        Vec::new()
+    }
+
+    /// The multicast groups that it sends to or joins, each with the key that names it.
+    fn groups(&self) -> Vec<(&'static str, Ipv4Addr)> {
         Vec::new()
     }
 

@@ -7,6 +7,7 @@ mod command;
 mod conference;
 mod kind;
 mod moq;
+mod multicast;
 mod origin;
 mod player;
 mod rtp;
@@ -132,6 +133,10 @@ kinds! {
     "uncompressed-sender" => uncompressed::UncompressedSender,
     /// Receives streams of uncompressed video.
     "uncompressed-receiver" => uncompressed::UncompressedReceiver,
+    /// Sends packets to a multicast group at a constant rate.
+    "multicast-sender" => multicast::MulticastSender,
+    /// Joins and leaves a multicast group.
+    "multicast-receiver" => multicast::MulticastReceiver,
     /// Serves objects of any size over HTTP.
     "web-server" => web::WebServer,
     /// Loads pages from a web server, as people do.

@@ -1,6 +1,8 @@
 //! `uncompressed-sender` and `uncompressed-receiver`: uncompressed video, a stream for each part of the
 //! picture.
 
+use std::net::Ipv4Addr;
+
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,8 +57,13 @@ impl Bounded for UncompressedSource {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<UncompressedSender>)]
 pub struct UncompressedSender {
-    /// The endpoint that it sends to, an `uncompressed-receiver`.
-    pub to: String,
+    /// The endpoint that it sends to, an `uncompressed-receiver`. Default: none, then it needs a `group`.
+    #[serde(default)]
+    pub to: Option<String>,
+    /// The multicast group that it sends to, whoever listens, such as `"239.1.1.1"`. Default: none, it sends `to` one
+    /// receiver.
+    #[serde(default)]
+    pub group: Option<Ipv4Addr>,
     /// Number of the stream, one of its receiver's `streams`.
     pub stream: u8,
     /// The format of packets. Default: `raster`.
@@ -93,6 +100,14 @@ pub struct UncompressedSender {
 pub struct UncompressedReceiver {
     /// Numbers of its streams; no other receiver may have them.
     pub streams: Vec<u8>,
+    /// The multicast groups of its streams, one for each of `streams`, in their order, which it joins when it starts.
+    /// Default: none, its senders send to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Ipv4Addr>,
+    /// The senders of these groups, one for each, if packets of no other are wanted: with IGMPv3, routers leave out all
+    /// others. Default: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
     /// The format of packets, the same as its senders'. Default: `raster`.
     #[serde(default)]
     pub format: UncompressedFormat,
@@ -167,7 +182,12 @@ impl UncompressedFormat {
 impl Kind for UncompressedSender {
     fn references(&mut self) -> Vec<Reference<&mut String>> {
         let (key, kinds, media) = ("to", &[UncompressedReceiver::NAME], Flow::Goes);
-        vec![Reference { key, name: &mut self.to, kinds, media }]
+        let to = self.to.as_mut();
+        to.map(|name| Reference { key, name, kinds, media }).into_iter().collect()
+    }
+
+    fn groups(&self) -> Vec<(&'static str, Ipv4Addr)> {
+        self.group.map(|group| ("group", group)).into_iter().collect()
     }
 
     fn check(&self, check: &mut Check<'_>) {
@@ -180,7 +200,15 @@ impl Kind for UncompressedSender {
                 check.refusal("stream", format!("stream {} already has a sender", self.stream));
             check.push(refusal.hint("give each sender its own stream"));
         }
-        self.check_receiver(check);
+        match (&self.to, self.group) {
+            (Some(to), None) => self.check_receiver(to, check),
+            (None, Some(_)) => {}
+            (to, _) => {
+                let found = if to.is_some() { "both `to` and `group`" } else { "no destination" };
+                let refusal = check.refusal(if to.is_some() { "group" } else { "kind" }, found);
+                check.push(refusal.expected("`to`, a receiver, or `group`, a multicast address"));
+            }
+        }
     }
 }
 
@@ -188,29 +216,47 @@ impl UncompressedSender {
     /// The packets of one burst, at most.
     pub const BURST: Bounds<u32> = Bounds::new(1, 64);
 
-    fn check_receiver(&self, check: &mut Check<'_>) {
-        let Some(receiver) = check.peer::<UncompressedReceiver>(&self.to) else { return };
+    fn check_receiver(&self, to: &str, check: &mut Check<'_>) {
+        let Some(receiver) = check.peer::<UncompressedReceiver>(to) else { return };
         if !receiver.streams.contains(&self.stream) {
-            let message = format!("`{}` has no stream {}", self.to, self.stream);
+            let message = format!("`{to}` has no stream {}", self.stream);
             let known: Vec<_> = receiver.streams.iter().map(ToString::to_string).collect();
             let expected = format!("one of its streams: {}", known.join(", "));
             check.push(check.refusal("stream", message).expected(expected));
         }
         if receiver.format != self.format {
             let (ours, theirs) = (self.format.name(), receiver.format.name());
-            let message = format!("it sends `{ours}`, but `{}` takes `{theirs}`", self.to);
+            let message = format!("it sends `{ours}`, but `{to}` takes `{theirs}`");
             check.push(check.refusal("format", message).hint("give both the same format"));
         }
     }
 }
 
 impl Kind for UncompressedReceiver {
+    fn references(&mut self) -> Vec<Reference<&mut String>> {
+        let (key, kinds, media) = ("sources", &[UncompressedSender::NAME], Flow::Comes);
+        self.sources.iter_mut().map(|name| Reference { key, name, kinds, media }).collect()
+    }
+
+    fn groups(&self) -> Vec<(&'static str, Ipv4Addr)> {
+        self.groups.iter().map(|group| ("groups", *group)).collect()
+    }
+
     fn listens(&self) -> Vec<Listens> {
         let known = self.streams.iter().filter(|stream| Self::STREAMS.contains(stream));
         known.map(|stream| Listens::udp(Self::port(*stream), "streams")).collect()
     }
 
     fn check(&self, check: &mut Check<'_>) {
+        let wanted = [("groups", self.groups.len(), self.streams.len())];
+        let named = [("sources", self.sources.len(), self.groups.len())];
+        for (key, found, expected) in wanted.into_iter().chain(named) {
+            if found != 0 && found != expected {
+                let refusal = check.refusal(key, format!("{found} {key}"));
+                let each = if key == "groups" { "stream" } else { "group" };
+                check.push(refusal.expected(format!("one for each {each}: {expected}")));
+            }
+        }
         for (at, stream) in self.streams.iter().enumerate() {
             let others = check.before::<Self>().flat_map(|other| &other.streams);
             let mut taken = others.chain(&self.streams[..at]);

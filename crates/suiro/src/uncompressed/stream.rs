@@ -477,7 +477,8 @@ fn receiver_stream(args: &ReceiveArgs, at: usize, text: &str) -> Result<Receiver
     };
     let layout = Layout::new(common.format.format(), &geometry, packet_bytes)?;
     let group = *address.ip();
-    let joined = group.is_multicast().then_some(Joined { group, interface: args.interface });
+    let joined =
+        group.is_multicast().then_some(Joined { group, interface: args.interface, source: None });
     let record = args.record.as_ref().map(|dir| recording(dir, at));
     Ok(ReceiverStream { number: at as u32, address, joined, layout, payload_type, record })
 }

@@ -337,7 +337,11 @@ impl Receiver {
 
     fn inlet(&self, lane: u32, leg: &Leg) -> Result<Inlet, Refusal> {
         let group = *leg.address.ip();
-        let joined = group.is_multicast().then_some(Joined { group, interface: leg.interface });
+        let joined = group.is_multicast().then_some(Joined {
+            group,
+            interface: leg.interface,
+            source: None,
+        });
         Inlet::open(leg.address, joined.as_ref(), self.buffer_bytes)
             .map_err(|cause| Refusal::Socket { lane, cause })
     }

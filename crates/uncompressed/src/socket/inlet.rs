@@ -25,6 +25,8 @@ pub struct Joined {
     pub group: Ipv4Addr,
     /// Local address of the interface to receive it on; unspecified to use the routes.
     pub interface: Ipv4Addr,
+    /// The only sender whose packets are wanted (IGMPv3, RFC 3376); `None` for all.
+    pub source: Option<Ipv4Addr>,
 }
 
 /// Receive buffers that the sockets of one thread share.
@@ -90,9 +92,14 @@ impl Inlet {
                 .map_err(Error::os(doing("sharing the port")))?;
         }
         bind(&socket, address)?;
-        if let Some(Joined { group, interface }) = joined {
-            sockopt::set_ip_add_membership(&socket, group, interface)
-                .map_err(Error::os(doing(&format!("joining {group}"))))?;
+        if let Some(Joined { group, interface, source }) = joined {
+            match source {
+                None => sockopt::set_ip_add_membership(&socket, group, interface),
+                Some(source) => {
+                    sockopt::set_ip_add_source_membership(&socket, group, interface, source)
+                }
+            }
+            .map_err(Error::os(doing(&format!("joining {group}"))))?;
         }
         let address = local(&socket)?;
         Ok(Self { socket, address })

@@ -1,0 +1,109 @@
+//! Multicast in a scenario: which hosts route it, and what endpoints may ask of it.
+
+use std::net::Ipv4Addr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use suiro_strict::{Bounds, bounds, bounds_of};
+
+use crate::check::Placed;
+use crate::document::{self, Node};
+use crate::refusal::{Refusal, Span};
+use crate::topology::Wiring;
+
+bounds! { Multicast { routers: Bounds::new(1, 32), igmp: Multicast::IGMP } }
+
+/// Cables carry IPv4 multicast, and hosts route it: by PIM sparse mode (RFC 7761) between them, and by IGMP towards those
+/// that join. The routers are FRR's `zebra` and `pimd`, which must be installed, a pair of processes in each such host. A
+/// tree of a group leads from the rendezvous point to its receivers, and stays there: routers do not switch to the
+/// shortest path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<Multicast>)]
+pub struct Multicast {
+    /// The hosts that route multicast.
+    pub routers: Vec<String>,
+    /// The one of them that is the rendezvous point of all groups.
+    pub rendezvous: String,
+    /// The version of IGMP: 2, or 3, in which receivers can name the sources that they want. A router that hears of the
+    /// last receiver's leaving asks once whether there are others, and waits 0.1 s. Default: 3.
+    #[serde(default = "igmp")]
+    pub igmp: u8,
+}
+
+const fn igmp() -> u8 {
+    3
+}
+
+impl Multicast {
+    /// The versions of IGMP that there are, but for the first, which has no leaving.
+    const IGMP: Bounds<u8> = Bounds::new(2, 3);
+
+    /// Its hosts are hosts of the topology, and each is there once.
+    pub(crate) fn check(
+        &self,
+        node: &Node<'_>,
+        wiring: &Wiring,
+        refusals: &mut Vec<Refusal<Span>>,
+    ) {
+        for (n, router) in self.routers.iter().enumerate() {
+            let place = || document::place(node, &["routers", &n.to_string()]);
+            if !wiring.hosts.contains(router) {
+                let refusal = Refusal::new(place(), format!("no host is named `{router}`"));
+                refusals.push(refusal.instead(router, wiring.hosts.iter().map(String::as_str)));
+            }
+            if wiring.switches.contains(router) {
+                let refusal = Refusal::new(place(), format!("`{router}` is a switch"));
+                refusals.push(refusal.hint("remove it from `routers`, or from `switches`"));
+            }
+            if self.routers[..n].contains(router) {
+                let refusal =
+                    Refusal::new(place(), format!("the router `{router}` is listed twice"));
+                refusals.push(refusal.expected("each router once"));
+            }
+        }
+        if !self.routers.contains(&self.rendezvous) {
+            let place = document::place(node, &["rendezvous"]);
+            let message = format!("the rendezvous point `{}` is not a router", self.rendezvous);
+            let known = self.routers.iter().map(String::as_str);
+            refusals.push(Refusal::new(place, message).instead(&self.rendezvous, known));
+        }
+    }
+}
+
+/// Endpoints do not run on switches, and groups need cables that carry them.
+pub(crate) fn check_endpoints(
+    body: &Node<'_>,
+    wiring: Option<&Wiring>,
+    multicast: Option<&Multicast>,
+    endpoints: &[Placed],
+    refusals: &mut Vec<Refusal<Span>>,
+) {
+    let Some(wiring) = wiring else { return };
+    for placed in endpoints {
+        let place = |key: &str| document::place(body, &["endpoints", &placed.section, key]);
+        let host = &placed.endpoint.host;
+        if wiring.switches.contains(host) {
+            let message = format!("`{host}` is a switch, which runs no endpoint");
+            refusals.push(Refusal::new(place("host"), message).expected("another host"));
+        }
+        for (key, group) in placed.endpoint.spec.kind().groups() {
+            if !is_group(group) {
+                let refusal = Refusal::new(place(key), format!("{group} is not a group"));
+                refusals.push(refusal.expected(
+                    "an address from 224.0.1.0 to 239.255.255.255, such as \"239.1.1.1\"",
+                ));
+            }
+            // That a section cannot be read has been reported.
+            if multicast.is_none() && document::entry(body, "multicast").is_none() {
+                let message = format!("the group {group}, but no cable carries multicast");
+                refusals.push(Refusal::new(place(key), message).hint("add a section [multicast]"));
+            }
+        }
+    }
+}
+
+/// A multicast address that routers pass on: not one of 224.0.0.0/24, which stays on its cable (RFC 5771 §4).
+fn is_group(address: Ipv4Addr) -> bool {
+    address.is_multicast() && address.octets()[..3] != [224, 0, 0]
+}
