@@ -18,6 +18,7 @@ use suiro_uncompressed::{FrameRate, Geometry, clock, send};
 use suiro_units::{BitRate, Bytes, Duration};
 
 use super::stream::{STREAMS_MAX, rate, stop_flag, tell_sent, went_well};
+use super::switching;
 use crate::{Outcome, Usage};
 
 /// What 60 frames may take: as long as they are shown.
@@ -53,6 +54,13 @@ pub enum BenchCommand {
         #[command(flatten)]
         common: CommonArgs,
     },
+    /// Count the frames that are lost when a stream moves to another node, when a node is killed, with a twin on another
+    /// path (ST 2022-7) and without, and when all nodes start together: over network namespaces, in processes of their
+    /// own. A lost frame where none should be is a failure.
+    Switching(switching::SwitchingArgs),
+    /// A node of `switching`.
+    #[command(hide = true)]
+    Node(switching::node::NodeArgs),
 }
 
 /// Where frames are read from.
@@ -115,8 +123,14 @@ pub struct CommonArgs {
 
 /// `suiro uncompressed bench`
 pub fn run(command: &BenchCommand) -> Result<Outcome> {
+    match command {
+        BenchCommand::Switching(args) => return switching::run(args),
+        BenchCommand::Node(args) => return switching::node::run(args),
+        BenchCommand::Read { .. } | BenchCommand::Send { .. } | BenchCommand::Both { .. } => {}
+    }
     let stop = stop_flag()?;
     match command {
+        BenchCommand::Switching(_) | BenchCommand::Node(_) => unreachable!("they have ended"),
         BenchCommand::Read { read, common } => {
             let totals = node::read(&reader_job(read, common)?, |_| (), &stop)?;
             tell_read(&totals, common.json)

@@ -3,6 +3,7 @@
 mod bench;
 mod stores;
 mod stream;
+mod switching;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -19,7 +20,8 @@ pub const EXAMPLES: &str = "Examples:
   suiro uncompressed receive 192.0.2.7:5004 --format raster --duration \"10 s\"
   suiro uncompressed send 192.0.2.7:5004 --format raster --store nodes/node-1.frames
   suiro uncompressed send 239.0.0.1:5004 --source 192.0.2.1 --sdp .
-  suiro uncompressed bench both --store nodes/node-1.frames --to 192.0.2.7:5004";
+  suiro uncompressed bench both --store nodes/node-1.frames --to 192.0.2.7:5004
+  suiro uncompressed bench switching --times 100           frames lost by switching";
 
 /// The commands of `uncompressed`.
 #[derive(Debug, Subcommand)]
