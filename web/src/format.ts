@@ -40,9 +40,10 @@ export function scaleFor(unit: string, most: number): Scale {
   return fit ? { unit: fit[0], factor: fit[1] } : { unit, factor: 1 };
 }
 
-/** `value` with `digits` significant digits, without exponent. */
+/** `value` with `digits` significant digits, without exponent; 0 digits: a whole number, with all its digits. */
 export function plain(value: number, digits: number): string {
   if (value === 0) return "0";
+  if (digits < 1) return value.toFixed(0);
   const rounded = Number(value.toPrecision(digits));
   return rounded.toFixed(decimals(rounded, digits));
 }

@@ -24,6 +24,7 @@ test("digits and margins", () => {
   assert.equal(format.plain(9.999, 3), "10.0");
   assert.equal(format.plain(1234.5, 3), "1230");
   assert.equal(format.plain(0, 3), "0");
+  assert.equal(format.plain(1234.5, 0), "1235");
   const count = format.scaleFor("", 12345);
   assert.equal(format.shown(12345, count, 3), "12345");
   assert.equal(format.shown(1.5, count, 3), "1.50");
