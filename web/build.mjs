@@ -37,7 +37,16 @@ const webrtc = await bundle({
   worker: join(web, "webrtc/worker.ts"),
 });
 
+const controller = await bundle({
+  page: join(web, "control/main.ts"),
+  style: join(web, "control/style.css"),
+});
+const control = readFileSync(join(web, "control/page.html"), "utf8")
+  .replace("/*style*/", () => controller("style.css"))
+  .replace("/*script*/", () => controller("page.js").replaceAll("</script", "<\\/script"));
+
 const outputs = [
+  ["control/page.html", control],
   ["report/assets/report.html", page],
   ["players/assets/page.js", `${player("page.js")}\n`],
   ["players/assets/page.html", readFileSync(join(web, "players/page.html"), "utf8")],

@@ -5,6 +5,7 @@
 
 use suiro_conference::codec::Size;
 use suiro_conference::receiver::Receiver as CallReceiver;
+use suiro_control::desired::Desired;
 use suiro_control::nmos::connection::{Connection, Media, Own, Side, Wanted};
 use suiro_control::nmos::door::Door as NmosDoor;
 use suiro_control::nmos::{Ask as NmosAsk, Id, Tai};
@@ -43,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     ("agent", agent),
     ("capture", capture),
     ("conference", conference),
+    ("desired_state", desired_state),
     ("flow", flow),
     ("frame_store", frame_store),
     ("moq", moq),
@@ -501,5 +503,14 @@ pub fn nmos_registry(data: &[u8]) {
         let reply =
             registry.answer(Tai::from_nanos(seconds * 1_000_000_000), &ask, &NmosDoor::open());
         assert!(reply.status < 400 || reply.value()["code"] == reply.status, "{}", reply.body);
+    }
+}
+
+/// A desired state of a stream server: what is read comes back from its own text; an error must be printable.
+pub fn desired_state(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Desired::parse(text, "fuzz.toml") {
+        Ok(desired) => assert_eq!(Desired::parse(&desired.text(), "again"), Ok(desired)),
+        Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
     }
 }

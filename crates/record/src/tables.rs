@@ -774,6 +774,26 @@ table! {
 }
 
 table! {
+    /// Something that happened at a node, or that the controller of a stream server decided or saw.
+    ControlRow = "control" {
+        /// When.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// A word for it. Of a node: `started`, `stopped`, `starved`, `lagging`, `late`, `recovered`, `failed`, `refused`. Of
+        /// a controller: `leads`, `follows`, `accepted`, `refused`, `heard`, `fault`, `well`, `replaced`, `ordered`, `done`,
+        /// `stuck`, `hook`, `registry`, `action`.
+        what: Text,
+        /// The stream that it is about; null if it is about none.
+        stream: Option<i64>,
+        /// The node that it is about; null if it is about none, or about the endpoint itself.
+        node: Option<Text>,
+        /// More, in words.
+        detail: Text,
+    }
+}
+
+table! {
     /// One frame time of one stream of uncompressed video, as its receiver saw it. A row for every
     /// frame time from the first to the last with a packet received.
     UncompressedFrameRow = "uncompressed_frames" {
@@ -1058,6 +1078,7 @@ tables! {
     UncompressedRingRow: rings "Rings of frames before senders of uncompressed video.";
     UncompressedFrameRow: uncompressed "Frames that receivers of uncompressed video had.";
     UncompressedSentRow;
+    ControlRow;
     UncompressedReceivedRow;
     MulticastRow: groups "Sources of groups that multicast routers knew.";
     MulticastLinkRow: multicast "Multicast that routers forwarded.";

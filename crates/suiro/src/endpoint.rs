@@ -18,7 +18,8 @@ use suiro_players::PlayJob;
 use suiro_scenario::{
     Conference, Download, HlsRungs, Job, Mode, MoqPublisher, MoqRelay, MoqViewer,
     MulticastReceiver, MulticastSender, Origin, Player, Program, Protocol, RtpReceiver, RtpSender,
-    UncompressedReceiver, UncompressedSender, WebClients, WebServer, WebrtcPublisher, WebrtcViewer,
+    UncompressedController, UncompressedNode, UncompressedReceiver, UncompressedRegistry,
+    UncompressedSender, WebClients, WebServer, WebrtcPublisher, WebrtcViewer,
 };
 use suiro_units::{Duration, Time};
 
@@ -153,6 +154,9 @@ const RUNNERS: &[(&str, Runner)] = &[
     (UncompressedReceiver::NAME, suiro_uncompressed::job::run_receiver),
     (MulticastSender::NAME, suiro_multicast::run_sender),
     (MulticastReceiver::NAME, suiro_multicast::run_receiver),
+    (UncompressedNode::NAME, suiro_control::job::run_node),
+    (UncompressedRegistry::NAME, suiro_control::job::run_registry),
+    (UncompressedController::NAME, suiro_control::job::run_controller),
     (WebServer::NAME, suiro_http::web::server::run_job),
     (WebClients::NAME, suiro_http::web::clients::run_job),
     (Conference::NAME, suiro_conference::run_job),

@@ -12,7 +12,8 @@ use crate::store::{Content, Header, Recorder};
 use crate::{Geometry, clock, reader, receive, send, synth};
 use suiro_endpoint::{Context, Failure, Stop, Summary};
 use suiro_scenario::{
-    Job, UncompressedFormat, UncompressedReceiver, UncompressedSender, UncompressedSource,
+    Job, UncompressedFormat, UncompressedPicture, UncompressedReceiver, UncompressedSender,
+    UncompressedSource,
 };
 use suiro_units::{Bytes, Time};
 
@@ -119,7 +120,8 @@ pub fn run_receiver(job: &Job, context: Context) -> Result<Summary, Failure> {
     let warn = context.log;
     let (pulse, ready, _) = context.parts();
     let stop = Stop::flag()?;
-    let (format, geometry) = what(spec.format);
+    let (format, full) = what(spec.format);
+    let geometry = picture(spec.picture, full);
     // Whatever size its packets have: this one is for telling how many are lost.
     let layout = Layout::new(format, &geometry, 8800)?;
     let stream = |(at, number): (usize, &u8)| {
@@ -185,10 +187,20 @@ fn source(
     Ok((Source::Store(path), reader::Source::Mapped, Some(Shape { rate, latency })))
 }
 
-const fn what(format: UncompressedFormat) -> (Format, Geometry) {
+/// The format of packets, and of full pictures.
+pub const fn what(format: UncompressedFormat) -> (Format, Geometry) {
     match format {
         UncompressedFormat::Raster => (Format::Raster, Geometry::HD_RASTER),
         UncompressedFormat::St2110 => (Format::St2110, Geometry::HD),
+    }
+}
+
+/// The pictures that a scenario names; `full` for the full ones.
+pub fn picture(picture: UncompressedPicture, full: Geometry) -> Geometry {
+    match picture {
+        UncompressedPicture::Full => full,
+        other => Geometry::new(other.size(), full.sampling(), full.depth(), full.rate())
+            .expect("the sizes of scenarios are pictures"),
     }
 }
 
@@ -206,7 +218,10 @@ fn records(job: &Job) -> Records {
 }
 
 /// The IPv4 address of a host of the trial, from its private /etc/hosts.
-fn resolve(host: &str, port: u16) -> Result<SocketAddrV4, Failure> {
+///
+/// # Errors
+/// If there is none.
+pub fn resolve(host: &str, port: u16) -> Result<SocketAddrV4, Failure> {
     let all = (host, port).to_socket_addrs();
     let all = all.map_err(|error| format!("looking up {host}: {error}"))?;
     let mut v4 = all.filter_map(|address| match address {

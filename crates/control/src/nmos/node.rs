@@ -50,6 +50,14 @@ impl Node {
         &self.about
     }
 
+    /// Lets a request in, or answers it ([`Door::admit`]).
+    ///
+    /// # Errors
+    /// The reply.
+    pub fn admit(&self, ask: &Ask) -> Result<(), Reply> {
+        self.door.admit(ask)
+    }
+
     /// Its senders and receivers, with the numbers of their streams.
     pub fn connections(&self) -> impl Iterator<Item = (u32, &Connection)> {
         self.connections.values().map(|(stream, connection)| (*stream, connection))

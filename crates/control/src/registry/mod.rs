@@ -2,6 +2,7 @@
 //! requests and the time. Pure.
 
 mod api;
+pub mod serve;
 #[cfg(test)]
 mod tests;
 

@@ -5,6 +5,7 @@
 
 mod command;
 mod conference;
+mod control;
 mod kind;
 mod moq;
 mod multicast;
@@ -22,6 +23,7 @@ use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::Duration;
 
 pub use command::{Exit, Ready, StopSignal};
+pub use control::{OperatorAction, UncompressedPicture};
 pub use kind::{Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Viewer};
 pub use moq::{MoqAdaptation, MoqStreams, QuicCongestion};
 pub use origin::{HlsRungs, Mode};
@@ -137,6 +139,12 @@ kinds! {
     "multicast-sender" => multicast::MulticastSender,
     /// Joins and leaves a multicast group.
     "multicast-receiver" => multicast::MulticastReceiver,
+    /// Sends streams of uncompressed video as it is told to by NMOS.
+    "uncompressed-node" => control::UncompressedNode,
+    /// Knows the nodes that live.
+    "uncompressed-registry" => control::UncompressedRegistry,
+    /// Commands nodes: which stream is sent by which.
+    "uncompressed-controller" => control::UncompressedController,
     /// Serves objects of any size over HTTP.
     "web-server" => web::WebServer,
     /// Loads pages from a web server, as people do.

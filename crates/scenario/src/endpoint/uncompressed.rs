@@ -9,7 +9,7 @@ use serde_json::Value;
 use suiro_strict::{Bounded, Bounds, Keys, Refusal, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration};
 
-use super::{Flow, Kind, Listens, Reference};
+use super::{Flow, Kind, Listens, Reference, UncompressedPicture};
 use crate::check::Check;
 
 bounds! {
@@ -111,6 +111,9 @@ pub struct UncompressedReceiver {
     /// The format of packets, the same as its senders'. Default: `raster`.
     #[serde(default)]
     pub format: UncompressedFormat,
+    /// The pictures of its streams, the same as its senders'. Default: `1920x1080`.
+    #[serde(default)]
+    pub picture: UncompressedPicture,
     /// Whether every frame's checksum is verified. Default: `true`.
     #[serde(default = "yes")]
     pub verify: bool,

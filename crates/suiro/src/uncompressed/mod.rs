@@ -1,6 +1,7 @@
 //! `suiro uncompressed`: the 8K stream server by hand.
 
 mod bench;
+mod control;
 mod stores;
 mod stream;
 mod switching;
@@ -20,6 +21,11 @@ pub const EXAMPLES: &str = "Examples:
   suiro uncompressed receive 192.0.2.7:5004 --format raster --duration \"10 s\"
   suiro uncompressed send 192.0.2.7:5004 --format raster --store nodes/node-1.frames
   suiro uncompressed send 239.0.0.1:5004 --source 192.0.2.1 --sdp .
+  suiro uncompressed registry --listen 127.0.0.1:8235
+  suiro uncompressed node --name n1 --address 192.0.2.1 --listen 127.0.0.1:8080 --registry http://127.0.0.1:8235 \
+    --stream 0=nodes/node-1.frames
+  suiro uncompressed control serve desired.toml --listen 127.0.0.1:8090 --registry http://127.0.0.1:8235
+  suiro uncompressed control move 0 n2
   suiro uncompressed bench both --store nodes/node-1.frames --to 192.0.2.7:5004
   suiro uncompressed bench switching --times 100           frames lost by switching";
 
@@ -39,6 +45,13 @@ pub enum UncompressedCommand {
     Send(stream::SendArgs),
     /// Receive streams, and verify every packet and frame.
     Receive(stream::ReceiveArgs),
+    /// Run a node: it sends the streams that it is told to by AMWA NMOS IS-05.
+    Node(control::NodeArgs),
+    /// Run a registry of nodes: AMWA NMOS IS-04.
+    Registry(control::RegistryArgs),
+    /// Command nodes: which stream is sent by which, with standbys for nodes that fail.
+    #[command(subcommand)]
+    Control(control::ControlCommand),
     /// Measure what this machine can do: read frames, send them, both at once.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -59,6 +72,12 @@ pub fn run(command: &UncompressedCommand) -> Result<Outcome> {
             tell_of_clock();
             stream::receive(args)
         }
+        UncompressedCommand::Node(args) => {
+            tell_of_clock();
+            control::node(args)
+        }
+        UncompressedCommand::Registry(args) => control::registry(args),
+        UncompressedCommand::Control(command) => control::control(command),
         UncompressedCommand::Bench(command) => bench::run(command),
     }
 }

@@ -1,0 +1,153 @@
+//! What operators ask a controller for: its page, the status, and changes of the desired state.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Control;
+use crate::desired::{BYTES_MAX, Desired};
+use crate::nmos::door::{self, missing, not_allowed};
+use crate::nmos::{Ask, Reply};
+use crate::page;
+
+/// Something that happened, as the page shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// When, in TAI.
+    pub tai: String,
+    /// A word for it.
+    pub what: String,
+    /// The stream that it is about.
+    pub stream: Option<u32>,
+    /// The node that it is about.
+    pub node: Option<String>,
+    /// More, in words.
+    pub detail: String,
+}
+
+/// A stream and the node that shall send it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Move {
+    stream: u32,
+    node: String,
+}
+
+impl Control {
+    /// Answers a request.
+    pub(super) fn answer(&mut self, ask: &Ask) -> Reply {
+        let parts = door::parts(&ask.path);
+        // The page itself says nothing of the streams, and asks for the token.
+        if matches!(parts[..], [""]) {
+            return match door::reads(ask) {
+                Ok(()) => page::reply(),
+                Err(reply) => reply,
+            };
+        }
+        if let Err(reply) = self.door.admit(ask) {
+            return reply;
+        }
+        let ["x-suiro", "control", "v1.0", what] = parts[..] else { return missing(&ask.path) };
+        match (what, ask.method.as_str()) {
+            ("status", "GET" | "HEAD") => Reply::json(200, &self.status()),
+            ("state", "GET" | "HEAD") => Reply::text("application/toml", self.desired.text()),
+            ("state", "PUT") => self.put(ask),
+            ("start" | "stop" | "move", "POST") => self.command(what, ask),
+            ("status", _) => not_allowed(ask, "GET, HEAD"),
+            ("state", _) => not_allowed(ask, "GET, HEAD, PUT"),
+            ("start" | "stop" | "move", _) => not_allowed(ask, "POST"),
+            _ => missing(&ask.path),
+        }
+    }
+
+    /// Another state whole, in TOML.
+    fn put(&mut self, ask: &Ask) -> Reply {
+        let text = match std::str::from_utf8(&ask.body) {
+            Ok(text) if text.len() <= BYTES_MAX => text,
+            _ => return Reply::refusal(400, "expected TOML of 256 KiB at most"),
+        };
+        match Desired::parse(text, "request") {
+            Ok(desired) => self.change(desired, "another state"),
+            Err(error) => self.refuse(&error.to_string()),
+        }
+    }
+
+    fn command(&mut self, what: &str, ask: &Ask) -> Reply {
+        let changed = match what {
+            "start" => Ok((self.desired.running(true), "start".to_owned())),
+            "stop" => Ok((self.desired.running(false), "stop".to_owned())),
+            _ => {
+                let body = match ask.body() {
+                    Ok(body) => body,
+                    Err(reply) => return reply,
+                };
+                let wanted: Result<Move, _> = serde_json::from_value(body);
+                wanted.map_err(|error| error.to_string()).and_then(|wanted| {
+                    let moved = self.desired.moved(wanted.stream, &wanted.node)?;
+                    Ok((moved, format!("stream {} to {}", wanted.stream, wanted.node)))
+                })
+            }
+        };
+        match changed {
+            Ok((desired, told)) => self.change(desired, &told),
+            Err(reason) => self.refuse(&reason),
+        }
+    }
+
+    fn refuse(&mut self, reason: &str) -> Reply {
+        self.note("refused", None, None, &format!("the old state is kept: {reason}"));
+        Reply::refusal(400, reason)
+    }
+
+    fn change(&mut self, desired: Desired, told: &str) -> Reply {
+        if !self.leads {
+            let holder = self.lease.holder();
+            return Reply::refusal(409, format!("another controller leads: {holder}"));
+        }
+        self.note("accepted", None, None, told);
+        match self.want(desired) {
+            Ok(()) => Reply::json(202, &json!({ "accepted": told })),
+            Err(error) => Reply::refusal(500, error.to_string()),
+        }
+    }
+
+    fn status(&mut self) -> Value {
+        let holder = self.lease.holder();
+        let nodes = self.desired.nodes.iter().map(|(name, node)| {
+            let seen = self.seen.get(name).map(|(_, status)| status);
+            json!({
+                "name": name,
+                "site": node.site,
+                "capacity": node.streams,
+                "fault": self.faulty.get(name).map(ToString::to_string),
+                "status": seen,
+            })
+        });
+        let sites = self.desired.sites.iter().map(|(name, site)| {
+            json!({
+                "name": name,
+                "uplink_bps": site.uplink.as_bps(),
+                "used_bps": self.desired.sent_by(name),
+                "material": site.material,
+            })
+        });
+        let streams = self.desired.streams().map(|(stream, own)| {
+            json!({
+                "stream": stream,
+                "node": own.node,
+                "rate_bps": own.rate.as_bps(),
+                "to": own.to.to_string(),
+                "stuck": self.stuck.get(&stream),
+            })
+        });
+        json!({
+            "name": self.spec.name,
+            "leads": self.leads,
+            "leader": holder,
+            "running": self.desired.running,
+            "sites": sites.collect::<Vec<_>>(),
+            "nodes": nodes.collect::<Vec<_>>(),
+            "streams": streams.collect::<Vec<_>>(),
+            "events": self.events.iter().rev().take(50).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,200 @@
+//! Nodes, registries and controllers as endpoints of a trial. All of a trial's control stays in its own network
+//! namespaces, so nobody is asked for a token.
+
+use std::future::Future;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use suiro_endpoint::{Context, Failure, Stop, Summary};
+use suiro_outside::{beside, file};
+use suiro_scenario::{Job, UncompressedController, UncompressedNode, UncompressedRegistry};
+use suiro_uncompressed::node::Source;
+use suiro_uncompressed::{clock, job as streams};
+use suiro_units::{Bytes, Duration, Time};
+
+use crate::client::{Base, Manners};
+use crate::controller;
+use crate::desired::{BYTES_MAX, Desired};
+use crate::events::{Journal, Log};
+use crate::net::{self, Exposure, NetError};
+use crate::nmos::door::Door;
+use crate::node::{self, Outlet, Place};
+use crate::plan::Limits;
+use crate::registry;
+
+/// Memory of one ring at most: 600 frames of a full picture have 3.1 GB.
+const MEMORY: Bytes = Bytes::new(4_000_000_000);
+
+async fn place(port: u16) -> Result<Place, NetError> {
+    let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
+    let listener = net::listen(address, Exposure::Insecure).await?;
+    Ok(Place { listener, door: Door::open(), tls: None })
+}
+
+/// Where what happens goes. One that dies writes no tables: they would be cut off, and nobody could read them.
+fn log_of(job: &Job, dies: Option<Duration>, print: fn(&str)) -> Log {
+    let epoch = Time::from_nanos(job.epoch_monotonic_ns);
+    let folder = Some(job.dir.clone()).filter(|_| dies.is_none());
+    Log { name: job.endpoint.name.clone(), folder, epoch, print }
+}
+
+/// Where a peer of the trial serves.
+fn base(job: &Job, name: &str) -> Result<Base, Failure> {
+    let peer = job.peers.get(name).ok_or("the job does not name its registry")?;
+    let port = peer.port.ok_or("the registry has no port")?;
+    Ok(Base { tls: false, host: peer.host.clone(), port })
+}
+
+/// Waits until a time of the trial, and dies as by kill −9: nothing is closed, nobody is told.
+fn die(job: &Job, at: Option<Duration>) {
+    let Some(at) = at else { return };
+    let at = until(job, at);
+    tokio::spawn(async move {
+        tokio::time::sleep(at.into()).await;
+        let own = rustix::process::getpid();
+        // It cannot fail for the own process.
+        let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+    });
+}
+
+/// How long it is until a time of the trial.
+fn until(job: &Job, at: Duration) -> Duration {
+    (Time::from_nanos(job.epoch_monotonic_ns) + at).saturating_since(net::monotonic())
+}
+
+/// Runs an `uncompressed-node` until SIGTERM.
+///
+/// # Errors
+/// If the job is not one, or the node ends by itself.
+pub fn run_node(job: &Job, context: Context) -> Result<Summary, Failure> {
+    let spec: &UncompressedNode =
+        job.endpoint.spec.downcast().ok_or("it is not an uncompressed node's job")?;
+    let log = log_of(job, spec.dies, context.log);
+    let (pulse, ready, stop) = context.parts();
+    let (format, full) = streams::what(spec.format);
+    let geometry = streams::picture(spec.picture, full);
+    let outlet = |stream: &u8| Outlet {
+        stream: (*stream).into(),
+        source: Source::Synthetic { geometry, frames: spec.frames },
+        to: None,
+    };
+    let node = node::Spec {
+        name: job.endpoint.name.clone(),
+        address: *streams::resolve(&job.endpoint.host, spec.port)?.ip(),
+        registry: Some(base(job, &spec.registry)?),
+        manners: Manners::default(),
+        outlets: spec.streams.iter().map(outlet).collect(),
+        capacity: spec.capacity,
+        format,
+        geometry,
+        packet_bytes: u32::try_from(spec.packet.get()).expect("the scenario was checked"),
+        frames: spec.frames,
+        memory: MEMORY,
+        burst: spec.burst,
+        cpu: spec.cpu.and_then(clock::processor),
+    };
+    pulse.block_on(async {
+        die(job, spec.dies);
+        let done = node::run(&node, place(spec.port).await?, log, ready, stopped(stop)?).await?;
+        Ok(Summary::of(&done))
+    })
+}
+
+/// Runs an `uncompressed-registry` until SIGTERM.
+///
+/// # Errors
+/// If the job is not one, or its port is taken.
+pub fn run_registry(job: &Job, context: Context) -> Result<Summary, Failure> {
+    let spec: &UncompressedRegistry =
+        job.endpoint.spec.downcast().ok_or("it is not an uncompressed registry's job")?;
+    let log = log_of(job, spec.dies, context.log);
+    let (pulse, ready, stop) = context.parts();
+    pulse.block_on(async {
+        die(job, spec.dies);
+        let nodes =
+            registry::serve::run(place(spec.port).await?, log, ready, stopped(stop)?).await?;
+        Ok(Summary::new(format!("{nodes} nodes at the end")))
+    })
+}
+
+/// Runs an `uncompressed-controller` until SIGTERM, and does what its operator does.
+///
+/// # Errors
+/// If the job is not one, or its desired state is none.
+pub fn run_controller(job: &Job, context: Context) -> Result<Summary, Failure> {
+    let spec: &UncompressedController =
+        job.endpoint.spec.downcast().ok_or("it is not an uncompressed controller's job")?;
+    let log = log_of(job, spec.dies, context.log);
+    let (pulse, ready, stop) = context.parts();
+    let file = job.dir.join(&spec.file);
+    if !file.exists() {
+        beside::write(&file, spec.state.as_bytes())?;
+    }
+    let limits = Limits { silence: spec.silence, ..Limits::default() };
+    let controller = controller::Spec {
+        name: job.endpoint.name.clone(),
+        file: file.clone(),
+        registry: Some(base(job, &spec.registry)?),
+        manners: Manners::default(),
+        lead: spec.lead,
+        lead_fault: spec.lead_fault,
+        every: spec.ask_every.into(),
+        limits,
+        hook: None,
+    };
+    pulse.block_on(async {
+        die(job, spec.dies);
+        let operator = Log { name: format!("{}-operator", log.name), ..log.clone() };
+        let acting = operate(job, spec, &file, operator);
+        let running =
+            controller::run(&controller, place(spec.port).await?, log, ready, stopped(stop)?);
+        tokio::pin!(acting, running);
+        let done = tokio::select! {
+            done = &mut running => done?,
+            // The operator has done all that there was to do.
+            acted = &mut acting => {
+                acted?;
+                running.await?
+            }
+        };
+        Ok(Summary::of(&done))
+    })
+}
+
+fn stopped(stop: Stop) -> io::Result<impl Future<Output = ()>> {
+    stop.requested()
+}
+
+/// The operator: edits the file, as with an editor.
+async fn operate(
+    job: &Job,
+    spec: &UncompressedController,
+    place: &Path,
+    log: Log,
+) -> Result<(), Failure> {
+    if spec.actions.is_empty() {
+        return Ok(());
+    }
+    let mut journal = Journal::create(log)?;
+    for action in &spec.actions {
+        tokio::time::sleep(until(job, action.at).into()).await;
+        let text = file::read_text(place, BYTES_MAX as u64)?;
+        let mut desired = Desired::parse(&text, &place.display().to_string())?;
+        for (stream, node) in &action.moves {
+            let own = desired
+                .streams
+                .get_mut(stream)
+                .ok_or_else(|| format!("there is no stream {stream}"))?;
+            own.node.clone_from(node);
+            journal.note("action", stream.parse().ok(), Some(node), "moved by the operator");
+        }
+        if let Some(running) = action.running {
+            desired.running = running;
+            journal.note("action", None, None, if running { "start" } else { "stop" });
+        }
+        beside::write(place, desired.text().as_bytes())?;
+    }
+    journal.close()?;
+    Ok(())
+}

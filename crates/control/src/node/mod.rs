@@ -1,0 +1,380 @@
+//! A running node: lanes that obey, the APIs that command them, and its registration.
+
+mod lanes;
+mod register;
+mod status;
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use rustls::ServerConfig;
+use serde_json::json;
+use suiro_record::tables::UncompressedRingRow;
+use suiro_record::{RecordError, Writer};
+use suiro_uncompressed::live::{
+    At, Event, Events, LaneConfig, Material, Order, Phase, Sender, SenderChange, SenderConfig, What,
+};
+use suiro_uncompressed::packet::{Format, PAYLOAD_TYPE, Stream as RtpStream};
+use suiro_uncompressed::{Geometry, node as streams, reader};
+use suiro_units::{Bytes, Duration, Time};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+pub use status::{LaneStatus, Status};
+
+use self::lanes::Lanes;
+use crate::client::{Base, Manners};
+use crate::events::{Journal, Log};
+use crate::net;
+use crate::nmos::connection::{Own, Side};
+use crate::nmos::door::{self, Door};
+use crate::nmos::node::{Node, Streams};
+use crate::nmos::resources::{About, Interface, Outgoing};
+use crate::nmos::{Ask, Reply};
+use crate::server::{self, WAITING_MAX, Waiting};
+
+/// How often a node looks at what its lanes did.
+const TICK: StdDuration = StdDuration::from_millis(5);
+
+/// One stream that a node can send.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outlet {
+    /// Its number.
+    pub stream: u32,
+    /// Its frames.
+    pub source: streams::Source,
+    /// Where it goes if the Connection API says `auto`.
+    pub to: Option<SocketAddrV4>,
+}
+
+/// A node.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// Its name, by which the desired state knows it.
+    pub name: String,
+    /// The address of the interface that its streams leave by, and at which its APIs are reached.
+    pub address: Ipv4Addr,
+    /// The registry, if there is one.
+    pub registry: Option<Base>,
+    /// How it approaches the registry.
+    pub manners: Manners,
+    /// The streams that it can send.
+    pub outlets: Vec<Outlet>,
+    /// How many of them at a time.
+    pub capacity: u32,
+    /// How packets are formatted.
+    pub format: Format,
+    /// Its pictures.
+    pub geometry: Geometry,
+    /// Largest IP packet in bytes.
+    pub packet_bytes: u32,
+    /// Frames in the ring of each stream.
+    pub frames: u32,
+    /// Memory for each ring.
+    pub memory: Bytes,
+    /// Most packets of a burst.
+    pub burst: u32,
+    /// The processor for its sending thread.
+    pub cpu: Option<usize>,
+}
+
+/// Where a node is served, and who may command it.
+pub struct Place {
+    /// The socket.
+    pub listener: TcpListener,
+    /// Who may come in.
+    pub door: Door,
+    /// TLS, if it is served over it.
+    pub tls: Option<Arc<ServerConfig>>,
+}
+
+/// Why a node ended.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// Its streams cannot be sent.
+    #[error(transparent)]
+    Streams(#[from] streams::Error),
+    /// A stream has no frames.
+    #[error("cueing stream {stream}: {reason}")]
+    Cue {
+        /// The stream.
+        stream: u32,
+        /// Why.
+        reason: String,
+    },
+    /// Its sending thread ended.
+    #[error("the sending thread ended: {0}")]
+    Over(String),
+    /// Records cannot be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The system refused something.
+    #[error("{doing}: {cause}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+}
+
+/// What a node did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// For each stream: its number, frames sent, and frames repeated.
+    pub streams: Vec<(u32, u64, u64)>,
+}
+
+/// Runs a node until `stop` is ready. Calls `ready` when it serves.
+///
+/// # Errors
+/// [`NodeError`].
+pub async fn run(
+    spec: &Spec,
+    place: Place,
+    log: Log,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> Result<Done, NodeError> {
+    let failed = |doing| move |cause| NodeError::Io { doing, cause };
+    let local = place.listener.local_addr().map_err(failed("reading the own address"))?;
+    let mut running = Running::start(spec, local, &place, log)?;
+    let (desk, mut asked) = mpsc::channel::<Waiting>(WAITING_MAX);
+    let (over, ended) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(server::run(place.listener, place.tls, desk, async {
+        drop(ended.await);
+    }));
+    let (changes, changed) = mpsc::channel(register::WAITING_MAX);
+    let registering = spec.registry.clone().map(|base| {
+        let id = running.node.about().node();
+        tokio::spawn(register::run(
+            base,
+            spec.manners.clone(),
+            id,
+            running.node.resources(),
+            changed,
+        ))
+    });
+    ready();
+    let mut stop = std::pin::pin!(stop);
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let changed = tokio::select! {
+            () = &mut stop => break,
+            Some(waiting) = asked.recv() => running.serve(waiting),
+            _ = tick.tick() => running.look()?,
+        };
+        for id in changed {
+            if let Some(resource) = running.node.resource(&id) {
+                // A registry that does not keep up hears of a later state.
+                let _ = changes.try_send(resource);
+            }
+        }
+    }
+    drop(changes);
+    drop(over);
+    drop(serving.await);
+    if let Some(registering) = registering {
+        let farewell = tokio::time::timeout(StdDuration::from_secs(1), registering);
+        drop(farewell.await);
+    }
+    running.close()
+}
+
+/// A node while it runs.
+struct Running {
+    node: Node,
+    lanes: Lanes,
+    events: Events,
+    journal: Journal,
+    rings: Option<Writer<UncompressedRingRow>>,
+    recorded: Time,
+    sent: Vec<u64>,
+    frame_bytes: usize,
+}
+
+impl Running {
+    fn start(spec: &Spec, local: SocketAddr, place: &Place, log: Log) -> Result<Self, NodeError> {
+        let lane = |outlet: &Outlet| LaneConfig {
+            number: outlet.stream,
+            format: spec.format,
+            geometry: spec.geometry,
+            packet_bytes: spec.packet_bytes,
+            // All nodes that can send a stream send it with the same source: receivers see one stream.
+            stream: RtpStream { payload_type: PAYLOAD_TYPE, ssrc: outlet.stream + 1 },
+        };
+        let mut config = SenderConfig::new(spec.outlets.iter().map(lane).collect());
+        config.ring = reader::Options { frames: spec.frames, memory: spec.memory, ..config.ring };
+        (config.burst, config.cpu) = (spec.burst, spec.cpu);
+        let (sender, events) = Sender::start(config)?;
+        for outlet in &spec.outlets {
+            let material = Material { source: outlet.source.clone(), origin: 0, repeat: true };
+            let order = Order::one(At::Next, outlet.stream, SenderChange::cue(material));
+            sender.order(&order).map_err(|refusal| NodeError::Cue {
+                stream: outlet.stream,
+                reason: refusal.to_string(),
+            })?;
+        }
+        let about = about(spec, local, place);
+        let outgoing = |outlet: &Outlet| {
+            let own = Own {
+                interfaces: vec![spec.address],
+                destinations: outlet.to.into_iter().collect(),
+            };
+            (Outgoing { stream: outlet.stream, geometry: spec.geometry }, own)
+        };
+        let streams =
+            Streams { outgoing: spec.outlets.iter().map(outgoing).collect(), incoming: Vec::new() };
+        let ids =
+            spec.outlets.iter().map(|own| (about.connection(Side::Sender, own.stream), own.stream));
+        let ids: Vec<_> = ids.collect();
+        let lanes =
+            Lanes::new(sender, (spec.format, spec.geometry, spec.packet_bytes), spec.capacity, ids);
+        let rings = log.dir().map(|dir| Writer::create_of(dir, log.endpoint())).transpose()?;
+        Ok(Self {
+            node: Node::new(about, place.door.clone(), &streams),
+            lanes,
+            events,
+            journal: Journal::create(log)?,
+            rings,
+            recorded: net::monotonic(),
+            sent: vec![0; spec.outlets.len()],
+            frame_bytes: spec.geometry.frame_bytes(),
+        })
+    }
+
+    fn serve(&mut self, waiting: Waiting) -> Vec<crate::nmos::Id> {
+        let before: Vec<_> =
+            self.node.connections().map(|(_, own)| (own.id().clone(), own.changed())).collect();
+        let reply = self.answer(&waiting.ask);
+        // Who asked may have gone.
+        drop(waiting.reply.send(reply));
+        let changed = before
+            .into_iter()
+            .filter(|(id, at)| self.node.connection(id).is_some_and(|own| own.changed() != *at));
+        changed.map(|(id, _)| id).collect()
+    }
+
+    fn answer(&mut self, ask: &Ask) -> Reply {
+        let now = net::tai();
+        match door::parts(&ask.path)[..] {
+            ["x-suiro", "node", "v1.0", "status"] => {
+                match self.node.admit(ask).and_then(|()| door::reads(ask)) {
+                    Ok(()) => Reply::json(200, &json!(self.status())),
+                    Err(reply) => reply,
+                }
+            }
+            _ => {
+                let reply = self.node.answer(now, ask, &mut self.lanes);
+                if reply.status >= 400 && matches!(ask.method.as_str(), "PATCH" | "POST") {
+                    self.journal.note("refused", None, None, &reply.reason());
+                }
+                reply
+            }
+        }
+    }
+
+    fn status(&self) -> Status {
+        Status::of(&self.node, &self.lanes.sender.state())
+    }
+
+    /// Completes activations and reads what the lanes did.
+    fn look(&mut self) -> Result<Vec<crate::nmos::Id>, NodeError> {
+        let now = net::tai();
+        let mut changed = self.node.advance(now);
+        while let Some(event) = self.events.next() {
+            self.heard(&event, &mut changed)?;
+        }
+        if net::monotonic().saturating_since(self.recorded) >= Duration::from_secs(1) {
+            self.record()?;
+        }
+        Ok(changed)
+    }
+
+    fn heard(
+        &mut self,
+        event: &Event,
+        changed: &mut Vec<crate::nmos::Id>,
+    ) -> Result<(), NodeError> {
+        let stream = event.lane;
+        let (what, detail) = match &event.what {
+            What::Started { frame } => ("started", format!("frame {frame}")),
+            What::Stopped { last } => ("stopped", format!("frame {last}")),
+            What::Starved { frame } => ("starved", format!("frame {frame}")),
+            What::Lagging { frame, late } => ("lagging", format!("frame {frame}, {late} late")),
+            What::Late { ordered, frame } => {
+                ("late", format!("frame {frame} instead of {ordered}"))
+            }
+            What::Recovered { frame } => ("recovered", format!("frame {frame}")),
+            What::Failed { because } => ("failed", because.clone()),
+            What::Over { because } => {
+                let because = because.clone().unwrap_or_else(|| "it was stopped".to_owned());
+                return Err(NodeError::Over(because));
+            }
+            _ => return Ok(()),
+        };
+        self.journal.note(what, stream, None, &detail);
+        if let (What::Failed { .. }, Some(id)) =
+            (&event.what, stream.and_then(|own| self.lanes.id(own)).cloned())
+        {
+            self.lanes.ended(&id);
+            if self.node.ended(&id, net::tai()) {
+                changed.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self) -> Result<(), NodeError> {
+        let now = net::monotonic();
+        let span = now.saturating_since(self.recorded).as_secs_f64();
+        self.recorded = now;
+        let Some(rings) = &mut self.rings else { return Ok(()) };
+        for (lane, before) in self.lanes.sender.state().lanes.iter().zip(&mut self.sent) {
+            let sent = lane.counts.frames;
+            let new = sent.saturating_sub(std::mem::replace(before, sent));
+            let Some(ring) = lane.ring.filter(|_| lane.phase == Phase::Running) else { continue };
+            let signed = u64::cast_signed;
+            rings.push(UncompressedRingRow {
+                t_ns: self.journal.t_ns(now),
+                endpoint: self.journal.endpoint(),
+                stream: lane.number.into(),
+                slots: signed(ring.slots),
+                free: signed(ring.slots.saturating_sub(ring.waiting + ring.reading)),
+                reading: signed(ring.reading),
+                waiting: signed(ring.waiting),
+                read_bps: None,
+                send_bps: (span > 0.0).then(|| new as f64 * self.frame_bytes as f64 * 8.0 / span),
+                repeats: 0,
+                sent_frames: signed(sent),
+                repeated_frames: signed(ring.repeats),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn close(self) -> Result<Done, NodeError> {
+        let state = self.lanes.sender.state();
+        self.journal.close()?;
+        self.rings.map(Writer::close).transpose()?;
+        let of = |lane: &suiro_uncompressed::live::SenderLane| {
+            (lane.number, lane.counts.frames, lane.ring.map_or(0, |ring| ring.repeats))
+        };
+        Ok(Done { streams: state.lanes.iter().map(of).collect() })
+    }
+}
+
+fn about(spec: &Spec, local: SocketAddr, place: &Place) -> About {
+    About {
+        name: spec.name.clone(),
+        address: spec.address.into(),
+        port: local.port(),
+        tls: place.tls.is_some(),
+        authorization: place.door.is_closed(),
+        interfaces: vec![Interface { name: "eth0".to_owned(), mac: [2, 0, 0, 0, 0, 1] }],
+        tags: Vec::new(),
+        since: net::tai(),
+    }
+}

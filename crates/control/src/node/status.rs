@@ -1,0 +1,109 @@
+//! What a node says of its streams, for the controller: in JSON, beside what NMOS describes.
+
+use std::net::SocketAddrV4;
+
+use serde::{Deserialize, Serialize};
+use suiro_uncompressed::live::{Phase, SenderLane, SenderState};
+
+use super::lanes;
+use crate::nmos::connection::{Connection, Side};
+use crate::nmos::node::Node;
+
+/// The state of a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// Its clock: TAI in nanoseconds since 1970.
+    pub tai_ns: u64,
+    /// How long ago its sending thread looked at the clock, in nanoseconds.
+    pub idle_ns: u64,
+    /// Its streams.
+    pub lanes: Vec<LaneStatus>,
+}
+
+/// The state of one stream at a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaneStatus {
+    /// Its number.
+    pub stream: u32,
+    /// The identifier of its sender.
+    pub id: String,
+    /// What it does: `empty`, `filling`, `standby`, `running` or `failed`.
+    pub phase: String,
+    /// Whether it is on air, as the Connection API has it.
+    pub on: bool,
+    /// Where it sends to, or did.
+    pub to: Option<SocketAddrV4>,
+    /// Whether it will be on air, and from when on (TAI in nanoseconds), if that is scheduled.
+    pub scheduled: Option<(bool, u64)>,
+    /// Slots of its ring.
+    pub ring_slots: u64,
+    /// Frames that wait to be sent.
+    pub ring_waiting: u64,
+    /// Frames sent.
+    pub frames: u64,
+    /// Bytes sent, as IP.
+    pub bytes: u64,
+    /// Frames repeated, because the next was not there.
+    pub repeated: u64,
+    /// Frames late or left out.
+    pub late: u64,
+    /// Why it cannot send.
+    pub failed: Option<String>,
+}
+
+impl Status {
+    /// Of a node and its sender.
+    pub(super) fn of(node: &Node, state: &SenderState) -> Self {
+        let connections = node.connections().filter(|(_, own)| own.side() == Side::Sender);
+        let both = connections.filter_map(|(stream, own)| {
+            let lane = state.lanes.iter().find(|lane| lane.number == stream)?;
+            Some(LaneStatus::of(own, lane))
+        });
+        let lanes = both.collect();
+        Self {
+            name: node.about().name.clone(),
+            tai_ns: state.tai.as_nanos(),
+            idle_ns: state.idle.as_nanos(),
+            lanes,
+        }
+    }
+}
+
+impl LaneStatus {
+    fn of(connection: &Connection, lane: &SenderLane) -> Self {
+        let to = connection.wanted().and_then(|wanted| {
+            let leg = wanted.legs.iter().find(|leg| leg.enabled)?;
+            Some(SocketAddrV4::new(leg.destination?, leg.port))
+        });
+        let scheduled = connection.scheduled_state().zip(connection.scheduled());
+        Self {
+            stream: lane.number,
+            id: connection.id().to_string(),
+            phase: phase(lane.phase).to_owned(),
+            on: connection.is_active(),
+            to,
+            scheduled: scheduled.map(|(wanted, at)| (wanted.enabled, at.as_nanos())),
+            ring_slots: lane.ring.map_or(0, |ring| ring.slots),
+            ring_waiting: lane.ring.map_or(0, |ring| ring.waiting),
+            frames: lane.counts.frames,
+            bytes: lane.counts.bytes,
+            repeated: lane.ring.map_or(0, |ring| ring.repeats),
+            late: lanes::late(lane),
+            failed: lane.failed.clone(),
+        }
+    }
+}
+
+const fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Empty => "empty",
+        Phase::Filling => "filling",
+        Phase::Standby => "standby",
+        Phase::Running => "running",
+        Phase::Failed => "failed",
+    }
+}
