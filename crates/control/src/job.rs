@@ -131,7 +131,8 @@ pub fn run_controller(job: &Job, context: Context) -> Result<Summary, Failure> {
     if !file.exists() {
         beside::write(&file, spec.state.as_bytes())?;
     }
-    let limits = Limits { silence: spec.silence, ..Limits::default() };
+    let limits =
+        Limits { silence: spec.silence, frames: spec.faulty_frames.into(), ..Limits::default() };
     let controller = controller::Spec {
         name: job.endpoint.name.clone(),
         file: file.clone(),

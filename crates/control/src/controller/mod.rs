@@ -455,7 +455,12 @@ impl Control {
             self.hook(node, now);
         }
         let stuck: Vec<u32> = step.stuck.iter().map(|(stream, _)| *stream).collect();
-        self.stuck.retain(|stream, _| stuck.contains(stream));
+        // What is stuck because there is no standby stays so while its node is faulty.
+        let (desired, faulty) = (&self.desired, &self.faulty);
+        self.stuck.retain(|stream, _| {
+            let node = desired.stream(*stream).map(|own| &own.node);
+            stuck.contains(stream) || node.is_some_and(|node| faulty.contains_key(node))
+        });
         for (stream, reason) in &step.stuck {
             self.stick(*stream, reason);
         }

@@ -40,7 +40,8 @@ bounds! {
         lead: Bounds::new(Duration::from_millis(20), Duration::from_secs(10)),
         lead_fault: Bounds::new(Duration::from_millis(20), Duration::from_secs(10)),
         ask_every: Bounds::new(Duration::from_millis(5), Duration::from_secs(10)),
-        silence: Bounds::new(Duration::from_millis(20), Duration::from_secs(60))
+        silence: Bounds::new(Duration::from_millis(20), Duration::from_secs(60)),
+        faulty_frames: Bounds::new(1, 1000)
     }
 }
 
@@ -159,6 +160,9 @@ pub struct UncompressedController {
     /// How long a node may be silent before it is replaced. Default: 50 ms, three frame times.
     #[serde(default = "silence")]
     pub silence: Duration,
+    /// How many frames a node may repeat, or send late or not at all, within a second before it is replaced. Default: 3.
+    #[serde(default = "faulty_frames")]
+    pub faulty_frames: u32,
     /// When it dies, as by kill −9, counted from the trial's start. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dies: Option<Duration>,
@@ -330,4 +334,8 @@ const fn ask_every() -> Duration {
 
 const fn silence() -> Duration {
     Duration::from_millis(50)
+}
+
+const fn faulty_frames() -> u32 {
+    3
 }
