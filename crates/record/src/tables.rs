@@ -1078,10 +1078,10 @@ tables! {
     UncompressedRingRow: rings "Rings of frames before senders of uncompressed video.";
     UncompressedFrameRow: uncompressed "Frames that receivers of uncompressed video had.";
     UncompressedSentRow;
-    ControlRow;
     UncompressedReceivedRow;
     MulticastRow: groups "Sources of groups that multicast routers knew.";
     MulticastLinkRow: multicast "Multicast that routers forwarded.";
     MembershipRow: memberships "Memberships in multicast groups.";
+    ControlRow;
     CauseRow;
 }

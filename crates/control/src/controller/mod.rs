@@ -264,7 +264,7 @@ impl Control {
                 self.desired = desired;
             }
             Err(error) => {
-                self.note("refused", None, None, &format!("the old state is kept: {error}"))
+                self.note("refused", None, None, &format!("the old state is kept: {error}"));
             }
         }
     }
@@ -520,7 +520,7 @@ impl Control {
                 tokio::spawn(async move { drop(child.wait().await) });
             }
             Err(error) => {
-                self.note("hook", None, Some(node), &format!("{}: {error}", program.display()))
+                self.note("hook", None, Some(node), &format!("{}: {error}", program.display()));
             }
         }
     }
