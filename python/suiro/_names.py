@@ -29,6 +29,10 @@ TableName = Literal[
     "uncompressed_frames",
     "uncompressed_sent",
     "uncompressed_received",
+    "multicast",
+    "multicast_links",
+    "memberships",
+    "control",
     "causes",
 ]
 
@@ -57,5 +61,9 @@ TABLES: tuple[str, ...] = (
     "uncompressed_frames",
     "uncompressed_sent",
     "uncompressed_received",
+    "multicast",
+    "multicast_links",
+    "memberships",
+    "control",
     "causes",
 )
