@@ -51,9 +51,18 @@ pub fn summary(rows: &[LatenessRow], endpoint: &str) -> Option<EndpointLateness>
     })
 }
 
-/// Why the rows make a trial invalid that measured until `ended`: a sentence for each endpoint that did not run for
+/// Why an endpoint makes a trial invalid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The reason, a sentence.
+    pub because: String,
+    /// True if it only waited for a processor: the machine was busy.
+    pub waited: bool,
+}
+
+/// Why the rows make a trial invalid that measured until `ended`: a fault for each endpoint that did not run for
 /// longer than [`BOUND`], unless the scenario expects that.
-pub fn faults(rows: &[LatenessRow], endpoints: &[Endpoint], ended: Time) -> Vec<String> {
+pub fn faults(rows: &[LatenessRow], endpoints: &[Endpoint], ended: Time) -> Vec<Fault> {
     let expected = |endpoint: &&Endpoint| endpoint.absence == Absence::Fails;
     let fault = |endpoint: &Endpoint| {
         let own = rows.iter().filter(|row| *row.endpoint == endpoint.name);
@@ -64,7 +73,8 @@ pub fn faults(rows: &[LatenessRow], endpoints: &[Endpoint], ended: Time) -> Vec<
             2 => format!("; once more for over {BOUND}"),
             n => format!("; {} more times for over {BOUND}", n - 1),
         };
-        Some(format!("endpoint {} {worst}{others}", endpoint.name))
+        let because = format!("endpoint {} {worst}{others}", endpoint.name);
+        Some(Fault { because, waited: over.iter().all(|gap| gap.waited) })
     };
     endpoints.iter().filter(expected).filter_map(fault).collect()
 }
@@ -147,9 +157,10 @@ mod tests {
         let mut endpoints = names.map(|name| endpoint(name, Absence::Fails)).to_vec();
         endpoints.push(endpoint("hogs", Absence::Ignored));
         let expected = [
-            "endpoint origin did not run from 4.00 s to 7.00 s; once more for over 150 ms",
-            "endpoint iperf waited for a processor from 2.50 s to 2.80 s",
+            ("endpoint origin did not run from 4.00 s to 7.00 s; once more for over 150 ms", false),
+            ("endpoint iperf waited for a processor from 2.50 s to 2.80 s", true),
         ];
+        let expected = expected.map(|(why, waited)| Fault { because: why.into(), waited });
         // The last 50 ms of the trial are within the bound, and what is after it does not count.
         assert_eq!(faults(&rows, &endpoints, Time::from_secs(10)), expected);
         let origin = summary(&rows, "origin").unwrap();

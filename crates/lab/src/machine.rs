@@ -41,6 +41,14 @@ pub fn describe() -> Machine {
     }
 }
 
+/// The same machine as a trial's own process sees it: with the priority that its processes have.
+pub(crate) fn within_trial(machine: &Machine) -> Machine {
+    let mut machine = machine.clone();
+    let nice = crate::priority::nice().map(|nice| ("nice".to_owned(), nice.to_string()));
+    machine.settings.extend(nice);
+    machine
+}
+
 fn read(path: &str) -> String {
     fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
 }
@@ -66,8 +74,7 @@ fn settings() -> BTreeMap<String, String> {
         let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
         Some(((*name).to_owned(), text.split_whitespace().collect::<Vec<_>>().join(" ")))
     });
-    let nice = crate::priority::nice().map(|nice| ("nice".to_owned(), nice.to_string()));
-    kernel.chain(nice).collect()
+    kernel.collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::captures::Captures;
 use crate::clock::{Epoch, realtime_ns, rfc3339};
 use crate::lateness;
 use crate::layers::Layers;
+use crate::machine;
 use crate::process::Event;
 use crate::routers::Routers;
 use crate::runner::{Order, Phase};
@@ -73,9 +74,12 @@ pub fn run(
     let (links, wire_faults) = wires.stop()?;
     let (captured, capture_faults) = captures.stop(&order.setup.topology, epoch, stopping);
     faults.extend(capture_faults);
-    faults.extend(lateness(order, &mut supervised)?);
+    let absences = lateness(order, &mut supervised)?;
     let mut reasons = reasons(&self_checks, &supervised, faults);
-    let only_late = reasons.is_empty() && wire_faults.iter().all(|fault| fault.late);
+    let only_late = reasons.is_empty()
+        && wire_faults.iter().all(|fault| fault.late)
+        && absences.iter().all(|absence| absence.waited);
+    reasons.extend(absences.into_iter().map(|absence| absence.because));
     reasons.extend(wire_faults.into_iter().map(|fault| fault.because));
     let because = (!reasons.is_empty()).then(|| reasons.join("; "));
     let trial = Trial {
@@ -87,7 +91,7 @@ pub fn run(
         invalid_because: because,
         attempts: Vec::new(),
         skipped: false,
-        machine: order.machine.clone(),
+        machine: order.machine.as_ref().map(machine::within_trial),
         started,
         duration_s: supervised.ended.as_secs_f64(),
         epoch_monotonic_ns: epoch.monotonic_ns,
@@ -105,12 +109,15 @@ pub fn run(
 }
 
 /// Completes the table `lateness` and the endpoints' outcomes with what it says; what makes the trial invalid.
-fn lateness(order: &Order, supervised: &mut Supervised) -> Result<Vec<String>> {
+fn lateness(order: &Order, supervised: &mut Supervised) -> Result<Vec<lateness::Fault>> {
     lateness::write(&order.dir, std::mem::take(&mut supervised.scheduled))?;
     // An endpoint that was killed may have left half a table.
     let rows = match lateness::read(&order.dir) {
         Ok(rows) => rows,
-        Err(error) => return Ok(vec![format!("{error:#}")]),
+        Err(error) => {
+            let because = format!("{error:#}");
+            return Ok(vec![lateness::Fault { because, waited: false }]);
+        }
     };
     for outcome in &mut supervised.outcomes {
         outcome.lateness = lateness::summary(&rows, &outcome.name);

@@ -151,7 +151,8 @@ pub struct Trial {
     pub valid: bool,
     /// Why it is not valid.
     pub invalid_because: Option<String>,
-    /// True if it is not valid for one reason only: packets left an emulated link too late, because the machine was busy.
+    /// True if it is not valid only because the machine was busy: packets left an emulated link too late, or an endpoint
+    /// waited for a processor.
     #[serde(default)]
     pub only_late: bool,
     /// Earlier attempts of the same trial, each of which was invalid for that reason only.

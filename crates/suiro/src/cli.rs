@@ -221,8 +221,8 @@ pub struct RunArgs {
     /// Trials to run in parallel.
     #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's]"))]
     pub jobs: Option<u32>,
-    /// How often to run a trial again that is invalid only because this machine was busy and packets left its links too
-    /// late. Every attempt is recorded.
+    /// How often to run a trial again that is invalid only because this machine was busy: packets left its links too
+    /// late, or an endpoint waited for a processor. Every attempt is recorded.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=2), default_value_t = 2)]
     pub retries: u32,
     /// Continue an interrupted run: run only the trials that are missing in --out.
