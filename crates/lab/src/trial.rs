@@ -75,19 +75,14 @@ pub fn run(
     let (captured, capture_faults) = captures.stop(&order.setup.topology, epoch, stopping);
     faults.extend(capture_faults);
     let absences = lateness(order, &mut supervised)?;
-    let mut reasons = reasons(&self_checks, &supervised, faults);
-    let only_late = reasons.is_empty()
-        && wire_faults.iter().all(|fault| fault.late)
-        && absences.iter().all(|absence| absence.waited);
-    reasons.extend(absences.into_iter().map(|absence| absence.because));
-    reasons.extend(wire_faults.into_iter().map(|fault| fault.because));
-    let because = (!reasons.is_empty()).then(|| reasons.join("; "));
+    let reasons = reasons(&self_checks, &supervised, faults);
+    let (because, only_late) = invalid(reasons, absences, wire_faults);
     let trial = Trial {
         cell: order.trial.cell.clone(),
         repetition: order.trial.repetition,
         seed: order.trial.seed,
         valid: because.is_none(),
-        only_late: only_late && because.is_some(),
+        only_late,
         invalid_because: because,
         attempts: Vec::new(),
         skipped: false,
@@ -106,6 +101,22 @@ pub fn run(
     };
     suiro_record::folder::write_outcome(&order.dir, &trial)?;
     Ok(trial)
+}
+
+/// Why the trial is not valid, if it is not, and whether that is only because the machine was busy.
+fn invalid(
+    mut reasons: Vec<String>,
+    absences: Vec<lateness::Fault>,
+    late: Vec<suiro_wire::Fault>,
+) -> (Option<String>, bool) {
+    let busy = reasons.is_empty()
+        && absences.iter().all(|absence| absence.waited)
+        && late.iter().all(|fault| fault.late);
+    reasons.extend(absences.into_iter().map(|absence| absence.because));
+    reasons.extend(late.into_iter().map(|fault| fault.because));
+    let because = (!reasons.is_empty()).then(|| reasons.join("; "));
+    let only_late = busy && because.is_some();
+    (because, only_late)
 }
 
 /// Completes the table `lateness` and the endpoints' outcomes with what it says; what makes the trial invalid.
