@@ -539,6 +539,10 @@ fn seen(status: &Status) -> Seen {
         let scheduled = lane.scheduled.map(|(on, at)| (on, Tai::from_nanos(at)));
         (lane.stream, Sender { on: lane.on, to: lane.to, scheduled })
     };
-    let usable = status.lanes.iter().filter(|lane| lane.failed.is_none());
+    // A lane whose ring is being filled would start later than the others.
+    let ready = |phase: &str| matches!(phase, "standby" | "running");
+    let usable = status.lanes.iter().filter(|lane| {
+        lane.failed.is_none() && (lane.on || lane.scheduled.is_some() || ready(&lane.phase))
+    });
     Seen { senders: usable.map(sender).collect() }
 }

@@ -113,7 +113,10 @@ fn one(desired: &Desired, observed: &Observed, stream: u32, step: &mut Step) {
         return;
     };
     let Some(sender) = seen.senders.get(&stream) else {
-        step.stuck.push((stream, format!("node {} has no sender of stream {stream}", own.node)));
+        step.stuck.push((
+            stream,
+            format!("node {} has no sender of stream {stream} that is ready", own.node),
+        ));
         return;
     };
     // A sender whose destination is another is told anew.
