@@ -237,10 +237,14 @@ impl Worker {
             let path = own.paths.remove(over);
             own.merge.remove(path.slot);
             if own.paths.is_empty() {
-                let last = path.until.unwrap_or_default().saturating_sub(1);
-                self.teller.tell(now, Some(own.config.number), What::Stopped { last });
+                let (number, last) =
+                    (own.config.number, path.until.unwrap_or_default().saturating_sub(1));
+                // Who hears of it finds it in the state.
+                self.publish(at);
+                self.teller.tell(now, Some(number), What::Stopped { last });
             }
         }
+        let own = &mut self.lanes[at];
         let done = |store: &Storage| {
             store.until.is_some_and(|until| until == 0 || now >= own.merge.deadline(until - 1))
         };

@@ -279,10 +279,12 @@ impl Worker {
             };
             lane.pass(frame);
             let full = lane.ring().is_full();
-            if full && !std::mem::replace(&mut own.full, true) {
+            let filled = full && !std::mem::replace(&mut own.full, true);
+            // Who hears of it finds it in the state.
+            self.publish(at);
+            if filled {
                 self.tell(now, at, What::Filled);
             }
-            self.publish(at);
         }
     }
 
@@ -350,8 +352,8 @@ impl Worker {
             }
             told.push(What::Stopped { last: frame });
         }
-        told.into_iter().for_each(|what| self.tell(thread.now, at, what));
         self.publish(at);
+        told.into_iter().for_each(|what| self.tell(thread.now, at, what));
     }
 
     fn tell(&self, now: Time, lane: usize, what: What) {
