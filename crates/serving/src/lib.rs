@@ -1,5 +1,7 @@
 //! Connections of a server, from the listener to the farewell. What a request means is the caller's.
 
+pub mod desk;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;

@@ -8,8 +8,9 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH};
 use hyper::{Request, Response, StatusCode};
+use suiro_serving::desk;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::door::{Ask, DESCRIPTION_MAX, Reply};
 
@@ -21,12 +22,7 @@ const PER_ADDRESS: usize = 64;
 const PATIENCE: StdDuration = StdDuration::from_secs(5);
 
 /// A request that waits for its reply.
-pub struct Waiting {
-    /// The request.
-    pub ask: Ask,
-    /// Where the reply goes.
-    pub reply: oneshot::Sender<Reply>,
-}
+pub type Waiting = suiro_serving::desk::Waiting<Ask, Reply>;
 
 /// Serves until `stop` is ready. Every request goes to `desk`.
 pub async fn run(
@@ -50,14 +46,7 @@ async fn respond(desk: mpsc::Sender<Waiting>, request: Request<Incoming>) -> Res
 
 async fn forward(desk: &mpsc::Sender<Waiting>, ask: Ask) -> Reply {
     let busy = || Reply::problem(503, "busy", "too many requests wait; try again");
-    let (reply, answered) = oneshot::channel();
-    if desk.try_send(Waiting { ask, reply }).is_err() {
-        return busy();
-    }
-    match tokio::time::timeout(PATIENCE, answered).await {
-        Ok(Ok(reply)) => reply,
-        _ => busy(),
-    }
+    desk::answered(desk, ask, PATIENCE).await.unwrap_or_else(busy)
 }
 
 async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {
