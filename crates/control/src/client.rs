@@ -110,7 +110,7 @@ pub enum ClientError {
 pub struct Manners {
     /// The bearer token to show.
     pub token: Option<String>,
-    /// Whose certificates are believed; without, nobody's.
+    /// TLS, with the authorities whose certificates are accepted; `None`: no `https`.
     pub tls: Option<Arc<ClientConfig>>,
 }
 

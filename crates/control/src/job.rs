@@ -1,5 +1,5 @@
 //! Nodes, registries and controllers as endpoints of a trial. All of a trial's control stays in its own network
-//! namespaces, so nobody is asked for a token.
+//! namespaces, so no token is required.
 
 use std::future::Future;
 use std::io;

@@ -12,29 +12,54 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use rustls::ServerConfig;
+use suiro_serving::desk;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use crate::nmos::{Ask, BODY_MAX, Reply};
 
 /// Requests that wait at most; more are refused.
-pub const WAITING_MAX: usize = 256;
+const WAITING_MAX: usize = 256;
 /// Connections of one address.
 const PER_ADDRESS: usize = 256;
 /// How long a request may take to arrive, and to be answered.
 const PATIENCE: StdDuration = StdDuration::from_secs(5);
 
 /// A request that waits for its reply.
-pub struct Waiting {
-    /// The request.
-    pub ask: Ask,
-    /// Where the reply goes.
-    pub reply: oneshot::Sender<Reply>,
+pub type Waiting = suiro_serving::desk::Waiting<Ask, Reply>;
+
+/// A server that runs beside the loop that answers its requests.
+pub struct Serving {
+    asked: mpsc::Receiver<Waiting>,
+    over: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Begins to serve.
+    pub fn begin(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Self {
+        let (desk, asked) = mpsc::channel(WAITING_MAX);
+        let (over, ended) = oneshot::channel();
+        let task = tokio::spawn(run(listener, tls, desk, async { drop(ended.await) }));
+        Self { asked, over, task }
+    }
+
+    /// The next request; `None` if the server has ended.
+    pub async fn next(&mut self) -> Option<Waiting> {
+        self.asked.recv().await
+    }
+
+    /// Ends it, and waits until its connections are closed.
+    pub async fn end(self) {
+        drop(self.over);
+        drop(self.task.await);
+    }
 }
 
 /// Serves until `stop` is ready. Every request goes to `desk`.
-pub async fn run(
+async fn run(
     listener: TcpListener,
     tls: Option<Arc<ServerConfig>>,
     desk: mpsc::Sender<Waiting>,
@@ -71,14 +96,7 @@ async fn respond(desk: mpsc::Sender<Waiting>, request: Request<Incoming>) -> Res
 
 async fn forward(desk: &mpsc::Sender<Waiting>, ask: Ask) -> Reply {
     let busy = || Reply::refusal(503, "too many requests wait; try again");
-    let (reply, answered) = oneshot::channel();
-    if desk.try_send(Waiting { ask, reply }).is_err() {
-        return busy();
-    }
-    match tokio::time::timeout(PATIENCE, answered).await {
-        Ok(Ok(reply)) => reply,
-        _ => busy(),
-    }
+    desk::answered(desk, ask, PATIENCE).await.unwrap_or_else(busy)
 }
 
 async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {

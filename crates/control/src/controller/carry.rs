@@ -1,4 +1,4 @@
-//! Carrying out a step: the nodes are told by the Connection API, the one that starts before those that stop.
+//! Carries out a step by the nodes' Connection APIs: the node that starts comes before those that stop.
 
 use std::collections::BTreeMap;
 use std::time::Duration as StdDuration;

@@ -13,7 +13,7 @@ use crate::nmos::Ask;
 /// How long the registry may take.
 const PATIENCE: StdDuration = StdDuration::from_secs(2);
 
-/// Asks again and again; tells the places of nodes by their labels, or `None` if there was no answer.
+/// Asks the registry periodically, and sends the addresses of nodes by their labels, or `None` if there was no answer.
 pub async fn run(
     base: Base,
     manners: Manners,

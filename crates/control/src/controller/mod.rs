@@ -1,4 +1,4 @@
-//! A running controller: it holds the desired state, watches the nodes, and tells them what to do.
+//! A running controller: it holds the desired state, watches the nodes, and commands them.
 
 mod api;
 mod carry;
@@ -28,7 +28,7 @@ use crate::nmos::Tai;
 use crate::nmos::door::Door;
 use crate::node::{Place, Status};
 use crate::plan::{self, Fault, Faults, Limits, Observed, Report, Seen, Sender};
-use crate::server::{self, WAITING_MAX, Waiting};
+use crate::server::Serving;
 
 /// How often the controller compares what is wanted with what is seen.
 const TICK: StdDuration = StdDuration::from_millis(10);
@@ -52,7 +52,7 @@ pub struct Spec {
     pub registry: Option<Base>,
     /// How it approaches registry and nodes.
     pub manners: Manners,
-    /// How far ahead nodes are told of a change.
+    /// How long before a change takes effect the nodes receive it.
     pub lead: Duration,
     /// The same when a stream has no sender: as little as nodes need.
     pub lead_fault: Duration,
@@ -106,11 +106,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<Done, ControllerError> {
     let mut control = Control::new(spec, place.door, log)?;
-    let (desk, mut asked) = mpsc::channel::<Waiting>(WAITING_MAX);
-    let (over, ended) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(server::run(place.listener, place.tls, desk, async {
-        drop(ended.await);
-    }));
+    let mut serving = Serving::begin(place.listener, place.tls);
     let (told, mut found) = mpsc::channel(4);
     let finding = spec
         .registry
@@ -124,7 +120,7 @@ pub async fn run(
     loop {
         tokio::select! {
             () = &mut stop => break,
-            Some(waiting) = asked.recv() => {
+            Some(waiting) = serving.next() => {
                 let reply = control.answer(&waiting.ask);
                 // Who asked may have gone.
                 drop(waiting.reply.send(reply));
@@ -135,8 +131,7 @@ pub async fn run(
             _ = tick.tick() => control.turn()?,
         }
     }
-    drop(over);
-    drop(serving.await);
+    serving.end().await;
     if let Some(finding) = finding {
         finding.abort();
     }

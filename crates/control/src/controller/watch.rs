@@ -37,7 +37,7 @@ const PATIENCE: StdDuration = StdDuration::from_millis(500);
 /// How long to wait before a connection is tried again.
 const PAUSE: StdDuration = StdDuration::from_millis(250);
 
-/// Asks a node every so often, until nobody listens any more.
+/// Asks a node periodically, until the receiver of its answers is gone.
 pub async fn run(
     node: String,
     base: Base,

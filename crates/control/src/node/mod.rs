@@ -32,7 +32,7 @@ use crate::nmos::door::{self, Door};
 use crate::nmos::node::{Node, Streams};
 use crate::nmos::resources::{About, Interface, Outgoing};
 use crate::nmos::{Ask, Reply};
-use crate::server::{self, WAITING_MAX, Waiting};
+use crate::server::{Serving, Waiting};
 
 /// How often a node looks at what its lanes did.
 const TICK: StdDuration = StdDuration::from_millis(5);
@@ -140,11 +140,7 @@ pub async fn run(
     let failed = |doing| move |cause| NodeError::Io { doing, cause };
     let local = place.listener.local_addr().map_err(failed("reading the own address"))?;
     let mut running = Running::start(spec, local, &place, log)?;
-    let (desk, mut asked) = mpsc::channel::<Waiting>(WAITING_MAX);
-    let (over, ended) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(server::run(place.listener, place.tls, desk, async {
-        drop(ended.await);
-    }));
+    let mut serving = Serving::begin(place.listener, place.tls);
     let (changes, changed) = mpsc::channel(register::WAITING_MAX);
     let registering = spec.registry.clone().map(|base| {
         let id = running.node.about().node();
@@ -163,7 +159,7 @@ pub async fn run(
     loop {
         let changed = tokio::select! {
             () = &mut stop => break,
-            Some(waiting) = asked.recv() => running.serve(waiting),
+            Some(waiting) = serving.next() => running.serve(waiting),
             _ = tick.tick() => running.look()?,
         };
         for id in changed {
@@ -174,8 +170,7 @@ pub async fn run(
         }
     }
     drop(changes);
-    drop(over);
-    drop(serving.await);
+    serving.end().await;
     if let Some(registering) = registering {
         let farewell = tokio::time::timeout(StdDuration::from_secs(1), registering);
         drop(farewell.await);

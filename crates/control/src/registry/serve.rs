@@ -3,13 +3,12 @@
 use std::time::Duration as StdDuration;
 
 use suiro_record::RecordError;
-use tokio::sync::mpsc;
 
 use super::{Kind, Registry};
 use crate::events::{Journal, Log};
 use crate::net;
 use crate::node::Place;
-use crate::server::{self, WAITING_MAX, Waiting};
+use crate::server::Serving;
 
 /// How often nodes without heartbeats are looked for.
 const TICK: StdDuration = StdDuration::from_secs(1);
@@ -27,18 +26,14 @@ pub async fn run(
     let Place { listener, door, tls } = place;
     let mut journal = Journal::create(log)?;
     let mut registry = Registry::default();
-    let (desk, mut asked) = mpsc::channel::<Waiting>(WAITING_MAX);
-    let (over, ended) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(server::run(listener, tls, desk, async {
-        drop(ended.await);
-    }));
+    let mut serving = Serving::begin(listener, tls);
     ready();
     let mut stop = std::pin::pin!(stop);
     let mut tick = tokio::time::interval(TICK);
     loop {
         tokio::select! {
             () = &mut stop => break,
-            Some(waiting) = asked.recv() => {
+            Some(waiting) = serving.next() => {
                 let before = registry.of(Kind::Node).count();
                 let reply = registry.answer(net::tai(), &waiting.ask, &door);
                 let nodes = registry.of(Kind::Node).count();
@@ -55,8 +50,7 @@ pub async fn run(
             }
         }
     }
-    drop(over);
-    drop(serving.await);
+    serving.end().await;
     journal.close()?;
     Ok(registry.of(Kind::Node).count())
 }
