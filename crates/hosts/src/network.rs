@@ -278,17 +278,7 @@ fn check(spec: &NetworkSpec) -> Result<(), HostsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn spec(hosts: &[&str], cables: &[(usize, usize)]) -> NetworkSpec {
-        NetworkSpec {
-            hosts: hosts.iter().map(|name| (*name).to_owned()).collect(),
-            cables: cables
-                .iter()
-                .map(|&(from, to)| CableSpec { from, to, mtu: 1500, kind: CableKind::Plain })
-                .collect(),
-            detours: vec![],
-        }
-    }
+    use crate::plan::tests::spec;
 
     #[test]
     fn a_detour_needs_a_cable_of_its_host() {

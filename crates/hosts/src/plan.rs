@@ -331,11 +331,12 @@ fn routes_from(spec: &NetworkSpec, switches: &[usize], start: usize) -> BTreeMap
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::Detour;
 
-    fn spec(hosts: &[&str], cables: &[(usize, usize)]) -> NetworkSpec {
+    /// Hosts and plain cables between them.
+    pub(crate) fn spec(hosts: &[&str], cables: &[(usize, usize)]) -> NetworkSpec {
         NetworkSpec {
             hosts: hosts.iter().map(|name| (*name).to_owned()).collect(),
             cables: cables
