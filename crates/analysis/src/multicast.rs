@@ -129,7 +129,7 @@ fn stretches(readings: impl Iterator<Item = (i64, f64)>) -> Vec<Stretch<f64>> {
 pub(crate) struct Memberships<'a>(Vec<&'a MembershipRow>);
 
 impl<'a> Memberships<'a> {
-    /// `None` if nobody joined.
+    /// `None` if no endpoint joined.
     pub fn of(view: &View<'a>) -> Option<Self> {
         let rows = view.within(&view.records.memberships, |row| row.t_ns);
         (!rows.is_empty()).then_some(Self(rows))

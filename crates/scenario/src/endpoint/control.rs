@@ -148,7 +148,7 @@ pub struct UncompressedController {
     /// TCP port of its API and page. Default: 8090.
     #[serde(default = "controller_port")]
     pub port: u16,
-    /// How far ahead nodes are told of a change. Default: 250 ms.
+    /// How long before a change takes effect the nodes receive it. Default: 250 ms.
     #[serde(default = "lead")]
     pub lead: Duration,
     /// The same when a stream has no sender. Default: 40 ms.

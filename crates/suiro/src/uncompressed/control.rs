@@ -138,7 +138,7 @@ pub struct ControlArgs {
     /// The registry that knows the nodes [default: only nodes with a `href`].
     #[arg(long, value_name = "URL", value_parser = Base::parse)]
     registry: Option<Base>,
-    /// How far ahead nodes are told of a change.
+    /// How long before a change takes effect the nodes receive it.
     #[arg(long, value_name = "TIME", default_value = "250 ms")]
     lead: Duration,
     /// How long a node may be silent before a standby replaces it.
