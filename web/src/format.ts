@@ -76,9 +76,14 @@ export function quantity(value: number | null, unit: string, digits = 3): string
   return `${shown(value, scale, digits)} ${scale.unit}`.trim();
 }
 
+/** A whole number with its thousands apart: `10,000`. */
+export function whole(n: number): string {
+  return n.toLocaleString("en");
+}
+
 /** `1 trial`, `2 trials`. */
 export function count(n: number, one: string): string {
-  return `${n.toLocaleString("en")} ${n === 1 ? one : `${one}s`}`;
+  return `${whole(n)} ${n === 1 ? one : `${one}s`}`;
 }
 
 /** Round positions from `from` to `to`, about `wanted` of them. */

@@ -3,7 +3,7 @@
 import type { Look, Repetition } from "./data";
 import { h, s } from "./dom";
 import type { View } from "./figures";
-import { count } from "./format";
+import { count, whole } from "./format";
 import type { Page } from "./generated/page";
 
 /** The controls above the figures. */
@@ -86,7 +86,8 @@ function legendButton(page: Page, cell: number, look: Look, view: View, changed:
   const trials = of?.trials.map((index) => page.trials[index]) ?? [];
   const skipped = trials.filter((trial) => trial?.state === "skipped").length;
   const invalid = trials.filter((trial) => !trial?.valid).length - skipped;
-  const ofAll = (count: number, what: string) => `${count} of ${trials.length} ${what}`;
+  const ofAll = (count: number, what: string) =>
+    `${whole(count)} of ${whole(trials.length)} ${what}`;
   const mark = invalid
     ? h("small", { class: "bad" }, ofAll(invalid, "not valid"))
     : skipped
@@ -129,7 +130,7 @@ function axisChips(
   };
   const told = h("span", { class: "told" });
   updates.push(() => {
-    told.textContent = `${view.shown.size} of ${count(all.length, "cell")} shown`;
+    told.textContent = `${whole(view.shown.size)} of ${count(all.length, "cell")} shown`;
   });
   box.append(h("span", { class: "axis" }, chip("all", all), told));
   if (page.axes.length > 1) {

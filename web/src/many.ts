@@ -1,7 +1,7 @@
 // Very many trials: a map and a scatter plot over two axes, with a filter and a link to each trial's own page.
 
 import { h } from "./dom";
-import { plain, scaleFor } from "./format";
+import { plain, scaleFor, whole } from "./format";
 import type { Page, PageCell } from "./generated/page";
 
 /** Rows of the list below the map. */
@@ -133,7 +133,7 @@ class Many {
       [this.map, this.drawMap(cells)],
       [this.scatter, this.drawScatter(cells)],
     ]);
-    this.told.textContent = `${cells.length.toLocaleString("en")} of ${this.page.cells.length.toLocaleString("en")} cells. Point at one to read it; click to open its trial.`;
+    this.told.textContent = `${whole(cells.length)} of ${whole(this.page.cells.length)} cells. Point at one to read it; click to open its trial.`;
     this.list.replaceChildren(this.rows(cells));
   }
 

@@ -5,7 +5,7 @@ import { lookOf } from "./data";
 import { h, s } from "./dom";
 import { type Key, save, standalone } from "./export";
 import { mark, tell } from "./figures";
-import { count, plain } from "./format";
+import { count, plain, whole } from "./format";
 import type {
   ComparedEntry,
   ComparedTable,
@@ -114,8 +114,8 @@ function tables(published: PageStudy): HTMLElement {
       h(
         "p",
         { class: "hint" },
-        `Measured values, with the published ones below them. ${near} of ${measured} agree within a factor of ${table.tolerance} (✓); ` +
-          `${ordered} of ${count(pairs, "pair")} of values are in the published order.`,
+        `Measured values, with the published ones below them. ${whole(near)} of ${whole(measured)} agree within a factor of ${table.tolerance} (✓); ` +
+          `${whole(ordered)} of ${count(pairs, "pair")} of values are in the published order.`,
       ),
       h("div", { class: "scroll" }, grid(table, unit)),
       ...missingReasons(table).map((text) => h("p", { class: "hint" }, `–  ${text}.`)),

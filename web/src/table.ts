@@ -1,7 +1,7 @@
 // Cells and metrics. A few cells are columns, with a row per metric; many cells get a row each.
 
 import { h } from "./dom";
-import { margin, plain, type Scale, scaleFor, shown } from "./format";
+import { margin, plain, type Scale, scaleFor, shown, whole } from "./format";
 import type { Page, PageMetric, PageSpread } from "./generated/page";
 
 /** Up to this many cells are shown side by side. */
@@ -40,7 +40,7 @@ export function table(page: Page): HTMLElement {
     h(
       "p",
       { class: "hint" },
-      `${note}${page.cells.length > ROWS ? `The first ${ROWS} of ${page.cells.length} cells. ` : ""}The best value of each metric is highlighted. Click a metric's name to sort by it; definitions are below the table.`,
+      `${note}${page.cells.length > ROWS ? `The first ${ROWS} of ${whole(page.cells.length)} cells. ` : ""}The best value of each metric is highlighted. Click a metric's name to sort by it; definitions are below the table.`,
     ),
     box,
     more,
@@ -152,7 +152,7 @@ function cellName(page: Page, index: number): (Node | string | null)[] {
   const all = cell.trials.length;
   return [
     cell.label,
-    valid < all ? h("small", { class: "bad" }, ` ${valid} of ${all} valid`) : null,
+    valid < all ? h("small", { class: "bad" }, ` ${whole(valid)} of ${whole(all)} valid`) : null,
   ];
 }
 

@@ -1,7 +1,7 @@
 // Whether the figures can be trusted: invalid trials prominently, a good run in one line.
 
 import { h } from "./dom";
-import { count, quantity } from "./format";
+import { count, quantity, whole } from "./format";
 import type {
   Cable,
   Check,
@@ -76,7 +76,7 @@ function reasons(page: Page, trials: PageTrial[]): HTMLElement {
 }
 
 function notTried(page: Page, skipped: PageTrial[]): HTMLElement {
-  const heading = `${skipped.length} of ${count(page.trials.length, "trial")} skipped: this machine is missing something they need`;
+  const heading = `${whole(skipped.length)} of ${count(page.trials.length, "trial")} skipped: this machine is missing something they need`;
   return h("div", { class: "skipped" }, h("h3", {}, heading), reasons(page, skipped));
 }
 
@@ -91,7 +91,7 @@ function unseen(page: Page): HTMLElement[] {
   );
   if (!items.length) return [];
   const all = page.trials.reduce((sum, trial) => sum + trial.screens.length, 0);
-  const heading = `${items.length} of ${count(all, "screen")} with problems`;
+  const heading = `${whole(items.length)} of ${count(all, "screen")} with problems`;
   return [h("div", { class: "skipped" }, h("h3", {}, heading), h("ul", {}, ...items))];
 }
 
@@ -107,7 +107,7 @@ function warned(page: Page): HTMLElement[] {
 }
 
 function alarm(page: Page, invalid: PageTrial[]): HTMLElement {
-  const heading = `${invalid.length} of ${count(page.trials.length, "trial")} not valid`;
+  const heading = `${whole(invalid.length)} of ${count(page.trials.length, "trial")} not valid`;
   return h(
     "div",
     { class: "alarm", role: "alert" },
@@ -122,15 +122,15 @@ function verdict(page: Page): (Node | string)[] {
   const valid = run.filter((trial) => trial.valid).length;
   const { passed, failed, skipped, offered, lost, late, linked } = totals(page);
   const checked = passed + failed + skipped;
-  const parts = [`${valid} of ${count(run.length, "trial")} valid.`];
+  const parts = [`${whole(valid)} of ${count(run.length, "trial")} valid.`];
   if (checked) {
     parts.push(
-      `Self-check of the links before the run: ${passed} of ${checked} passed${skipped ? `, ${skipped} not measured` : ""}.`,
+      `Self-check of the links before the run: ${whole(passed)} of ${whole(checked)} passed${skipped ? `, ${skipped} not measured` : ""}.`,
     );
   }
   if (linked)
     parts.push(
-      `The emulator itself lost ${lost ? lost.toLocaleString("en") : "none"} of ${count(offered, "packet")}.`,
+      `The emulator itself lost ${lost ? whole(lost) : "none"} of ${count(offered, "packet")}.`,
     );
   if (late !== null)
     parts.push(`Its lateness (99th percentile) was at most ${quantity(late, "µs")}.`);
@@ -272,7 +272,7 @@ function checkRow(check: Check): string[] {
 function screenRow(screen: ScreenOutcome): string[] {
   const { stamps_agree, stamps_differ, stamps_unread } = screen;
   const read = stamps_agree + stamps_differ;
-  const stamps = `${stamps_agree} of ${read} agree${stamps_unread ? `, ${stamps_unread} unread` : ""}`;
+  const stamps = `${whole(stamps_agree)} of ${whole(read)} agree${stamps_unread ? `, ${stamps_unread} unread` : ""}`;
   const tools = Object.entries(screen.scored_by).map(([tool, version]) => `${tool} ${version}`);
   return [
     screen.endpoint,
@@ -287,22 +287,21 @@ function flowRow(flow: PageFlow): string[] {
   const { what, protocol, local, remote, opened_s, closed_s } = flow;
   const closed = closed_s === null ? "–" : quantity(closed_s, "s");
   const ends = `${local} – ${remote}`;
-  return [what, protocol, ends, flow.flows.toLocaleString("en"), quantity(opened_s, "s"), closed];
+  return [what, protocol, ends, whole(flow.flows), quantity(opened_s, "s"), closed];
 }
 
 function linkRow(link: LinkTotals): string[] {
-  const n = (value: number) => value.toLocaleString("en");
   const causes = Object.entries(link.dropped).filter(([, value]) => value > 0);
-  const dropped = causes.map(([cause, value]) => `${n(value)} ${cause}`).join(", ") || "0";
+  const dropped = causes.map(([cause, value]) => `${whole(value)} ${cause}`).join(", ") || "0";
   const { p50_us, p99_us, max_us } = link.lateness;
   const late = [p50_us, p99_us, max_us].map((value) => quantity(value, "µs"));
   return [
     `${link.link} ${link.direction}`,
-    n(link.offered),
-    n(link.delivered),
+    whole(link.offered),
+    whole(link.delivered),
     dropped,
-    n(link.queued),
-    n(link.unaccounted),
+    whole(link.queued),
+    whole(link.unaccounted),
     ...late,
   ];
 }
