@@ -89,7 +89,8 @@ pub(crate) fn page(
             .collect(),
     });
     let cells = cells.collect();
-    let (machines, machine_of) = machines(&trials);
+    let of_trial = |read: &Read| read.outcome.as_ref()?.machine.clone();
+    let (machines, machine_of) = machines(trials.iter().map(of_trial));
     let trials = trials.into_iter().zip(cell_of).zip(machine_of);
     let trials = trials.map(|((read, cell), machine)| PageTrial {
         machine,
@@ -122,20 +123,23 @@ pub(crate) fn page(
     }
 }
 
-/// The machines that trials ran on, and for each trial which.
-fn machines(trials: &[Read]) -> (Vec<PageMachine>, Vec<Option<u32>>) {
+/// The machines that trials ran on, and for each trial which; none for a trial that did not record it.
+fn machines(
+    of_trials: impl Iterator<Item = Option<Machine>>,
+) -> (Vec<PageMachine>, Vec<Option<u32>>) {
     let mut found: Vec<PageMachine> = Vec::new();
-    let mut place = |machine: &Machine| {
-        let known = found.iter().position(|it| it.machine == *machine);
+    let mut place = |mut machine: Machine| {
+        // The priority of a trial's processes, which one that was skipped on the same machine did not have.
+        machine.settings.remove("nice");
+        let known = found.iter().position(|it| it.machine == machine);
         let place = known.unwrap_or(found.len());
         if known.is_none() {
-            found.push(PageMachine { machine: machine.clone(), trials: 0 });
+            found.push(PageMachine { machine, trials: 0 });
         }
         found[place].trials += 1;
         short(place)
     };
-    let mut of = |read: &Read| read.outcome.as_ref()?.machine.as_ref().map(&mut place);
-    let places = trials.iter().map(&mut of).collect();
+    let places = of_trials.map(|machine| machine.map(&mut place)).collect();
     (found, places)
 }
 
@@ -326,5 +330,33 @@ mod tests {
         let both = [("video.vmaf_mean", 68.7), ("video.vmaf_native_mean", 81.2)];
         assert_eq!(label(&both), ["VMAF, 1080 lines", "VMAF, native"]);
         assert_eq!(label(&both[..1]), ["VMAF, native size"], "a folder of before");
+    }
+
+    #[test]
+    fn trials_of_differing_priority_ran_on_one_machine() {
+        let machine = |name: &str, nice: Option<&str>| {
+            let nice = nice.map(|nice| ("nice".to_owned(), nice.to_owned()));
+            let settings = nice.into_iter().collect();
+            Machine {
+                name: name.to_owned(),
+                kernel: "6.1".to_owned(),
+                system: "Debian".to_owned(),
+                cpu: "any".to_owned(),
+                cores: 2,
+                memory_bytes: 1 << 30,
+                clock_source: "tsc".to_owned(),
+                privilege: suiro_record::words::Privilege::Root,
+                settings,
+            }
+        };
+        let of_trials = [
+            Some(machine("a", Some("-10"))),
+            Some(machine("a", None)),
+            None,
+            Some(machine("b", None)),
+        ];
+        let (found, places) = machines(of_trials.into_iter());
+        assert_eq!(places, [Some(0), Some(0), None, Some(1)]);
+        assert_eq!(found.iter().map(|it| it.trials).collect::<Vec<_>>(), [2, 1]);
     }
 }
