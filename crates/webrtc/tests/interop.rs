@@ -1,10 +1,12 @@
-//! Our publisher and viewer with those of others, over loopback: pion as a viewer by WHEP, ffmpeg as a publisher by WHIP.
+//! Our publisher and viewer with those of others, over loopback: pion as a viewer by WHEP, ffmpeg as a publisher by WHIP,
+//! MediaMTX as a server between the two.
 //! `make players` installs them; what is missing is printed, and its test passes. GStreamer's whepsrc and whipsink are part of
 //! gst-plugins-rs, which Debian 12 has no package of.
 
+use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
@@ -13,9 +15,11 @@ use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
 use suiro_record::Reader;
 use suiro_record::tables::{FrameRow, WebrtcSessionRow};
+use suiro_record::words::Signalling;
 use suiro_units::{BitRate, Duration, Seed, Time};
 use suiro_webrtc::endpoint::{Common, Meeting};
 use suiro_webrtc::publish::{self, PublisherJob};
+use suiro_webrtc::signalling::client::Server;
 use suiro_webrtc::view::{self, ViewerJob};
 use tokio::task::spawn_blocking;
 
@@ -40,11 +44,14 @@ async fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// An endpoint that waits for offers at that port.
-fn common(name: &str, dir: &Path, (port, token): (u16, &str)) -> Common {
+fn waits(port: u16) -> Meeting {
+    Meeting::Waits { address: Some(LOCALHOST), port, token: Some("s3cret".to_owned()) }
+}
+
+fn common(name: &str, dir: &Path, meeting: Meeting) -> Common {
     Common {
         name: name.to_owned(),
-        meeting: Meeting::Waits { address: Some(LOCALHOST), port, token: Some(token.to_owned()) },
+        meeting,
         peer: None,
         addresses: vec![LOCALHOST],
         dir: dir.to_owned(),
@@ -52,6 +59,18 @@ fn common(name: &str, dir: &Path, (port, token): (u16, &str)) -> Common {
         seed: Seed(1),
         plain: false,
     }
+}
+
+fn publisher(dir: &Path, meeting: Meeting) -> PublisherJob {
+    let source = FootageSpec::new(Source::Synthetic);
+    let length = Duration::from_secs(1);
+    let camera = FootageSpec { width: 320, height: 240, fps: 20, length, ..source };
+    let rates = (BitRate::from_kbps(300), BitRate::from_kbps(800));
+    PublisherJob { common: common("camera", dir, meeting), camera, rates }
+}
+
+fn viewer(dir: &Path, meeting: Meeting) -> ViewerJob {
+    ViewerJob { common: common("viewer", dir, meeting), viewer: Default::default(), save: true }
 }
 
 /// The program's output, while an endpoint of ours runs; it has ended well.
@@ -73,12 +92,7 @@ fn only_session(dir: &Path) -> WebrtcSessionRow {
 async fn pion_views_what_we_publish() {
     let Some((pion, _)) = peer("whep-pion").zip(ffmpeg()) else { return };
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port().await);
-    let source = FootageSpec::new(Source::Synthetic);
-    let length = Duration::from_secs(1);
-    let camera = FootageSpec { width: 320, height: 240, fps: 20, length, ..source };
-    let rates = (BitRate::from_kbps(300), BitRate::from_kbps(800));
-    let job =
-        PublisherJob { common: common("camera", dir.path(), (port, "s3cret")), camera, rates };
+    let job = publisher(dir.path(), waits(port));
     let (ready, is_ready) = tokio::sync::oneshot::channel();
     let (done, stop) = tokio::sync::oneshot::channel::<()>();
     let publishes = publish::run(&job, Clock::from_now(), move || ready.send(()).unwrap(), async {
@@ -112,11 +126,7 @@ async fn we_view_what_ffmpeg_publishes() {
         return;
     }
     let (dir, port) = (tempfile::tempdir().unwrap(), free_port().await);
-    let job = ViewerJob {
-        common: common("viewer", dir.path(), (port, "s3cret")),
-        viewer: Default::default(),
-        save: true,
-    };
+    let job = viewer(dir.path(), waits(port));
     let pulse = Pulse::new(Clock::from_now());
     let (ready, is_ready) = tokio::sync::oneshot::channel();
     let (done, stop) = tokio::sync::oneshot::channel::<()>();
@@ -138,4 +148,99 @@ async fn we_view_what_ffmpeg_publishes() {
     let shown = frames.iter().filter(|row| row.displayed_ns.is_some()).count();
     assert!(shown > 50, "{shown} of {} frames were shown", frames.len());
     assert!(only_session(dir.path()).connected_ns.is_some());
+}
+
+/// MediaMTX on loopback, of which only the WebRTC server runs.
+struct MediaMtx {
+    process: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+    port: u16,
+}
+
+impl MediaMtx {
+    async fn start(program: &Path, dir: &Path) -> Self {
+        let port = free_port().await;
+        let media = free_port().await;
+        let settings = format!(
+            "rtsp: no\nrtmp: no\nhls: no\nsrt: no\nwebrtcAddress: 127.0.0.1:{port}\n\
+             webrtcLocalUDPAddress: 127.0.0.1:{media}\nwebrtcIPsFromInterfacesList: [lo]\npaths:\n  all_others:\n"
+        );
+        let file = dir.join("mediamtx.yml");
+        std::fs::write(&file, settings).unwrap();
+        let mut command = Command::new(program);
+        command.arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let (said, lines) = std::sync::mpsc::channel();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).try_for_each(|line| said.send(line))
+        });
+        Self { process, lines, port }
+    }
+
+    /// Waits until it says that; panics with what it said instead if it ends or a minute passes.
+    fn until_it_says(&self, text: &str) {
+        let mut said = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(std::time::Duration::from_secs(60)) {
+            if line.contains(text) {
+                return;
+            }
+            said.push(line);
+        }
+        panic!("MediaMTX did not say `{text}`:\n{}", said.join("\n"));
+    }
+
+    fn offers(&self, signalling: Signalling) -> Meeting {
+        let path = match signalling {
+            Signalling::Whip => "/camera/whip",
+            Signalling::Whep => "/camera/whep",
+        };
+        let (host, path) = ("127.0.0.1".to_owned(), Some(path.to_owned()));
+        Meeting::Offers(Server { host, port: self.port, signalling, path, token: None })
+    }
+}
+
+impl Drop for MediaMtx {
+    fn drop(&mut self) {
+        self.process.kill().and_then(|()| self.process.wait()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn mediamtx_takes_what_we_publish_and_we_view_it_there() {
+    let Some((program, _)) = peer("mediamtx").zip(ffmpeg()) else { return };
+    let (sent, seen) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = MediaMtx::start(&program, sent.path()).await;
+    let server = spawn_blocking(move || {
+        server.until_it_says("[WebRTC] listener opened");
+        server
+    });
+    let server = server.await.unwrap();
+    let camera = publisher(sent.path(), server.offers(Signalling::Whip));
+    let screen = viewer(seen.path(), server.offers(Signalling::Whep));
+    let clock = Clock::from_now();
+    let (done, stop) = tokio::sync::oneshot::channel::<()>();
+    let publishes = publish::run(&camera, clock, || (), async { drop(stop.await) });
+    let views = async {
+        let server = spawn_blocking(move || {
+            server.until_it_says("is publishing to path 'camera'");
+            server
+        });
+        let server = server.await.unwrap();
+        let pulse = Pulse::new(clock);
+        let end = clock.now() + Duration::from_secs(4);
+        let viewed = view::run(&screen, &pulse, || (), clock.sleep_until(end)).await;
+        drop(done);
+        (viewed, server)
+    };
+    let (published, (viewed, _server)) = tokio::join!(publishes, views);
+    let (published, viewed) = (published.unwrap(), viewed.unwrap());
+    assert_eq!((published.connections, viewed.connections), (1, 1));
+    let frames: Vec<FrameRow> = Reader::read_all(seen.path()).unwrap();
+    let shown = frames.iter().filter(|row| row.displayed_ns.is_some()).count();
+    assert!(shown >= 20, "{shown} of {} frames were shown", frames.len());
+    for dir in [sent.path(), seen.path()] {
+        let session = only_session(dir);
+        assert!(session.connected_ns.is_some(), "{session:?}");
+    }
 }
