@@ -170,7 +170,7 @@ class Search:
             storage=storage,
             load_if_exists=True,
             direction="minimize" if sought.least else "maximize",
-            sampler=optuna.samplers.TPESampler(seed=1, constraints_func=lambda trial: trial.user_attrs["violations"], n_startup_trials=5),
+            sampler=optuna.samplers.TPESampler(seed=1, n_startup_trials=5),
         )
         self.done: list[dict[str, Any]] = [trial.user_attrs["round"] for trial in self.study.trials if "round" in trial.user_attrs]
 
@@ -184,6 +184,9 @@ class Search:
         write(self.request.out / "tune.json", json.dumps({"goal": (self.request.tune or {})["goal"], "best": best, "rounds": self.done}, indent=1))
         if best is None:
             say(f"none of {len(self.done)} rounds meets {' and '.join(map(str, self.sought.conditions))}: see {self.request.out / 'tune.json'}")
+            if self._bisects() and len(self.done) == 1:
+                end = "least" if self.sought.least else "greatest"
+                say(f"hint: the {end} value is sought by halving the range, which needs that its other end meets the conditions; give another range")
             return 1
         print(f"best of {len(self.done)} rounds: {describe(best)}")
         return 0
@@ -236,7 +239,8 @@ class Search:
         told = {condition.metric: metrics.get(condition.metric) for condition in self.sought.conditions}
         texts = [change.removeprefix("--set=") for change in changes[len(self.request.changes) :]]
         record = {"round": number, "set": texts, "values": values, "reached": reached, "metrics": told, "holds": all(v < 0 for v in violations)}
-        trial.set_user_attr("violations", [min(v, 1e9) for v in violations])
+        for condition, violation in zip(self.sought.conditions, violations, strict=True):
+            trial.set_constraint(str(condition), min(violation, 1e9))
         trial.set_user_attr("round", record)
         self.study.tell(trial, reached)
         self.done.append(record)
