@@ -267,3 +267,39 @@ test("a study stands beside what was measured", { skip }, async () => {
   }
   assert.deepEqual(faults, []);
 });
+
+/** Texts that a results folder may hold, by the names of their fields; the rest are words that the report itself chooses. */
+const TEXTS =
+  /^(title|scenario|command|text|label|labels|values|doc|folder|sentence|what|evidence|link|host|log|subject|system|cpu|kernel|invalid_because|warnings|settings|versions)$/;
+const HOSTILE = `"'></script><img src=x onerror="globalThis.ran = true"><a href="javascript:0">`;
+
+function hostile(value, field) {
+  if (typeof value === "string") return TEXTS.test(field) ? value + HOSTILE : value;
+  if (Array.isArray(value)) return value.map((item) => hostile(item, field));
+  if (value === null || typeof value !== "object") return value;
+  const inherited = (key) => (TEXTS.test(field) && typeof value[key] === "string" ? field : key);
+  const entries = Object.entries(value).map(([key, item]) => [key, hostile(item, inherited(key))]);
+  return Object.fromEntries(entries);
+}
+
+test("what a results folder calls things is text, never markup", { skip }, async () => {
+  const html = readFileSync(await synthetic("flawed"), "utf8");
+  const from = html.indexOf(">", html.indexOf(' id="data"')) + 1;
+  const to = html.indexOf("</script>", from);
+  const changed = JSON.stringify(hostile(JSON.parse(html.slice(from, to)), "")).replaceAll(
+    "<",
+    "\\u003c",
+  );
+  const file = join(folder, "hostile.html");
+  writeFileSync(file, html.slice(0, from) + changed + html.slice(to));
+  const { page, faults, requests } = await open(file);
+  for (const details of await page.$$("details:not([open]) > summary")) {
+    await details.evaluate((summary) => summary.click());
+  }
+  const shown = await page.textContent("body");
+  assert.ok(shown.split("<img src=x").length > 20, "the names are shown as they are");
+  assert.equal(await page.evaluate(() => globalThis.ran), undefined);
+  assert.equal(await page.locator("img[src=x], a[href^='javascript:']").count(), 0);
+  assert.equal(requests.filter((url) => !/^(data|blob):/.test(url)).length, 1, requests.join("\n"));
+  assert.deepEqual(faults, []);
+});
