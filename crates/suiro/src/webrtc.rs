@@ -190,6 +190,10 @@ fn seed() -> Seed {
 
 fn tell(summary: &Summary, what: &str, bytes: u64) -> Result<Outcome> {
     let mut out = crate::say::results();
-    writeln!(out, "{} connections; {bytes} bytes {what}", summary.connections)?;
+    let connections = match summary.connections {
+        1 => "1 connection".to_owned(),
+        many => format!("{many} connections"),
+    };
+    writeln!(out, "{connections}; {bytes} bytes {what}")?;
     Ok(Outcome::Done)
 }
