@@ -13,6 +13,7 @@ pub mod relay;
 pub mod tls;
 pub mod transport;
 pub mod view;
+pub mod webtransport;
 
 pub use client::Common;
 pub use error::EndpointError;

@@ -18,7 +18,7 @@ use crate::client::protocol;
 use crate::net::{self, Behaviour};
 use crate::publish::{FOREVER, qlog};
 use crate::records::{Carried, EVERY, Records, Summary};
-use crate::{EndpointError, tls, transport};
+use crate::{EndpointError, tls, transport, webtransport};
 
 /// The part of a session's path that holds the token, as moq-relay of moq-net takes it: `?jwt=TOKEN`.
 pub const TOKEN_KEY: &str = "jwt";
@@ -132,7 +132,8 @@ pub async fn run(
 ) -> Result<Summary, EndpointError> {
     let mut records = Records::create(&job.dir, &job.name, job.behaviour.congestion.name())?;
     let versions = Versions::all();
-    let protocols = versions.alpns().into_iter().map(Into::into).collect();
+    let http = std::iter::once(webtransport::ALPN);
+    let protocols = versions.alpns().into_iter().chain(http).map(Into::into).collect();
     let file = tls::file(&job.dir, &job.name);
     let tls = tls::server(job.hosts.clone(), clock.unix_ns(clock.now()), &file, protocols)?;
     let endpoint = net::serve(job.address, job.port, tls, &job.behaviour)?;
@@ -233,19 +234,22 @@ impl Shared {
 
     /// Sets up a session below its own path, if it shows the token.
     async fn set_up(&self, connection: Connection) -> Result<Session, Error> {
-        let session = transport::Session::new(connection.clone(), protocol(&connection));
-        let now = || self.clock.instant(self.clock.now());
+        let protocol = protocol(&connection);
+        let (session, url) = match protocol.as_deref() {
+            Some(webtransport::ALPN) => self.over_http(connection).await?,
+            _ => (transport::Session::new(connection, protocol), None),
+        };
+        let now = self.clock.instant(self.clock.now());
         let server = Server::new().with_versions(self.versions.clone());
-        let handshake = server.accept_request(now(), session).await?;
-        let (root, shown) = split(handshake.path());
+        let handshake = server.accept_request(now, session).await?;
+        let (root, shown) = split(url.as_deref().unwrap_or(handshake.path()));
         let shown = shown.map(str::as_bytes);
         let in_setup = handshake.token().map(|token| token.value.as_slice());
         if !admits(self.token.as_deref(), [shown, in_setup]) {
             handshake.close(Error::Unauthorized);
             return Err(Error::Unauthorized);
         }
-        let all: Patterns = [Pattern::all()].into_iter().collect();
-        let scope = match self.origin.scope(root, &all) {
+        let scope = match self.scope(root) {
             Ok(scope) => scope,
             Err(error) => {
                 handshake.close(error.clone());
@@ -256,6 +260,40 @@ impl Shared {
         let (session, driver) = handshake.ok().await?;
         tokio::spawn(moq_net::time::run(driver));
         Ok(session)
+    }
+
+    /// Opens a session of WebTransport, whose path and token are those of its URL.
+    async fn over_http(
+        &self,
+        connection: Connection,
+    ) -> Result<(transport::Session, Option<String>), Error> {
+        let failed = |error: webtransport::RequestError| Error::Transport(error.to_string());
+        let request = webtransport::Request::read(&connection).await.map_err(failed)?;
+        let url = request.path();
+        let spoken = self.versions.alpns();
+        let protocol = request.protocols().iter().find(|wanted| spoken.contains(&wanted.as_str()));
+        let refusal = match (split(&url), protocol) {
+            ((_, shown), _) if !admits(self.token.as_deref(), [shown.map(str::as_bytes), None]) => {
+                Some((401, Error::Unauthorized))
+            }
+            ((root, _), _) if self.scope(root).is_err() => Some((404, Error::NotFound)),
+            (_, None) => Some((400, Error::Version)),
+            _ => None,
+        };
+        if let Some((status, error)) = refusal {
+            request.refuse(status).await.map_err(failed)?;
+            return Err(error);
+        }
+        let protocol = protocol.cloned();
+        let http = request.accept(protocol.as_deref()).await.map_err(failed)?;
+        let session = transport::Session::over_http(connection, protocol.as_deref(), http);
+        Ok((session, Some(url)))
+    }
+
+    /// Everything below a path.
+    fn scope(&self, root: &str) -> Result<origin::Producer, Error> {
+        let all: Patterns = [Pattern::all()].into_iter().collect();
+        self.origin.scope(root, &all)
     }
 
     async fn tell(&self, event: Event) {

@@ -1,5 +1,5 @@
 //! A QUIC connection of noq as moq-net wants one: operations that are polled, streams that are reset when they are
-//! dropped unfinished, and a count of what was written.
+//! dropped unfinished, and a count of what was written. The same for a session of WebTransport in it.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -14,6 +14,8 @@ use moq_noq::{
     Connection, ConnectionError, PathId, ReadError, SendDatagramError, Stopped, StoppedError,
     VarInt, WriteError,
 };
+
+use crate::webtransport::{self, Http};
 
 /// Why an operation on a connection or a stream failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -30,6 +32,9 @@ pub enum TransportError {
     /// The datagram cannot be sent.
     #[error(transparent)]
     Datagram(#[from] SendDatagramError),
+    /// The peer has ended its session of WebTransport.
+    #[error("closed by peer: {1} (code {0})")]
+    Ended(u32, String),
 }
 
 impl TransportError {
@@ -46,6 +51,9 @@ impl TransportError {
 
 impl wt::Error for TransportError {
     fn session_error(&self) -> Option<(u32, String)> {
+        if let Self::Ended(code, reason) = self {
+            return Some((*code, reason.clone()));
+        }
         let ConnectionError::ApplicationClosed(close) = self.connection()? else { return None };
         let code = u32::try_from(close.error_code.into_inner()).ok()?;
         Some((code, String::from_utf8_lossy(&close.reason).into_owned()))
@@ -54,7 +62,8 @@ impl wt::Error for TransportError {
     fn stream_error(&self) -> Option<u32> {
         match self {
             Self::Write(WriteError::Stopped(code)) | Self::Read(ReadError::Reset(code)) => {
-                u32::try_from(code.into_inner()).ok()
+                let code = code.into_inner();
+                u32::try_from(code).ok().or_else(|| web_transport_proto::error_from_http3(code))
             }
             _ => None,
         }
@@ -101,6 +110,8 @@ type Bi = Result<(moq_noq::SendStream, moq_noq::RecvStream), ConnectionError>;
 pub struct Session {
     connection: Connection,
     protocol: Option<Arc<str>>,
+    /// `None`: MoQT directly in QUIC.
+    http: Option<Arc<Http>>,
     written: Arc<Written>,
     accept_uni: Option<Begun<Uni<moq_noq::RecvStream>>>,
     accept_bi: Option<Begun<Bi>>,
@@ -114,13 +125,25 @@ impl Session {
     /// A connection whose handshake is done. `protocol` is what was negotiated by ALPN.
     pub fn new(connection: Connection, protocol: Option<String>) -> Self {
         let written = crate::control::written(&connection);
-        Self::with(connection, protocol.map(Arc::from), written)
+        Self::with(connection, protocol.map(Arc::from), None, written)
     }
 
-    fn with(connection: Connection, protocol: Option<Arc<str>>, written: Arc<Written>) -> Self {
+    /// A session of WebTransport, which has that protocol.
+    pub fn over_http(connection: Connection, protocol: Option<&str>, http: Arc<Http>) -> Self {
+        let written = crate::control::written(&connection);
+        Self::with(connection, protocol.map(Arc::from), Some(http), written)
+    }
+
+    fn with(
+        connection: Connection,
+        protocol: Option<Arc<str>>,
+        http: Option<Arc<Http>>,
+        written: Arc<Written>,
+    ) -> Self {
         Self {
             connection,
             protocol,
+            http,
             written,
             accept_uni: None,
             accept_bi: None,
@@ -138,13 +161,19 @@ impl Session {
 
     fn sending(&self, stream: moq_noq::SendStream) -> SendStream {
         self.written.streams.fetch_add(1, Relaxed);
-        SendStream { stream, written: self.written(), stopped: None, ended: false }
+        let http = self.http.is_some();
+        SendStream { stream, http, written: self.written(), stopped: None, ended: false }
+    }
+
+    fn receiving(&self, stream: moq_noq::RecvStream) -> RecvStream {
+        RecvStream { stream, http: self.http.is_some(), ended: false }
     }
 }
 
 impl Clone for Session {
     fn clone(&self) -> Self {
-        Self::with(self.connection.clone(), self.protocol.clone(), self.written())
+        let http = self.http.clone();
+        Self::with(self.connection.clone(), self.protocol.clone(), http, self.written())
     }
 }
 
@@ -154,33 +183,51 @@ impl poll::Session for Session {
     type Error = TransportError;
 
     fn poll_accept_uni(&mut self, cx: &mut Context<'_>) -> Poll<Result<RecvStream, Self::Error>> {
-        let connection = &self.connection;
+        let (connection, http) = (&self.connection, &self.http);
         let begin = || -> Begun<_> {
-            let connection = connection.clone();
-            Box::pin(async move { connection.accept_uni().await })
+            let (connection, http) = (connection.clone(), http.clone());
+            Box::pin(async move {
+                let Some(http) = http else { return connection.accept_uni().await };
+                match http.accepted_uni.lock().await.recv().await {
+                    Some(stream) => Ok(stream),
+                    None => Err(connection.closed().await),
+                }
+            })
         };
         let stream = ready!(step(&mut self.accept_uni, cx, begin))?;
-        Poll::Ready(Ok(RecvStream::new(stream)))
+        Poll::Ready(Ok(self.receiving(stream)))
     }
 
     fn poll_accept_bi(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<poll::BiStreams<Self>, Self::Error>> {
-        let connection = &self.connection;
+        let (connection, http) = (&self.connection, &self.http);
         let begin = || -> Begun<_> {
-            let connection = connection.clone();
-            Box::pin(async move { connection.accept_bi().await })
+            let (connection, http) = (connection.clone(), http.clone());
+            Box::pin(async move {
+                let Some(http) = http else { return connection.accept_bi().await };
+                match http.accepted_bi.lock().await.recv().await {
+                    Some(streams) => Ok(streams),
+                    None => Err(connection.closed().await),
+                }
+            })
         };
         let (send, receive) = ready!(step(&mut self.accept_bi, cx, begin))?;
-        Poll::Ready(Ok((self.sending(send), RecvStream::new(receive))))
+        Poll::Ready(Ok((self.sending(send), self.receiving(receive))))
     }
 
     fn poll_open_uni(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream, Self::Error>> {
-        let connection = &self.connection;
+        let (connection, http) = (&self.connection, &self.http);
         let begin = || -> Begun<_> {
-            let connection = connection.clone();
-            Box::pin(async move { connection.open_uni().await })
+            let (connection, http) = (connection.clone(), http.clone());
+            Box::pin(async move {
+                let mut stream = connection.open_uni().await?;
+                if let Some(http) = http {
+                    begins(&mut stream, &http.uni).await?;
+                }
+                Ok(stream)
+            })
         };
         let stream = ready!(step(&mut self.open_uni, cx, begin))?;
         Poll::Ready(Ok(self.sending(stream)))
@@ -190,13 +237,19 @@ impl poll::Session for Session {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<poll::BiStreams<Self>, Self::Error>> {
-        let connection = &self.connection;
+        let (connection, http) = (&self.connection, &self.http);
         let begin = || -> Begun<_> {
-            let connection = connection.clone();
-            Box::pin(async move { connection.open_bi().await })
+            let (connection, http) = (connection.clone(), http.clone());
+            Box::pin(async move {
+                let (mut send, receive) = connection.open_bi().await?;
+                if let Some(http) = http {
+                    begins(&mut send, &http.bi).await?;
+                }
+                Ok((send, receive))
+            })
         };
         let (send, receive) = ready!(step(&mut self.open_bi, cx, begin))?;
-        Poll::Ready(Ok((self.sending(send), RecvStream::new(receive))))
+        Poll::Ready(Ok((self.sending(send), self.receiving(receive))))
     }
 
     fn poll_send_datagram(
@@ -205,7 +258,11 @@ impl poll::Session for Session {
         payload: &[u8],
     ) -> Poll<Result<(), Self::Error>> {
         // A full buffer loses its oldest datagram, as a network does.
-        let sent = self.connection.send_datagram(Bytes::copy_from_slice(payload));
+        let bytes = match &self.http {
+            Some(http) => [&http.datagram, payload].concat().into(),
+            None => Bytes::copy_from_slice(payload),
+        };
+        let sent = self.connection.send_datagram(bytes);
         Poll::Ready(sent.map_err(TransportError::from))
     }
 
@@ -215,11 +272,19 @@ impl poll::Session for Session {
             let connection = connection.clone();
             Box::pin(async move { connection.read_datagram().await })
         };
-        step(&mut self.datagram, cx, begin).map_err(TransportError::from)
+        loop {
+            let datagram = ready!(step(&mut self.datagram, cx, begin))?;
+            let Some(http) = &self.http else { return Poll::Ready(Ok(datagram)) };
+            // Others belong to no session.
+            if let Some(payload) = webtransport::payload(&datagram, &http.datagram) {
+                return Poll::Ready(Ok(payload));
+            }
+        }
     }
 
     fn max_datagram_size(&self) -> usize {
-        self.connection.max_datagram_size().unwrap_or(0)
+        let beginning = self.http.as_ref().map_or(0, |http| http.datagram.len());
+        self.connection.max_datagram_size().unwrap_or(0).saturating_sub(beginning)
     }
 
     fn protocol(&self) -> Option<&str> {
@@ -227,7 +292,10 @@ impl poll::Session for Session {
     }
 
     fn close(&mut self, code: u32, reason: &str) {
-        self.connection.close(VarInt::from_u32(code), reason.as_bytes());
+        match &self.http {
+            Some(http) => http.close(code, reason),
+            None => self.connection.close(VarInt::from_u32(code), reason.as_bytes()),
+        }
     }
 
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Self::Error> {
@@ -236,12 +304,29 @@ impl poll::Session for Session {
             let connection = connection.clone();
             Box::pin(async move { connection.closed().await })
         };
-        step(&mut self.closed, cx, begin).map(TransportError::from)
+        let closed = ready!(step(&mut self.closed, cx, begin));
+        let ended = self.http.as_ref().and_then(|http| http.ended());
+        Poll::Ready(match ended {
+            Some((code, reason)) => TransportError::Ended(code, reason),
+            None => closed.into(),
+        })
     }
 
     fn stats(&self) -> impl wt::Stats {
         Stats(self.connection.path_stats(PathId::ZERO))
     }
+}
+
+/// Writes what a stream of WebTransport begins with, before anything that other streams have: without it nobody knows
+/// whose the stream is.
+async fn begins(stream: &mut moq_noq::SendStream, bytes: &[u8]) -> Result<(), ConnectionError> {
+    let _ = stream.set_priority(i32::MAX);
+    // What is stopped already fails when it is used.
+    if let Err(WriteError::ConnectionLost(error)) = stream.write_all(bytes).await {
+        return Err(error);
+    }
+    let _ = stream.set_priority(0);
+    Ok(())
 }
 
 struct Stats(Option<moq_noq::PathStats>);
@@ -272,6 +357,8 @@ impl wt::Stats for Stats {
 /// is never taken for the whole.
 pub struct SendStream {
     stream: moq_noq::SendStream,
+    /// Whether its codes are those of WebTransport.
+    http: bool,
     written: Arc<Written>,
     stopped: Option<Pin<Box<Stopped>>>,
     ended: bool,
@@ -303,7 +390,7 @@ impl poll::SendStream for SendStream {
     fn reset(&mut self, code: u32) {
         self.ended = true;
         // One that is reset already stays so.
-        let _ = self.stream.reset(VarInt::from_u32(code));
+        let _ = self.stream.reset(wire(self.http, code));
     }
 
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -322,7 +409,7 @@ impl Drop for SendStream {
     fn drop(&mut self) {
         if !self.ended {
             // noq would finish it.
-            let _ = self.stream.reset(VarInt::from_u32(0));
+            let _ = self.stream.reset(wire(self.http, 0));
         }
     }
 }
@@ -330,13 +417,14 @@ impl Drop for SendStream {
 /// The receiving half of a stream. Dropped before its end, it asks the sender to stop.
 pub struct RecvStream {
     stream: moq_noq::RecvStream,
+    /// Whether its codes are those of WebTransport.
+    http: bool,
     ended: bool,
 }
 
-impl RecvStream {
-    fn new(stream: moq_noq::RecvStream) -> Self {
-        Self { stream, ended: false }
-    }
+/// The code of a stream, as it is sent.
+fn wire(http: bool, code: u32) -> VarInt {
+    if http { webtransport::code(code) } else { VarInt::from_u32(code) }
 }
 
 impl poll::RecvStream for RecvStream {
@@ -377,7 +465,7 @@ impl poll::RecvStream for RecvStream {
     fn stop(&mut self, code: u32) {
         self.ended = true;
         // One that has ended needs no stop.
-        let _ = self.stream.stop(VarInt::from_u32(code));
+        let _ = self.stream.stop(wire(self.http, code));
     }
 
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
