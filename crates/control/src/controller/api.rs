@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::Control;
 use crate::desired::{BYTES_MAX, Desired};
+use crate::net;
 use crate::nmos::door::{self, missing, not_allowed};
 use crate::nmos::{Ask, Reply};
 use crate::page;
@@ -118,7 +119,7 @@ impl Control {
                 "name": name,
                 "site": node.site,
                 "capacity": node.streams,
-                "fault": self.faulty.get(name).map(ToString::to_string),
+                "fault": self.faulty.get(name).map(ToString::to_string).or_else(|| self.apart.get(name).cloned()),
                 "status": seen,
             })
         });
@@ -141,6 +142,7 @@ impl Control {
         });
         json!({
             "name": self.spec.name,
+            "tai_ns": net::tai().as_nanos(),
             "leads": self.leads,
             "leader": holder,
             "running": self.desired.running,

@@ -2,6 +2,7 @@
 
 mod api;
 mod carry;
+mod clocks;
 mod find;
 mod lease;
 mod watch;
@@ -36,6 +37,9 @@ const TICK: StdDuration = StdDuration::from_millis(10);
 const LOOK: Duration = Duration::from_millis(200);
 /// How often it asks the registry.
 const ASK_REGISTRY: StdDuration = StdDuration::from_secs(1);
+/// How long a node must be absent before the hook runs: one that is there is heard of before, also after a restart of the
+/// controller.
+const HOOK_AFTER: Duration = Duration::from_secs(3);
 /// How often the hook runs for one node.
 const HOOK_EVERY: Duration = Duration::from_secs(30);
 /// Events that it remembers.
@@ -156,12 +160,16 @@ struct Control {
     tell: mpsc::Sender<Heard>,
     heard: mpsc::Receiver<Heard>,
     seen: BTreeMap<String, (Time, Status)>,
+    /// Nodes whose clocks are not ours, and by how much.
+    apart: BTreeMap<String, String>,
     faults: Faults,
     faulty: BTreeMap<String, Fault>,
     carrying: JoinSet<Vec<Outcome>>,
     /// What was seen before this time is older than the last step.
     settled: Time,
     looked: Option<Time>,
+    /// Since when wanted nodes have not been there.
+    absent: BTreeMap<String, Time>,
     hooked: BTreeMap<String, Time>,
     stuck: BTreeMap<u32, String>,
     events: VecDeque<api::Event>,
@@ -188,11 +196,13 @@ impl Control {
             tell,
             heard,
             seen: BTreeMap::new(),
+            apart: BTreeMap::new(),
             faults: Faults::default(),
             faulty: BTreeMap::new(),
             carrying: JoinSet::new(),
             settled: Time::ZERO,
             looked: None,
+            absent: BTreeMap::new(),
             hooked: BTreeMap::new(),
             stuck: BTreeMap::new(),
             events: VecDeque::new(),
@@ -330,6 +340,7 @@ impl Control {
                     repeated: sum.repeated + lane.repeated,
                     late: sum.late + lane.late,
                 });
+                self.compare_clocks(&node, asked, &status);
                 self.faults.heard(&node, report, net::monotonic(), &self.spec.limits);
                 self.seen.insert(node, (asked, status));
             }
@@ -337,6 +348,7 @@ impl Control {
             Err(Silence::Closed(_)) => {
                 self.faults.closed(&node);
                 self.seen.remove(&node);
+                self.apart.remove(&node);
             }
             Err(Silence::Strange(reason)) => {
                 if self.seen.remove(&node).is_some() {
@@ -413,27 +425,41 @@ impl Control {
         Ok(())
     }
 
-    /// What is seen of the nodes: those that answer and are in step. One that was faulty and answers again must be told to
-    /// stop what another sends now.
+    /// What is seen of the nodes that answer. One that was faulty and answers again must be told to stop what another sends
+    /// now.
     fn observed(&self) -> Observed {
-        let (now, tai) = (net::monotonic(), net::tai());
+        let now = net::monotonic();
         let fresh = self.spec.limits.silence.max(Duration::from(self.spec.every * 3));
-        let usable = self.seen.iter().filter(|(_, (asked, status))| {
-            now.saturating_since(*asked) <= fresh && self.is_in_step(status, tai)
-        });
-        usable.map(|(name, (_, status))| (name.clone(), seen(status))).collect()
+        let usable =
+            self.seen.iter().filter(|(_, (asked, _))| now.saturating_since(*asked) <= fresh);
+        let seen = |(name, (_, status)): (&String, &(Time, Status))| {
+            let seen = match self.apart.get(name) {
+                Some(reason) => Seen { senders: BTreeMap::new(), unfit: Some(reason.clone()) },
+                None => seen(status),
+            };
+            (name.clone(), seen)
+        };
+        usable.map(seen).collect()
     }
 
-    /// Whether a node's clock is ours, as far as its ring goes.
-    fn is_in_step(&self, status: &Status, now: Tai) -> bool {
-        let apart = now.as_nanos().abs_diff(status.tai_ns);
-        // What was heard is a little old itself.
-        apart <= self.ring(status).as_nanos() + self.spec.limits.silence.as_nanos()
-    }
-
-    fn ring(&self, status: &Status) -> Duration {
-        let slots = status.lanes.iter().map(|lane| lane.ring_slots).max().unwrap_or(0);
-        suiro_uncompressed::FrameRate::P59_94.start_of(slots).max(Duration::from_millis(500))
+    /// Refuses a node whose clock is not ours, and says so once.
+    fn compare_clocks(&mut self, node: &str, asked: Time, status: &Status) {
+        let (now, tai) = (net::monotonic(), net::tai());
+        let then =
+            Tai::from_nanos(tai.as_nanos().saturating_sub(now.saturating_since(asked).as_nanos()));
+        match clocks::apart(then, now.saturating_since(asked), status) {
+            Some(reason) => {
+                if !self.apart.contains_key(node) {
+                    self.note("refused", None, Some(node), &reason);
+                }
+                self.apart.insert(node.to_owned(), reason);
+            }
+            None => {
+                if self.apart.remove(node).is_some() {
+                    self.note("well", None, Some(node), "its clock is this controller's again");
+                }
+            }
+        }
     }
 
     fn step(&mut self, now: Time, replaced: bool) {
@@ -446,8 +472,12 @@ impl Control {
         }
         let lead = if replaced { self.spec.lead_fault } else { self.spec.lead };
         let step = plan::step(&self.desired, &self.observed(), net::tai(), lead);
+        self.absent.retain(|node, _| step.absent.contains(node));
         for node in &step.absent {
-            self.hook(node, now);
+            let since = *self.absent.entry(node.clone()).or_insert(now);
+            if now.saturating_since(since) >= HOOK_AFTER {
+                self.hook(node, now);
+            }
         }
         let stuck: Vec<u32> = step.stuck.iter().map(|(stream, _)| *stream).collect();
         // What is stuck because there is no standby stays so while its node is faulty.
@@ -539,5 +569,5 @@ fn seen(status: &Status) -> Seen {
     let usable = status.lanes.iter().filter(|lane| {
         lane.failed.is_none() && (lane.on || lane.scheduled.is_some() || ready(&lane.phase))
     });
-    Seen { senders: usable.map(sender).collect() }
+    Seen { senders: usable.map(sender).collect(), unfit: None }
 }

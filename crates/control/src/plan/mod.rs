@@ -23,6 +23,8 @@ pub type Observed = BTreeMap<String, Seen>;
 pub struct Seen {
     /// Its senders, by the number of the stream.
     pub senders: BTreeMap<u32, Sender>,
+    /// Why it cannot be commanded, although it answers.
+    pub unfit: Option<String>,
 }
 
 /// What is seen of a sender.
@@ -112,6 +114,10 @@ fn one(desired: &Desired, observed: &Observed, stream: u32, step: &mut Step) {
         step.stuck.push((stream, format!("node {} is not there", own.node)));
         return;
     };
+    if let Some(reason) = &seen.unfit {
+        step.stuck.push((stream, format!("node {}: {reason}", own.node)));
+        return;
+    }
     let Some(sender) = seen.senders.get(&stream) else {
         step.stuck.push((
             stream,
@@ -178,7 +184,7 @@ fn standby(
     let at = planned.nodes.get(&own.node).map(|node| node.site.as_str());
     let (mut well, mut free, mut material, mut best) = (0, 0, 0, None);
     for (name, node) in planned.nodes.iter().filter(|(name, _)| !faulty.contains_key(*name)) {
-        let Some(seen) = observed.get(name) else { continue };
+        let Some(seen) = observed.get(name).filter(|seen| seen.unfit.is_none()) else { continue };
         well += 1;
         if planned.on(name) >= node.streams as usize {
             continue;

@@ -10,7 +10,7 @@ const NOW: Tai = Tai::from_nanos(1_000_000_000_000);
 /// All ten nodes, each with a sender for all eight streams.
 fn idle() -> Observed {
     let senders = (0..8).map(|stream| (stream, Sender::default())).collect();
-    let seen = Seen { senders };
+    let seen = Seen { senders, unfit: None };
     (1..=10).map(|n| (format!("n{n}"), seen.clone())).collect()
 }
 
@@ -53,6 +53,22 @@ fn all_eight_start_in_one_step_and_stop_in_one() {
         stop.changes.len() == 8
             && stop.changes.iter().all(|own| own.on.is_none() && own.off.len() == 1)
     );
+}
+
+#[test]
+fn a_node_with_another_clock_is_neither_commanded_nor_a_standby() {
+    let desired = study();
+    let mut observed = on_air(&desired);
+    let reason = "its clock is 2 s behind".to_owned();
+    observed.insert("n7".to_owned(), Seen { senders: BTreeMap::new(), unfit: Some(reason) });
+    let moved = desired.moved(1, "n7").unwrap();
+    let step = step(&moved, &observed, NOW, LEAD);
+    // The old node goes on, and the hook is not asked for a node that is there.
+    assert!(step.is_empty() && step.absent.is_empty(), "{step:?}");
+    assert_eq!(step.stuck, [(1, "node n7: its clock is 2 s behind".to_owned())]);
+    let faulty = BTreeMap::from([("n3".to_owned(), Fault::Dead)]);
+    let found = replacements(&desired, &observed, &faulty);
+    assert_eq!(found, [(2, Ok("n8".to_owned()))]);
 }
 
 #[test]
