@@ -1,5 +1,6 @@
 // The controller's live page: nodes by site, and a move of a stream by choosing it and then a node. All text comes from
-// other machines, so it is only ever set as text.
+// other machines, so it is only ever set as text. Elements are kept from one look to the next: a button that was replaced
+// between the press and the release of the mouse would not be clicked, and the focus would be lost.
 
 interface Lane {
   stream: number;
@@ -28,8 +29,10 @@ interface NodeState {
 }
 
 interface Status {
+  name: string;
   leads: boolean;
   leader: string;
+  tai_ns: number;
   running: boolean;
   sites: Site[];
   nodes: NodeState[];
@@ -45,11 +48,16 @@ interface Status {
 
 const API = "/x-suiro/control/v1.0/";
 const EVERY_MS = 500;
+const EVENTS = 15;
 
 let token = "";
 let chosen: number | null = null;
+let last: Status | null = null;
 /** Bytes and time of each node's lanes at the last look, for rates. */
 let before = new Map<string, { bytes: number; at: number }>();
+let rates = new Map<string, string>();
+/** How far this browser's clock is ahead of the controller's TAI, in ms. */
+let ahead = Number.NaN;
 
 function byId<T extends HTMLElement>(id: string): T {
   return document.getElementById(id) as T;
@@ -57,13 +65,43 @@ function byId<T extends HTMLElement>(id: string): T {
 
 function element<K extends keyof HTMLElementTagNameMap>(
   name: K,
-  text: string,
-  className = "",
+  className: string,
+  ...children: (Node | string)[]
 ): HTMLElementTagNameMap[K] {
   const made = document.createElement(name);
-  made.textContent = text;
   made.className = className;
+  made.append(...children);
   return made;
+}
+
+function part(of: HTMLElement, className: string): HTMLElement {
+  return of.querySelector(`.${className}`) as HTMLElement;
+}
+
+function write(to: HTMLElement, text: string): void {
+  if (to.textContent !== text) to.textContent = text;
+}
+
+/** Makes the children of an element those of the items: what is there stays, in the items' order. */
+function keep<T>(
+  parent: HTMLElement,
+  items: T[],
+  key: (item: T) => string,
+  make: (item: T) => HTMLElement,
+  update: (made: HTMLElement, item: T) => void,
+): void {
+  const old = new Map<string | undefined, HTMLElement>();
+  for (const child of parent.children as HTMLCollectionOf<HTMLElement>)
+    old.set(child.dataset.key, child);
+  items.forEach((item, at) => {
+    const name = key(item);
+    const own = old.get(name) ?? make(item);
+    own.dataset.key = name;
+    old.delete(name);
+    update(own, item);
+    if (parent.children[at] !== own) parent.insertBefore(own, parent.children[at] ?? null);
+  });
+  for (const gone of old.values()) gone.remove();
 }
 
 async function ask(path: string, body?: object): Promise<Response> {
@@ -78,105 +116,204 @@ async function ask(path: string, body?: object): Promise<Response> {
   });
 }
 
-function gigabits(bps: number): string {
-  return `${(bps / 1e9).toFixed(2)} Gbit/s`;
+function rateText(bps: number): string {
+  if (bps === 0) return "0 bit/s";
+  if (bps >= 1e9) return `${(bps / 1e9).toFixed(2)} Gbit/s`;
+  return `${(bps / 1e6).toFixed(bps >= 1e8 ? 0 : 1)} Mbit/s`;
+}
+
+function say(text: string, bad = false): void {
+  write(byId("message"), text);
+  byId("message").classList.toggle("bad", bad);
 }
 
 async function command(path: string, body: object, done: string): Promise<void> {
-  const message = byId("message");
   try {
     const reply = await ask(path, body);
     const said = (await reply.json()) as { error?: string };
-    message.textContent = reply.ok ? done : `Refused: ${said.error ?? reply.statusText}`;
+    if (reply.ok) say(done);
+    else say(`Refused: ${said.error ?? reply.statusText}`, true);
   } catch (error) {
-    message.textContent = `No answer: ${String(error)}`;
+    say(`No answer: ${String(error)}`, true);
   }
-  chosen = null;
+  await look();
 }
 
-function streamButton(stream: number): HTMLButtonElement {
-  const button = element("button", `stream ${stream}`, "stream");
+function choose(stream: number | null): void {
+  chosen = stream;
+  say(stream === null ? "" : `Stream ${stream}: choose the node that shall send it, or press Esc`);
+  if (last !== null) show(last);
+}
+
+/** Rates since the last look: once for each status, however often it is drawn. */
+function measure(status: Status): void {
+  const now = new Map<string, { bytes: number; at: number }>();
+  for (const node of status.nodes)
+    for (const lane of node.status?.lanes ?? []) {
+      const key = `${node.name}/${lane.stream}`;
+      const at = (node.status?.tai_ns ?? 0) / 1e9;
+      const old = before.get(key);
+      now.set(key, { bytes: lane.bytes, at });
+      if (old !== undefined && at > old.at)
+        rates.set(key, rateText(Math.max(0, (lane.bytes - old.bytes) * 8) / (at - old.at)));
+    }
+  rates = new Map([...rates].filter(([key]) => now.has(key)));
+  before = now;
+}
+
+function makeStream(stream: { stream: number }): HTMLElement {
+  const button = element("button", "stream", `Stream ${stream.stream}`);
   button.type = "button";
-  button.dataset.stream = String(stream);
-  button.setAttribute("aria-pressed", String(chosen === stream));
+  button.dataset.stream = String(stream.stream);
   button.title = "Choose it, then the node that shall send it";
   return button;
 }
 
-function nodeCard(node: NodeState, site: Site, status: Status): HTMLElement {
-  const own = status.streams.filter((stream) => stream.node === node.name);
-  const lanes = node.status?.lanes ?? [];
-  const on = lanes.filter((lane) => lane.on);
-  const card = element("div", "", "node");
+function makeNode(node: NodeState): HTMLElement {
+  const here = element("button", "here");
+  here.type = "button";
+  here.dataset.here = node.name;
+  const head = element("div", "head", element("strong", "", node.name), element("span", "word"));
+  const card = element(
+    "li",
+    "node",
+    head,
+    element("div", "streams"),
+    element("div", "lanes"),
+    here,
+  );
   card.dataset.node = node.name;
-  card.append(element("strong", node.name));
-  let state = "standby";
-  if (node.fault !== null) state = node.fault;
-  else if (node.status === null) state = "not there";
-  else if (on.length > 0) state = "on air";
-  if (on.length > 0) card.classList.add("on");
-  if (node.fault !== null || node.status === null) card.classList.add("bad");
-  card.append(` ${state}`);
-  for (const stream of own) card.append(streamButton(stream.stream));
-  for (const lane of on) {
-    const text = `ring ${lane.ring_waiting} of ${lane.ring_slots}; repeated ${lane.repeated}, late ${lane.late}`;
-    card.append(element("small", `${text}; ${rate(node, lane)}`));
-  }
-  for (const stream of own) if (stream.stuck !== null) card.append(element("small", stream.stuck));
-  const fits = chosen !== null && site.material.includes(chosen) && own.length < node.capacity;
-  if (fits && node.fault === null && node.status !== null) {
-    card.classList.add("target");
-    card.tabIndex = 0;
-    card.setAttribute("role", "button");
-  }
   return card;
 }
 
-function rate(node: NodeState, lane: Lane): string {
-  const key = `${node.name}/${lane.stream}`;
-  const at = (node.status?.tai_ns ?? 0) / 1e9;
-  const last = before.get(key);
-  const now = { bytes: lane.bytes, at };
-  next.set(key, now);
-  if (last === undefined || at <= last.at) return "rate not yet known";
-  return gigabits(((lane.bytes - last.bytes) * 8) / (at - last.at));
+/** What a node does, in a word, and its class. */
+function stateOf(node: NodeState, carries: boolean): [string, string] {
+  if (node.fault !== null) return [`Faulty: ${node.fault}`, "bad"];
+  if (node.status === null) return ["Not there", "bad"];
+  if (node.status.lanes.some((lane) => lane.on)) return ["On air", "on"];
+  return [carries ? "Ready, off air" : "Standby", ""];
 }
 
-let next = new Map<string, { bytes: number; at: number }>();
+function updateNode(card: HTMLElement, node: NodeState, site: Site, status: Status): void {
+  const own = status.streams.filter((stream) => stream.node === node.name);
+  const on = (node.status?.lanes ?? []).filter((lane) => lane.on);
+  const [word, look] = stateOf(node, own.length > 0);
+  card.className = `node ${look}`;
+  write(part(card, "word"), word);
+  keep(
+    part(card, "streams"),
+    own,
+    (stream) => String(stream.stream),
+    makeStream,
+    (button, stream) => button.setAttribute("aria-pressed", String(chosen === stream.stream)),
+  );
+  const stuck = own.filter((stream) => stream.stuck !== null);
+  const lines = [
+    ...on.map((lane) => laneText(node, lane, on.length > 1)),
+    ...stuck.map((stream) => `Stream ${stream.stream}: ${stream.stuck}`),
+  ];
+  keep(
+    part(card, "lanes"),
+    lines.map((text, at) => ({ text, at })),
+    (line) => String(line.at),
+    () => element("small", ""),
+    (line, { text, at }) => {
+      write(line, text);
+      line.classList.toggle("bad", at >= on.length);
+    },
+  );
+  const room = own.length < node.capacity && node.fault === null && node.status !== null;
+  const here = part(card, "here");
+  here.hidden = !(chosen !== null && room && site.material.includes(chosen));
+  write(here, `Send stream ${chosen} from ${node.name}`);
+}
 
-function siteCard(site: Site, status: Status): HTMLElement {
-  const card = element("section", "", "site");
-  card.append(element("h2", site.name));
-  const meter = document.createElement("meter");
+function laneText(node: NodeState, lane: Lane, several: boolean): string {
+  const rate = rates.get(`${node.name}/${lane.stream}`) ?? "–";
+  const which = several ? `${lane.stream}: ` : "";
+  const faults = `${lane.repeated} repeated, ${lane.late} late`;
+  return `${which}${rate} · ring ${lane.ring_waiting} of ${lane.ring_slots} · ${faults}`;
+}
+
+function makeSite(site: Site): HTMLElement {
+  const meter = element("meter", "meter");
+  meter.setAttribute("aria-label", `Uplink of ${site.name}`);
+  const head = element("div", "head", element("h2", "", site.name), element("small", "uplink"));
+  const card = element("section", "site", head, meter, element("ul", "nodes"));
+  card.dataset.site = site.name;
+  return card;
+}
+
+function updateSite(card: HTMLElement, site: Site, status: Status): void {
+  const used = `${rateText(site.used_bps)} of ${rateText(site.uplink_bps)} planned`;
+  write(part(card, "uplink"), used);
+  const meter = part(card, "meter") as HTMLMeterElement;
   meter.max = site.uplink_bps;
   meter.value = site.used_bps;
-  card.append(
-    element("small", `${gigabits(site.used_bps)} of ${gigabits(site.uplink_bps)}`),
-    meter,
+  keep(
+    part(card, "nodes"),
+    status.nodes.filter((node) => node.site === site.name),
+    (node) => node.name,
+    makeNode,
+    (own, node) => updateNode(own, node, site, status),
   );
-  for (const node of status.nodes)
-    if (node.site === site.name) card.append(nodeCard(node, site, status));
-  return card;
+}
+
+/** The time of day on this browser's clock of a TAI `SECONDS:NANOSECONDS` of the controller's. */
+function timeOf(tai: string): string {
+  const [seconds = 0, nanoseconds = 0] = tai.split(":").map(Number);
+  const at = new Date(seconds * 1e3 + nanoseconds / 1e6 + ahead);
+  return `${at.toTimeString().slice(0, 8)}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+}
+
+function updateEvent(line: HTMLElement, event: Status["events"][number]): void {
+  const about = [event.what];
+  if (event.stream !== null) about.push(`stream ${event.stream}`);
+  if (event.node !== null) about.push(event.node);
+  write(part(line, "what"), about.join(" "));
+  write(part(line, "detail"), event.detail.replace(/\b\d{9,}:\d{1,9}\b/g, timeOf));
 }
 
 function show(status: Status): void {
-  next = new Map();
-  byId("sites").replaceChildren(...status.sites.map((site) => siteCard(site, status)));
-  before = next;
-  const air = status.running ? "on air" : "off air";
+  keep(
+    byId("sites"),
+    status.sites,
+    (site) => site.name,
+    makeSite,
+    (card, site) => updateSite(card, site, status),
+  );
+  const air = status.running ? "On air" : "Off air";
   const leads = status.leads
-    ? "this controller leads"
-    : `another controller leads: ${status.leader}`;
-  byId("state").textContent = `${air}; ${leads}`;
+    ? `${status.name} leads`
+    : `${status.leader} leads, not this controller`;
+  write(byId("state"), `${air}; ${leads}`);
   byId("start").hidden = status.running;
   byId("stop").hidden = !status.running;
   byId("log").hidden = false;
-  const line = (event: Status["events"][number]) => {
-    const about = event.stream === null ? "" : ` stream ${event.stream}`;
-    const node = event.node === null ? "" : ` ${event.node}`;
-    return element("li", `${event.tai}  ${event.what}${about}${node}: ${event.detail}`);
-  };
-  byId("events").replaceChildren(...status.events.slice(0, 15).map(line));
+  keep(
+    byId("events"),
+    status.events.slice(0, EVENTS).map((event, at) => ({ ...event, at })),
+    (event) => `${event.tai} ${event.what} ${event.stream} ${event.node}`,
+    (event) =>
+      element(
+        "li",
+        "event",
+        element("time", "", timeOf(event.tai)),
+        element("span", "what"),
+        element("span", "detail"),
+      ),
+    updateEvent,
+  );
+}
+
+function signOut(): void {
+  last = null;
+  byId("sites").replaceChildren();
+  byId("log").hidden = true;
+  byId("start").hidden = true;
+  byId("stop").hidden = true;
+  write(byId("state"), "A token is needed");
+  write(byId("refused"), token === "" ? "" : "The token was refused");
 }
 
 async function look(): Promise<void> {
@@ -184,41 +321,43 @@ async function look(): Promise<void> {
     const reply = await ask("status");
     const signedOut = reply.status === 401;
     byId("login").hidden = !signedOut;
+    document.body.classList.remove("stale");
     if (signedOut) {
-      byId("sites").replaceChildren();
-      byId("log").hidden = true;
-      byId("state").textContent = "A token is needed";
-      byId("refused").textContent = token === "" ? "" : "The token was refused";
+      signOut();
       return;
     }
-    show((await reply.json()) as Status);
+    last = (await reply.json()) as Status;
+    // Once, so that times keep their order; again if a clock was set.
+    const now = Date.now() - last.tai_ns / 1e6;
+    if (!(Math.abs(now - ahead) < 1000)) ahead = now;
+    measure(last);
+    show(last);
   } catch (error) {
-    byId("state").textContent = `The controller does not answer: ${String(error)}`;
+    document.body.classList.add("stale");
+    write(
+      byId("state"),
+      `The controller does not answer; below is its last state. ${String(error)}`,
+    );
   }
 }
 
-function pick(target: EventTarget | null): void {
-  if (!(target instanceof Element)) return;
-  const stream = target.closest<HTMLElement>("[data-stream]");
-  if (stream !== null) {
-    const number = Number(stream.dataset.stream);
-    chosen = chosen === number ? null : number;
-    void look();
-    return;
-  }
-  const node = target.closest<HTMLElement>(".node.target")?.dataset.node;
-  if (node !== undefined && chosen !== null) {
-    const done = `Stream ${chosen} moves to ${node}`;
-    void command("move", { stream: chosen, node }, done).then(look);
-  }
-}
-
-byId("sites").addEventListener("click", (event) => pick(event.target));
-byId("sites").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && event.target instanceof HTMLDivElement) pick(event.target);
+byId("sites").addEventListener("click", (event) => {
+  if (!(event.target instanceof Element)) return;
+  const stream = event.target.closest<HTMLElement>("[data-stream]")?.dataset.stream;
+  if (stream !== undefined) choose(chosen === Number(stream) ? null : Number(stream));
+  const node = event.target.closest<HTMLElement>("[data-here]")?.dataset.here;
+  if (node === undefined || chosen === null) return;
+  const moving = chosen;
+  choose(null);
+  void command("move", { stream: moving, node }, `Stream ${moving} moves to ${node}`);
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && chosen !== null) choose(null);
 });
 byId("start").addEventListener("click", () => void command("start", {}, "All streams start"));
-byId("stop").addEventListener("click", () => void command("stop", {}, "All streams stop"));
+byId("stop").addEventListener("click", () => {
+  if (confirm("Take all streams off air?")) void command("stop", {}, "All streams stop");
+});
 byId<HTMLFormElement>("login").addEventListener("submit", (event) => {
   event.preventDefault();
   token = byId<HTMLInputElement>("token").value.trim();
