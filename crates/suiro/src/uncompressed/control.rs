@@ -144,6 +144,9 @@ pub struct ControlArgs {
     /// How long a node may be silent before a standby replaces it.
     #[arg(long, value_name = "TIME", default_value = "50 ms")]
     silence: Duration,
+    /// How many frames a node may repeat, or send late or not at all, within a second before a standby replaces it.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    faulty_frames: u64,
     /// A program that is started with the name of a node that is wanted and not there.
     #[arg(long, value_name = "PROGRAM")]
     hook: Option<PathBuf>,
@@ -209,9 +212,11 @@ impl Serving {
         Ok(Log { name: name.to_owned(), folder: self.out.clone(), epoch: net::monotonic(), print })
     }
 
-    fn told(&self, what: &str) {
+    /// What is said when a place serves: with the port that it got, if it asked for any.
+    fn told(&self, what: &str, place: &Place) -> Result<String> {
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
-        say!("{what} {scheme}://{}; press Ctrl-C to stop", self.listen);
+        let at = place.listener.local_addr().context("reading the own address")?;
+        Ok(format!("{what} {scheme}://{at}; press Ctrl-C to stop"))
     }
 }
 
@@ -242,7 +247,8 @@ pub fn node(args: &NodeArgs) -> Result<Outcome> {
     let log = args.serving.log(&args.name)?;
     Pulse::new(Clock::from_now()).block_on(async {
         let place = args.serving.place().await?;
-        let ready = || args.serving.told("node at");
+        let told = args.serving.told("node at", &place)?;
+        let ready = || say!("{told}");
         let done = node::run(&spec, place, log, ready, Stop::default().requested()?).await?;
         let mut out = crate::say::results();
         for (stream, frames, repeated) in done.streams {
@@ -285,7 +291,8 @@ pub fn registry(args: &RegistryArgs) -> Result<Outcome> {
     let log = args.serving.log("registry")?;
     Pulse::new(Clock::from_now()).block_on(async {
         let place = args.serving.place().await?;
-        let ready = || args.serving.told("registry at");
+        let told = args.serving.told("registry at", &place)?;
+        let ready = || say!("{told}");
         registry::serve::run(place, log, ready, Stop::default().requested()?).await?;
         Ok(Outcome::Done)
     })
@@ -320,13 +327,14 @@ fn serve(args: &ControlArgs) -> Result<Outcome> {
         lead: args.lead,
         lead_fault: Duration::from_millis(40),
         every: std::time::Duration::from_millis(20),
-        limits: Limits { silence: args.silence, ..Limits::default() },
+        limits: Limits { silence: args.silence, frames: args.faulty_frames, ..Limits::default() },
         hook: args.hook.clone(),
     };
     let log = args.serving.log(&args.name)?;
     Pulse::new(Clock::from_now()).block_on(async {
         let place = args.serving.place().await?;
-        let ready = || args.serving.told("controller and its page at");
+        let told = args.serving.told("controller and its page at", &place)?;
+        let ready = || say!("{told}");
         controller::run(&spec, place, log, ready, Stop::default().requested()?).await?;
         Ok(Outcome::Done)
     })
