@@ -13,7 +13,7 @@ use suiro_record::words::{Carries, Transport, Verdict};
 use crate::bins::Bins;
 use crate::group::grouped;
 use crate::guess;
-use crate::held::{Stretch, hold};
+use crate::held::{self, Stretch, hold};
 use crate::link::Direction;
 use crate::stats::Distribution;
 use crate::view::View;
@@ -175,6 +175,29 @@ impl<'a> Rivals<'a> {
         let all = self.of_kind(kind).flat_map(|flow| flow.delivered.iter().copied());
         let per_flow = |bits: f64| (count > 0.0).then(|| bits / bins.width_s() / count);
         bins.sum(all).into_iter().map(per_flow).collect()
+    }
+
+    /// For how long a target stood, in seconds: from one change to the next. What the trial's start or end cuts off does
+    /// not count.
+    pub fn interval_s(&self) -> Option<f64> {
+        mean(self.senders.values().flat_map(|rows| {
+            let changes = rows.windows(2).filter(|pair| pair[0].target_bps != pair[1].target_bps);
+            let times: Vec<i64> = changes.map(|pair| pair[1].t_ns).collect();
+            let spans = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64 / 1e9);
+            spans.collect::<Vec<_>>()
+        }))
+    }
+
+    /// Standard deviation over mean of what the rate control allows, over time; mean over the senders.
+    pub fn target_variation(&self) -> Option<f64> {
+        mean(self.senders.values().filter_map(|rows| {
+            let known = rows.iter().map(|row| (row.t_ns, row.target_bps as f64));
+            let stretches = hold(known, self.duration_ns, self.duration_ns);
+            let targets = held::distribution(&stretches, |target| Some(*target));
+            let squares = held::distribution(&stretches, |target| Some(target * target));
+            let mean = targets.mean().filter(|mean| *mean > 0.0)?;
+            Some((squares.mean()? - mean * mean).max(0.0).sqrt() / mean)
+        }))
     }
 
     /// What `value` makes of the senders' rows, each standing until the next.

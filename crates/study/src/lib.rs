@@ -184,6 +184,8 @@ pub struct Finding {
     pub note: Option<String>,
     /// Why it may not hold in the lab; told where it does not.
     pub caveat: Option<String>,
+    /// What must be shown before the finding is judged: without it, the run cannot show the finding.
+    pub given: Option<Truth>,
     /// The formula as written.
     pub formula: String,
     /// What it means.

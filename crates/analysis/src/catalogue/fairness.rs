@@ -59,6 +59,13 @@ static METRICS: &[Measure<Sharing>] = metrics! {
         "Smoothed round-trip time as the senders of video measure it by RTCP, mean over their control \
          periods.",
         |r| r.rtt_ms().mean();
+    fairness.interval_mean_s ["s", Neither, 3] "Control interval",
+        "For how long the rate control's target stood, from one change to the next, mean over the changes. `tfrcp` \
+         decides once in so many round-trip times, rounded to whole GoP times; `tfrc` with each report.",
+        |r| r.interval_s();
+    fairness.target_variation ["ratio", Lower, 3] "Target rate variation",
+        "Coefficient of variation over time of the rate that the rate control allows, mean over the senders of video.",
+        |r| r.target_variation();
     fairness.video_flows ["", Neither, 3] "Video flows",
         "Video flows that competed.",
         |r| Some(r.count(Kind::Video));

@@ -1,7 +1,8 @@
 //! What was measured beside what a study published.
 //!
 //! A finding is judged over the means of the valid repetitions, and in each repetition by itself: the verdict is that of
-//! the means if the repetitions support it, and else "not shown". What cannot be
+//! the means if the repetitions support it, and else "not shown". So is a finding whose condition (`given`) is not shown: the
+//! run cannot decide it. What cannot be
 //! judged, because a cell was not run, was skipped or is not valid, is `None` with the reason.
 
 mod cells;
@@ -51,6 +52,12 @@ fn one(study: &Study, finding: &suiro_study::Finding, trials: &[TrialSummary]) -
     let each: Vec<Cells<'_>> =
         repetitions.iter().map(|repetition| cells(Which::Repetition(*repetition))).collect();
     let means = evaluate(&finding.truth, &cells(Which::Means), &each);
+    let given = finding.given.as_ref().map(|given| evaluate(given, &cells(Which::Means), &each));
+    let doubt = given.as_ref().and_then(|given| doubt(&means, given));
+    let verdict = means.verdict().map(|verdict| match doubt {
+        Some(_) => FindingVerdict::NotShown,
+        None => verdict,
+    });
     let in_one =
         |cells| evaluate(&finding.truth, cells, &[]).verdict().and_then(FindingVerdict::truth);
     let alone: Vec<(u32, Option<bool>)> =
@@ -63,15 +70,33 @@ fn one(study: &Study, finding: &suiro_study::Finding, trials: &[TrialSummary]) -
         id: finding.id.clone(),
         claim: finding.claim.clone(),
         published: finding.published.clone(),
-        measured: words::measured(&means),
-        holds: means.verdict().and_then(FindingVerdict::truth),
-        verdict: means.verdict(),
-        because: because(&means, &alone, finding.caveat.as_deref()),
+        measured: words::measured(given.iter().chain([&means])),
+        holds: verdict.and_then(FindingVerdict::truth),
+        verdict,
+        because: doubt.unwrap_or_else(|| because(&means, &alone, finding.caveat.as_deref())),
         formula: finding.formula.clone(),
         note: finding.note.clone(),
         judged_in: count(Option::is_some),
         held_in: count(|holds| *holds == Some(true)),
     }
+}
+
+/// Why a finding that could be judged is not: its condition is not shown. `None` if it is.
+fn doubt(means: &Judged, given: &Judged) -> Option<String> {
+    means.verdict()?;
+    let why = match given.verdict() {
+        Some(FindingVerdict::Holds) => return None,
+        Some(FindingVerdict::NotShown) => words::unsure(given),
+        Some(FindingVerdict::DoesNotHold) => words::failures(given),
+        None => Some(words::missing(&given.missing)),
+    };
+    Some(
+        ["not judged: its condition is not shown".to_owned()]
+            .into_iter()
+            .chain(why)
+            .collect::<Vec<_>>()
+            .join("; "),
+    )
 }
 
 /// The verdict's reason: what lacks, or how often it held and where it did not.

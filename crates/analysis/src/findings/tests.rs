@@ -122,6 +122,34 @@ fn a_finding_is_shown_where_its_margin_is_beyond_what_repetitions_vary() {
     assert_eq!(finding.because, "held in 3 of 3 repetitions");
 }
 
+/// The first finding of S0 on the condition that DASH raises Reno's RTT.
+fn on_condition(trials: &[TrialSummary]) -> suiro_record::Finding {
+    let text = include_str!("../../../../studies/s0.toml");
+    let condition = "given = \"rtt[dash, obstacle, reno] > rtt[dash, clear, reno]\"\nholds = ";
+    let study =
+        suiro_study::parse(&text.replacen("\nholds = ", &format!("\n{condition}"), 1), "s0");
+    judge(&study.unwrap(), trials).findings.remove(0)
+}
+
+#[test]
+fn a_finding_whose_condition_is_not_shown_is_not_judged() {
+    let mut trials = as_published(3);
+    let finding = on_condition(&trials);
+    assert_eq!(finding.verdict, Some(FindingVerdict::Holds), "{finding:?}");
+    for trial in trials.iter_mut().filter(|trial| trial.cell == cell(["dash", "obstacle", "reno"]))
+    {
+        trial.metrics.insert("tcp.srtt_mean_ms".into(), Some(48.0));
+    }
+    let finding = on_condition(&trials);
+    assert_eq!((finding.verdict, finding.holds), (Some(FindingVerdict::NotShown), None));
+    let expected =
+        "not judged: its condition is not shown; not met: dash obstacle reno: 48 ms is not > 48 ms";
+    assert_eq!(finding.because, expected);
+    // A condition that cannot be evaluated is not shown either.
+    trials.retain(|trial| trial.cell != cell(["dash", "obstacle", "reno"]));
+    assert_eq!(on_condition(&trials).verdict, None, "the finding's own figures are missing");
+}
+
 #[test]
 fn what_does_not_hold_says_where() {
     let mut trials = as_published(1);

@@ -12,8 +12,9 @@ const TOLD: usize = 12;
 
 /// What was measured: the figures of every comparison, those that fail marked. `None` if there are
 /// none.
-pub(super) fn measured(judged: &Judged) -> Option<String> {
-    let parts: Vec<String> = judged.compared.iter().map(sentence).collect();
+pub(super) fn measured<'a>(judged: impl Iterator<Item = &'a Judged>) -> Option<String> {
+    let parts: Vec<String> =
+        judged.flat_map(|judged| judged.compared.iter().map(sentence)).collect();
     (!parts.is_empty()).then(|| told(&parts, "; "))
 }
 

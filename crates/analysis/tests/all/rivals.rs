@@ -90,6 +90,10 @@ fn metrics_by_hand() {
     is("video_variation", (30.0_f64 / 29.0).sqrt() * 1001.0 / 2102.0);
     is("video_loss_ratio", 0.25);
     is("rtt_mean_ms", 20.0);
+    // 2 Mbit/s from 1 to 3 GoP times, then 4 Mbit/s until 31.5.
+    let mean = (2.0 * 2.0 + 28.5 * 4.0) / 30.5;
+    let squares = (2.0 * 4.0 + 28.5 * 16.0) / 30.5;
+    is("target_variation", f64::sqrt(squares - mean * mean) / mean);
     is("video_flows", 1.0);
     is("tcp_flows", 1.0);
     // Five GoP times hold at most one more of one kind than of the other.
@@ -101,6 +105,19 @@ fn metrics_by_hand() {
     });
     assert_eq!(metrics["fairness.convergence_s"], Some(0.0));
     assert_eq!(metrics["fairness.tcp_variation"], Some(0.0));
+}
+
+#[test]
+fn a_control_interval_is_the_time_between_changes_of_the_target() {
+    let mut records = records();
+    // Rows in which the target stays do not end an interval; the first and the last are not whole.
+    let targets = [(1, 2), (2, 2), (3, 4), (4, 4), (5, 8), (6, 8), (9, 3), (10, 3)];
+    records.rate = targets.map(|(gop, mbps)| report(gop * GOP, mbps * 1_000_000, None)).to_vec();
+    let interval = |records: &Records| summarise(&common::trial(31.5 * 1.001), records)["fairness.interval_mean_s"];
+    // Changes at 3, 5 and 9 GoP times.
+    assert!((interval(&records).unwrap() - 3.003).abs() < 1e-9);
+    records.rate.truncate(4);
+    assert_eq!(interval(&records), None, "one change");
 }
 
 #[test]

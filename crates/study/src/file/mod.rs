@@ -10,6 +10,7 @@ use suiro_strict::refusal::{Refusal, Span, listed};
 use suiro_strict::source::Source;
 use toml::Spanned;
 
+use crate::formula::Truth;
 use crate::unit::{self, Unit};
 use crate::{Axis, Band, Entry, Figure, Finding, Line, Metric, Place, Row, Study, Table};
 
@@ -137,6 +138,7 @@ struct RawFinding {
     published: Option<String>,
     note: Option<String>,
     caveat: Option<String>,
+    given: Option<Spanned<String>>,
     holds: Spanned<String>,
 }
 
@@ -438,13 +440,22 @@ impl Reader<'_> {
 
     fn finding(&mut self, node: Node<'_>) -> Option<Finding> {
         let raw: RawFinding = self.keep(document::read(node, "[[finding]]", &[]))?;
-        let RawFinding { id, claim, published, note, caveat, holds } = raw;
-        let truth = crate::parse::parse(holds.get_ref(), &self.axes, &self.metrics);
-        let truth =
-            truth.map_err(|refusal| refusal.at(|span| Span::from(self.inside(&holds, span.bytes))));
-        let truth = self.keep(truth)?;
+        let RawFinding { id, claim, published, note, caveat, given, holds } = raw;
+        let given = match given {
+            Some(given) => Some(self.formula(&given)?),
+            None => None,
+        };
+        let truth = self.formula(&holds)?;
         let formula = holds.into_inner().split_whitespace().collect::<Vec<_>>().join(" ");
-        Some(Finding { id: id.into_inner(), claim, published, note, caveat, formula, truth })
+        Some(Finding { id: id.into_inner(), claim, published, note, caveat, given, formula, truth })
+    }
+
+    /// What a formula means.
+    fn formula(&mut self, text: &Spanned<String>) -> Option<Truth> {
+        let truth = crate::parse::parse(text.get_ref(), &self.axes, &self.metrics);
+        let truth =
+            truth.map_err(|refusal| refusal.at(|span| Span::from(self.inside(text, span.bytes))));
+        self.keep(truth)
     }
 
     /// Where in the file bytes of a quoted text stand; the whole text if escapes stand in between.

@@ -85,6 +85,7 @@ fn refusals_name_the_place_and_the_remedy() {
         ("to = 20", "till = 20"),
         ("cwnd[reno]", "cwnd[rneo]"),
         ("holds = ", "formula = "),
+        ("holds = ", "given = \"cwnd[rneo] > 1 kbit\"\nholds = "),
         ("[[table]]", "[table]"),
         ("title = \"A test\"", "title = A"),
         ("[[finding]]", "[[finding]]\nid = \"T.1\"\nclaim = \"\"\nholds = \"1 < 2\"\n[[finding]]"),
