@@ -1,10 +1,10 @@
 //! The TCP sockets that send media or load.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use suiro_record::flows;
 use suiro_record::tables::{FlowRow, TcpRow};
-use suiro_record::words::{Carries, FlowRole, Transport};
+use suiro_record::words::{Carries, FlowRole, TcpSource, Transport};
 
 use crate::guess;
 
@@ -13,8 +13,10 @@ use crate::held::{Stretch, distribution, hold};
 use crate::stats::Distribution;
 use crate::{Records, duration_ns};
 
-/// Connections of a port that sent less than this share of what the busiest socket sent are not counted: iperf3's
-/// connection for control is one.
+/// Connections that sent less than this share of what the busiest one sent are not counted. Where an endpoint reported
+/// its connections, the busiest one is that to the same peer: the connection over which a player fetched a manifest is
+/// left out, because it would otherwise stand beside that of the media for the whole trial, idle. Where only the port was
+/// reported, the busiest one is that of the trial: iperf3's connection for control is left out.
 const LEAST_SHARE: f64 = 0.01;
 
 /// A socket and its samples.
@@ -22,6 +24,8 @@ pub(crate) struct Socket<'a> {
     pub host: &'a str,
     /// Each sample and how long it stood; the last one of a socket stands for no time.
     pub samples: Vec<Stretch<&'a TcpRow>>,
+    /// The samples taken at an ACK.
+    pub acks: Vec<&'a TcpRow>,
     /// Payload acknowledged by the peer at the trial's last sample.
     pub acked_bytes: i64,
     /// Segments retransmitted by the trial's last sample.
@@ -35,7 +39,7 @@ pub(crate) fn media_sockets<'a>(
 ) -> Vec<Socket<'a>> {
     let rows = grouped(&records.tcp, |row| (&*row.host, &*row.socket), |row| row.t_ns);
     let end_ns = duration_ns(trial);
-    let mut sockets: Vec<(Socket, Sends)> = Vec::new();
+    let mut sockets: Vec<(Socket, Sends, &str)> = Vec::new();
     for ((host, name), rows) in rows {
         let within = || rows.iter().filter(|row| row.t_ns <= end_ns);
         let most = |of: fn(&TcpRow) -> i64| within().map(|row| of(row)).max().unwrap_or(0);
@@ -49,13 +53,38 @@ pub(crate) fn media_sockets<'a>(
             let retransmits = most(|row| row.retransmits);
             let last_ns = rows.last().map_or(0, |row| row.t_ns);
             let samples = hold(rows.iter().map(|row| (row.t_ns, *row)), last_ns, end_ns);
-            sockets.push((Socket { host, samples, acked_bytes, retransmits }, sends));
+            let at_ack = |row: &&TcpRow| row.source == TcpSource::TcpProbe && row.t_ns >= 0;
+            let acks = within().copied().filter(at_ack).collect();
+            let socket = Socket { host, samples, acks, acked_bytes, retransmits };
+            sockets.push((socket, sends, peer(name)));
         }
     }
-    let busiest = sockets.iter().map(|(socket, _)| socket.acked_bytes).max().unwrap_or(0);
-    let least = busiest as f64 * LEAST_SHARE;
-    sockets.retain(|(it, sends)| *sends == Sends::Media || it.acked_bytes as f64 >= least);
-    sockets.into_iter().map(|(socket, _)| socket).collect()
+    without_idle(sockets)
+}
+
+/// The sockets that sent at least [`LEAST_SHARE`] of what the busiest one did.
+fn without_idle<'a>(sockets: Vec<(Socket<'a>, Sends, &str)>) -> Vec<Socket<'a>> {
+    let mut busiest = 0;
+    let mut busiest_to: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    for (socket, _, peer) in &sockets {
+        busiest = busiest.max(socket.acked_bytes);
+        let most = busiest_to.entry((socket.host, peer)).or_default();
+        *most = (*most).max(socket.acked_bytes);
+    }
+    let is_busy = |(socket, sends, peer): &(Socket, Sends, &str)| {
+        let most = match sends {
+            Sends::Media => busiest_to[&(socket.host, *peer)],
+            Sends::Perhaps | Sends::Nothing => busiest,
+        };
+        socket.acked_bytes as f64 >= most as f64 * LEAST_SHARE
+    };
+    sockets.into_iter().filter(is_busy).map(|(socket, ..)| socket).collect()
+}
+
+/// The address of the other end of a socket, `LOCAL:PORT>REMOTE:PORT`, without its port.
+fn peer(socket: &str) -> &str {
+    let remote = socket.split_once('>').map_or(socket, |(_, remote)| remote);
+    remote.rsplit_once(':').map_or(remote, |(address, _)| address)
 }
 
 /// What a socket sends.
@@ -119,6 +148,12 @@ impl Senders<'_> {
     pub fn over_time(&self, value: impl Fn(&TcpRow) -> Option<f64>) -> Distribution {
         let samples = self.sockets.iter().flat_map(|socket| &socket.samples);
         distribution(samples, |row| value(row))
+    }
+
+    /// What `value` makes of the samples taken at ACKs, each with the same weight.
+    pub fn per_ack(&self, value: impl Fn(&TcpRow) -> Option<f64>) -> Distribution {
+        let acks = self.sockets.iter().flat_map(|socket| &socket.acks);
+        Distribution::weighted(acks.filter_map(|row| Some((value(row)?, 1.0))))
     }
 
     /// The stretches of `value`, for bins.

@@ -25,14 +25,24 @@ static METRICS: &[Measure<Sending>] = metrics! {
     #[main] tcp.cwnd_mean_bytes ["B", Neither, 3] "Congestion window",
         "Congestion window of the sockets that carry media, mean over time. Table `flows` says which those are; \
          of a port that carries load, the sockets with more acknowledged than received, and at least 1 % of \
-         what the busiest one had acknowledged. Without that table, all sockets of which that is true.",
+         what the busiest one had acknowledged. Without that table, all sockets of which that is true. A socket that \
+         had less than 1 % of the busiest one to the same peer acknowledged is left out: that of a manifest.",
         |s| s.over_time(|row| Some(row.cwnd_bytes as f64)).mean();
+    tcp.cwnd_ack_mean_bytes ["B", Neither, 3] "Congestion window, mean per ACK",
+        "Congestion window of the sockets that carry media, mean over the ACKs that the sender received, as tools log \
+         it that print a line for each ACK: a time in which nothing is sent does not count. Absent where \
+         ACKs are not traced, which needs root.",
+        |s| s.per_ack(|row| Some(row.cwnd_bytes as f64)).mean();
     tcp.cwnd_max_bytes ["B", Neither, 3] "Congestion window, maximum",
         "Greatest congestion window of the sockets that carry media.",
         |s| s.over_time(|row| Some(row.cwnd_bytes as f64)).max();
     #[main] tcp.srtt_mean_ms ["ms", Lower, 3] "RTT",
         "Smoothed round-trip time (RFC 6298) at the sockets that carry media, mean over time.",
         |s| s.over_time(srtt_ms).mean();
+    tcp.srtt_ack_mean_ms ["ms", Lower, 3] "RTT, mean per ACK",
+        "Smoothed round-trip time at the sockets that carry media, mean over the ACKs that the sender received. Absent \
+         where ACKs are not traced, which needs root.",
+        |s| s.per_ack(srtt_ms).mean();
     tcp.srtt_p95_ms ["ms", Lower, 3] "RTT, 95 %",
         "95th percentile over time of the smoothed round-trip time.",
         |s| s.over_time(srtt_ms).percentile(0.95);

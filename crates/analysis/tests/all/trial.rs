@@ -3,9 +3,13 @@
 use crate::common::{assert_metrics, trial};
 use proptest::prelude::*;
 use suiro_analysis::{Panel, Records, describe, summarise, timeline};
-use suiro_record::tables::{LinkRow, PlayerRow, RequestRow, TcpRow};
-use suiro_record::words::{Direction, LinkCause, RequestKind, TcpSource, TcpState, Track, Verdict};
+use suiro_record::tables::{FlowRow, LinkRow, PlayerRow, RequestRow, TcpRow};
+use suiro_record::words::{
+    Carries, Direction, FlowRole, LinkCause, RequestKind, TcpSource, TcpState, Track, Transport,
+    Verdict,
+};
 use suiro_record::{LinkRate, LinkTotals};
+use suiro_units::Time;
 
 const MS: i64 = 1_000_000;
 
@@ -324,9 +328,44 @@ fn a_row_for_each_ack_changes_no_mean() {
         ("tcp.srtt_min_ms", Some(5.0)),
         ("tcp.sockets", Some(1.0)),
     ];
-    for tcp in [polled, traced] {
+    for tcp in [polled.clone(), traced.clone()] {
         assert_metrics(&trial(1.0), &Records { tcp, ..Records::default() }, &want);
     }
+    // Per ACK, the burst is all there is.
+    for (tcp, cwnd, srtt) in [(polled, None, None), (traced, Some(5_000.0), Some(5.0))] {
+        let want = [("tcp.cwnd_ack_mean_bytes", cwnd), ("tcp.srtt_ack_mean_ms", srtt)];
+        assert_metrics(&trial(1.0), &Records { tcp, ..Records::default() }, &want);
+    }
+}
+
+/// A player fetches its manifest over a connection of its own, which then stays idle; another player's connection is
+/// slow. The first says nothing of the media's round trip, the second does.
+#[test]
+fn a_connection_that_carried_a_manifest_changes_no_mean() {
+    let flow = |peer: u8, port: u16| FlowRow {
+        t_ns: Time::ZERO,
+        endpoint: "origin".into(),
+        role: FlowRole::Server,
+        protocol: Transport::Tcp,
+        local: "10.0.0.1:80".into(),
+        remote: format!("10.0.0.{peer}:{port}").into(),
+        carries: Carries::HttpMedia,
+        flows: 1,
+        closed_ns: None,
+        peer: None,
+    };
+    let socket = |peer: u8, port: u16, cwnd, acked| {
+        let name = format!("10.0.0.1:80>10.0.0.{peer}:{port}");
+        [sample(0, &name, cwnd, 0), sample(1_000, &name, cwnd, acked)]
+    };
+    let records = Records {
+        flows: vec![flow(2, 5), flow(2, 6), flow(3, 5)],
+        tcp: [socket(2, 5, 1_000, 900), socket(2, 6, 30_000, 1_000_000), socket(3, 5, 20_000, 900)]
+            .concat(),
+        ..Records::default()
+    };
+    let want = [("tcp.sockets", Some(2.0)), ("tcp.cwnd_mean_bytes", Some(25_000.0))];
+    assert_metrics(&trial(1.0), &records, &want);
 }
 
 #[test]
