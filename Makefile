@@ -1,11 +1,12 @@
 # The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
-.PHONY: help demo test test-why lint bench bench-uncompressed fuzz setup players demo-players install uninstall tools advisories python bench-python wheel test-wheel deb notebooks
+.PHONY: help demo test test-why lint bench bench-uncompressed fuzz setup players peers demo-players install uninstall tools advisories python bench-python wheel test-wheel deb notebooks
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
 	@echo "make install     put suiro, its man pages and shell completions into ~/.local (PREFIX=DIR for elsewhere)"
 	@echo "make uninstall   remove what make install put there"
 	@echo "make players      install the players of others: VLC, GStreamer, dash.js, hls.js"
+	@echo "make peers        build the programs that tests of interoperation run: clients and a relay of Media over QUIC (30 minutes)"
 	@echo "make demo-players play with each of them for 30 s through a link"
 	@echo "make test        lint, all tests, the page's tests"
 	@echo "make test-why    every scenario in which one cause acts, live, without and with noise (3 minutes)"
@@ -44,6 +45,9 @@ test-why:
 
 players:
 	@scripts/setup players
+
+peers:
+	@scripts/setup peers
 
 demo-players:
 	@scripts/setup players

@@ -19,7 +19,7 @@ use suiro_layers::report::joined;
 use suiro_link::{parse_csv, parse_mahimahi};
 use suiro_media::ts::{Packets, Shift};
 use suiro_moq::catalog::Catalog;
-use suiro_moq::{container, relay};
+use suiro_moq::{cmaf, container, relay};
 use suiro_payload::Codec;
 use suiro_rate::RateSpec;
 use suiro_rtp::receiver::{self, Receiver};
@@ -432,6 +432,18 @@ pub fn moq(data: &[u8]) {
             if let Ok(name) = catalog.choose() {
                 assert_eq!(again.as_ref().map(|again| again.choose().ok()), Ok(Some(name)));
             }
+        }
+        b'r' => {
+            let Ok(catalog) = cmaf::Catalog::read(rest) else { return };
+            let _ = catalog.choose();
+        }
+        b'i' => {
+            // An initialisation segment, its length before it, and a fragment.
+            let Some((size, rest)) = rest.split_first_chunk() else { return };
+            let size = usize::from(u16::from_be_bytes(*size));
+            let Some((init, fragment)) = rest.split_at_checked(size) else { return };
+            let Ok(unpacker) = cmaf::Unpacker::new(init) else { return };
+            let _ = unpacker.read(fragment);
         }
         _ => {
             let Ok(text) = std::str::from_utf8(rest) else { return };

@@ -116,7 +116,10 @@ pub(crate) fn is_idr(frame: &[u8]) -> Result<bool, ParseError> {
 
 /// The frame as a byte stream (ITU-T H.264 annex B), begun by an access unit delimiter, as
 /// ISO/IEC 13818-1 §2.14 asks of a transport stream.
-pub(crate) fn byte_stream(frame: &[u8]) -> Result<Vec<u8>, ParseError> {
+///
+/// # Errors
+/// If `frame` is not whole NAL units with a size of four bytes each.
+pub fn byte_stream(frame: &[u8]) -> Result<Vec<u8>, ParseError> {
     const START: [u8; 4] = [0, 0, 0, 1];
     let mut out = Vec::with_capacity(frame.len() + 64);
     out.extend(START);

@@ -34,7 +34,7 @@ pub mod ts;
 pub use aac::AudioConfig;
 pub use error::{MediaError, ParseError};
 pub use ffmpeg::Ffmpeg;
-pub use h264::ParameterSets;
+pub use h264::{ParameterSets, byte_stream};
 pub use package::{Container, Package};
 pub use prepare::{Progress, prepare, prepare_with};
 pub use raw::{PlainFormat, PlainPictures};

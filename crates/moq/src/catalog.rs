@@ -95,6 +95,17 @@ pub enum CatalogError {
         "the catalog: expected video in H.264 with parameter sets in the stream, in the container `legacy`, found {0}"
     )]
     NothingPlayable(String),
+    /// It has nothing in CMAF that can be played.
+    #[error(
+        "the catalog: expected video in H.264, in the packaging `cmaf` with an `initTrack`, found {0}"
+    )]
+    NoCmaf(String),
+    /// The initialisation segment cannot be read.
+    #[error("the initialisation segment: {cause}")]
+    Init {
+        /// Where, and what was expected.
+        cause: suiro_media::ParseError,
+    },
 }
 
 impl Catalog {

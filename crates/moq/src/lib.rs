@@ -2,6 +2,7 @@
 
 pub mod catalog;
 mod client;
+pub mod cmaf;
 pub mod container;
 pub mod control;
 mod error;

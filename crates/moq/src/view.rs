@@ -1,9 +1,10 @@
 //! The endpoint that views: the loop between session and viewer, and the table `frames`.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use moq_net::track::Subscription;
-use moq_net::{Client, group, origin, track};
+use moq_net::{Client, broadcast, group, origin, track};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Pulse, Summary as Said};
 use suiro_media::screen;
@@ -17,6 +18,7 @@ use tokio::sync::mpsc;
 use crate::EndpointError;
 use crate::catalog::{self, Catalog};
 use crate::client::{Common, Link, is_farewell};
+use crate::cmaf::{self, Unpacker};
 use crate::container::{self, Picture};
 use crate::net::Behaviour;
 use crate::publish::{FOREVER, qlog};
@@ -111,8 +113,59 @@ pub async fn run(
     viewer.run(asking, stop).await
 }
 
-/// An object that has come, and when it was whole.
-type Object = (Time, bytes::Bytes);
+/// What an object that has come holds, and when it was whole; `None` if it cannot be read.
+type Object = (Time, Option<Vec<Picture>>);
+
+/// How objects hold pictures.
+#[derive(Debug)]
+enum Packaging {
+    Legacy,
+    Cmaf(Unpacker),
+}
+
+impl Packaging {
+    fn read(&self, object: &[u8]) -> Option<Vec<Picture>> {
+        match self {
+            Self::Legacy => container::read(object).ok().map(|picture| vec![picture]),
+            Self::Cmaf(unpacker) => unpacker.read(object).ok(),
+        }
+    }
+}
+
+/// Asks a broadcast for its tracks.
+struct Asking {
+    broadcast: broadcast::Consumer,
+    name: String,
+}
+
+impl Asking {
+    fn failed(&self, doing: &str) -> impl FnOnce(moq_net::Error) -> EndpointError + use<> {
+        EndpointError::session(format!("{doing} `{}`", self.name))
+    }
+
+    /// The newest object of a track that has one object in each group.
+    async fn object(&self, track: &str) -> Result<bytes::Bytes, moq_net::Error> {
+        let mut track = self.broadcast.track(track)?.subscribe(None).await?;
+        let mut group = track.recv_group().await?.ok_or(moq_net::Error::NotFound)?;
+        Ok(group.read_frame().await?.ok_or(moq_net::Error::NotFound)?.payload)
+    }
+
+    /// The name of the video track, and how its objects hold pictures.
+    async fn video(&self) -> Result<(String, Packaging), EndpointError> {
+        let hang = self.object(catalog::TRACK).await;
+        if matches!(hang, Err(moq_net::Error::NotFound))
+            && let Ok(json) = self.object(cmaf::TRACK).await
+        {
+            let catalog = cmaf::Catalog::read(&json)?;
+            let (video, init) = catalog.choose()?;
+            let doing = self.failed("asking for the initialisation segment of");
+            let segment = self.object(init).await.map_err(doing)?;
+            return Ok((video.to_owned(), Packaging::Cmaf(Unpacker::new(&segment)?)));
+        }
+        let json = hang.map_err(self.failed("asking for the catalog of"))?;
+        Ok((Catalog::read(&json)?.choose()?.to_owned(), Packaging::Legacy))
+    }
+}
 
 /// Asks for the catalog, then for the video that it names, until that ends.
 async fn ask(
@@ -121,26 +174,23 @@ async fn ask(
     name: String,
     post: mpsc::Sender<Object>,
 ) -> Result<(), EndpointError> {
-    let failed = |doing: &str| EndpointError::session(format!("{doing} `{name}`"));
-    let broadcast = origin.routed_broadcast(&name).await.map_err(failed("asking for"))?;
-    let track = broadcast.track(catalog::TRACK).map_err(failed("asking for the catalog of"))?;
-    let mut catalog = track.subscribe(None).await.map_err(failed("asking for the catalog of"))?;
-    let group = catalog.recv_group().await.map_err(failed("reading the catalog of"))?;
-    let mut group =
-        group.ok_or(moq_net::Error::NotFound).map_err(failed("finding the catalog of"))?;
-    let frame = group.read_frame().await.map_err(failed("reading the catalog of"))?;
-    let frame = frame.ok_or(moq_net::Error::NotFound).map_err(failed("finding the catalog of"))?;
-    let catalog = Catalog::read(&frame.payload)?;
-    let track = broadcast.track(catalog.choose()?).map_err(failed("asking for the video of"))?;
+    let asked = origin.routed_broadcast(&name).await;
+    let broadcast = asked.map_err(EndpointError::session(format!("asking for `{name}`")))?;
+    let asking = Asking { broadcast, name };
+    let (track, packaging) = asking.video().await?;
+    let failed = || asking.failed("asking for the video of");
+    let track = asking.broadcast.track(&track).map_err(failed())?;
     let wanted = Subscription::default().with_priority(PRIORITY).with_max_age(FOREVER);
-    let video = track.subscribe(wanted).await.map_err(failed("asking for the video of"))?;
-    receive(clock, video, &post).await.map_err(failed("receiving the video of"))
+    let video = track.subscribe(wanted).await.map_err(failed())?;
+    let doing = asking.failed("receiving the video of");
+    receive(clock, video, Arc::new(packaging), &post).await.map_err(doing)
 }
 
 /// Reads each group on its own, as they come.
 async fn receive(
     clock: Clock,
     mut video: track::Subscriber,
+    packaging: Arc<Packaging>,
     post: &mpsc::Sender<Object>,
 ) -> Result<(), moq_net::Error> {
     let mut reading = tokio::task::JoinSet::new();
@@ -148,17 +198,24 @@ async fn receive(
         tokio::select! {
             Some(_) = reading.join_next(), if !reading.is_empty() => {}
             group = video.recv_group(), if reading.len() < GROUPS_MAX => match group? {
-                Some(group) => { reading.spawn(read(clock, group, post.clone())); }
+                Some(group) => {
+                    reading.spawn(read(clock, group, Arc::clone(&packaging), post.clone()));
+                }
                 None => return Ok(()),
             },
         }
     }
 }
 
-async fn read(clock: Clock, mut group: group::Consumer, post: mpsc::Sender<Object>) {
+async fn read(
+    clock: Clock,
+    mut group: group::Consumer,
+    packaging: Arc<Packaging>,
+    post: mpsc::Sender<Object>,
+) {
     // A group that was given up, or whose stream was reset, ends without what is missing.
     while let Ok(Some(frame)) = group.read_frame().await {
-        if post.send((clock.now(), frame.payload)).await.is_err() {
+        if post.send((clock.now(), packaging.read(&frame.payload))).await.is_err() {
             return;
         }
     }
@@ -251,14 +308,14 @@ impl Viewer {
         }
     }
 
-    fn on_object(&mut self, (now, object): Object) {
-        match container::read(&object) {
-            Ok(picture) => {
-                let delivered = self.delivered(picture);
-                // One that comes twice, or long after its time, changes nothing.
-                let _ = self.playing.on_frame(now, delivered);
-            }
-            Err(_) => self.records.summary.malformed += 1,
+    fn on_object(&mut self, (now, pictures): Object) {
+        if pictures.is_none() {
+            self.records.summary.malformed += 1;
+        }
+        for picture in pictures.into_iter().flatten() {
+            let delivered = self.delivered(picture);
+            // One that comes twice, or long after its time, changes nothing.
+            let _ = self.playing.on_frame(now, delivered);
         }
     }
 
