@@ -1,4 +1,4 @@
-// Builds the report page into one HTML file, and the pages of players that are not ours and of WebRTC into scripts
+// Builds the report page into one HTML file, and the pages of players that are not ours, of WebRTC and of Media over QUIC into scripts
 // and their HTML, and copies them to where the Rust build includes them.
 // `--check` builds and compares instead: it fails if a committed file is stale.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -36,6 +36,7 @@ const webrtc = await bundle({
   page: join(web, "webrtc/main.ts"),
   worker: join(web, "webrtc/worker.ts"),
 });
+const moq = await bundle({ page: join(web, "moq/main.ts") });
 
 const controller = await bundle({
   page: join(web, "control/main.ts"),
@@ -52,6 +53,8 @@ const outputs = [
   ["players/assets/page.html", readFileSync(join(web, "players/page.html"), "utf8")],
   ["players/assets/webrtc.js", `${webrtc("page.js")}\n`],
   ["players/assets/webrtc-worker.js", `${webrtc("worker.js")}\n`],
+  ["players/assets/moq.js", `${moq("page.js")}\n`],
+  ["players/assets/moq.html", readFileSync(join(web, "moq/page.html"), "utf8")],
   ["players/assets/webrtc.html", readFileSync(join(web, "webrtc/page.html"), "utf8")],
 ];
 if (process.argv.includes("--check")) {

@@ -46,10 +46,14 @@ export class Camera {
     this.parts.set(n, new Uint8Array(await response.arrayBuffer()));
   }
 
-  /** Captures until something fails: of the frames that are due, the newest. `tell` hears how many were missed. */
-  async run(tell: (missed: number) => void): Promise<void> {
+  /**
+   * Captures until something fails: of the frames that are due, the newest. `begun` hears when frame 0 is captured, by
+   * the clock of the frames' timestamps; `tell` how many were missed.
+   */
+  async run(begun: (start_ms: number) => void, tell: (missed: number) => void): Promise<void> {
     const { fps, frames, per_part } = this.job.footage;
     const start = performance.now();
+    begun(start);
     let missed = 0;
     let failure: unknown = null;
     for (let number = 0; failure === null; number++) {

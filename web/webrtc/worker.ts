@@ -17,6 +17,8 @@ export type Asked =
   | { readonly ask: "start" };
 export type Told =
   | { readonly told: "ready" }
+  /** The camera's frame 0 has this time, by a clock that the trial's is so far ahead of. */
+  | { readonly told: "begun"; readonly start_ms: number; readonly offset_ms: number }
   | { readonly told: "missed"; readonly missed: number }
   | { readonly told: "failed"; readonly reason: string };
 
@@ -39,10 +41,13 @@ async function onAsked(asked: Asked): Promise<void> {
       camera = await Camera.load(asked.job, asked.writable, offset);
       return tell({ told: "ready" });
     case "start":
-      return camera?.run((missed) => {
-        if (missed > told) tell({ told: "missed", missed });
-        told = missed;
-      });
+      return camera?.run(
+        (start_ms) => tell({ told: "begun", start_ms, offset_ms: offset }),
+        (missed) => {
+          if (missed > told) tell({ told: "missed", missed });
+          told = missed;
+        },
+      );
   }
 }
 

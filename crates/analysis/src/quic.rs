@@ -24,7 +24,11 @@ pub(crate) fn connections<'v>(view: &'v View<'_>) -> Vec<Connection<'v>> {
     let nanos = |row: &QuicRow| row.t_ns.as_nanos_i64();
     let rows = grouped(&view.records.quic, |row| (&*row.endpoint, row.session), nanos);
     let sends = |rows: &&Vec<&QuicRow>| {
-        rows.last().is_some_and(|last| last.sent_bytes > last.received_bytes)
+        // An end that does not count what it sends is one that sends media if it has an encoder.
+        rows.last().is_some_and(|last| match (last.sent_bytes, last.received_bytes) {
+            (Some(sent), Some(received)) => sent > received,
+            _ => last.target_bps.is_some(),
+        })
     };
     let sending: Vec<_> = rows.iter().filter(|(_, rows)| sends(rows)).collect();
     let several = |name: &str| sending.iter().filter(|((other, _), _)| *other == name).count() > 1;
@@ -56,22 +60,22 @@ impl Connection<'_> {
         })
     }
 
-    /// What was counted by the last look.
-    pub fn total(&self, value: impl Fn(&QuicRow) -> u64) -> f64 {
-        value(self.last) as f64
+    /// What was counted by the last look, if the end says so.
+    pub fn known(&self, value: impl Fn(&QuicRow) -> Option<u64>) -> Option<f64> {
+        value(self.last).map(|count| count as f64)
     }
 
     /// UDP payload sent, over the time from the first look to the last.
     pub fn sent_bps(&self) -> Option<f64> {
         let time = self.last.t_ns.saturating_since(self.first.t_ns).as_secs_f64();
-        let bytes = self.last.sent_bytes.saturating_sub(self.first.sent_bytes);
+        let bytes = self.last.sent_bytes?.saturating_sub(self.first.sent_bytes?);
         (time > 0.0).then(|| bytes as f64 * 8.0 / time)
     }
 
     /// Lost packets, as a share of those sent.
     pub fn loss_ratio(&self) -> Option<f64> {
-        let sent = self.last.sent_packets as f64;
-        (sent > 0.0).then(|| self.last.lost_packets as f64 / sent)
+        let (sent, lost) = (self.last.sent_packets? as f64, self.last.lost_packets? as f64);
+        (sent > 0.0).then(|| lost / sent)
     }
 }
 

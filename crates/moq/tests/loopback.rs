@@ -85,8 +85,13 @@ fn check(dir: &Path, version: &str, streams: MoqStreams) {
     let sender: Vec<&QuicRow> = rows.iter().filter(|row| &*row.endpoint == "camera").collect();
     assert!(sender.len() >= 100, "{} looks", sender.len());
     let last = sender.last().unwrap();
-    assert!(last.sent_bytes > 10_000 && last.min_rtt_ns.is_some() && last.cwnd_bytes > 2400);
-    assert!(sender.iter().all(|row| row.waiting_bytes < 100_000), "nothing waits on loopback");
+    assert!(
+        last.sent_bytes > Some(10_000) && last.min_rtt_ns.is_some() && last.cwnd_bytes > Some(2400)
+    );
+    assert!(
+        sender.iter().all(|row| row.waiting_bytes < Some(100_000)),
+        "nothing waits on loopback"
+    );
     assert!(dir.join("received.second.h264").metadata().unwrap().len() > 1000);
 }
 

@@ -17,6 +17,7 @@ mod child;
 mod gstreamer;
 mod installed;
 mod ladder;
+pub mod moq;
 mod record;
 mod session;
 mod vlc;

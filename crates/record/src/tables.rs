@@ -608,31 +608,32 @@ table! {
         session: u64,
         /// Its congestion control.
         congestion: Text,
-        /// Congestion window.
-        cwnd_bytes: u64,
+        /// Congestion window; null where a browser does not say.
+        cwnd_bytes: Option<u64>,
         /// Slow-start threshold; null while it is infinite, and where the congestion control has none.
         ssthresh_bytes: Option<u64>,
-        /// Sent and neither acknowledged nor known lost.
-        in_flight_bytes: u64,
+        /// Sent and neither acknowledged nor known lost; null where a browser does not say.
+        in_flight_bytes: Option<u64>,
         /// Handed to the connection and not sent yet, as near as can be known from outside: what streams took since there
-        /// was last nothing to send, less what was sent since.
-        waiting_bytes: u64,
+        /// was last nothing to send, less what was sent since; null of a browser.
+        waiting_bytes: Option<u64>,
         /// Smoothed round-trip time (RFC 9002 §5.3).
         srtt_ns: Duration,
         /// Least round-trip time of the connection; null before the first acknowledgement.
         min_rtt_ns: Option<Duration>,
-        /// The rate at which packets leave, as the congestion control sets it; null where it leaves that to the window.
+        /// The rate at which packets leave, as the congestion control sets it, or at which a browser thinks that it can send;
+        /// null where it leaves that to the window.
         pacing_bps: Option<BitRate>,
-        /// UDP datagrams sent.
-        sent_packets: u64,
+        /// UDP datagrams sent; null where a browser does not say, as the counters that follow.
+        sent_packets: Option<u64>,
         /// Bytes of their payloads.
-        sent_bytes: u64,
+        sent_bytes: Option<u64>,
         /// Bytes of UDP payloads received.
-        received_bytes: u64,
+        received_bytes: Option<u64>,
         /// Packets that were declared lost.
-        lost_packets: u64,
-        /// How often the congestion control was told of congestion.
-        congestion_events: u64,
+        lost_packets: Option<u64>,
+        /// How often the congestion control was told of congestion; null where a browser does not say.
+        congestion_events: Option<u64>,
         /// The bit rate that the encoder is set to; null where the endpoint has none.
         target_bps: Option<BitRate>,
     }
@@ -651,7 +652,8 @@ table! {
         role: FlowRole,
         /// `LOCAL>REMOTE`, addresses and ports; the local address is null until it is known.
         addresses: Text,
-        /// The congestion control of this end.
+        /// The congestion control of this end. A browser says what it was asked for, as `default (Chromium)`, or nothing: `not
+        /// known`.
         congestion: Text,
         /// The version that was negotiated, such as `moq-transport-18`; null without an agreement.
         version: Option<Text>,

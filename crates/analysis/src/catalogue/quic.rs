@@ -51,10 +51,10 @@ static METRICS: &[Measure<Sending>] = metrics! {
         "Congestion window of the connection over which the endpoint sends media, mean over time. An endpoint that \
          sends media over several has a metric for each: `quic.ENDPOINT.NUMBER.…`, with the numbers of table \
          `moq_sessions`.",
-        |c| c.over_time(|row| Some(row.cwnd_bytes as f64)).mean();
+        |c| c.over_time(|row| row.cwnd_bytes.map(|it| it as f64)).mean();
     quic.cwnd_min_bytes ["B", Neither, 3] "Congestion window, QUIC, minimum",
         "Smallest congestion window of the connection.",
-        |c| c.over_time(|row| Some(row.cwnd_bytes as f64)).min();
+        |c| c.over_time(|row| row.cwnd_bytes.map(|it| it as f64)).min();
     #[main] quic.srtt_mean_ms ["ms", Lower, 3] "RTT, QUIC",
         "Smoothed round-trip time (RFC 9002), mean over time.",
         |c| c.over_time(srtt_ms).mean();
@@ -66,16 +66,16 @@ static METRICS: &[Measure<Sending>] = metrics! {
         |c| c.over_time(|row| row.min_rtt_ns.map(Duration::as_millis_f64)).min();
     quic.in_flight_mean_bytes ["B", Neither, 3] "In flight, QUIC",
         "Bytes sent and neither acknowledged nor known lost, mean over time.",
-        |c| c.over_time(|row| Some(row.in_flight_bytes as f64)).mean();
+        |c| c.over_time(|row| row.in_flight_bytes.map(|it| it as f64)).mean();
     #[main] quic.waiting_mean_bytes ["B", Lower, 3] "Waiting for QUIC",
         "What streams had taken and was not sent yet, mean over time.",
-        |c| c.over_time(|row| Some(row.waiting_bytes as f64)).mean();
+        |c| c.over_time(|row| row.waiting_bytes.map(|it| it as f64)).mean();
     quic.waiting_max_bytes ["B", Lower, 3] "Waiting for QUIC, maximum",
         "The most that streams had taken and was not sent yet.",
-        |c| c.over_time(|row| Some(row.waiting_bytes as f64)).max();
+        |c| c.over_time(|row| row.waiting_bytes.map(|it| it as f64)).max();
     quic.waiting_ratio ["ratio", Lower, 3] "Time with something waiting",
         "Share of the time in which something waited to be sent: congestion control held the sender back.",
-        |c| c.over_time(|row| Some(f64::from(row.waiting_bytes > 0))).mean();
+        |c| c.over_time(|row| row.waiting_bytes.map(|it| f64::from(it > 0))).mean();
     quic.sent_mean_bps ["bit/s", Higher, 3] "Sent, QUIC",
         "UDP payload that the connection sent, mean over the time from the first look at it to the last.",
         |c| c.sent_bps();
@@ -84,25 +84,25 @@ static METRICS: &[Measure<Sending>] = metrics! {
         |c| c.over_time(|row| Some(row.target_bps?.as_bps() as f64)).mean();
     quic.lost_packets ["", Lower, 3] "Packets lost, QUIC",
         "Packets that the sender declared lost.",
-        |c| Some(c.total(|row| row.lost_packets));
+        |c| c.known(|row| row.lost_packets);
     quic.loss_ratio ["ratio", Lower, 3] "Loss, QUIC",
         "Packets that the sender declared lost, as a share of those sent.",
         |c| c.loss_ratio();
     quic.congestion_events ["", Lower, 3] "Congestion events",
         "How often the congestion control was told of congestion.",
-        |c| Some(c.total(|row| row.congestion_events));
+        |c| c.known(|row| row.congestion_events);
 };
 
 static SERIES: &[Curve<Sending>] = series! {
     quic.cwnd_bytes [Window, "B", Line] "congestion window",
         "of the QUIC connection over which the endpoint sends media",
-        |c, bins| held(c, bins, |row| Some(row.cwnd_bytes as f64));
+        |c, bins| held(c, bins, |row| row.cwnd_bytes.map(|it| it as f64));
     quic.in_flight_bytes [Window, "B", Context] "in flight",
         "bytes sent and neither acknowledged nor known lost",
-        |c, bins| held(c, bins, |row| Some(row.in_flight_bytes as f64));
+        |c, bins| held(c, bins, |row| row.in_flight_bytes.map(|it| it as f64));
     quic.waiting_bytes [Waiting, "B", Line] "waiting",
         "what streams have taken and is not sent yet",
-        |c, bins| held(c, bins, |row| Some(row.waiting_bytes as f64));
+        |c, bins| held(c, bins, |row| row.waiting_bytes.map(|it| it as f64));
     quic.pacing_bps [Pacing, "bit/s", Line] "pacing rate",
         "as the congestion control sets it; none where it leaves that to the window",
         |c, bins| held(c, bins, |row| Some(row.pacing_bps?.as_bps() as f64));

@@ -8,8 +8,8 @@
 mod desk;
 mod frames;
 mod record;
-mod report;
-mod site;
+pub(crate) mod report;
+pub(crate) mod site;
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv6Addr};
@@ -35,7 +35,7 @@ use crate::browser::server;
 use crate::installed;
 use desk::Desk;
 use record::{Log, Who};
-use site::{PER_PART, Sent, Site};
+use site::{Sent, Site, footage_json};
 
 pub use record::Summary;
 
@@ -152,16 +152,7 @@ impl WebrtcJob {
             Role::Publisher(_, most) => ("publisher", most.as_bps()),
             Role::Viewer { .. } => ("viewer", 0),
         };
-        let footage = footage.map(|footage| {
-            let (width, height) = footage.size();
-            serde_json::json!({
-                "width": width,
-                "height": height,
-                "fps": footage.fps(),
-                "frames": footage.frames(),
-                "per_part": PER_PART,
-            })
-        });
+        let footage = footage.map(footage_json);
         serde_json::json!({
             "role": role,
             "offers_to": offers_to,
@@ -260,7 +251,8 @@ pub async fn run(
         listener.local_addr().map_err(PlayError::system("listening for the browser"))?.port();
     let page = job.for_page(footage.as_ref(), clock);
     let commands = RefCell::new(Some(commands));
-    let site = Rc::new(Site { clock, job: page, footage, commands, sent: sender });
+    let site =
+        Rc::new(Site { page: site::WEBRTC, clock, job: page, footage, commands, sent: sender });
     let url = format!("http://127.0.0.1:{port}/");
     let mut browser = Browser::start(&command, (&job.dir, &job.name), &url, ARGUMENTS)?;
     let mut end = End { desk: Desk::new(door, job.seed, orders), records, asked, log };
@@ -276,7 +268,7 @@ pub async fn run(
     end.close(job, failure).await
 }
 
-fn footage(spec: &FootageSpec) -> Result<Footage, suiro_media::live::LiveError> {
+pub(crate) fn footage(spec: &FootageSpec) -> Result<Footage, suiro_media::live::LiveError> {
     Footage::prepare(&Ffmpeg::locate()?, spec, &cache::folder(), &mut |_, _| {})
 }
 

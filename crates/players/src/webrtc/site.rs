@@ -1,4 +1,4 @@
-//! The page, its job and footage, served to the browser of the same host; and what the page sends.
+//! A page, its job and footage, served to the browser of the same host; and what the page sends.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -15,20 +15,30 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use super::report::REPORT_BYTES_MAX;
 use crate::browser::server::{self, Body, HTML, JSON, SCRIPT, content, empty};
 
-const PAGE: &str = include_str!("../../assets/webrtc.html");
-const PAGE_SCRIPT: &str = include_str!("../../assets/webrtc.js");
+/// The page for WebRTC.
+pub(crate) const WEBRTC: Page = Page {
+    html: include_str!("../../assets/webrtc.html"),
+    script: include_str!("../../assets/webrtc.js"),
+};
 const WORKER: &str = include_str!("../../assets/webrtc-worker.js");
 
 /// Frames of footage in one response.
-pub(super) const PER_PART: u64 = 8;
+const PER_PART: u64 = 8;
 /// A page that asks for a command waits this long, then asks again.
 const ASK_AGAIN: StdDuration = StdDuration::from_secs(5);
 /// Longest session description, or reason for none.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
+/// A page, without the worker that has the camera.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Page {
+    pub html: &'static str,
+    pub script: &'static str,
+}
+
 /// What the page sends.
 #[derive(Debug)]
-pub(super) enum Sent {
+pub(crate) enum Sent {
     /// It has all that it needs.
     Ready,
     Report(Bytes),
@@ -38,7 +48,8 @@ pub(super) enum Sent {
 }
 
 /// What is served.
-pub(super) struct Site {
+pub(crate) struct Site {
+    pub page: Page,
     pub clock: Clock,
     /// What the page is to do, as JSON.
     pub job: String,
@@ -58,8 +69,8 @@ impl Site {
     ) -> Result<Response<Body>, Infallible> {
         let path = request.uri().path().to_owned();
         Ok(match (request.method(), path.as_str()) {
-            (&Method::GET, "/") => content(HTML, PAGE),
-            (&Method::GET, "/page.js") => content(SCRIPT, PAGE_SCRIPT),
+            (&Method::GET, "/") => content(HTML, self.page.html),
+            (&Method::GET, "/page.js") => content(SCRIPT, self.page.script),
             (&Method::GET, "/worker.js") => content(SCRIPT, WORKER),
             (&Method::GET, "/job.json") => content(JSON, self.job.clone()),
             (&Method::GET, "/time") => content("text/plain", self.time()),
@@ -124,6 +135,18 @@ impl Site {
             _ => None,
         }
     }
+}
+
+/// How the page is told of footage.
+pub(crate) fn footage_json(footage: &Footage) -> serde_json::Value {
+    let (width, height) = footage.size();
+    serde_json::json!({
+        "width": width,
+        "height": height,
+        "fps": footage.fps(),
+        "frames": footage.frames(),
+        "per_part": PER_PART,
+    })
 }
 
 /// The frames of one part; of the last, those that there are.

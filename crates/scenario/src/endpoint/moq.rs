@@ -9,7 +9,7 @@ use suiro_units::{BitRate, Bytes, Duration};
 use suiro_viewer::{Loss, Policy};
 
 use super::webrtc::check_token;
-use super::{Delivery, Flow, Kind, Listens, PORT, Reference, Viewer, shift};
+use super::{Delivery, Flow, Kind, Listens, Need, PORT, Reference, Viewer, shift};
 use crate::check::Check;
 
 /// What the encoder may be set to.
@@ -53,12 +53,56 @@ bounds! {
     }
 }
 
+/// A program that publishes or views by Media over QUIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoqProgram {
+    /// suiro itself, over raw QUIC, with a congestion control of its own.
+    #[default]
+    Suiro,
+    /// A page in Chromium without a window: WebTransport with its congestion control, WebCodecs.
+    Chromium,
+}
+
+impl MoqProgram {
+    fn needs<'a>(self) -> Vec<Need<'a>> {
+        match self {
+            Self::Suiro => Vec::new(),
+            Self::Chromium => vec![Need::Chromium],
+        }
+    }
+}
+
+/// What Chromium is asked for beyond the page: nothing of these.
+struct Asked {
+    draft: u8,
+    congestion: QuicCongestion,
+    qlog: bool,
+}
+
+impl Asked {
+    fn check(&self, check: &mut Check<'_>) {
+        let mut refuse = |refused: bool, key: &'static str, message: &str| {
+            if refused {
+                check.push(check.refusal(key, message).hint(&format!("remove {key}")));
+            }
+        };
+        refuse(self.draft != draft(), "draft", "the page in Chromium speaks draft 18");
+        let own = "Chromium has a congestion control of its own";
+        refuse(self.congestion != QuicCongestion::default(), "congestion", own);
+        refuse(self.qlog, "qlog", "Chromium keeps no qlog");
+    }
+}
+
 /// Publishes what a camera sees by Media over QUIC Transport (MoQT): H.264 by an encoder, sent to a relay over raw QUIC.
 /// Its broadcast has the tracks `catalog.json`, as the `hang` format describes them, `video`, and `data`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<MoqPublisher>)]
 pub struct MoqPublisher {
+    /// The program that publishes: `suiro` or `chromium`. Default: `suiro`.
+    #[serde(default, rename = "endpoint")]
+    pub program: MoqProgram,
     /// The `moq-relay` that it publishes to.
     pub to: String,
     /// What the camera sees.
@@ -88,7 +132,7 @@ pub struct MoqPublisher {
     /// Frames that are this much older than the newest are not sent any more. Default: everything is sent, however late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
-    /// Its congestion control. Default: `cubic`.
+    /// Its congestion control; Chromium has one of its own. Default: `cubic`.
     #[serde(default)]
     pub congestion: QuicCongestion,
     /// Whether a qlog of its connection is kept in the trial's folder. Default: `false`.
@@ -134,6 +178,9 @@ pub struct MoqRelay {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<MoqViewer>)]
 pub struct MoqViewer {
+    /// The program that views: `suiro` or `chromium`. Default: `suiro`.
+    #[serde(default, rename = "endpoint")]
+    pub program: MoqProgram,
     /// The `moq-relay` that it asks.
     pub from: String,
     /// The broadcast's name. Default: `camera`.
@@ -145,7 +192,7 @@ pub struct MoqViewer {
     /// The draft of moq-transport that it offers. Default: 18.
     #[serde(default = "draft")]
     pub draft: u8,
-    /// How it plays.
+    /// How suiro's viewer plays; Chromium shows each picture as soon as it is decoded.
     #[serde(default)]
     pub viewer: Policy,
     /// Its congestion control, for what little it sends. Default: `cubic`.
@@ -214,6 +261,10 @@ impl Kind for MoqPublisher {
         vec![Reference { key: "to", name, kinds, media: Flow::Goes }]
     }
 
+    fn needs(&self) -> Vec<Need<'_>> {
+        self.program.needs()
+    }
+
     fn camera(&self) -> Option<&FootageSpec> {
         Some(&self.camera)
     }
@@ -227,6 +278,18 @@ impl Kind for MoqPublisher {
             && let Err(refusal) = self.camera.validate()
         {
             check.refuse(refusal.below("camera"));
+        }
+        if self.program == MoqProgram::Chromium {
+            let Self { draft, congestion, qlog, .. } = *self;
+            Asked { draft, congestion, qlog }.check(check);
+            if self.adaptation != MoqAdaptation::None {
+                let message = "the encoder of the page in Chromium has a constant bit rate";
+                check.push(check.refusal("adaptation", message).hint("remove adaptation"));
+            }
+            if self.deadline.is_some() {
+                let message = "the page in Chromium sends everything, however late";
+                check.push(check.refusal("deadline", message).hint("remove deadline"));
+            }
         }
         check_token(check, self.token.as_deref());
         check_broadcast(check, &self.broadcast);
@@ -255,6 +318,10 @@ impl Kind for MoqViewer {
         vec![Reference { key: "from", name, kinds, media: Flow::Comes }]
     }
 
+    fn needs(&self) -> Vec<Need<'_>> {
+        self.program.needs()
+    }
+
     fn viewer(&self) -> Option<Viewer> {
         let shows_damage = self.viewer.loss == Loss::Show;
         Some(Viewer { delivery: Delivery::Stream, shows_damage })
@@ -266,6 +333,14 @@ impl Kind for MoqViewer {
     }
 
     fn check(&self, check: &mut Check<'_>) {
+        if self.program == MoqProgram::Chromium {
+            let Self { draft, congestion, qlog, .. } = *self;
+            Asked { draft, congestion, qlog }.check(check);
+            if self.viewer != Policy::default() {
+                let message = "Chromium shows each picture as soon as it is decoded";
+                check.push(check.refusal("viewer", message).hint("remove viewer"));
+            }
+        }
         check_token(check, self.token.as_deref());
         check_broadcast(check, &self.broadcast);
         check_relay_token(check, &self.from, &self.token);

@@ -1,0 +1,366 @@
+//! Chromium as publisher and viewer of Media over QUIC: WebTransport, whose congestion control is the browser's, and
+//! WebCodecs.
+//!
+//! A page of ours (`web/moq`), served to the browser in its own host, sends what a camera of ours sees to a relay, or
+//! shows what comes from one. It reports getStats of WebTransport, the objects of the video that came, and each picture
+//! that was shown, with the stamp that it bears.
+
+mod frames;
+mod record;
+mod report;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use sha2::{Digest, Sha256};
+use suiro_clock::Clock;
+use suiro_endpoint::{Context, Failure, Versions};
+use suiro_media::live::{Footage, FootageSpec};
+use suiro_moq::catalog::{Catalog, VIDEO};
+use suiro_moq::{relay, tls};
+use suiro_record::words::FlowRole;
+use suiro_scenario::{Job, MoqProgram, MoqPublisher, MoqStreams, MoqViewer};
+use suiro_units::{BitRate, Duration, Time};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::PlayError;
+use crate::browser::chromium::Browser;
+use crate::browser::server;
+use crate::installed;
+use crate::webrtc::site::{Page, Sent, Site, footage_json};
+use record::{Log, Who};
+
+pub use record::Summary;
+
+/// The page reports five times a second; after this long without a report it is dead.
+const REPORT_WITHIN: Duration = Duration::from_secs(20);
+/// What the page sent and waits to be looked at.
+const SENT_MAX: usize = 64;
+/// Largest certificate that is read.
+const CERTIFICATE_BYTES_MAX: u64 = 64 << 10;
+
+const PAGE: Page = Page {
+    html: include_str!("../../assets/moq.html"),
+    script: include_str!("../../assets/moq.js"),
+};
+
+/// So that the browser says which congestion control it was asked for, and what it counts.
+const ARGUMENTS: &[&str] =
+    &["--enable-blink-features=WebTransportCongestionControl,WebTransportStats"];
+
+/// Which way the video goes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Role {
+    /// It is what this camera sees.
+    Publisher(Camera),
+    /// It comes; if asked for, what could be decoded is kept, as `received.NAME.h264`.
+    Viewer {
+        /// Whether it is kept.
+        save: bool,
+    },
+}
+
+/// A camera and its encoder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Camera {
+    /// What it sees.
+    pub footage: FootageSpec,
+    /// The constant bit rate of its encoder.
+    pub rate: BitRate,
+    /// From one key frame to the next.
+    pub key_every: Duration,
+    /// What becomes a stream.
+    pub streams: MoqStreams,
+}
+
+/// What a browser is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MoqJob {
+    /// Its name, for records.
+    pub name: String,
+    /// What it does.
+    pub role: Role,
+    /// The relay's name, host and port.
+    pub relay: (String, String, u16),
+    /// The name of the broadcast.
+    pub broadcast: String,
+    /// The token that is shown to the relay.
+    pub token: Option<String>,
+    /// The draft of moq-transport that is offered.
+    pub draft: u8,
+    /// Folder for records, where the relay's certificate is.
+    pub dir: PathBuf,
+    /// When to begin.
+    pub start: Time,
+}
+
+impl MoqJob {
+    fn of(
+        job: &Job,
+        role: Role,
+        relay: &str,
+        (broadcast, token, draft): (&str, &Option<String>, u8),
+    ) -> Option<Self> {
+        let peer = job.peers.get(relay)?;
+        Some(Self {
+            name: job.endpoint.name.clone(),
+            role,
+            relay: (relay.to_owned(), peer.host.clone(), peer.port?),
+            broadcast: broadcast.to_owned(),
+            token: token.clone(),
+            draft,
+            dir: job.dir.clone(),
+            start: Time::ZERO + job.endpoint.start,
+        })
+    }
+
+    fn who(&self) -> Who {
+        let (role, target) = match &self.role {
+            Role::Publisher(camera) => (FlowRole::Sender, Some(camera.rate)),
+            Role::Viewer { .. } => (FlowRole::Receiver, None),
+        };
+        let relay = (self.relay.0.clone(), self.relay.2);
+        Who { name: self.name.clone(), role, relay, target }
+    }
+
+    /// What the page is told.
+    fn for_page(&self, footage: Option<&Footage>, certificate: &[u8], clock: Clock) -> String {
+        let (_, host, port) = &self.relay;
+        let query = match &self.token {
+            Some(token) => format!("?{}={token}", relay::TOKEN_KEY),
+            None => String::new(),
+        };
+        let (role, camera) = match (&self.role, footage) {
+            (Role::Publisher(camera), Some(footage)) => {
+                ("publisher", Some(encoder(camera, footage)))
+            }
+            _ => ("viewer", None),
+        };
+        let hash: Vec<u8> = Sha256::digest(certificate).to_vec();
+        serde_json::json!({
+            "role": role,
+            "url": format!("https://{host}:{port}/{query}"),
+            "certificate": hash,
+            "broadcast": self.broadcast,
+            "protocol": format!("moqt-{}", self.draft),
+            "camera": camera,
+            "epoch_unix_ms": clock.epoch_unix_ns() as f64 / 1e6,
+        })
+        .to_string()
+    }
+}
+
+fn encoder(camera: &Camera, footage: &Footage) -> serde_json::Value {
+    let rate = camera.rate.as_bps();
+    let catalog = Catalog::of_camera(footage.size(), footage.fps(), rate);
+    let codec = catalog.video.as_ref().and_then(|video| video.renditions.get(VIDEO));
+    let codec = codec.map(|rendition| rendition.codec.replace("avc3", "avc1"));
+    let streams = match camera.streams {
+        MoqStreams::Frame => "frame",
+        MoqStreams::Gop => "gop",
+    };
+    serde_json::json!({
+        "footage": footage_json(footage),
+        "codec": codec,
+        "catalog": String::from_utf8_lossy(&catalog.write()),
+        "rate_bps": rate,
+        "key_every_ms": camera.key_every.as_millis_f64(),
+        "streams": streams,
+    })
+}
+
+/// Why a browser does not publish or view.
+#[derive(Debug, thiserror::Error)]
+pub enum MoqError {
+    /// Chromium is not installed, or could not be started.
+    #[error(transparent)]
+    Play(#[from] PlayError),
+    /// There is no footage for the camera.
+    #[error(transparent)]
+    Live(#[from] suiro_media::live::LiveError),
+    /// There is no certificate of the relay.
+    #[error("reading the relay's certificate {}: {cause}\nhint: start the relay first", file.display())]
+    Certificate {
+        /// Where it was expected.
+        file: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The page could not do what it should.
+    #[error("the page in Chromium: {0}")]
+    Page(String),
+    /// A record could not be written.
+    #[error(transparent)]
+    Record(#[from] suiro_realtime::LogError),
+}
+
+/// Runs a trial's job of a publisher: suiro's own, or Chromium.
+///
+/// # Errors
+/// If it is not one, or as [`run`] and [`suiro_moq::publish::run`].
+pub fn run_publisher(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
+    match job.endpoint.spec.downcast::<MoqPublisher>() {
+        Some(spec) if spec.program == MoqProgram::Chromium => {
+            let (footage, rate) = (spec.camera.clone(), spec.rate);
+            let (key_every, streams) = (spec.key_every, spec.streams);
+            let role = Role::Publisher(Camera { footage, rate, key_every, streams });
+            let offered = (spec.broadcast.as_str(), &spec.token, spec.draft);
+            let work = MoqJob::of(job, role, &spec.to, offered);
+            run_job(&work.ok_or("a publisher's job names its relay")?, context)
+        }
+        _ => suiro_moq::publish::run_job(job, context),
+    }
+}
+
+/// Runs a trial's job of a viewer: suiro's own, or Chromium.
+///
+/// # Errors
+/// If it is not one, or as [`run`] and [`suiro_moq::view::run`].
+pub fn run_viewer(job: &Job, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
+    match job.endpoint.spec.downcast::<MoqViewer>() {
+        Some(spec) if spec.program == MoqProgram::Chromium => {
+            let asked = (spec.broadcast.as_str(), &spec.token, spec.draft);
+            let work = MoqJob::of(job, Role::Viewer { save: spec.save }, &spec.from, asked);
+            run_job(&work.ok_or("a viewer's job names its relay")?, context)
+        }
+        _ => suiro_moq::view::run_job(job, context),
+    }
+}
+
+fn run_job(work: &MoqJob, context: Context) -> Result<suiro_endpoint::Summary, Failure> {
+    let log = context.log;
+    let (pulse, ready, stop) = context.parts_with_versions();
+    let clock = pulse.clock();
+    let work = async { Ok::<_, Failure>(run(work, (clock, log), ready, stop.requested()?).await?) };
+    Ok(suiro_endpoint::Summary::of(&pulse.block_on(work)?))
+}
+
+/// Publishes or views until `stop` is ready. `ready` is called once, with the browser's version, when the page has all
+/// that it needs.
+///
+/// # Errors
+/// [`MoqError`]: Chromium or the relay's certificate is missing, the page fails, or a file cannot be written.
+pub async fn run(
+    job: &MoqJob,
+    (clock, log): (Clock, fn(&str)),
+    ready: impl FnOnce(&Versions),
+    stop: impl Future<Output = ()>,
+) -> Result<Summary, MoqError> {
+    let command = installed::chromium().map_err(PlayError::from)?;
+    let version = installed::version(&command).await.unwrap_or_else(|| "unknown".to_owned());
+    let footage = match &job.role {
+        Role::Publisher(camera) => Some(crate::webrtc::footage(&camera.footage)?),
+        Role::Viewer { .. } => None,
+    };
+    let save = job.role == Role::Viewer { save: true };
+    let records = Log::create(&job.dir, job.who(), clock.epoch_unix_ns(), save)?;
+    let certificate = certificate(&job.dir, &job.relay.0)?;
+    let (orders, commands) = mpsc::channel(1);
+    let (sender, sent) = mpsc::channel(SENT_MAX);
+    let listener = server::listen()
+        .map_err(|e| PlayError::system("listening for the browser")(std::io::Error::other(e)))?;
+    let port =
+        listener.local_addr().map_err(PlayError::system("listening for the browser"))?.port();
+    let page = job.for_page(footage.as_ref(), &certificate, clock);
+    let commands = RefCell::new(Some(commands));
+    let site = Rc::new(Site { page: PAGE, clock, job: page, footage, commands, sent: sender });
+    let url = format!("http://127.0.0.1:{port}/");
+    let mut browser = Browser::start(&command, (&job.dir, &job.name), &url, ARGUMENTS)?;
+    let mut end = End { records, orders };
+    let versions = Versions::from([("chromium".to_owned(), version)]);
+    let mut stop = std::pin::pin!(stop);
+    let failure = tokio::select! {
+        () = &mut stop => None,
+        never = server::serve(listener, move |request| site.clone().answer(request)) => match never {},
+        ended = browser.ended() => Some(ended),
+        failure = end.turn(sent, (clock, job.start), || ready(&versions)) => Some(failure?),
+    };
+    drop(browser);
+    let summary = end.records.close()?;
+    match failure {
+        // What breaks after it worked is a measurement.
+        Some(failure) if summary.set_up => log(&failure),
+        Some(failure) => return Err(MoqError::Page(failure)),
+        None => {}
+    }
+    Ok(summary)
+}
+
+fn certificate(dir: &Path, relay: &str) -> Result<Vec<u8>, MoqError> {
+    let file = tls::file(dir, relay);
+    suiro_outside::file::read(&file, CERTIFICATE_BYTES_MAX)
+        .map_err(|cause| MoqError::Certificate { file, cause })
+}
+
+/// The endpoint, without its browser.
+struct End {
+    records: Log,
+    orders: Sender<String>,
+}
+
+impl End {
+    /// Deals with what the page sends, until the page fails: why it did.
+    async fn turn(
+        &mut self,
+        mut sent: Receiver<Sent>,
+        (clock, start): (Clock, Time),
+        ready: impl FnOnce(),
+    ) -> Result<String, MoqError> {
+        let mut ready = Some(ready);
+        let mut begins = None;
+        let mut heard = clock.now();
+        loop {
+            let begin = async {
+                match begins {
+                    Some(at) => clock.sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = begin => {
+                    begins = None;
+                    // There is room for the one command.
+                    let _ = self.orders.try_send(r#"{"do":"begin"}"#.to_owned());
+                }
+                () = clock.sleep_until(heard + REPORT_WITHIN) => {
+                    return Ok(format!("it reported nothing for {REPORT_WITHIN}"));
+                }
+                next = sent.recv() => {
+                    heard = clock.now();
+                    let Some(next) = next else { return Ok("it is gone".to_owned()) };
+                    if matches!(next, Sent::Ready) && let Some(ready) = ready.take() {
+                        ready();
+                        begins = Some(start);
+                    } else if let Some(failure) = self.on_sent(next)? {
+                        return Ok(failure);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Deals with what the page sent: why it fails, if it does.
+    fn on_sent(&mut self, sent: Sent) -> Result<Option<String>, MoqError> {
+        match sent {
+            Sent::Ready | Sent::Answer(..) => Ok(None),
+            Sent::Frames(body) => Ok(match report::parse_objects(&body) {
+                Ok(objects) => {
+                    self.records.on_objects(&objects);
+                    None
+                }
+                Err(reason) => Some(reason),
+            }),
+            Sent::Report(body) => match report::parse(&body) {
+                Ok(report) => {
+                    let left_out = report.left_out;
+                    let failure = report.failure.clone();
+                    self.records.on_report(report)?;
+                    let missing = || format!("it left out {left_out} entries");
+                    Ok(failure.or_else(|| (left_out > 0).then(missing)))
+                }
+                Err(reason) => Ok(Some(reason)),
+            },
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Chromium as publisher and viewer of Media over QUIC, through our relay on loopback: WebTransport, MoQT and H.264 for
+//! real. Where Chromium, ffmpeg or an encoder is missing, these report that and pass.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use suiro_clock::Clock;
+use suiro_endpoint::Pulse;
+use suiro_media::Ffmpeg;
+use suiro_media::live::FootageSpec;
+use suiro_media::spec::Source;
+use suiro_moq::net::Behaviour;
+use suiro_moq::publish::PublisherJob;
+use suiro_moq::relay::RelayJob;
+use suiro_moq::view::{self, ViewerJob};
+use suiro_moq::{Common, publish, relay};
+use suiro_players::moq::{Camera, MoqJob, Role};
+use suiro_record::Reader;
+use suiro_record::tables::{FrameRow, MoqSessionRow, QuicRow};
+use suiro_scenario::{MoqAdaptation, MoqStreams, QuicCongestion};
+use suiro_units::{BitRate, Bytes, Duration, Time};
+
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const TOKEN: &str = "s3cret";
+const FPS: u32 = 12;
+
+/// What is missing here is reported.
+fn can_run() -> bool {
+    let ffmpeg = Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}"));
+    let chromium = suiro_players::chromium().inspect_err(|error| eprintln!("skipped: {error}"));
+    ffmpeg.is_ok() && chromium.is_ok()
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let socket =
+        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None);
+    let socket = socket.unwrap();
+    rustix::net::bind(&socket, &SocketAddr::new(LOCALHOST, 0)).unwrap();
+    let address = rustix::net::getsockname(&socket).unwrap();
+    SocketAddr::try_from(address).unwrap().port()
+}
+
+fn behaviour() -> Behaviour {
+    Behaviour { congestion: QuicCongestion::Cubic, streams: 1000, qlog: None }
+}
+
+fn relay_job(dir: &Path, port: u16) -> RelayJob {
+    RelayJob {
+        name: "relay".to_owned(),
+        hosts: vec!["127.0.0.1".to_owned()],
+        address: Some(LOCALHOST),
+        port,
+        token: Some(TOKEN.to_owned()),
+        deadline: None,
+        cache: Bytes::new(10_000_000),
+        sessions: 10,
+        behaviour: behaviour(),
+        known_clients: true,
+        dir: dir.to_owned(),
+    }
+}
+
+fn common(name: &str, dir: &Path, port: u16) -> Common {
+    Common {
+        name: name.to_owned(),
+        relay: ("relay".to_owned(), "127.0.0.1".to_owned(), port),
+        broadcast: "yard/camera".to_owned(),
+        token: Some(TOKEN.to_owned()),
+        draft: 18,
+        behaviour: behaviour(),
+        dir: dir.to_owned(),
+        start: Time::ZERO,
+    }
+}
+
+fn footage() -> FootageSpec {
+    let length = Duration::from_secs(1);
+    FootageSpec { width: 320, height: 240, fps: FPS, length, ..FootageSpec::new(Source::Synthetic) }
+}
+
+fn browser(name: &str, role: Role, dir: &Path, port: u16, token: &str) -> MoqJob {
+    MoqJob {
+        name: name.to_owned(),
+        role,
+        relay: ("relay".to_owned(), "127.0.0.1".to_owned(), port),
+        broadcast: "yard/camera".to_owned(),
+        token: Some(token.to_owned()),
+        draft: 18,
+        dir: dir.to_owned(),
+        start: Time::ZERO,
+    }
+}
+
+async fn until(clock: Clock, seconds: u64) {
+    clock.sleep_until(clock.now() + Duration::from_secs(seconds)).await;
+}
+
+fn log(message: &str) {
+    eprintln!("{message}");
+}
+
+fn check(dir: &Path, viewer: &str, browser: &str) {
+    let frames: Vec<FrameRow> = Reader::read_all(dir).unwrap();
+    let of = frames.iter().filter(|row| &*row.endpoint == viewer);
+    let shown: Vec<&FrameRow> = of.filter(|row| row.displayed_ns.is_some()).collect();
+    // On a machine that may have other things to do.
+    assert!(shown.len() >= 20, "{} of {} frames", shown.len(), frames.len());
+    for row in &shown {
+        let (captured, sent, received) = (row.captured_ns, row.sent_ns, row.received_ns);
+        assert!(captured < sent && sent <= received && received <= row.displayed_ns, "{row:?}");
+        assert!(received.unwrap() - captured.unwrap() < 3_000_000_000, "{row:?}");
+    }
+    let sessions: Vec<MoqSessionRow> = Reader::read_all(dir).unwrap();
+    assert_eq!(sessions.len(), 4, "each from both ends");
+    for session in &sessions {
+        assert_eq!(session.version.as_deref(), Some("moq-transport-18"), "{session:?}");
+    }
+    let session = sessions.iter().find(|row| &*row.endpoint == browser).unwrap();
+    assert_eq!(&*session.congestion, "default (Chromium)");
+    let quic: Vec<QuicRow> = Reader::read_all(dir).unwrap();
+    let rows: Vec<&QuicRow> = quic.iter().filter(|row| &*row.endpoint == browser).collect();
+    let last = rows.last().expect("Chromium has statistics of WebTransport");
+    assert!(last.min_rtt_ns.is_some() && last.cwnd_bytes.is_none(), "{last:?}");
+    assert!(dir.join(format!("received.{viewer}.h264")).metadata().unwrap().len() > 1000);
+}
+
+#[tokio::test]
+async fn a_browser_views_what_ours_publishes() {
+    if !can_run() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, port) = (Clock::from_now(), free_port());
+    let job = relay_job(dir.path(), port);
+    let camera = PublisherJob {
+        common: common("camera", dir.path(), port),
+        camera: footage(),
+        rate: BitRate::from_kbps(400),
+        streams: MoqStreams::Frame,
+        key_every: Duration::from_millis(500),
+        adaptation: MoqAdaptation::None,
+        deadline: None,
+    };
+    let screen = browser("screen", Role::Viewer { save: true }, dir.path(), port, TOKEN);
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (done, stop) = tokio::sync::oneshot::channel::<()>();
+    let serves =
+        relay::run(&job, clock, move || ready.send(()).unwrap(), async { drop(stop.await) });
+    let others = async {
+        is_ready.await.unwrap();
+        let (started, starts) = tokio::sync::oneshot::channel();
+        let watching = async {
+            let stop = async {
+                starts.await.unwrap();
+                until(clock, 6).await;
+            };
+            let ready = |_: &_| started.send(()).unwrap();
+            suiro_players::moq::run(&screen, (clock, log), ready, stop).await
+        };
+        let (sending, watched) =
+            tokio::join!(publish::run(&camera, clock, || (), until(clock, 20)), async {
+                let seen = watching.await;
+                drop(done);
+                seen
+            });
+        sending.unwrap();
+        watched.unwrap()
+    };
+    let (served, seen) = tokio::join!(serves, others);
+    assert_eq!((served.unwrap().sessions, seen.set_up, seen.malformed), (2, true, 0));
+    assert!(seen.pictures.0 >= 20 && seen.pictures.1 == 0, "{seen:?}");
+    check(dir.path(), "screen", "screen");
+}
+
+async fn publishes(streams: MoqStreams) {
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, port) = (Clock::from_now(), free_port());
+    let pulse = Pulse::new(clock);
+    let job = relay_job(dir.path(), port);
+    let (rate, key_every) = (BitRate::from_kbps(400), Duration::from_millis(500));
+    let role = Role::Publisher(Camera { footage: footage(), rate, key_every, streams });
+    let camera = browser("camera", role, dir.path(), port, TOKEN);
+    let screen = ViewerJob {
+        common: common("screen", dir.path(), port),
+        viewer: Default::default(),
+        save: true,
+    };
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (done, stop) = tokio::sync::oneshot::channel::<()>();
+    let serves =
+        relay::run(&job, clock, move || ready.send(()).unwrap(), async { drop(stop.await) });
+    let others = async {
+        is_ready.await.unwrap();
+        let (started, starts) = tokio::sync::oneshot::channel();
+        let (seen, has_seen) = tokio::sync::oneshot::channel::<()>();
+        let sending = async {
+            let ready = |_: &_| started.send(()).unwrap();
+            let stop = async { drop(has_seen.await) };
+            suiro_players::moq::run(&camera, (clock, log), ready, stop).await
+        };
+        let watching = async {
+            starts.await.unwrap();
+            let watched = view::run(&screen, &pulse, || (), until(clock, 6)).await;
+            drop(seen);
+            watched
+        };
+        let (sent, watched) = tokio::join!(sending, watching);
+        drop(done);
+        (sent, watched.unwrap())
+    };
+    let (served, (sent, watched)) = tokio::join!(serves, others);
+    let sent = match sent {
+        Err(suiro_players::moq::MoqError::Page(reason)) if reason.contains("no encoder") => {
+            eprintln!("skipped: {reason}");
+            return;
+        }
+        sent => sent.unwrap(),
+    };
+    assert_eq!((served.unwrap().sessions, sent.set_up, watched.malformed), (2, true, 0));
+    check(dir.path(), "screen", "camera");
+}
+
+#[tokio::test]
+async fn ours_views_what_a_browser_publishes() {
+    if can_run() {
+        publishes(MoqStreams::Frame).await;
+        publishes(MoqStreams::Gop).await;
+    }
+}
+
+#[tokio::test]
+async fn a_browser_without_the_token_is_refused() {
+    if !can_run() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, port) = (Clock::from_now(), free_port());
+    let job = relay_job(dir.path(), port);
+    let screen = browser("screen", Role::Viewer { save: false }, dir.path(), port, "wrong");
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (done, stop) = tokio::sync::oneshot::channel::<()>();
+    let serves =
+        relay::run(&job, clock, move || ready.send(()).unwrap(), async { drop(stop.await) });
+    let others = async {
+        is_ready.await.unwrap();
+        let never = std::future::pending();
+        let refused = suiro_players::moq::run(&screen, (clock, log), |_| (), never).await;
+        drop(done);
+        refused.unwrap_err().to_string()
+    };
+    let (served, refused) = tokio::join!(serves, others);
+    assert!(refused.contains("connecting to the relay"), "{refused}");
+    let served = served.unwrap();
+    assert_eq!((served.sessions, served.refused), (0, 1));
+}

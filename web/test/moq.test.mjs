@@ -1,0 +1,86 @@
+// What the page for Media over QUIC writes and reads.
+
+import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const web = join(dirname(fileURLToPath(import.meta.url)), "..");
+
+async function load(name) {
+  const entryPoints = [join(web, name)];
+  const built = await build({ entryPoints, bundle: true, write: false, format: "esm" });
+  const code = Buffer.from(built.outputFiles[0].contents).toString("base64");
+  return import(`data:text/javascript;base64,${code}`);
+}
+const { Bytes, Reader, message } = await load("moq/wire.ts");
+const { read, write } = await load("moq/container.ts");
+const { choose } = await load("moq/view.ts");
+
+const hex = (bytes) => Buffer.from(bytes).toString("hex");
+
+test("numbers are written as the draft's examples, and read back", async () => {
+  // draft-ietf-moq-transport-18 §1.4.1.
+  const examples = {
+    37: "25",
+    15293: "bbbd",
+    494878333: "f01d7f3e7d",
+    2893212287960: "faa1a0e403d8",
+  };
+  for (const [number, expected] of Object.entries(examples)) {
+    const read = await Reader.of(Buffer.from(expected, "hex")).number();
+    assert.equal(read, Number(number));
+  }
+  for (const number of [
+    0,
+    127,
+    128,
+    16383,
+    16384,
+    2 ** 21,
+    2 ** 28,
+    2 ** 35,
+    2 ** 42,
+    2 ** 49,
+    2 ** 53 - 1,
+  ]) {
+    const bytes = new Bytes().number(number).done();
+    assert.equal(await Reader.of(bytes).number(), number);
+  }
+  assert.equal(hex(new Bytes().number(15293).number(37).done()), "bbbd25");
+});
+
+test("a message has its type, its length and its body", async () => {
+  const bytes = message(0x2f00, new Bytes().namespace("yard/camera"));
+  assert.equal(hex(bytes), `af00000d02${hex(Buffer.from("\x04yard\x06camera", "latin1"))}`);
+  const { type, body } = await Reader.of(bytes).message();
+  assert.equal(type, 0x2f00);
+  assert.equal(await body.namespace(), "yard/camera");
+  assert.equal(await body.ended(), true);
+  await assert.rejects(body.number(), /ended too early/);
+});
+
+test("objects hold a time, a mark and a picture", () => {
+  const mark = { number: 70_000, references: 0, rate_bps: 1, waited_ms: 0.5 };
+  const key = new Uint8Array([0, 0, 0, 1, 0x67, 1, 0, 0, 1, 0x65, 9]);
+  const object = write(1_800_000_000_123_456, mark, key);
+  const picture = read(object);
+  assert.equal(picture.time_us, 1_800_000_000_123_456);
+  assert.deepEqual({ ...picture.mark }, mark);
+  assert.deepEqual([picture.key, hex(picture.data)], [true, hex(key)]);
+  const other = read(new Uint8Array([7, 0, 0, 1, 0x41, 2]));
+  assert.deepEqual([other.time_us, other.mark, other.key], [7, null, false]);
+  assert.throws(() => read(new Uint8Array([0xc0, 1])), /timestamp/);
+});
+
+test("the best track that can be played is chosen", () => {
+  const renditions = {
+    a: { codec: "avc3.42e028", container: { kind: "legacy" }, bitrate: 5 },
+    b: { codec: "avc1.64001f", container: "legacy", bitrate: 9 },
+    c: { codec: "avc1.64001f", container: "cmaf", bitrate: 99 },
+    d: { codec: "vp8", bitrate: 99 },
+  };
+  assert.deepEqual(choose({ video: { renditions } }), { name: "b", codec: "avc1.64001f" });
+  assert.throws(() => choose({}), /no video/);
+});
