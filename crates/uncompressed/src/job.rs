@@ -1,6 +1,7 @@
 //! Streams as endpoints of a trial: what runs the kinds `uncompressed-sender` and `uncompressed-receiver`.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::path::Path;
 
 use crate::node::{
     self, ReaderJob, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, Source,
@@ -176,15 +177,25 @@ fn source(
         return Ok((source, reader::Source::Memory, None));
     };
     let path = job.dir.join(format!("{}.frames", job.endpoint.name));
+    store(&path, geometry, spec.frames, spec.stream.into())?;
+    let shape = Shape { rate, latency, later: None };
+    Ok((Source::Store(path), reader::Source::Mapped, Some(shape)))
+}
+
+/// Writes so many synthetic frames of a stream into a new store.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn store(path: &Path, geometry: &Geometry, frames: u32, stream: u64) -> Result<(), Failure> {
     let header = Header::new(*geometry, Content::Picture);
-    let mut recorder = Recorder::create(&path, header)?;
+    let mut recorder = Recorder::create(path, header)?;
     let mut frame = vec![0; geometry.frame_bytes()];
-    for number in 0..u64::from(spec.frames) {
-        synth::draw(geometry, number, spec.stream.into(), &mut frame);
+    for number in 0..u64::from(frames) {
+        synth::draw(geometry, number, stream, &mut frame);
         recorder.write(&frame)?;
     }
     recorder.finish()?;
-    Ok((Source::Store(path), reader::Source::Mapped, Some(Shape { rate, latency })))
+    Ok(())
 }
 
 /// The format of packets, and of full pictures.

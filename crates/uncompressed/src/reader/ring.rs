@@ -183,7 +183,9 @@ impl Ring {
         first: u64,
         stop: &AtomicBool,
     ) -> Result<Self, Error> {
-        if options.shape.is_some_and(|shape| shape.rate.is_zero()) {
+        if options.shape.is_some_and(|shape| {
+            shape.rate.is_zero() || shape.later.is_some_and(|(_, rate)| rate.is_zero())
+        }) {
             return Err(Error::Shape);
         }
         let store = Store::open(path)?.with_frames()?;

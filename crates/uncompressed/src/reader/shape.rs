@@ -9,6 +9,8 @@ pub struct Shape {
     pub rate: BitRate,
     /// Time from a request to its first byte, if no other request is in flight.
     pub latency: Duration,
+    /// From when on, on the monotonic clock, it has another rate, above 0.
+    pub later: Option<(Time, BitRate)>,
 }
 
 /// Computes when reads from a storage of a [`Shape`] complete. Requests reach it in order, half a latency later; it
@@ -30,7 +32,9 @@ impl Shaper {
         let out = Duration::from_nanos(self.shape.latency.as_nanos() / 2);
         let back = self.shape.latency.saturating_sub(out);
         let begins = self.busy_until.max(now + out);
-        self.busy_until = begins + Bytes::new(bytes) / self.shape.rate;
+        let later = self.shape.later.filter(|(at, _)| begins >= *at);
+        let rate = later.map_or(self.shape.rate, |(_, rate)| rate);
+        self.busy_until = begins + Bytes::new(bytes) / rate;
         self.busy_until + back
     }
 }
@@ -41,13 +45,22 @@ mod tests {
 
     fn shaper(latency_ms: u64) -> Shaper {
         let rate = "8 Gbit/s".parse().unwrap();
-        Shaper::new(Shape { rate, latency: Duration::from_millis(latency_ms) })
+        Shaper::new(Shape { rate, latency: Duration::from_millis(latency_ms), later: None })
     }
 
     #[test]
     fn an_idle_storage_answers_after_latency_and_transfer() {
         // A gigabyte per second: a megabyte per millisecond.
         assert_eq!(shaper(4).due(Time::from_millis(10), 1_000_000), Time::from_millis(15));
+    }
+
+    #[test]
+    fn a_storage_that_slows_down_takes_longer_from_then_on() {
+        let rate = "8 Gbit/s".parse().unwrap();
+        let later = Some((Time::from_millis(20), "2 Gbit/s".parse().unwrap()));
+        let mut shaper = Shaper::new(Shape { rate, latency: Duration::ZERO, later });
+        assert_eq!(shaper.due(Time::from_millis(10), 1_000_000), Time::from_millis(11));
+        assert_eq!(shaper.due(Time::from_millis(20), 1_000_000), Time::from_millis(24));
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn a_ring_ends_with_its_store() {
 fn a_starved_sender_repeats_the_last_frame_and_it_is_counted() {
     let (_folder, path) = store(6);
     // After the first four frames the storage needs 100 ms for each.
-    let shape = Shape { rate: "100 Mbit/s".parse().unwrap(), latency: Duration::ZERO };
+    let shape = Shape { rate: "100 Mbit/s".parse().unwrap(), latency: Duration::ZERO, later: None };
     let options = Options { shape: Some(shape), ..options(Source::Cached) };
     let mut ring = Ring::open(&path, None, &options, &GOES_ON).unwrap();
     let mut meter = ring.meter();
@@ -106,7 +106,8 @@ fn a_starved_sender_repeats_the_last_frame_and_it_is_counted() {
 #[test]
 fn an_emulated_storage_keeps_its_rate() {
     let (_folder, path) = store(6);
-    let shape = Shape { rate: "2 Gbit/s".parse().unwrap(), latency: Duration::from_millis(2) };
+    let shape =
+        Shape { rate: "2 Gbit/s".parse().unwrap(), latency: Duration::from_millis(2), later: None };
     let options = Options { shape: Some(shape), ..options(Source::Cached) };
     let mut ring = Ring::open(&path, None, &options, &GOES_ON).unwrap();
     let mut meter = ring.meter();
@@ -176,7 +177,8 @@ fn a_store_that_is_cut_under_way_ends_the_reader_with_the_reason() {
 fn waiting_for_a_full_ring_can_be_stopped() {
     let (_folder, path) = store(6);
     // The first frame would take minutes.
-    let shape = Some(Shape { rate: "100 kbit/s".parse().unwrap(), latency: Duration::ZERO });
+    let shape =
+        Some(Shape { rate: "100 kbit/s".parse().unwrap(), latency: Duration::ZERO, later: None });
     let stop = AtomicBool::new(false);
     let options = Options { shape, ..options(Source::Cached) };
     std::thread::scope(|scope| {
@@ -203,7 +205,7 @@ fn a_store_of_other_pictures_is_refused() {
 
 #[test]
 fn a_storage_without_a_rate_is_refused() {
-    let shape = Shape { rate: "0 bit/s".parse().unwrap(), latency: Duration::ZERO };
+    let shape = Shape { rate: "0 bit/s".parse().unwrap(), latency: Duration::ZERO, later: None };
     let options = Options { shape: Some(shape), ..options(Source::Cached) };
     let error = Ring::open("nowhere".as_ref(), None, &options, &GOES_ON).unwrap_err();
     assert_eq!(error.to_string(), "storage rate: expected more than 0 bit/s, found 0");
