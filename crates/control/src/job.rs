@@ -8,9 +8,12 @@ use std::path::Path;
 
 use suiro_endpoint::{Context, Failure, Stop, Summary};
 use suiro_outside::{beside, file};
-use suiro_scenario::{Job, UncompressedController, UncompressedNode, UncompressedRegistry};
+use suiro_scenario::{
+    Job, NodeStorage, UncompressedController, UncompressedNode, UncompressedRegistry,
+};
 use suiro_uncompressed::node::Source;
-use suiro_uncompressed::{clock, job as streams};
+use suiro_uncompressed::reader::Shape;
+use suiro_uncompressed::{Geometry, clock, job as streams};
 use suiro_units::{Bytes, Duration, Time};
 
 use crate::client::{Base, Manners};
@@ -32,10 +35,11 @@ async fn place(port: u16) -> Result<Place, NetError> {
     Ok(Place { listener, door: Door::open(), tls: None })
 }
 
-/// Where what happens goes. One that dies writes no tables: they would be cut off, and nobody could read them.
+/// Where what happens goes. One that dies within the trial writes no tables: they would be cut off, and nobody could read
+/// them.
 fn log_of(job: &Job, dies: Option<Duration>, print: fn(&str)) -> Log {
     let epoch = Time::from_nanos(job.epoch_monotonic_ns);
-    let folder = Some(job.dir.clone()).filter(|_| dies.is_none());
+    let folder = Some(job.dir.clone()).filter(|_| dies.is_none_or(|at| at > job.duration));
     Log { name: job.endpoint.name.clone(), folder, epoch, print }
 }
 
@@ -74,31 +78,58 @@ pub fn run_node(job: &Job, context: Context) -> Result<Summary, Failure> {
     let (pulse, ready, stop) = context.parts();
     let (format, full) = streams::what(spec.format);
     let geometry = streams::picture(spec.picture, full);
-    let outlet = |stream: &u8| Outlet {
-        stream: (*stream).into(),
-        source: Source::Synthetic { geometry, frames: spec.frames },
-        to: None,
+    let outlet = |stream: &u8| {
+        let source = source(job, spec, &geometry, *stream)?;
+        Ok(Outlet { stream: (*stream).into(), source, to: None })
     };
+    let outlets = spec.streams.iter().map(outlet).collect::<Result<Vec<_>, Failure>>()?;
     let node = node::Spec {
         name: job.endpoint.name.clone(),
         address: *streams::resolve(&job.endpoint.host, spec.port)?.ip(),
         registry: Some(base(job, &spec.registry)?),
         manners: Manners::default(),
-        outlets: spec.streams.iter().map(outlet).collect(),
+        outlets: outlets.clone(),
         capacity: spec.capacity,
         format,
         geometry,
         packet_bytes: u32::try_from(spec.packet.get()).expect("the scenario was checked"),
         frames: spec.frames,
+        shape: spec.storage.map(|storage| shape(job, storage)),
         memory: MEMORY,
         burst: spec.burst,
         cpu: spec.cpu.and_then(clock::processor),
     };
-    pulse.block_on(async {
+    let done = pulse.block_on::<_, Failure>(async {
         die(job, spec.dies);
         let done = node::run(&node, place(spec.port).await?, log, ready, stopped(stop)?).await?;
         Ok(Summary::of(&done))
-    })
+    });
+    for outlet in outlets {
+        if let Source::Store(path) = outlet.source {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    done
+}
+
+/// The frames of a stream: of a storage, the file is written first.
+fn source(
+    job: &Job,
+    spec: &UncompressedNode,
+    geometry: &Geometry,
+    stream: u8,
+) -> Result<Source, Failure> {
+    if spec.storage.is_none() {
+        return Ok(Source::Synthetic { geometry: *geometry, frames: spec.frames });
+    }
+    let path = job.dir.join(format!("{}-{stream}.frames", job.endpoint.name));
+    streams::store(&path, geometry, spec.frames, stream.into())?;
+    Ok(Source::Store(path))
+}
+
+fn shape(job: &Job, storage: NodeStorage) -> Shape {
+    let at = Time::from_nanos(job.epoch_monotonic_ns) + storage.slow_at;
+    Shape { rate: storage.rate, latency: Duration::ZERO, later: Some((at, storage.slow_rate)) }
 }
 
 /// Runs an `uncompressed-registry` until SIGTERM.

@@ -76,6 +76,7 @@ async fn start_node(name: &str, registry: &Base) -> Running {
         geometry,
         packet_bytes: 1500,
         frames: 5,
+        shape: None,
         memory: Bytes::new(100_000_000),
         burst: 7,
         cpu: None,

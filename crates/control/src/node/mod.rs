@@ -71,6 +71,8 @@ pub struct Spec {
     pub packet_bytes: u32,
     /// Frames in the ring of each stream.
     pub frames: u32,
+    /// An emulated storage, if stores are not to be read as fast as they can be.
+    pub shape: Option<reader::Shape>,
     /// Memory for each ring.
     pub memory: Bytes,
     /// Most packets of a burst.
@@ -201,7 +203,12 @@ impl Running {
             stream: RtpStream { payload_type: PAYLOAD_TYPE, ssrc: outlet.stream + 1 },
         };
         let mut config = SenderConfig::new(spec.outlets.iter().map(lane).collect());
-        config.ring = reader::Options { frames: spec.frames, memory: spec.memory, ..config.ring };
+        config.ring = reader::Options {
+            frames: spec.frames,
+            memory: spec.memory,
+            shape: spec.shape,
+            ..config.ring
+        };
         (config.burst, config.cpu) = (spec.burst, spec.cpu);
         let (sender, events) = Sender::start(config)?;
         for outlet in &spec.outlets {

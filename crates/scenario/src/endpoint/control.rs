@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_strict::{Bounds, bounds, bounds_of};
-use suiro_units::{Bytes, Duration};
+use suiro_units::{BitRate, Bytes, Duration};
 
 use super::{
     Exit, Flow, Kind, Listens, PORT, Reference, UncompressedFormat, UncompressedReceiver,
@@ -26,7 +26,15 @@ bounds! {
         packet: Bounds::new(Bytes::new(576), Bytes::new(9000)),
         frames: Bounds::new(3, 600),
         burst: UncompressedSender::BURST;
+        tables: storage;
         each: streams: Bounds::new(0, UncompressedReceiver::STREAMS_MAX - 1)
+    }
+}
+
+bounds! {
+    NodeStorage {
+        rate: UncompressedSender::STORAGE,
+        slow_rate: UncompressedSender::STORAGE
     }
 }
 
@@ -73,6 +81,9 @@ pub struct UncompressedNode {
     /// Number of different frames of each stream, all held in memory. Default: 10.
     #[serde(default = "frames")]
     pub frames: u32,
+    /// A storage that the frames are read from, of each stream one. Default: none, they are in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<NodeStorage>,
     /// Limit on the packets of one burst. Default: 7.
     #[serde(default = "burst")]
     pub burst: u32,
@@ -82,6 +93,19 @@ pub struct UncompressedNode {
     /// When it dies, as by kill −9, counted from the trial's start. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dies: Option<Duration>,
+}
+
+/// A storage that becomes slower.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = bounds_of::<NodeStorage>)]
+pub struct NodeStorage {
+    /// The rate that it delivers a stream at.
+    pub rate: BitRate,
+    /// When it becomes slower, counted from the trial's start.
+    pub slow_at: Duration,
+    /// The rate from then on.
+    pub slow_rate: BitRate,
 }
 
 /// The pictures of uncompressed video: all have 59.94 frames per second, 4:2:2 of 10 bits.

@@ -23,7 +23,7 @@ use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::Duration;
 
 pub use command::{Exit, Ready, StopSignal};
-pub use control::{OperatorAction, UncompressedPicture};
+pub use control::{NodeStorage, OperatorAction, UncompressedPicture};
 pub use kind::{Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Viewer};
 pub use moq::{MoqAdaptation, MoqProgram, MoqStreams, QuicCongestion};
 pub use origin::{HlsRungs, Mode};

@@ -30,12 +30,11 @@ bounds! {
 }
 
 /// What storage may deliver.
-const STORAGE: Bounds<BitRate> = Bounds::new(BitRate::from_mbps(1), BitRate::from_mbps(1_000_000));
 
 impl Bounded for UncompressedSource {
     fn refuse(&self, at: &Keys, refusals: &mut Vec<Refusal>) {
         if let Self::Storage { rate, .. } = self {
-            refusals.extend(STORAGE.check(at.below("rate"), *rate).err());
+            refusals.extend(UncompressedSender::STORAGE.check(at.below("rate"), *rate).err());
         }
     }
 
@@ -44,7 +43,7 @@ impl Bounded for UncompressedSource {
         for kind in kinds.into_iter().flatten() {
             if let Some(rate) = kind.pointer_mut("/properties/rate").and_then(Value::as_object_mut)
             {
-                STORAGE.describe_value(rate);
+                UncompressedSender::STORAGE.describe_value(rate);
             }
         }
     }
@@ -218,6 +217,9 @@ impl Kind for UncompressedSender {
 impl UncompressedSender {
     /// The packets of one burst, at most.
     pub const BURST: Bounds<u32> = Bounds::new(1, 64);
+    /// What an emulated storage delivers.
+    pub(crate) const STORAGE: Bounds<BitRate> =
+        Bounds::new(BitRate::from_mbps(1), BitRate::from_mbps(1_000_000));
 
     fn check_receiver(&self, to: &str, check: &mut Check<'_>) {
         let Some(receiver) = check.peer::<UncompressedReceiver>(to) else { return };

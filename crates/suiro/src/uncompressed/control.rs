@@ -240,6 +240,7 @@ pub fn node(args: &NodeArgs) -> Result<Outcome> {
         geometry,
         packet_bytes: args.packet,
         frames: args.ring,
+        shape: None,
         memory: Bytes::new(4_000_000_000),
         burst: send::BURST,
         cpu: args.cpu,
