@@ -22,6 +22,7 @@ mod bins;
 mod catalogue;
 mod compare;
 mod conference;
+mod control;
 mod crowd;
 mod family;
 pub mod findings;

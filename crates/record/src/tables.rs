@@ -1084,6 +1084,6 @@ tables! {
     MulticastRow: groups "Sources of groups that multicast routers knew.";
     MulticastLinkRow: multicast "Multicast that routers forwarded.";
     MembershipRow: memberships "Memberships in multicast groups.";
-    ControlRow;
+    ControlRow: control "What nodes, registries and controllers of streams did.";
     CauseRow;
 }

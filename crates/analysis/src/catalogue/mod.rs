@@ -44,6 +44,7 @@ macro_rules! series {
 
 mod capture;
 mod conference;
+mod control;
 mod fairness;
 mod layers;
 mod link;
@@ -68,6 +69,7 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &uncompressed::STREAMS,
     &uncompressed::RINGS,
     &uncompressed::RING,
+    &control::FAMILY,
     &multicast::ROUTERS,
     &multicast::MEMBERSHIPS,
     &fairness::FAMILY,

@@ -2,6 +2,7 @@
 
 mod captures;
 mod common;
+mod control;
 mod layers;
 mod rivals;
 mod screen;

@@ -1,0 +1,118 @@
+//! Control of the stream server: when a controller noticed that a node was faulty, and when its standby was on air.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suiro_record::tables::{ControlRow, UncompressedFrameRow};
+
+use crate::stats::Distribution;
+use crate::view::View;
+
+/// A node that was faulty is said to have begun to be so this long before it was noticed, at most.
+const BEFORE_NS: i64 = 5_000_000_000;
+
+/// A stream that was given to a standby.
+struct Replacement<'a> {
+    stream: i64,
+    /// When the controller noticed that its node was faulty.
+    noticed_ns: i64,
+    /// The node that was faulty.
+    node: &'a str,
+}
+
+/// The streams that controllers gave to standbys, and all frames that receivers had.
+pub(crate) struct Replacements<'a> {
+    replaced: Vec<Replacement<'a>>,
+    frames: BTreeMap<i64, Vec<&'a UncompressedFrameRow>>,
+    control: Vec<&'a ControlRow>,
+}
+
+impl<'a> Replacements<'a> {
+    /// `None` if no controller took part.
+    pub fn of(view: &View<'a>) -> Option<Self> {
+        let mut control = view.within(&view.records.control, |row| row.t_ns);
+        control.sort_by_key(|row| row.t_ns);
+        if !control.iter().any(|row| matches!(&*row.what, "leads" | "follows" | "ordered")) {
+            return None;
+        }
+        let mut frames: BTreeMap<i64, Vec<&UncompressedFrameRow>> = BTreeMap::new();
+        for row in view.within(&view.records.uncompressed, |row| row.t_ns) {
+            frames.entry(row.stream).or_default().push(row);
+        }
+        frames.values_mut().for_each(|rows| rows.sort_by_key(|row| row.frame));
+        let replaced = control.iter().filter(|row| &*row.what == "replaced");
+        let replaced = replaced.filter_map(|row| replacement(&control, row)).collect();
+        Some(Self { replaced, frames, control })
+    }
+
+    pub fn count(&self) -> usize {
+        self.replaced.len()
+    }
+
+    /// From the beginning of each fault to when it was noticed, in frame times.
+    pub fn detected(&self) -> Distribution {
+        Distribution::equal(self.replaced.iter().filter_map(|own| {
+            let heard = self.rows(own.stream).filter_map(|row| Some((row.last_ns?, row.period_ns)));
+            let (last_ns, period_ns) = heard.filter(|(at, _)| *at <= own.noticed_ns).last()?;
+            let began_ns = self.told(own).unwrap_or(last_ns);
+            Some((own.noticed_ns - began_ns) as f64 / period_ns as f64)
+        }))
+    }
+
+    /// When a faulty node itself recorded that it starved or lagged.
+    fn told(&self, own: &Replacement) -> Option<i64> {
+        let recent = own.noticed_ns - BEFORE_NS..=own.noticed_ns;
+        let rows = self.control.iter().filter(|row| {
+            &*row.endpoint == own.node
+                && recent.contains(&row.t_ns)
+                && row.stream == Some(own.stream)
+        });
+        let mut bad = rows.filter(|row| matches!(&*row.what, "starved" | "lagging"));
+        bad.next().map(|row| row.t_ns)
+    }
+
+    /// From when each fault was noticed to the next packet of the stream, in frame times.
+    pub fn on_air(&self) -> Distribution {
+        Distribution::equal(self.replaced.iter().filter_map(|own| {
+            let mut came = self.rows(own.stream).filter(|row| row.packets > 0);
+            let first = came.find(|row| row.t_ns > own.noticed_ns)?;
+            Some((first.t_ns - own.noticed_ns) as f64 / first.period_ns as f64)
+        }))
+    }
+
+    /// Incomplete frames of the replaced stream that has most of them.
+    pub fn gap_max(&self) -> Option<f64> {
+        let streams = self.streams().into_iter().map(|stream| self.lost(stream));
+        streams.max().map(|lost| lost as f64)
+    }
+
+    /// Incomplete frames of the streams that were not replaced.
+    pub fn others_lost(&self) -> f64 {
+        let replaced = self.streams();
+        let others = self.frames.keys().filter(|stream| !replaced.contains(stream));
+        others.map(|stream| self.lost(*stream)).sum::<usize>() as f64
+    }
+
+    fn streams(&self) -> BTreeSet<i64> {
+        self.replaced.iter().map(|own| own.stream).collect()
+    }
+
+    fn lost(&self, stream: i64) -> usize {
+        self.rows(stream).filter(|row| row.lost_packets > 0).count()
+    }
+
+    fn rows(&self, stream: i64) -> impl Iterator<Item = &'a UncompressedFrameRow> {
+        self.frames.get(&stream).into_iter().flatten().copied()
+    }
+}
+
+/// The controller notes a fault before it replaces what it concerns.
+fn replacement<'a>(control: &[&'a ControlRow], row: &ControlRow) -> Option<Replacement<'a>> {
+    let before = control.iter().filter(|own| own.t_ns <= row.t_ns && own.endpoint == row.endpoint);
+    let mut faults = before.filter(|own| &*own.what == "fault");
+    // "instead of NODE: …"
+    let fault = faults.rfind(|own| {
+        let named = own.node.as_deref().map(|node| format!("instead of {node}:"));
+        named.is_some_and(|named| row.detail.starts_with(&named))
+    })?;
+    Some(Replacement { stream: row.stream?, noticed_ns: fault.t_ns, node: fault.node.as_deref()? })
+}

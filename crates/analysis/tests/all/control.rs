@@ -1,0 +1,85 @@
+//! Nodes that are replaced, computed by hand.
+
+use crate::common::trial;
+use suiro_analysis::{Records, summarise};
+use suiro_record::tables::{ControlRow, UncompressedFrameRow};
+
+const MS: i64 = 1_000_000;
+
+/// Frame `frame` of a stream, 10 ms each; of a lost one nothing came.
+fn frame(stream: i64, frame: i64, lost: bool) -> UncompressedFrameRow {
+    let due = frame * 10 * MS;
+    UncompressedFrameRow {
+        t_ns: due,
+        endpoint: "receiver".into(),
+        stream,
+        frame,
+        period_ns: 10 * MS,
+        due_ns: Some(due),
+        last_ns: (!lost).then_some(due + 9 * MS),
+        content: None,
+        packets: if lost { 0 } else { 10 },
+        lost_packets: if lost { 10 } else { 0 },
+        duplicate_packets: 0,
+        reordered_packets: 0,
+        bytes: 1000,
+        sound: None,
+        burst_packets: None,
+        over_packets: None,
+        buffer_packets: None,
+    }
+}
+
+fn row(ms: i64, endpoint: &str, what: &str, stream: Option<i64>, rest: (&str, &str)) -> ControlRow {
+    let (node, detail) = rest;
+    let node = (!node.is_empty()).then(|| node.into());
+    let (endpoint, what, detail) = (endpoint.into(), what.into(), detail.into());
+    ControlRow { t_ns: ms * MS, endpoint, what, stream, node, detail }
+}
+
+fn metric(records: &Records, name: &str) -> Option<f64> {
+    *summarise(&trial(30.0), records).get(name).unwrap_or_else(|| panic!("{name} is missing"))
+}
+
+/// n1 dies in frame 50 of stream 0, which n2 sends from frame 56 on; stream 1 loses one frame.
+fn killed() -> Records {
+    let frames = (0..100).flat_map(|n| [frame(0, n, (50..56).contains(&n)), frame(1, n, n == 80)]);
+    let control = vec![
+        row(0, "c", "leads", None, ("", "holds state.toml.lock")),
+        row(300, "c", "fault", None, ("n9", "it has not answered for 51 ms")),
+        row(520, "c", "fault", None, ("n1", "it closed its connection")),
+        row(521, "c", "replaced", Some(0), ("n2", "instead of n1: it closed its connection")),
+    ];
+    Records { uncompressed: frames.collect(), control, ..Records::default() }
+}
+
+#[test]
+fn a_node_that_dies_is_timed_from_its_last_packet() {
+    let records = killed();
+    assert_eq!(metric(&records, "control.replaced"), Some(1.0));
+    // The last packet came at 499 ms, the next at 560 ms.
+    assert_eq!(metric(&records, "control.detected_max_frames"), Some(2.1));
+    assert_eq!(metric(&records, "control.on_air_max_frames"), Some(4.0));
+    assert_eq!(metric(&records, "control.gap_max_frames"), Some(6.0));
+    assert_eq!(metric(&records, "control.others_lost_frames"), Some(1.0));
+}
+
+#[test]
+fn a_node_that_starves_is_timed_from_when_it_records_that() {
+    let mut records = killed();
+    let starved = row(440, "n1", "starved", Some(0), ("", "frame 44"));
+    records.control.push(starved);
+    assert_eq!(metric(&records, "control.detected_max_frames"), Some(8.0));
+}
+
+#[test]
+fn without_a_replacement_there_is_no_time_and_without_a_controller_nothing() {
+    let mut records = killed();
+    records.control.truncate(2);
+    assert_eq!(metric(&records, "control.replaced"), Some(0.0));
+    assert_eq!(metric(&records, "control.detected_max_frames"), None);
+    assert_eq!(metric(&records, "control.gap_max_frames"), None);
+    assert_eq!(metric(&records, "control.others_lost_frames"), Some(7.0));
+    records.control.clear();
+    assert!(!summarise(&trial(30.0), &records).contains_key("control.replaced"));
+}
