@@ -30,6 +30,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("uncompressed-8k", include_str!("../../../scenarios/uncompressed-8k.toml")),
     ("8k-multicast", include_str!("../../../scenarios/8k-multicast.toml")),
     ("8k-standby", include_str!("../../../scenarios/8k-standby.toml")),
+    ("8k-faults", include_str!("../../../scenarios/8k-faults.toml")),
     ("http-streaming", include_str!("../../../scenarios/http-streaming.toml")),
     ("layered-qos", include_str!("../../../scenarios/layered-qos.toml")),
 ];
