@@ -252,7 +252,7 @@ pub fn node(args: &NodeArgs) -> Result<Outcome> {
         let ready = || say!("{told}");
         let done = node::run(&spec, place, log, ready, Stop::default().requested()?).await?;
         let mut out = crate::say::results();
-        for (stream, frames, repeated) in done.streams {
+        for (stream, frames, repeated) in done.streams.into_iter().filter(|own| own.1 > 0) {
             writeln!(out, "stream {stream}: {frames} frames sent, {repeated} repeated")?;
         }
         Ok(Outcome::Done)

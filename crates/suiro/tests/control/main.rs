@@ -212,3 +212,45 @@ fn the_second_controller_says_who_leads() {
     assert!(refused.stderr.contains("another controller leads: c (process"), "{}", refused.stderr);
     server.end();
 }
+
+/// The blocks of a page that begin with this line.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let fences = page.split(&format!("```{language}\n")).skip(1);
+    fences.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_commands_of_the_operators_guide_work() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/stream-server.md");
+    // An address of this test's own: another one may run at the same time.
+    let [_, a, b, c] = std::process::id().to_be_bytes();
+    let own = format!("127.{}.{b}.{}", a | 1, c.clamp(1, 254));
+    let page = std::fs::read_to_string(page).unwrap().replace("127.0.0.1", &own);
+    let (state, commands) = (blocks(&page, "toml"), blocks(&page, "sh"));
+    let ([state], [serve, ask]) = (&state[..], &commands[..]) else { panic!("{commands:?}") };
+    let room = Room::new();
+    room.write("desired.toml", state);
+    // A person waits for the streams to start, and on a busy machine keeps nodes that are late.
+    let serve =
+        serve.replace("control serve", "control serve --silence '30 s' --faulty-frames 1000000");
+    let asked = ask.replace(
+        "--token-file token",
+        &format!("--token-file token --controller http://{own}:8090"),
+    );
+    let script = format!(
+        "trap 'kill $(jobs -p); wait' EXIT\n{serve}\n\
+         until [ $(suiro uncompressed control status --json --token-file token --controller http://{own}:8090 \
+         | grep -c '\"on\": true') = 8 ]; do sleep 0.2; done\n{asked}"
+    );
+    let program = Path::new(env!("CARGO_BIN_EXE_suiro"));
+    let path =
+        format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut command = std::process::Command::new("bash");
+    room.furnish(&mut command);
+    command.args(["-euo", "pipefail", "-c", &script]).env("PATH", path);
+    let done = Done::of(&mut command);
+    assert_eq!(done.code, Some(0), "{}\n{}", done.stdout, done.stderr);
+    assert!(done.stdout.contains("stream  7  n10"), "{}", done.stdout);
+    // What the nodes sent is printed after that.
+    assert!(done.stdout.contains("accepted: stream 1 to n7\naccepted: stop\n"), "{}", done.stdout);
+}
