@@ -186,7 +186,7 @@ fn source(
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn store(path: &Path, geometry: &Geometry, frames: u32, stream: u64) -> Result<(), Failure> {
+pub fn store(path: &Path, geometry: &Geometry, frames: u32, stream: u16) -> Result<(), Failure> {
     let header = Header::new(*geometry, Content::Picture);
     let mut recorder = Recorder::create(path, header)?;
     let mut frame = vec![0; geometry.frame_bytes()];
