@@ -84,7 +84,7 @@ impl Asked {
     fn check(&self, check: &mut Check<'_>) {
         let mut refuse = |refused: bool, key: &'static str, message: &str| {
             if refused {
-                check.push(check.refusal(key, message).hint(&format!("remove {key}")));
+                check.push(check.refusal(key, message).hint(format!("remove {key}")));
             }
         };
         refuse(self.draft != draft(), "draft", "the page in Chromium speaks draft 18");

@@ -30,7 +30,6 @@ bounds! {
 }
 
 /// What storage may deliver.
-
 impl Bounded for UncompressedSource {
     fn refuse(&self, at: &Keys, refusals: &mut Vec<Refusal>) {
         if let Self::Storage { rate, .. } = self {
