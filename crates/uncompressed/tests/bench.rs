@@ -23,7 +23,8 @@ fn sixty_frames_take_as_long_as_their_storage_needs() {
     recorder.finish().unwrap();
     // 60 slots in 0.25 s.
     let bits = 60 * 8 * header.slot_bytes() as u64;
-    let shape = Some(Shape { rate: BitRate::from_bps(4 * bits), latency: Duration::ZERO });
+    let shape =
+        Some(Shape { rate: BitRate::from_bps(4 * bits), latency: Duration::ZERO, later: None });
     let (source, memory) = (Source::Cached, Bytes::new(1 << 30));
     let job = ReaderJob {
         stores: vec![(0, path.clone()), (7, path)],

@@ -6,9 +6,9 @@ use suiro_units::Seed;
 use super::judge;
 
 /// Runs as they should be: eight streams from memory, reading alone, storage just fast enough and too slow; a site without a
-/// router, with one, and with a receiver.
+/// router, with one, and with a receiver; a node that is replaced, and what fails in `8k-faults`.
 fn as_it_should_be() -> Vec<TrialSummary> {
-    let cells: [(&str, &[(&str, f64)]); 7] = [
+    let cells: [(&str, &[(&str, f64)]); 14] = [
         (
             "send",
             &[
@@ -43,6 +43,28 @@ fn as_it_should_be() -> Vec<TrialSummary> {
             ],
         ),
         ("routed", &[("multicast.site.out_mean_bps", 8.97e9), ("stream.lost_packets", 0.0)]),
+        ("switched", &[("stream.streams", 8.0), ("stream.lost_frames", 4.0)]),
+        (
+            "killed",
+            &[
+                ("control.replaced", 1.0),
+                ("control.detected_max_frames", 2.1),
+                ("control.on_air_max_frames", 2.6),
+                ("control.others_lost_frames", 0.0),
+            ],
+        ),
+        ("cut", &[("control.replaced", 2.0), ("control.others_lost_frames", 0.0)]),
+        ("flapping", &[("control.replaced", 0.0)]),
+        (
+            "starved",
+            &[
+                ("control.replaced", 1.0),
+                ("control.gap_max_frames", 0.0),
+                ("control.others_lost_frames", 0.0),
+            ],
+        ),
+        ("leaderless", &[("control.replaced", 1.0), ("control.others_lost_frames", 0.0)]),
+        ("unregistered", &[("control.replaced", 0.0), ("stream.lost_frames", 0.0)]),
     ];
     let trial = |(work, metrics): (&str, &[(&str, f64)])| TrialSummary {
         cell: [("work".to_owned(), work.into())].into_iter().collect(),
@@ -62,19 +84,35 @@ fn verdicts(trials: &[TrialSummary]) -> Vec<Option<bool>> {
 }
 
 #[test]
-fn all_findings_are_judged_but_one_that_waits_for_its_scenario() {
-    let yes = Some(true);
-    assert_eq!(verdicts(&as_it_should_be()), [yes, yes, yes, yes, yes, None]);
+fn all_findings_hold() {
+    assert_eq!(verdicts(&as_it_should_be()), [Some(true); 10]);
+}
+
+/// Those runs with one value changed.
+fn with(cell: usize, metric: &str, value: f64) -> Vec<TrialSummary> {
+    let mut trials = as_it_should_be();
+    let old = trials[cell].metrics.insert(metric.to_owned(), Some(value));
+    assert!(old.is_some(), "{metric} is not of cell {cell}");
+    trials
+}
+
+#[test]
+fn each_finding_of_control_fails_by_what_it_is_about() {
+    let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[5..].to_vec();
+    let (yes, no) = (Some(true), Some(false));
+    assert_eq!(changed(7, "stream.lost_frames", 61.0), [no, yes, yes, yes, yes]);
+    assert_eq!(changed(8, "control.detected_max_frames", 3.1), [yes, no, yes, yes, yes]);
+    assert_eq!(changed(8, "control.others_lost_frames", 1.0), [yes, no, yes, yes, yes]);
+    assert_eq!(changed(9, "control.replaced", 1.0), [yes, yes, no, yes, yes]);
+    assert_eq!(changed(10, "control.replaced", 2.0), [yes, yes, no, yes, yes]);
+    assert_eq!(changed(11, "control.gap_max_frames", 1.0), [yes, yes, yes, no, yes]);
+    assert_eq!(changed(12, "control.replaced", 0.0), [yes, yes, yes, yes, no]);
+    assert_eq!(changed(13, "stream.lost_frames", 1.0), [yes, yes, yes, yes, no]);
 }
 
 #[test]
 fn each_finding_fails_by_what_it_is_about() {
-    let changed = |cell: usize, metric: &str, value: f64| {
-        let mut trials = as_it_should_be();
-        let old = trials[cell].metrics.insert(metric.to_owned(), Some(value));
-        assert!(old.is_some(), "{metric} is not of cell {cell}");
-        verdicts(&trials)[..5].to_vec()
-    };
+    let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[..5].to_vec();
     let (yes, no) = (Some(true), Some(false));
     assert_eq!(changed(0, "stream.lost_packets", 1.0), [no, no, yes, yes, yes]);
     assert_eq!(changed(0, "stream.late_frames", 1.0), [no, yes, yes, yes, yes]);

@@ -175,7 +175,8 @@ fn both(
 
 fn reader_job(args: &ReadArgs, common: &CommonArgs) -> Result<ReaderJob> {
     counted(args.stores.len())?;
-    let shape = args.storage_rate.map(|rate| Shape { rate, latency: args.storage_latency });
+    let shape =
+        args.storage_rate.map(|rate| Shape { rate, latency: args.storage_latency, later: None });
     let source = match args.from {
         From::Direct => reader::Source::Direct,
         From::Cached => reader::Source::Cached,

@@ -215,7 +215,8 @@ fn the_second_controller_says_who_leads() {
 
 /// The blocks of a page that begin with this line.
 fn blocks(page: &str, language: &str) -> Vec<String> {
-    let fences = page.split(&format!("```{language}\n")).skip(1);
+    let fence = format!("```{language}\n");
+    let fences = page.split(&fence).skip(1);
     fences.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
