@@ -36,10 +36,10 @@ pub enum RequestError {
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// The settings are not those of HTTP/3.
-    #[error("settings of HTTP/3: {0}")]
+    #[error("settings of HTTP/3")]
     Settings(#[from] web_transport_proto::SettingsError),
     /// The request is not one for WebTransport.
-    #[error("the request for WebTransport: {0}")]
+    #[error("the request for WebTransport")]
     Connect(#[from] web_transport_proto::ConnectError),
     /// The peer does not speak WebTransport.
     #[error("the settings of HTTP/3: expected WebTransport, found none")]

@@ -128,6 +128,11 @@ impl Engine {
         self.link.drain(now);
         self.advance(now);
         self.send();
+        for direction in Direction::BOTH {
+            // The core's count: a copy that is still in the link ends as a queued packet like any other.
+            let made = self.link.counts(direction).duplicated;
+            self.sides[direction as usize].counts.duplicated = made;
+        }
         Carried { sides: self.sides, recorder: self.recorder }
     }
 
@@ -307,9 +312,6 @@ fn end(
     let counts = &mut sides[event.direction as usize].counts;
     counts.count_end(event.verdict);
     let delivered = matches!(event.verdict, Verdict::Delivered { .. });
-    if let Verdict::Delivered { duplicate: true, .. } = event.verdict {
-        counts.duplicated += 1;
-    }
     if let Some(departed) = departed {
         counts.delivered += 1;
         counts.lateness.add(departed.saturating_since(event.at));

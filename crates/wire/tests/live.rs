@@ -166,7 +166,7 @@ fn copies_arrive_twice() {
 
 #[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
 fn what_is_inside_is_queued() {
-    let bench = Bench::new("delay = '1 h'", 1500);
+    let bench = Bench::new("delay = '1 h'\ndown = { duplicate = 1.0 }", 1500);
     let dir = tempfile::tempdir().unwrap();
     let carrier = bench.carry(Some(dir.path()));
     let socket = bench.server().enter(|| std::net::UdpSocket::bind((ipv4(0), 0))).unwrap().unwrap();
@@ -176,7 +176,7 @@ fn what_is_inside_is_queued() {
     let outcome = carrier.stop().unwrap();
     nothing_is_missing(&outcome);
     let down = &outcome.totals[0];
-    assert_eq!((down.offered, down.queued, down.delivered), (5, 5, 0));
+    assert_eq!((down.offered, down.duplicated, down.queued, down.delivered), (5, 5, 10, 0));
     let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
     assert!(rows.iter().all(|row| row.verdict == Verdict::Queued && row.payload_bytes == Some(6)));
 }
