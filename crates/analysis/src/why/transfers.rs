@@ -314,7 +314,7 @@ impl Judge<'_, '_> {
             return Cause::Timeout;
         }
         if account.busy < MOST {
-            return self.idle(from, to);
+            return self.idle(index);
         }
         let served = self.own.iter().filter_map(|way| way.own.get(index));
         let served = served.map(|load| share(load.queued_ns)).fold(0.0, f64::max);
@@ -368,7 +368,8 @@ impl Judge<'_, '_> {
     }
 
     /// Nothing was in flight and nothing waited to be sent.
-    fn idle(&self, from: i64, to: i64) -> Cause {
+    fn idle(&self, index: usize) -> Cause {
+        let (from, to) = self.slices.span(index);
         let Some(asked) = &self.asked else {
             return match absent(&self.server, from, to) {
                 Some(_) => Cause::ServerProcessor,
@@ -388,10 +389,20 @@ impl Judge<'_, '_> {
         if absent(&self.server, from, to).is_some() {
             return Cause::ServerProcessor;
         }
+        let stopped = absent(&self.client, from, to).is_some();
         match request.access {
+            // The client's host has all of it, and the client does not take it.
+            Some(access) if stopped && self.arrived(access, index) => Cause::ClientProcessor,
             Some(access) if access.t_ns <= from => Cause::Application,
             _ => Cause::RoundTrip,
         }
+    }
+
+    /// Whether the client's host acknowledged as much as the answer's body since it was asked for.
+    fn arrived(&self, access: &AccessRow, index: usize) -> bool {
+        let since = (0..=index).rev().take_while(|at| self.slices.span(*at).1 > access.t_ns);
+        let acked: i64 = since.map(|at| self.sender.accounts[at].acked).sum();
+        acked >= access.body_bytes
     }
 
     /// Everything that the application wrote was sent.
