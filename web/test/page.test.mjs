@@ -248,13 +248,13 @@ test("dark and light, by preference and by button", { skip }, async () => {
 test("a study stands beside what was measured", { skip }, async () => {
   const { page, faults } = await open(await synthetic("study"));
   const verdicts = await page.$$eval("#study .badge", (all) => all.map((one) => one.textContent));
-  assert.equal(verdicts.length, 7);
+  assert.equal(verdicts.length, 10);
   assert.ok(
     verdicts.every((text) => /holds|does not hold|not shown|not judged/.test(text)),
     verdicts.join(),
   );
   const measured = await page.$$eval("#study .compared td span", (all) => all.length);
-  assert.equal(measured, 24, "two tables of twelve numbers");
+  assert.equal(measured, 48, "four tables of twelve numbers");
   for (const id of ["4.2", "4.3", "4.4", "4.5", "4.6", "4.7"]) {
     const drawn = await page.$$eval(`figure[data-figure="${id}"] path.trace`, (all) =>
       all.map((path) => path.getAttribute("d")),
