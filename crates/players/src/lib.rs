@@ -17,6 +17,7 @@ mod child;
 mod gstreamer;
 mod installed;
 mod ladder;
+mod live;
 pub mod moq;
 mod record;
 mod session;

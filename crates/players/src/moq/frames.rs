@@ -142,7 +142,7 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webrtc::report::Ms;
+    use crate::live::report::Ms;
 
     const EPOCH_US: u64 = 1_800_000_000_000_000;
 

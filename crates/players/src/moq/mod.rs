@@ -9,9 +9,7 @@ mod frames;
 mod record;
 mod report;
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use sha2::{Digest, Sha256};
 use suiro_clock::Clock;
@@ -22,21 +20,15 @@ use suiro_moq::{relay, tls};
 use suiro_record::words::FlowRole;
 use suiro_scenario::{Job, MoqProgram, MoqPublisher, MoqStreams, MoqViewer};
 use suiro_units::{BitRate, Duration, Time};
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::mpsc::Sender;
 
 use crate::PlayError;
-use crate::browser::chromium::Browser;
-use crate::browser::server;
-use crate::installed;
-use crate::webrtc::site::{Page, Sent, Site, footage_json};
+use crate::live::site::{Page, Sent, footage_json};
+use crate::live::{self, Chromium, Event, Events, Show};
 use record::{Log, Who};
 
 pub use record::Summary;
 
-/// The page reports five times a second; after this long without a report it is dead.
-const REPORT_WITHIN: Duration = Duration::from_secs(20);
-/// What the page sent and waits to be looked at.
-const SENT_MAX: usize = 64;
 /// Largest certificate that is read.
 const CERTIFICATE_BYTES_MAX: u64 = 64 << 10;
 
@@ -247,43 +239,21 @@ pub async fn run(
     ready: impl FnOnce(&Versions),
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, MoqError> {
-    let command = installed::chromium().map_err(PlayError::from)?;
-    let version = installed::version(&command).await.unwrap_or_else(|| "unknown".to_owned());
+    let chromium = Chromium::find().await?;
     let footage = match &job.role {
-        Role::Publisher(camera) => Some(crate::webrtc::footage(&camera.footage)?),
+        Role::Publisher(camera) => Some(live::footage(&camera.footage)?),
         Role::Viewer { .. } => None,
     };
     let save = job.role == Role::Viewer { save: true };
-    let records = Log::create(&job.dir, job.who(), clock.epoch_unix_ns(), save)?;
+    let mut records = Log::create(&job.dir, job.who(), clock.epoch_unix_ns(), save)?;
     let certificate = certificate(&job.dir, &job.relay.0)?;
-    let (orders, commands) = mpsc::channel(1);
-    let (sender, sent) = mpsc::channel(SENT_MAX);
-    let listener = server::listen()
-        .map_err(|e| PlayError::system("listening for the browser")(std::io::Error::other(e)))?;
-    let port =
-        listener.local_addr().map_err(PlayError::system("listening for the browser"))?.port();
     let page = job.for_page(footage.as_ref(), &certificate, clock);
-    let commands = RefCell::new(Some(commands));
-    let site = Rc::new(Site { page: PAGE, clock, job: page, footage, commands, sent: sender });
-    let url = format!("http://127.0.0.1:{port}/");
-    let mut browser = Browser::start(&command, (&job.dir, &job.name), &url, ARGUMENTS)?;
-    let mut end = End { records, orders };
-    let versions = Versions::from([("chromium".to_owned(), version)]);
-    let mut stop = std::pin::pin!(stop);
-    let failure = tokio::select! {
-        () = &mut stop => None,
-        never = server::serve(listener, move |request| site.clone().answer(request)) => match never {},
-        ended = browser.ended() => Some(ended),
-        failure = end.turn(sent, (clock, job.start), || ready(&versions)) => Some(failure?),
-    };
-    drop(browser);
-    let summary = end.records.close()?;
-    match failure {
-        // What breaks after it worked is a measurement.
-        Some(failure) if summary.set_up => log(&failure),
-        Some(failure) => return Err(MoqError::Page(failure)),
-        None => {}
-    }
+    let show = Show { page: PAGE, job: page, footage, arguments: ARGUMENTS, commands: 1 };
+    let (stage, orders, sent) = chromium.start((&job.dir, &job.name), clock, show)?;
+    let events = Events::new(sent, (clock, job.start), || ready(&chromium.versions));
+    let failure = stage.run(until_it_fails(events, &orders, &mut records), stop).await?;
+    let summary = records.close()?;
+    live::judge(failure, summary.set_up, log).map_err(MoqError::Page)?;
     Ok(summary)
 }
 
@@ -293,74 +263,48 @@ fn certificate(dir: &Path, relay: &str) -> Result<Vec<u8>, MoqError> {
         .map_err(|cause| MoqError::Certificate { file, cause })
 }
 
-/// The endpoint, without its browser.
-struct End {
-    records: Log,
-    orders: Sender<String>,
-}
-
-impl End {
-    /// Deals with what the page sends, until the page fails: why it did.
-    async fn turn(
-        &mut self,
-        mut sent: Receiver<Sent>,
-        (clock, start): (Clock, Time),
-        ready: impl FnOnce(),
-    ) -> Result<String, MoqError> {
-        let mut ready = Some(ready);
-        let mut begins = None;
-        let mut heard = clock.now();
-        loop {
-            let begin = async {
-                match begins {
-                    Some(at) => clock.sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = begin => {
-                    begins = None;
-                    // There is room for the one command.
-                    let _ = self.orders.try_send(r#"{"do":"begin"}"#.to_owned());
-                }
-                () = clock.sleep_until(heard + REPORT_WITHIN) => {
-                    return Ok(format!("it reported nothing for {REPORT_WITHIN}"));
-                }
-                next = sent.recv() => {
-                    heard = clock.now();
-                    let Some(next) = next else { return Ok("it is gone".to_owned()) };
-                    if matches!(next, Sent::Ready) && let Some(ready) = ready.take() {
-                        ready();
-                        begins = Some(start);
-                    } else if let Some(failure) = self.on_sent(next)? {
-                        return Ok(failure);
-                    }
-                }
+/// Deals with what happens to the page, until it fails: why it did.
+async fn until_it_fails(
+    mut events: Events<impl FnOnce()>,
+    orders: &Sender<String>,
+    records: &mut Log,
+) -> Result<String, MoqError> {
+    loop {
+        let failure = match events.next().await {
+            Event::Begin => {
+                // There is room for the one command.
+                let _ = orders.try_send(r#"{"do":"begin"}"#.to_owned());
+                None
             }
+            Event::Sent(sent) => on_sent(sent, records)?,
+            Event::Failed(failure) => Some(failure),
+        };
+        if let Some(failure) = failure {
+            return Ok(failure);
         }
     }
+}
 
-    /// Deals with what the page sent: why it fails, if it does.
-    fn on_sent(&mut self, sent: Sent) -> Result<Option<String>, MoqError> {
-        match sent {
-            Sent::Ready | Sent::Answer(..) => Ok(None),
-            Sent::Frames(body) => Ok(match report::parse_objects(&body) {
-                Ok(objects) => {
-                    self.records.on_objects(&objects);
-                    None
-                }
-                Err(reason) => Some(reason),
-            }),
-            Sent::Report(body) => match report::parse(&body) {
-                Ok(report) => {
-                    let left_out = report.left_out;
-                    let failure = report.failure.clone();
-                    self.records.on_report(report)?;
-                    let missing = || format!("it left out {left_out} entries");
-                    Ok(failure.or_else(|| (left_out > 0).then(missing)))
-                }
-                Err(reason) => Ok(Some(reason)),
-            },
-        }
+/// Deals with what the page sent: why it fails, if it does.
+fn on_sent(sent: Sent, records: &mut Log) -> Result<Option<String>, MoqError> {
+    match sent {
+        Sent::Ready | Sent::Answer(..) => Ok(None),
+        Sent::Frames(body) => Ok(match report::parse_objects(&body) {
+            Ok(objects) => {
+                records.on_objects(&objects);
+                None
+            }
+            Err(reason) => Some(reason),
+        }),
+        Sent::Report(body) => match report::parse(&body) {
+            Ok(report) => {
+                let left_out = report.left_out;
+                let failure = report.failure.clone();
+                records.on_report(report)?;
+                let missing = || format!("it left out {left_out} entries");
+                Ok(failure.or_else(|| (left_out > 0).then(missing)))
+            }
+            Err(reason) => Ok(Some(reason)),
+        },
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::webrtc::report::Ms;
+use crate::live::report::Ms;
 
 /// Bytes before each object: time, size.
 const HEADER_BYTES: usize = 8 + 4;

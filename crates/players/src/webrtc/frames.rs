@@ -144,8 +144,8 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Ms;
     use super::*;
+    use crate::live::report::Ms;
 
     const EPOCH_MS: u64 = 1_800_000_000_000;
 

@@ -8,21 +8,17 @@
 mod desk;
 mod frames;
 mod record;
-pub(crate) mod report;
-pub(crate) mod site;
+mod report;
 
-use std::cell::RefCell;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
-use std::rc::Rc;
 
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
-use suiro_media::{Ffmpeg, cache};
 use suiro_record::words::{FlowRole, Signalling};
 use suiro_scenario::{Job, WebrtcProgram, WebrtcPublisher, WebrtcViewer};
-use suiro_units::{BitRate, Duration, Seed, Time};
+use suiro_units::{BitRate, Seed, Time};
 use suiro_webrtc::endpoint::Meeting;
 use suiro_webrtc::signalling::client::Server;
 use suiro_webrtc::signalling::server::{WAITING_MAX, Waiting};
@@ -30,19 +26,17 @@ use suiro_webrtc::signalling::{Door, server as signalling};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::PlayError;
-use crate::browser::chromium::Browser;
-use crate::browser::server;
-use crate::installed;
+use crate::live::site::{Page, Sent, footage_json};
+use crate::live::{self, Chromium, Event, Events, Show};
 use desk::Desk;
 use record::{Log, Who};
-use site::{Sent, Site, footage_json};
 
 pub use record::Summary;
 
-/// The page reports five times a second; after this long without a report it is dead.
-const REPORT_WITHIN: Duration = Duration::from_secs(20);
-/// What the page sent and waits to be looked at.
-const SENT_MAX: usize = 64;
+const PAGE: Page = Page {
+    html: include_str!("../../assets/webrtc.html"),
+    script: include_str!("../../assets/webrtc.js"),
+};
 
 /// The page may use all addresses of its host, by their numbers, as it may where somebody allowed it the camera.
 const ARGUMENTS: &[&str] = &[
@@ -233,43 +227,23 @@ pub async fn run(
     ready: impl FnOnce(&Versions),
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, WebrtcError> {
-    let command = installed::chromium().map_err(PlayError::from)?;
-    let version = installed::version(&command).await.unwrap_or_else(|| "unknown".to_owned());
+    let chromium = Chromium::find().await?;
     let footage = match &job.role {
-        Role::Publisher(spec, _) => Some(footage(spec)?),
+        Role::Publisher(spec, _) => Some(live::footage(spec)?),
         Role::Viewer { .. } => None,
     };
     let save = job.role == Role::Viewer { save: true };
     let records = Log::create(&job.dir, job.who(), (clock.now(), clock.epoch_unix_ns()), save)?;
     let (post, asked) = mpsc::channel(WAITING_MAX);
     let door = listen(job, post).await?;
-    let (orders, commands) = mpsc::channel(WAITING_MAX);
-    let (sender, sent) = mpsc::channel(SENT_MAX);
-    let listener = server::listen()
-        .map_err(|e| PlayError::system("listening for the browser")(std::io::Error::other(e)))?;
-    let port =
-        listener.local_addr().map_err(PlayError::system("listening for the browser"))?.port();
     let page = job.for_page(footage.as_ref(), clock);
-    let commands = RefCell::new(Some(commands));
-    let site =
-        Rc::new(Site { page: site::WEBRTC, clock, job: page, footage, commands, sent: sender });
-    let url = format!("http://127.0.0.1:{port}/");
-    let mut browser = Browser::start(&command, (&job.dir, &job.name), &url, ARGUMENTS)?;
+    let arguments = ARGUMENTS;
+    let show = Show { page: PAGE, job: page, footage, arguments, commands: WAITING_MAX };
+    let (stage, orders, sent) = chromium.start((&job.dir, &job.name), clock, show)?;
+    let events = Events::new(sent, (clock, job.start), || ready(&chromium.versions));
     let mut end = End { desk: Desk::new(door, job.seed, orders), records, asked, log };
-    let versions = Versions::from([("chromium".to_owned(), version)]);
-    let mut stop = std::pin::pin!(stop);
-    let failure = tokio::select! {
-        () = &mut stop => None,
-        never = server::serve(listener, move |request| site.clone().answer(request)) => match never {},
-        ended = browser.ended() => Some(ended),
-        failure = end.turn(sent, (clock, job.start), || ready(&versions)) => Some(failure?),
-    };
-    drop(browser);
+    let failure = stage.run(end.until_it_fails(events), stop).await?;
     end.close(job, failure).await
-}
-
-pub(crate) fn footage(spec: &FootageSpec) -> Result<Footage, suiro_media::live::LiveError> {
-    Footage::prepare(&Ffmpeg::locate()?, spec, &cache::folder(), &mut |_, _| {})
 }
 
 /// Takes offers, if this end waits for them.
@@ -292,45 +266,25 @@ struct End {
 }
 
 impl End {
-    /// Deals with what the page sends and others ask for, until the page fails: why it did.
-    async fn turn(
+    /// Deals with what happens to the page and what others ask for, until the page fails: why it did.
+    async fn until_it_fails(
         &mut self,
-        mut sent: Receiver<Sent>,
-        (clock, start): (Clock, Time),
-        ready: impl FnOnce(),
+        mut events: Events<impl FnOnce()>,
     ) -> Result<String, WebrtcError> {
-        let mut ready = Some(ready);
-        let mut begins = None;
-        let (mut asks, mut heard) = (true, clock.now());
+        let mut asks = true;
         loop {
-            let begin = async {
-                match begins {
-                    Some(at) => clock.sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
-                () = begin => {
-                    begins = None;
-                    self.desk.begin();
-                }
                 waiting = self.asked.recv(), if asks => match waiting {
                     Some(waiting) => self.desk.on_asked(waiting),
                     None => asks = false,
                 },
-                () = clock.sleep_until(heard + REPORT_WITHIN) => {
-                    return Ok(format!("it reported nothing for {REPORT_WITHIN}"));
-                }
-                next = sent.recv() => {
-                    heard = clock.now();
-                    let Some(next) = next else { return Ok("it is gone".to_owned()) };
-                    if matches!(next, Sent::Ready) && let Some(ready) = ready.take() {
-                        ready();
-                        begins = Some(start);
-                    } else if let Some(failure) = self.on_sent(next)? {
+                event = events.next() => match event {
+                    Event::Begin => self.desk.begin(),
+                    Event::Sent(sent) => if let Some(failure) = self.on_sent(sent)? {
                         return Ok(failure);
-                    }
-                }
+                    },
+                    Event::Failed(failure) => return Ok(failure),
+                },
             }
         }
     }
@@ -374,12 +328,7 @@ impl End {
             let _ = server.delete(&path[at..]).await;
         }
         let summary = self.records.close()?;
-        match failure {
-            // What breaks after it worked is a measurement.
-            Some(failure) if summary.connections > 0 => (self.log)(&failure),
-            Some(failure) => return Err(WebrtcError::Page(failure)),
-            None => {}
-        }
+        live::judge(failure, summary.connections > 0, self.log).map_err(WebrtcError::Page)?;
         Ok(summary)
     }
 }

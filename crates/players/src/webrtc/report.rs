@@ -2,43 +2,11 @@
 
 use serde::Deserialize;
 use suiro_record::words::SessionEnd;
-use suiro_units::{Duration, Time};
 
-/// Most bytes of one report, and of one batch of coded frames.
-pub(super) const REPORT_BYTES_MAX: usize = 16 << 20;
+use crate::live::report::Ms;
+
 /// Bytes before each coded frame: RTP timestamp, time, key frame, size.
 const HEADER_BYTES: usize = 4 + 8 + 1 + 4;
-/// Latest time in milliseconds since the trial's epoch: a year.
-const TIME_MAX_MS: f64 = 366.0 * 86_400.0 * 1e3;
-
-/// A time in milliseconds since the trial's epoch; what was before it counts as the epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(try_from = "f64")]
-pub(crate) struct Ms(f64);
-
-impl TryFrom<f64> for Ms {
-    type Error = String;
-
-    fn try_from(ms: f64) -> Result<Self, String> {
-        match (-TIME_MAX_MS..=TIME_MAX_MS).contains(&ms) {
-            true => Ok(Self(ms)),
-            false => Err(format!("a time of {ms} ms")),
-        }
-    }
-}
-
-impl Ms {
-    /// The time in the trial.
-    pub fn time(self) -> Time {
-        Time::ZERO + self.duration()
-    }
-
-    /// The same as a duration.
-    pub fn duration(self) -> Duration {
-        Duration::from_nanos((self.0.max(0.0) * 1e6) as u64)
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Report {
@@ -163,6 +131,8 @@ pub(super) fn parse_frames(mut body: &[u8]) -> Result<Vec<Coded>, String> {
 
 #[cfg(test)]
 mod tests {
+    use suiro_units::{Duration, Time};
+
     use super::*;
 
     const EMPTY: &str =

@@ -15,11 +15,6 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use super::report::REPORT_BYTES_MAX;
 use crate::browser::server::{self, Body, HTML, JSON, SCRIPT, content, empty};
 
-/// The page for WebRTC.
-pub(crate) const WEBRTC: Page = Page {
-    html: include_str!("../../assets/webrtc.html"),
-    script: include_str!("../../assets/webrtc.js"),
-};
 const WORKER: &str = include_str!("../../assets/webrtc-worker.js");
 
 /// Frames of footage in one response.
