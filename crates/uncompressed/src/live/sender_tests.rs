@@ -1,5 +1,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use suiro_units::BitRate;
+
 use super::*;
 use crate::live::{At, Event};
 use crate::packet::PAYLOAD_TYPE;
@@ -77,6 +79,25 @@ fn arrived(inlet: &Inlet, epoch: Epoch) -> Vec<(u64, u32)> {
 /// What `frames` should be: each one once, with the content of its time.
 fn expected(frames: std::ops::Range<u64>) -> Vec<(u64, u32)> {
     frames.map(|frame| (frame, ((frame - 3) % u64::from(CYCLE)) as u32)).collect()
+}
+
+/// A storage that is only a little faster than the stream fills the slot of one frame during most of the next.
+#[test]
+fn a_node_with_a_slow_storage_becomes_a_standby() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("0.frames");
+    crate::job::store(&path, &geometry(), 2 * CYCLE, 0).unwrap();
+    let slot = Store::open(&path).unwrap().header().slot_bytes();
+    let rate = BitRate::from_bps(slot as u64 * 8 * 50 * 3 / 2);
+    let shape = reader::Shape { rate, latency: Duration::ZERO, later: None };
+    let ring =
+        reader::Options { frames: CYCLE, shape: Some(shape), ..SenderConfig::new(Vec::new()).ring };
+    let config = SenderConfig { ring, ..SenderConfig::new(vec![lane(0)]) };
+    let (node, events) = Sender::start(config).unwrap();
+    let material = Material { source: Source::Store(path), ..material() };
+    node.order(&Order::one(At::Next, 0, SenderChange::cue(material))).unwrap();
+    wait(&events, |what| *what == What::Filled);
+    assert_eq!(node.state().lanes[0].phase, Phase::Standby);
 }
 
 #[test]

@@ -277,8 +277,9 @@ impl Worker {
             let Some(lane) = own.lane.as_mut().filter(|lane| lane.frame().is_none()) else {
                 continue;
             };
-            lane.pass(frame);
+            // Before it moves on: a storage needs a part of a frame time to fill the slot that becomes free.
             let full = lane.ring().is_full();
+            lane.pass(frame);
             let filled = full && !std::mem::replace(&mut own.full, true);
             // Who hears of it finds it in the state.
             self.publish(at);
