@@ -820,7 +820,8 @@ table! {
         content: Option<i64>,
         /// Packets of it that arrived, each counted once.
         packets: i64,
-        /// Packets of it that never arrived.
+        /// Packets of it that never arrived; of the first frame, and of one that was in progress when receiving ended, only
+        /// those between two that arrived.
         lost_packets: i64,
         /// Packets that arrived again.
         duplicate_packets: i64,

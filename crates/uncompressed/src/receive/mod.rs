@@ -125,7 +125,7 @@ impl Lane {
                     datagram.realtime_ns.map(|ns| ns.wrapping_sub(lead_ns.cast_unsigned()));
                 let now = stamped.map_or_else(clock::monotonic, Time::from_nanos);
                 for packet in datagram.bytes.chunks(datagram.segment) {
-                    track.datagram(now, datagram.from, packet, &mut on_frame);
+                    track.datagram(now, packet, &mut on_frame);
                 }
             })?;
             self.dropped = taken.dropped.unwrap_or(self.dropped);
@@ -195,9 +195,10 @@ pub fn run(
         }
         rest(lanes, now, any)?;
     }
+    let now = clock::monotonic();
     for lane in lanes {
         let Lane { number, track, recording, .. } = lane;
-        track.finish(&mut |frame, picture| over(*number, frame, picture, recording, told));
+        track.finish(now, &mut |frame, picture| over(*number, frame, picture, recording, told));
     }
     Ok(())
 }

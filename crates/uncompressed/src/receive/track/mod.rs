@@ -1,8 +1,6 @@
 //! One stream as it is received: counts packets, and reports frames as complete or incomplete. Pure: times and
 //! datagrams are arguments.
 
-use std::net::SocketAddrV4;
-
 use suiro_units::{Duration, Time};
 
 use super::sequence::{Arrival, Sequence};
@@ -34,7 +32,7 @@ pub struct Counts {
     pub duplicate: u64,
     /// Packets so old that they count as a replay.
     pub replayed: u64,
-    /// Packets from other senders.
+    /// Packets from other senders: with another synchronisation source.
     pub foreign: u64,
     /// Datagrams that are not in this format.
     pub malformed: u64,
@@ -98,7 +96,9 @@ pub struct Frame {
     pub whole: bool,
     /// Packets that arrived, each counted once.
     pub packets: u32,
-    /// Packets that did not arrive; until a first frame is complete, as many as the missing bytes would fill.
+    /// Packets that did not arrive; until a first frame is complete, as many as the missing bytes would fill. Of the frame
+    /// with which the stream began, and of one that was in progress when receiving ended, only the packets between two
+    /// that arrived: what was sent before or after was not lost.
     pub lost: u32,
     /// Packets that arrived again.
     pub duplicate: u32,
@@ -123,6 +123,10 @@ struct Open {
     sum: u64,
     told: Option<u64>,
     picture: Vec<u8>,
+    /// True if it is the first frame of the stream: what was sent of it before its first packet arrived was not lost.
+    is_first: bool,
+    /// The lowest and the highest sequence number that arrived of it.
+    sequences: (u32, u32),
 }
 
 /// What to do with frames.
@@ -147,7 +151,9 @@ pub struct Track {
     payload_type: u8,
     epoch: Epoch,
     wanted: Wanted,
-    sender: Option<(SocketAddrV4, u32)>,
+    /// The synchronisation source. A stream that moves to another node keeps it, and addresses do not matter (RFC 3550
+    /// §8): all nodes that can send a stream give a packet the same number.
+    sender: Option<u32>,
     heard: Time,
     sequence: Sequence,
     /// Packets that the sender makes of a frame, and how evenly they arrive: known once a frame is complete.
@@ -197,13 +203,13 @@ impl Track {
         self.seen.take()
     }
 
-    /// Takes a datagram that arrived at `now` from `from`.
-    pub fn datagram(&mut self, now: Time, from: SocketAddrV4, bytes: &[u8], on_frame: OnFrame<'_>) {
+    /// Takes a datagram that arrived at `now`.
+    pub fn datagram(&mut self, now: Time, bytes: &[u8], on_frame: OnFrame<'_>) {
         let Ok(packet) = self.layout.parse(bytes, self.payload_type) else {
             self.counts.malformed += 1;
             return;
         };
-        if !self.is_own(now, from, packet.ssrc) {
+        if !self.is_own(now, packet.ssrc) {
             self.counts.foreign += 1;
             return;
         }
@@ -220,7 +226,8 @@ impl Track {
         self.counts.bytes += u64::from(ip_bytes);
         self.largest = self.largest.max(ip_bytes);
         let begins = self.newest != Some(packet.timestamp) && self.is_newer(packet.timestamp);
-        let Some(at) = self.frame_of(now, packet.timestamp, begins, on_frame) else { return };
+        let packet_of = (packet.timestamp, packet.sequence);
+        let Some(at) = self.frame_of(now, packet_of, begins, on_frame) else { return };
         if let Some((_, evenness)) = &mut self.learnt {
             evenness.packets(now, 1, begins);
         }
@@ -253,22 +260,24 @@ impl Track {
         true
     }
 
-    /// The stream is over, and so are the frames in progress.
-    pub fn finish(&mut self, on_frame: OnFrame<'_>) {
-        while !self.open.is_empty() {
-            self.close(0, on_frame);
+    /// Receiving ends at `now`, and so do the frames in progress.
+    pub fn finish(&mut self, now: Time, on_frame: OnFrame<'_>) {
+        let period = self.layout.geometry().rate().period();
+        while let Some(open) = self.open.first() {
+            let in_progress = now < open.frame.first + period;
+            self.close(0, in_progress, on_frame);
         }
     }
 
     /// The sender is the first one heard, and another one once that has fallen silent.
-    fn is_own(&mut self, now: Time, from: SocketAddrV4, ssrc: u32) -> bool {
-        if self.sender == Some((from, ssrc)) {
+    fn is_own(&mut self, now: Time, ssrc: u32) -> bool {
+        if self.sender == Some(ssrc) {
             return true;
         }
         if self.sender.is_some() && now.saturating_since(self.heard) < SILENCE {
             return false;
         }
-        if self.sender.replace((from, ssrc)).is_some() {
+        if self.sender.replace(ssrc).is_some() {
             self.counts.restarts += 1;
             self.sequence = Sequence::default();
             (self.newest, self.newest_number) = (None, None);
@@ -287,7 +296,9 @@ impl Track {
     /// earlier ones, as after an outage, they are new.
     fn restart(&mut self, now: Time, timestamp: u32, on_frame: OnFrame<'_>) {
         self.counts.restarts += 1;
-        self.finish(on_frame);
+        while !self.open.is_empty() {
+            self.close(0, false, on_frame);
+        }
         (self.learnt, self.largest) = (None, 0);
         let number = self.number_of(now, timestamp);
         let ahead = self.newest_number.and_then(|newest| number.checked_sub(newest));
@@ -311,7 +322,7 @@ impl Track {
     fn frame_of(
         &mut self,
         now: Time,
-        timestamp: u32,
+        (timestamp, sequence): (u32, u32),
         begins: bool,
         on_frame: OnFrame<'_>,
     ) -> Option<usize> {
@@ -320,9 +331,9 @@ impl Track {
             return at;
         }
         if self.open.len() == OPEN_MAX {
-            self.close(0, on_frame);
+            self.close(0, false, on_frame);
         }
-        let open = self.begin(now, timestamp);
+        let open = self.begin(now, timestamp, sequence);
         self.tell_missing(&open.frame, on_frame);
         (self.newest, self.newest_number) = (Some(timestamp), Some(open.frame.number));
         self.open.push(open);
@@ -374,13 +385,20 @@ impl Track {
                 open.picture[offset..offset + piece.len()].copy_from_slice(piece);
             }
         }
+        let (lowest, highest) = &mut open.sequences;
+        if packet.sequence.wrapping_sub(*lowest).cast_signed() < 0 {
+            *lowest = packet.sequence;
+        }
+        if packet.sequence.wrapping_sub(*highest).cast_signed() > 0 {
+            *highest = packet.sequence;
+        }
         open.frame.packets += 1;
         open.frame.reordered += u32::from(reordered);
         open.frame.last = Some(now);
         open.frame.content = packet.number.or(open.frame.content);
         open.told = packet.checksum.or(open.told);
         if open.frame.bytes >= self.layout.frame_bytes() {
-            self.close(at, on_frame);
+            self.close(at, false, on_frame);
         }
     }
 
@@ -391,13 +409,14 @@ impl Track {
         (due.max(now).saturating_since(due.min(now)) <= APART_MAX).then_some(due)
     }
 
-    fn begin(&mut self, now: Time, timestamp: u32) -> Open {
+    fn begin(&mut self, now: Time, timestamp: u32, sequence: u32) -> Open {
         let number = self.number_of(now, timestamp);
         let mut picture = self.spare.pop().unwrap_or_default();
         picture.resize(if self.wanted.pictures { self.layout.frame_bytes() } else { 0 }, 0);
         let due = self.due(now, number);
         let frame = Frame { last: Some(now), ..blank(number, now, due) };
-        Open { timestamp, frame, sum: 0, told: None, picture }
+        let (is_first, sequences) = (self.newest.is_none(), (sequence, sequence));
+        Open { timestamp, frame, sum: 0, told: None, picture, is_first, sequences }
     }
 
     /// Packets of a finished frame that did not arrive, at least one if it is incomplete.
@@ -415,14 +434,20 @@ impl Track {
         u32::try_from(lost.max(1)).unwrap_or(u32::MAX)
     }
 
-    fn close(&mut self, at: usize, on_frame: OnFrame<'_>) {
-        let Open { mut frame, sum, told, picture, .. } = self.open.remove(at);
+    /// Finishes an open frame; `in_progress` if receiving ends in the middle of it.
+    fn close(&mut self, at: usize, in_progress: bool, on_frame: OnFrame<'_>) {
+        let Open { mut frame, sum, told, picture, is_first, sequences, .. } = self.open.remove(at);
         let period = self.layout.geometry().rate().period();
         frame.whole = frame.bytes == self.layout.frame_bytes();
         let summed = self.wanted.verify && frame.whole;
         frame.sound = told.filter(|_| summed).map(|told| told == sum);
         frame.late = frame.due.map(|due| frame.last.is_none_or(|last| last > due + period * 2));
-        frame.lost = self.lost(&frame);
+        frame.lost = if is_first || in_progress {
+            let (lowest, highest) = sequences;
+            highest.wrapping_sub(lowest).saturating_add(1).saturating_sub(frame.packets)
+        } else {
+            self.lost(&frame)
+        };
         frame.seen = self.learnt.as_mut().map(|(_, evenness)| evenness.take());
         self.seen = Seen::both(self.seen, frame.seen);
         if frame.whole && self.learnt.is_none() {

@@ -1,10 +1,7 @@
-use std::net::Ipv4Addr;
-
 use super::*;
 use crate::geometry::{Depth, FrameRate, Geometry, Sampling};
 use crate::packet::{self, Format, HEADER_BYTES_MAX, Stream};
 
-const FROM: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 5004);
 const TYPE: u8 = 96;
 /// Frame 1000 begins here.
 const FIRST: u64 = 1000;
@@ -39,17 +36,23 @@ fn packets(number: u64, ssrc: u32) -> Vec<Vec<u8>> {
 struct Case {
     track: Track,
     frames: Vec<Frame>,
+    now: Time,
 }
 
 impl Case {
     fn new() -> Self {
         let wanted = Wanted { verify: true, pictures: true };
-        Self { track: Track::new(layout(), TYPE, epoch(), wanted), frames: Vec::new() }
+        Self {
+            track: Track::new(layout(), TYPE, epoch(), wanted),
+            frames: Vec::new(),
+            now: Time::ZERO,
+        }
     }
 
-    fn at(&mut self, now: Time, from: SocketAddrV4, datagram: &[u8]) {
+    fn at(&mut self, now: Time, datagram: &[u8]) {
         let frames = &mut self.frames;
-        self.track.datagram(now, from, datagram, &mut |frame, _| frames.push(*frame));
+        self.now = now;
+        self.track.datagram(now, datagram, &mut |frame, _| frames.push(*frame));
     }
 
     /// A frame's packets, spread evenly over its time.
@@ -57,13 +60,19 @@ impl Case {
         let start = epoch().start(FrameRate::P59_94, number);
         let step = FrameRate::P59_94.period() / packets.len() as u64;
         for (at, packet) in packets.iter().enumerate() {
-            self.at(start + step * at as u64, FROM, packet);
+            self.at(start + step * at as u64, packet);
         }
     }
 
-    fn finish(mut self) -> (Counts, Vec<Frame>) {
+    /// Receiving ends, long after the last packet.
+    fn finish(self) -> (Counts, Vec<Frame>) {
+        let later = self.now + Duration::from_secs(1);
+        self.finish_at(later)
+    }
+
+    fn finish_at(mut self, now: Time) -> (Counts, Vec<Frame>) {
         let frames = &mut self.frames;
-        self.track.finish(&mut |frame, _| frames.push(*frame));
+        self.track.finish(now, &mut |frame, _| frames.push(*frame));
         (*self.track.counts(), self.frames)
     }
 }
@@ -109,7 +118,7 @@ fn every_kind_of_fault_has_its_own_count() {
     two[2][last] ^= 1;
     case.frame(FIRST + 1, &two);
     // A packet that seemed lost arrives while its frame is still open.
-    case.at(epoch().start(FrameRate::P59_94, FIRST + 2), FROM, &lost);
+    case.at(epoch().start(FrameRate::P59_94, FIRST + 2), &lost);
     let (counts, frames) = case.finish();
     assert_eq!((counts.lost, counts.reordered, counts.duplicate), (0, 2, 1));
     assert_eq!((counts.malformed, counts.foreign, counts.corrupt), (1, 1, 1));
@@ -138,7 +147,7 @@ fn a_frame_that_ends_a_frame_time_late_is_late() {
     for (number, delay) in [(FIRST, 1.9), (FIRST + 1, 2.1)] {
         let arrival = epoch().start(rate, number) + rate.period().mul_f64(delay);
         for packet in packets(number, 1) {
-            case.at(arrival, FROM, &packet);
+            case.at(arrival, &packet);
         }
     }
     let (counts, frames) = case.finish();
@@ -152,11 +161,10 @@ fn a_replay_is_refused_and_a_successor_taken_after_silence() {
     case.frame(far, &packets(far, 1));
     case.frame(far + 1, &packets(FIRST, 1)[..1]);
     assert_eq!(case.track.counts().replayed, 1);
-    let other = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 9);
-    case.at(epoch().start(rate, far + 2), other, &packets(far + 2, 2)[0]);
+    case.at(epoch().start(rate, far + 2), &packets(far + 2, 2)[0]);
     assert_eq!(case.track.counts().foreign, 1);
     for packet in packets(far + 20, 2) {
-        case.at(epoch().start(rate, far + 20), other, &packet);
+        case.at(epoch().start(rate, far + 20), &packet);
     }
     let (counts, frames) = case.finish();
     assert_eq!((counts.foreign, counts.restarts, counts.lost), (1, 1, 0));
@@ -172,7 +180,7 @@ fn a_restarted_sender_is_accepted_although_its_timestamps_went_back() {
     let start = epoch().start(FrameRate::P59_94, far + 1);
     for number in FIRST..FIRST + 3 {
         for packet in packets(number, 1) {
-            case.at(start, FROM, &packet);
+            case.at(start, &packet);
         }
     }
     let (counts, frames) = case.finish();
@@ -194,7 +202,7 @@ fn a_sender_whose_clock_is_set_back_is_accepted_although_its_sequence_goes_on() 
         let sequence = (FIRST as u32 + 2) * per_frame + at as u32;
         packet[2..4].copy_from_slice(&(sequence as u16).to_be_bytes());
         packet[12..14].copy_from_slice(&((sequence >> 16) as u16).to_be_bytes());
-        case.at(epoch().start(FrameRate::P59_94, FIRST + 2), FROM, &packet);
+        case.at(epoch().start(FrameRate::P59_94, FIRST + 2), &packet);
     }
     let (counts, frames) = case.finish();
     assert_eq!((counts.restarts, counts.frames, counts.incomplete), (1, 2, 0));
@@ -212,6 +220,43 @@ fn frames_of_which_nothing_arrived_are_reported() {
         frames.iter().map(|f| (f.number - FIRST, f.lost, f.last.is_some())).collect();
     assert_eq!(told, [(0, 0, true), (1, packets, false), (2, packets, false), (3, 0, true)]);
     assert_eq!((counts.incomplete, counts.lost), (2, i64::from(2 * packets)));
+}
+
+/// A group is joined and left in the middle of frames: what is sent before and after was never lost.
+#[test]
+fn what_was_sent_before_joining_and_after_leaving_is_not_lost() {
+    let mut case = Case::new();
+    let mut joined = packets(FIRST, 1).split_off(5);
+    joined.remove(2);
+    case.frame(FIRST, &joined);
+    case.frame(FIRST + 1, &packets(FIRST + 1, 1));
+    let mut left = packets(FIRST + 2, 1);
+    left.truncate(7);
+    left.remove(3);
+    case.frame(FIRST + 2, &left);
+    let now = case.now;
+    let (counts, mut frames) = case.finish_at(now);
+    frames.sort_by_key(|frame| frame.number);
+    let told: Vec<_> = frames.iter().map(|frame| (frame.whole, frame.lost)).collect();
+    assert_eq!(told, [(false, 1), (true, 0), (false, 1)]);
+    assert_eq!((counts.lost, counts.incomplete), (2, 2));
+}
+
+/// A standby takes over with the packets that its predecessor would have sent; while both send, each packet counts once.
+#[test]
+fn a_stream_that_moves_to_another_node_is_the_same_stream() {
+    let mut case = Case::new();
+    case.frame(FIRST, &packets(FIRST, 1));
+    let of_both: Vec<_> =
+        packets(FIRST + 1, 1).into_iter().flat_map(|own| [own.clone(), own]).collect();
+    case.frame(FIRST + 1, &of_both);
+    case.frame(FIRST + 5, &packets(FIRST + 5, 1));
+    let (counts, frames) = case.finish();
+    let whole: Vec<_> = frames.iter().map(|frame| (frame.number - FIRST, frame.whole)).collect();
+    let expected = [(0, true), (1, true), (2, false), (3, false), (4, false), (5, true)];
+    assert_eq!(whole, expected, "what nobody sent is recorded as missing");
+    assert_eq!((counts.restarts, counts.foreign), (0, 0));
+    assert_eq!(counts.duplicate, u64::from(layout().packets_per_frame()));
 }
 
 /// Other implementations split frames differently from our layout.
@@ -247,7 +292,7 @@ fn without_a_common_clock_nothing_is_late() {
         };
         for number in [first, first + 1, first + 3] {
             for packet in packets(number, 1) {
-                case.at(start(number), FROM, &packet);
+                case.at(start(number), &packet);
             }
         }
         let (counts, frames) = case.finish();
