@@ -2,18 +2,22 @@
 //! two hosts, with sender, carrier and receiver on the same two cores. Prints a table of medians
 //! over [`RUNS`] runs.
 //!
-//! Run it with `cargo bench -p suiro-wire`; add `-- user` to measure as an ordinary user, and numbers to measure at these
-//! rates only (packets a second each way).
+//! Then TCP, one flow each: how much of a link's rate it fills, and whether that is valid.
+//!
+//! Run it with `cargo bench -p suiro-wire`; add `-- user` to measure as an ordinary user, numbers to measure at these
+//! rates only (packets a second each way), and `tcp` for TCP only.
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
-use std::io::ErrorKind;
-use std::net::UdpSocket;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
 
 use suiro_bench::{Figure, Target};
-use suiro_hosts::{CableKind, CableSpec, LinkEnd, Network, NetworkSpec, Privilege, Sandbox, ipv4};
-use suiro_link::{LinkConfig, Schedule};
+use suiro_hosts::{
+    CableKind, CableSpec, EmulatedLink, LinkEnd, Network, NetworkSpec, Privilege, Sandbox, ipv4,
+};
+use suiro_link::{LinkConfig, LinkSpec, Schedule};
 use suiro_record::LinkTotals;
 use suiro_units::{Duration, Seed, Time};
 use suiro_wire::{Carrier, CarrierSpec, Clock, Outcome};
@@ -24,13 +28,15 @@ const PACKET_BYTES: usize = 1200;
 /// Up to this rate the figures have targets: 1 Gbit/s of such packets.
 const JUDGED: u64 = 104_167;
 const PORT: u16 = 9;
+/// Rates of the links that TCP fills.
+const TCP_GBPS: [u64; 3] = [1, 2, 3];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let asks = |word: &str| arguments.iter().any(|argument| argument == word);
     let rates: Vec<u64> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     if asks("inside") {
-        measure(&rates);
+        measure(&rates, asks("tcp"));
         return ExitCode::SUCCESS;
     }
     if !asks("--bench") {
@@ -38,7 +44,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let privilege = if asks("user") { Privilege::User } else { Privilege::of_this_process() };
-    let inside = std::iter::once("inside".to_owned()).chain(rates.iter().map(u64::to_string));
+    let words = ["inside", if asks("tcp") { "tcp" } else { "all" }].map(str::to_owned);
+    let inside = words.into_iter().chain(rates.iter().map(u64::to_string));
     match Sandbox::new(inside).privilege(privilege).spawn() {
         Ok(mut worker) => match worker.wait() {
             Ok(status) if status.success() => ExitCode::SUCCESS,
@@ -51,8 +58,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(rates: &[u64]) {
+fn measure(rates: &[u64], only_tcp: bool) {
     let cores = keep_to_two_cores();
+    if !only_tcp {
+        measure_udp(rates, cores);
+    }
+    if only_tcp || rates.is_empty() {
+        TCP_GBPS.iter().for_each(|&gbps| fill(gbps));
+    }
+}
+
+fn measure_udp(rates: &[u64], cores: usize) {
     println!(
         "one link, both directions, {PACKET_BYTES}-byte packets, {SECONDS} s, median of {RUNS} \
          runs, {cores} cores"
@@ -106,18 +122,30 @@ impl Link {
         Self { network: Network::build(&spec).expect("the network can be made"), config }
     }
 
-    fn run(&self, per_second: u64) -> Outcome {
-        let link = &self.network.links()[0];
-        let carrier = Carrier::start(&CarrierSpec {
+    /// With this rate, and a delay at which a window of TCP's usual size fills it.
+    fn with_rate(gbps: u64) -> Self {
+        let spec = format!("rate = '{gbps} Gbit/s'\ndelay = '2 ms'");
+        let spec: LinkSpec = toml::from_str(&spec).expect("a link of a rate and a delay");
+        let no_trace = |_: &std::path::Path| unreachable!("it has no trace");
+        Self { config: spec.resolve(&mut { no_trace }).expect("it is complete"), ..Self::new() }
+    }
+
+    fn start(&self) -> Carrier {
+        Carrier::start(&CarrierSpec {
             name: "bench",
-            link,
+            link: &self.network.links()[0],
             wire: self.network.wire(),
             config: &self.config,
             seed: Seed(1),
             clock: Clock::starting_now(),
             records: None,
         })
-        .expect("the link can be carried");
+        .expect("the link can be carried")
+    }
+
+    fn run(&self, per_second: u64) -> Outcome {
+        let link = &self.network.links()[0];
+        let carrier = self.start();
         std::thread::scope(|scope| {
             for (from, to) in [(&link.from, &link.to), (&link.to, &link.from)] {
                 scope.spawn(move || load(from, to, per_second));
@@ -125,6 +153,67 @@ impl Link {
         });
         carrier.stop().expect("the link ends")
     }
+}
+
+/// One TCP flow through links of a rate, one after the other.
+fn fill(gbps: u64) {
+    let runs: Vec<(u64, Outcome)> = (0..RUNS)
+        .map(|_| {
+            let link = Link::with_rate(gbps);
+            let carrier = link.start();
+            let bytes = tcp(&link.network.links()[0]);
+            (bytes, carrier.stop().expect("the link ends"))
+        })
+        .collect();
+    let median = |mut all: Vec<f64>| {
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    let outcomes = || runs.iter().map(|(_, outcome)| outcome);
+    let goodput = median(runs.iter().map(|(bytes, _)| *bytes as f64 * 8.0 / 1e9).collect());
+    let goodput = goodput / SECONDS as f64;
+    let late_us = median(
+        outcomes()
+            .flat_map(|outcome| &outcome.totals)
+            .map(|totals| totals.lateness.p99_us.unwrap_or(f64::NAN))
+            .collect(),
+    );
+    let cores = median(outcomes().map(|run| run.totals[0].cpu_cores.unwrap_or(f64::NAN)).collect());
+    let valid = outcomes().filter(|outcome| outcome.faults.is_empty()).count();
+    let unaccounted: u64 = outcomes().flat_map(|run| &run.totals).map(|t| t.unaccounted).sum();
+    let name = format!("link of {gbps} Gbit/s, TCP");
+    println!(
+        "{name}: goodput {goodput:.2} Gbit/s, p99 {late_us:.0} us, {cores:.3} cores, {unaccounted} unaccounted, {valid} of \
+         {RUNS} runs valid"
+    );
+    Figure::new(format!("{name}: goodput"), goodput, "Gbit/s").tell();
+    Figure::new(format!("{name}: runs that are valid"), valid as f64, "").tell();
+}
+
+/// Sends for a while; the bytes that arrived.
+#[expect(clippy::disallowed_methods, reason = "the sockets of this bench")]
+fn tcp(link: &EmulatedLink) -> u64 {
+    let (from, to) = (&link.from, &link.to);
+    let address = (ipv4(from.index), PORT);
+    let listener = from.host.enter(|| TcpListener::bind(address)).unwrap().unwrap();
+    let sending = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let clock = Clock::starting_now();
+        let piece = vec![0; 128 << 10];
+        while clock.now() < Time::from_secs(SECONDS) {
+            stream.write_all(&piece).unwrap();
+        }
+    });
+    let mut stream = to.host.enter(|| TcpStream::connect(address)).unwrap().unwrap();
+    let (mut piece, mut bytes) = (vec![0; 256 << 10], 0);
+    loop {
+        match stream.read(&mut piece).unwrap() {
+            0 => break,
+            read => bytes += read as u64,
+        }
+    }
+    sending.join().unwrap();
+    bytes
 }
 
 /// Ten links side by side with 521 packets/s each way: 5 Mbit/s.
