@@ -210,6 +210,7 @@ impl Engine {
     fn send_batch(&mut self, direction: Direction, batch: &[Event]) {
         let Self { sides, pool, .. } = self;
         for event in batch {
+            pool.warm(slot(event));
             alter(pool.frame_mut(slot(event)), event);
         }
         let mut frames: [&[u8]; BATCH] = [&[]; BATCH];

@@ -1,5 +1,5 @@
 //! How the threads that carry packets are scheduled: in the real-time class while that leaves the processor idle for
-//! part of the time, in short slices otherwise.
+//! part of the time, in short slices before almost all others otherwise.
 //!
 //! The kernel stops real-time threads that fill a processor for `sched_rt_runtime_us` of each `sched_rt_period_us`
 //! (sched(7): 0.95 s of 1 s), for the rest of the period: 50 ms in which no packet is carried. So a thread leaves the
@@ -18,12 +18,15 @@ pub enum Priority {
     /// Like any other thread.
     Ordinary,
     /// SCHED_OTHER with the shortest slice (EEVDF, Linux 6.12): a thread that asks for short turns
-    /// gets them sooner. Needs no privilege. Older kernels ignore it.
+    /// gets them sooner. Needs no privilege. Older kernels ignore it. With CAP_SYS_NICE or RLIMIT_NICE the thread has the
+    /// lowest nice value too.
     ShortSlice,
     /// SCHED_FIFO: before every ordinary thread. Needs CAP_SYS_NICE or RLIMIT_RTPRIO.
     RealTime,
 }
 
+/// The nice value with which a thread gets 87 times as much of a processor as one with 0.
+const NICE_MIN: i32 = -20;
 /// Length of a turn that the carrier asks for; the kernel's minimum is 0.1 ms.
 const SLICE_NS: u64 = 100_000;
 /// From one look at what the thread used to the next.
@@ -40,8 +43,8 @@ const REST_ABOVE: f64 = 0.5;
 /// … and below this one it rests for less time.
 const REST_BELOW: f64 = 0.25;
 const REST_MIN: Duration = Duration::from_micros(20);
-/// A fifth of the lateness that a link of 1 Gbit/s may have.
-const REST_MAX: Duration = Duration::from_micros(100);
+/// A tenth of the lateness that a link of 1 Gbit/s may have.
+const REST_MAX: Duration = Duration::from_micros(50);
 
 /// `struct sched_attr` of sched_setattr(2), as long as its first version.
 #[repr(C)]
@@ -193,22 +196,35 @@ fn ratio(part: Duration, whole: Duration) -> Option<f64> {
 
 /// Changes the class of the calling thread; false if that is not allowed.
 fn set(to: Priority) -> bool {
-    let (policy, priority) = match to {
-        Priority::RealTime => (libc::SCHED_FIFO, 1),
-        Priority::ShortSlice | Priority::Ordinary => (libc::SCHED_OTHER, 0),
-    };
+    match to {
+        Priority::RealTime => schedule(libc::SCHED_FIFO, 1, own_nice(), 0),
+        // A thread that has too much to do for the real-time class must not share with all others equally.
+        Priority::ShortSlice => [NICE_MIN, own_nice()]
+            .into_iter()
+            .any(|nice| schedule(libc::SCHED_OTHER, 0, nice, SLICE_NS)),
+        Priority::Ordinary => schedule(libc::SCHED_OTHER, 0, own_nice(), 0),
+    }
+}
+
+fn schedule(policy: libc::c_int, priority: u32, nice: i32, runtime_ns: u64) -> bool {
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
         policy: policy as u32,
         flags: 0,
-        nice: 0,
+        nice,
         priority,
-        runtime_ns: if to == Priority::ShortSlice { SLICE_NS } else { 0 },
+        runtime_ns,
         deadline_ns: 0,
         period_ns: 0,
     };
     // SAFETY: 0 is the calling thread; the attributes are alive and hold their own size.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) == 0 }
+}
+
+/// The nice value of the calling thread: it may always keep that.
+fn own_nice() -> i32 {
+    // SAFETY: plain numbers; 0 is the calling thread, for which it cannot fail.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
 /// What the calling thread, whose file this is, used so far.
@@ -279,6 +295,20 @@ mod tests {
         assert_eq!(budget.rest, Duration::ZERO);
         budget.note(Duration::ZERO, Duration::ZERO, Duration::ZERO);
         assert!(budget.busy.is_finite());
+    }
+
+    /// Whoever started the program with `nice` may not have the right to lower it again.
+    #[test]
+    fn a_thread_of_low_priority_gets_short_slices_too() {
+        let nice = std::thread::spawn(|| {
+            // SAFETY: plain numbers; 0 is the calling thread.
+            let lowered = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
+            assert_eq!(lowered, 0);
+            assert!(set(Priority::ShortSlice), "short slices need no privilege");
+            own_nice()
+        });
+        let nice = nice.join().unwrap();
+        assert!(nice == NICE_MIN || nice == 5, "nice value {nice}");
     }
 
     #[test]
