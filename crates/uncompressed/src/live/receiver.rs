@@ -33,6 +33,8 @@ pub struct Leg {
     pub address: SocketAddrV4,
     /// Local address of the interface to receive a group on; unspecified to use the routes.
     pub interface: Ipv4Addr,
+    /// The only sender of a group whose packets are wanted (IGMPv3); `None` for all.
+    pub source: Option<Ipv4Addr>,
 }
 
 /// Where frames are stored.
@@ -340,7 +342,7 @@ impl Receiver {
         let joined = group.is_multicast().then_some(Joined {
             group,
             interface: leg.interface,
-            source: None,
+            source: leg.source,
         });
         Inlet::open(leg.address, joined.as_ref(), self.buffer_bytes)
             .map_err(|cause| Refusal::Socket { lane, cause })
@@ -358,7 +360,7 @@ impl Receiver {
             Some(_) => Content::Raster,
             None => Content::Picture,
         };
-        let header = Header { part: config.number, ..Header::new(geometry, content) };
+        let header = Header::new(geometry, content);
         // A failure is in the event that reports the recording's end.
         Recording::create(path, header, replace, |_| ()).map_err(|cause| Refusal::Recording {
             lane: config.number,

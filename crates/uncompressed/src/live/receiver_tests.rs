@@ -48,7 +48,8 @@ fn standby(ssrc: u32, to: SocketAddrV4) -> (Sender, Events) {
 }
 
 fn any() -> Leg {
-    Leg { address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0), interface: Ipv4Addr::UNSPECIFIED }
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    Leg { address, interface: Ipv4Addr::UNSPECIFIED, source: None }
 }
 
 fn wait(events: &Events, wanted: impl Fn(&What) -> bool) -> Event {

@@ -79,6 +79,7 @@ impl<'a> Stage<'a> {
         let leg = |lane: u16, path: u16| Leg {
             address: SocketAddrV4::new(self.place.receiver, port(lane, path)),
             interface: Ipv4Addr::UNSPECIFIED,
+            source: None,
         };
         let legs = |lane| (0..paths).map(|path| leg(lane, path)).collect();
         let changes = (0..self.place.lanes)
