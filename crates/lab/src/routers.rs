@@ -101,7 +101,9 @@ impl Routers {
             let path = folder.join(name);
             std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
         };
-        write("zebra.conf", format!("hostname {}\n", place.host.name()))?;
+        // Without that, zebra stops the forwarding of IPv6.
+        let forwarding = "ip forwarding\nipv6 forwarding\n";
+        write("zebra.conf", format!("hostname {}\n{forwarding}", place.host.name()))?;
         write("pimd.conf", place.configuration()?)?;
         for daemon in ["zebra", "pimd"] {
             let command = place.command(daemon)?;

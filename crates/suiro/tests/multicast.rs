@@ -1,0 +1,153 @@
+//! Multicast through FRR's routers, live: packets pass where somebody listens, and nowhere else. Needs FRR; where hosts cannot
+//! be made or FRR or ping is missing it prints that and passes.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{Room, can_run, has};
+use suiro_record::Reader;
+use suiro_record::tables::{MembershipRow, MulticastLinkRow, MulticastRow};
+
+/// Three groups of little traffic, one of which a viewer joins and leaves. `other` sends to that group too, and nobody
+/// who names a source wants it.
+const SCENARIO: &str = r#"
+name = "groups"
+title = "groups"
+duration = "9 s"
+[matrix]
+igmp = [
+  { label = "v2", value = { version = 2, sources = 0, any = 1 } },
+  { label = "v3", value = { version = 3, sources = 1, any = 0 } },
+]
+[topology]
+shape = "explicit"
+hosts = ["a", "b", "lan", "core", "edge", "viewer"]
+switches = ["lan"]
+cables = [
+  { from = "a", to = "lan" },
+  { from = "b", to = "lan" },
+  { from = "lan", to = "core", capacity = "50 Mbit/s" },
+  { from = "core", to = "edge" },
+  { from = "edge", to = "viewer" },
+]
+[multicast]
+routers = ["core", "edge"]
+rendezvous = "edge"
+igmp = "$igmp.version"
+[endpoints.wanted]
+kind = "multicast-sender"
+host = "a"
+group = "239.1.1.1"
+[endpoints.ping]
+kind = "command"
+host = "a"
+start = "1 s"
+command = ["ping", "-6", "-c", "4", "-i", "0.5", "viewer"]
+exit = "ignored"
+[endpoints.unheard]
+kind = "multicast-sender"
+host = "a"
+group = "239.1.1.2"
+[endpoints.other]
+kind = "multicast-sender"
+host = "b"
+count = "$igmp.sources"
+group = "239.1.1.1"
+[endpoints.any]
+kind = "multicast-receiver"
+host = "viewer"
+count = "$igmp.any"
+start = "1 s"
+group = "239.1.1.1"
+hold = "600 ms"
+pause = "900 ms"
+[endpoints.one]
+kind = "multicast-receiver"
+host = "viewer"
+count = "$igmp.sources"
+start = "1 s"
+group = "239.1.1.1"
+source = "wanted"
+hold = "600 ms"
+pause = "900 ms"
+"#;
+
+/// The scenario run once, and the folder of each cell's trial.
+fn run(room: &Room) -> [PathBuf; 2] {
+    room.write("groups.toml", SCENARIO);
+    room.run(&["run", "./groups.toml", "--out", "out"]).exits(0);
+    let out = room.path("work").join("out");
+    ["igmp=v2", "igmp=v3"].map(|cell| out.join("trials").join(cell).join("1"))
+}
+
+#[test]
+fn packets_pass_routers_where_somebody_listens_and_nowhere_else() {
+    if !can_run() || !has("vtysh") || !has("ping") {
+        return;
+    }
+    let room = Room::new();
+    for trial in run(&room) {
+        joins_are_answered_and_leaves_end(&trial);
+        nothing_passes_that_nobody_wants(&trial);
+        routers_forward_ipv6(&trial);
+        nothing_is_left(&trial);
+    }
+}
+
+fn joins_are_answered_and_leaves_end(trial: &Path) {
+    let rows = Reader::read_all::<MembershipRow>(trial).unwrap();
+    let left: Vec<_> = rows.iter().filter(|row| row.left_ns.is_some()).collect();
+    assert!(left.len() >= 3, "{rows:?}");
+    let answered = left.iter().filter(|row| row.first_ns.is_some());
+    assert!(answered.count() * 2 > left.len(), "{rows:?}");
+    // A busy machine holds anything up; not every time.
+    let join = left.iter().filter_map(|row| Some(row.first_ns? - row.t_ns)).min().unwrap();
+    assert!(join < 300_000_000, "{rows:?}");
+    let silence = |row: &&&MembershipRow| row.last_ns.map_or(0, |last| last - row.left_ns.unwrap());
+    let leave = left.iter().map(|row| silence(&row)).min().unwrap();
+    assert!(leave < 600_000_000, "{rows:?}");
+    // 89 packets a second for 0.6 s.
+    assert!(left.iter().any(|row| row.packets >= 20), "{rows:?}");
+}
+
+fn nothing_passes_that_nobody_wants(trial: &Path) {
+    let rows = Reader::read_all::<MulticastRow>(trial).unwrap();
+    let heard = |group: &'static str| rows.iter().filter(move |row| &*row.group == group);
+    let unheard: Vec<_> = heard("239.1.1.2").filter(|row| &*row.router == "core").collect();
+    assert!(unheard.iter().any(|row| row.packets > 100), "the core hears it");
+    assert!(unheard.iter().all(|row| row.outputs.is_empty()), "{unheard:?}");
+    let wanted =
+        heard("239.1.1.1").filter(|row| &*row.router == "core" && &*row.source == "10.0.0.1");
+    let outputs: Vec<_> = wanted.map(|row| &*row.outputs).collect();
+    assert!(outputs.contains(&"core-edge"), "{outputs:?}");
+    assert!(outputs.contains(&""), "{outputs:?}");
+    // What is not from the named source reaches no viewer.
+    let others = heard("239.1.1.1").filter(|row| &*row.source == "10.0.0.2");
+    assert!(others.into_iter().all(|row| !row.outputs.contains("edge-viewer")));
+
+    let links = Reader::read_all::<MulticastLinkRow>(trial).unwrap();
+    let of = |router: &str, link: &str| {
+        let own = links.iter().filter(|row| &*row.router == router && &*row.link == link);
+        own.max_by_key(|row| row.t_ns).unwrap().clone()
+    };
+    // Three senders at 89 packets a second would be above 1500; one of them wanted for less than half of the time.
+    let core = of("core", "core-edge");
+    assert!((1..1000).contains(&core.packets_out), "{core:?}");
+    assert_eq!(of("core", "lan-core").packets_out, 0, "nothing goes back to the servers");
+}
+
+/// FRR's zebra turns it off unless it is told otherwise.
+fn routers_forward_ipv6(trial: &Path) {
+    let told = std::fs::read_to_string(trial.join("logs/ping.out")).unwrap();
+    assert!(told.contains("bytes from viewer"), "{told}");
+}
+
+fn nothing_is_left(trial: &Path) {
+    for router in ["core", "edge"] {
+        let folder = std::fs::read_dir(trial.join("routers").join(router)).unwrap();
+        let mut names: Vec<_> = folder.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["pimd.conf", "zebra.conf"]);
+    }
+}
