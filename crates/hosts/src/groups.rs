@@ -47,7 +47,7 @@ pub struct Route {
     pub source: Ipv4Addr,
     /// The number of the interface that its packets come in by; `None` while that is not known.
     pub input: Option<u16>,
-    /// The numbers of the interfaces that they go out by.
+    /// The numbers of the interfaces to which the kernel forwards these packets.
     pub outputs: Vec<u16>,
     /// Packets that came in, also if they go nowhere.
     pub packets: u64,

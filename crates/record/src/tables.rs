@@ -970,8 +970,9 @@ table! {
         source: Text,
         /// The link that its packets come in by; null while the router does not know it.
         input: Option<Text>,
-        /// The links that they go out by, separated by spaces; empty if nobody behind the router wants them. `register` is
-        /// the way in which a router announces a source to the rendezvous point.
+        /// The names of the links to which the router forwards these packets, separated by spaces; empty if no host behind
+        /// the router has joined the group. `register` among them: the router sends copies to the rendezvous point, to
+        /// announce the source.
         outputs: Text,
         /// Packets that came in, whether or not they went out.
         packets: i64,
