@@ -18,7 +18,7 @@ use suiro_units::{Bytes, Duration, Time};
 
 use crate::client::{Base, Manners};
 use crate::controller;
-use crate::desired::{BYTES_MAX, Desired};
+use crate::desired::{BYTES_MAX, Desired, Twin};
 use crate::events::{Journal, Log};
 use crate::net::{self, Exposure, NetError};
 use crate::nmos::door::Door;
@@ -50,7 +50,8 @@ fn base(job: &Job, name: &str) -> Result<Base, Failure> {
     Ok(Base { tls: false, host: peer.host.clone(), port })
 }
 
-/// Waits until a time of the trial, and dies as by kill −9: nothing is closed, nobody is told.
+/// Lets this process kill itself (SIGKILL) at a time of the trial. The process cannot prepare for it: records stay open, and
+/// other endpoints find out by themselves.
 fn die(job: &Job, at: Option<Duration>) {
     let Some(at) = at else { return };
     let at = until(job, at);
@@ -89,6 +90,7 @@ pub fn run_node(job: &Job, context: Context) -> Result<Summary, Failure> {
         registry: Some(base(job, &spec.registry)?),
         manners: Manners::default(),
         outlets: outlets.clone(),
+        inlets: Vec::new(),
         capacity: spec.capacity,
         format,
         geometry,
@@ -160,7 +162,7 @@ pub fn run_controller(job: &Job, context: Context) -> Result<Summary, Failure> {
     let (pulse, ready, stop) = context.parts();
     let file = job.dir.join(&spec.file);
     if !file.exists() {
-        beside::write(&file, spec.state.as_bytes())?;
+        beside::write(&file, state(spec)?.as_bytes())?;
     }
     let limits =
         Limits { silence: spec.silence, frames: spec.faulty_frames.into(), ..Limits::default() };
@@ -192,6 +194,20 @@ pub fn run_controller(job: &Job, context: Context) -> Result<Summary, Failure> {
         };
         Ok(Summary::of(&done))
     })
+}
+
+/// The desired state at the start.
+fn state(spec: &UncompressedController) -> Result<String, Failure> {
+    if spec.twins.is_empty() {
+        return Ok(spec.state.clone());
+    }
+    let mut desired = Desired::parse(&spec.state, "state")?;
+    for (stream, node) in &spec.twins {
+        let own = desired.streams.get_mut(stream);
+        let own = own.ok_or_else(|| format!("twins: there is no stream {stream}"))?;
+        own.twins.push(Twin { node: node.clone(), to: None });
+    }
+    Ok(desired.checked().map_err(|reason| format!("twins: {reason}"))?.text())
 }
 
 fn stopped(stop: Stop) -> io::Result<impl Future<Output = ()>> {

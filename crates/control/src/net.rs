@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration as StdDuration;
 
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
@@ -77,6 +78,13 @@ pub async fn listen(address: SocketAddr, exposure: Exposure) -> Result<TcpListen
 #[expect(clippy::disallowed_methods, reason = "the one place that opens this socket")]
 pub async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     TcpStream::connect((host, port)).await
+}
+
+/// A timer that ticks periodically. After a delay it goes on from then: ticks that were missed are not made up for.
+pub fn every(span: StdDuration) -> tokio::time::Interval {
+    let mut tick = tokio::time::interval(span);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    tick
 }
 
 /// CLOCK_TAI.

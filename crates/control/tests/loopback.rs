@@ -15,11 +15,12 @@ use suiro_control::events::Log;
 use suiro_control::net::{self, Exposure};
 use suiro_control::nmos::door::Door;
 use suiro_control::nmos::{Ask, Reply};
-use suiro_control::node::{self, Outlet, Place};
+use suiro_control::node::{self, Inlet, Outlet, Place};
 use suiro_control::plan::Limits;
 use suiro_control::registry;
 use suiro_uncompressed::node::Source;
 use suiro_uncompressed::packet::Format;
+use suiro_uncompressed::store::Store;
 use suiro_uncompressed::{Depth, FrameRate, Geometry, Sampling};
 use suiro_units::{Bytes, Duration};
 use tokio::sync::oneshot;
@@ -58,8 +59,12 @@ async fn start_registry() -> (Running, Base) {
     ((over, task), base)
 }
 
-/// Small pictures: 160 × 90 at 50 Hz, 3 ring frames.
 async fn start_node(name: &str, registry: &Base) -> Running {
+    start_node_that_stores(name, registry, None).await
+}
+
+/// Small pictures: 160 × 90 at 50 Hz, 3 ring frames. With a folder it can also store both streams.
+async fn start_node_that_stores(name: &str, registry: &Base, folder: Option<&Path>) -> Running {
     let (place, _) = place(Door::open()).await;
     let rate = FrameRate::new(50, 1).unwrap();
     let geometry = Geometry::new((160, 90), Sampling::YCbCr422, Depth::Ten, rate).unwrap();
@@ -71,6 +76,7 @@ async fn start_node(name: &str, registry: &Base) -> Running {
         registry: Some(registry.clone()),
         manners: Manners::default(),
         outlets: vec![outlet(0), outlet(1)],
+        inlets: folder.into_iter().flat_map(|folder| [0, 1].map(|n| inlet(n, folder))).collect(),
         capacity: 1,
         format: Format::St2110,
         geometry,
@@ -88,6 +94,10 @@ async fn start_node(name: &str, registry: &Base) -> Running {
         node::run(&spec, place, log(&name, None), || {}, stop).await.unwrap();
     });
     (over, task)
+}
+
+fn inlet(stream: u32, folder: &Path) -> Inlet {
+    Inlet { stream, folder: folder.to_owned() }
 }
 
 fn state(ports: [u16; 2]) -> String {
@@ -151,18 +161,170 @@ fn on_air(status: &Value, stream: u64) -> Vec<String> {
 
 /// Waits until exactly these nodes send the two streams.
 async fn until(base: &Base, wanted: [&str; 2]) {
+    let at = |status: &Value, stream: usize| on_air(status, stream as u64) == [wanted[stream]];
+    shows(base, &format!("the streams are at {wanted:?}"), |status| {
+        (0..2).all(|stream| at(status, stream))
+    })
+    .await;
+}
+
+/// Waits until a controller's status is as expected.
+async fn shows(base: &Base, what: &str, is_so: impl Fn(&Value) -> bool) {
     let mut last = Value::Null;
     for _ in 0..400 {
         last = status(base).await;
-        if (0..2).all(|stream| on_air(&last, stream) == [wanted[stream as usize]]) {
+        if is_so(&last) {
             return;
         }
         tokio::time::sleep(StdDuration::from_millis(25)).await;
     }
-    panic!("the streams are not at {wanted:?}: {last:#}");
+    panic!("expected: {what}; found: {last:#}");
 }
 
-/// Receives until it is told to stop: how many packets came of each frame, by its RTP timestamp, counted from the first.
+fn post(what: &str) -> Ask {
+    Ask::json("POST", &format!("/x-suiro/control/v1.0/{what}"), &json!({}))
+}
+
+/// Two UDP ports that are free now.
+#[expect(clippy::disallowed_methods, reason = "a receiver of the test's own")]
+fn ports() -> [u16; 2] {
+    [0; 2]
+        .map(|_| UdpSocket::bind("127.0.0.1:0").unwrap())
+        .map(|own| own.local_addr().unwrap().port())
+}
+
+/// The frames of the one recording of a stream: the number of the first, and how many.
+fn recorded(folder: &Path, stream: u32) -> (u64, u64) {
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let of = format!("stream-{stream}-");
+    let own: Vec<_> =
+        names.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&of)).collect();
+    assert_eq!(own.len(), 1, "{own:?}");
+    let store = Store::open(&own[0]).unwrap();
+    (store.header().first, store.header().frames)
+}
+
+#[tokio::test]
+async fn nodes_that_store_start_and_stop_at_the_same_frame() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, stores) = (folder.path().join("state.toml"), folder.path().join("stores"));
+    std::fs::create_dir(&stores).unwrap();
+    let stored = "stored_by = [\"n3\"]\nto =";
+    std::fs::write(&file, state(ports()).replace("to =", stored)).unwrap();
+    let (_registry, registry_base) = start_registry().await;
+    let _one = start_node("n1", &registry_base).await;
+    let _two = start_node("n2", &registry_base).await;
+    let three = start_node_that_stores("n3", &registry_base, Some(&stores)).await;
+    let (_controller, base) = start_controller(&file, &registry_base, None).await;
+    until(&base, ["n1", "n2"]).await;
+    assert_eq!(std::fs::read_dir(&stores).unwrap().count(), 0, "nothing is stored yet");
+
+    assert_eq!(ask(&base, Some(TOKEN), &post("start-storing")).await.status, 202);
+    let receivers = |status: &Value| {
+        let nodes = status["nodes"].as_array().unwrap().clone();
+        let node = nodes.into_iter().find(|node| node["name"] == "n3").unwrap();
+        node["status"]["receivers"].as_array().cloned().unwrap_or_default()
+    };
+    let all = |status: &Value, is_so: fn(&Value) -> bool| {
+        let receivers = receivers(status);
+        receivers.len() == 2 && receivers.iter().all(is_so)
+    };
+    shows(&base, "both are stored", |status| all(status, |own| own["frames"].as_u64() > Some(10)))
+        .await;
+    assert_eq!(ask(&base, Some(TOKEN), &post("stop-storing")).await.status, 202);
+    shows(&base, "nothing is stored any more", |status| {
+        all(status, |own| own["on"] == false && own["storing"].is_null())
+    })
+    .await;
+    // The streams themselves go on.
+    until(&base, ["n1", "n2"]).await;
+    drop(three.0);
+    three.1.await.unwrap();
+    let (one, two) = (recorded(&stores, 0), recorded(&stores, 1));
+    assert_eq!(one, two, "first frame and number of frames");
+    assert!(one.1 > 10, "{one:?}");
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a receiver of the test's own")]
+async fn a_stream_with_a_twin_goes_on_when_its_node_dies() {
+    let folder = tempfile::tempdir().unwrap();
+    let sockets = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let ports = [0, 1].map(|n: usize| sockets[n].local_addr().unwrap().port());
+    let stop = Arc::new(AtomicBool::new(false));
+    let [receiver, _other] = sockets.map(|socket| receive(socket, Arc::clone(&stop)));
+    let file = folder.path().join("state.toml");
+    let twin = "[streams.0]\ntwins = [{ node = \"n3\" }]";
+    std::fs::write(&file, state(ports).replace("[streams.0]", twin)).unwrap();
+    let (_registry, registry_base) = start_registry().await;
+    let one = start_node("n1", &registry_base).await;
+    let _two = start_node("n2", &registry_base).await;
+    let _three = start_node("n3", &registry_base).await;
+    let (controller, base) = start_controller(&file, &registry_base, None).await;
+    shows(&base, "both send stream 0", |status| on_air(status, 0) == ["n1", "n3"]).await;
+    drop(one.0);
+    one.1.await.unwrap();
+    // There is no standby: the twin goes on alone.
+    shows(&base, "the fault is noted", |status| status["streams"][0]["stuck"].is_string()).await;
+    assert_eq!(on_air(&status(&base).await, 0), ["n3"]);
+    let sent = |status: &Value| {
+        let node = status["nodes"].as_array().unwrap().iter().find(|node| node["name"] == "n3");
+        node.unwrap()["status"]["lanes"][0]["frames"].as_u64()
+    };
+    let before = sent(&status(&base).await);
+    let later = before.map(|frames| frames + 10);
+    shows(&base, "the twin sends on", |status| sent(status) > later).await;
+    drop(controller.0);
+    controller.1.await.unwrap();
+    stop.store(true, Ordering::Relaxed);
+    let frames = receiver.join().unwrap();
+    let stamps: Vec<u32> = frames.keys().copied().collect();
+    assert!(
+        stamps.windows(2).all(|pair| pair[1] - pair[0] == 1800),
+        "no frame is missing: {frames:?}"
+    );
+    let most = frames.values().max().copied().unwrap();
+    let last = stamps[stamps.len() - 1];
+    let twice = frames.values().filter(|packets| **packets == most).count();
+    let once = frames.values().filter(|packets| **packets == most / 2).count();
+    assert!(twice > 0 && once > 0, "first from both, then from one: {frames:?}");
+    let whole =
+        |(stamp, packets): (&u32, &u32)| *packets >= most / 2 || *stamp == last || *stamp == 0;
+    assert!(frames.iter().all(whole), "{frames:?}");
+}
+
+/// Their locks are apart; they meet at the nodes.
+#[tokio::test]
+async fn of_two_controllers_with_different_files_the_older_one_leads() {
+    let folder = tempfile::tempdir().unwrap();
+    let ports = ports();
+    let files = ["one.toml", "two.toml"].map(|name| folder.path().join(name));
+    std::fs::write(&files[0], state(ports)).unwrap();
+    std::fs::write(&files[1], state(ports).replace("node = \"n1\"", "node = \"n3\"")).unwrap();
+    let (_registry, registry_base) = start_registry().await;
+    let _one = start_node("n1", &registry_base).await;
+    let _two = start_node("n2", &registry_base).await;
+    let _three = start_node("n3", &registry_base).await;
+    let (first, base) = start_controller(&files[0], &registry_base, None).await;
+    until(&base, ["n1", "n2"]).await;
+    let (_second, second_base) = start_controller(&files[1], &registry_base, None).await;
+    shows(&second_base, "the second one follows", |status| {
+        let leader = status["leader"].as_str().unwrap_or_default();
+        status["leads"] == false && leader.starts_with("c, with another file: the node n")
+    })
+    .await;
+    let refused = ask(&second_base, Some(TOKEN), &post("stop")).await;
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    let seen = status(&base).await;
+    assert!(seen["leads"] == true && on_air(&seen, 0) == ["n1"], "{seen:#}");
+    // The first one ends, and its claims with it.
+    drop(first.0);
+    first.1.await.unwrap();
+    until(&second_base, ["n3", "n2"]).await;
+}
+
+/// Counts packets in a thread until `stop` is set. The result has the number of packets of each frame; the key is the frame's
+/// RTP timestamp minus that of the first frame.
 fn receive(
     socket: UdpSocket,
     stop: Arc<AtomicBool>,

@@ -52,10 +52,14 @@ impl Control {
             ("status", "GET" | "HEAD") => Reply::json(200, &self.status()),
             ("state", "GET" | "HEAD") => Reply::text("application/toml", self.desired.text()),
             ("state", "PUT") => self.put(ask),
-            ("start" | "stop" | "move", "POST") => self.command(what, ask),
+            ("start" | "stop" | "start-storing" | "stop-storing" | "move", "POST") => {
+                self.command(what, ask)
+            }
             ("status", _) => not_allowed(ask, "GET, HEAD"),
             ("state", _) => not_allowed(ask, "GET, HEAD, PUT"),
-            ("start" | "stop" | "move", _) => not_allowed(ask, "POST"),
+            ("start" | "stop" | "start-storing" | "stop-storing" | "move", _) => {
+                not_allowed(ask, "POST")
+            }
             _ => missing(&ask.path),
         }
     }
@@ -76,6 +80,8 @@ impl Control {
         let changed = match what {
             "start" => Ok((self.desired.running(true), "start".to_owned())),
             "stop" => Ok((self.desired.running(false), "stop".to_owned())),
+            "start-storing" => self.store().map(|desired| (desired, "start storing".to_owned())),
+            "stop-storing" => Ok((self.desired.storing(false), "stop storing".to_owned())),
             _ => {
                 let body = match ask.body() {
                     Ok(body) => body,
@@ -94,6 +100,16 @@ impl Control {
         }
     }
 
+    /// The state with recordings, if any stream is stored at all.
+    fn store(&self) -> Result<Desired, String> {
+        if self.desired.streams.values().all(|stream| stream.stored_by.is_empty()) {
+            return Err(
+                "no stream has nodes that store it: expected stored_by in the state".to_owned()
+            );
+        }
+        Ok(self.desired.storing(true))
+    }
+
     fn refuse(&mut self, reason: &str) -> Reply {
         self.note("refused", None, None, &format!("the old state is kept: {reason}"));
         Reply::refusal(400, reason)
@@ -101,8 +117,8 @@ impl Control {
 
     fn change(&mut self, desired: Desired, told: &str) -> Reply {
         if !self.leads {
-            let holder = self.lease.holder();
-            return Reply::refusal(409, format!("another controller leads: {holder}"));
+            let leader = self.leader();
+            return Reply::refusal(409, format!("another controller leads: {leader}"));
         }
         self.note("accepted", None, None, told);
         match self.want(desired) {
@@ -112,7 +128,7 @@ impl Control {
     }
 
     fn status(&mut self) -> Value {
-        let holder = self.lease.holder();
+        let leader = self.leader();
         let nodes = self.desired.nodes.iter().map(|(name, node)| {
             let seen = self.seen.get(name).map(|(_, status)| status);
             json!({
@@ -137,6 +153,8 @@ impl Control {
                 "node": own.node,
                 "rate_bps": own.rate.as_bps(),
                 "to": own.to.to_string(),
+                "twins": own.legs().skip(1).map(|(node, to)| json!({ "node": node, "to": to.to_string() })).collect::<Vec<_>>(),
+                "stored_by": own.stored_by,
                 "stuck": self.stuck.get(&stream),
             })
         });
@@ -144,8 +162,9 @@ impl Control {
             "name": self.spec.name,
             "tai_ns": net::tai().as_nanos(),
             "leads": self.leads,
-            "leader": holder,
+            "leader": leader,
             "running": self.desired.running,
+            "storing": self.desired.storing,
             "sites": sites.collect::<Vec<_>>(),
             "nodes": nodes.collect::<Vec<_>>(),
             "streams": streams.collect::<Vec<_>>(),

@@ -1,12 +1,14 @@
 //! Carries out a step by the nodes' Connection APIs: the node that starts comes before those that stop.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
 use std::time::Duration as StdDuration;
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::client::{Base, Client, Manners};
+use crate::desired::LEGS_MAX;
 use crate::nmos::connection::Side;
 use crate::nmos::{Ask, Id, Tai};
 use crate::plan::{Change, Step};
@@ -46,24 +48,42 @@ async fn one(
     places: &BTreeMap<String, Base>,
     manners: &Manners,
 ) -> Result<(), String> {
-    if let (Some(node), Some(to)) = (&change.on, change.to) {
-        let leg = json!({ "destination_ip": to.ip().to_string(), "destination_port": to.port() });
+    let what = (change.side, change.stream);
+    if let Some(node) = &change.on {
         let mut body = activation(true, at);
-        body["transport_params"] = json!([leg]);
-        tell(node, change.stream, &body, places, manners).await?;
+        body["transport_params"] = legs(change);
+        tell(node, what, &body, places, manners).await?;
     }
     for node in &change.off {
-        let told = tell(node, change.stream, &activation(false, at), places, manners).await;
+        let told = tell(node, what, &activation(false, at), places, manners).await;
         if let (Err(reason), Some(new)) = (told, &change.on) {
             // Two senders of one stream would be worse than the old one alone.
             let cancel = json!({ "activation": { "mode": null }, "master_enable": false });
-            let undone = tell(new, change.stream, &cancel, places, manners).await;
+            let undone = tell(new, what, &cancel, places, manners).await;
             let undone =
                 undone.err().map(|error| format!(", and {new} could not be told: {error}"));
             return Err(format!("{reason}{}", undone.unwrap_or_default()));
         }
     }
     Ok(())
+}
+
+/// The legs of the node that starts: a sender's one, or all of a receiver's.
+fn legs(change: &Change) -> Value {
+    let leg = |to: &SocketAddrV4| match change.side {
+        Side::Sender => {
+            json!({ "destination_ip": to.ip().to_string(), "destination_port": to.port() })
+        }
+        Side::Receiver => {
+            let group = Some(to.ip().to_string()).filter(|_| to.ip().is_multicast());
+            json!({ "multicast_ip": group, "destination_port": to.port(), "rtp_enabled": true })
+        }
+    };
+    let mut legs: Vec<Value> = change.to.iter().map(leg).collect();
+    if change.side == Side::Receiver {
+        legs.resize(LEGS_MAX, json!({ "rtp_enabled": false }));
+    }
+    json!(legs)
 }
 
 fn activation(enabled: bool, at: Tai) -> Value {
@@ -75,14 +95,17 @@ fn activation(enabled: bool, at: Tai) -> Value {
 
 async fn tell(
     node: &str,
-    stream: u32,
+    (side, stream): (Side, u32),
     body: &Value,
     places: &BTreeMap<String, Base>,
     manners: &Manners,
 ) -> Result<(), String> {
     let base = places.get(node).ok_or_else(|| format!("{node}: its address is not known"))?;
-    let side = Side::Sender;
-    let id = Id::named(&format!("suiro/{node}/sender/{stream}"));
+    let kind = match side {
+        Side::Sender => "sender",
+        Side::Receiver => "receiver",
+    };
+    let id = Id::named(&format!("suiro/{node}/{kind}/{stream}"));
     let path = format!("/x-nmos/connection/v1.1/single/{}/{id}/staged", side.plural());
     let mut client = Client::new(base.clone(), manners.clone());
     let reply = client.ask(&Ask::json("PATCH", &path, body), PATIENCE).await;

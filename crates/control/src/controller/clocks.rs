@@ -32,7 +32,8 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn node(tai_ns: u64) -> Status {
-        Status { name: "n1".to_owned(), tai_ns, idle_ns: 0, lanes: Vec::new() }
+        let (lanes, receivers, controller) = (Vec::new(), Vec::new(), None);
+        Status { name: "n1".to_owned(), tai_ns, idle_ns: 0, lanes, receivers, controller }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub async fn run(
 ) {
     let mut client = Client::new(base, manners);
     let ask = Ask::read("/x-nmos/query/v1.3/nodes");
-    let mut tick = tokio::time::interval(every);
+    let mut tick = crate::net::every(every);
     loop {
         tick.tick().await;
         let found = match client.ask(&ask, PATIENCE).await {

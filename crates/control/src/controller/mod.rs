@@ -5,6 +5,7 @@ mod carry;
 mod clocks;
 mod find;
 mod lease;
+mod rival;
 mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +16,7 @@ use std::time::Duration as StdDuration;
 use suiro_outside::{beside, file};
 use suiro_record::RecordError;
 use suiro_units::{Duration, Time};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch as value};
 use tokio::task::{AbortHandle, JoinSet};
 
 use self::carry::Outcome;
@@ -26,9 +27,10 @@ use crate::desired::{BYTES_MAX, Desired};
 use crate::events::{Journal, Log};
 use crate::net;
 use crate::nmos::Tai;
+use crate::nmos::connection::Side;
 use crate::nmos::door::Door;
-use crate::node::{Place, Status};
-use crate::plan::{self, Fault, Faults, Limits, Observed, Report, Seen, Sender};
+use crate::node::{self, Place, Status};
+use crate::plan::{self, Change, Fault, Faults, Lane, Limits, Observed, Report, Seen, Step};
 use crate::server::Serving;
 
 /// How often the controller compares what is wanted with what is seen.
@@ -119,8 +121,7 @@ pub async fn run(
     control.look()?;
     ready();
     let mut stop = std::pin::pin!(stop);
-    let mut tick = tokio::time::interval(TICK);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut tick = net::every(TICK);
     loop {
         tokio::select! {
             () = &mut stop => break,
@@ -149,7 +150,14 @@ struct Control {
     door: Door,
     journal: Journal,
     lease: Lease,
+    /// What it asks nodes to obey; they are asked while it may lead.
+    claim: String,
+    claims: value::Sender<Option<String>>,
     leads: bool,
+    /// Whether it has the lock beside its file.
+    has_lock: bool,
+    /// When it judged nodes last.
+    judged: Time,
     desired: Desired,
     /// The text of the file when it was read last.
     text: String,
@@ -187,7 +195,11 @@ impl Control {
             door,
             journal: Journal::create(log)?,
             lease,
+            claim: node::claim(net::tai(), &spec.name),
+            claims: value::Sender::new(None),
             leads: false,
+            has_lock: false,
+            judged: net::monotonic(),
             desired,
             text,
             registered: BTreeMap::new(),
@@ -230,6 +242,7 @@ impl Control {
         if self.looked.is_none_or(|at| now.saturating_since(at) >= LOOK) {
             self.look()?;
         }
+        self.decide_who_leads();
         self.judge(now);
         if self.leads && self.carrying.is_empty() {
             let replaced = self.replace()?;
@@ -243,14 +256,8 @@ impl Control {
         self.looked = Some(net::monotonic());
         let who = format!("{} (process {})", self.spec.name, std::process::id());
         let failed = |cause| ControllerError::File { file: self.spec.file.clone(), cause };
-        let leads = self.lease.take(&who).map_err(failed)?;
-        if leads && !self.leads {
-            self.note("leads", None, None, &format!("holds {}.lock", self.spec.file.display()));
-        } else if !leads && self.events.is_empty() {
-            let holder = self.lease.holder();
-            self.note("follows", None, None, &format!("another controller leads: {holder}"));
-        }
-        self.leads = leads;
+        self.has_lock = self.lease.take(&who).map_err(failed)?;
+        self.decide_who_leads();
         self.reread();
         self.watch();
         Ok(())
@@ -293,13 +300,9 @@ impl Control {
                 continue;
             }
             let (manners, tell) = (self.spec.manners.clone(), self.tell.clone());
-            let task = tokio::spawn(watch::run(
-                name.clone(),
-                base.clone(),
-                manners,
-                self.spec.every,
-                tell,
-            ));
+            let (every, claim) = (self.spec.every, self.claims.subscribe());
+            let asking = watch::run(name.clone(), base.clone(), manners, every, claim, tell);
+            let task = tokio::spawn(asking);
             self.watched.insert(name, (base, task.abort_handle()));
         }
     }
@@ -360,6 +363,10 @@ impl Control {
 
     /// Which nodes are faulty now.
     fn judge(&mut self, now: Time) {
+        let since = now.saturating_since(std::mem::replace(&mut self.judged, now));
+        if since > Duration::from(TICK) * 2 {
+            self.faults.stalled(since.saturating_sub(TICK.into()), now);
+        }
         let faulty = self.faults.faulty(now, &self.spec.limits);
         for (node, fault) in &faulty {
             if !self.faulty.contains_key(node) {
@@ -382,8 +389,7 @@ impl Control {
         let found = plan::replacements(&self.desired, &self.observed(), &self.faulty);
         let mut next = self.desired.clone();
         let mut replaced = false;
-        for (stream, standby) in found {
-            let old = self.desired.stream(stream).map(|own| own.node.clone()).unwrap_or_default();
+        for plan::Replacement { stream, node: old, standby } in found {
             match standby {
                 Ok(node) => {
                     let why = self.faulty.get(&old).map(ToString::to_string).unwrap_or_default();
@@ -394,7 +400,7 @@ impl Control {
                         &format!("instead of {old}: {why}"),
                     );
                     if let Some(own) = next.streams.get_mut(&stream.to_string()) {
-                        own.node = node;
+                        own.replace(&old, &node);
                     }
                     replaced = true;
                     self.done.replaced += 1;
@@ -434,7 +440,7 @@ impl Control {
             self.seen.iter().filter(|(_, (asked, _))| now.saturating_since(*asked) <= fresh);
         let seen = |(name, (_, status)): (&String, &(Time, Status))| {
             let seen = match self.apart.get(name) {
-                Some(reason) => Seen { senders: BTreeMap::new(), unfit: Some(reason.clone()) },
+                Some(reason) => Seen { unfit: Some(reason.clone()), ..Seen::default() },
                 None => seen(status),
             };
             (name.clone(), seen)
@@ -442,7 +448,8 @@ impl Control {
         usable.map(seen).collect()
     }
 
-    /// Refuses a node whose clock is not ours, and says so once.
+    /// Compares a node's clock with this controller's. A node whose clock is too far off is not used until it agrees again; both
+    /// are reported when they happen, not at every answer.
     fn compare_clocks(&mut self, node: &str, asked: Time, status: &Status) {
         let (now, tai) = (net::monotonic(), net::tai());
         let then =
@@ -483,22 +490,30 @@ impl Control {
         // What is stuck because there is no standby stays so while its node is faulty.
         let (desired, faulty) = (&self.desired, &self.faulty);
         self.stuck.retain(|stream, _| {
-            let node = desired.stream(*stream).map(|own| &own.node);
-            stuck.contains(stream) || node.is_some_and(|node| faulty.contains_key(node))
+            let own = desired.stream(*stream);
+            let is_faulty = |node: &str| faulty.contains_key(node);
+            stuck.contains(stream)
+                || own.is_some_and(|own| own.legs().any(|(node, _)| is_faulty(node)))
         });
+        let mut reasons: BTreeMap<u32, String> = BTreeMap::new();
         for (stream, reason) in &step.stuck {
-            self.stick(*stream, reason);
+            let all = reasons.entry(*stream).or_default();
+            *all += if all.is_empty() { "" } else { "; " };
+            *all += reason;
+        }
+        for (stream, reason) in &reasons {
+            // Why a faulty node has no standby was noted before; that it is not there is no news.
+            let is_faulty = |node: &str| self.faulty.contains_key(node);
+            let own = self.desired.stream(*stream);
+            if !own.is_some_and(|own| own.legs().any(|(node, _)| is_faulty(node))) {
+                self.stick(*stream, reason);
+            }
         }
         if step.is_empty() {
             return;
         }
         for change in &step.changes {
-            let off = change.off.join(", ");
-            let detail = match (&change.on, off.is_empty()) {
-                (Some(_), true) => format!("starts at {}", step.at),
-                (Some(_), false) => format!("takes over from {off} at {}", step.at),
-                (None, _) => format!("{off} stops at {}", step.at),
-            };
+            let detail = told(change, &step);
             self.note("ordered", Some(change.stream), change.on.as_deref(), &detail);
         }
         let places =
@@ -559,15 +574,35 @@ fn read(path: &Path) -> Result<(String, Desired), ControllerError> {
     Ok((text, desired))
 }
 
+/// What a change does, in words.
+fn told(change: &Change, step: &Step) -> String {
+    let off = change.off.join(", ");
+    let (starts, stops) = match change.side {
+        Side::Sender => ("starts", "stops"),
+        Side::Receiver => ("starts to store", "stops storing"),
+    };
+    match (&change.on, off.is_empty()) {
+        (Some(_), true) => format!("{starts} at {}", step.at),
+        (Some(_), false) => format!("takes over from {off} at {}", step.at),
+        (None, _) => format!("{off} {stops} at {}", step.at),
+    }
+}
+
 fn seen(status: &Status) -> Seen {
-    let sender = |lane: &crate::node::LaneStatus| {
-        let scheduled = lane.scheduled.map(|(on, at)| (on, Tai::from_nanos(at)));
-        (lane.stream, Sender { on: lane.on, to: lane.to, scheduled })
+    let scheduled = |own: Option<(bool, u64)>| own.map(|(on, at)| (on, Tai::from_nanos(at)));
+    let sender = |lane: &node::LaneStatus| {
+        let to = lane.to.into_iter().collect();
+        (lane.stream, Lane { on: lane.on, to, scheduled: scheduled(lane.scheduled) })
+    };
+    let receiver = |lane: &node::ReceiverStatus| {
+        let to = lane.from.clone();
+        (lane.stream, Lane { on: lane.on, to, scheduled: scheduled(lane.scheduled) })
     };
     // A lane whose ring is being filled would start later than the others.
     let ready = |phase: &str| matches!(phase, "standby" | "running");
     let usable = status.lanes.iter().filter(|lane| {
         lane.failed.is_none() && (lane.on || lane.scheduled.is_some() || ready(&lane.phase))
     });
-    Seen { senders: usable.map(sender).collect(), unfit: None }
+    let receivers = status.receivers.iter().map(receiver).collect();
+    Seen { senders: usable.map(sender).collect(), receivers, unfit: None }
 }

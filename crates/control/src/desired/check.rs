@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use suiro_strict::{Keys, Refusal};
 use suiro_units::BitRate;
 
-use super::{Desired, NODES_MAX, Node, SITES_MAX, STREAMS_MAX, Stream};
+use super::{Desired, LEGS_MAX, NODES_MAX, Node, SITES_MAX, STREAMS_MAX, Stream};
 
 /// The streams that a node can send at most.
 const PER_NODE_MAX: u32 = 64;
@@ -102,44 +102,99 @@ impl Desired {
                     .expected(self::number()),
             ];
         };
-        let at = |key: &str| keys(&["streams", name, key]);
-        match self.nodes.get(&stream.node) {
-            None => {
-                let refusal =
-                    Refusal::new(at("node"), format!("there is no node {:?}", stream.node));
-                found.push(refusal.instead(&stream.node, self.nodes.keys().map(String::as_str)));
-            }
-            Some(node) => {
-                let site = self.sites.get(&node.site);
-                if site.is_some_and(|site| !site.material.contains(&number)) {
-                    let has: Vec<&str> = self.having(number).collect();
-                    let hint = match has[..] {
-                        [] => "no site has it".to_owned(),
-                        _ => format!("sites that have it: {}", has.join(", ")),
-                    };
-                    let text = format!(
-                        "node {:?} is at site {:?}, which lacks the material of stream {number}",
-                        stream.node, node.site
-                    );
-                    found.push(Refusal::new(at("node"), text).hint(hint));
-                }
-            }
+        found.extend(self.sender(name, number, &stream.node, &["node"]));
+        for (at, twin) in stream.twins.iter().enumerate() {
+            found.extend(self.sender(
+                name,
+                number,
+                &twin.node,
+                &["twins", &at.to_string(), "node"],
+            ));
         }
-        let to = stream.to;
-        if to.port() == 0 || to.ip().is_unspecified() || to.ip().is_broadcast() {
-            found.push(
-                Refusal::new(at("to"), to.to_string())
-                    .expected("the address and port of a host or group"),
-            );
-        }
-        let earlier = self.streams.range(..name.to_owned());
-        if let Some((other, _)) = earlier.into_iter().find(|(_, other)| other.to == to) {
-            let refusal =
-                Refusal::new(at("to"), format!("streams {other} and {number} both go to {to}"));
-            found.push(refusal.expected("one sender for each destination"));
-        }
+        found.extend(self.apart(name, stream));
+        found.extend(self.destinations(name, number, stream));
+        found.extend(self.stores(name, stream));
         if stream.rate.as_bps() == 0 {
-            found.push(Refusal::new(at("rate"), "0 bit/s").expected("more than 0"));
+            let at = keys(&["streams", name, "rate"]);
+            found.push(Refusal::new(at, "0 bit/s").expected("more than 0"));
+        }
+        found
+    }
+
+    /// A node that shall send a stream: it must be known, and have the material.
+    fn sender(&self, name: &str, number: u32, node: &str, key: &[&str]) -> Option<Refusal> {
+        let at = keys(&[&["streams", name], key].concat());
+        let Some(own) = self.nodes.get(node) else {
+            let refusal = Refusal::new(at, format!("there is no node {node:?}"));
+            return Some(refusal.instead(node, self.nodes.keys().map(String::as_str)));
+        };
+        self.sites.get(&own.site).filter(|site| !site.material.contains(&number))?;
+        let has: Vec<&str> = self.having(number).collect();
+        let hint = match has[..] {
+            [] => "no site has it".to_owned(),
+            _ => format!("sites that have it: {}", has.join(", ")),
+        };
+        let text = format!(
+            "node {node:?} is at site {:?}, which lacks the material of stream {number}",
+            own.site
+        );
+        Some(Refusal::new(at, text).hint(hint))
+    }
+
+    /// A twin is another node than the others that send the stream.
+    fn apart(&self, name: &str, stream: &Stream) -> Option<Refusal> {
+        let nodes: Vec<&str> = stream.legs().map(|(node, _)| node).collect();
+        let (at, node) =
+            nodes.iter().enumerate().find(|(at, node)| nodes[..*at].contains(*node))?;
+        let place = keys(&["streams", name, "twins", &(at - 1).to_string(), "node"]);
+        let text = format!("node {node:?} sends stream {name} already");
+        Some(Refusal::new(place, text).expected("another node, whose packets take another path"))
+    }
+
+    /// Where a stream and its twins go: to hosts or groups that no other stream goes to.
+    fn destinations(&self, name: &str, number: u32, stream: &Stream) -> Vec<Refusal> {
+        let mut found = Vec::new();
+        for (leg, (_, to)) in stream.legs().enumerate() {
+            let place = || match leg.checked_sub(1) {
+                None => keys(&["streams", name, "to"]),
+                Some(twin) => keys(&["streams", name, "twins", &twin.to_string(), "to"]),
+            };
+            if to.port() == 0 || to.ip().is_unspecified() || to.ip().is_broadcast() {
+                let refusal = Refusal::new(place(), to.to_string());
+                found.push(refusal.expected("the address and port of a host or group"));
+            }
+            let goes = |other: &Stream| other.legs().any(|(_, other)| other == to);
+            let mut earlier = self.streams.range(..name.to_owned());
+            if let Some((other, _)) = earlier.find(|(_, other)| goes(other)) {
+                let text = format!("streams {other} and {number} both go to {to}");
+                let refusal = Refusal::new(place(), text);
+                found.push(refusal.expected("one stream for each destination"));
+            }
+        }
+        found
+    }
+
+    /// The nodes that store a stream.
+    fn stores(&self, name: &str, stream: &Stream) -> Vec<Refusal> {
+        let mut found = Vec::new();
+        for (at, node) in stream.stored_by.iter().enumerate() {
+            let place = || keys(&["streams", name, "stored_by", &at.to_string()]);
+            if !self.nodes.contains_key(node) {
+                let refusal = Refusal::new(place(), format!("there is no node {node:?}"));
+                found.push(refusal.instead(node, self.nodes.keys().map(String::as_str)));
+            }
+            if stream.stored_by[..at].contains(node) {
+                let refusal = Refusal::new(place(), format!("node {node:?} is named twice"));
+                found.push(refusal.expected("each node once"));
+            }
+        }
+        let legs = stream.destinations().len();
+        if !stream.stored_by.is_empty() && legs > LEGS_MAX {
+            let refusal = Refusal::new(
+                keys(&["streams", name, "stored_by"]),
+                format!("stream {name} goes to {legs} addresses"),
+            );
+            found.push(refusal.expected(format!("{LEGS_MAX} at most if it is stored")));
         }
         found
     }
@@ -155,13 +210,15 @@ impl Desired {
         let mut found = Vec::new();
         let places: u32 = self.nodes.values().map(|node| node.streams).sum();
         let streams = self.streams.len();
-        if streams > places as usize {
-            let text = format!("{streams} streams, but the nodes can send {places}");
+        let twins: usize = self.streams.values().map(|stream| stream.twins.len()).sum();
+        if streams + twins > places as usize {
+            let twins = if twins == 0 { String::new() } else { format!(" and {twins} twins") };
+            let text = format!("{streams} streams{twins}, but the nodes can send {places}");
             found.push(Refusal::key("streams", text).hint("add nodes, or remove streams"));
         }
         let mut on: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (name, stream) in &self.streams {
-            on.entry(&stream.node).or_default().push(name);
+            stream.legs().for_each(|(node, _)| on.entry(node).or_default().push(name));
         }
         for (node, names) in on {
             let most = self.nodes[node].streams;

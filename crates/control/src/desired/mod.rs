@@ -21,6 +21,8 @@ pub const SITES_MAX: usize = 64;
 pub const NODES_MAX: usize = 256;
 /// Streams at most: their numbers are below.
 pub const STREAMS_MAX: u32 = 64;
+/// Destinations of a stream that is stored: a receiver has two legs.
+pub const LEGS_MAX: usize = 2;
 
 /// The desired state of a stream server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +30,9 @@ pub const STREAMS_MAX: u32 = 64;
 pub struct Desired {
     /// Whether the streams are on air. All start, and stop, at the same frame.
     pub running: bool,
+    /// Whether the streams are stored where their `stored_by` says. All recordings start, and stop, at the same frame.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub storing: bool,
     /// The sites, by name.
     pub sites: BTreeMap<String, Site>,
     /// The nodes, by name: those that carry no stream are standbys.
@@ -71,6 +76,57 @@ pub struct Stream {
     /// Where it goes: a group's or a host's address and port.
     #[schemars(with = "String")]
     pub to: SocketAddrV4,
+    /// The nodes that receive and store it while `storing` is true.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stored_by: Vec<String>,
+    /// Other nodes that send the same packets at the same time over other paths (SMPTE ST 2022-7): the receiver loses
+    /// nothing as long as one of them arrives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub twins: Vec<Twin>,
+}
+
+/// A node that sends the same packets as a stream's node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Twin {
+    /// The node.
+    pub node: String,
+    /// Where its packets go; where the stream goes unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub to: Option<SocketAddrV4>,
+}
+
+impl Stream {
+    /// The nodes that send it, and where to: its own, then its twins.
+    pub fn legs(&self) -> impl Iterator<Item = (&str, SocketAddrV4)> {
+        let twins = self.twins.iter().map(|twin| (twin.node.as_str(), twin.to.unwrap_or(self.to)));
+        std::iter::once((self.node.as_str(), self.to)).chain(twins)
+    }
+
+    /// Whether a node sends it.
+    pub fn is_sent_by(&self, node: &str) -> bool {
+        self.legs().any(|(own, _)| own == node)
+    }
+
+    /// Where it goes, each address once.
+    pub fn destinations(&self) -> Vec<SocketAddrV4> {
+        let mut all: Vec<SocketAddrV4> = Vec::new();
+        for (_, to) in self.legs() {
+            if !all.contains(&to) {
+                all.push(to);
+            }
+        }
+        all
+    }
+
+    /// Gives a node's part to another node.
+    pub fn replace(&mut self, node: &str, by: &str) {
+        let twins = self.twins.iter_mut().map(|twin| &mut twin.node);
+        if let Some(own) = std::iter::once(&mut self.node).chain(twins).find(|own| *own == node) {
+            by.clone_into(own);
+        }
+    }
 }
 
 const fn one() -> u32 {
@@ -144,6 +200,11 @@ impl Desired {
         Self { running, ..self.clone() }
     }
 
+    /// The same, stored or not.
+    pub fn storing(&self, storing: bool) -> Self {
+        Self { storing, ..self.clone() }
+    }
+
     /// Itself, if nothing is wrong with it.
     ///
     /// # Errors
@@ -155,16 +216,17 @@ impl Desired {
 
     /// The bits per second that a site's nodes send.
     pub fn sent_by(&self, site: &str) -> u64 {
-        let own = self
-            .streams
-            .values()
-            .filter(|stream| self.nodes.get(&stream.node).is_some_and(|node| node.site == site));
-        own.map(|stream| stream.rate.as_bps()).fold(0, u64::saturating_add)
+        let is_here = |node: &str| self.nodes.get(node).is_some_and(|node| node.site == site);
+        let own = self.streams.values().flat_map(|stream| {
+            let here = stream.legs().filter(|(node, _)| is_here(node));
+            here.map(|_| stream.rate.as_bps())
+        });
+        own.fold(0, u64::saturating_add)
     }
 
     /// How many streams a node sends.
     pub fn on(&self, node: &str) -> usize {
-        self.streams.values().filter(|stream| stream.node == node).count()
+        self.streams.values().filter(|stream| stream.is_sent_by(node)).count()
     }
 }
 

@@ -75,6 +75,31 @@ fn what_cannot_be_is_refused_with_its_line_and_numbers() {
 }
 
 #[test]
+fn twins_and_stores_that_cannot_be_are_refused() {
+    let with = |line: &str| refused("[streams.1]", &format!("[streams.1]\n{line}"));
+    let error = with("twins = [{ node = \"n2\" }]");
+    assert!(error.contains("node \"n2\" sends stream 1 already"), "{error}");
+    let error = with("twins = [{ node = \"n77\" }]");
+    assert!(error.contains("there is no node \"n77\""), "{error}");
+    let error = with("twins = [{ node = \"n7\", to = \"239.8.0.3:5004\" }]");
+    assert!(error.contains("streams 1 and 3 both go to 239.8.0.3:5004"), "{error}");
+    // n10 sends stream 7, and one at a time.
+    let error = with("twins = [{ node = \"n10\" }]");
+    assert!(error.contains("streams 1, 7 on one node"), "{error}");
+    let error = with("stored_by = [\"n7\", \"n7\"]");
+    assert!(error.contains("node \"n7\" is named twice"), "{error}");
+    let error = with("stored_by = [\"n77\"]");
+    assert!(error.contains("there is no node \"n77\""), "{error}");
+    // A twin counts against the uplink of its own site.
+    let mut desired = study();
+    let twin = Twin { node: "n7".to_owned(), to: None };
+    desired.streams.get_mut("1").unwrap().twins.push(twin);
+    assert_eq!((desired.sent_by("east"), desired.sent_by("core")), (6_000_000_000, 15_000_000_000));
+    let text = desired.clone().checked().unwrap().text();
+    assert_eq!(Desired::parse(&text, "again"), Ok(desired));
+}
+
+#[test]
 fn too_few_nodes_are_counted() {
     let mut desired = study();
     for n in [3, 4, 5] {

@@ -1,17 +1,23 @@
-//! The senders of a node as the Connection API commands them: each stream is a lane of a running sender, cued from the
-//! beginning, so that it can start at any frame.
+//! The senders and receivers of a node as the Connection API commands them. Each stream that it sends is a lane of a running
+//! sender, cued from the beginning, so that it can start at any frame. Each stream that it stores is a lane of a running
+//! receiver: from its activation on it receives, and writes a store.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
+use std::path::{Path, PathBuf};
 
 use suiro_uncompressed::Geometry;
-use suiro_uncompressed::live::{At, Order, Sender, SenderChange, SenderLane};
+use suiro_uncompressed::live::{
+    At, Leg, Order, Receiver, ReceiverChange, ReceiverLane, Sender, SenderChange, SenderLane,
+    Storing,
+};
 use suiro_uncompressed::packet::{Format, IP_UDP_BYTES, PAYLOAD_TYPE};
 use suiro_uncompressed::sdp::Description;
 use suiro_uncompressed::socket::Route;
 use suiro_units::Duration;
 
-use crate::nmos::connection::{Media, Wanted};
+use crate::net;
+use crate::nmos::connection::{Media, Side, Wanted};
 use crate::nmos::{Id, Tai};
 
 /// Hops that packets may take.
@@ -19,39 +25,43 @@ const TTL: u8 = 16;
 
 /// The lanes, and what was ordered of them.
 pub(super) struct Lanes {
-    /// The running sender.
-    pub sender: Sender,
+    /// The running sender, if the node can send.
+    pub sender: Option<Sender>,
+    /// The running receiver, if it can store.
+    pub receiver: Option<Receiver>,
     /// How packets are formatted, their pictures, and the largest packet.
     pub what: (Format, Geometry, u32),
     /// How many streams may be sent at a time.
     pub capacity: u32,
-    lanes: BTreeMap<Id, Lane>,
+    /// The folders of stores, by the number of the stream.
+    pub folders: BTreeMap<u32, PathBuf>,
+    /// The senders and receivers by their identifiers.
+    pub lanes: BTreeMap<Id, Lane>,
 }
 
+/// A sender or receiver of the Connection API.
 #[derive(Debug, Clone, Copy)]
-struct Lane {
+pub(super) struct Lane {
+    side: Side,
     number: u32,
-    /// Whether it sends when all orders have come to pass.
+    /// Whether it is on when all orders have come to pass.
     on: bool,
-    /// Whether it sent before the order that is scheduled, and that order's time.
+    /// Whether it was on before the order that is scheduled, and that order's time.
     scheduled: Option<(bool, Tai)>,
 }
 
-impl Lanes {
-    /// The lanes of a sender, by the identifiers of the Connection API.
-    pub fn new(
-        sender: Sender,
-        what: (Format, Geometry, u32),
-        capacity: u32,
-        lanes: impl IntoIterator<Item = (Id, u32)>,
-    ) -> Self {
-        let lane = |(id, number)| (id, Lane { number, on: false, scheduled: None });
-        Self { sender, what, capacity, lanes: lanes.into_iter().map(lane).collect() }
+impl Lane {
+    /// One that is off.
+    pub const fn new(side: Side, number: u32) -> Self {
+        Self { side, number, on: false, scheduled: None }
     }
+}
 
+impl Lanes {
     /// The identifier of a lane.
-    pub fn id(&self, number: u32) -> Option<&Id> {
-        self.lanes.iter().find(|(_, lane)| lane.number == number).map(|(id, _)| id)
+    pub fn id(&self, side: Side, number: u32) -> Option<&Id> {
+        let mut all = self.lanes.iter();
+        all.find(|(_, lane)| (lane.side, lane.number) == (side, number)).map(|(id, _)| id)
     }
 
     /// A lane stopped by itself.
@@ -61,19 +71,109 @@ impl Lanes {
         }
     }
 
+    /// The senders as they are now.
+    pub fn senders(&self) -> Vec<SenderLane> {
+        self.sender.as_ref().map(|sender| sender.state().lanes).unwrap_or_default()
+    }
+
+    /// The receivers as they are now.
+    pub fn receivers(&self) -> Vec<ReceiverLane> {
+        self.receiver.as_ref().map(|receiver| receiver.state().lanes).unwrap_or_default()
+    }
+
+    /// The node's clock, and how long ago its threads looked at the clock.
+    pub fn clock(&self) -> (Tai, Duration) {
+        let sending = self.sender.as_ref().map(|sender| sender.state().idle);
+        let receiving = self.receiver.as_ref().map(|receiver| receiver.state().idle);
+        (net::tai(), sending.max(receiving).unwrap_or(Duration::ZERO))
+    }
+
     fn order(
         &self,
         number: u32,
         at: Option<Tai>,
         change: SenderChange,
     ) -> Result<Option<Tai>, String> {
-        let at = at.map_or(At::Next, |at| At::Tai(Duration::from_nanos(at.as_nanos())));
-        let accepted = self
-            .sender
-            .order(&Order::one(at, number, change))
+        let sender = self.sender.as_ref().ok_or("this node sends nothing")?;
+        let accepted = sender
+            .order(&Order::one(boundary(at), number, change))
             .map_err(|refusal| refusal.to_string())?;
         Ok(accepted.tai.map(|tai| Tai::from_nanos(tai.as_nanos())))
     }
+
+    fn order_receiver(
+        &self,
+        number: u32,
+        at: Option<Tai>,
+        change: ReceiverChange,
+    ) -> Result<Option<Tai>, String> {
+        let receiver = self.receiver.as_ref().ok_or("this node stores nothing")?;
+        let accepted = receiver
+            .order(&Order::one(boundary(at), number, change))
+            .map_err(|refusal| refusal.to_string())?;
+        Ok(accepted.tai.map(|tai| Tai::from_nanos(tai.as_nanos())))
+    }
+
+    /// Brings a sender to a state.
+    fn send(&self, lane: Lane, wanted: &Wanted, at: Option<Tai>) -> Result<Option<Tai>, String> {
+        if wanted.enabled {
+            let is_other =
+                |own: &&Lane| own.side == Side::Sender && own.number != lane.number && own.on;
+            let others = self.lanes.values().filter(is_other).count();
+            if others >= self.capacity as usize {
+                let capacity = self.capacity;
+                return Err(format!(
+                    "this node sends {others} streams already, and {capacity} at most"
+                ));
+            }
+        }
+        let routes = routes(wanted);
+        if wanted.enabled && routes.is_empty() {
+            return Err(NO_LEG.to_owned());
+        }
+        let routes = Some(routes).filter(|routes| wanted.enabled && !routes.is_empty());
+        self.order(lane.number, at, SenderChange { on: Some(wanted.enabled), routes, load: None })
+    }
+
+    /// Brings a receiver to a state: what it receives is written to a new store, until it is disabled.
+    fn store(
+        &self,
+        lane: Lane,
+        wanted: &Wanted,
+        now: Tai,
+        at: Option<Tai>,
+    ) -> Result<Option<Tai>, String> {
+        let folder = self.folders.get(&lane.number).ok_or("this node has no folder for it")?;
+        let legs = if wanted.enabled { legs(wanted) } else { Vec::new() };
+        if wanted.enabled && legs.is_empty() {
+            return Err(NO_LEG.to_owned());
+        }
+        let store = match (lane.on, wanted.enabled) {
+            (_, false) => Some(Storing::Off),
+            (false, true) => {
+                let path = recording(folder, lane.number, at.unwrap_or(now));
+                Some(Storing::To { path, replace: false })
+            }
+            // Other legs: the recording goes on.
+            (true, true) => None,
+        };
+        self.order_receiver(
+            lane.number,
+            at,
+            ReceiverChange { legs: Some(legs), store, budget: None },
+        )
+    }
+}
+
+const NO_LEG: &str = "no leg is enabled: rtp_enabled is false in all";
+
+/// A new store, named after the stream and the time that it begins, TAI in nanoseconds.
+fn recording(folder: &Path, stream: u32, at: Tai) -> PathBuf {
+    folder.join(format!("stream-{stream}-{}.frames", at.as_nanos()))
+}
+
+fn boundary(at: Option<Tai>) -> At {
+    at.map_or(At::Next, |at| At::Tai(Duration::from_nanos(at.as_nanos())))
 }
 
 impl Media for Lanes {
@@ -85,23 +185,11 @@ impl Media for Lanes {
         at: Option<Tai>,
     ) -> Result<Tai, String> {
         let lane = *self.lanes.get(id).ok_or("this node has no such lane")?;
-        if wanted.enabled {
-            let others =
-                self.lanes.values().filter(|own| own.number != lane.number && own.on).count();
-            if others >= self.capacity as usize {
-                let capacity = self.capacity;
-                return Err(format!(
-                    "this node sends {others} streams already, and {capacity} at most"
-                ));
-            }
-        }
-        let routes = routes(wanted);
-        if wanted.enabled && routes.is_empty() {
-            return Err("no leg is enabled: rtp_enabled is false in all".to_owned());
-        }
-        let routes = Some(routes).filter(|routes| wanted.enabled && !routes.is_empty());
-        let change = SenderChange { on: Some(wanted.enabled), routes, load: None };
-        let done = self.order(lane.number, at, change)?.unwrap_or(now);
+        let done = match lane.side {
+            Side::Sender => self.send(lane, wanted, at)?,
+            Side::Receiver => self.store(lane, wanted, now, at)?,
+        };
+        let done = done.unwrap_or(now);
         let scheduled = at.map(|_| (lane.on, done));
         self.lanes.insert(id.clone(), Lane { on: wanted.enabled, scheduled, ..lane });
         Ok(done)
@@ -111,9 +199,18 @@ impl Media for Lanes {
         let Some(lane) = self.lanes.get(id).copied() else { return };
         let Some((before, at)) = lane.scheduled else { return };
         // The later order of one frame is the one that counts.
-        let change = if before { SenderChange::start() } else { SenderChange::stop() };
+        let undone = match (lane.side, before) {
+            (Side::Sender, true) => self.order(lane.number, Some(at), SenderChange::start()),
+            (Side::Sender, false) => self.order(lane.number, Some(at), SenderChange::stop()),
+            // What a receiver had before cannot be taken up again: its store would be closed in between.
+            (Side::Receiver, true) => return,
+            (Side::Receiver, false) => {
+                let off = ReceiverChange { store: Some(Storing::Off), ..ReceiverChange::leave() };
+                self.order_receiver(lane.number, Some(at), off)
+            }
+        };
         // If the frame has begun meanwhile, the order stands, and the state shows it.
-        if self.order(lane.number, Some(at), change).is_ok() {
+        if undone.is_ok() {
             self.lanes.insert(id.clone(), Lane { on: before, scheduled: None, ..lane });
         }
     }
@@ -148,6 +245,17 @@ fn routes(wanted: &Wanted) -> Vec<Route> {
         Some(Route { destination, source, ttl: TTL })
     };
     enabled.filter_map(route).collect()
+}
+
+/// A receiver's paths: groups, or its own address.
+fn legs(wanted: &Wanted) -> Vec<Leg> {
+    let enabled = wanted.legs.iter().filter(|leg| leg.enabled);
+    let leg = |leg: &crate::nmos::connection::Leg| Leg {
+        address: SocketAddrV4::new(leg.destination.unwrap_or(leg.interface), leg.port),
+        interface: leg.interface,
+        source: leg.source,
+    };
+    enabled.map(leg).collect()
 }
 
 /// The number of frames that a lane sent late or left out.

@@ -1,10 +1,12 @@
 //! A running node: lanes that obey, the APIs that command them, and its registration.
 
 mod lanes;
+mod lead;
 mod register;
 mod status;
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
@@ -13,18 +15,22 @@ use serde_json::json;
 use suiro_record::tables::UncompressedRingRow;
 use suiro_record::{RecordError, Writer};
 use suiro_uncompressed::live::{
-    At, Event, Events, LaneConfig, Material, Order, Phase, Sender, SenderChange, SenderConfig, What,
+    At, Event, Events, LaneConfig, Material, Order, Phase, Receiver, ReceiverConfig,
+    ReceiverLaneConfig, Sender, SenderChange, SenderConfig, What,
 };
-use suiro_uncompressed::packet::{Format, PAYLOAD_TYPE, Stream as RtpStream};
+use suiro_uncompressed::packet::{Format, Layout, PAYLOAD_TYPE, Stream as RtpStream};
 use suiro_uncompressed::{Geometry, node as streams, reader};
 use suiro_units::{Bytes, Duration, Time};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-pub use status::{LaneStatus, Status};
+pub use lead::{LEASE, claim};
+pub use status::{LaneStatus, ReceiverStatus, Status};
 
-use self::lanes::Lanes;
+use self::lanes::{Lane, Lanes};
+use self::lead::Lead;
 use crate::client::{Base, Manners};
+use crate::desired::LEGS_MAX;
 use crate::events::{Journal, Log};
 use crate::net;
 use crate::nmos::connection::{Own, Side};
@@ -36,6 +42,10 @@ use crate::server::{Serving, Waiting};
 
 /// How often a node looks at what its lanes did.
 const TICK: StdDuration = StdDuration::from_millis(5);
+/// Receive buffer of a stream that is stored: a frame of a full picture and more.
+const BUFFER_BYTES: u32 = 16 << 20;
+/// How long after its time a frame may be complete: two paths may be so far apart.
+const BUDGET: Duration = Duration::from_millis(50);
 
 /// One stream that a node can send.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +56,15 @@ pub struct Outlet {
     pub source: streams::Source,
     /// Where it goes if the Connection API says `auto`.
     pub to: Option<SocketAddrV4>,
+}
+
+/// One stream that a node can store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inlet {
+    /// Its number.
+    pub stream: u32,
+    /// The folder of its stores: each recording is a file of its own.
+    pub folder: PathBuf,
 }
 
 /// A node.
@@ -61,7 +80,9 @@ pub struct Spec {
     pub manners: Manners,
     /// The streams that it can send.
     pub outlets: Vec<Outlet>,
-    /// How many of them at a time.
+    /// The streams that it can store.
+    pub inlets: Vec<Inlet>,
+    /// How many streams it can send at a time.
     pub capacity: u32,
     /// How packets are formatted.
     pub format: Format,
@@ -105,8 +126,8 @@ pub enum NodeError {
         /// Why.
         reason: String,
     },
-    /// Its sending thread ended.
-    #[error("the sending thread ended: {0}")]
+    /// A thread that sends or receives ended.
+    #[error("the thread that sends or receives ended: {0}")]
     Over(String),
     /// Records cannot be written.
     #[error(transparent)]
@@ -144,6 +165,7 @@ pub async fn run(
     let mut running = Running::start(spec, local, &place, log)?;
     let mut serving = Serving::begin(place.listener, place.tls);
     let (changes, changed) = mpsc::channel(register::WAITING_MAX);
+    let (tell, mut refused) = mpsc::channel(4);
     let registering = spec.registry.clone().map(|base| {
         let id = running.node.about().node();
         tokio::spawn(register::run(
@@ -152,16 +174,21 @@ pub async fn run(
             id,
             running.node.resources(),
             changed,
+            tell,
         ))
     });
     ready();
     let mut stop = std::pin::pin!(stop);
-    let mut tick = tokio::time::interval(TICK);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut tick = net::every(TICK);
     loop {
         let changed = tokio::select! {
             () = &mut stop => break,
             Some(waiting) = serving.next() => running.serve(waiting),
+            Some(reason) = refused.recv() => {
+                let detail = format!("by the registry: {reason}");
+                running.journal.note("refused", None, None, &detail);
+                Vec::new()
+            }
             _ = tick.tick() => running.look()?,
         };
         for id in changed {
@@ -184,7 +211,10 @@ pub async fn run(
 struct Running {
     node: Node,
     lanes: Lanes,
-    events: Events,
+    /// What its lanes did: senders, receivers.
+    events: Vec<(Side, Events)>,
+    /// Which controller it obeys.
+    lead: Lead,
     journal: Journal,
     rings: Option<Writer<UncompressedRingRow>>,
     recorded: Time,
@@ -194,31 +224,21 @@ struct Running {
 
 impl Running {
     fn start(spec: &Spec, local: SocketAddr, place: &Place, log: Log) -> Result<Self, NodeError> {
-        let lane = |outlet: &Outlet| LaneConfig {
-            number: outlet.stream,
-            format: spec.format,
-            geometry: spec.geometry,
-            packet_bytes: spec.packet_bytes,
-            // All nodes that can send a stream send it with the same source: receivers see one stream.
-            stream: RtpStream { payload_type: PAYLOAD_TYPE, ssrc: outlet.stream + 1 },
+        let mut events = Vec::new();
+        let sender = if spec.outlets.is_empty() {
+            None
+        } else {
+            let (sender, told) = sender(spec)?;
+            events.push((Side::Sender, told));
+            Some(sender)
         };
-        let mut config = SenderConfig::new(spec.outlets.iter().map(lane).collect());
-        config.ring = reader::Options {
-            frames: spec.frames,
-            memory: spec.memory,
-            shape: spec.shape,
-            ..config.ring
+        let receiver = if spec.inlets.is_empty() {
+            None
+        } else {
+            let (receiver, told) = receiver(spec)?;
+            events.push((Side::Receiver, told));
+            Some(receiver)
         };
-        (config.burst, config.cpu) = (spec.burst, spec.cpu);
-        let (sender, events) = Sender::start(config)?;
-        for outlet in &spec.outlets {
-            let material = Material { source: outlet.source.clone(), origin: 0, repeat: true };
-            let order = Order::one(At::Next, outlet.stream, SenderChange::cue(material));
-            sender.order(&order).map_err(|refusal| NodeError::Cue {
-                stream: outlet.stream,
-                reason: refusal.to_string(),
-            })?;
-        }
         let about = about(spec, local, place);
         let outgoing = |outlet: &Outlet| {
             let own = Own {
@@ -227,18 +247,31 @@ impl Running {
             };
             (Outgoing { stream: outlet.stream, geometry: spec.geometry }, own)
         };
-        let streams =
-            Streams { outgoing: spec.outlets.iter().map(outgoing).collect(), incoming: Vec::new() };
-        let ids =
-            spec.outlets.iter().map(|own| (about.connection(Side::Sender, own.stream), own.stream));
-        let ids: Vec<_> = ids.collect();
-        let lanes =
-            Lanes::new(sender, (spec.format, spec.geometry, spec.packet_bytes), spec.capacity, ids);
+        let incoming = |inlet: &Inlet| {
+            let own = Own { interfaces: vec![spec.address; LEGS_MAX], destinations: Vec::new() };
+            (inlet.stream, own)
+        };
+        let streams = Streams {
+            outgoing: spec.outlets.iter().map(outgoing).collect(),
+            incoming: spec.inlets.iter().map(incoming).collect(),
+        };
+        let sending = spec.outlets.iter().map(|own| (Side::Sender, own.stream));
+        let storing = spec.inlets.iter().map(|own| (Side::Receiver, own.stream));
+        let lane = |(side, stream)| (about.connection(side, stream), Lane::new(side, stream));
+        let lanes = Lanes {
+            sender,
+            receiver,
+            what: (spec.format, spec.geometry, spec.packet_bytes),
+            capacity: spec.capacity,
+            folders: spec.inlets.iter().map(|own| (own.stream, own.folder.clone())).collect(),
+            lanes: sending.chain(storing).map(lane).collect(),
+        };
         let rings = log.dir().map(|dir| Writer::create_of(dir, log.endpoint())).transpose()?;
         Ok(Self {
             node: Node::new(about, place.door.clone(), &streams),
             lanes,
             events,
+            lead: Lead::default(),
             journal: Journal::create(log)?,
             rings,
             recorded: net::monotonic(),
@@ -262,9 +295,14 @@ impl Running {
     fn answer(&mut self, ask: &Ask) -> Reply {
         let now = net::tai();
         match door::parts(&ask.path)[..] {
-            ["x-suiro", "node", "v1.0", "status"] => {
+            ["x-suiro", "node", "v1.0", "status", ref claim @ ..] if claim.len() < 2 => {
                 match self.node.admit(ask).and_then(|()| door::reads(ask)) {
-                    Ok(()) => Reply::json(200, &json!(self.status())),
+                    Ok(()) => {
+                        if let [claim] = claim {
+                            self.lead.claim(claim, net::monotonic());
+                        }
+                        Reply::json(200, &json!(self.status()))
+                    }
                     Err(reply) => reply,
                 }
             }
@@ -279,15 +317,20 @@ impl Running {
     }
 
     fn status(&self) -> Status {
-        Status::of(&self.node, &self.lanes.sender.state())
+        let controller = self.lead.holder(net::monotonic()).map(str::to_owned);
+        Status::of(&self.node, &self.lanes, controller)
     }
 
     /// Completes activations and reads what the lanes did.
     fn look(&mut self) -> Result<Vec<crate::nmos::Id>, NodeError> {
         let now = net::tai();
         let mut changed = self.node.advance(now);
-        while let Some(event) = self.events.next() {
-            self.heard(&event, &mut changed)?;
+        let mut happened = Vec::new();
+        for (side, events) in &self.events {
+            happened.extend(std::iter::from_fn(|| events.next()).map(|event| (*side, event)));
+        }
+        for (side, event) in happened {
+            self.heard(side, &event, &mut changed)?;
         }
         if net::monotonic().saturating_since(self.recorded) >= Duration::from_secs(1) {
             self.record()?;
@@ -297,6 +340,7 @@ impl Running {
 
     fn heard(
         &mut self,
+        side: Side,
         event: &Event,
         changed: &mut Vec<crate::nmos::Id>,
     ) -> Result<(), NodeError> {
@@ -310,6 +354,14 @@ impl Running {
                 ("late", format!("frame {frame} instead of {ordered}"))
             }
             What::Recovered { frame } => ("recovered", format!("frame {frame}")),
+            What::Stored { path, frames, missing, slow } => {
+                let left_out = format!("{missing} missing, {slow} left out for a slow disk");
+                ("stored", format!("{frames} frames in {}, {left_out}", path.display()))
+            }
+            What::Silent { since, .. } => ("silent", format!("nothing arrives for {since}")),
+            What::Incomplete { frame, lost } => {
+                ("incomplete", format!("frame {frame}, {lost} packets missing"))
+            }
             What::Failed { because } => ("failed", because.clone()),
             What::Over { because } => {
                 let because = because.clone().unwrap_or_else(|| "it was stopped".to_owned());
@@ -319,7 +371,7 @@ impl Running {
         };
         self.journal.note(what, stream, None, &detail);
         if let (What::Failed { .. }, Some(id)) =
-            (&event.what, stream.and_then(|own| self.lanes.id(own)).cloned())
+            (&event.what, stream.and_then(|own| self.lanes.id(side, own)).cloned())
         {
             self.lanes.ended(&id);
             if self.node.ended(&id, net::tai()) {
@@ -334,7 +386,7 @@ impl Running {
         let span = now.saturating_since(self.recorded).as_secs_f64();
         self.recorded = now;
         let Some(rings) = &mut self.rings else { return Ok(()) };
-        for (lane, before) in self.lanes.sender.state().lanes.iter().zip(&mut self.sent) {
+        for (lane, before) in self.lanes.senders().iter().zip(&mut self.sent) {
             let sent = lane.counts.frames;
             let new = sent.saturating_sub(std::mem::replace(before, sent));
             let Some(ring) = lane.ring.filter(|_| lane.phase == Phase::Running) else { continue };
@@ -357,15 +409,71 @@ impl Running {
         Ok(())
     }
 
-    fn close(self) -> Result<Done, NodeError> {
-        let state = self.lanes.sender.state();
+    fn close(mut self) -> Result<Done, NodeError> {
+        let senders = self.lanes.senders();
+        if let Some(receiver) = self.lanes.receiver.take() {
+            // It closes its recordings.
+            receiver.stop();
+        }
+        for (_, events) in std::mem::take(&mut self.events) {
+            for event in std::iter::from_fn(|| events.next()) {
+                if let What::Stored { path, frames, .. } = &event.what {
+                    let detail = format!("{frames} frames in {}", path.display());
+                    self.journal.note("stored", event.lane, None, &detail);
+                }
+            }
+        }
         self.journal.close()?;
         self.rings.map(Writer::close).transpose()?;
         let of = |lane: &suiro_uncompressed::live::SenderLane| {
             (lane.number, lane.counts.frames, lane.ring.map_or(0, |ring| ring.repeats))
         };
-        Ok(Done { streams: state.lanes.iter().map(of).collect() })
+        Ok(Done { streams: senders.iter().map(of).collect() })
     }
+}
+
+/// Starts the sender, with all streams cued.
+fn sender(spec: &Spec) -> Result<(Sender, Events), NodeError> {
+    let lane = |outlet: &Outlet| LaneConfig {
+        number: outlet.stream,
+        format: spec.format,
+        geometry: spec.geometry,
+        packet_bytes: spec.packet_bytes,
+        // All nodes that can send a stream send it with the same source: receivers see one stream.
+        stream: RtpStream { payload_type: PAYLOAD_TYPE, ssrc: outlet.stream + 1 },
+    };
+    let mut config = SenderConfig::new(spec.outlets.iter().map(lane).collect());
+    config.ring = reader::Options {
+        frames: spec.frames,
+        memory: spec.memory,
+        shape: spec.shape,
+        ..config.ring
+    };
+    (config.burst, config.cpu) = (spec.burst, spec.cpu);
+    let (sender, events) = Sender::start(config)?;
+    for outlet in &spec.outlets {
+        let material = Material { source: outlet.source.clone(), origin: 0, repeat: true };
+        let order = Order::one(At::Next, outlet.stream, SenderChange::cue(material));
+        sender.order(&order).map_err(|refusal| NodeError::Cue {
+            stream: outlet.stream,
+            reason: refusal.to_string(),
+        })?;
+    }
+    Ok((sender, events))
+}
+
+/// Starts the receiver; it receives nothing yet.
+fn receiver(spec: &Spec) -> Result<(Receiver, Events), NodeError> {
+    let lane = |inlet: &Inlet| {
+        let layout = Layout::new(spec.format, &spec.geometry, spec.packet_bytes);
+        let layout =
+            layout.map_err(|cause| streams::Error::Layout { stream: inlet.stream, cause })?;
+        let (number, payload_type, budget) = (inlet.stream, PAYLOAD_TYPE, BUDGET);
+        Ok(ReceiverLaneConfig { number, layout, payload_type, budget })
+    };
+    let lanes = spec.inlets.iter().map(lane).collect::<Result<_, streams::Error>>()?;
+    let (buffer_bytes, verify, frames) = (BUFFER_BYTES, false, None);
+    Ok(Receiver::start(ReceiverConfig { lanes, buffer_bytes, verify, cpu: None, frames })?)
 }
 
 fn about(spec: &Spec, local: SocketAddr, place: &Place) -> About {

@@ -19,19 +19,29 @@ const PATIENCE: StdDuration = StdDuration::from_secs(2);
 /// How long to wait after a registry could not be reached.
 const PAUSE: StdDuration = StdDuration::from_secs(1);
 
-/// Keeps a node registered until `changed` has no sender any more, then removes it.
+/// Keeps a node registered until `changed` has no sender any more, then removes it. What the registry refuses goes to `tell`,
+/// once for each reason.
 pub async fn run(
     base: Base,
     manners: Manners,
     node: Id,
     mut resources: Vec<(Kind, Value)>,
     mut changed: mpsc::Receiver<(Kind, Value)>,
+    tell: mpsc::Sender<String>,
 ) {
     let mut client = Client::new(base, manners);
-    let mut registered = false;
+    let (mut registered, mut told) = (false, String::new());
     loop {
         if !registered {
-            registered = all(&mut client, &resources).await;
+            let refused = all(&mut client, &resources).await;
+            registered = refused.is_ok();
+            if let Err(Some(reason)) = refused
+                && told != reason
+            {
+                told.clone_from(&reason);
+                // A node that does not read it has ended.
+                let _ = tell.try_send(reason);
+            }
         }
         let pause = if registered { HEARTBEAT } else { PAUSE };
         let told = tokio::time::timeout(pause, changed.recv()).await;
@@ -42,7 +52,7 @@ pub async fn run(
                 if let Some(own) = resources.iter_mut().find(same) {
                     own.1 = value.clone();
                 }
-                registered = registered && post(&mut client, kind, &value).await;
+                registered = registered && post(&mut client, kind, &value).await.is_ok();
             }
             Err(_) if registered => registered = beat(&mut client, &node).await,
             Err(_) => {}
@@ -55,19 +65,22 @@ pub async fn run(
     }
 }
 
-async fn all(client: &mut Client, resources: &[(Kind, Value)]) -> bool {
+/// Registers all resources; the error is why the registry refused one, or `None` if it cannot be reached.
+async fn all(client: &mut Client, resources: &[(Kind, Value)]) -> Result<(), Option<String>> {
     for (kind, value) in resources {
-        if !post(client, *kind, value).await {
-            return false;
-        }
+        post(client, *kind, value).await?;
     }
-    true
+    Ok(())
 }
 
-async fn post(client: &mut Client, kind: Kind, value: &Value) -> bool {
+async fn post(client: &mut Client, kind: Kind, value: &Value) -> Result<(), Option<String>> {
     let body = json!({ "type": kind.name(), "data": value });
     let ask = Ask::json("POST", "/x-nmos/registration/v1.3/resource", &body);
-    client.ask(&ask, PATIENCE).await.is_ok_and(|reply| matches!(reply.status, 200 | 201))
+    match client.ask(&ask, PATIENCE).await {
+        Ok(reply) if matches!(reply.status, 200 | 201) => Ok(()),
+        Ok(reply) => Err(Some(format!("{} (status {})", reply.reason(), reply.status))),
+        Err(_) => Err(None),
+    }
 }
 
 async fn beat(client: &mut Client, node: &Id) -> bool {

@@ -3,9 +3,9 @@
 use std::net::SocketAddrV4;
 
 use serde::{Deserialize, Serialize};
-use suiro_uncompressed::live::{Phase, SenderLane, SenderState};
+use suiro_uncompressed::live::{Phase, ReceiverLane, SenderLane};
 
-use super::lanes;
+use super::lanes::{self, Lanes};
 use crate::nmos::connection::{Connection, Side};
 use crate::nmos::node::Node;
 
@@ -17,10 +17,38 @@ pub struct Status {
     pub name: String,
     /// Its clock: TAI in nanoseconds since 1970.
     pub tai_ns: u64,
-    /// How long ago its sending thread looked at the clock, in nanoseconds.
+    /// How long ago its threads looked at the clock, in nanoseconds.
     pub idle_ns: u64,
-    /// Its streams.
+    /// The streams that it can send.
     pub lanes: Vec<LaneStatus>,
+    /// The streams that it can store.
+    #[serde(default)]
+    pub receivers: Vec<ReceiverStatus>,
+    /// The claim of the controller that it obeys ([`super::claim`]); null if none asked within the last second.
+    #[serde(default)]
+    pub controller: Option<String>,
+}
+
+/// The state of one stream that a node can store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiverStatus {
+    /// Its number.
+    pub stream: u32,
+    /// The identifier of its receiver.
+    pub id: String,
+    /// Whether it receives and stores, as the Connection API has it.
+    pub on: bool,
+    /// What it receives, or did: groups, or an own address with its port.
+    pub from: Vec<SocketAddrV4>,
+    /// Whether it will be on, and from when on (TAI in nanoseconds), if that is scheduled.
+    pub scheduled: Option<(bool, u64)>,
+    /// Complete frames.
+    pub frames: u64,
+    /// Frames of which packets, or all of them, are missing.
+    pub lost: u64,
+    /// The store that is written now.
+    pub storing: Option<String>,
 }
 
 /// The state of one stream at a node.
@@ -56,19 +84,46 @@ pub struct LaneStatus {
 }
 
 impl Status {
-    /// Of a node and its sender.
-    pub(super) fn of(node: &Node, state: &SenderState) -> Self {
-        let connections = node.connections().filter(|(_, own)| own.side() == Side::Sender);
-        let both = connections.filter_map(|(stream, own)| {
-            let lane = state.lanes.iter().find(|lane| lane.number == stream)?;
+    /// Of a node and its lanes.
+    pub(super) fn of(node: &Node, lanes: &Lanes, controller: Option<String>) -> Self {
+        let of = |side| node.connections().filter(move |(_, own)| own.side() == side);
+        let (senders, receivers) = (lanes.senders(), lanes.receivers());
+        let sending = of(Side::Sender).filter_map(|(stream, own)| {
+            let lane = senders.iter().find(|lane| lane.number == stream)?;
             Some(LaneStatus::of(own, lane))
         });
-        let lanes = both.collect();
+        let storing = of(Side::Receiver).filter_map(|(stream, own)| {
+            let lane = receivers.iter().find(|lane| lane.number == stream)?;
+            Some(ReceiverStatus::of(own, lane))
+        });
+        let (tai, idle) = lanes.clock();
         Self {
             name: node.about().name.clone(),
-            tai_ns: state.tai.as_nanos(),
-            idle_ns: state.idle.as_nanos(),
-            lanes,
+            tai_ns: tai.as_nanos(),
+            idle_ns: idle.as_nanos(),
+            lanes: sending.collect(),
+            receivers: storing.collect(),
+            controller,
+        }
+    }
+}
+
+impl ReceiverStatus {
+    fn of(connection: &Connection, lane: &ReceiverLane) -> Self {
+        let legs = connection.wanted().into_iter().flat_map(|wanted| &wanted.legs);
+        let from = legs
+            .filter(|leg| leg.enabled)
+            .map(|leg| SocketAddrV4::new(leg.destination.unwrap_or(leg.interface), leg.port));
+        let scheduled = connection.scheduled_state().zip(connection.scheduled());
+        Self {
+            stream: lane.number,
+            id: connection.id().to_string(),
+            on: connection.is_active(),
+            from: from.collect(),
+            scheduled: scheduled.map(|(wanted, at)| (wanted.enabled, at.as_nanos())),
+            frames: lane.counts.frames,
+            lost: lane.counts.incomplete + lane.counts.lost,
+            storing: lane.storing.as_ref().map(|path| path.display().to_string()),
         }
     }
 }

@@ -109,11 +109,25 @@ impl Faults {
         }
     }
 
-    /// The nodes that are faulty now, or were so recently. A node that was never heard of is absent, not faulty.
+    /// The controller itself did not run for so long, up to `now`: it could not have heard anything.
+    pub fn stalled(&mut self, by: Duration, now: Time) {
+        for heard in self.nodes.values_mut().filter_map(|health| health.heard.as_mut()) {
+            *heard = (*heard + by).min(now);
+        }
+    }
+
+    /// The nodes that are faulty now, or were so recently. A node that was never heard of is absent, not faulty. If all of
+    /// several nodes are silent, it is the controller that is cut off, and none of them is faulty for that.
     pub fn faulty(&mut self, now: Time, limits: &Limits) -> BTreeMap<String, Fault> {
         let mut found = BTreeMap::new();
+        let open = self.nodes.values().filter(|health| !health.closed);
+        let silent: Vec<bool> =
+            open.filter_map(|health| Some(health.silent(now)? > limits.silence)).collect();
+        let is_cut_off = silent.len() > 1 && silent.iter().all(|silent| *silent);
         for (name, health) in &mut self.nodes {
-            if let Some(fault) = health.fault_now(now, limits) {
+            let fault = health.fault_now(now, limits);
+            let is_silent = matches!(fault, Some(Fault::Silent(_)));
+            if let Some(fault) = fault.filter(|_| !(is_silent && is_cut_off)) {
                 health.fault = Some((fault, now));
             }
             health.fault.take_if(|(_, at)| now.saturating_since(*at) >= limits.probation);
@@ -133,9 +147,13 @@ impl Faults {
 }
 
 impl Health {
+    /// How long it has been silent; `None` if it was never heard of.
+    fn silent(&self, now: Time) -> Option<Duration> {
+        self.heard.map(|heard| now.saturating_since(heard))
+    }
+
     fn fault_now(&self, now: Time, limits: &Limits) -> Option<Fault> {
-        let heard = self.heard?;
-        let silent = now.saturating_since(heard);
+        let silent = self.silent(now)?;
         if self.closed {
             return Some(Fault::Dead);
         }

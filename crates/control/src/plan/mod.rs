@@ -14,6 +14,7 @@ pub use faults::{Fault, Faults, Limits, Report};
 
 use crate::desired::Desired;
 use crate::nmos::Tai;
+use crate::nmos::connection::Side;
 
 /// What is seen of the nodes that answer.
 pub type Observed = BTreeMap<String, Seen>;
@@ -22,24 +23,35 @@ pub type Observed = BTreeMap<String, Seen>;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Its senders, by the number of the stream.
-    pub senders: BTreeMap<u32, Sender>,
+    pub senders: BTreeMap<u32, Lane>,
+    /// Its receivers that store, by the number of the stream.
+    pub receivers: BTreeMap<u32, Lane>,
     /// Why it cannot be commanded, although it answers.
     pub unfit: Option<String>,
 }
 
-/// What is seen of a sender.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sender {
-    /// Whether it sends.
+impl Seen {
+    const fn lanes(&self, side: Side) -> &BTreeMap<u32, Lane> {
+        match side {
+            Side::Sender => &self.senders,
+            Side::Receiver => &self.receivers,
+        }
+    }
+}
+
+/// What is seen of a sender or receiver.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lane {
+    /// Whether it sends, or receives and stores.
     pub on: bool,
-    /// Where it sends to, or did.
-    pub to: Option<SocketAddrV4>,
-    /// What is scheduled: to send or not, and when.
+    /// Where it sends to or what it receives, or did: an address for each leg.
+    pub to: Vec<SocketAddrV4>,
+    /// What is scheduled: on or off, and when.
     pub scheduled: Option<(bool, Tai)>,
 }
 
-impl Sender {
-    /// Whether it sends when everything that is scheduled has come to pass.
+impl Lane {
+    /// Whether it is on when everything that is scheduled has come to pass.
     pub fn will_be_on(&self) -> bool {
         self.scheduled.map_or(self.on, |(on, _)| on)
     }
@@ -65,14 +77,17 @@ impl Step {
     }
 }
 
-/// The change of one stream: the new sender starts with the frame before which the old one stops.
+/// The change of one stream: the new sender starts with the frame before which the old one stops. The same for nodes that
+/// store it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
+    /// Whether nodes that send it change, or nodes that store it.
+    pub side: Side,
     /// The stream.
     pub stream: u32,
-    /// Where it goes.
-    pub to: Option<SocketAddrV4>,
-    /// The node that starts to send.
+    /// Where it goes: the address that `on` sends to, or those that it receives.
+    pub to: Vec<SocketAddrV4>,
+    /// The node that starts.
     pub on: Option<String>,
     /// The nodes that stop. If `on` refuses, they go on.
     pub off: Vec<String>,
@@ -83,110 +98,170 @@ pub struct Change {
 /// A stream whose node is faulty has no other node here: [`replacements`] gives it one first.
 pub fn step(desired: &Desired, observed: &Observed, now: Tai, lead: Duration) -> Step {
     let mut step = Step { at: now.after(lead), ..Step::default() };
-    let wanted: BTreeSet<u32> = desired.streams().map(|(stream, _)| stream).collect();
-    let known = observed.values().flat_map(|seen| seen.senders.keys().copied());
-    for stream in wanted.iter().copied().chain(known).collect::<BTreeSet<u32>>() {
-        one(desired, observed, stream, &mut step);
+    for side in [Side::Sender, Side::Receiver] {
+        let mut waiting = Vec::new();
+        let wanted: BTreeSet<u32> = desired.streams().map(|(stream, _)| stream).collect();
+        let known = observed.values().flat_map(|seen| seen.lanes(side).keys().copied());
+        for stream in wanted.iter().copied().chain(known).collect::<BTreeSet<u32>>() {
+            if !one(desired, observed, (side, stream), &mut step) {
+                waiting.push(stream.to_string());
+            }
+        }
+        hold_together(observed, side, &waiting, &mut step);
     }
-    hold_together(desired, observed, &mut step);
     step
 }
 
-fn one(desired: &Desired, observed: &Observed, stream: u32, step: &mut Step) {
-    let own = desired.stream(stream).filter(|_| desired.running);
-    let sending = |node: &&String| {
-        let sender = observed[*node].senders.get(&stream);
-        sender.is_some_and(Sender::will_be_on)
-    };
-    let wanted = own.map(|own| own.node.as_str());
-    let others = observed.keys().filter(sending).filter(|node| wanted != Some(node.as_str()));
-    let off: Vec<String> = others.cloned().collect();
-    let Some(own) = own else {
-        if !off.is_empty() {
-            step.changes.push(Change { stream, to: None, on: None, off });
+/// The nodes that shall send or store a stream, and its addresses there.
+fn wanted(desired: &Desired, side: Side, stream: u32) -> Vec<(&str, Vec<SocketAddrV4>)> {
+    let Some(own) = desired.stream(stream) else { return Vec::new() };
+    match side {
+        Side::Sender if desired.running => own.legs().map(|(node, to)| (node, vec![to])).collect(),
+        Side::Receiver if desired.storing => {
+            let to = own.destinations();
+            own.stored_by.iter().map(|node| (node.as_str(), to.clone())).collect()
         }
-        return;
-    };
-    let Some(seen) = observed.get(&own.node) else {
-        if !step.absent.contains(&own.node) {
-            step.absent.push(own.node.clone());
-        }
-        step.stuck.push((stream, format!("node {} is not there", own.node)));
-        return;
-    };
-    if let Some(reason) = &seen.unfit {
-        step.stuck.push((stream, format!("node {}: {reason}", own.node)));
-        return;
-    }
-    let Some(sender) = seen.senders.get(&stream) else {
-        step.stuck.push((
-            stream,
-            format!("node {} has no sender of stream {stream} that is ready", own.node),
-        ));
-        return;
-    };
-    // A sender whose destination is another is told anew.
-    let on = !sender.will_be_on() || (sender.scheduled.is_none() && sender.to != Some(own.to));
-    if sender.scheduled.is_some_and(|(on, _)| !on) {
-        step.stuck.push((stream, format!("node {} is about to stop", own.node)));
-        return;
-    }
-    if on || !off.is_empty() {
-        let on = on.then(|| own.node.clone());
-        step.changes.push(Change { stream, to: Some(own.to), on, off });
+        _ => Vec::new(),
     }
 }
 
-/// All streams start at the same frame: none of them as long as a node is missing.
-fn hold_together(desired: &Desired, observed: &Observed, step: &mut Step) {
-    let on = |seen: &Seen| seen.senders.values().any(Sender::will_be_on);
-    if !desired.running || step.stuck.is_empty() || observed.values().any(on) {
+/// What one stream needs. False if it is not complete and must not start yet; a missing twin keeps none from starting.
+fn one(desired: &Desired, observed: &Observed, what: (Side, u32), step: &mut Step) -> bool {
+    let (side, stream) = what;
+    let wanted = wanted(desired, side, stream);
+    let is_wanted = |node: &str| wanted.iter().any(|(own, _)| *own == node);
+    let is_on = |seen: &Seen| seen.lanes(side).get(&stream).is_some_and(Lane::will_be_on);
+    let others = observed.iter().filter(|(node, seen)| is_on(seen) && !is_wanted(node));
+    let mut off: Vec<String> = others.map(|(node, _)| node.clone()).collect();
+    let (mut begin, mut is_complete) = (Vec::new(), true);
+    for (leg, (node, to)) in wanted.iter().enumerate() {
+        match begins(observed, what, node, to) {
+            Ok(true) => begin.push((node, to)),
+            Ok(false) => {}
+            Err(Stuck { reason, absent }) => {
+                if absent && !step.absent.iter().any(|own| own == node) {
+                    step.absent.push((*node).to_owned());
+                }
+                step.stuck.push((stream, reason));
+                // Who sends it goes on until its successor is there.
+                off.clear();
+                is_complete &= leg > 0 && side == Side::Sender;
+            }
+        }
+    }
+    for (node, to) in begin {
+        let (on, off) = (Some((*node).to_owned()), std::mem::take(&mut off));
+        step.changes.push(Change { side, stream, to: to.clone(), on, off });
+    }
+    if !off.is_empty() {
+        step.changes.push(Change { side, stream, to: Vec::new(), on: None, off });
+    }
+    is_complete
+}
+
+/// Why a node cannot begin.
+struct Stuck {
+    reason: String,
+    /// It is not there.
+    absent: bool,
+}
+
+/// Whether a node must be told to send or store a stream.
+fn begins(
+    observed: &Observed,
+    (side, stream): (Side, u32),
+    node: &str,
+    to: &[SocketAddrV4],
+) -> Result<bool, Stuck> {
+    let stuck = |reason, absent| Err(Stuck { reason, absent });
+    let Some(seen) = observed.get(node) else {
+        return stuck(format!("node {node} is not there"), true);
+    };
+    if let Some(reason) = &seen.unfit {
+        return stuck(format!("node {node}: {reason}"), false);
+    }
+    let Some(lane) = seen.lanes(side).get(&stream) else {
+        let reason = match side {
+            Side::Sender => format!("node {node} has no sender of stream {stream} that is ready"),
+            Side::Receiver => format!("node {node} cannot store stream {stream}"),
+        };
+        return stuck(reason, false);
+    };
+    if lane.scheduled.is_some_and(|(on, _)| !on) {
+        return stuck(format!("node {node} is about to stop"), false);
+    }
+    // One with other addresses is told anew.
+    Ok(!lane.will_be_on() || (lane.scheduled.is_none() && lane.to != to))
+}
+
+/// All streams start at the same frame, and so do all recordings: none of them as long as a node is missing.
+fn hold_together(observed: &Observed, side: Side, waiting: &[String], step: &mut Step) {
+    let on = |seen: &Seen| seen.lanes(side).values().any(Lane::will_be_on);
+    if waiting.is_empty() || observed.values().any(on) {
         return;
     }
-    let missing: Vec<String> = step.stuck.iter().map(|(stream, _)| stream.to_string()).collect();
-    let missing = missing.join(", ");
-    for change in std::mem::take(&mut step.changes) {
-        let reason = format!("all streams start together: it waits for {missing}");
+    let what = match side {
+        Side::Sender => "streams",
+        Side::Receiver => "recordings",
+    };
+    let missing = waiting.join(", ");
+    for change in step.changes.extract_if(.., |change| change.side == side) {
+        let reason = format!("all {what} start together: it waits for {missing}");
         step.stuck.push((change.stream, reason));
     }
 }
 
-/// Another node for each stream whose node is faulty; `Err` has the reason why there is none.
+/// A faulty node's part of a stream, and who can take it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replacement {
+    /// The stream.
+    pub stream: u32,
+    /// The node that is faulty.
+    pub node: String,
+    /// The standby, or why there is none.
+    pub standby: Result<String, String>,
+}
+
+/// Another node for each stream, or twin, whose node is faulty.
 pub fn replacements(
     desired: &Desired,
     observed: &Observed,
     faulty: &BTreeMap<String, Fault>,
-) -> Vec<(u32, Result<String, String>)> {
+) -> Vec<Replacement> {
     let mut planned = desired.clone();
     let mut found = Vec::new();
-    let lost =
-        desired.streams().filter(|(_, own)| desired.running && faulty.contains_key(&own.node));
-    for (stream, _) in lost {
-        let standby = standby(&planned, observed, faulty, stream);
-        if let Ok(node) = &standby
-            && let Some(own) = planned.streams.get_mut(&stream.to_string())
-        {
-            own.node.clone_from(node);
+    for (stream, own) in desired.streams().filter(|_| desired.running) {
+        for (node, _) in own.legs().filter(|(node, _)| faulty.contains_key(*node)) {
+            let standby = standby(&planned, observed, faulty, (stream, node));
+            if let Ok(by) = &standby
+                && let Some(own) = planned.streams.get_mut(&stream.to_string())
+            {
+                own.replace(node, by);
+            }
+            found.push(Replacement { stream, node: node.to_owned(), standby });
         }
-        found.push((stream, standby));
     }
     found
 }
 
-/// The standby that is best for a stream: at the same site, else at the site with the most room; the first by name.
+/// The standby that is best for a node's part of a stream: where no twin of it is, at the same site, else at the site with
+/// the most room; the first by name.
 fn standby(
     planned: &Desired,
     observed: &Observed,
     faulty: &BTreeMap<String, Fault>,
-    stream: u32,
+    (stream, node): (u32, &str),
 ) -> Result<String, String> {
     let own = planned.stream(stream).ok_or("there is no such stream")?;
-    let at = planned.nodes.get(&own.node).map(|node| node.site.as_str());
+    let site_of = |node: &str| planned.nodes.get(node).map(|node| node.site.as_str());
+    let at = site_of(node);
+    let twins: Vec<_> =
+        own.legs().filter(|(own, _)| *own != node).map(|(own, _)| site_of(own)).collect();
     let (mut well, mut free, mut material, mut best) = (0, 0, 0, None);
     for (name, node) in planned.nodes.iter().filter(|(name, _)| !faulty.contains_key(*name)) {
         let Some(seen) = observed.get(name).filter(|seen| seen.unfit.is_none()) else { continue };
         well += 1;
-        if planned.on(name) >= node.streams as usize {
+        if planned.on(name) >= node.streams as usize || own.is_sent_by(name) {
             continue;
         }
         free += 1;
@@ -201,7 +276,7 @@ fn standby(
         if !same && room < own.rate.as_bps() {
             continue;
         }
-        let rank = (same, room);
+        let rank = (!twins.contains(&Some(node.site.as_str())), same, room);
         if best.as_ref().is_none_or(|(other, _)| rank > *other) {
             best = Some((rank, name.clone()));
         }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use suiro_units::Time;
 
 use super::*;
+use crate::desired::Twin;
 use crate::desired::tests::study;
 
 const LEAD: Duration = Duration::from_millis(200);
@@ -9,8 +10,8 @@ const NOW: Tai = Tai::from_nanos(1_000_000_000_000);
 
 /// All ten nodes, each with a sender for all eight streams.
 fn idle() -> Observed {
-    let senders = (0..8).map(|stream| (stream, Sender::default())).collect();
-    let seen = Seen { senders, unfit: None };
+    let lanes: BTreeMap<u32, Lane> = (0..8).map(|stream| (stream, Lane::default())).collect();
+    let seen = Seen { senders: lanes.clone(), receivers: lanes, unfit: None };
     (1..=10).map(|n| (format!("n{n}"), seen.clone())).collect()
 }
 
@@ -18,8 +19,14 @@ fn idle() -> Observed {
 fn carry_out(observed: &mut Observed, step: &Step) {
     for change in &step.changes {
         let mut set = |node: &String, on| {
-            let sender = observed.get_mut(node).unwrap().senders.get_mut(&change.stream).unwrap();
-            *sender = Sender { on, to: change.to.or(sender.to), scheduled: None };
+            let seen = observed.get_mut(node).unwrap();
+            let lanes = match change.side {
+                Side::Sender => &mut seen.senders,
+                Side::Receiver => &mut seen.receivers,
+            };
+            let lane = lanes.get_mut(&change.stream).unwrap();
+            let to = if on { change.to.clone() } else { lane.to.clone() };
+            *lane = Lane { on, to, scheduled: None };
         };
         change.on.iter().for_each(|node| set(node, true));
         change.off.iter().for_each(|node| set(node, false));
@@ -60,15 +67,14 @@ fn a_node_with_another_clock_is_neither_commanded_nor_a_standby() {
     let desired = study();
     let mut observed = on_air(&desired);
     let reason = "its clock is 2 s behind".to_owned();
-    observed.insert("n7".to_owned(), Seen { senders: BTreeMap::new(), unfit: Some(reason) });
+    observed.insert("n7".to_owned(), Seen { unfit: Some(reason), ..Seen::default() });
     let moved = desired.moved(1, "n7").unwrap();
     let step = step(&moved, &observed, NOW, LEAD);
     // The old node goes on, and the hook is not asked for a node that is there.
     assert!(step.is_empty() && step.absent.is_empty(), "{step:?}");
     assert_eq!(step.stuck, [(1, "node n7: its clock is 2 s behind".to_owned())]);
     let faulty = BTreeMap::from([("n3".to_owned(), Fault::Dead)]);
-    let found = replacements(&desired, &observed, &faulty);
-    assert_eq!(found, [(2, Ok("n8".to_owned()))]);
+    assert_eq!(given(&desired, &observed, &faulty), [(2, Ok("n8".to_owned()))]);
 }
 
 #[test]
@@ -78,8 +84,14 @@ fn two_moves_are_one_step_and_touch_no_other_stream() {
     let moved = desired.moved(1, "n7").unwrap().moved(7, "n8").unwrap();
     let step = step(&moved, &observed, NOW, LEAD);
     let change = |stream, on: &str, off: &str| {
-        let to = moved.stream(stream).map(|own| own.to);
-        Change { stream, to, on: Some(on.to_owned()), off: vec![off.to_owned()] }
+        let to = vec![moved.stream(stream).unwrap().to];
+        Change {
+            side: Side::Sender,
+            stream,
+            to,
+            on: Some(on.to_owned()),
+            off: vec![off.to_owned()],
+        }
     };
     assert_eq!(step.changes, [change(1, "n7", "n2"), change(7, "n8", "n10")]);
     carry_out(&mut observed, &step);
@@ -123,20 +135,116 @@ fn a_faulty_node_has_a_standby_at_its_site_first() {
     let mut observed = on_air(&desired);
     observed.remove("n3");
     let faulty = BTreeMap::from([("n3".to_owned(), Fault::Dead)]);
-    assert_eq!(replacements(&desired, &observed, &faulty), [(2, Ok("n7".to_owned()))]);
+    assert_eq!(given(&desired, &observed, &faulty), [(2, Ok("n7".to_owned()))]);
     // In the east there is no standby: the core has room.
     let faulty = BTreeMap::from([("n1".to_owned(), Fault::Dead), ("n2".to_owned(), Fault::Dead)]);
-    let both = replacements(&desired, &observed, &faulty);
+    let both = given(&desired, &observed, &faulty);
     assert_eq!(both, [(0, Ok("n7".to_owned())), (1, Ok("n8".to_owned()))]);
     let faulty = (1..=3).map(|n| (format!("n{n}"), Fault::Dead)).collect();
-    let three = replacements(&desired, &observed, &faulty);
+    let three = given(&desired, &observed, &faulty);
     let reason = three[2].1.as_ref().unwrap_err();
     assert!(reason.starts_with("no standby: of 7 nodes that are well, 0 have room"), "{reason}");
     // A full uplink is no room.
     let mut narrow = desired.clone();
     narrow.sites.get_mut("core").unwrap().uplink = "12 Gbit/s".parse().unwrap();
     let faulty = BTreeMap::from([("n1".to_owned(), Fault::Dead)]);
-    assert!(replacements(&narrow, &observed, &faulty)[0].1.is_err());
+    assert!(given(&narrow, &observed, &faulty)[0].1.is_err());
+}
+
+/// Stream 1 has a twin on n8, in the core: n2 is in the east.
+fn twinned() -> Desired {
+    let mut desired = study();
+    let twin = Twin { node: "n8".to_owned(), to: Some("239.9.0.1:5004".parse().unwrap()) };
+    desired.streams.get_mut("1").unwrap().twins.push(twin);
+    desired.checked().unwrap()
+}
+
+#[test]
+fn a_twin_sends_with_its_node_and_each_is_replaced_by_itself() {
+    let desired = twinned();
+    let mut observed = on_air(&desired);
+    assert_eq!(senders(&observed, 1), ["n2", "n8"]);
+    assert_eq!(observed["n8"].senders[&1].to, ["239.9.0.1:5004".parse().unwrap()]);
+    assert!(step(&desired, &observed, NOW, LEAD).is_empty());
+    // Its twin goes on, and n7 takes the node's part: not n8, which sends the stream already.
+    let faulty = BTreeMap::from([("n2".to_owned(), Fault::Dead)]);
+    let found = replacements(&desired, &observed, &faulty);
+    let (node, standby) = ("n2".to_owned(), Ok("n7".to_owned()));
+    assert_eq!(found, [Replacement { stream: 1, node, standby }]);
+    let mut next = desired.clone();
+    next.streams.get_mut("1").unwrap().replace("n2", "n7");
+    observed.remove("n2");
+    let first = step(&next, &observed, NOW, LEAD);
+    assert_eq!(first.changes.len(), 1, "{first:?}");
+    carry_out(&mut observed, &first);
+    assert_eq!(senders(&observed, 1), ["n7", "n8"]);
+    // Without the twin in the state, it stops; the node goes on.
+    next.streams.get_mut("1").unwrap().twins.clear();
+    let last = step(&next, &observed, NOW, LEAD);
+    carry_out(&mut observed, &last);
+    assert_eq!(senders(&observed, 1), ["n7"]);
+}
+
+#[test]
+fn a_missing_twin_keeps_no_stream_from_starting() {
+    let desired = twinned();
+    let mut observed = idle();
+    observed.remove("n8");
+    let first = step(&desired, &observed, NOW, LEAD);
+    assert_eq!((first.changes.len(), first.absent.as_slice()), (8, ["n8".to_owned()].as_slice()));
+    assert_eq!(first.stuck, [(1, "node n8 is not there".to_owned())]);
+}
+
+/// A standby that is where a twin is would share its path.
+#[test]
+fn a_standby_is_not_where_its_twin_is() {
+    let mut desired = twinned();
+    desired.streams.remove("7");
+    let observed = on_air(&desired);
+    // n10 is free in the west; n7 in the core, where the twin is.
+    let faulty = BTreeMap::from([("n2".to_owned(), Fault::Dead)]);
+    assert_eq!(given(&desired, &observed, &faulty), [(1, Ok("n10".to_owned()))]);
+}
+
+#[test]
+fn recordings_start_and_stop_together() {
+    let mut desired = study().storing(true);
+    for stream in [0, 5] {
+        let own = desired.streams.get_mut(&stream.to_string()).unwrap();
+        own.stored_by = vec!["n7".to_owned(), "n8".to_owned()];
+    }
+    let desired = desired.checked().unwrap();
+    let mut observed = on_air(&desired.storing(false));
+    let stored = |observed: &Observed| {
+        let of = |node: &str| observed[node].receivers.values().filter(|own| own.on).count();
+        (of("n7"), of("n8"))
+    };
+    // As long as one cannot store, none does; the streams themselves are not touched.
+    let removed = observed.get_mut("n8").unwrap().receivers.remove(&5).unwrap();
+    let waits = step(&desired, &observed, NOW, LEAD);
+    assert!(waits.is_empty(), "{waits:?}");
+    let told = |text: &str| waits.stuck.iter().any(|(_, reason)| reason == text);
+    assert!(told("node n8 cannot store stream 5"), "{waits:?}");
+    assert!(told("all recordings start together: it waits for 5"), "{waits:?}");
+    observed.get_mut("n8").unwrap().receivers.insert(5, removed);
+    let first = step(&desired, &observed, NOW, LEAD);
+    assert!(first.changes.iter().all(|change| change.side == Side::Receiver));
+    carry_out(&mut observed, &first);
+    assert_eq!(stored(&observed), (2, 2));
+    let stop = step(&desired.storing(false), &observed, NOW, LEAD);
+    assert_eq!(stop.changes.len(), 2, "one change of each stream: {stop:?}");
+    carry_out(&mut observed, &stop);
+    assert_eq!((stored(&observed), senders(&observed, 5)), ((0, 0), vec!["n6"]));
+}
+
+/// The streams whose node is faulty, and who takes them.
+fn given(
+    desired: &Desired,
+    observed: &Observed,
+    faulty: &BTreeMap<String, Fault>,
+) -> Vec<(u32, Result<String, String>)> {
+    let all = replacements(desired, observed, faulty).into_iter();
+    all.map(|own| (own.stream, own.standby)).collect()
 }
 
 const LIMITS: Limits = Limits {
@@ -177,6 +285,28 @@ fn a_node_is_faulty_when_it_is_silent_starves_lags_or_dies() {
 }
 
 #[test]
+fn a_controller_that_is_cut_off_or_did_not_run_blames_no_node() {
+    let mut faults = Faults::default();
+    for node in ["n1", "n2"] {
+        faults.heard(node, Report::default(), at(0), &LIMITS);
+    }
+    assert!(faults.faulty(at(90), &LIMITS).is_empty(), "neither of the two is heard");
+    faults.heard("n2", Report::default(), at(100), &LIMITS);
+    let found = faults.faulty(at(100), &LIMITS);
+    assert_eq!(
+        found.into_iter().collect::<Vec<_>>(),
+        [("n1".to_owned(), Fault::Silent(Duration::from_millis(100)))]
+    );
+    let mut faults = Faults::default();
+    for (node, ms) in [("n1", 0), ("n2", 70)] {
+        faults.heard(node, Report::default(), at(ms), &LIMITS);
+    }
+    faults.stalled(Duration::from_millis(30), at(75));
+    assert!(faults.faulty(at(75), &LIMITS).is_empty());
+    assert_eq!(faults.faulty(at(81), &LIMITS).len(), 1);
+}
+
+#[test]
 fn four_repeats_in_a_minute_are_no_fault_and_a_restart_is_none() {
     let mut faults = Faults::default();
     for second in 0..60 {
@@ -205,8 +335,9 @@ proptest! {
         }
         let mut observed = idle();
         for (node, stream) in on {
-            let to = desired.stream(stream).map(|own| own.to);
-            observed.get_mut(&format!("n{node}")).unwrap().senders.insert(stream, Sender { on: true, to, scheduled: None });
+            let to = vec![desired.stream(stream).unwrap().to];
+            let lane = Lane { on: true, to, scheduled: None };
+            observed.get_mut(&format!("n{node}")).unwrap().senders.insert(stream, lane);
         }
         gone.iter().for_each(|n| { observed.remove(&format!("n{n}")); });
         let before = observed.clone();
@@ -233,10 +364,10 @@ proptest! {
         let observed = on_air(&desired);
         let faulty: BTreeMap<String, Fault> = dead.iter().map(|n| (format!("n{n}"), Fault::Dead)).collect();
         let mut next = desired.clone();
-        for (stream, standby) in replacements(&desired, &observed, &faulty) {
-            let Ok(node) = standby else { continue };
-            prop_assert!(!faulty.contains_key(&node));
-            next.streams.get_mut(&stream.to_string()).unwrap().node = node;
+        for Replacement { stream, node, standby } in replacements(&desired, &observed, &faulty) {
+            let Ok(by) = standby else { continue };
+            prop_assert!(!faulty.contains_key(&by));
+            next.streams.get_mut(&stream.to_string()).unwrap().replace(&node, &by);
         }
         let checked = next.checked();
         prop_assert!(checked.is_ok(), "{:?}", checked);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, Registered, Registry, health};
+use super::{Kind, Refused, Registered, Registry, health};
 use crate::nmos::door::{self, Door};
 use crate::nmos::{Ask, Id, Reply, Tai, found};
 
@@ -80,7 +80,8 @@ impl Registry {
                 let place = format!("/x-nmos/registration/v1.3/resource/{plural}/{id}/");
                 Reply::json(status, data).with("location", place)
             }
-            Err(reason) => Reply::refusal(400, reason),
+            Err(Refused::Wrong(reason)) => Reply::refusal(400, reason),
+            Err(Refused::Taken(reason)) => Reply::refusal(409, reason),
         }
     }
 

@@ -36,6 +36,21 @@ struct Entry {
     value: Value,
 }
 
+/// Why a registration was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// What is wrong with the resource.
+    Wrong(String),
+    /// Another node is registered with this identifier: where each of them is.
+    Taken(String),
+}
+
+impl From<String> for Refused {
+    fn from(reason: String) -> Self {
+        Self::Wrong(reason)
+    }
+}
+
 /// What a registration did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registered {
@@ -55,15 +70,26 @@ impl Registry {
         kind: Kind,
         value: &Value,
         now: Tai,
-    ) -> Result<(Id, Registered), String> {
+    ) -> Result<(Id, Registered), Refused> {
         let id = checked(kind, value)?;
         let (node, device) = self.owner(kind, &id, value)?;
         let known = self.resources.get(&(kind, id.clone()));
         if known.is_none() && self.resources.len() >= RESOURCES_MAX {
-            return Err(format!("the registry has {RESOURCES_MAX} resources already"));
+            return Err(format!("the registry has {RESOURCES_MAX} resources already").into());
         }
         if let Some(other) = known.filter(|known| known.node != node) {
-            return Err(format!("id: it belongs to the node {}", other.node));
+            return Err(format!("id: it belongs to the node {}", other.node).into());
+        }
+        // A node keeps its place as long as it lives: another one of its name is not the same node.
+        let other =
+            known.filter(|known| kind == Kind::Node && known.value["href"] != value["href"]);
+        if let Some(other) = other {
+            return Err(Refused::Taken(format!(
+                "the node {} is registered at {}, and this one is at {}",
+                found(&value["label"]),
+                found(&other.value["href"]),
+                found(&value["href"])
+            )));
         }
         let outcome = if known.is_some() { Registered::Updated } else { Registered::Created };
         self.resources.insert((kind, id.clone()), Entry { node, device, value: value.clone() });

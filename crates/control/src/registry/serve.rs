@@ -1,5 +1,6 @@
 //! A running registry.
 
+use std::collections::BTreeSet;
 use std::time::Duration as StdDuration;
 
 use suiro_record::RecordError;
@@ -10,6 +11,8 @@ use crate::net;
 use crate::node::Place;
 use crate::server::Serving;
 
+/// Different refusals that are reported at most.
+const TOLD_MAX: usize = 100;
 /// How often nodes without heartbeats are looked for.
 const TICK: StdDuration = StdDuration::from_secs(1);
 
@@ -26,10 +29,12 @@ pub async fn run(
     let Place { listener, door, tls } = place;
     let mut journal = Journal::create(log)?;
     let mut registry = Registry::default();
+    // Refusals that were reported: a node that is refused tries again every second.
+    let mut told = BTreeSet::new();
     let mut serving = Serving::begin(listener, tls);
     ready();
     let mut stop = std::pin::pin!(stop);
-    let mut tick = tokio::time::interval(TICK);
+    let mut tick = net::every(TICK);
     loop {
         tokio::select! {
             () = &mut stop => break,
@@ -39,6 +44,12 @@ pub async fn run(
                 let nodes = registry.of(Kind::Node).count();
                 if nodes != before {
                     journal.note("registry", None, None, &format!("{nodes} nodes"));
+                }
+                if reply.status == 409 {
+                    let reason = reply.reason();
+                    if told.len() < TOLD_MAX && told.insert(reason.clone()) {
+                        journal.note("refused", None, None, &reason);
+                    }
                 }
                 // Who asked may have gone.
                 drop(waiting.reply.send(reply));

@@ -53,6 +53,21 @@ fn full() -> Registry {
     registry
 }
 
+/// The second one is refused as long as the first one lives.
+#[test]
+fn two_nodes_of_one_name_are_told_apart_by_where_they_are() {
+    let mut registry = full();
+    let mut other = node("n");
+    other["href"] = json!("http://192.0.2.2/");
+    let refused = post(&mut registry, NOW, "node", &other);
+    assert_eq!(refused.status, 409);
+    let reason = refused.reason();
+    assert!(reason.contains("192.0.2.1") && reason.contains("192.0.2.2"), "{reason}");
+    assert_eq!(registry.of(Kind::Node).next().unwrap()["href"], "http://192.0.2.1/");
+    let later = NOW.after(EXPIRY).after(Duration::from_secs(1));
+    assert_eq!(post(&mut registry, later, "node", &other).status, 201);
+}
+
 #[test]
 fn a_node_lives_by_its_heartbeats() {
     let mut registry = full();

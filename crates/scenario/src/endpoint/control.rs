@@ -162,6 +162,10 @@ pub struct UncompressedController {
     /// The desired state at the start: TOML, as `suiro uncompressed control` reads it. The host number n of the trial has
     /// the address 10.0.0.n.
     pub state: String,
+    /// Twins (SMPTE ST 2022-7) that are added to that state: the stream's number, and a second node that sends the same packets
+    /// to the same address, from where it is. Default: none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub twins: BTreeMap<String, String>,
     /// The file that holds it, in the trial's folder. Controllers with the same file share it: one leads. Default:
     /// `desired.toml`.
     #[serde(default = "file")]
@@ -175,7 +179,8 @@ pub struct UncompressedController {
     /// How long before a change takes effect the nodes receive it. Default: 250 ms.
     #[serde(default = "lead")]
     pub lead: Duration,
-    /// The same when a stream has no sender. Default: 40 ms.
+    /// The same when a stream has no sender. Default: 30 ms, with which its next sender is on air within three
+    /// frame times.
     #[serde(default = "lead_fault")]
     pub lead_fault: Duration,
     /// How often it asks each node how it is. Default: 20 ms.
@@ -349,7 +354,7 @@ const fn lead() -> Duration {
 }
 
 const fn lead_fault() -> Duration {
-    Duration::from_millis(40)
+    Duration::from_millis(30)
 }
 
 const fn ask_every() -> Duration {

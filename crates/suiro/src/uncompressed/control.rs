@@ -14,7 +14,7 @@ use suiro_control::events::Log;
 use suiro_control::net::{self, Exposure};
 use suiro_control::nmos::door::Door;
 use suiro_control::nmos::{Ask, Reply};
-use suiro_control::node::{self, Outlet, Place};
+use suiro_control::node::{self, Inlet, Outlet, Place};
 use suiro_control::plan::Limits;
 use suiro_control::registry;
 use suiro_endpoint::{Pulse, Stop};
@@ -66,8 +66,14 @@ pub struct NodeArgs {
     #[arg(long, value_name = "URL", value_parser = Base::parse)]
     registry: Option<Base>,
     /// A stream that it can send: its number and its frame store, or `synthetic`.
-    #[arg(long = "stream", required = true, value_name = "N=FILE", value_parser = Offered::from_str)]
+    #[arg(long = "stream", required_unless_present = "stores", value_name = "N=FILE", value_parser = Offered::from_str)]
     streams: Vec<Offered>,
+    /// A stream that it can store: its number and the folder of the stores; each recording is a new file there.
+    #[arg(long = "store", value_name = "N=DIR", value_parser = Stored::from_str)]
+    stores: Vec<Stored>,
+    /// The pictures of its streams [default: those of its frame stores, else 1920x1080 YCbCr-4:2:2 10 60000/1001].
+    #[arg(long, value_name = "GEOMETRY")]
+    geometry: Option<Geometry>,
     /// How many streams it may send at a time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     capacity: u32,
@@ -104,6 +110,24 @@ impl FromStr for Offered {
     }
 }
 
+/// A stream that a node can store.
+#[derive(Debug, Clone)]
+struct Stored {
+    number: u32,
+    folder: PathBuf,
+}
+
+impl FromStr for Stored {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXPECTED: &str = "expected a number below 64 and a folder, such as 3=recordings";
+        let (number, folder) = text.split_once('=').ok_or(EXPECTED)?;
+        let number = number.parse().ok().filter(|number| *number < 64).ok_or(EXPECTED)?;
+        Ok(Self { number, folder: PathBuf::from(folder) })
+    }
+}
+
 /// Arguments of `registry`.
 #[derive(Debug, Args)]
 pub struct RegistryArgs {
@@ -124,6 +148,10 @@ pub enum ControlCommand {
     Stop(AskArgs),
     /// Move a stream to another node while it plays.
     Move(MoveArgs),
+    /// Begin to store the streams where `stored_by` says, all at the same frame.
+    StartStoring(AskArgs),
+    /// End all recordings, at the same frame.
+    StopStoring(AskArgs),
 }
 
 /// Arguments of `control serve`.
@@ -228,13 +256,14 @@ fn manners(token: Option<&Path>, authority: Option<&Path>) -> Result<Manners> {
 
 /// `suiro uncompressed node`.
 pub fn node(args: &NodeArgs) -> Result<Outcome> {
-    let (outlets, geometry) = outlets(&args.streams, args.ring)?;
+    let (outlets, geometry) = outlets(&args.streams, args.geometry, args.ring)?;
     let spec = node::Spec {
         name: args.name.clone(),
         address: args.address,
         registry: args.registry.clone(),
         manners: args.serving.manners()?,
         outlets,
+        inlets: inlets(&args.stores)?,
         capacity: args.capacity,
         format: Format::St2110,
         geometry,
@@ -260,8 +289,11 @@ pub fn node(args: &NodeArgs) -> Result<Outcome> {
 }
 
 /// The streams of a node; their pictures must be the same.
-fn outlets(offered: &[Offered], frames: u32) -> Result<(Vec<Outlet>, Geometry)> {
-    let mut geometry: Option<Geometry> = None;
+fn outlets(
+    offered: &[Offered],
+    mut geometry: Option<Geometry>,
+    frames: u32,
+) -> Result<(Vec<Outlet>, Geometry)> {
     let mut outlets: Vec<Outlet> = Vec::new();
     for Offered { number, store } in offered {
         if outlets.iter().any(|other| other.stream == *number) {
@@ -269,7 +301,7 @@ fn outlets(offered: &[Offered], frames: u32) -> Result<(Vec<Outlet>, Geometry)> 
         }
         let own = match store {
             Some(path) => Store::open(path)?.header().geometry,
-            None => Geometry::HD,
+            None => geometry.unwrap_or(Geometry::HD),
         };
         if let Some(other) = geometry.replace(own).filter(|other| *other != own) {
             bail!(Usage(format!(
@@ -282,9 +314,26 @@ fn outlets(offered: &[Offered], frames: u32) -> Result<(Vec<Outlet>, Geometry)> 
         };
         outlets.push(Outlet { stream: *number, source, to: None });
     }
-    let geometry = geometry.context("no stream was given")?;
-    debug_assert!(synth::fits(&Geometry::HD), "synthetic pictures have room for their stamp");
+    let geometry = geometry.unwrap_or(Geometry::HD);
+    if !synth::fits(&geometry) && offered.iter().any(|own| own.store.is_none()) {
+        bail!(Usage(format!(
+            "--geometry {geometry}: synthetic pictures have no room for their stamp"
+        )));
+    }
     Ok((outlets, geometry))
+}
+
+/// The streams that a node can store. Their folders are made.
+fn inlets(stores: &[Stored]) -> Result<Vec<Inlet>> {
+    let mut inlets: Vec<Inlet> = Vec::new();
+    for Stored { number, folder } in stores {
+        if inlets.iter().any(|other| other.stream == *number) {
+            bail!(Usage(format!("--store {number}: it is given twice")));
+        }
+        std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+        inlets.push(Inlet { stream: *number, folder: folder.clone() });
+    }
+    Ok(inlets)
 }
 
 /// `suiro uncompressed registry`.
@@ -312,6 +361,12 @@ pub fn control(command: &ControlCommand) -> Result<Outcome> {
         }
         ControlCommand::Start(args) => accepted(&ask(args, &post("start", &json!({})))?),
         ControlCommand::Stop(args) => accepted(&ask(args, &post("stop", &json!({})))?),
+        ControlCommand::StartStoring(args) => {
+            accepted(&ask(args, &post("start-storing", &json!({})))?)
+        }
+        ControlCommand::StopStoring(args) => {
+            accepted(&ask(args, &post("stop-storing", &json!({})))?)
+        }
         ControlCommand::Move(args) => {
             let body = json!({ "stream": args.stream, "node": args.node });
             accepted(&ask(&args.ask, &post("move", &body))?)
@@ -326,7 +381,8 @@ fn serve(args: &ControlArgs) -> Result<Outcome> {
         registry: args.registry.clone(),
         manners: args.serving.manners()?,
         lead: args.lead,
-        lead_fault: Duration::from_millis(40),
+        // With the wait for the next frame it is less than three frame times.
+        lead_fault: Duration::from_millis(30),
         every: std::time::Duration::from_millis(20),
         limits: Limits { silence: args.silence, frames: args.faulty_frames, ..Limits::default() },
         hook: args.hook.clone(),
@@ -369,7 +425,8 @@ fn status(status: &Value, as_json: bool) -> Result<Outcome> {
     let text =
         |value: &Value| suiro_outside::text::printable(value.as_str().unwrap_or("-")).into_owned();
     let on = if status["running"] == true { "on air" } else { "off air" };
-    writeln!(out, "{on}; leader: {}", text(&status["leader"]))?;
+    let storing = if status["storing"] == true { "; storing" } else { "" };
+    writeln!(out, "{on}{storing}; leader: {}", text(&status["leader"]))?;
     let list = |key: &str| status[key].as_array().cloned().unwrap_or_default();
     for stream in list("streams") {
         let stuck = stream["stuck"].as_str().map(|_| format!("  {}", text(&stream["stuck"])));
@@ -380,8 +437,16 @@ fn status(status: &Value, as_json: bool) -> Result<Outcome> {
             stream["stream"].to_string(),
             stuck.unwrap_or_default()
         )?;
+        for twin in stream["twins"].as_array().into_iter().flatten() {
+            writeln!(out, "  twin     {:<16} {}", text(&twin["node"]), text(&twin["to"]))?;
+        }
     }
-    let sends = |name: &str| list("streams").iter().any(|stream| stream["node"] == *name);
+    let sends = |name: &str| {
+        list("streams").iter().any(|stream| {
+            let mut twins = stream["twins"].as_array().into_iter().flatten();
+            stream["node"] == *name || twins.any(|twin| twin["node"] == *name)
+        })
+    };
     for node in
         list("nodes").iter().filter(|node| !sends(node["name"].as_str().unwrap_or_default()))
     {
