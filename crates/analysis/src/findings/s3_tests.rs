@@ -8,7 +8,7 @@ use super::judge;
 /// Runs as they should be: eight streams from memory, reading alone, storage just fast enough and too slow; a site without a
 /// router, with one, and with a receiver; a node that is replaced, and what fails in `8k-faults`.
 fn as_it_should_be() -> Vec<TrialSummary> {
-    let cells: [(&str, &[(&str, f64)]); 14] = [
+    let cells: [(&str, &[(&str, f64)]); 16] = [
         (
             "send",
             &[
@@ -65,6 +65,8 @@ fn as_it_should_be() -> Vec<TrialSummary> {
         ),
         ("leaderless", &[("control.replaced", 1.0), ("control.others_lost_frames", 0.0)]),
         ("unregistered", &[("control.replaced", 0.0), ("stream.lost_frames", 0.0)]),
+        ("beyond", &[("multicast.site.out_mean_bps", 14.9e9), ("stream.lost_packets", 0.0)]),
+        ("twinned", &[("control.replaced", 1.0), ("stream.lost_frames", 0.0)]),
     ];
     let trial = |(work, metrics): (&str, &[(&str, f64)])| TrialSummary {
         cell: [("work".to_owned(), work.into())].into_iter().collect(),
@@ -85,7 +87,7 @@ fn verdicts(trials: &[TrialSummary]) -> Vec<Option<bool>> {
 
 #[test]
 fn all_findings_hold() {
-    assert_eq!(verdicts(&as_it_should_be()), [Some(true); 10]);
+    assert_eq!(verdicts(&as_it_should_be()), [Some(true); 12]);
 }
 
 /// Those runs with one value changed.
@@ -98,16 +100,24 @@ fn with(cell: usize, metric: &str, value: f64) -> Vec<TrialSummary> {
 
 #[test]
 fn each_finding_of_control_fails_by_what_it_is_about() {
-    let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[5..].to_vec();
+    let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[6..].to_vec();
     let (yes, no) = (Some(true), Some(false));
-    assert_eq!(changed(7, "stream.lost_frames", 61.0), [no, yes, yes, yes, yes]);
-    assert_eq!(changed(8, "control.detected_max_frames", 3.1), [yes, no, yes, yes, yes]);
-    assert_eq!(changed(8, "control.others_lost_frames", 1.0), [yes, no, yes, yes, yes]);
-    assert_eq!(changed(9, "control.replaced", 1.0), [yes, yes, no, yes, yes]);
-    assert_eq!(changed(10, "control.replaced", 2.0), [yes, yes, no, yes, yes]);
-    assert_eq!(changed(11, "control.gap_max_frames", 1.0), [yes, yes, yes, no, yes]);
-    assert_eq!(changed(12, "control.replaced", 0.0), [yes, yes, yes, yes, no]);
-    assert_eq!(changed(13, "stream.lost_frames", 1.0), [yes, yes, yes, yes, no]);
+    assert_eq!(changed(7, "stream.lost_frames", 61.0), [no, yes, yes, yes, yes, yes]);
+    assert_eq!(changed(8, "control.detected_max_frames", 3.1), [yes, no, yes, yes, yes, yes]);
+    assert_eq!(changed(8, "control.others_lost_frames", 1.0), [yes, no, yes, yes, yes, yes]);
+    assert_eq!(changed(9, "control.replaced", 1.0), [yes, yes, no, yes, yes, yes]);
+    assert_eq!(changed(10, "control.replaced", 2.0), [yes, yes, no, yes, yes, yes]);
+    assert_eq!(changed(11, "control.gap_max_frames", 1.0), [yes, yes, yes, no, yes, yes]);
+    assert_eq!(changed(12, "control.replaced", 0.0), [yes, yes, yes, yes, yes, no]);
+    assert_eq!(changed(13, "stream.lost_frames", 1.0), [yes, yes, yes, yes, yes, no]);
+    assert_eq!(changed(15, "control.replaced", 0.0), [yes, yes, yes, yes, no, yes]);
+    assert_eq!(changed(15, "stream.lost_frames", 1.0), [yes, yes, yes, yes, no, yes]);
+}
+
+#[test]
+fn twice_the_rate_is_a_finding_of_its_own() {
+    assert_eq!(verdicts(&with(14, "stream.lost_packets", 1.0))[5], Some(false));
+    assert_eq!(verdicts(&with(14, "multicast.site.out_mean_bps", 12.7e9))[5], Some(false));
 }
 
 #[test]
