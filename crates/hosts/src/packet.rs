@@ -18,7 +18,19 @@ impl PacketSocket {
     /// # Errors
     /// What the system said.
     pub fn open() -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        Self::of(libc::SOCK_RAW)
+    }
+
+    /// The same for packets without the header of their link: they begin with that of IP.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn without_link_headers() -> io::Result<Self> {
+        Self::of(libc::SOCK_DGRAM)
+    }
+
+    fn of(kind: libc::c_int) -> io::Result<Self> {
+        let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: plain numbers; protocol 0 receives nothing.
         let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         if fd < 0 {
@@ -64,11 +76,24 @@ impl PacketSocket {
     /// What the system said.
     pub fn bind(&self, interface: &str) -> io::Result<()> {
         let index = rustix::net::netdevice::name_to_index(&self.0, interface)?;
+        self.bind_to(index.cast_signed(), ETH_P_ALL)
+    }
+
+    /// Receives the packets of all interfaces that have this EtherType, such as 0x0800 for IPv4, from now on.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn bind_everywhere(&self, protocol: u16) -> io::Result<()> {
+        self.bind_to(0, protocol)
+    }
+
+    /// Interface 0 is all of them.
+    fn bind_to(&self, interface: libc::c_int, protocol: u16) -> io::Result<()> {
         // SAFETY: plain numbers.
         let mut address = unsafe { std::mem::zeroed::<libc::sockaddr_ll>() };
         address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = ETH_P_ALL.to_be();
-        address.sll_ifindex = index.cast_signed();
+        address.sll_protocol = protocol.to_be();
+        address.sll_ifindex = interface;
         let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: the length is that of the address.
         check(unsafe { libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), length) })

@@ -1,12 +1,12 @@
 //! The sockets: the one place that opens them and waits.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use suiro_hosts::packet::PacketSocket;
 use suiro_units::Duration;
 
 /// Receive buffer of the watching socket: 0.1 s of 3 Gbit/s, of which only headers are kept.
@@ -73,34 +73,21 @@ impl Member {
 
 /// Sees the packets of a group at all interfaces of the host, whether it is a member or not.
 #[derive(Debug)]
-pub struct Watch(OwnedFd);
+pub struct Watch(PacketSocket);
 
 impl Watch {
     /// Needs CAP_NET_RAW.
     pub fn open(group: Ipv4Addr, source: Option<Ipv4Addr>) -> io::Result<Self> {
-        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: plain numbers; protocol 0 receives nothing.
-        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: it was just opened and has no other owner.
-        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let socket = PacketSocket::without_link_headers()?;
         let mut steps = filter(group, source);
         let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-        set(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
-        set(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
-        if set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &BUFFER_BYTES).is_err() {
-            set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &BUFFER_BYTES)?;
+        socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
+        socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
+        if socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &BUFFER_BYTES).is_err() {
+            socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &BUFFER_BYTES)?;
         }
-        // SAFETY: plain numbers; interface 0 is all.
-        let mut address = unsafe { MaybeUninit::<libc::sockaddr_ll>::zeroed().assume_init() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = ETH_P_IP.to_be();
-        let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: the length is that of the address.
-        let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-        if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(socket)) }
+        socket.bind_everywhere(ETH_P_IP)?;
+        Ok(Self(socket))
     }
 
     /// Takes the next packet that has come; false if there is none.
@@ -115,19 +102,8 @@ impl Watch {
 
     /// Packets that found the socket's buffer full, since the last call.
     pub fn dropped(&self) -> io::Result<u64> {
-        let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-        // SAFETY: `length` is the size of `counts`.
-        let result = unsafe {
-            libc::getsockopt(
-                self.0.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                (&raw mut counts).cast(),
-                &raw mut length,
-            )
-        };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(counts.tp_drops.into()) }
+        let (_, dropped) = self.0.counts()?;
+        Ok(dropped)
     }
 
     /// Waits until a packet comes, at most `within`.
@@ -153,15 +129,6 @@ fn pause(sockets: &mut [PollFd<'_>], time: Duration) -> io::Result<()> {
 fn udp() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?)
-}
-
-fn set<T>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the length is that of the value.
-    let result = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const *value).cast(), length)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Classic BPF that lets UDP packets to `group` pass, from `source` if one is given. Offsets count from the IP header
