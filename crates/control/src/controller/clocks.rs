@@ -1,8 +1,10 @@
-//! Whether a node's clock is the controller's: all nodes change at a time in TAI, so their clocks must agree. Pure.
+//! Whether a node's clock is the controller's: all nodes change at a time in TAI, so their clocks must agree.
 
 use suiro_uncompressed::FrameRate;
-use suiro_units::Duration;
+use suiro_units::{Duration, Time};
 
+use super::Control;
+use crate::net;
 use crate::nmos::Tai;
 use crate::node::Status;
 
@@ -23,6 +25,29 @@ pub(super) fn apart(asked: Tai, answered: Duration, status: &Status) -> Option<S
              synchronise the clocks by PTP or NTP"
         )
     })
+}
+
+impl Control {
+    /// Compares a node's clock with this controller's. A node whose clock is too far off is not used until it agrees again; both
+    /// are reported when they happen, not at every answer.
+    pub(super) fn compare_clocks(&mut self, node: &str, asked: Time, status: &Status) {
+        let (now, tai) = (net::monotonic(), net::tai());
+        let then =
+            Tai::from_nanos(tai.as_nanos().saturating_sub(now.saturating_since(asked).as_nanos()));
+        match apart(then, now.saturating_since(asked), status) {
+            Some(reason) => {
+                if !self.apart.contains_key(node) {
+                    self.note("refused", None, Some(node), &reason);
+                }
+                self.apart.insert(node.to_owned(), reason);
+            }
+            None => {
+                if self.apart.remove(node).is_some() {
+                    self.note("well", None, Some(node), "its clock is this controller's again");
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -448,27 +448,6 @@ impl Control {
         usable.map(seen).collect()
     }
 
-    /// Compares a node's clock with this controller's. A node whose clock is too far off is not used until it agrees again; both
-    /// are reported when they happen, not at every answer.
-    fn compare_clocks(&mut self, node: &str, asked: Time, status: &Status) {
-        let (now, tai) = (net::monotonic(), net::tai());
-        let then =
-            Tai::from_nanos(tai.as_nanos().saturating_sub(now.saturating_since(asked).as_nanos()));
-        match clocks::apart(then, now.saturating_since(asked), status) {
-            Some(reason) => {
-                if !self.apart.contains_key(node) {
-                    self.note("refused", None, Some(node), &reason);
-                }
-                self.apart.insert(node.to_owned(), reason);
-            }
-            None => {
-                if self.apart.remove(node).is_some() {
-                    self.note("well", None, Some(node), "its clock is this controller's again");
-                }
-            }
-        }
-    }
-
     fn step(&mut self, now: Time, replaced: bool) {
         if self.seen.values().any(|(asked, _)| *asked < self.settled) {
             // A node that has not answered since is faulty before long.
