@@ -16,7 +16,7 @@ fn recording(protocol: Protocol, sent: bool) -> Recording {
     let (local, remote) = if sent { (a, b) } else { (b, a) };
     let address = |text: &str| text.parse().expect("it is an address");
     let moment = Moment { monotonic_ns: 0, realtime_ns: 0 };
-    let status = |point| PointStatus { point, missing: None, events: 0, lost: 0 };
+    let status = |point| PointStatus { point, missing: None, events: 0, lost: 0, skipped: 0 };
     Recording {
         host: "host".into(),
         boot_id: "boot".into(),

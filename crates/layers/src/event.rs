@@ -225,6 +225,11 @@ pub struct PointStatus {
     pub events: u64,
     /// Passages that the recorder itself lost because it ran out of room.
     pub lost: u64,
+    /// Runs of the point's BPF program that the kernel skipped because the processor was running it already
+    /// (`recursion_misses` of bpf_prog_info): at most this many passages were missed. The runs may have been for
+    /// packets that were not chosen. Absent in older recordings.
+    #[serde(default)]
+    pub skipped: u64,
 }
 
 /// How the processor served the application in one second.

@@ -4,7 +4,8 @@
 
 mod common;
 
-use std::net::UdpSocket;
+use std::io::IoSlice;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
 use std::sync::mpsc::channel;
@@ -15,9 +16,11 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use suiro_hosts::{Privilege, Suite, Test, ipv4};
 use suiro_layers::account::Layer;
 use suiro_layers::report::joined;
-use suiro_layers::{Point, Recording};
+use suiro_layers::{Event, Point, Recording};
 
-use common::calls::{Receive, recvmmsg, sendmmsg, uring_receives, uring_sends, uring_sends_later};
+use common::calls::{
+    Receive, recvmmsg, sendmmsg, sendmmsg_fails, uring_receives, uring_sends, uring_sends_later,
+};
 use common::two_hosts::{Pair, at, bind, check_way, interface, keys, set_option, way};
 
 fn main() -> ExitCode {
@@ -32,6 +35,9 @@ const TESTS: &[Test<Pair>] = &[
     ("sends of io_uring's own threads", io_urings_threads_send),
     ("sends that io_uring makes later", io_uring_sends_later),
     ("many as one by UDP_GRO", many_are_received_as_one),
+    ("calls without room fail", calls_without_room_fail),
+    ("calls that are made again", calls_are_made_again),
+    ("calls of every kind fail", calls_of_every_kind_fail),
 ];
 
 const ROUNDS: usize = 50;
@@ -152,7 +158,8 @@ fn io_urings_threads_send(pair: &Pair) {
         let report = joined(&a, &b);
         let account = &report.accounts[0];
         assert_eq!((account.sent, account.delivered, account.appeared), (1500, 1500, 0));
-        assert_eq!(account.unseen.iter().map(|u| u.point).collect::<Vec<_>>(), [Point::SendCall]);
+        let unseen: Vec<Point> = account.unseen.iter().map(|u| u.point).collect();
+        assert_eq!(unseen, [Point::SendCall, Point::SendTransport]);
         assert_eq!(account.layers[Layer::SystemCall as usize].loss_between, None);
         assert_eq!(report.verdicts, []);
     }
@@ -231,4 +238,126 @@ fn together(socket: &UdpSocket) {
         libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_GRO, value, 4)
     };
     assert_eq!(set, 0);
+}
+
+/// A socket of `a` that does not wait, has room for a few datagrams, and whose packets leave at 1 Mbit/s; `None` if this
+/// machine cannot hold packets back.
+fn held_back(pair: &Pair, work: impl FnOnce(&UdpSocket, SocketAddr)) -> Option<[Recording; 2]> {
+    let tc = |line: &str| {
+        let mut command = Command::new("tc");
+        let status = pair.a.command(command.args(line.split(' '))).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let interface = pair.a.enter(interface).unwrap();
+    if !tc(&format!("qdisc add dev {interface} root tbf rate 1mbit burst 3kb limit 1000000")) {
+        println!("  skipped: tc or tbf is missing");
+        return None;
+    }
+    // It is bound to no address, so that its calls do not show from where they send.
+    let from = bind(&pair.a, IpAddr::from([0, 0, 0, 0]));
+    from.set_nonblocking(true).unwrap();
+    set_socket_send_buffer_size(&from, 8_000).unwrap();
+    let to = bind(&pair.b, ipv4(1).into());
+    to.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let address = to.local_addr().unwrap();
+    let recordings = pair.record(&format!("udp:*-{address}"), || {
+        work(&from, address);
+        while to.recv(&mut [0; 2000]).is_ok() {}
+    });
+    assert!(tc(&format!("qdisc del dev {interface} root")));
+    Some(recordings)
+}
+
+fn numbered(number: u32) -> Vec<u8> {
+    [&number.to_be_bytes()[..], &[7; 996]].concat()
+}
+
+fn calls_without_room_fail(pair: &Pair) {
+    let mut failed = 0u64;
+    let recordings = held_back(pair, |from, to| {
+        for number in 0..100 {
+            match from.send_to(&numbered(number), to) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => failed += 1,
+                sent => assert_eq!(sent.unwrap(), 1000),
+            }
+        }
+    });
+    let Some([a, b]) = recordings else { return };
+    assert!((1..100).contains(&failed), "{failed} of 100 failed");
+    let report = joined(&a, &b);
+    let [account] = &report.accounts[..] else { panic!("{:?}", report.accounts) };
+    assert_eq!((account.sent, account.delivered, account.retried), (100, 100 - failed, 0));
+    let hop = &account.hops[0];
+    assert_eq!((hop.from, hop.to), (Point::SendCall, Point::SendTransport));
+    assert_eq!((hop.lost, hop.causes.get("EAGAIN")), (failed, Some(&failed)));
+    let own = |layer| account.layers.iter().find(|l| l.layer == layer).unwrap().own_loss;
+    assert_eq!(own(Layer::SystemCall), Some(1.0 - account.delivered as f64 / 100.0));
+    assert_eq!([Layer::Transport, Layer::Network, Layer::Link].map(own), [Some(0.0); 3]);
+    let sentence = &report.verdicts[0].sentence;
+    assert!(
+        sentence.contains("(EAGAIN): send calls failed: the socket's send buffer"),
+        "{sentence}"
+    );
+    assert!(sentence.starts_with("host a, send, system call → UDP"), "{sentence}");
+}
+
+/// A datagram whose call is made again until there is room has taken long, and is not lost.
+fn calls_are_made_again(pair: &Pair) {
+    let mut failed = 0u64;
+    let recordings = held_back(pair, |from, to| {
+        for number in 0..40 {
+            while let Err(error) = from.send_to(&numbered(number), to) {
+                assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+                failed += 1;
+                let mut wait = [rustix::event::PollFd::new(from, rustix::event::PollFlags::OUT)];
+                rustix::event::poll(&mut wait, None).unwrap();
+            }
+        }
+    });
+    let Some([a, b]) = recordings else { return };
+    assert!(failed > 0);
+    let report = joined(&a, &b);
+    let [account] = &report.accounts[..] else { panic!("{:?}", report.accounts) };
+    assert_eq!((account.sent, account.delivered, account.retried), (40, 40, failed));
+    let longest = account.hops[0].delay.unwrap().max_ns;
+    assert!(longest > 1_000_000, "{longest} ns from the first call to UDP");
+}
+
+/// What a failed call wanted to send, and where, is found for each way to call.
+fn calls_of_every_kind_fail(pair: &Pair) {
+    let (from, to) = (bind(&pair.a, ipv4(0).into()), bind(&pair.b, ipv4(1).into()));
+    let unconnected = bind(&pair.a, ipv4(0).into());
+    let address = to.local_addr().unwrap();
+    from.connect(address).unwrap();
+    // More than a datagram can be (RFC 768: a length of 16 bits).
+    let large = vec![9u8; 70_000];
+    let too_large = |error: std::io::Error| assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
+    let [a, _] = pair.record(&format!("udp:*-{address}"), || {
+        too_large(from.send(&large).unwrap_err());
+        too_large(unconnected.send_to(&large, address).unwrap_err());
+        too_large((&from).write(&large));
+        too_large((&from).writev(&large));
+        sendmmsg_fails(&from, &[vec![1; 20], large.clone()]);
+    });
+    let calls: Vec<u32> = at(&a, Point::SendCall, true).iter().map(|e| e.payload_bytes).collect();
+    assert_eq!(calls, [70_000, 70_000, 70_000, 70_000, 20, 70_000]);
+    let drops = at(&a, Point::Dropped, true);
+    let cause = |event: &&Event| a.causes[usize::from(event.cause.unwrap().0)].to_string();
+    assert_eq!(drops.iter().map(cause).collect::<Vec<_>>(), ["EMSGSIZE"; 5]);
+}
+
+/// A socket as a file.
+trait AsFile {
+    fn write(&self, bytes: &[u8]) -> std::io::Error;
+    fn writev(&self, bytes: &[u8]) -> std::io::Error;
+}
+
+impl AsFile for &UdpSocket {
+    fn write(&self, bytes: &[u8]) -> std::io::Error {
+        rustix::io::write(self, bytes).unwrap_err().into()
+    }
+    fn writev(&self, bytes: &[u8]) -> std::io::Error {
+        let (head, rest) = bytes.split_at(12);
+        rustix::io::writev(self, &[head, rest].map(IoSlice::new)).unwrap_err().into()
+    }
 }

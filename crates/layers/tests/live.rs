@@ -279,7 +279,7 @@ fn a_queue_discipline_is_told(pair: &Pair) {
     let [at_a, at_b] = pair.record(&format!("udp:*-{}", to.local_addr().unwrap()), burst);
     assert!(tc(&format!("qdisc del dev {interface} root")));
     let count = |recording: &Recording, point| at(recording, point, OUT.contains(&point)).len();
-    assert_eq!(OUT[..4].iter().map(|&point| count(&at_a, point)).collect::<Vec<_>>(), [200; 4]);
+    assert_eq!(OUT[..5].iter().map(|&point| count(&at_a, point)).collect::<Vec<_>>(), [200; 5]);
     // Packets leave the queue in interrupts of packets that are being put in: in about one of thirty runs one is not
     // seen at a point. An account reports it as unseen, not as lost.
     let seen = |recording, point| (received - 1..=received).contains(&count(recording, point));
@@ -369,7 +369,8 @@ fn check_stream(pair: &Pair, address: IpAddr) {
     let [a, b] = pair.record(&format!("tcp:{}-{}", ends[0], ends[1]), || stream(from, to));
     let calls = at(&a, Point::SendCall, true);
     let Key::Bytes { start: first } = calls[0].key else { panic!("{:?}", calls[0]) };
-    for (recording, point) in way(&a, &b) {
+    // TCP is not watched between the call and IP.
+    for (recording, point) in way(&a, &b).filter(|(_, point)| *point != Point::SendTransport) {
         assert_eq!(covered(recording, point, first), STREAM_BYTES as u64, "{point}");
     }
     for (recording, point) in [(&a, Point::SendCall), (&b, Point::ReceiveCall)] {
@@ -396,9 +397,9 @@ fn without_system_calls(pair: &Pair) {
     exchange(&from, &to);
     let recording = recorder.stop().unwrap().recording;
     for status in &recording.points {
-        let expected = if OUT[1..].contains(&status.point) { PACKETS as u64 } else { 0 };
+        let expected = if OUT[2..].contains(&status.point) { PACKETS as u64 } else { 0 };
         assert_eq!(status.events, expected, "{status:?}");
-        assert_eq!(status.missing.is_some(), status.point == Point::SendCall, "{status:?}");
+        assert_eq!(status.missing.is_some(), status.point < Point::SendIp, "{status:?}");
     }
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{MS, Way, call};
-use suiro_layers::report::{joined, rows, text};
+use suiro_layers::report::{html, joined, rows, text};
 use suiro_layers::{Cost, Point};
 use suiro_record::tables::FlowRow;
 use suiro_record::words::{Carries, FlowRole, Layer, Transport};
@@ -17,7 +17,7 @@ fn a_call_that_loses() {
     for second in &mut b.scheduling {
         (second.waiting_ns, second.running_ns) = (Some(840 * MS), Some(160 * MS));
     }
-    b.points[8].lost = 3;
+    b.points[Point::ReceiveSocket as usize].lost = 3;
     insta::assert_snapshot!(text(&joined(&a, &b)));
 }
 
@@ -106,4 +106,29 @@ fn rows_hold_the_whole_and_each_second() {
     let link = rows.iter().filter(|row| row.layer == Layer::Link);
     assert!(link.clone().all(|row| row.own_loss_ratio == Some(0.0)));
     assert!(link.clone().all(|row| row.own_delay_mean_ms == row.between_delay_mean_ms));
+}
+
+/// The verdict comes first, then both hosts of each flow, layer by layer, with four charts for each layer.
+#[test]
+fn the_page_shows_both_hosts_and_the_verdict_on_top() {
+    let lost = Way::lost_after(Point::ReceiveSocket, Some(1));
+    let ways: Vec<Way> =
+        (0..1_000).map(|number| if number % 5 == 4 { lost } else { Way::through() }).collect();
+    let (mut a, b) = call(5 * MS, &ways);
+    a.host = "<script>alert(1)</script>".into();
+    let page = html(&joined(&a, &b));
+    let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("{what} is missing in {page}"));
+    let verdict = at("20.0 % lost (socket buffer full)");
+    let stack = at("<table class=\"stack\">");
+    assert!(verdict < stack, "the verdict is at {verdict}, the stack at {stack}");
+    for (layer, told) in [("system call", "20.0 %"), ("UDP or TCP", "0.0 %"), ("IP", "0.0 %")] {
+        at(&format!("<td class=\"layer\"><b>{layer}</b>{told} lost"));
+    }
+    // The receiver's own points: 800 of 1000 came out of the socket.
+    at("<td class=\"sap\"><b>socket queue</b>1000 passed");
+    at("<td class=\"sap\"><b>system call</b>800 passed");
+    assert_eq!(page.matches("<svg").count(), 4 * 4);
+    assert!(page.contains("20.0 %</text>"), "the loss chart's greatest value");
+    assert!(!page.contains("<script"), "names of hosts are text");
+    assert!(page.contains("&lt;script&gt;"));
 }

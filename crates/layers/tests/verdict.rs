@@ -187,9 +187,38 @@ fn a_sender_that_is_held_back() {
     let [verdict] = &starved.verdicts[..] else { panic!("{:#?}", starved.verdicts) };
     assert_eq!(
         verdict.sentence,
-        "host A, send, system call → IP: 80.0 ms of delay on average, 80.0 ms at most: \
+        "host A, send, system call → UDP: 80.0 ms of delay on average, 80.0 ms at most: \
          the application waited for CPU 90 % of the time in which it could have run"
     );
+}
+
+#[test]
+fn a_call_that_fails_is_a_loss_of_the_system_call_layer() {
+    let failed = Way::lost_after(Point::SendCall, Some(5));
+    let ways: Vec<Way> =
+        (0..1_000).map(|number| if number % 4 == 3 { failed } else { Way::through() }).collect();
+    let report = joined(&call(5 * MS, &ways));
+    let own: Vec<Option<f64>> = report.accounts[0].layers.iter().map(|l| l.own_loss).collect();
+    assert_eq!(own, [Some(0.25), Some(0.0), Some(0.0), Some(0.0)]);
+    let [verdict] = &report.verdicts[..] else { panic!("{:#?}", report.verdicts) };
+    assert_eq!(
+        verdict.sentence,
+        "host A, send, system call → UDP: 25.0 % lost (EAGAIN): send calls failed: the socket's send buffer has no room"
+    );
+}
+
+/// The kernel may have skipped a probe as often as it says: so much is not claimed to be lost.
+#[test]
+fn what_a_skipped_probe_may_have_missed_is_no_loss() {
+    let unseen = Way::lost_after(Point::ReceiveSocket, None);
+    let mut ways = vec![Way::through(); 1_000];
+    (ways[400], ways[500]) = (unseen, unseen);
+    let (a, mut b) = call(5 * MS, &ways);
+    b.points[Point::ReceiveCall as usize].skipped = 1;
+    let report = joined(&(a, b));
+    let hop = report.accounts[0].hops.last().unwrap();
+    assert_eq!((hop.lost, hop.unplaced), (1, 1));
+    assert_eq!(report.hosts[1].recording.runs_skipped, 1);
 }
 
 #[test]
@@ -243,10 +272,10 @@ fn packets_on_a_path_without_probes_are_not_lost() {
     only_loss(&ends_at(Point::SendQdisc), Point::SendQdisc, 1_000);
 
     let (mut a, b) = call(5 * MS, &[Way::through(); 1_000]);
-    a.events.retain(|event| event.point != Point::SendCall);
+    a.events.retain(|event| event.point >= Point::SendIp);
     let report = joined(&(a, b));
     let account = &report.accounts[0];
-    assert_eq!((account.sent, account.appeared, account.unseen.len()), (1_000, 0, 1));
+    assert_eq!((account.sent, account.appeared, account.unseen.len()), (1_000, 0, 2));
 }
 
 #[test]

@@ -116,6 +116,8 @@ words! {
     pub enum Point {
         /// The application hands over data: the system call begins.
         SendCall = "send_call",
+        /// The socket hands over to UDP: the datagram has room in the socket's buffer. TCP is not watched here.
+        SendTransport = "send_transport",
         /// TCP or UDP hands over to IP: netfilter LOCAL_OUT, before all rules.
         SendIp = "send_ip",
         /// IP hands over to the link: netfilter POST_ROUTING, after all rules.
@@ -134,7 +136,7 @@ words! {
         ReceiveSocket = "receive_socket",
         /// The application has the data: the receiving system call's work is done.
         ReceiveCall = "receive_call",
-        /// The kernel gave it up: tracepoint `kfree_skb`.
+        /// The kernel gave it up: tracepoint `kfree_skb`. A datagram whose send call fails is given up with the error's name.
         Dropped = "dropped",
     }
 }

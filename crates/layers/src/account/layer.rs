@@ -9,11 +9,16 @@ pub use suiro_record::words::Layer;
 use crate::event::{Point, Protocol};
 use crate::matching::{Passage, Points};
 
-/// The points at a layer's upper boundary: in the sender, in the receiver.
-pub const fn bounds(layer: Layer) -> (Point, Point) {
+/// The points at a layer's upper boundary: in the sender, in the receiver. Where the handover to TCP or UDP is not
+/// among the watched points, that to IP takes its place.
+pub fn bounds(layer: Layer, points: Points) -> (Point, Point) {
     match layer {
         Layer::SystemCall => (Point::SendCall, Point::ReceiveCall),
-        Layer::Transport => (Point::SendIp, Point::ReceiveSocket),
+        Layer::Transport => {
+            let sends = [Point::SendTransport, Point::SendIp];
+            let send = sends.into_iter().find(|&point| points.has(point));
+            (send.unwrap_or(Point::SendIp), Point::ReceiveSocket)
+        }
         Layer::Network => (Point::SendIp, Point::ReceiveLocal),
         Layer::Link => (Point::SendLink, Point::ReceiveIp),
     }
@@ -59,17 +64,19 @@ pub fn accounts(
     protocol: Protocol,
     error_ns: Option<u64>,
 ) -> Vec<LayerAccount> {
-    let watched = |layer: Layer| points.has(bounds(layer).0) && points.has(bounds(layer).1);
-    let loss = |layer| watched(layer).then(|| loss_between(settled, layer, protocol)).flatten();
+    let bounds = |layer| bounds(layer, points);
+    let watched = |layer| points.has(bounds(layer).0) && points.has(bounds(layer).1);
+    let loss =
+        |layer| watched(layer).then(|| loss_between(settled, bounds(layer), protocol)).flatten();
     Layer::ALL
         .into_iter()
         .map(|layer| {
             let below = below(layer);
             let lower = below.map_or(Some(0.0), loss);
             let own: Vec<i64> =
-                settled.iter().filter_map(|passage| own_delay(passage, layer)).collect();
+                settled.iter().filter_map(|passage| own_delay(passage, layer, points)).collect();
             let between: Vec<i64> =
-                settled.iter().filter_map(|passage| between(passage, layer)).collect();
+                settled.iter().filter_map(|passage| between(passage, layer, points)).collect();
             LayerAccount {
                 layer,
                 loss_between: loss(layer),
@@ -81,8 +88,11 @@ pub fn accounts(
         .collect()
 }
 
-fn loss_between(settled: &[&Passage], layer: Layer, protocol: Protocol) -> Option<f64> {
-    let (send, receive) = bounds(layer);
+fn loss_between(
+    settled: &[&Passage],
+    (send, receive): (Point, Point),
+    protocol: Protocol,
+) -> Option<f64> {
     let (mut sent, mut received) = (0, 0);
     for passage in settled.iter().filter(|passage| super::passed(passage, send)) {
         sent += weight(passage, protocol);
@@ -94,16 +104,16 @@ fn loss_between(settled: &[&Passage], layer: Layer, protocol: Protocol) -> Optio
 }
 
 /// One-way delay between a layer's service access points.
-pub(super) fn between(passage: &Passage, layer: Layer) -> Option<i64> {
-    let (send, receive) = bounds(layer);
+pub(super) fn between(passage: &Passage, layer: Layer, points: Points) -> Option<i64> {
+    let (send, receive) = bounds(layer, points);
     Some(passage.at(receive)?.saturating_sub(passage.at(send)?))
 }
 
 /// The layer's own delay.
-pub(super) fn own_delay(passage: &Passage, layer: Layer) -> Option<i64> {
+pub(super) fn own_delay(passage: &Passage, layer: Layer, points: Points) -> Option<i64> {
     let lower = match below(layer) {
-        Some(below) => between(passage, below)?,
+        Some(below) => between(passage, below, points)?,
         None => 0,
     };
-    Some(between(passage, layer)?.saturating_sub(lower))
+    Some(between(passage, layer, points)?.saturating_sub(lower))
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use suiro_units::to_i64;
 
 pub use delay::Delay;
-pub use layer::{Layer, LayerAccount, below, title};
+pub use layer::{Layer, LayerAccount, below, bounds, title};
 pub use seconds::{SECONDS, Second};
 pub use unseen::Unseen;
 
@@ -39,7 +39,8 @@ pub struct Sap {
     pub duplicates: u64,
     /// Overtaken by something sent later (RFC 4737 §3.3).
     pub reordered: u64,
-    /// Events of this point, over all flows, that the recorder lost or could not join to a datagram.
+    /// Events of this point, over all flows, that the recorder lost, did not see because the kernel skipped its
+    /// program, or could not join to a datagram.
     pub recorder_lost: u64,
     /// Mean rate of payload over the time that its host was recorded; `None` if that time is zero.
     pub throughput_bps: Option<f64>,
@@ -88,6 +89,8 @@ pub struct Account {
     pub appeared: u64,
     /// Packets that the application sent under a number in use, ranges that TCP resent.
     pub repeated: u64,
+    /// Send calls that failed and were made again for the same datagram, which counts once.
+    pub retried: u64,
     /// Watched points that are not in this account because they cannot see this flow.
     pub unseen: Vec<Unseen>,
     /// Each watched point, in order.
@@ -182,10 +185,11 @@ impl Of<'_> {
             delivered: total(&|passage| passage.last().is_some() && passage.last() == last),
             unsettled: sum(unsettled),
             repeated: self.matched.repeated,
+            retried: self.matched.retried,
             unseen: self.unseen.clone(),
             saps: self.points.iter().map(|point| self.sap(point, settled, unsettled)).collect(),
             layers: layer::accounts(settled, self.points, protocol, error_ns),
-            seconds: seconds::seconds(settled, &hops, protocol, self.start_ns()),
+            seconds: seconds::seconds(settled, (self.points, &hops), protocol, self.start_ns()),
             hops,
             flow,
         }
@@ -273,7 +277,7 @@ impl Of<'_> {
     fn recorder_lost(&self, point: Point) -> u64 {
         let statuses = self.host(side(point)).map(|recording| recording.points.as_slice());
         let status = statuses.unwrap_or_default().iter().find(|status| status.point == point);
-        let lost = status.map_or(0, |status| status.lost);
+        let lost = status.map_or(0, |status| status.lost + status.skipped);
         match point {
             // A call that is not joined to its datagram also means an unseen passage.
             Point::ReceiveCall => lost + self.host(Side::Receiver).map_or(0, |host| host.unjoined),

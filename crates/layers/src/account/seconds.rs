@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::layer::{Layer, between, bounds, own_delay};
 use super::{Hop, passed, weight};
 use crate::event::{Point, Protocol};
-use crate::matching::{POINTS, Passage, way};
+use crate::matching::{POINTS, Passage, Points, way};
 
 /// Most seconds with an account of their own; later ones have none.
 pub const SECONDS: usize = 100_000;
@@ -25,6 +25,8 @@ pub struct Second {
     pub delay_between_ns: [Option<f64>; 4],
     /// Mean delay of each layer itself, for what was sent in this second.
     pub own_delay_ns: [Option<f64>; 4],
+    /// Mean difference between a packet's delay in each layer itself and that of the packet before it.
+    pub own_jitter_ns: [Option<f64>; 4],
 }
 
 #[derive(Clone, Copy, Default)]
@@ -49,17 +51,19 @@ impl Mean {
 struct Means {
     between: [Mean; 4],
     own: [Mean; 4],
+    jitter: [Mean; 4],
 }
 
 /// All seconds from `start_ns` to the last in which something passed.
 pub fn seconds(
     settled: &[&Passage],
-    hops: &[Hop],
+    (points, hops): (Points, &[Hop]),
     protocol: Protocol,
     start_ns: i64,
 ) -> Vec<Second> {
     let mut seconds: Vec<Second> = Vec::new();
     let mut means: Vec<Means> = Vec::new();
+    let mut before = [None; 4];
     for passage in settled {
         for point in way() {
             let Some(second) = passage.at(point).and_then(|t_ns| number(t_ns, start_ns)) else {
@@ -69,28 +73,35 @@ pub fn seconds(
         }
         let sent = passage.first().and_then(|point| passage.at(point));
         let Some(second) = sent.and_then(|t_ns| number(t_ns, start_ns)) else { continue };
-        count(at(&mut seconds, second), passage, hops, weight(passage, protocol));
+        count(at(&mut seconds, second), passage, (points, hops), weight(passage, protocol));
         let means = at(&mut means, second);
         for layer in Layer::ALL {
-            means.between[layer as usize].add(between(passage, layer));
-            means.own[layer as usize].add(own_delay(passage, layer));
+            means.between[layer as usize].add(between(passage, layer, points));
+            let own = own_delay(passage, layer, points);
+            means.own[layer as usize].add(own);
+            let Some(own) = own else { continue };
+            let change = before[layer as usize]
+                .replace(own)
+                .map(|before: i64| own.saturating_sub(before).saturating_abs());
+            means.jitter[layer as usize].add(change);
         }
     }
     for (second, means) in seconds.iter_mut().zip(means) {
         second.delay_between_ns = means.between.map(Mean::value);
         second.own_delay_ns = means.own.map(Mean::value);
+        second.own_jitter_ns = means.jitter.map(Mean::value);
     }
     seconds
 }
 
-fn count(second: &mut Second, passage: &Passage, hops: &[Hop], weight: u64) {
+fn count(second: &mut Second, passage: &Passage, (points, hops): (Points, &[Hop]), weight: u64) {
     second.sent += weight;
     let Some(last) = passage.last() else { return };
     if hops.iter().any(|hop| hop.from == last) {
         second.lost_after[last as usize] += weight;
     }
     for layer in Layer::ALL {
-        let (send, receive): (Point, Point) = bounds(layer);
+        let (send, receive): (Point, Point) = bounds(layer, points);
         if passed(passage, send) && !passed(passage, receive) {
             second.lost_between[layer as usize] += weight;
         }

@@ -23,10 +23,10 @@ pub(super) fn unseen<'r>(
 ) -> Vec<Unseen> {
     let mut unseen = Vec::new();
     if points.has(Point::SendCall) && never(passages, Point::SendCall) {
-        unseen.push(Unseen {
-            point: Point::SendCall,
-            why: "it was sent without a system call of its own: by an io_uring thread, or by the kernel",
-        });
+        let why =
+            "it was sent without a system call of its own: by an io_uring thread, or by the kernel";
+        let points = points.iter().filter(|&point| point < Point::SendIp);
+        unseen.extend(points.map(|point| Unseen { point, why }));
     }
     let Some(last) = passages.iter().filter_map(|passage| passage.last()).max() else {
         return unseen;
@@ -58,7 +58,9 @@ fn never(passages: &[&Passage], point: Point) -> bool {
 /// Whether all drops on this host are known, without gaps.
 fn tells_drops(recording: &Recording) -> bool {
     let is_whole = |status: &crate::event::PointStatus| {
-        status.point == Point::Dropped && status.missing.is_none() && status.lost == 0
+        status.point == Point::Dropped
+            && status.missing.is_none()
+            && status.lost + status.skipped == 0
     };
     recording.points.iter().any(is_whole)
 }

@@ -14,7 +14,7 @@ use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 use super::keys::{self, AUTHORITY, CERTIFICATE, KEY, KeysError};
 
 /// The only protocol supported (RFC 7301): others are refused in the handshake.
-const PROTOCOL: &[u8] = b"suiro-layers/1";
+const PROTOCOL: &[u8] = b"suiro-layers/2";
 
 /// A certificate, its key, and the authority that must have issued the other end's certificate.
 pub struct Identity {

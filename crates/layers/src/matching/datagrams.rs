@@ -30,6 +30,8 @@ pub struct Datagrams {
     unnumbered: BTreeMap<u16, [u32; KEPT]>,
     counts: BTreeMap<Option<u32>, u32>,
     furthest: [u32; POINTS],
+    /// The latest packet, with the key of its call, whose send call failed.
+    failed: Option<(u32, Key)>,
     matched: Matched,
 }
 
@@ -42,6 +44,7 @@ impl Datagrams {
             unnumbered: BTreeMap::new(),
             counts: BTreeMap::new(),
             furthest: [0; POINTS],
+            failed: None,
             matched: Matched::default(),
         }
     }
@@ -49,6 +52,9 @@ impl Datagrams {
     /// Adds the next sighting. At most 2³²−1 packets are distinguished; later sightings are ignored.
     pub fn push(&mut self, sighting: &Sighting) {
         let point = sighting.point;
+        if point == Point::SendCall && self.is_retry(sighting) {
+            return;
+        }
         let found = match self.find(sighting) {
             Some(index) if !self.matched.passages[index as usize].has(point) => Some(index),
             other => self.find_renumbered(sighting).or(other),
@@ -120,6 +126,24 @@ impl Datagrams {
         best.map(|(_, index)| index)
     }
 
+    /// Whether the call before this one was for the same datagram and failed. If so, this is another call of that packet.
+    fn is_retry(&mut self, sighting: &Sighting) -> bool {
+        let Some((index, key)) = self.failed.take() else { return false };
+        let passage = &mut self.matched.passages[index as usize];
+        let same =
+            key == sighting.key || check(key).is_some_and(|c| check(sighting.key) == Some(c));
+        if !same || passage.bytes != sighting.bytes {
+            return false;
+        }
+        passage.drop = None;
+        if key != sighting.key {
+            let newest = self.newest.insert(sighting.key.split().0, index);
+            (passage.previous, passage.unnumbered) = (newest.unwrap_or(NONE), false);
+        }
+        self.matched.retried += 1;
+        true
+    }
+
     fn begin(&mut self, sighting: &Sighting) {
         let Ok(index) = u32::try_from(self.matched.passages.len()) else { return };
         if index == NONE {
@@ -145,7 +169,11 @@ impl Datagrams {
         passage.note(sighting);
         passage.bytes = passage.bytes.max(sighting.bytes);
         let point = sighting.point as usize;
-        let Some(tally) = self.matched.tallies.get_mut(point) else { return };
+        let Some(tally) = self.matched.tallies.get_mut(point) else {
+            let failed = passage.last() == Some(Point::SendCall);
+            self.failed = failed.then_some((index, sighting.key)).or(self.failed);
+            return;
+        };
         tally.seen += 1;
         if index < self.furthest[point] {
             tally.reordered += 1;
@@ -160,6 +188,15 @@ const fn renumbered(key: Key) -> Option<u16> {
     match key {
         Key::Hash(hash) if hash as u16 != 0 => Some(hash as u16),
         Key::IpId { id: ..RENUMBERED, check } if check != 0 => Some(check),
+        _ => None,
+    }
+}
+
+/// What two keys of one datagram have in common, if its call failed before the datagram was numbered.
+const fn check(key: Key) -> Option<u16> {
+    match key {
+        Key::Hash(hash) if hash as u16 != 0 => Some(hash as u16),
+        Key::IpId { check, .. } if check != 0 => Some(check),
         _ => None,
     }
 }

@@ -53,12 +53,14 @@ fn direction(flow: &Flow) -> Direction {
 
 /// The points where this direction was watched, on both hosts.
 pub fn watched(direction: &Direction, recordings: [&Recording; 2]) -> Points {
+    let protocol = direction.protocol;
     let on = |end: Option<(usize, u16)>, side_: Side| {
         let statuses = end.map(|(number, _)| recordings[number].points.as_slice());
         statuses
             .unwrap_or_default()
             .iter()
             .filter(move |status| status.missing.is_none() && side(status.point) == side_)
+            .filter(|status| protocol == Protocol::Udp || status.point != Point::SendTransport)
             .map(|status| status.point)
     };
     on(direction.sender, Side::Sender).chain(on(direction.receiver, Side::Receiver)).collect()

@@ -3,7 +3,7 @@
 use crate::event::{DropCause, Point};
 
 /// Points that a packet passes: all but [`Point::Dropped`].
-pub const POINTS: usize = 10;
+pub const POINTS: usize = 11;
 
 /// The points of a packet's way, in order.
 pub fn way() -> impl DoubleEndedIterator<Item = Point> {
@@ -215,6 +215,8 @@ pub struct Matched {
     /// Packets resent under a key that was still in use: UDP applications that repeat themselves;
     /// for TCP, transmissions of a range beyond the first.
     pub repeated: u64,
+    /// Send calls that failed and were made again with the same datagram. It counts once, from its first call.
+    pub retried: u64,
 }
 
 impl Matched {

@@ -189,5 +189,6 @@ fn status<'a>(
         missing: (!watched).then(|| "a capture sees packets at the device only".into()),
         events: events.iter().filter(|event| event.point == point).count() as u64,
         lost: if watched { capture.lost } else { 0 },
+        skipped: 0,
     }
 }

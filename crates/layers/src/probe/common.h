@@ -8,6 +8,7 @@
 
 enum point {
 	SEND_CALL,
+	SEND_TRANSPORT,
 	SEND_IP,
 	SEND_LINK,
 	SEND_QDISC,
@@ -39,8 +40,8 @@ enum flag {
 struct event {
 	u64 time_ns; // CLOCK_MONOTONIC
 	u64 key;
-	u64 extra; // SEND_IP: when the system call began, or 0; RECEIVE_SOCKET,
-		   // RECEIVE_CALL, DROPPED: the receiving socket, or 0
+	u64 extra; // SEND_IP: when the system call began, or 0; SEND_CALL of UDP: when it failed;
+		   // RECEIVE_SOCKET, RECEIVE_CALL, DROPPED: the receiving socket, or 0
 	u64 source[2];
 	u64 destination[2];
 	u16 source_port; // in network byte order, like the addresses
@@ -48,7 +49,7 @@ struct event {
 	u32 payload_bytes;
 	u16 ip_id;
 	u16 segments;
-	u16 detail; // DROPPED: why; others: which of the segments, from 0
+	u16 detail; // DROPPED: why; SEND_CALL of UDP: errno; others: which of the segments, from 0
 	u8 point;
 	u8 flags;
 	u32 queued; // RECEIVE_SOCKET: datagrams that wait in the socket's queue
@@ -56,7 +57,7 @@ struct event {
 	u8 unused[3];
 	// Points that it passed thereafter, `point` + 1 first: nanoseconds after `time_ns`, 0 if it did not.
 	u32 later_ns[LATER];
-	u32 unused2;
+	u32 taken_ns; // SEND_IP: when UDP took the datagram, after the beginning of the call
 };
 
 struct end {
@@ -159,6 +160,30 @@ INLINE enum match match(const struct tuple *tuple, bool sent)
 	return best;
 }
 
+// Whether what a socket wanted to send belongs to a chosen flow. Its own address is not known if it is not bound to one.
+INLINE bool matches_wanted(const struct tuple *tuple)
+{
+	bool bound = tuple->source[0] || tuple->source[1];
+
+	for (u32 i = 0; i < FILTERS_MAX && i < settings.filter_count; i++) {
+		const volatile struct filter *filter = &settings.filters[i];
+
+		if (filter->protocol != tuple->protocol || !(filter->families & (1 << tuple->v6)))
+			continue;
+		for (u32 side = 0; side < 2; side++) {
+			const volatile struct end *to = &filter->ends[side];
+			const volatile struct end *from = &filter->ends[1 - side];
+			bool is_port = from->any_port || from->port == tuple->source_port;
+
+			if (!is_end(to, tuple->destination, tuple->destination_port))
+				continue;
+			if (bound ? is_end(from, tuple->source, tuple->source_port) : is_port)
+				return is_of_process(tuple, 1);
+		}
+	}
+	return 0;
+}
+
 // For a datagram socket: whether its end belongs to a chosen flow, whatever the other end is.
 INLINE bool is_local_end(const struct tuple *tuple, bool sent)
 {
@@ -207,7 +232,11 @@ INLINE void name(struct event *event, const struct tuple *tuple, bool sent)
 // The state of a thread.
 struct thread {
 	u64 call_began_ns; // its latest system call that sends
-	u64 call;	   // its number
+	u64 udp_began_ns;  // when UDP was called for the current datagram; 0 if that is not known
+	u32 call;	   // its number
+	u32 datagrams;	   // done in this call
+	u32 handed;	   // packets of the current datagram that reached IP
+	u32 unused;
 };
 
 struct {
@@ -229,12 +258,12 @@ INLINE u32 current_call(struct task_struct *task)
 	return FIELD_EXISTS(arm64->syscallno) ? arm64->syscallno : 0xffffffff;
 }
 
-// A packet may not belong to the current thread: the kernel sends, in a softirq, on top of whichever thread runs, and io_uring
-// sends when the thread happens to be in another call.
-INLINE u64 call_began_ns(void)
+// The thread that sends, in a system call. A packet may not belong to the current thread: the kernel sends, in a softirq, on
+// top of whichever thread runs, and io_uring sends when the thread happens to be in another call.
+INLINE struct thread *sending_thread(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
 
-	return thread && current_call(task) == thread->call ? thread->call_began_ns : 0;
+	return thread && current_call(task) == thread->call ? thread : 0;
 }

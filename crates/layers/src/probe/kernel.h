@@ -103,9 +103,14 @@ struct task_struct {
 // Registers of user space when it entered the kernel; the kernel's own type differs by architecture.
 struct pt_regs___x86 {
 	unsigned long orig_ax;
+	unsigned long si;
+	unsigned long dx;
+	unsigned long r8;
+	unsigned long r9;
 } KERNEL;
 
 struct pt_regs___arm64 {
+	u64 regs[31];
 	s32 syscallno;
 } KERNEL;
 
@@ -115,6 +120,7 @@ static void *(*const bpf_map_lookup_elem)(void *, const void *) = (void *)1;
 static long (*const bpf_map_update_elem)(void *, const void *, const void *, u64) = (void *)2;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static long (*const bpf_probe_read_user)(void *, u32, const void *) = (void *)112;
 static long (*const bpf_probe_read_kernel)(void *, u32, const void *) = (void *)113;
 static void *(*const bpf_ringbuf_reserve)(void *, u64, u64) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *, u64) = (void *)132;

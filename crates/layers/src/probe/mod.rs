@@ -64,9 +64,11 @@ impl From<libbpf_rs::Error> for ProbeError {
 pub type Missing = BTreeMap<&'static str, String>;
 
 /// The programs, by function name; each except the first is attached to the tracepoint of its name.
-const PROGRAMS: [&str; 12] = [
+const PROGRAMS: [&str; 14] = [
     packet::NETFILTER,
     packet::CGROUP,
+    packet::UDP_BEGINS[0],
+    packet::UDP_BEGINS[1],
     "net_dev_queue",
     "net_dev_start_xmit",
     "netif_receive_skb",
@@ -105,7 +107,7 @@ impl Probes {
         check_privilege()?;
         let mut missing = Missing::new();
         for name in programs() {
-            let is_tracepoint = name != packet::NETFILTER && name != packet::CGROUP;
+            let is_tracepoint = name != packet::NETFILTER && !packet::is_of_cgroup(name);
             if is_tracepoint && !kernel.has_tracepoint(name) {
                 missing.insert(name, format!("this kernel has no tracepoint {name}"));
             }
@@ -300,7 +302,9 @@ fn attach_one(name: &str, program: &ProgramMut<'_>) -> Result<Vec<Link>, String>
     };
     match name {
         packet::NETFILTER => packet::attach_netfilter(program).map_err(told),
-        packet::CGROUP => packet::attach_cgroup(program).map_err(|error| error.to_string()),
+        _ if packet::is_of_cgroup(name) => {
+            packet::attach_cgroup(program).map_err(|error| error.to_string())
+        }
         _ => program.attach().map(|link| vec![link]).map_err(told),
     }
 }
@@ -311,7 +315,10 @@ pub fn why_missing(point: Point, missing: &Missing) -> Option<String> {
         Point::SendIp | Point::SendLink | Point::ReceiveIp | Point::ReceiveLocal => {
             packet::NETFILTER
         }
-        // For UDP it is reported with SendIp, for TCP by the end of the call.
+        // For UDP both are reported with SendIp, for TCP the call by its end.
+        Point::SendTransport => {
+            return missing.get(SYSTEM_CALLS).or(missing.get(packet::NETFILTER)).cloned();
+        }
         Point::SendCall => {
             let of_udp = missing.get(packet::NETFILTER);
             let reason = missing.get(SYSTEM_CALLS).or(missing.get("sock_send_length")).or(of_udp);

@@ -20,6 +20,7 @@ const OTHER: u8 = records::OTHER as u8;
 const _: () = {
     assert!(records::POINTS as usize == Point::ALL.len());
     assert!(records::SEND_CALL == Point::SendCall as u32);
+    assert!(records::SEND_TRANSPORT == Point::SendTransport as u32);
     assert!(records::SEND_IP == Point::SendIp as u32);
     assert!(records::SEND_LINK == Point::SendLink as u32);
     assert!(records::SEND_QDISC == Point::SendQdisc as u32);
@@ -46,8 +47,8 @@ pub struct Raw {
     pub tuple: Tuple,
     /// What distinguishes it from others.
     pub key: Key,
-    /// At [`Point::SendIp`] the beginning of the system call, or 0; at [`Point::ReceiveSocket`] and
-    /// [`Point::ReceiveCall`] the socket.
+    /// At [`Point::SendIp`] the beginning of the system call, or 0; at [`Point::SendCall`] of UDP the end of the call,
+    /// which failed; at [`Point::ReceiveSocket`] and [`Point::ReceiveCall`] the socket.
     pub extra: u64,
     /// Payload.
     pub payload_bytes: u32,
@@ -55,8 +56,8 @@ pub struct Raw {
     pub ip_id: u16,
     /// Packets in the super-packet that it was or arrived in.
     pub segments: u16,
-    /// At [`Point::Dropped`] the kernel's number of the reason; otherwise the index of the segment,
-    /// from 0.
+    /// At [`Point::Dropped`] the kernel's number of the reason; at [`Point::SendCall`] of UDP the error; otherwise the
+    /// index of the segment, from 0.
     pub detail: u16,
     /// At [`Point::ReceiveSocket`] the number of datagrams waiting in the socket's queue.
     pub queued: u32,
@@ -65,6 +66,8 @@ pub struct Raw {
     /// When it passed each of the points after [`Self::point`], in nanoseconds after
     /// [`Self::t_ns`]; 0 if it did not pass.
     pub later_ns: Later,
+    /// At [`Point::SendIp`] when UDP took the datagram, in nanoseconds after the beginning of the call.
+    pub taken_ns: u32,
 }
 
 /// Addresses, ports and direction as the BPF programs write them.
@@ -136,6 +139,7 @@ impl Raw {
             queued: event.queued,
             other: event.flags & OTHER != 0,
             later_ns: event.later_ns,
+            taken_ns: event.taken_ns,
         })
     }
 

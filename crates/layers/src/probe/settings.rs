@@ -16,7 +16,7 @@ type Filters = [records::Filter; 8];
 /// Bytes of the settings.
 pub const SETTINGS_BYTES: usize = records::Settings::BYTES;
 
-/// System calls by which data can reach a socket.
+/// System calls by which data can reach a socket, in the order that `wanted_of` in call.bpf.c knows.
 const SEND_CALLS: [i64; 8] = [
     libc::SYS_sendto,
     libc::SYS_sendmsg,

@@ -376,6 +376,7 @@ mod tests {
                 missing: Some("system calls are not traced".into()),
                 events: 0,
                 lost: 3,
+                skipped: 4,
             }],
             fragments: 1,
             unjoined: 2,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::errno;
 use crate::event::{DropCause, Event, Flow, Point, Protocol};
 use crate::probe::raw::{Raw, Tuple};
 
@@ -10,6 +11,8 @@ use super::queues::{Datagram, Queues};
 
 /// Most flows that are distinguished in each direction; packets of further ones are counted.
 const FLOWS_MAX: usize = 1 << 15;
+/// Most failed calls that are held until their flow is known.
+const FAILED_MAX: usize = 1 << 16;
 
 /// Turns raw events into events.
 #[derive(Debug, Default)]
@@ -22,6 +25,8 @@ pub struct Intake {
     pub queues: Queues,
     /// Events of flows beyond the bound, which are not recorded.
     pub unplaced: u64,
+    /// Calls that failed on a socket without an address of its own, before a packet showed which one it has.
+    failed: Vec<Raw>,
 }
 
 impl Intake {
@@ -34,7 +39,10 @@ impl Intake {
             });
             return;
         }
-        let flow = if raw.other { None } else { self.flow(&raw.tuple) };
+        if raw.point == Point::SendCall && is_udp {
+            return self.failed(raw, &mut each);
+        }
+        let flow = if raw.other { None } else { self.flow(&raw.tuple, &mut each) };
         if is_udp {
             self.follow(raw, flow);
         }
@@ -45,8 +53,44 @@ impl Intake {
         let event = event(raw, flow);
         if is_udp && raw.point == Point::SendIp && raw.extra != 0 {
             each(Event { t_ns: raw.extra, point: Point::SendCall, ..event });
+            let taken_ns = raw.extra.saturating_add(raw.taken_ns.into());
+            each(Event { t_ns: taken_ns, point: Point::SendTransport, ..event });
         }
         raw.points().for_each(|(point, t_ns)| each(Event { t_ns, point, ..event }));
+    }
+
+    /// Hands over what is still held: calls that failed on sockets from which no packet came.
+    pub fn finish(&mut self, mut each: impl FnMut(Event)) {
+        for raw in std::mem::take(&mut self.failed) {
+            let flow = self.flow(&raw.tuple, &mut each);
+            self.fail(&raw, flow, &mut each);
+        }
+    }
+
+    /// A send call failed: its datagram got no further.
+    fn failed(&mut self, raw: &Raw, each: &mut impl FnMut(Event)) {
+        let wanted = raw.tuple.flow();
+        if !wanted.local.ip().is_unspecified() {
+            let flow = self.flow(&raw.tuple, each);
+            return self.fail(raw, flow, each);
+        }
+        let is_it = |flow: &Flow| is_of_socket(flow, &wanted);
+        match self.flows.iter().position(is_it) {
+            Some(flow) => self.fail(raw, Some(flow as u16), each),
+            None if self.failed.len() < FAILED_MAX => self.failed.push(*raw),
+            None => self.unplaced += 1,
+        }
+    }
+
+    fn fail(&mut self, raw: &Raw, flow: Option<u16>, each: &mut impl FnMut(Event)) {
+        let Some(flow) = flow else {
+            self.unplaced += 1;
+            return;
+        };
+        let event = event(raw, flow);
+        each(event);
+        let cause = Some(errno::cause(raw.detail));
+        each(Event { t_ns: raw.extra, point: Point::Dropped, cause, ..event });
     }
 
     /// Keeps the queues as they are in the sockets.
@@ -60,7 +104,7 @@ impl Intake {
         }
     }
 
-    fn flow(&mut self, tuple: &Tuple) -> Option<u16> {
+    fn flow(&mut self, tuple: &Tuple, each: &mut impl FnMut(Event)) -> Option<u16> {
         if let Some((latest, number)) = &self.latest
             && latest == tuple
         {
@@ -73,12 +117,29 @@ impl Intake {
                 let number = self.flows.len() as u16;
                 self.flows.push(tuple.flow());
                 self.numbers.insert(*tuple, number);
+                self.release(number, each);
                 number
             }
         };
         self.latest = Some((*tuple, number));
         Some(number)
     }
+
+    /// Hands over the failed calls that were held for a flow.
+    fn release(&mut self, number: u16, each: &mut impl FnMut(Event)) {
+        let flow = self.flows[usize::from(number)];
+        let is_it = |raw: &Raw| is_of_socket(&flow, &raw.tuple.flow());
+        let (released, held) = std::mem::take(&mut self.failed).into_iter().partition(is_it);
+        self.failed = held;
+        let released: Vec<Raw> = released;
+        released.iter().for_each(|raw| self.fail(raw, Some(number), each));
+    }
+}
+
+/// Whether a socket without an address of its own sent or wanted to send both.
+fn is_of_socket(flow: &Flow, wanted: &Flow) -> bool {
+    let of = |flow: &Flow| (flow.protocol, flow.sent, flow.local.port(), flow.remote);
+    of(flow) == of(wanted)
 }
 
 fn event(raw: &Raw, flow: u16) -> Event {

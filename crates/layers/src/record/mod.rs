@@ -14,10 +14,11 @@ use suiro_kernel_clock as kernel;
 use suiro_record::{RecordError, Text};
 
 use crate::clock::discipline;
+use crate::errno;
 use crate::event::{Cost, Moment, Point, PointStatus, Protocol, Recording, Second};
 use crate::flow::FlowFilter;
 use crate::namespace::{Namespace, NamespaceError, ports_of};
-use crate::probe::raw::RAW_BYTES;
+use crate::probe::raw::{RAW_BYTES, Raw};
 use crate::probe::schedule::{Schedule, Sums};
 use crate::probe::settings::{FILTERS_MAX, Settings};
 use crate::probe::timing::Timing;
@@ -295,7 +296,7 @@ impl<S: Sink> Work<S> {
             probes,
             ring,
             raw,
-            sink: sink(kernel.drop_reasons())?,
+            sink: sink(kernel.drop_reasons().into_iter().chain(errno::causes()).collect())?,
             sums: schedule.sums(start.monotonic_ns)?,
             schedule,
             scheduling: Vec::new(),
@@ -321,11 +322,14 @@ impl<S: Sink> Work<S> {
         result.map(|()| taken)
     }
 
-    /// Like `take`, but discards the events.
-    fn discard(&mut self) -> Result<usize, RecorderError> {
-        let taken = self.consume()?;
-        self.raw.borrow_mut().clear();
-        Ok(taken)
+    /// Discards all events except those of the latest reading.
+    fn discard(&mut self) -> Result<(), RecorderError> {
+        loop {
+            self.raw.borrow_mut().clear();
+            if self.consume()? < BATCH {
+                return Ok(());
+            }
+        }
     }
 
     fn consume(&mut self) -> Result<usize, RecorderError> {
@@ -425,18 +429,21 @@ impl<S: Sink> Work<S> {
 
     fn points(&self) -> Vec<PointStatus> {
         let missing = |point| why_missing(point, self.probes.missing());
-        let status = |point| PointStatus { point, missing: missing(point), events: 0, lost: 0 };
+        let status =
+            |point| PointStatus { point, missing: missing(point), events: 0, lost: 0, skipped: 0 };
         Point::ALL.map(status).into()
     }
 
     /// The recording so far, without its events and what is derived from them.
     fn recording(&self) -> Result<Recording, RecorderError> {
         let counters = self.probes.counters()?;
+        let skipped = self.probes.skipped().unwrap_or_default();
         let mut points = self.points();
         for status in &mut points {
             status.lost = counters.lost(status.point);
-            // For UDP, this is reported in the event of the next point.
-            if status.point == Point::SendCall {
+            status.skipped = skipped.get(&status.point).copied().unwrap_or(0);
+            // For UDP, these are reported in the event of the next point.
+            if matches!(status.point, Point::SendCall | Point::SendTransport) {
                 status.lost += counters.lost(Point::SendIp);
             }
         }
@@ -498,13 +505,20 @@ impl Work<Raws> {
             match begins.recv_timeout(PERIOD) {
                 Ok(Begin { start, epoch_ns }) => {
                     self.start = start;
+                    // It may have begun just before the latest reading.
+                    let is_new = |raw: &[u8; RAW_BYTES]| {
+                        Raw::parse(raw).is_some_and(|raw| raw.t_ns >= start.monotonic_ns)
+                    };
+                    let held = self.raw.take();
+                    let kept = held.as_chunks().0.iter().filter(|raw| is_new(raw)).flatten();
+                    self.raw.replace(kept.copied().collect());
                     self.cpu_start_ns = kernel::thread_cpu_ns();
                     self.sums = self.schedule.sums(start.monotonic_ns)?;
                     self.open_ports()?;
                     return Ok(epoch_ns);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(RecorderError::NotBegun),
-                Err(RecvTimeoutError::Timeout) => while self.discard()? == BATCH {},
+                Err(RecvTimeoutError::Timeout) => self.discard()?,
             }
         }
     }
@@ -551,6 +565,7 @@ impl Work<Raws> {
             }
             reading.take(raw, |event, flows| Ok(rows.push(event, flows)?))
         })?;
+        reading.finish(|event, flows| Ok(rows.push(event, flows)?))?;
         rows.close()?;
         reading.tell(&mut recording);
         if let Some(cost) = &mut recording.cost {

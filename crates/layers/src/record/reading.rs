@@ -47,6 +47,24 @@ impl Reading {
         Ok(())
     }
 
+    /// Hands over what was held until all is read.
+    ///
+    /// # Errors
+    /// The first error of `each`.
+    pub fn finish(
+        &mut self,
+        mut each: impl FnMut(&Event, &[Flow]) -> Result<(), RecorderError>,
+    ) -> Result<(), RecorderError> {
+        let mut told = Vec::new();
+        self.intake.finish(|event| told.push(event));
+        for event in told {
+            if self.count(&event) {
+                each(&event, &self.intake.flows)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Completes a recording with what was read.
     pub fn tell(&self, recording: &mut Recording) {
         recording.flows = self.intake.flows.clone();

@@ -1,5 +1,6 @@
 //! The joint result of two recordings.
 
+mod html;
 mod overhead;
 mod table;
 mod text;
@@ -8,6 +9,7 @@ use serde::Serialize;
 use suiro_record::flows;
 use suiro_record::tables::FlowRow;
 
+pub use html::html;
 pub use overhead::Overhead;
 pub use table::{rows, write};
 pub use text::text;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::event::{KernelSample, Recording};
+use crate::event::{KernelSample, Point, Recording};
 
 /// The cost of recording on a host, as measured by the recorder itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,6 +22,8 @@ pub struct Overhead {
     pub writing_ns_per_packet: Option<f64>,
     /// Events that the recorder itself lost.
     pub events_lost: u64,
+    /// Runs of its BPF programs that the kernel skipped; each may be a passage that was not seen.
+    pub runs_skipped: u64,
     /// Why some of these are null; null if none is.
     pub missing: Option<String>,
 }
@@ -43,6 +45,13 @@ impl Overhead {
             recorder_ns_per_packet: cost.and_then(|cost| share(cost.recorder_ns, cost.packets)),
             writing_ns_per_packet: cost.and_then(|cost| share(cost.writing_ns, cost.packets)),
             events_lost: recording.points.iter().map(|status| status.lost).sum(),
+            // Two points have the program at system calls.
+            runs_skipped: recording
+                .points
+                .iter()
+                .filter(|status| status.point != Point::SendTransport)
+                .map(|status| status.skipped)
+                .sum(),
             missing,
         }
     }
@@ -74,6 +83,10 @@ impl fmt::Display for Overhead {
         if let Some(ns) = self.writing_ns_per_packet {
             write!(f, ", {:.2} µs after it ended", ns / 1e3)?;
         }
-        write!(f, ", {lost} events lost")
+        write!(f, ", {lost} events lost")?;
+        match self.runs_skipped {
+            0 => Ok(()),
+            skipped => write!(f, ", {skipped} runs of programs skipped by the kernel"),
+        }
     }
 }

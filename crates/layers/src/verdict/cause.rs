@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Evidence;
 use crate::account::Hop;
+use crate::errno;
 use crate::event::{Point, Recording};
 use crate::matching::{Passage, side};
 
@@ -80,6 +81,11 @@ pub enum Cause {
     BackPressure,
     /// Propagation between the hosts.
     Propagation,
+    /// The send call failed.
+    SendFailed {
+        /// The error's name, such as `EAGAIN`.
+        error: String,
+    },
     /// The kernel's reason for a drop.
     Kernel {
         /// Its name.
@@ -126,6 +132,9 @@ impl fmt::Display for Cause {
                 f.write_str("back-pressure: the sender's call had to wait for room")
             }
             Self::Propagation => f.write_str("propagation between the hosts"),
+            Self::SendFailed { error } => {
+                write!(f, "send calls failed: {}", errno::words(error).unwrap_or("unknown error"))
+            }
             Self::Kernel { .. } => f.write_str("dropped by the kernel"),
             Self::Unknown => f.write_str("the reason is unknown"),
         }
@@ -135,7 +144,10 @@ impl fmt::Display for Cause {
 impl Cause {
     /// The kernel's reason in words, if it gave one.
     pub fn reason_in_words(&self) -> Option<String> {
-        self.reason().map(words)
+        match self {
+            Self::SendFailed { error } => Some(error.clone()),
+            _ => self.reason().map(words),
+        }
     }
 
     fn reason(&self) -> Option<&str> {
@@ -170,6 +182,9 @@ pub(super) fn of_loss(evidence: &Evidence, hop: &Hop) -> Cause {
     let most = hop.causes.iter().max_by_key(|(_, count)| **count);
     let reason = most.map(|(reason, _)| reason.clone());
     match (reason.as_deref(), hop.from) {
+        (Some(error), Point::SendCall) if errno::words(error).is_some() => {
+            Cause::SendFailed { error: error.to_owned() }
+        }
         (Some("SOCKET_RCVBUFF" | "PROTO_MEM" | "SOCKET_BACKLOG"), _) => {
             of_reader(evidence, hop, reason)
         }

@@ -165,6 +165,7 @@ fn side_of(evidence: &Evidence, hop: &Hop, deed: &Deed) -> Option<Side> {
 pub fn place(point: Point) -> &'static str {
     match point {
         Point::SendCall | Point::ReceiveCall => "system call",
+        Point::SendTransport => "UDP",
         Point::SendIp => "IP",
         Point::SendLink => "link",
         Point::SendQdisc => "queue discipline",

@@ -12,6 +12,15 @@ const DATAGRAM_BYTES: usize = 2048;
 
 /// Sends all in one call.
 pub fn sendmmsg(socket: &UdpSocket, payloads: &[Vec<u8>]) {
+    assert_eq!(sends_of(socket, payloads), payloads.len() as i32);
+}
+
+/// Tries to send all in one call, of which the last cannot be sent.
+pub fn sendmmsg_fails(socket: &UdpSocket, payloads: &[Vec<u8>]) {
+    assert_eq!(sends_of(socket, payloads), payloads.len() as i32 - 1);
+}
+
+fn sends_of(socket: &UdpSocket, payloads: &[Vec<u8>]) -> i32 {
     let mut slices: Vec<IoSlice<'_>> =
         payloads.iter().map(|payload| IoSlice::new(payload)).collect();
     let mut heads: Vec<libc::mmsghdr> = slices
@@ -22,10 +31,9 @@ pub fn sendmmsg(socket: &UdpSocket, payloads: &[Vec<u8>]) {
         })
         .collect();
     // SAFETY: each head points to one slice, each slice to its payload; all of them live on.
-    let sent = unsafe {
+    unsafe {
         libc::sendmmsg(socket.as_raw_fd(), heads.as_mut_ptr(), heads.len() as libc::c_uint, 0)
-    };
-    assert_eq!(sent, payloads.len() as i32);
+    }
 }
 
 /// What one call returns, at most `most`.

@@ -33,11 +33,18 @@ pub fn recording(host: &str, protocol: Protocol, sent: bool) -> Recording {
         end: at(110),
         asked: vec!["udp".into()],
         flows: vec![Flow { protocol, local, remote, sent }],
-        causes: ["NOT_SPECIFIED", "SOCKET_RCVBUFF", "QDISC_DROP", "NETFILTER_DROP", "CPU_BACKLOG"]
-            .map(Into::into)
-            .into(),
+        causes: [
+            "NOT_SPECIFIED",
+            "SOCKET_RCVBUFF",
+            "QDISC_DROP",
+            "NETFILTER_DROP",
+            "CPU_BACKLOG",
+            "EAGAIN",
+        ]
+        .map(Into::into)
+        .into(),
         points: Point::ALL
-            .map(|point| PointStatus { point, missing: None, events: 0, lost: 0 })
+            .map(|point| PointStatus { point, missing: None, events: 0, lost: 0, skipped: 0 })
             .into(),
         fragments: 0,
         unjoined: 0,
@@ -68,13 +75,13 @@ pub struct Way {
     /// Why it was dropped there, if the kernel reports it: an index into the causes.
     pub cause: Option<u16>,
     /// How long it took from each point to the next.
-    pub took_ns: [u64; 10],
+    pub took_ns: [u64; 11],
 }
 
 impl Way {
     /// All the way, with 10 µs from point to point and 2 ms between the hosts.
     pub fn through() -> Self {
-        let mut took_ns = [10_000; 10];
+        let mut took_ns = [10_000; 11];
         took_ns[Point::SendDriver as usize] = 2 * MS;
         Self { last: Point::ReceiveCall, cause: None, took_ns }
     }

@@ -13,8 +13,14 @@ use suiro_layers::{Event, Key, Point, Recorded, Recorder, RecorderError, Recorde
 
 pub const PACKETS: usize = 3000;
 /// The path of a packet through both hosts.
-pub const OUT: [Point; 5] =
-    [Point::SendCall, Point::SendIp, Point::SendLink, Point::SendQdisc, Point::SendDriver];
+pub const OUT: [Point; 6] = [
+    Point::SendCall,
+    Point::SendTransport,
+    Point::SendIp,
+    Point::SendLink,
+    Point::SendQdisc,
+    Point::SendDriver,
+];
 pub const IN: [Point; 5] = [
     Point::ReceiveDevice,
     Point::ReceiveIp,

@@ -182,7 +182,7 @@ fn wait(recorder: &Recorder, duration: Option<Duration>) -> Result<()> {
 fn tell(recorded: &Recorded, out: &mut impl Write) -> Result<()> {
     let Recording { flows, points, fragments, unjoined, unplaced, clock, .. } = &recorded.recording;
     writeln!(out, "{:16} {:>12} {:>8}", "point", "events", "lost")?;
-    for PointStatus { point, missing, events, lost } in points {
+    for PointStatus { point, missing, events, lost, .. } in points {
         match missing {
             None => writeln!(out, "{point:16} {events:>12} {lost:>8}")?,
             Some(_) => writeln!(out, "{point:16} {:>12} {:>8}", "-", "-")?,

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use suiro_layers::Recording;
-use suiro_layers::report::{Report, joined, text};
+use suiro_layers::report::{Report, html, joined, text};
 use suiro_record::Reader;
 use suiro_record::tables::FlowRow;
 
@@ -15,7 +15,8 @@ use crate::{Outcome, Usage};
 pub(super) const EXAMPLES: &str = "Examples:
   suiro layers report layers-a layers-b                 folders that `suiro layers record` made
   suiro layers report results/call/trials/load/1        a trial whose scenario has `layers = true`
-  suiro layers report layers-a layers-b --json";
+  suiro layers report layers-a layers-b --json
+  suiro layers report layers-a layers-b --html layers.html    a page";
 
 /// Arguments of `layers report`.
 #[derive(Debug, Args)]
@@ -27,6 +28,9 @@ pub struct ReportArgs {
     /// For programs.
     #[arg(long)]
     json: bool,
+    /// Also writes a page, which a browser opens: both hosts as stacks of layers, over time.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &ReportArgs) -> Result<Outcome> {
@@ -47,6 +51,10 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome> {
         flows.extend(Reader::read_all(folder)?);
     }
     report.name_flows(&flows);
+    if let Some(path) = &args.html {
+        std::fs::write(path, html(&report))
+            .with_context(|| format!("writing {}", path.display()))?;
+    }
     print(&report, args.json)
 }
 

@@ -42,6 +42,7 @@ struct passage {
 	u64 time_ns;
 	u64 extra;
 	u32 queued;
+	u32 taken_ns;
 	u16 cause;
 	u8 point;
 	u8 sent;
@@ -73,6 +74,7 @@ INLINE void fill(struct event *e, const struct passage *passage, const struct pa
 	} else {
 		e->key = udp_key(packet, bytes, segment, &e->key_kind);
 	}
+	e->taken_ns = passage->taken_ns;
 	__builtin_memset(e->later_ns, 0, sizeof(e->later_ns));
 }
 

@@ -16,6 +16,13 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 pub const NETFILTER: &str = "netfilter_hook";
 /// The program of the control groups.
 pub const CGROUP: &str = "cgroup_ingress";
+/// Those where UDP begins with a datagram. Without them, it is taken to begin with the system call.
+pub const UDP_BEGINS: [&str; 2] = ["udp_sendmsg4", "udp_sendmsg6"];
+
+/// Whether the program is attached to the root of the control groups.
+pub fn is_of_cgroup(name: &str) -> bool {
+    name == CGROUP || UDP_BEGINS.contains(&name)
+}
 
 // The kernel reserves the very first and the very last position.
 const BEFORE_ALL_RULES: i32 = i32::MIN + 1;

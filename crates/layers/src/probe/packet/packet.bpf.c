@@ -119,6 +119,27 @@ INLINE u8 *network_of(struct sk_buff *skb)
 	return skb->head + skb->network_header;
 }
 
+// When the system call began that sends the packet, and when UDP took the datagram: when it was called, or when the thread
+// last got a processor again, because until then it waited for room in the socket's buffer, or for a processor.
+INLINE void begins_at(struct passage *passage)
+{
+	struct thread *thread = sending_thread();
+	u32 id = bpf_get_current_pid_tgid();
+	struct schedule *schedule;
+	u64 taken;
+
+	if (!thread)
+		return;
+	passage->extra = thread->call_began_ns;
+	taken = thread->udp_began_ns ? thread->udp_began_ns : thread->call_began_ns;
+	schedule = bpf_map_lookup_elem(&followed, &id);
+	if (schedule && schedule->since_ns > taken)
+		taken = schedule->since_ns;
+	taken -= thread->call_began_ns;
+	passage->taken_ns = taken >> 32 ? 0xffffffff : taken ? taken : 1;
+	thread->handed += 1;
+}
+
 SEC("netfilter") int netfilter_hook(struct bpf_nf_ctx *ctx)
 {
 	struct passage passage = { .time_ns = bpf_ktime_get_ns() };
@@ -126,7 +147,7 @@ SEC("netfilter") int netfilter_hook(struct bpf_nf_ctx *ctx)
 	switch (ctx->state->hook) {
 	case NF_LOCAL_OUT:
 		passage.point = SEND_IP;
-		passage.extra = call_began_ns();
+		begins_at(&passage);
 		break;
 	case NF_POST_ROUTING:
 		passage.point = SEND_LINK;
