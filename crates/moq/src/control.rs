@@ -22,26 +22,28 @@ const PACKET_OVERHEAD: u64 = 32;
 
 /// Makes the controllers of connections.
 #[derive(Debug)]
-pub struct Factory(QuicCongestion);
+pub struct Factory {
+    congestion: QuicCongestion,
+    delta: f64,
+}
 
 impl Factory {
-    /// Makes controllers of that kind.
-    pub fn new(congestion: QuicCongestion) -> Arc<Self> {
-        Arc::new(Self(congestion))
+    /// Makes controllers of that kind; `delta` is Copa's.
+    pub fn new(congestion: QuicCongestion, delta: f64) -> Arc<Self> {
+        Arc::new(Self { congestion, delta })
     }
 }
 
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
-        let inner = match self.0 {
+        let inner = match self.congestion {
             QuicCongestion::NewReno => Arc::new(NewRenoConfig::default()).build(now, mtu),
             QuicCongestion::Cubic => Arc::new(CubicConfig::default()).build(now, mtu),
             QuicCongestion::Bbr => Arc::new(Bbr3Config::default()).build(now, mtu),
-            QuicCongestion::Copa => Box::new(ByDelay {
-                copa: Copa::new(Bytes::new(mtu.into())),
-                begun: now,
-                initial: Copa::new(Bytes::new(mtu.into())).window(),
-            }),
+            QuicCongestion::Copa => {
+                let copa = Copa::new(Bytes::new(mtu.into()), self.delta);
+                Box::new(ByDelay { begun: now, initial: copa.window(), copa })
+            }
         };
         Box::new(Watched::new(inner))
     }

@@ -57,6 +57,8 @@ pub enum NetError {
 pub struct Behaviour {
     /// Their congestion control.
     pub congestion: QuicCongestion,
+    /// δ of Copa; the others have none.
+    pub delta: f64,
     /// Streams that each peer may have open.
     pub streams: u32,
     /// Folder and prefix of qlogs, if they are kept.
@@ -67,7 +69,7 @@ impl Behaviour {
     fn transport(&self) -> Arc<TransportConfig> {
         let mut config = TransportConfig::default();
         config
-            .congestion_controller_factory(Factory::new(self.congestion))
+            .congestion_controller_factory(Factory::new(self.congestion, self.delta))
             .max_concurrent_uni_streams(VarInt::from_u32(self.streams))
             .max_concurrent_bidi_streams(VarInt::from_u32(REQUESTS))
             .max_idle_timeout(IdleTimeout::try_from(IDLE).ok())

@@ -69,6 +69,7 @@ impl RelayJob {
             sessions: spec.sessions,
             behaviour: Behaviour {
                 congestion: spec.congestion,
+                delta: spec.delta,
                 streams: spec.streams,
                 qlog: spec.qlog.then(|| qlog(job)),
             },

@@ -51,6 +51,7 @@ impl ViewerJob {
         let asked = (spec.broadcast.as_str(), spec.token.as_ref(), spec.draft);
         let behaviour = Behaviour {
             congestion: spec.congestion,
+            delta: spec.delta,
             streams: STREAMS,
             qlog: spec.qlog.then(|| qlog(job)),
         };

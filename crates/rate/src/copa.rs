@@ -2,7 +2,7 @@
 //!
 //! V. Arun, H. Balakrishnan: *Copa: Practical Delay-Based Congestion Control for the Internet*, NSDI 2018. The sender
 //! aims at the rate 1/(δ·dq) packets per second, where dq is the queueing delay that it sees: the standing round-trip
-//! time less the least one. One sender alone keeps about 1/δ = 2 packets in the queue.
+//! time less the least one. One sender alone keeps about 1/δ packets in the queue: 2 with the default δ of 0.5.
 //!
 //! The paper's second mode (§2.3), which competes with senders that fill every queue, is left out, as in other
 //! implementations: after a queue of one's own it is entered by mistake, and never left.
@@ -14,7 +14,7 @@ use suiro_units::{BitRate, Bytes, Duration, Time};
 use crate::rtt::Smoothed;
 
 /// §2.2: the default δ.
-const DELTA: f64 = 0.5;
+pub const DELTA: f64 = 0.5;
 /// §2: the time over which the least round-trip time counts.
 const LEAST_OVER: Duration = Duration::from_secs(10);
 /// §2.2: a direction that has lasted for so many round-trip times doubles the velocity.
@@ -65,6 +65,7 @@ struct Velocity {
 #[derive(Debug, Clone)]
 pub struct Copa {
     packet: Bytes,
+    delta: f64,
     /// The window in packets.
     window: f64,
     slow_start: bool,
@@ -75,10 +76,12 @@ pub struct Copa {
 }
 
 impl Copa {
-    /// The controller of a path whose packets have at most that size.
-    pub fn new(packet: Bytes) -> Self {
+    /// The controller of a path whose packets have at most that size. The smaller `delta`, which is greater than 0, the
+    /// longer the queue that it keeps: about 1/δ packets.
+    pub fn new(packet: Bytes, delta: f64) -> Self {
         Self {
             packet: packet.max(Bytes::new(1)),
+            delta,
             window: INITIAL,
             slow_start: true,
             velocity: Velocity { value: 1.0, up: true, same: 0, noted: None },
@@ -111,7 +114,7 @@ impl Copa {
             self.slow_start = false;
         }
         self.steer(now, smoothed, up);
-        let step = self.velocity.value * packets / (DELTA * self.window);
+        let step = self.velocity.value * packets / (self.delta * self.window);
         match (up, limited) {
             (true, false) => self.grow(step),
             (true, true) => {}
@@ -121,7 +124,7 @@ impl Copa {
 
     /// Nothing came through for so long that what is known of the path is worthless (RFC 9002 §7.6).
     pub fn on_persistent_congestion(&mut self) {
-        *self = Self { window: LEAST, ..Self::new(self.packet) };
+        *self = Self { window: LEAST, ..Self::new(self.packet, self.delta) };
     }
 
     /// How much may be in flight.
@@ -148,7 +151,7 @@ impl Copa {
         };
         let queueing = standing.saturating_sub(least).as_secs_f64();
         // window/standing <= 1/(δ·dq), without dividing by a queueing delay of zero.
-        self.window * DELTA * queueing <= standing.as_secs_f64()
+        self.window * self.delta * queueing <= standing.as_secs_f64()
     }
 
     /// §2.2: once per round trip, the velocity doubles if the window has gone the same way long enough.
@@ -183,8 +186,8 @@ mod tests {
 
     /// A sender with always something to send, at a bottleneck of that rate and a queue that is never full. Every
     /// packet is acknowledged on its own. Returns the queueing delays of the second half, and the share of the rate.
-    fn run(rate: BitRate, base: Duration, length: Duration) -> (Vec<Duration>, f64) {
-        let mut copa = Copa::new(PACKET);
+    fn run(delta: f64, rate: BitRate, base: Duration, length: Duration) -> (Vec<Duration>, f64) {
+        let mut copa = Copa::new(PACKET, delta);
         let service = PACKET / rate;
         let (mut now, mut free, mut in_flight) = (Time::ZERO, Time::ZERO, 0u64);
         let mut acks: VecDeque<(Time, Time)> = VecDeque::new();
@@ -217,7 +220,7 @@ mod tests {
             let rate = BitRate::from_kbps(rate);
             let service = PACKET / rate;
             let (mut delays, share) =
-                run(rate, Duration::from_millis(base), Duration::from_secs(60));
+                run(DELTA, rate, Duration::from_millis(base), Duration::from_secs(60));
             delays.sort_unstable();
             let (middle, high) = (delays[delays.len() / 2], delays[delays.len() * 95 / 100]);
             assert!(share > 0.9, "{rate}: {share}");
@@ -227,8 +230,22 @@ mod tests {
     }
 
     #[test]
+    fn a_small_delta_keeps_a_long_queue() {
+        let (rate, base) = (BitRate::from_kbps(2000), Duration::from_millis(40));
+        let middle = |delta| {
+            let (mut delays, share) = run(delta, rate, base, Duration::from_secs(60));
+            delays.sort_unstable();
+            assert!(share > 0.9, "{delta}: {share}");
+            delays[delays.len() / 2].as_secs_f64() / (PACKET / rate).as_secs_f64()
+        };
+        let (short, long) = (middle(0.5), middle(0.05));
+        // §2.1: 1/δ packets, about.
+        assert!(short < 6.0 && (10.0..60.0).contains(&long), "{short} and {long} packets");
+    }
+
+    #[test]
     fn a_sender_with_little_to_send_does_not_grow_and_a_persistent_loss_starts_anew() {
-        let mut copa = Copa::new(PACKET);
+        let mut copa = Copa::new(PACKET, DELTA);
         let before = copa.window();
         assert_eq!(copa.pacing(), None);
         for at in 1..1000 {

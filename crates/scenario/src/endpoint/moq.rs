@@ -22,6 +22,7 @@ const DEADLINE: Bounds<Duration> =
     Bounds::new(Duration::from_millis(20), Duration::from_secs(3600));
 const CACHE: Bounds<Bytes> = Bounds::new(Bytes::new(100_000), Bytes::new(4_000_000_000));
 const SESSIONS: Bounds<u32> = Bounds::new(1, 20_000);
+const DELTA: Bounds<f64> = Bounds::new(0.01, 2.0);
 const STREAMS: Bounds<u32> = Bounds::new(1, 100_000);
 /// Longest name of a broadcast, in bytes.
 const BROADCAST_MAX: usize = 200;
@@ -31,7 +32,8 @@ bounds! {
         draft: DRAFT,
         rate: RATES,
         key_every: KEY_EVERY,
-        deadline: DEADLINE;
+        deadline: DEADLINE,
+        delta: DELTA;
         tables: camera
     }
 }
@@ -42,13 +44,15 @@ bounds! {
         deadline: DEADLINE,
         cache: CACHE,
         sessions: SESSIONS,
-        streams: STREAMS
+        streams: STREAMS,
+        delta: DELTA
     }
 }
 
 bounds! {
     MoqViewer {
-        draft: DRAFT;
+        draft: DRAFT,
+        delta: DELTA;
         tables: viewer
     }
 }
@@ -135,6 +139,10 @@ pub struct MoqPublisher {
     /// Its congestion control; Chromium has one of its own. Default: `cubic`.
     #[serde(default)]
     pub congestion: QuicCongestion,
+    /// δ of `copa`, which counts for no other: it keeps about 1/δ packets in the queue. Default: 0.5, as in its paper; Meta's
+    /// `moxygen` has 0.05.
+    #[serde(default = "delta")]
+    pub delta: f64,
     /// Whether a qlog of its connection is kept in the trial's folder. Default: `false`.
     #[serde(default)]
     pub qlog: bool,
@@ -168,6 +176,10 @@ pub struct MoqRelay {
     /// Its congestion control. Default: `cubic`.
     #[serde(default)]
     pub congestion: QuicCongestion,
+    /// δ of `copa`, which counts for no other: it keeps about 1/δ packets in the queue. Default: 0.5, as in its paper; Meta's
+    /// `moxygen` has 0.05.
+    #[serde(default = "delta")]
+    pub delta: f64,
     /// Whether qlogs of its connections are kept in the trial's folder. Default: `false`.
     #[serde(default)]
     pub qlog: bool,
@@ -198,6 +210,10 @@ pub struct MoqViewer {
     /// Its congestion control, for what little it sends. Default: `cubic`.
     #[serde(default)]
     pub congestion: QuicCongestion,
+    /// δ of `copa`, which counts for no other: it keeps about 1/δ packets in the queue. Default: 0.5, as in its paper; Meta's
+    /// `moxygen` has 0.05.
+    #[serde(default = "delta")]
+    pub delta: f64,
     /// Whether the decodable video is saved as a file in the trial's folder. Default: `false`.
     #[serde(default)]
     pub save: bool,
@@ -395,6 +411,10 @@ const fn cache() -> Bytes {
 
 const fn sessions() -> u32 {
     2000
+}
+
+const fn delta() -> f64 {
+    0.5
 }
 
 const fn streams() -> u32 {
