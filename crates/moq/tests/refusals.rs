@@ -3,34 +3,15 @@
 
 mod common;
 
-use common::{LOCALHOST, client, free_port, publisher, relay};
+use common::{LOCALHOST, beside, client, free_port, publisher, relay};
 use moq_noq::{Connection, VarInt};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
 use suiro_moq::net;
 use suiro_moq::view::{self, ViewerJob};
-use suiro_moq::{Summary, publish, relay, tls};
+use suiro_moq::{publish, relay as relaying, tls};
 use suiro_scenario::{MoqStreams, QuicCongestion};
 use suiro_units::{Duration, Random, Seed};
-
-/// A relay while `others` run, which get the port; then what it did.
-async fn beside<F: Future<Output = ()>>(
-    job: &relay::RelayJob,
-    clock: Clock,
-    others: impl FnOnce() -> F,
-) -> Summary {
-    let (ready, is_ready) = tokio::sync::oneshot::channel();
-    let (done, stop) = tokio::sync::oneshot::channel::<()>();
-    let serves =
-        relay::run(job, clock, move || ready.send(()).unwrap(), async { drop(stop.await) });
-    let others = async {
-        is_ready.await.unwrap();
-        others().await;
-        drop(done);
-    };
-    let (served, ()) = tokio::join!(serves, others);
-    served.unwrap()
-}
 
 #[tokio::test]
 async fn a_wrong_token_is_refused_with_its_reason() {
@@ -115,7 +96,7 @@ async fn what_is_no_moqt_ends_its_own_connection_only() {
 async fn sessions_beyond_the_limit_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (clock, port) = (Clock::from_now(), free_port());
-    let job = relay::RelayJob { sessions: 2, ..relay(dir.path(), port, None) };
+    let job = relaying::RelayJob { sessions: 2, ..relay(dir.path(), port, None) };
     let summary = beside(&job, clock, || async {
         let (_first, _second) = (connect(dir.path(), port).await, connect(dir.path(), port).await);
         let tls = tls::client(&tls::file(dir.path(), "relay"), vec![b"moqt-18".to_vec()]).unwrap();

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{LOCALHOST, free_port, relay};
+use common::{LOCALHOST, beside, free_port, relay};
 use moq_noq::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use suiro_clock::Clock;
-use suiro_moq::{Summary, net, relay as relaying, tls};
+use suiro_moq::{net, tls};
 use suiro_scenario::QuicCongestion;
 use suiro_units::{Random, Seed};
 use url::Url;
@@ -48,32 +48,13 @@ impl Client {
     }
 }
 
-/// A relay while `others` run; then what it did.
-async fn beside<F: Future<Output = ()>>(
-    job: &relaying::RelayJob,
-    others: impl FnOnce() -> F,
-) -> Summary {
-    let (ready, is_ready) = tokio::sync::oneshot::channel();
-    let (done, stop) = tokio::sync::oneshot::channel::<()>();
-    let clock = Clock::from_now();
-    let serves =
-        relaying::run(job, clock, move || ready.send(()).unwrap(), async { drop(stop.await) });
-    let others = async {
-        is_ready.await.unwrap();
-        others().await;
-        drop(done);
-    };
-    let (served, ()) = tokio::join!(serves, others);
-    served.unwrap()
-}
-
 #[tokio::test]
 async fn the_url_has_token_and_path_and_others_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let port = free_port();
     let job = relay(dir.path(), port, Some("s3cret"));
     let deep = format!("/{}?jwt=s3cret", vec!["a"; 40].join("/"));
-    let summary = beside(&job, || async {
+    let summary = beside(&job, Clock::from_now(), || async {
         for (path, protocol, status) in [
             ("/", "moqt-18", "401"),
             ("/?jwt=wrong", "moqt-18", "401"),
@@ -92,7 +73,7 @@ async fn the_url_has_token_and_path_and_others_are_refused() {
     assert_eq!((summary.sessions, summary.refused), (0, 5), "none has sent SETUP");
 }
 
-/// Streams of a session that hold no MoQT, and streams of nobody.
+/// Sends random bytes that are not MoQT: on streams and datagrams of the session, and on streams that belong to no session.
 async fn babble(client: &Client, random: &mut Random) {
     let mut bytes = |most: u64| -> Vec<u8> {
         (0..random.below(most)).map(|_| random.next_u64() as u8).collect()
@@ -129,7 +110,7 @@ async fn what_is_no_moqt_ends_its_own_session_only() {
     let dir = tempfile::tempdir().unwrap();
     let port = free_port();
     let job = relay(dir.path(), port, None);
-    let summary = beside(&job, || async {
+    let summary = beside(&job, Clock::from_now(), || async {
         let mut other = Client::ask(dir.path(), port, "/", "moqt-18").await;
         assert_eq!(other.answer().await, Ok(Some("moqt-18".to_owned())));
         let mut random = Seed(11).random();

@@ -5,13 +5,14 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
+use suiro_clock::Clock;
 use suiro_media::Ffmpeg;
 use suiro_media::live::FootageSpec;
 use suiro_media::spec::Source;
-use suiro_moq::Common;
 use suiro_moq::net::Behaviour;
 use suiro_moq::publish::PublisherJob;
-use suiro_moq::relay::RelayJob;
+use suiro_moq::relay::{self as relaying, RelayJob};
+use suiro_moq::{Common, Summary};
 use suiro_scenario::{MoqAdaptation, MoqStreams, QuicCongestion};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
@@ -33,7 +34,7 @@ pub fn free_port() -> u16 {
 }
 
 pub fn behaviour(congestion: QuicCongestion) -> Behaviour {
-    Behaviour { congestion, streams: 1000, qlog: None }
+    Behaviour { congestion, delta: 0.5, streams: 1000, qlog: None }
 }
 
 pub fn relay(dir: &Path, port: u16, token: Option<&str>) -> RelayJob {
@@ -78,4 +79,23 @@ pub fn publisher(common: Common, streams: MoqStreams) -> PublisherJob {
         adaptation: MoqAdaptation::Encoder,
         deadline: None,
     }
+}
+
+/// Runs a relay until `others`, which begin when it can be connected to, have ended. Returns what the relay did.
+pub async fn beside<F: Future<Output = ()>>(
+    job: &RelayJob,
+    clock: Clock,
+    others: impl FnOnce() -> F,
+) -> Summary {
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let (done, stop) = tokio::sync::oneshot::channel::<()>();
+    let serves =
+        relaying::run(job, clock, move || ready.send(()).unwrap(), async { drop(stop.await) });
+    let others = async {
+        is_ready.await.unwrap();
+        others().await;
+        drop(done);
+    };
+    let (served, ()) = tokio::join!(serves, others);
+    served.unwrap()
 }
