@@ -1,5 +1,5 @@
-//! The track that says which tracks a broadcast has, as `hang` writes it (draft-lcurley-moq-hang): JSON in the track
-//! `catalog.json`. Pure.
+//! The catalog, which lists the tracks of a broadcast: JSON in the track `catalog.json`, in the format of `hang`
+//! (draft-lcurley-moq-hang). Pure.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ pub const VIDEO: &str = "video";
 /// Largest catalog that is read, in bytes.
 pub const BYTES_MAX: usize = 1 << 20;
 
-/// What a broadcast has. What is not known here is passed over.
+/// The tracks of a broadcast. Unknown keys are ignored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Catalog {
-    /// Its video, if it has some.
+    /// Its video tracks; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
 }
@@ -23,7 +23,7 @@ pub struct Catalog {
 /// Video in several renditions of the same content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Video {
-    /// By the names of their tracks.
+    /// The renditions, by the name of their track.
     pub renditions: BTreeMap<String, Rendition>,
 }
 
@@ -33,7 +33,7 @@ pub struct Video {
 pub struct Rendition {
     /// The codec (RFC 6381).
     pub codec: String,
-    /// How objects hold it.
+    /// The format of its objects.
     #[serde(default)]
     pub container: Container,
     /// The decoder's configuration record in hexadecimal digits; without it, parameter sets are in the stream.
@@ -53,7 +53,7 @@ pub struct Rendition {
     pub bitrate: Option<u64>,
 }
 
-/// How objects hold pictures.
+/// The format of objects.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Container {
@@ -90,7 +90,7 @@ pub enum CatalogError {
         /// Where, and what was expected.
         cause: serde_json::Error,
     },
-    /// It has nothing that can be played.
+    /// No track can be played.
     #[error(
         "the catalog: expected video in H.264 with parameter sets in the stream, in the container `legacy`, found {0}"
     )]

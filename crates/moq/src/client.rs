@@ -1,4 +1,4 @@
-//! What publisher and viewer have in common: a connection to a relay, and a session in it.
+//! The part that publisher and viewer share: the connection to a relay, and the session in it.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ const CONNECT: std::time::Duration = std::time::Duration::from_secs(20);
 /// Code of a connection that is closed because its work is done (moq-transport, `NO_ERROR`).
 const DONE: u32 = 0;
 
-/// What both kinds of client need to know.
+/// The configuration that publisher and viewer share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Common {
     /// Its name, for records.
@@ -28,7 +28,7 @@ pub struct Common {
     pub relay: (String, String, u16),
     /// The name of the broadcast.
     pub broadcast: String,
-    /// The token that is shown to the relay.
+    /// The token that is presented to the relay.
     pub token: Option<String>,
     /// The draft of moq-transport that is offered.
     pub draft: u8,
@@ -61,7 +61,7 @@ impl Common {
         })
     }
 
-    /// The path of the session: the relay's root, and the token as other clients of moq-net show it.
+    /// The path of the session: the root of the relay, with the token in the query, as other clients of moq-net send it.
     fn path(&self) -> String {
         match &self.token {
             Some(token) => format!("/?{}={token}", crate::relay::TOKEN_KEY),
@@ -126,13 +126,13 @@ impl Common {
     }
 }
 
-/// What ALPN agreed on.
+/// The protocol that ALPN negotiated.
 pub(crate) fn protocol(connection: &Connection) -> Option<String> {
     let data = connection.handshake_data()?.downcast::<HandshakeData>().ok()?;
     String::from_utf8(data.protocol?).ok()
 }
 
-/// Whether a session ended because the relay has ended, and not because it refused something.
+/// Whether the session ended because the relay was stopped, and not because of an error.
 pub(crate) fn is_farewell(cause: &moq_net::Error) -> bool {
     matches!(cause.session(), Some(moq_net::SessionError::Cancel))
 }

@@ -1,5 +1,5 @@
-//! What an object of a video track holds: the `legacy` container of `hang`, a time and a coded picture, with our frame
-//! mark as an SEI message that other players pass over. Pure.
+//! The objects of a video track, in the container `legacy` of `hang`: a timestamp, then a coded picture. Our frame mark is
+//! in an SEI message, which other players ignore. Pure.
 
 use suiro_payload::FrameMark;
 use suiro_units::BitRate;
@@ -10,12 +10,12 @@ const UUID: [u8; 16] = *b"suiro-frame-mark";
 const HEAD: [u8; 7] = [0, 0, 0, 1, 6, 5, (UUID.len() + FrameMark::BYTES) as u8];
 /// The stop bit that ends an SEI message (§7.3.2.3.1).
 const STOP: u8 = 0x80;
-/// Largest number that RFC 9000 §16 can write.
+/// Largest value of a variable-length integer (RFC 9000 §16).
 const VARINT_MAX: u64 = (1 << 62) - 1;
 /// NAL unit type of a picture that refers to no other (ITU-T H.264 table 7-1).
 const IDR: u8 = 5;
 
-/// Why an object is no picture.
+/// Why an object cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ContainerError {
     /// It ends within its time.
@@ -26,20 +26,20 @@ pub enum ContainerError {
     NoPicture,
 }
 
-/// A coded picture, with what is known of it.
+/// A coded picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
     /// Its time in microseconds: ours count from 1970.
     pub time_us: u64,
-    /// Our mark; `None` of another make's.
+    /// Our mark; `None` if the publisher is not suiro.
     pub mark: Option<FrameMark>,
-    /// Whether it refers to no other.
+    /// Whether it is a key frame, which refers to no other picture.
     pub key: bool,
     /// Its NAL units in the byte stream format, without the mark.
     pub data: Vec<u8>,
 }
 
-/// The mark of a frame, before it leaves.
+/// Makes the mark of a frame. Its waiting time is set when it is sent.
 pub fn mark(number: u64, references: Option<u64>, rate: BitRate) -> FrameMark {
     let distance = references.map_or(0, |reference| number.saturating_sub(reference).clamp(1, 255));
     FrameMark {
@@ -98,7 +98,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, rest))
 }
 
-/// Our mark at the beginning, and what follows it.
+/// Splits off our mark, if the data begins with it.
 fn marked(data: &[u8]) -> Option<(FrameMark, &[u8])> {
     let body = data.strip_prefix(&HEAD)?;
     let (mut payload, mut zeros, mut read) = (Vec::new(), 0, 0);

@@ -17,7 +17,7 @@ use suiro_units::{BitRate, Bytes, Time};
 
 use crate::transport::Written;
 
-/// What a packet has besides the data of streams, about: its header, the frame's, and the tag of its encryption.
+/// Bytes of a packet that are no stream data, estimated: its header, the header of the STREAM frame, and the AEAD tag.
 const PACKET_OVERHEAD: u64 = 32;
 
 /// Makes the controllers of connections.
@@ -60,7 +60,7 @@ pub struct Look {
     pub pacing: Option<BitRate>,
     /// Bytes in flight.
     pub in_flight: u64,
-    /// Bytes that wait for being sent, about.
+    /// Bytes that streams have accepted and that are not sent yet, estimated.
     pub waiting: u64,
     /// Bytes of packets that were acknowledged.
     pub acked: u64,
@@ -73,7 +73,7 @@ pub fn look(connection: &Connection) -> Option<Look> {
     watched(connection).map(|watched| watched.look())
 }
 
-/// The count of what is handed to the connection, which its controller reads too.
+/// The counters of what is written to the connection. Its controller reads them to estimate what waits.
 pub fn written(connection: &Connection) -> Arc<Written> {
     watched(connection).map(|watched| Arc::clone(&watched.written)).unwrap_or_default()
 }
@@ -89,7 +89,7 @@ struct Watched {
     in_flight: u64,
     acked: u64,
     min_rtt: Option<Duration>,
-    /// What had been written when there was last nothing to send, and the stream data sent since.
+    /// Bytes written up to the last time when nothing waited, and stream data sent since that time.
     written_before: u64,
     sent_since: u64,
 }

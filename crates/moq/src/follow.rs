@@ -1,28 +1,30 @@
 //! How an encoder follows what its connection can send. Pure.
 //!
-//! What is acknowledged per second is what the path carries, while something waits; how long the queues are, that of the
-//! connection and those of the path, the round-trip time and what waits say. Long queues lower the rate below what is
-//! acknowledged, short ones let it grow slowly, as WebRTC's congestion control does (draft-ietf-rmcat-gcc).
+//! While data waits in the connection, the rate at which bytes are acknowledged is the capacity of the path. The time that
+//! data spends in queues is the round-trip time above its minimum, plus the time to send what waits in the connection. If
+//! that time is long, the rate is set below the acknowledged rate; if it is short, the rate grows slowly. WebRTC's congestion
+//! control works in the same way (draft-ietf-rmcat-gcc).
 
 use std::collections::VecDeque;
 
 use suiro_realtime::Share;
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
-/// Headers of MoQT, QUIC, UDP and IP are about a tenth of what frames of this size take, and what waits should leave
-/// within half a second.
+/// The encoder gets 90 % of the rate: headers of MoQT, QUIC, UDP and IP take about a tenth with frames of this size. The
+/// queue should be empty within half a second.
 const SHARE: Share = Share { encoder: 0.9, drain: Duration::from_millis(500), least: 0.3 };
 /// The time over which acknowledged bytes are a rate.
 const OVER: Duration = Duration::from_millis(500);
-/// Queues that take longer to drain are long.
+/// With a longer time in queues the rate is lowered.
 const LONG: Duration = Duration::from_millis(120);
-/// Queues that take no longer are short.
+/// With a shorter time in queues the rate grows.
 const SHORT: Duration = Duration::from_millis(60);
-/// What a long queue leaves of the rate that is acknowledged.
+/// Share of the acknowledged rate that the rate is lowered to.
 const BACK: f64 = 0.85;
 /// How much the rate grows in a second while queues are short.
 const GROWTH: f64 = 0.15;
-/// How far beyond what is acknowledged it may grow, so that a sender of little does not grow without end.
+/// The rate grows to at most this multiple of the acknowledged rate: a sender that sends little learns nothing about the
+/// capacity.
 const AHEAD: f64 = 1.5;
 const AHEAD_AT_LEAST: BitRate = BitRate::from_kbps(100);
 /// Samples that are kept at most.

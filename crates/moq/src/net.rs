@@ -1,4 +1,4 @@
-//! Where the endpoints open sockets: one of UDP for each endpoint, and QUIC on it.
+//! The UDP sockets of the endpoints, one for each, and QUIC on them.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,16 +16,16 @@ use suiro_units::Bytes;
 
 use crate::control::Factory;
 
-/// What the kernel keeps for a socket that is not read at once: 64 ms at 500 Mbit/s.
+/// Receive buffer of a socket: what arrives in 64 ms at 500 Mbit/s.
 const BUFFER: Bytes = Bytes::new(4_000_000);
-/// A peer that is silent for so long is gone.
+/// A connection is closed if the peer sends nothing for this time.
 const IDLE: Duration = Duration::from_secs(30);
 /// How often an idle connection sends a keep-alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
-/// What a connection takes from streams before it is sent: enough for any backlog, so that nothing but congestion
-/// control holds a frame back.
+/// Bytes that a connection accepts from streams before they are acknowledged. Large, so that only congestion control delays
+/// a frame.
 const SEND_WINDOW: u64 = 64_000_000;
-/// Control messages are on bidirectional streams.
+/// Bidirectional streams, which carry control messages, that a peer may have open.
 const REQUESTS: u32 = 256;
 
 /// Why an endpoint has no connection.
@@ -59,7 +59,7 @@ pub struct Behaviour {
     pub congestion: QuicCongestion,
     /// δ of Copa; the others have none.
     pub delta: f64,
-    /// Streams that each peer may have open.
+    /// Unidirectional streams, which carry objects, that each peer may have open.
     pub streams: u32,
     /// Folder and prefix of qlogs, if they are kept.
     pub qlog: Option<(PathBuf, String)>,
@@ -87,7 +87,7 @@ impl Behaviour {
     }
 }
 
-/// A socket for a relay, at that port.
+/// Opens the socket of a relay.
 ///
 /// # Errors
 /// [`NetError`].
@@ -104,7 +104,7 @@ pub fn serve(
     open(SocketAddr::new(address.unwrap_or(everywhere), port), Some(config))
 }
 
-/// A socket for a publisher or a viewer, and how it connects.
+/// Opens the socket of a publisher or a viewer. Returns it with the configuration of its connections.
 ///
 /// # Errors
 /// [`NetError`].

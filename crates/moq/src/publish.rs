@@ -1,4 +1,4 @@
-//! The endpoint that publishes: the loop between camera and session.
+//! The publisher: the loop between the camera and the session.
 
 use std::pin::Pin;
 
@@ -19,9 +19,9 @@ use crate::net::Behaviour;
 use crate::records::{EVERY, Records, Summary};
 use crate::{EndpointError, container, control};
 
-/// Everything is sent, however late: longer than any trial.
+/// A maximum age that nothing reaches: longer than any trial, so everything is sent, however late.
 pub(crate) const FOREVER: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
-/// In how many looks at the connection the encoder follows it once: every 50 ms.
+/// The encoder follows the connection at every fifth sample: every 50 ms.
 const FOLLOW_EVERY: u64 = 5;
 /// Streams that the relay may open at a client.
 const STREAMS: u32 = 4096;
@@ -35,9 +35,9 @@ pub struct PublisherJob {
     pub camera: FootageSpec,
     /// The bit rate of its encoder.
     pub rate: BitRate,
-    /// What becomes a stream.
+    /// What is sent as one stream, or as a datagram.
     pub streams: MoqStreams,
-    /// From one key frame to the next.
+    /// Interval of key frames.
     pub key_every: Duration,
     /// Whether the encoder follows what QUIC can send.
     pub adaptation: MoqAdaptation,
@@ -68,7 +68,7 @@ impl PublisherJob {
     }
 }
 
-/// Where an endpoint's qlogs are.
+/// Folder and prefix of an endpoint's qlogs.
 pub(crate) fn qlog(job: &Job) -> (std::path::PathBuf, String) {
     (job.dir.join("qlog"), job.endpoint.name.clone())
 }
@@ -146,7 +146,7 @@ impl Broadcast {
         Ok(Self { _broadcast: broadcast, _catalog: catalog, video, group: None })
     }
 
-    /// Hands a frame to the session.
+    /// Writes a frame to its track.
     fn send(
         &mut self,
         streams: MoqStreams,
@@ -182,7 +182,7 @@ struct Publisher<'a> {
     looks: u64,
 }
 
-/// What makes an encoder follow.
+/// The state of an encoder that follows the connection.
 struct Adapting {
     follow: Follow,
     ladder: Ladder,
@@ -271,7 +271,7 @@ impl Publisher<'_> {
         Ok(records)
     }
 
-    /// Starts the camera. Making an encoder takes a while, in which the connection must go on.
+    /// Starts the camera, on another thread: it takes a while, and the session must run meanwhile.
     async fn start(&self, camera: Camera) -> Result<Feed, EndpointError> {
         let (clock, rate) = (self.clock, self.job.rate);
         let start =

@@ -15,11 +15,11 @@ use suiro_units::{BitRate, Duration, Time};
 use crate::control::{self, Look};
 use crate::transport::Written;
 
-/// How often connections are looked at.
+/// Interval between samples of a connection.
 pub const EVERY: Duration = Duration::from_millis(10);
-/// Connections that are looked at every time; of more, each is looked at once a second.
+/// Up to this number of connections, each is sampled every time; with more, each is sampled once a second.
 const CLOSELY_MAX: usize = 16;
-/// In how many looks each of the others has a turn.
+/// With more connections than [`CLOSELY_MAX`], each is sampled once in this number of samples.
 const TURNS: u64 = 100;
 
 /// What an endpoint did.
@@ -60,11 +60,11 @@ pub struct Records {
     pub summary: Summary,
 }
 
-/// A flow of a connection, if this end writes it down.
+/// The flow of a connection, for the end that writes it to the table `flows`.
 pub struct Carried {
     /// What this end does in it.
     pub role: FlowRole,
-    /// Where it is.
+    /// The local address.
     pub local: SocketAddr,
     /// The endpoint at the other end, if it is known.
     pub peer: Option<Text>,
@@ -90,7 +90,7 @@ impl Records {
         })
     }
 
-    /// A connection whose handshake is done, which began at `begun`. Returns its number.
+    /// Records a connection that was begun at `begun` and whose handshake is done. Returns its number.
     pub fn connected(
         &mut self,
         (begun, now): (Time, Time),
@@ -131,7 +131,7 @@ impl Records {
         self.last
     }
 
-    /// A session is set up.
+    /// Records that a session is set up.
     pub fn set_up(&mut self, now: Time, number: u64, version: &str) {
         if let Some(open) = self.open.get_mut(&number) {
             self.summary.sessions += 1;
@@ -140,7 +140,7 @@ impl Records {
         }
     }
 
-    /// A connection has ended.
+    /// Records that a connection has ended.
     ///
     /// # Errors
     /// The row cannot be written.
@@ -166,7 +166,7 @@ impl Records {
         self.sessions.push(open.row)
     }
 
-    /// Looks at connections: at all of them if they are few, at each once a second if they are many.
+    /// Takes a sample of each connection: every time if they are few, once a second if they are many.
     ///
     /// # Errors
     /// A row cannot be written.

@@ -1,4 +1,4 @@
-//! The endpoint that passes broadcasts on: who publishes and who watches are sessions like any other.
+//! The relay: it accepts sessions, and forwards the broadcasts of publishers to the sessions that subscribe to them.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::{EndpointError, tls, transport, webtransport};
 pub const TOKEN_KEY: &str = "jwt";
 /// How long a client may take to set its session up.
 const SET_UP: std::time::Duration = std::time::Duration::from_secs(10);
-/// What sessions have to say and is not written down yet, at most.
+/// Largest number of events of sessions that wait to be recorded.
 const EVENTS_MAX: usize = 1024;
 
 /// What a relay needs to know.
@@ -38,7 +38,7 @@ pub struct RelayJob {
     pub address: Option<IpAddr>,
     /// The UDP port that it listens at.
     pub port: u16,
-    /// The token that it asks for.
+    /// The token that clients must present.
     pub token: Option<String>,
     /// How much older than the newest a group may be and still be passed on; `None`: any age.
     pub deadline: Option<Duration>,
@@ -48,7 +48,7 @@ pub struct RelayJob {
     pub sessions: u32,
     /// How its connections behave.
     pub behaviour: Behaviour,
-    /// Whether clients write the flows down: they are endpoints of the same trial.
+    /// Whether its clients are endpoints of the same trial, which then write the table `flows` themselves.
     pub known_clients: bool,
     /// Folder for records.
     pub dir: PathBuf,
@@ -91,7 +91,7 @@ pub fn run_job(job: &Job, context: Context) -> Result<Said, Failure> {
     Ok(Said::of(&pulse.block_on(work)?))
 }
 
-/// What a session has to say.
+/// An event of a session, for the records.
 enum Event {
     Connected {
         begun: Time,
@@ -111,7 +111,7 @@ enum Event {
     },
 }
 
-/// What every session needs.
+/// The state that all sessions share.
 struct Shared {
     clock: Clock,
     token: Option<String>,
@@ -121,7 +121,7 @@ struct Shared {
     open: AtomicU32,
 }
 
-/// Passes broadcasts on until `stop` is ready. `ready` is called once, when the relay can be connected to.
+/// Runs a relay until `stop` is ready. `ready` is called once, when clients can connect.
 ///
 /// # Errors
 /// [`EndpointError`].
@@ -190,7 +190,7 @@ fn on_event(job: &RelayJob, records: &mut Records, event: Event) -> Result<(), E
             let carried = Carried { role: FlowRole::Server, local, peer: None };
             let carried = Some(carried).filter(|_| !job.known_clients);
             let number = records.connected((begun, at), &connection, FlowRole::Server, carried);
-            // A session that is over by now does not ask.
+            // This fails only if the session has ended in the meantime.
             let _ = tell.send(number);
         }
         Event::SetUp { at, number, version } => records.set_up(at, number, version.as_str()),
@@ -200,7 +200,7 @@ fn on_event(job: &RelayJob, records: &mut Records, event: Event) -> Result<(), E
 }
 
 impl Shared {
-    /// One connection, from its beginning to its end.
+    /// Serves one connection until it ends.
     async fn serve(self: Arc<Self>, incoming: Incoming) {
         let begun = self.clock.now();
         if let Ok(Ok(connection)) = tokio::time::timeout(SET_UP, incoming).await {
@@ -233,7 +233,7 @@ impl Shared {
         self.tell(Event::Ended { at, number, why: why.to_string() }).await;
     }
 
-    /// Sets up a session below its own path, if it shows the token.
+    /// Sets up a session. It must present the token, if there is one, and its broadcasts are those below its path.
     async fn set_up(&self, connection: Connection) -> Result<Session, Error> {
         let protocol = protocol(&connection);
         let (session, url) = match protocol.as_deref() {
@@ -263,7 +263,7 @@ impl Shared {
         Ok(session)
     }
 
-    /// Opens a session of WebTransport, whose path and token are those of its URL.
+    /// Accepts a session of WebTransport, if its URL has the token and a path that exists. Returns it with that URL.
     async fn over_http(
         &self,
         connection: Connection,
@@ -313,13 +313,13 @@ pub fn split(path: &str) -> (&str, Option<&str>) {
     (root.trim_matches('/'), token)
 }
 
-/// Whether one of the tokens that were shown is the one that is asked for.
+/// Whether one of the presented tokens is the required one. Without a required token, everybody is admitted.
 pub fn admits(asked: Option<&str>, shown: [Option<&[u8]>; 2]) -> bool {
     let Some(asked) = asked else { return true };
     shown.into_iter().flatten().any(|shown| same(asked.as_bytes(), shown))
 }
 
-/// Compares in a time that depends on the lengths alone.
+/// Compares two secrets in constant time: it depends on their lengths only.
 fn same(one: &[u8], other: &[u8]) -> bool {
     let differs = one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b));
     one.len() == other.len() && differs == 0

@@ -61,7 +61,8 @@ pub fn file(dir: &Path, relay: &str) -> PathBuf {
     dir.join(format!("certificate.{relay}.der"))
 }
 
-/// A certificate of the names, valid from the time on, in nanoseconds since 1970. It is written to `to`.
+/// Makes a certificate for the names, valid from a time in nanoseconds since 1970, and writes it to `to`. Returns the TLS
+/// configuration of a server.
 ///
 /// # Errors
 /// [`TlsError`].
@@ -100,7 +101,7 @@ pub fn server(
     Ok(config)
 }
 
-/// What a client needs that trusts only the certificate in that file.
+/// The TLS configuration of a client that trusts only the certificate in the file.
 ///
 /// # Errors
 /// [`TlsError`].

@@ -1,5 +1,5 @@
-//! A QUIC connection of noq as moq-net wants one: operations that are polled, streams that are reset when they are
-//! dropped unfinished, and a count of what was written. The same for a session of WebTransport in it.
+//! The adapter between noq's QUIC and moq-net: it offers a connection, or a session of WebTransport in one, with the
+//! operations that moq-net polls. A stream that is dropped before its end is reset, and what is written is counted.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -23,10 +23,10 @@ pub enum TransportError {
     /// The connection is gone.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The stream takes no more.
+    /// Writing to a stream failed.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The stream gives no more.
+    /// Reading from a stream failed.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The datagram cannot be sent.
@@ -70,7 +70,7 @@ impl wt::Error for TransportError {
     }
 }
 
-/// What was handed to a connection, over all of its streams.
+/// Counters of what was written to a connection.
 #[derive(Debug, Default)]
 pub struct Written {
     bytes: AtomicU64,
@@ -89,10 +89,10 @@ impl Written {
     }
 }
 
-/// An operation that was begun. Who begins it owns it, so that giving it up means dropping it.
+/// An operation in progress. Dropping it cancels it.
 type Begun<T> = Pin<Box<dyn Future<Output = T> + Send + Sync>>;
 
-/// Polls the operation, which is begun if there is none.
+/// Polls the operation in `slot`, and begins one if there is none.
 fn step<T>(
     slot: &mut Option<Begun<T>>,
     context: &mut Context<'_>,
@@ -106,7 +106,7 @@ fn step<T>(
 type Uni<T> = Result<T, ConnectionError>;
 type Bi = Result<(moq_noq::SendStream, moq_noq::RecvStream), ConnectionError>;
 
-/// A connection. A clone has operations of its own.
+/// A connection, or a session of WebTransport in one. Each clone has its own pending operations.
 pub struct Session {
     connection: Connection,
     protocol: Option<Arc<str>>,
@@ -154,7 +154,7 @@ impl Session {
         }
     }
 
-    /// What was handed to the connection by this session and its clones.
+    /// The counters of the connection.
     pub fn written(&self) -> Arc<Written> {
         Arc::clone(&self.written)
     }
@@ -275,7 +275,7 @@ impl poll::Session for Session {
         loop {
             let datagram = ready!(step(&mut self.datagram, cx, begin))?;
             let Some(http) = &self.http else { return Poll::Ready(Ok(datagram)) };
-            // Others belong to no session.
+            // A datagram with another header does not belong to the session.
             if let Some(payload) = webtransport::payload(&datagram, &http.datagram) {
                 return Poll::Ready(Ok(payload));
             }
@@ -317,11 +317,11 @@ impl poll::Session for Session {
     }
 }
 
-/// Writes what a stream of WebTransport begins with, before anything that other streams have: without it nobody knows
-/// whose the stream is.
+/// Writes the header of a WebTransport stream: its type and the number of its session. The peer cannot assign the stream to
+/// a session before it has read the header, so it is sent with the highest priority; what follows has the stream's own.
 async fn begins(stream: &mut moq_noq::SendStream, bytes: &[u8]) -> Result<(), ConnectionError> {
     let _ = stream.set_priority(i32::MAX);
-    // What is stopped already fails when it is used.
+    // If the peer has stopped the stream already, the next write fails, so that is no error here.
     if let Err(WriteError::ConnectionLost(error)) = stream.write_all(bytes).await {
         return Err(error);
     }
@@ -353,11 +353,11 @@ impl wt::Stats for Stats {
     }
 }
 
-/// The sending half of a stream. Dropped without [`poll::SendStream::finish`], it is reset, so that a part of an object
-/// is never taken for the whole.
+/// The sending half of a stream. If it is dropped before [`poll::SendStream::finish`], it is reset, so that the peer never
+/// takes a part of an object for the whole.
 pub struct SendStream {
     stream: moq_noq::SendStream,
-    /// Whether its codes are those of WebTransport.
+    /// Whether the stream belongs to a session of WebTransport, so that error codes are converted.
     http: bool,
     written: Arc<Written>,
     stopped: Option<Pin<Box<Stopped>>>,
@@ -378,7 +378,7 @@ impl poll::SendStream for SendStream {
     }
 
     fn set_priority(&mut self, order: u8) {
-        // A stream that has ended has no priority.
+        // This fails only for a stream that has ended, which needs no priority.
         let _ = self.stream.set_priority(order.into());
     }
 
@@ -389,7 +389,7 @@ impl poll::SendStream for SendStream {
 
     fn reset(&mut self, code: u32) {
         self.ended = true;
-        // One that is reset already stays so.
+        // This fails only for a stream that has been reset already.
         let _ = self.stream.reset(wire(self.http, code));
     }
 
@@ -408,7 +408,7 @@ impl poll::SendStream for SendStream {
 impl Drop for SendStream {
     fn drop(&mut self) {
         if !self.ended {
-            // noq would finish it.
+            // By default noq would finish it, and the peer would take a part of an object for the whole.
             let _ = self.stream.reset(wire(self.http, 0));
         }
     }
@@ -417,12 +417,12 @@ impl Drop for SendStream {
 /// The receiving half of a stream. Dropped before its end, it asks the sender to stop.
 pub struct RecvStream {
     stream: moq_noq::RecvStream,
-    /// Whether its codes are those of WebTransport.
+    /// Whether the stream belongs to a session of WebTransport, so that error codes are converted.
     http: bool,
     ended: bool,
 }
 
-/// The code of a stream, as it is sent.
+/// Converts an error code of MoQT to the one that is sent: with WebTransport, codes of HTTP/3.
 fn wire(http: bool, code: u32) -> VarInt {
     if http { webtransport::code(code) } else { VarInt::from_u32(code) }
 }
@@ -464,7 +464,7 @@ impl poll::RecvStream for RecvStream {
 
     fn stop(&mut self, code: u32) {
         self.ended = true;
-        // One that has ended needs no stop.
+        // This fails only for a stream that has ended.
         let _ = self.stream.stop(wire(self.http, code));
     }
 
@@ -474,7 +474,7 @@ impl poll::RecvStream for RecvStream {
         }
         match ready!(pin!(self.stream.received_reset()).poll(cx)) {
             Ok(Some(code)) => Poll::Ready(Err(ReadError::Reset(code).into())),
-            // All has come, but not all of it was read: whoever reads it polls again.
+            // Everything has arrived but has not been read yet; the reader polls again after it has.
             Ok(None) => Poll::Pending,
             Err(error) => Poll::Ready(Err(ReadError::from(error).into())),
         }

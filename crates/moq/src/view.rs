@@ -1,4 +1,4 @@
-//! The endpoint that views: the loop between session and viewer, and the table `frames`.
+//! The viewer: the loop between the session and the playback, and the table `frames`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use crate::records::{EVERY, Records, Summary};
 
 /// Streams that the relay may open.
 const STREAMS: u32 = 4096;
-/// Objects that have come and were not looked at yet, at most.
+/// Largest number of received objects that wait to be played.
 const OBJECTS_MAX: usize = 256;
-/// Groups that are read at the same time at most.
+/// Largest number of groups that are read at the same time.
 const GROUPS_MAX: usize = 4096;
-/// The priority of the video among what the viewer asks for.
+/// Priority of the video among the tracks that the viewer subscribes to; a higher one is sent first.
 const PRIORITY: u8 = 127;
 
 /// What a viewer needs to know.
@@ -114,10 +114,10 @@ pub async fn run(
     viewer.run(asking, stop).await
 }
 
-/// What an object that has come holds, and when it was whole; `None` if it cannot be read.
+/// When an object had been received completely, and its pictures; `None` if it cannot be read.
 type Object = (Time, Option<Vec<Picture>>);
 
-/// How objects hold pictures.
+/// The format of the objects.
 #[derive(Debug)]
 enum Packaging {
     Legacy,
@@ -133,7 +133,7 @@ impl Packaging {
     }
 }
 
-/// Asks a broadcast for its tracks.
+/// Subscribes to the tracks of a broadcast.
 struct Asking {
     broadcast: broadcast::Consumer,
     name: String,
@@ -151,7 +151,7 @@ impl Asking {
         Ok(group.read_frame().await?.ok_or(moq_net::Error::NotFound)?.payload)
     }
 
-    /// The name of the video track, and how its objects hold pictures.
+    /// The name of the video track, and the format of its objects.
     async fn video(&self) -> Result<(String, Packaging), EndpointError> {
         let hang = self.object(catalog::TRACK).await;
         if matches!(hang, Err(moq_net::Error::NotFound))
@@ -168,7 +168,7 @@ impl Asking {
     }
 }
 
-/// Asks for the catalog, then for the video that it names, until that ends.
+/// Subscribes to the catalog, then receives the video that it lists, until that ends.
 async fn ask(
     clock: Clock,
     origin: origin::Consumer,
@@ -187,7 +187,7 @@ async fn ask(
     receive(clock, video, Arc::new(packaging), &post).await.map_err(doing)
 }
 
-/// Reads each group on its own, as they come.
+/// Receives groups concurrently: one that is delayed does not delay the others.
 async fn receive(
     clock: Clock,
     mut video: track::Subscriber,
@@ -229,7 +229,7 @@ struct Viewer {
     playing: Playing,
     log: Log,
     objects: mpsc::Receiver<Object>,
-    /// Frames of another make, which have no number.
+    /// The number of the next frame, of publishers that do not number their frames.
     unnumbered: u64,
 }
 
@@ -346,7 +346,7 @@ impl Viewer {
         }
     }
 
-    /// Writes down what is decided by now.
+    /// Records the frames whose fate is decided by now.
     fn show(&mut self) -> Result<(), EndpointError> {
         let now = self.now();
         self.playing.advance(now);

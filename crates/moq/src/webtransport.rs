@@ -1,6 +1,6 @@
-//! WebTransport over HTTP/3 (draft-ietf-webtrans-http3) on a QUIC connection of noq, as a browser begins it: the exchange
-//! of settings, the request for a session, and what the session's streams and datagrams begin with. One session in each
-//! connection.
+//! The server side of WebTransport over HTTP/3 (draft-ietf-webtrans-http3) on a QUIC connection of noq: the exchange of
+//! settings, the request for a session, and the headers of the session's streams and datagrams. A connection has one
+//! session.
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -18,15 +18,15 @@ use web_transport_proto::{
 
 use crate::transport::TransportError;
 
-/// What ALPN calls HTTP/3.
+/// The ALPN name of HTTP/3.
 pub const ALPN: &str = "h3";
-/// Streams that were accepted and that the session has not asked for yet, at most.
+/// Largest number of accepted streams that wait until the session takes them.
 const ACCEPTED_MAX: usize = 256;
 /// RFC 9114 §8.1, `H3_NO_ERROR`.
 const NO_ERROR: VarInt = VarInt::from_u32(0x100);
 /// RFC 9114 §8.1, `H3_STREAM_CREATION_ERROR`.
 const NO_SUCH_STREAM: VarInt = VarInt::from_u32(0x103);
-/// The least time that a peer gets to read why its session ends.
+/// Shortest time that a peer gets to read why its session ends.
 const FAREWELL: Duration = Duration::from_millis(100);
 
 /// Why there is no session.
@@ -76,7 +76,7 @@ impl Request {
         Ok(Self { connection, connect, send, receive, control })
     }
 
-    /// The path that is asked for, with its query.
+    /// The path of the requested URL, with its query.
     pub fn path(&self) -> String {
         let url = &self.connect.url;
         match url.query() {
@@ -85,12 +85,12 @@ impl Request {
         }
     }
 
-    /// What the client can speak in the session, most wanted first.
+    /// The protocols that the client offers for the session, in the order of its preference.
     pub fn protocols(&self) -> &[String] {
         &self.connect.protocols
     }
 
-    /// Opens the session, in which that protocol is spoken.
+    /// Accepts the request and opens the session with the given protocol.
     ///
     /// # Errors
     /// [`RequestError`]: the answer cannot be sent.
@@ -120,24 +120,24 @@ impl Request {
     }
 }
 
-/// Three round trips: enough to hear why something ends.
+/// How long to wait before the connection is closed: three round trips, so that the peer receives the reason.
 fn farewell(connection: &Connection) -> Duration {
     connection.rtt(PathId::ZERO).map_or(FAREWELL, |rtt| (3 * rtt).max(FAREWELL))
 }
 
-/// What a session over HTTP/3 has beyond its connection.
+/// A session of WebTransport in a QUIC connection.
 pub struct Http {
     connection: Connection,
-    /// What its unidirectional streams, bidirectional streams and datagrams begin with.
+    /// The headers of its unidirectional streams, bidirectional streams and datagrams.
     pub(crate) uni: Vec<u8>,
     pub(crate) bi: Vec<u8>,
     pub(crate) datagram: Vec<u8>,
-    /// Streams of the session, whose beginning was read.
+    /// Streams that the peer opened in the session; their headers have been read.
     pub(crate) accepted_uni: tokio::sync::Mutex<mpsc::Receiver<RecvStream>>,
     pub(crate) accepted_bi: tokio::sync::Mutex<mpsc::Receiver<(SendStream, RecvStream)>>,
-    /// Where it is said why the session ends; taken by who says it.
+    /// The stream of the request, on which the reason is sent when the session is closed. `None` once it is.
     connect: Mutex<Option<SendStream>>,
-    /// Why the peer has ended the session, if it said so.
+    /// Code and reason with which the peer closed the session.
     ended: OnceLock<(u32, String)>,
     // HTTP/3 ends a connection whose control stream ends (RFC 9114 §6.2.1).
     _control: (SendStream, RecvStream),
@@ -178,15 +178,15 @@ impl Http {
         http
     }
 
-    /// Why the peer has ended the session.
+    /// Code and reason with which the peer closed the session; `None` if it has not.
     pub(crate) fn ended(&self) -> Option<(u32, String)> {
         self.ended.get().cloned()
     }
 
-    /// Ends the session and its connection: the peer hears why.
+    /// Sends the peer code and reason, then closes the session and its connection.
     pub(crate) fn close(self: &Arc<Self>, code: u32, reason: &str) {
         let send = self.connect.lock().unwrap_or_else(|broken| broken.into_inner()).take();
-        // Who closes twice has said why.
+        // The session is closed already.
         let Some(mut send) = send else { return };
         let capsule = Capsule::CloseWebTransportSession { code, reason: reason.to_owned() };
         let http = Arc::clone(self);
@@ -204,7 +204,7 @@ impl Http {
         });
     }
 
-    /// Reads until the peer ends the session.
+    /// Reads capsules until the peer closes the session.
     async fn listen(self: Arc<Self>, receive: RecvStream) {
         let mut capsules = Http3CapsuleReader::new(receive);
         loop {
@@ -226,7 +226,7 @@ impl Http {
     }
 }
 
-/// Accepts streams and reads how they begin, side by side: one whose first packet is lost holds up no other.
+/// Accepts streams and reads their headers concurrently: a stream whose first packet is lost does not delay the others.
 async fn accept_uni(connection: Connection, id: u64, post: mpsc::Sender<RecvStream>) {
     let mut beginning = JoinSet::new();
     // HTTP/3 ends a connection whose critical streams are stopped.
@@ -249,10 +249,10 @@ async fn accept_uni(connection: Connection, id: u64, post: mpsc::Sender<RecvStre
     }
 }
 
-/// What a unidirectional stream is.
+/// The kind of a unidirectional stream.
 enum Uni {
     Session,
-    /// Of QPACK; without a dynamic table nothing comes in them.
+    /// A stream of QPACK. It stays empty, because we announce no dynamic table.
     Critical,
     Other,
 }
@@ -305,12 +305,12 @@ async fn begins_bi(
     Some((belongs, (send, receive)))
 }
 
-/// The code of HTTP/3 for a code of the session.
+/// Converts an error code of the session to one of HTTP/3.
 pub(crate) fn code(code: u32) -> VarInt {
     VarInt::from_u64(error_to_http3(code)).expect("the codes of WebTransport have 47 bits")
 }
 
-/// A datagram's payload, if it belongs to the session.
+/// The payload of a datagram; `None` if the datagram does not belong to the session.
 pub(crate) fn payload(datagram: &Bytes, beginning: &[u8]) -> Option<Bytes> {
     datagram.starts_with(beginning).then(|| datagram.slice(beginning.len()..))
 }
