@@ -19,7 +19,7 @@ use suiro_layers::report::joined;
 use suiro_link::{parse_csv, parse_mahimahi};
 use suiro_media::ts::{Packets, Shift};
 use suiro_moq::catalog::Catalog;
-use suiro_moq::{cmaf, container, relay};
+use suiro_moq::{cmaf, container, data, relay};
 use suiro_payload::Codec;
 use suiro_rate::RateSpec;
 use suiro_rtp::receiver::{self, Receiver};
@@ -414,9 +414,9 @@ pub fn whip(data: &[u8]) {
     }
 }
 
-/// What comes by Media over QUIC and is read by us: objects of video, catalogs, and paths of sessions.
-pub fn moq(data: &[u8]) {
-    let Some((kind, rest)) = data.split_first() else { return };
+/// What comes by Media over QUIC and is read by us: objects of video and data tracks, catalogs, and paths of sessions.
+pub fn moq(input: &[u8]) {
+    let Some((kind, rest)) = input.split_first() else { return };
     match kind {
         b'o' => {
             let Ok(picture) = container::read(rest) else { return };
@@ -432,6 +432,11 @@ pub fn moq(data: &[u8]) {
             if let Ok(name) = catalog.choose() {
                 assert_eq!(again.as_ref().map(|again| again.choose().ok()), Ok(Some(name)));
             }
+        }
+        b'd' => {
+            let Ok(message) = data::read(rest) else { return };
+            let again = data::read(&data::write(message, data::Format::Json, rest.len()));
+            assert_eq!(again.ok(), Some(message));
         }
         b'r' => {
             let Ok(catalog) = cmaf::Catalog::read(rest) else { return };

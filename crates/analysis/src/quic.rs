@@ -1,6 +1,6 @@
 //! QUIC connections that carry media, and sessions of Media over QUIC.
 
-use suiro_record::tables::{FrameRow, MoqSessionRow, QuicRow};
+use suiro_record::tables::{FrameRow, MoqDataRow, MoqSessionRow, QuicRow};
 use suiro_record::words::FlowRole;
 use suiro_units::Duration;
 
@@ -87,6 +87,8 @@ pub(crate) struct Session<'a> {
     first_shown_ns: Option<i64>,
     /// What became of frames.
     frames: Vec<&'a FrameRow>,
+    /// Objects of a data track.
+    data: Vec<&'a MoqDataRow>,
 }
 
 /// The sessions of endpoints that view.
@@ -98,7 +100,9 @@ pub(crate) fn sessions<'v>(view: &'v View<'_>) -> Vec<Session<'v>> {
         let shown = player.screen.shown().iter().map(|(at, _)| *at).find(|at| *at >= begun);
         let frames = view.records.frames.iter();
         let frames = frames.filter(|frame| frame.endpoint == row.endpoint).collect();
-        Some(Session { name: &row.endpoint, row, first_shown_ns: shown, frames })
+        let data = view.records.moq_data.iter();
+        let data = data.filter(|object| object.endpoint == row.endpoint).collect();
+        Some(Session { name: &row.endpoint, row, first_shown_ns: shown, frames, data })
     };
     clients.filter_map(session).collect()
 }
@@ -115,6 +119,35 @@ impl Session<'_> {
             Some((frame.received_ns?.saturating_sub(frame.sent_ns?) as f64 / 1e6, 1.0))
         };
         Distribution::weighted(self.frames.iter().filter_map(took))
+    }
+
+    /// From the publication of an object of a data track until it had arrived, in milliseconds.
+    pub fn data_ms(&self) -> Distribution {
+        let took = |row: &&MoqDataRow| {
+            (row.t_ns.as_nanos_i64().saturating_sub(row.published_ns) as f64 / 1e6, 1.0)
+        };
+        Distribution::weighted(self.data.iter().map(took))
+    }
+
+    /// Numbers of a data track, from the first that arrived to the last, that did not arrive.
+    pub fn data_missing(&self) -> Option<f64> {
+        let mut numbers: Vec<u64> = self.data.iter().map(|row| row.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let (first, last) = (*numbers.first()?, *numbers.last()?);
+        Some((last - first + 1) as f64 - numbers.len() as f64)
+    }
+
+    /// How often the viewer changed to another quality, if it can.
+    pub fn switches(&self) -> Option<f64> {
+        self.row.switches.map(|changes| changes as f64)
+    }
+
+    /// Mean bit rate of the qualities or encoder that the frames came from, in bit/s.
+    pub fn quality_bps(&self) -> Option<f64> {
+        let rates: Vec<f64> =
+            self.frames.iter().filter_map(|frame| Some(frame.rung_bps? as f64)).collect();
+        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
     }
 
     /// Mean size of the frames that came, in bytes.

@@ -1,10 +1,6 @@
 //! What a relay needs for many viewers: ours and moq-relay (`make peers`), one after the other in the same run. A publisher sends
 //! a track of 300 kbit/s, a stream for every frame; viewers count what they receive. The relay is a process of its own,
 //! publisher and viewers are this one; what the machine has left says which of them is the limit.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the bench starts relays and measures their processes"
-)]
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
 #[path = "../tests/common/mod.rs"]

@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use suiro_units::BitRate;
+
+use crate::data;
 
 /// The name of its track.
 pub const TRACK: &str = "catalog.json";
@@ -18,6 +21,44 @@ pub struct Catalog {
     /// Its video tracks; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
+    /// Its data tracks; `None` if it has none. `hang` has no such key, so other players ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
+}
+
+/// Tracks of small objects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// The tracks, by their names.
+    pub tracks: BTreeMap<String, DataTrack>,
+}
+
+/// A track of small objects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataTrack {
+    /// The media type of an object (RFC 6838).
+    pub mime: String,
+}
+
+/// A quality of our video.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quality {
+    /// The name of its track.
+    pub name: String,
+    /// Width and height of its pictures.
+    pub size: (u32, u32),
+    /// Frames per second.
+    pub fps: u32,
+    /// The most that its encoder is set to.
+    pub rate: BitRate,
+}
+
+/// The name of the video track of a quality, of which 0 is the highest.
+pub fn video(quality: usize) -> String {
+    match quality {
+        0 => VIDEO.to_owned(),
+        lower => format!("{VIDEO}{}", lower + 1),
+    }
 }
 
 /// Video in several renditions of the same content.
@@ -111,16 +152,33 @@ pub enum CatalogError {
 impl Catalog {
     /// The catalog of one video track in H.264, whose pictures have that size.
     pub fn of_camera(size: (u32, u32), fps: u32, rate_bps: u64) -> Self {
-        let rendition = Rendition {
-            codec: codec(size, fps),
-            container: Container::Legacy,
-            description: None,
-            coded_width: Some(size.0),
-            coded_height: Some(size.1),
-            framerate: Some(fps.into()),
-            bitrate: Some(rate_bps),
-        };
-        Self { video: Some(Video { renditions: [(VIDEO.to_owned(), rendition)].into() }) }
+        let rate = BitRate::from_bps(rate_bps);
+        Self::of(&[Quality { name: video(0), size, fps, rate }], None)
+    }
+
+    /// The catalog of several qualities of a video in H.264, and of a data track in that format.
+    pub fn of(qualities: &[Quality], data: Option<data::Format>) -> Self {
+        let renditions = qualities.iter().map(|quality| {
+            let rendition = Rendition {
+                codec: codec(quality.size, quality.fps),
+                container: Container::Legacy,
+                description: None,
+                coded_width: Some(quality.size.0),
+                coded_height: Some(quality.size.1),
+                framerate: Some(quality.fps.into()),
+                bitrate: Some(quality.rate.as_bps()),
+            };
+            (quality.name.clone(), rendition)
+        });
+        let data = data.map(|format| {
+            let mime = match format {
+                data::Format::Json => "application/json",
+                data::Format::Binary => "application/octet-stream",
+            };
+            let track = DataTrack { mime: mime.to_owned() };
+            Data { tracks: [(data::TRACK.to_owned(), track)].into() }
+        });
+        Self { video: Some(Video { renditions: renditions.collect() }), data }
     }
 
     /// As JSON.
@@ -139,22 +197,40 @@ impl Catalog {
         serde_json::from_slice(json).map_err(|cause| CatalogError::Json { cause })
     }
 
-    /// The track to play: of those in H.264 that we read, the one with the highest bit rate.
+    /// The tracks that can be played: those in H.264 that we read, with their bit rates, from the lowest to the highest.
     ///
     /// # Errors
     /// [`CatalogError::NothingPlayable`].
-    pub fn choose(&self) -> Result<&str, CatalogError> {
+    pub fn playable(&self) -> Result<Vec<(&str, BitRate)>, CatalogError> {
         let all = self.video.iter().flat_map(|video| &video.renditions);
         let playable = all.clone().filter(|(_, rendition)| {
             let h264 = ["avc1.", "avc3."].iter().any(|name| rendition.codec.starts_with(name));
             h264 && rendition.container == Container::Legacy && rendition.description.is_none()
         });
-        let best = playable.max_by_key(|(_, rendition)| rendition.bitrate);
-        best.map(|(name, _)| name.as_str()).ok_or_else(|| {
+        let rate = |rendition: &Rendition| BitRate::from_bps(rendition.bitrate.unwrap_or(0));
+        let mut playable: Vec<(&str, BitRate)> =
+            playable.map(|(name, rendition)| (name.as_str(), rate(rendition))).collect();
+        if playable.is_empty() {
             let found: Vec<&str> = all.map(|(_, rendition)| rendition.codec.as_str()).collect();
             let found = if found.is_empty() { "no video".to_owned() } else { found.join(", ") };
-            CatalogError::NothingPlayable(found)
-        })
+            return Err(CatalogError::NothingPlayable(found));
+        }
+        playable.sort_by_key(|(_, rate)| *rate);
+        Ok(playable)
+    }
+
+    /// The track to play: of those that can be played, the one with the highest bit rate.
+    ///
+    /// # Errors
+    /// [`CatalogError::NothingPlayable`].
+    pub fn choose(&self) -> Result<&str, CatalogError> {
+        let playable = self.playable()?;
+        Ok(playable.last().map_or("", |(name, _)| *name))
+    }
+
+    /// The first data track; `None` if there is none.
+    pub fn data(&self) -> Option<&str> {
+        self.data.as_ref()?.tracks.keys().next().map(String::as_str)
     }
 }
 
@@ -188,6 +264,23 @@ mod tests {
         assert_eq!(text, expected);
         let read = Catalog::read(text.as_bytes()).unwrap();
         assert_eq!((read.choose().unwrap(), &read), ("video", &catalog));
+    }
+
+    #[test]
+    fn qualities_are_tracks_and_a_data_track_is_beside_them() {
+        let quality = |index, size, kbps| Quality {
+            name: video(index),
+            size,
+            fps: 30,
+            rate: BitRate::from_kbps(kbps),
+        };
+        let all = [quality(0, (1920, 1080), 450), quality(1, (1280, 720), 270)];
+        let catalog = Catalog::of(&all, Some(data::Format::Binary));
+        let read = Catalog::read(&catalog.write()).unwrap();
+        assert_eq!(read, catalog);
+        let rates = [("video2", BitRate::from_kbps(270)), ("video", BitRate::from_kbps(450))];
+        assert_eq!(read.playable().unwrap(), rates);
+        assert_eq!((read.choose().unwrap(), read.data()), ("video", Some("data")));
     }
 
     #[test]

@@ -1,21 +1,27 @@
 //! Media over QUIC Transport: real-time video through a relay.
 
+mod broadcast;
 pub mod catalog;
 mod client;
 pub mod cmaf;
 pub mod container;
 pub mod control;
+pub mod data;
+mod encoders;
 mod error;
 pub mod follow;
 pub mod net;
 pub mod publish;
 mod records;
 pub mod relay;
+mod subscribe;
+pub mod switch;
 pub mod tls;
 pub mod transport;
 pub mod view;
 pub mod webtransport;
 
+pub use broadcast::DATAGRAM_MAX;
 pub use client::Common;
 pub use error::EndpointError;
 pub use records::Summary;

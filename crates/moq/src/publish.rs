@@ -2,22 +2,22 @@
 
 use std::pin::Pin;
 
-use moq_net::{Client, Timescale, Timestamp, broadcast, group, origin, track};
+use moq_net::{Client, origin};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
 use suiro_media::live::FootageSpec;
-use suiro_realtime::ladder::{Hysteresis, Ladder};
-use suiro_realtime::{Camera, Feed, Frame};
+use suiro_realtime::{Camera, Frame};
 use suiro_record::words::FlowRole;
-use suiro_scenario::{Job, MoqAdaptation, MoqPublisher, MoqStreams};
+use suiro_scenario::{Job, MoqPublisher, MoqStreams};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
-use crate::catalog::{self, Catalog};
+use crate::broadcast::Broadcast;
 use crate::client::{Common, Link, is_farewell};
-use crate::follow::{Follow, Sample};
+use crate::encoders::Encoders;
+use crate::follow::Sample;
 use crate::net::Behaviour;
 use crate::records::{EVERY, Records, Summary};
-use crate::{EndpointError, container, control};
+use crate::{EndpointError, container, control, data};
 
 /// A maximum age that nothing reaches: longer than any trial, so everything is sent, however late.
 pub(crate) const FOREVER: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
@@ -33,14 +33,16 @@ pub struct PublisherJob {
     pub common: Common,
     /// What the camera sees.
     pub camera: FootageSpec,
-    /// The bit rate of its encoder.
-    pub rate: BitRate,
+    /// The bit rates of its qualities, from the highest to the lowest: one at least.
+    pub rates: Vec<BitRate>,
     /// What is sent as one stream, or as a datagram.
     pub streams: MoqStreams,
     /// Interval of key frames.
     pub key_every: Duration,
     /// Whether the encoder follows what QUIC can send.
-    pub adaptation: MoqAdaptation,
+    pub follows: bool,
+    /// Its data track, if it has one.
+    pub data: Option<data::Spec>,
     /// How much older than the newest a frame may be and still be sent; `None`: any age.
     pub deadline: Option<Duration>,
 }
@@ -59,10 +61,11 @@ impl PublisherJob {
         Some(Self {
             common: Common::from_job(job, &spec.to, offered, behaviour)?,
             camera: spec.camera.clone(),
-            rate: spec.rate,
+            rates: spec.rates(),
             streams: spec.streams,
             key_every: spec.key_every,
-            adaptation: spec.adaptation,
+            follows: spec.adaptation.encoder_follows(),
+            data: data::Spec::of(spec),
             deadline: spec.deadline,
         })
     }
@@ -96,6 +99,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, EndpointError> {
     let camera = Camera::prepare(&job.camera)?;
+    let encoders = Encoders::new(clock, job, camera);
     let common = &job.common;
     let congestion = common.behaviour.congestion.name();
     let mut records = Records::create(&common.dir, &common.name, congestion)?;
@@ -113,61 +117,10 @@ pub async fn run(
         link = common.connect(clock, client, &mut records, FlowRole::Sender) => link?,
         () = &mut stop => return Ok(records.close()?),
     };
-    records.target = Some(job.rate);
-    let adapting = (job.adaptation == MoqAdaptation::Encoder).then(|| Adapting::new(job));
-    let publisher =
-        Publisher { clock, job, records, link, broadcast, key: None, adapting, looks: 0 };
-    publisher.run(camera, stop).await
-}
-
-/// The broadcast and its tracks.
-struct Broadcast {
-    // A broadcast ends when its producer is dropped, and so do tracks.
-    _broadcast: broadcast::Producer,
-    _catalog: track::Producer,
-    video: track::Producer,
-    /// The group of pictures that is being sent, where each is a stream.
-    group: Option<group::Producer>,
-}
-
-impl Broadcast {
-    fn announce(origin: &origin::Producer, job: &PublisherJob) -> Result<Self, EndpointError> {
-        let failed = || EndpointError::session(format!("publishing `{}`", job.common.broadcast));
-        let broadcast = origin.create_broadcast(&job.common.broadcast).map_err(failed())?;
-        let info = track::Info::default().with_timescale(Timescale::MICRO);
-        let deadline = job.deadline.map_or(FOREVER, Into::into);
-        let mut catalog = broadcast.create_track(catalog::TRACK, info.clone()).map_err(failed())?;
-        let video =
-            broadcast.create_track(catalog::VIDEO, info.with_max_age(deadline)).map_err(failed())?;
-        let size = (job.camera.width, job.camera.height);
-        let text = Catalog::of_camera(size, job.camera.fps, job.rate.as_bps()).write();
-        catalog.write_frame(Timestamp::ZERO, text).map_err(failed())?;
-        broadcast.announce(Default::default()).map_err(failed())?;
-        Ok(Self { _broadcast: broadcast, _catalog: catalog, video, group: None })
-    }
-
-    /// Writes a frame to its track.
-    fn send(
-        &mut self,
-        streams: MoqStreams,
-        (time_us, key): (u64, bool),
-        object: Vec<u8>,
-    ) -> Result<(), moq_net::Error> {
-        let time = Timestamp::from_micros(time_us).map_err(|_| moq_net::Error::Closed)?;
-        if streams == MoqStreams::Frame {
-            return self.video.write_frame(time, object);
-        }
-        if key && let Some(before) = self.group.take() {
-            before.finish()?;
-        }
-        if self.group.is_none() {
-            self.group = Some(self.video.append_group()?);
-        }
-        match &mut self.group {
-            Some(group) => group.write_frame(time, object),
-            None => Ok(()),
-        }
-    }
+    records.target = Some(job.rates[0]);
+    let data = job.data.map(|_| clock.now());
+    let publisher = Publisher { clock, job, records, link, broadcast, encoders, data, looks: 0 };
+    publisher.run(stop).await
 }
 
 struct Publisher<'a> {
@@ -176,30 +129,16 @@ struct Publisher<'a> {
     records: Records,
     link: Link,
     broadcast: Broadcast,
-    /// When the last key frame was captured.
-    key: Option<Time>,
-    adapting: Option<Adapting>,
+    encoders: Encoders,
+    /// When the next object of the data track is due; `None` without one.
+    data: Option<Time>,
     looks: u64,
-}
-
-/// The state of an encoder that follows the connection.
-struct Adapting {
-    follow: Follow,
-    ladder: Ladder,
-}
-
-impl Adapting {
-    fn new(job: &PublisherJob) -> Self {
-        let size = (job.camera.width, job.camera.height);
-        let ladder = Ladder::new(size, job.camera.fps, job.rate, Hysteresis::default());
-        Self { follow: Follow::new(job.rate, job.rate), ladder }
-    }
 }
 
 /// What woke the publisher.
 enum Awake {
-    Frame(Option<Frame>),
-    Wanted,
+    Frame(usize, Option<Frame>),
+    Data,
     Look,
     Closed(moq_net::Error),
     Stopped,
@@ -208,50 +147,37 @@ enum Awake {
 impl Publisher<'_> {
     async fn run(
         mut self,
-        camera: Camera,
         mut stop: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Summary, EndpointError> {
-        // The camera starts when somebody asks for its video.
-        let (mut camera, mut feed): (Option<Camera>, Option<Feed>) = (Some(camera), None);
+        let clock = self.clock;
         let session = self.link.session.clone();
         let mut closed = std::pin::pin!(session.closed());
-        let wanted = self.broadcast.video.demand();
-        let (mut look, mut ended) = (self.clock.now(), false);
+        let (mut look, mut ended) = (clock.now(), false);
         loop {
-            let frame = async {
-                match &mut feed {
-                    Some(feed) => feed.next().await,
+            let data = self.data;
+            let data = async {
+                match data {
+                    Some(due) => clock.sleep_until(due).await,
                     None => std::future::pending().await,
                 }
             };
             let awake = tokio::select! {
                 biased;
                 () = &mut stop => Awake::Stopped,
-                frame = frame => Awake::Frame(frame),
+                (quality, frame) = self.encoders.next() => Awake::Frame(quality, frame),
                 error = &mut closed, if !ended => Awake::Closed(error),
-                _ = wanted.used(), if camera.is_some() => Awake::Wanted,
-                () = self.clock.sleep_until(look) => Awake::Look,
+                () = data => Awake::Data,
+                () = clock.sleep_until(look) => Awake::Look,
             };
             match awake {
-                Awake::Frame(Some(frame)) => self.on_frame(&frame, feed.as_ref())?,
-                Awake::Wanted => {
-                    if let Some(camera) = camera.take() {
-                        feed = Some(self.start(camera).await?);
-                    }
-                }
+                Awake::Frame(quality, Some(frame)) => self.on_frame(quality, &frame)?,
+                Awake::Data => self.on_data()?,
                 Awake::Look => {
-                    let now = self.clock.now();
-                    self.records.look(now)?;
-                    look = now + EVERY;
-                    self.looks += 1;
-                    if let Some(feed) = &mut feed
-                        && self.looks.is_multiple_of(FOLLOW_EVERY)
-                    {
-                        self.adapt(now, feed)?;
-                    }
+                    look = clock.now() + EVERY;
+                    self.on_look().await?;
                 }
                 Awake::Closed(cause) => {
-                    let (now, number) = (self.clock.now(), self.link.number);
+                    let (now, number) = (clock.now(), self.link.number);
                     self.records.ended(now, number, &cause.to_string())?;
                     ended = true;
                     if is_farewell(&cause) {
@@ -260,73 +186,63 @@ impl Publisher<'_> {
                     let doing = format!("publishing `{}`", self.job.common.broadcast);
                     return Err(EndpointError::Session { doing, cause });
                 }
-                Awake::Frame(None) | Awake::Stopped => break,
+                Awake::Frame(_, None) | Awake::Stopped => break,
             }
         }
-        if let Some(feed) = feed {
-            feed.stop()?;
-        }
+        self.encoders.stop()?;
         let records = self.records.close()?;
         self.link.close().await;
         Ok(records)
     }
 
-    /// Starts the camera, on another thread: it takes a while, and the session must run meanwhile.
-    async fn start(&self, camera: Camera) -> Result<Feed, EndpointError> {
-        let (clock, rate) = (self.clock, self.job.rate);
-        let start =
-            move || camera.start(clock.now(), rate, clock.epoch_unix_ns(), move || clock.now());
-        let mut feed = tokio::task::spawn_blocking(start)
-            .await
-            .unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
-        if let Some(adapting) = &self.adapting {
-            let rung = adapting.ladder.rung();
-            feed.set_fps(rung.fps);
-            feed.set_size(rung.size.0, rung.size.1)?;
-        }
-        Ok(feed)
-    }
-
-    /// Sets the encoder to what the connection can send.
-    fn adapt(&mut self, now: Time, feed: &mut Feed) -> Result<(), EndpointError> {
-        let connection = &self.link.connection;
-        let Some(adapting) = &mut self.adapting else { return Ok(()) };
-        let Some(look) = control::look(connection) else { return Ok(()) };
-        let Some(path) = connection.path_stats(moq_noq::PathId::ZERO) else { return Ok(()) };
-        let sample = Sample {
-            acked: look.acked,
-            waiting: Bytes::new(look.waiting),
-            rtt: path.rtt.into(),
-            rtt_min: look.min_rtt.map(Into::into),
-        };
-        let rate = adapting.follow.on_sample(now, sample);
-        self.records.target = Some(rate);
-        feed.set_rate(rate);
-        if let Some(rung) = adapting.ladder.on_rate(now, rate) {
-            feed.set_fps(rung.fps);
-            feed.set_size(rung.size.0, rung.size.1)?;
+    /// Takes a sample of the connection, and sets encoders to what it can send.
+    async fn on_look(&mut self) -> Result<(), EndpointError> {
+        let now = self.clock.now();
+        self.records.look(now)?;
+        self.looks += 1;
+        let videos = &self.broadcast.videos;
+        self.encoders.look(now, |quality| videos[quality].is_wanted()).await?;
+        if self.looks.is_multiple_of(FOLLOW_EVERY) {
+            if let Some(sample) = self.sample() {
+                self.encoders.follow(now, sample)?;
+            }
+            self.records.target = self.encoders.rate();
         }
         Ok(())
     }
 
-    fn on_frame(&mut self, frame: &Frame, feed: Option<&Feed>) -> Result<(), EndpointError> {
-        if frame.key {
-            self.key = Some(frame.captured);
-        }
-        let since = self.key.map_or(Duration::ZERO, |key| frame.captured.saturating_since(key));
-        // The next frame will be late enough.
-        let frame_time = Duration::from_secs(1) / u64::from(self.job.camera.fps.max(1));
-        if since + frame_time >= self.job.key_every
-            && let Some(feed) = feed
-        {
-            feed.request_key_frame();
+    fn sample(&self) -> Option<Sample> {
+        let look = control::look(&self.link.connection)?;
+        let path = self.link.connection.path_stats(moq_noq::PathId::ZERO)?;
+        Some(Sample {
+            acked: look.acked,
+            waiting: Bytes::new(look.waiting),
+            rtt: path.rtt.into(),
+            rtt_min: look.min_rtt.map(Into::into),
+        })
+    }
+
+    fn on_frame(&mut self, quality: usize, frame: &Frame) -> Result<(), EndpointError> {
+        if !self.encoders.is_due(quality, frame) {
+            return Ok(());
         }
         let now = self.clock.now();
         let mark = container::mark(frame.number, frame.references, frame.rate);
         let time_us = self.clock.unix_ns(frame.captured) / 1000;
         let object = container::write(time_us, mark.leaving(now, frame.captured), &frame.data);
-        self.broadcast
-            .send(self.job.streams, (time_us, frame.key), object)
+        self.broadcast.videos[quality]
+            .send((time_us, frame.key), object)
             .map_err(EndpointError::session("sending a frame"))
+    }
+
+    fn on_data(&mut self) -> Result<(), EndpointError> {
+        let now = self.clock.now();
+        if let Some((due, spec)) = self.data.zip(self.job.data) {
+            // What was missed while the process did not run is left out.
+            self.data = Some((due + spec.every).max(now));
+        }
+        self.broadcast
+            .send_data(self.clock.unix_ns(now) / 1000)
+            .map_err(EndpointError::session("sending an object of the data track"))
     }
 }

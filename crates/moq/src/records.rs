@@ -56,6 +56,8 @@ pub struct Records {
     looks: u64,
     /// The bit rate that the endpoint's encoder is set to, if it has one.
     pub target: Option<BitRate>,
+    /// How often the viewer has changed to another quality; `None` of an endpoint that does not.
+    pub switches: Option<u64>,
     /// What the endpoint did.
     pub summary: Summary,
 }
@@ -86,6 +88,7 @@ impl Records {
             last: 0,
             looks: 0,
             target: None,
+            switches: None,
             summary: Summary::default(),
         })
     }
@@ -125,6 +128,8 @@ impl Records {
             ended_ns: None,
             ended: None,
             streams: 0,
+            datagrams: None,
+            switches: None,
         };
         let written = control::written(connection);
         self.open.insert(self.last, Open { row, connection: connection.clone(), written, flow });
@@ -156,6 +161,8 @@ impl Records {
 
     fn finish(&mut self, mut open: Open) -> Result<(), RecordError> {
         open.row.streams = open.written.streams();
+        open.row.datagrams = Some(open.written.datagrams());
+        open.row.switches = self.switches;
         if open.row.set_up_ns.is_none() {
             self.summary.refused += 1;
         }

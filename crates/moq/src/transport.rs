@@ -75,10 +75,11 @@ impl wt::Error for TransportError {
 pub struct Written {
     bytes: AtomicU64,
     streams: AtomicU64,
+    datagrams: AtomicU64,
 }
 
 impl Written {
-    /// Bytes that streams have accepted, headers of MoQT included.
+    /// Bytes that streams and datagrams have accepted, headers of MoQT included.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
@@ -86,6 +87,11 @@ impl Written {
     /// Streams that this end has opened.
     pub fn streams(&self) -> u64 {
         self.streams.load(Relaxed)
+    }
+
+    /// Datagrams that this end has sent.
+    pub fn datagrams(&self) -> u64 {
+        self.datagrams.load(Relaxed)
     }
 }
 
@@ -262,7 +268,12 @@ impl poll::Session for Session {
             Some(http) => [&http.datagram, payload].concat().into(),
             None => Bytes::copy_from_slice(payload),
         };
+        let length = bytes.len() as u64;
         let sent = self.connection.send_datagram(bytes);
+        if sent.is_ok() {
+            self.written.bytes.fetch_add(length, Relaxed);
+            self.written.datagrams.fetch_add(1, Relaxed);
+        }
         Poll::Ready(sent.map_err(TransportError::from))
     }
 

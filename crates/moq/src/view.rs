@@ -1,38 +1,35 @@
 //! The viewer: the loop between the session and the playback, and the table `frames`.
 
 use std::pin::Pin;
-use std::sync::Arc;
 
-use moq_net::track::Subscription;
-use moq_net::{Client, broadcast, group, origin, track};
-use suiro_clock::Clock;
+use moq_net::{Client, origin};
 use suiro_endpoint::{Context, Failure, Pulse, Summary as Said};
 use suiro_media::screen;
 use suiro_realtime::{Delivered, Log, Viewer as Playing};
+use suiro_record::Writer;
+use suiro_record::tables::MoqDataRow;
 use suiro_record::words::FlowRole;
 use suiro_scenario::{Job, MoqViewer};
-use suiro_units::{BitRate, Time};
+use suiro_units::{BitRate, Duration, Time};
 use suiro_viewer::{Parts, Policy};
 use tokio::sync::mpsc;
 
 use crate::EndpointError;
-use crate::catalog::{self, Catalog};
 use crate::client::{Common, Link, is_farewell};
-use crate::cmaf::{self, Unpacker};
-use crate::container::{self, Picture};
+use crate::container::Picture;
+use crate::data::Message;
 use crate::net::Behaviour;
 use crate::publish::{FOREVER, qlog};
 use crate::records::{EVERY, Records, Summary};
+use crate::subscribe::{Received, ask};
+use crate::switch::{Arrival, Order, Switch};
 
 /// Streams that the relay may open.
 const STREAMS: u32 = 4096;
+/// Largest number of orders that wait until subscriptions are changed.
+const ORDERS_MAX: usize = 16;
 /// Largest number of received objects that wait to be played.
 const OBJECTS_MAX: usize = 256;
-/// Largest number of groups that are read at the same time.
-const GROUPS_MAX: usize = 4096;
-/// Priority of the video among the tracks that the viewer subscribes to; a higher one is sent first.
-const PRIORITY: u8 = 127;
-
 /// What a viewer needs to know.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ViewerJob {
@@ -40,6 +37,10 @@ pub struct ViewerJob {
     pub common: Common,
     /// How it plays.
     pub viewer: Policy,
+    /// Whether it changes between the qualities of a broadcast.
+    pub switches: bool,
+    /// The priority of the data track among the tracks that it subscribes to; the video has 127.
+    pub data_priority: u8,
     /// Whether what could be decoded is kept, as `received.NAME.h264`.
     pub save: bool,
 }
@@ -56,7 +57,8 @@ impl ViewerJob {
             qlog: spec.qlog.then(|| qlog(job)),
         };
         let common = Common::from_job(job, &spec.from, asked, behaviour)?;
-        Some(Self { common, viewer: spec.viewer, save: spec.save })
+        let (switches, data_priority) = (spec.adaptation.has_qualities(), spec.data_priority);
+        Some(Self { common, viewer: spec.viewer, switches, data_priority, save: spec.save })
     }
 }
 
@@ -108,134 +110,96 @@ pub async fn run(
         }
     };
     let (post, objects) = mpsc::channel(OBJECTS_MAX);
-    let asking = ask(clock, origin.consume(), common.broadcast.clone(), post);
+    let (orders, ordered) = mpsc::channel(ORDERS_MAX);
+    let asking = ask(clock, origin.consume(), job, post, ordered);
     let (pulse, playing) = (pulse.clone(), Playing::new(job.viewer));
-    let viewer = Viewer { pulse, records, link, playing, log, objects, unnumbered: 0 };
+    let qualities = Qualities { switches: job.switches, highest: 0, orders, switch: None };
+    let data = None;
+    let viewer =
+        Viewer { pulse, job, records, link, playing, log, data, objects, qualities, unnumbered: 0 };
     viewer.run(asking, stop).await
 }
 
-/// When an object had been received completely, and its pictures; `None` if it cannot be read.
-type Object = (Time, Option<Vec<Picture>>);
-
-/// The format of the objects.
-#[derive(Debug)]
-enum Packaging {
-    Legacy,
-    Cmaf(Unpacker),
-}
-
-impl Packaging {
-    fn read(&self, object: &[u8]) -> Option<Vec<Picture>> {
-        match self {
-            Self::Legacy => container::read(object).ok().map(|picture| vec![picture]),
-            Self::Cmaf(unpacker) => unpacker.read(object).ok(),
-        }
-    }
-}
-
-/// Subscribes to the tracks of a broadcast.
-struct Asking {
-    broadcast: broadcast::Consumer,
-    name: String,
-}
-
-impl Asking {
-    fn failed(&self, doing: &str) -> impl FnOnce(moq_net::Error) -> EndpointError + use<> {
-        EndpointError::session(format!("{doing} `{}`", self.name))
-    }
-
-    /// The newest object of a track that has one object in each group.
-    async fn object(&self, track: &str) -> Result<bytes::Bytes, moq_net::Error> {
-        let mut track = self.broadcast.track(track)?.subscribe(None).await?;
-        let mut group = track.recv_group().await?.ok_or(moq_net::Error::NotFound)?;
-        Ok(group.read_frame().await?.ok_or(moq_net::Error::NotFound)?.payload)
-    }
-
-    /// The name of the video track, and the format of its objects.
-    async fn video(&self) -> Result<(String, Packaging), EndpointError> {
-        let hang = self.object(catalog::TRACK).await;
-        if matches!(hang, Err(moq_net::Error::NotFound))
-            && let Ok(json) = self.object(cmaf::TRACK).await
-        {
-            let catalog = cmaf::Catalog::read(&json)?;
-            let (video, init) = catalog.choose()?;
-            let doing = self.failed("asking for the initialisation segment of");
-            let segment = self.object(init).await.map_err(doing)?;
-            return Ok((video.to_owned(), Packaging::Cmaf(Unpacker::new(&segment)?)));
-        }
-        let json = hang.map_err(self.failed("asking for the catalog of"))?;
-        Ok((Catalog::read(&json)?.choose()?.to_owned(), Packaging::Legacy))
-    }
-}
-
-/// Subscribes to the catalog, then receives the video that it lists, until that ends.
-async fn ask(
-    clock: Clock,
-    origin: origin::Consumer,
-    name: String,
-    post: mpsc::Sender<Object>,
-) -> Result<(), EndpointError> {
-    let asked = origin.routed_broadcast(&name).await;
-    let broadcast = asked.map_err(EndpointError::session(format!("asking for `{name}`")))?;
-    let asking = Asking { broadcast, name };
-    let (track, packaging) = asking.video().await?;
-    let failed = || asking.failed("asking for the video of");
-    let track = asking.broadcast.track(&track).map_err(failed())?;
-    let wanted = Subscription::default().with_priority(PRIORITY).with_max_age(FOREVER);
-    let video = track.subscribe(wanted).await.map_err(failed())?;
-    let doing = asking.failed("receiving the video of");
-    receive(clock, video, Arc::new(packaging), &post).await.map_err(doing)
-}
-
-/// Receives groups concurrently: one that is delayed does not delay the others.
-async fn receive(
-    clock: Clock,
-    mut video: track::Subscriber,
-    packaging: Arc<Packaging>,
-    post: &mpsc::Sender<Object>,
-) -> Result<(), moq_net::Error> {
-    let mut reading = tokio::task::JoinSet::new();
-    loop {
-        tokio::select! {
-            Some(_) = reading.join_next(), if !reading.is_empty() => {}
-            group = video.recv_group(), if reading.len() < GROUPS_MAX => match group? {
-                Some(group) => {
-                    reading.spawn(read(clock, group, Arc::clone(&packaging), post.clone()));
-                }
-                None => return Ok(()),
-            },
-        }
-    }
-}
-
-async fn read(
-    clock: Clock,
-    mut group: group::Consumer,
-    packaging: Arc<Packaging>,
-    post: mpsc::Sender<Object>,
-) {
-    // A group that was given up, or whose stream was reset, ends without what is missing.
-    while let Ok(Some(frame)) = group.read_frame().await {
-        if post.send((clock.now(), packaging.read(&frame.payload))).await.is_err() {
-            return;
-        }
-    }
-}
-
-struct Viewer {
+struct Viewer<'a> {
     pulse: Pulse,
+    job: &'a ViewerJob,
     records: Records,
     link: Link,
     playing: Playing,
     log: Log,
-    objects: mpsc::Receiver<Object>,
+    /// The table `moq_data`, from the first object of a data track on.
+    data: Option<Writer<MoqDataRow>>,
+    objects: mpsc::Receiver<Received>,
+    qualities: Qualities,
     /// The number of the next frame, of publishers that do not number their frames.
     unnumbered: u64,
 }
 
+/// The qualities of the broadcast, and which of them is played.
+struct Qualities {
+    switches: bool,
+    highest: usize,
+    orders: mpsc::Sender<Order>,
+    /// `None` while there is nothing to change between: the highest quality is played.
+    switch: Option<Switch<Picture>>,
+}
+
+impl Qualities {
+    /// The catalog lists these qualities.
+    fn begin(&mut self, now: Time, rates: Vec<BitRate>) {
+        self.highest = rates.len().saturating_sub(1);
+        if self.switches && rates.len() > 1 {
+            self.switch = Some(Switch::new(now, rates));
+        } else {
+            self.order(Order::Begin(self.highest));
+        }
+    }
+
+    fn order(&self, order: Order) {
+        // It fails only when subscriptions have ended: there is room.
+        let _ = self.orders.try_send(order);
+    }
+
+    /// How often the quality has changed; `None` if there is nothing to change between.
+    fn changes(&self) -> Option<u64> {
+        self.switch.as_ref().map(Switch::changes)
+    }
+
+    /// Passes orders on, as far as there is room.
+    fn look(&mut self, now: Time) {
+        let Some(switch) = &mut self.switch else { return };
+        switch.on_time(now);
+        while self.orders.capacity() > 0
+            && let Some(order) = switch.take_order()
+        {
+            // It fails only when subscriptions have ended.
+            let _ = self.orders.try_send(order);
+        }
+    }
+
+    /// What is to be played because this picture has arrived, captured so long before.
+    fn on_picture(
+        &mut self,
+        (now, took): (Time, Duration),
+        quality: usize,
+        picture: Picture,
+    ) -> Vec<Picture> {
+        let Some(switch) = &mut self.switch else { return vec![picture] };
+        let Some(mark) = picture.mark else {
+            // Without numbers, no one knows at which picture to change.
+            self.switch = None;
+            self.order(Order::End(quality));
+            self.order(Order::Begin(self.highest));
+            return vec![picture];
+        };
+        let (number, key, bytes) = (mark.number.into(), picture.key, picture.data.len());
+        switch.on_picture(now, Arrival { quality, number, key, took, bytes }, picture)
+    }
+}
+
 /// What woke the viewer.
 enum Awake {
-    Object(Object),
+    Received(Received),
     Due,
     Look,
     Ended(Result<(), EndpointError>),
@@ -243,7 +207,7 @@ enum Awake {
     Stopped,
 }
 
-impl Viewer {
+impl Viewer<'_> {
     /// The time. The viewer hears of an interval in which this process did not run before it hears of any later time.
     fn now(&mut self) -> Time {
         self.pulse.now(|absence| self.playing.on_absence(absence.from, absence.to))
@@ -271,21 +235,23 @@ impl Viewer {
             let awake = tokio::select! {
                 biased;
                 () = &mut stop => Awake::Stopped,
-                Some(object) = self.objects.recv() => Awake::Object(object),
+                Some(received) = self.objects.recv() => Awake::Received(received),
                 () = due => Awake::Due,
                 cause = &mut closed, if !over => Awake::Closed(cause),
                 ended = &mut asking, if asks => Awake::Ended(ended),
                 () = clock.sleep_until(look) => Awake::Look,
             };
             match awake {
-                Awake::Object(object) => {
+                Awake::Received(received) => {
                     self.now();
-                    self.on_object(object);
+                    self.on_received(received)?;
                 }
                 Awake::Due => {}
                 Awake::Look => {
                     let now = clock.now();
                     self.records.look(now)?;
+                    self.qualities.look(now);
+                    self.records.switches = self.qualities.changes();
                     look = now + EVERY;
                 }
                 Awake::Ended(ended) => {
@@ -309,15 +275,64 @@ impl Viewer {
         }
     }
 
-    fn on_object(&mut self, (now, pictures): Object) {
-        if pictures.is_none() {
-            self.records.summary.malformed += 1;
+    fn on_received(&mut self, received: Received) -> Result<(), EndpointError> {
+        match received {
+            Received::Qualities(rates) => {
+                let now = self.pulse.clock().now();
+                self.qualities.begin(now, rates);
+                self.qualities.look(now);
+            }
+            Received::Video { at, quality, pictures } => {
+                if pictures.is_none() {
+                    self.records.summary.malformed += 1;
+                }
+                for picture in pictures.into_iter().flatten() {
+                    self.on_picture(at, quality, picture);
+                }
+            }
+            Received::Data { message: None, .. } => self.records.summary.malformed += 1,
+            Received::Data { at, bytes, message: Some(message) } => {
+                self.on_message(at, bytes, message)?;
+            }
         }
-        for picture in pictures.into_iter().flatten() {
+        Ok(())
+    }
+
+    fn on_picture(&mut self, at: Time, quality: usize, picture: Picture) {
+        let captured_ns = picture.time_us.saturating_mul(1000);
+        let took = self.pulse.clock().unix_ns(at).saturating_sub(captured_ns);
+        let took = Duration::from_nanos(took);
+        for picture in self.qualities.on_picture((at, took), quality, picture) {
             let delivered = self.delivered(picture);
             // One that comes twice, or long after its time, changes nothing.
-            let _ = self.playing.on_frame(now, delivered);
+            let _ = self.playing.on_frame(at, delivered);
         }
+    }
+
+    fn on_message(
+        &mut self,
+        at: Time,
+        bytes: usize,
+        message: Message,
+    ) -> Result<(), EndpointError> {
+        let rows = match &mut self.data {
+            Some(rows) => rows,
+            None => {
+                let common = &self.job.common;
+                self.data.insert(Writer::create_of(&common.dir, &common.name)?)
+            }
+        };
+        let published = i128::from(message.time_us) * 1000;
+        let published = published - i128::from(self.pulse.clock().epoch_unix_ns());
+        rows.push(MoqDataRow {
+            t_ns: at,
+            endpoint: self.job.common.name.as_str().into(),
+            number: message.number,
+            // A time that cannot be is the largest.
+            published_ns: i64::try_from(published).unwrap_or(i64::MAX),
+            bytes: bytes as u64,
+        })?;
+        Ok(())
     }
 
     fn delivered(&mut self, picture: Picture) -> Delivered {
@@ -363,6 +378,10 @@ impl Viewer {
             self.log.push(&seen)?;
         }
         self.log.close()?;
+        if let Some(data) = self.data {
+            data.close()?;
+        }
+        self.records.switches = self.qualities.changes();
         let summary = self.records.close()?;
         self.link.close().await;
         Ok(summary)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use base64::Engine;
-use common::{client, free_port, publisher, relay};
+use common::{client, free_port, publisher, relay, viewer};
 use peers::{Running, installed, moq_relay};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
@@ -56,8 +56,7 @@ async fn saved(clock: Clock, dir: &Path) {
 }
 
 fn screen(dir: &Path, port: u16) -> ViewerJob {
-    let common = client("viewer", dir, port, None, 18);
-    ViewerJob { common, viewer: Default::default(), save: true }
+    viewer(client("viewer", dir, port, None, 18))
 }
 
 /// Pictures that ffmpeg decodes of a file, every error being the end.

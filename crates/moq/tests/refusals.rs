@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{LOCALHOST, beside, client, free_port, publisher, relay};
+use common::{LOCALHOST, beside, client, free_port, publisher, relay, viewer};
 use moq_noq::{Connection, VarInt};
 use suiro_clock::Clock;
 use suiro_endpoint::Pulse;
 use suiro_moq::net;
-use suiro_moq::view::{self, ViewerJob};
+use suiro_moq::view;
 use suiro_moq::{publish, relay as relaying, tls};
 use suiro_scenario::{MoqStreams, QuicCongestion};
 use suiro_units::{Duration, Random, Seed};
@@ -19,11 +19,7 @@ async fn a_wrong_token_is_refused_with_its_reason() {
     let (clock, port) = (Clock::from_now(), free_port());
     let pulse = Pulse::new(clock);
     let job = relay(dir.path(), port, Some("s3cret"));
-    let viewer = |token| ViewerJob {
-        common: client("viewer", dir.path(), port, token, 18),
-        viewer: Default::default(),
-        save: false,
-    };
+    let viewer = |token| viewer(client("viewer", dir.path(), port, token, 18));
     let summary = beside(&job, clock, || async {
         for token in [Some("wrong"), None] {
             let refused = view::run(&viewer(token), &pulse, || (), std::future::pending()).await;

@@ -17,7 +17,7 @@ use suiro_moq::{Common, publish, relay};
 use suiro_players::moq::{Camera, MoqJob, Role};
 use suiro_record::Reader;
 use suiro_record::tables::{FrameRow, MoqSessionRow, QuicRow};
-use suiro_scenario::{MoqAdaptation, MoqStreams, QuicCongestion};
+use suiro_scenario::{MoqStreams, QuicCongestion};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -42,7 +42,7 @@ fn free_port() -> u16 {
 }
 
 fn behaviour() -> Behaviour {
-    Behaviour { congestion: QuicCongestion::Cubic, streams: 1000, qlog: None }
+    Behaviour { congestion: QuicCongestion::Cubic, delta: 0.5, streams: 1000, qlog: None }
 }
 
 fn relay_job(dir: &Path, port: u16) -> RelayJob {
@@ -136,10 +136,11 @@ async fn a_browser_views_what_ours_publishes() {
     let camera = PublisherJob {
         common: common("camera", dir.path(), port),
         camera: footage(),
-        rate: BitRate::from_kbps(400),
+        rates: vec![BitRate::from_kbps(400)],
         streams: MoqStreams::Frame,
         key_every: Duration::from_millis(500),
-        adaptation: MoqAdaptation::None,
+        follows: false,
+        data: None,
         deadline: None,
     };
     let screen = browser("screen", Role::Viewer { save: true }, dir.path(), port, TOKEN);
@@ -184,6 +185,8 @@ async fn publishes(streams: MoqStreams) {
     let screen = ViewerJob {
         common: common("screen", dir.path(), port),
         viewer: Default::default(),
+        switches: false,
+        data_priority: 200,
         save: true,
     };
     let (ready, is_ready) = tokio::sync::oneshot::channel();

@@ -11,7 +11,7 @@ use suiro_units::{BitRate, Duration, Time};
 /// libwebrtc's defaults come to (2.5 Mbit/s for 1920×1080 at 30 per second are 0.04).
 const BITS_PER_PIXEL: f64 = 0.02;
 /// Heights of pictures, of a camera of 1080 lines or less.
-const HEIGHTS: [u32; 6] = [1080, 720, 540, 360, 270, 180];
+pub const HEIGHTS: [u32; 6] = [1080, 720, 540, 360, 270, 180];
 /// Frame rates, as shares of the camera's: all frames, two of three.
 const FRAMES: [(u32, u32); 2] = [(1, 1), (2, 3)];
 

@@ -667,6 +667,26 @@ table! {
         ended: Option<Text>,
         /// Streams that this end opened.
         streams: u64,
+        /// Datagrams that this end handed to QUIC; null of a browser.
+        datagrams: Option<u64>,
+        /// How often this viewer changed to another quality; null of others.
+        switches: Option<u64>,
+    }
+}
+
+table! {
+    /// One object of a data track that a viewer of Media over QUIC Transport received.
+    MoqDataRow = "moq_data" {
+        /// When it was received.
+        t_ns: Time,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Its number, from 0.
+        number: u64,
+        /// When its publisher made it, by the trial's clock.
+        published_ns: i64,
+        /// Its size.
+        bytes: u64,
     }
 }
 
@@ -1075,6 +1095,7 @@ tables! {
     WebrtcSessionRow: webrtc_sessions "WebRTC peer connections.";
     QuicRow: quic "Looks at QUIC connections.";
     MoqSessionRow: moq_sessions "Sessions of Media over QUIC Transport.";
+    MoqDataRow: moq_data "Objects of data tracks of Media over QUIC Transport.";
     ConferenceRow: conference "Periods of the ends of video calls.";
     QualityRow: quality "Scores of what was on viewers' screens.";
     AccessRow: access "Requests that origins answered.";

@@ -137,6 +137,21 @@ static VIEWED: &[Measure<Viewing>] = metrics! {
     moq.frames_undecodable ["", Lower, 3] "Frames undecodable, MoQ",
         "Frames that came and could not be decoded, because one that they refer to had not come in time.",
         |s| Some(s.frames_undecodable());
+    moq.quality_mean_bps ["bit/s", Higher, 3] "Quality, MoQ",
+        "Bit rate that the encoder of each frame that came was set to, mean over the frames.",
+        |s| s.quality_bps();
+    moq.switches ["", Neither, 3] "Changes of quality, MoQ",
+        "How often the viewer changed to another quality of the broadcast; null of a viewer that does not.",
+        |s| s.switches();
+    moq.data_latency_p50_ms ["ms", Lower, 4] "Latency of data, MoQ, median",
+        "From the publication of an object of a data track until the viewer had received it, median.",
+        |s| s.data_ms().percentile(0.5);
+    moq.data_latency_p95_ms ["ms", Lower, 4] "Latency of data, MoQ, 95 %",
+        "From the publication of an object of a data track until the viewer had received it, 95th percentile.",
+        |s| s.data_ms().percentile(0.95);
+    moq.data_missing ["", Lower, 3] "Missing data, MoQ",
+        "Objects of a data track that did not arrive, of the numbers from the first to the last that did.",
+        |s| s.data_missing();
 };
 
 fn held(

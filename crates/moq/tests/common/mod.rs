@@ -12,8 +12,9 @@ use suiro_media::spec::Source;
 use suiro_moq::net::Behaviour;
 use suiro_moq::publish::PublisherJob;
 use suiro_moq::relay::{self as relaying, RelayJob};
+use suiro_moq::view::ViewerJob;
 use suiro_moq::{Common, Summary};
-use suiro_scenario::{MoqAdaptation, MoqStreams, QuicCongestion};
+use suiro_scenario::{MoqStreams, QuicCongestion};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 pub const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -66,6 +67,12 @@ pub fn client(name: &str, dir: &Path, port: u16, token: Option<&str>, draft: u8)
     }
 }
 
+/// A viewer that plays the highest quality.
+pub fn viewer(common: Common) -> ViewerJob {
+    let (viewer, switches) = (Default::default(), false);
+    ViewerJob { common, viewer, switches, data_priority: 200, save: true }
+}
+
 pub fn publisher(common: Common, streams: MoqStreams) -> PublisherJob {
     let length = Duration::from_secs(1);
     let source = FootageSpec::new(Source::Synthetic);
@@ -73,10 +80,11 @@ pub fn publisher(common: Common, streams: MoqStreams) -> PublisherJob {
     PublisherJob {
         common,
         camera,
-        rate: BitRate::from_kbps(400),
+        rates: vec![BitRate::from_kbps(400)],
         streams,
         key_every: Duration::from_millis(500),
-        adaptation: MoqAdaptation::Encoder,
+        follows: true,
+        data: None,
         deadline: None,
     }
 }

@@ -149,7 +149,8 @@ fn encoder(camera: &Camera, footage: &Footage) -> serde_json::Value {
     let codec = catalog.video.as_ref().and_then(|video| video.renditions.get(VIDEO));
     let codec = codec.map(|rendition| rendition.codec.replace("avc3", "avc1"));
     let streams = match camera.streams {
-        MoqStreams::Frame => "frame",
+        // The scenario's check refuses datagrams of Chromium.
+        MoqStreams::Frame | MoqStreams::Datagram => "frame",
         MoqStreams::Gop => "gop",
     };
     serde_json::json!({

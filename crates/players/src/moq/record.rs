@@ -177,6 +177,8 @@ impl Log {
                 ended_ns: session.ended_ms.map(|ms| ms.time()),
                 ended: session.ended.map(Into::into),
                 streams: session.streams,
+                datagrams: None,
+                switches: None,
             })?;
         }
         self.quic.close()?;

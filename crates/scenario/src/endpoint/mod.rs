@@ -25,7 +25,7 @@ use suiro_units::Duration;
 pub use command::{Exit, Ready, StopSignal};
 pub use control::{NodeStorage, OperatorAction, UncompressedPicture};
 pub use kind::{Congestion, Delivery, Flow, Kind, Listens, Medium, Need, Reference, Viewer};
-pub use moq::{MoqAdaptation, MoqProgram, MoqStreams, QuicCongestion};
+pub use moq::{MoqAdaptation, MoqData, MoqProgram, MoqStreams, QuicCongestion};
 pub use origin::{HlsRungs, Mode};
 pub use player::{Download, Program, Protocol};
 pub use rtp::{OnBreak, Pace, RoundTrip, RtcpTimes, RtpCodec, VersionRate};

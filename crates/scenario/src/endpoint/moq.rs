@@ -24,6 +24,13 @@ const CACHE: Bounds<Bytes> = Bounds::new(Bytes::new(100_000), Bytes::new(4_000_0
 const SESSIONS: Bounds<u32> = Bounds::new(1, 20_000);
 const DELTA: Bounds<f64> = Bounds::new(0.01, 2.0);
 const STREAMS: Bounds<u32> = Bounds::new(1, 100_000);
+/// From one object of a data track to the next.
+const DATA_EVERY: Bounds<Duration> =
+    Bounds::new(Duration::from_millis(10), Duration::from_secs(60));
+/// The least holds a number and a time as JSON.
+const DATA_SIZE: Bounds<Bytes> = Bounds::new(Bytes::new(64), Bytes::new(10_000));
+/// Default bit rates of the lower qualities, as shares of the highest.
+const LOWER: [f64; 2] = [0.6, 0.35];
 /// Longest name of a broadcast, in bytes.
 const BROADCAST_MAX: usize = 200;
 
@@ -33,8 +40,12 @@ bounds! {
         rate: RATES,
         key_every: KEY_EVERY,
         deadline: DEADLINE,
-        delta: DELTA;
-        tables: camera
+        delta: DELTA,
+        qualities: Bounds::new(1, 4),
+        data_every: DATA_EVERY,
+        data_size: DATA_SIZE;
+        tables: camera;
+        each: qualities: RATES
     }
 }
 
@@ -120,7 +131,8 @@ pub struct MoqPublisher {
     /// The draft of moq-transport that it offers. Default: 18.
     #[serde(default = "draft")]
     pub draft: u8,
-    /// What becomes a QUIC stream: every `frame`, or every group of pictures (`gop`). Default: `frame`.
+    /// How objects are sent: every `frame` on a QUIC stream of its own, every group of pictures on one (`gop`), or frames by
+    /// `datagram` where they fit. Default: `frame`.
     #[serde(default)]
     pub streams: MoqStreams,
     /// The bit rate that the encoder is set to; with adaptation, the most that it is. A scene that needs less gets less.
@@ -130,9 +142,23 @@ pub struct MoqPublisher {
     /// From one key frame to the next: who joins waits for one. Default: 2 s.
     #[serde(default = "key_every")]
     pub key_every: Duration,
-    /// Whether the encoder follows what QUIC can send. Default: `none`.
+    /// What adapts to the link; a viewer that is to change between qualities has the same key. Default: `none`.
     #[serde(default)]
     pub adaptation: MoqAdaptation,
+    /// Bit rates of the lower qualities, each below the one before: with adaptation `qualities` or `both` each is a track of its
+    /// own beside that of `rate`, and is encoded while somebody receives it. Default: 60 % and 35 % of `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qualities: Option<Vec<BitRate>>,
+    /// A track of small objects beside the video, such as the state of a game: `json`, `binary` or `none`. Each has its number
+    /// and the time when it was published. Default: `none`.
+    #[serde(default)]
+    pub data: MoqData,
+    /// From one object of the data track to the next. Default: 100 ms.
+    #[serde(default = "data_every")]
+    pub data_every: Duration,
+    /// Size of an object of the data track. Default: 200 B.
+    #[serde(default = "data_size")]
+    pub data_size: Bytes,
     /// Frames that are this much older than the newest are not sent any more. Default: everything is sent, however late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
@@ -204,6 +230,14 @@ pub struct MoqViewer {
     /// The draft of moq-transport that it offers. Default: 18.
     #[serde(default = "draft")]
     pub draft: u8,
+    /// Whether it changes to another quality when its link demands it: with `qualities` and `both`; otherwise it plays the
+    /// highest. Default: `none`.
+    #[serde(default)]
+    pub adaptation: MoqAdaptation,
+    /// The priority at which it subscribes to a data track. That of the video is 127, and one more after each change of quality,
+    /// up to 190; what has the higher one is sent first, by publisher and relay. Default: 200.
+    #[serde(default = "data_priority")]
+    pub data_priority: u8,
     /// How suiro's viewer plays; Chromium shows each picture as soon as it is decoded.
     #[serde(default)]
     pub viewer: Policy,
@@ -222,7 +256,7 @@ pub struct MoqViewer {
     pub qlog: bool,
 }
 
-/// What becomes a QUIC stream.
+/// How objects are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MoqStreams {
@@ -231,17 +265,61 @@ pub enum MoqStreams {
     Frame,
     /// A key frame and all that refer to it are one group, in order.
     Gop,
+    /// A frame that fits in one QUIC datagram of any path (1,100 bytes) is a datagram, which is not sent again if it is lost.
+    /// A larger one is a group of its own on a stream, because MoQT does not split objects into several datagrams.
+    Datagram,
 }
 
-/// Whether an encoder follows what QUIC can send.
+/// How the objects of a data track are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoqData {
+    /// There is no data track.
+    #[default]
+    None,
+    /// JSON with the members `number`, `time_us` and `text`, which fills it up.
+    Json,
+    /// Number and time as 64-bit integers in network byte order, then zeros.
+    Binary,
+}
+
+/// What adapts to the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MoqAdaptation {
-    /// It does not: its bit rate is constant.
+    /// Nothing: the encoder's bit rate is constant.
     #[default]
     None,
-    /// Its bit rate, frame rate and size follow the rate at which QUIC sends, and how much waits for it.
+    /// The encoder: its bit rate, frame rate and size follow the rate at which QUIC sends, and how much waits for it.
     Encoder,
+    /// The viewer: the publisher has several qualities, each a track, and the viewer changes between them.
+    Qualities,
+    /// Encoders and viewer.
+    Both,
+}
+
+impl MoqAdaptation {
+    /// Whether encoders follow what QUIC can send.
+    pub const fn encoder_follows(self) -> bool {
+        matches!(self, Self::Encoder | Self::Both)
+    }
+
+    /// Whether there are several qualities, between which viewers change.
+    pub const fn has_qualities(self) -> bool {
+        matches!(self, Self::Qualities | Self::Both)
+    }
+}
+
+impl MoqPublisher {
+    /// The bit rates of its qualities, from the highest to the lowest.
+    pub fn rates(&self) -> Vec<BitRate> {
+        let mut rates = vec![self.rate];
+        if self.adaptation.has_qualities() {
+            let lower = |share| self.rate.mul_f64(share).max(*RATES.least());
+            rates.extend(self.qualities.clone().unwrap_or_else(|| LOWER.map(lower).to_vec()));
+        }
+        rates
+    }
 }
 
 /// A congestion control of QUIC.
@@ -298,18 +376,35 @@ impl Kind for MoqPublisher {
         if self.program == MoqProgram::Chromium {
             let Self { draft, congestion, qlog, .. } = *self;
             Asked { draft, congestion, qlog }.check(check);
-            if self.adaptation != MoqAdaptation::None {
-                let message = "the encoder of the page in Chromium has a constant bit rate";
-                check.push(check.refusal("adaptation", message).hint("remove adaptation"));
-            }
-            if self.deadline.is_some() {
-                let message = "the page in Chromium sends everything, however late";
-                check.push(check.refusal("deadline", message).hint("remove deadline"));
-            }
+            self.check_chromium(check);
+        }
+        let rates = self.rates();
+        if self.qualities.is_some() && !rates.is_sorted_by(|higher, lower| higher > lower) {
+            let found = rates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let refusal = check.refusal("qualities", format!("rate and qualities are {found}"));
+            check.push(refusal.expected("each below the one before"));
         }
         check_token(check, self.token.as_deref());
         check_broadcast(check, &self.broadcast);
         check_relay_token(check, &self.to, &self.token);
+    }
+}
+
+impl MoqPublisher {
+    /// Refuses what the page in Chromium cannot do.
+    fn check_chromium(&self, check: &mut Check<'_>) {
+        let mut refuse = |refused: bool, key: &'static str, message: &str| {
+            if refused {
+                check.push(check.refusal(key, message).hint(format!("remove {key}")));
+            }
+        };
+        let constant = "the encoder of the page in Chromium has a constant bit rate";
+        refuse(self.adaptation != MoqAdaptation::None, "adaptation", constant);
+        let late = "the page in Chromium sends everything, however late";
+        refuse(self.deadline.is_some(), "deadline", late);
+        let streams = "the page in Chromium sends no datagrams";
+        refuse(self.streams == MoqStreams::Datagram, "streams", streams);
+        refuse(self.data != MoqData::None, "data", "the page in Chromium has no data track");
     }
 }
 
@@ -356,6 +451,10 @@ impl Kind for MoqViewer {
                 let message = "Chromium shows each picture as soon as it is decoded";
                 check.push(check.refusal("viewer", message).hint("remove viewer"));
             }
+            if self.adaptation != MoqAdaptation::None {
+                let message = "the page in Chromium plays the highest quality";
+                check.push(check.refusal("adaptation", message).hint("remove adaptation"));
+            }
         }
         check_token(check, self.token.as_deref());
         check_broadcast(check, &self.broadcast);
@@ -399,6 +498,18 @@ const fn rate() -> BitRate {
 
 const fn key_every() -> Duration {
     Duration::from_secs(2)
+}
+
+const fn data_every() -> Duration {
+    Duration::from_millis(100)
+}
+
+const fn data_size() -> Bytes {
+    Bytes::new(200)
+}
+
+const fn data_priority() -> u8 {
+    200
 }
 
 const fn port() -> u16 {

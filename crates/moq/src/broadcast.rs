@@ -1,0 +1,150 @@
+//! The broadcast of a publisher: its catalog, a video track for each quality, and a data track.
+
+use moq_net::{Timescale, Timestamp, broadcast, group, origin, track};
+use suiro_realtime::ladder::HEIGHTS;
+use suiro_scenario::MoqStreams;
+
+use crate::EndpointError;
+use crate::catalog::{self, Catalog, Quality};
+use crate::data::{self, Message};
+use crate::publish::{FOREVER, PublisherJob};
+
+/// Largest object that is sent as a datagram, in bytes. Every path of QUIC carries UDP payloads of 1,200 bytes (RFC 9000
+/// §14); the headers of QUIC, of MoQT and of a session of WebTransport need less than 100 of them.
+pub const DATAGRAM_MAX: usize = 1100;
+
+/// Tracks that are announced to the relay. They end when they are dropped.
+pub(crate) struct Broadcast {
+    _broadcast: broadcast::Producer,
+    _catalog: track::Producer,
+    /// From the highest quality to the lowest.
+    pub videos: Vec<Video>,
+    data: Option<Data>,
+}
+
+/// A video track of one quality.
+pub(crate) struct Video {
+    track: track::Producer,
+    streams: MoqStreams,
+    /// The current group of pictures, if each is one stream.
+    group: Option<group::Producer>,
+}
+
+struct Data {
+    track: track::Producer,
+    streams: MoqStreams,
+    spec: data::Spec,
+    number: u64,
+}
+
+/// The size of pictures at a share of the highest bit rate: the largest of the usual heights that has at most this share of
+/// the pixels.
+pub(crate) fn quality_size(camera: (u32, u32), share: f64) -> (u32, u32) {
+    let height = f64::from(camera.1) * share.clamp(0.0, 1.0).sqrt();
+    if share >= 1.0 {
+        return camera;
+    }
+    let lower = HEIGHTS.into_iter().filter(|lower| *lower < camera.1);
+    let Some(height) = { lower }.find(|lower| f64::from(*lower) <= height) else { return camera };
+    let width = u64::from(camera.0) * u64::from(height) / u64::from(camera.1.max(1));
+    (u32::try_from(width).unwrap_or(camera.0) & !1, height & !1)
+}
+
+impl Broadcast {
+    pub fn announce(origin: &origin::Producer, job: &PublisherJob) -> Result<Self, EndpointError> {
+        let failed = || EndpointError::session(format!("publishing `{}`", job.common.broadcast));
+        let broadcast = origin.create_broadcast(&job.common.broadcast).map_err(failed())?;
+        let info = track::Info::default().with_timescale(Timescale::MICRO);
+        let mut catalog = broadcast.create_track(catalog::TRACK, info.clone()).map_err(failed())?;
+        let deadline = job.deadline.map_or(FOREVER, Into::into);
+        let camera = (job.camera.width, job.camera.height);
+        let (mut videos, mut qualities) = (Vec::new(), Vec::new());
+        for (index, &rate) in job.rates.iter().enumerate() {
+            let share = rate.as_bps() as f64 / job.rates[0].as_bps() as f64;
+            let (name, size) = (catalog::video(index), quality_size(camera, share));
+            let info = info.clone().with_max_age(deadline);
+            let track = broadcast.create_track(name.as_str(), info).map_err(failed())?;
+            videos.push(Video { track, streams: job.streams, group: None });
+            qualities.push(Quality { name, size, fps: job.camera.fps, rate });
+        }
+        let data = job.data.map(|spec| {
+            let info = info.clone().with_max_age(FOREVER);
+            let track = broadcast.create_track(data::TRACK, info).map_err(failed())?;
+            Ok::<_, EndpointError>(Data { track, streams: job.streams, spec, number: 0 })
+        });
+        let data = data.transpose()?;
+        let text = Catalog::of(&qualities, job.data.map(|data| data.format)).write();
+        catalog.write_frame(Timestamp::ZERO, text).map_err(failed())?;
+        broadcast.announce(Default::default()).map_err(failed())?;
+        Ok(Self { _broadcast: broadcast, _catalog: catalog, videos, data })
+    }
+
+    /// Publishes the next object of the data track, if there is one.
+    pub fn send_data(&mut self, time_us: u64) -> Result<(), moq_net::Error> {
+        let Some(Data { track, streams, spec, number }) = &mut self.data else { return Ok(()) };
+        let message = Message { number: *number, time_us };
+        *number += 1;
+        let object = data::write(message, spec.format, spec.size.get() as usize);
+        send(track, *streams, time_us, object)
+    }
+}
+
+impl Video {
+    /// Whether somebody receives it.
+    pub fn is_wanted(&self) -> bool {
+        self.track.is_used()
+    }
+
+    /// Publishes a frame.
+    pub fn send(
+        &mut self,
+        (time_us, key): (u64, bool),
+        object: Vec<u8>,
+    ) -> Result<(), moq_net::Error> {
+        if self.streams != MoqStreams::Gop {
+            return send(&mut self.track, self.streams, time_us, object);
+        }
+        if key && let Some(before) = self.group.take() {
+            before.finish()?;
+        }
+        if self.group.is_none() {
+            self.group = Some(self.track.append_group()?);
+        }
+        match &mut self.group {
+            Some(group) => group.write_frame(time(time_us)?, object),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Publishes an object as a group of its own, or as a datagram if it may and fits.
+fn send(
+    track: &mut track::Producer,
+    streams: MoqStreams,
+    time_us: u64,
+    object: Vec<u8>,
+) -> Result<(), moq_net::Error> {
+    if streams == MoqStreams::Datagram && object.len() <= DATAGRAM_MAX {
+        return track.append_datagram(time(time_us)?, object).map(drop);
+    }
+    track.write_frame(time(time_us)?, object)
+}
+
+fn time(time_us: u64) -> Result<Timestamp, moq_net::Error> {
+    Timestamp::from_micros(time_us).map_err(|_| moq_net::Error::Closed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lower_quality_has_fewer_pixels() {
+        assert_eq!(quality_size((1920, 1080), 1.0), (1920, 1080));
+        // 0.6 of the pixels are 836 lines, 0.35 are 638.
+        assert_eq!(quality_size((1920, 1080), 0.6), (1280, 720));
+        assert_eq!(quality_size((1920, 1080), 0.35), (960, 540));
+        assert_eq!(quality_size((320, 240), 0.6), (240, 180));
+        assert_eq!(quality_size((320, 240), 0.01), (320, 240), "no usual height is so low");
+    }
+}

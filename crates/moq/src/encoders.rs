@@ -1,0 +1,234 @@
+//! The encoders of a publisher, one for each quality. A camera starts when somebody receives its quality, and stops when
+//! nobody does, unless it is the only one.
+
+use std::future::Future;
+use std::task::Poll;
+
+use suiro_clock::Clock;
+use suiro_media::live::{FootageSpec, RATES};
+use suiro_realtime::ladder::{Hysteresis, Ladder};
+use suiro_realtime::{Camera, Demand, Feed, Frame, split};
+use suiro_units::{BitRate, Duration, Time};
+use tokio::task::JoinHandle;
+
+use crate::EndpointError;
+use crate::broadcast::quality_size;
+use crate::follow::{Follow, Sample};
+use crate::publish::PublisherJob;
+
+/// For how long nobody receives a quality before its camera stops.
+const UNUSED: Duration = Duration::from_secs(2);
+/// A camera that starts shortly before a key frame is due waits for it: so many frames at most.
+const WAIT_MAX: u64 = 15;
+
+/// A key frame that has not come after so many frames is asked for again.
+const ASK_AGAIN: u64 = 8;
+
+/// All encoders of a publisher, from the highest quality to the lowest.
+pub(crate) struct Encoders {
+    clock: Clock,
+    spec: FootageSpec,
+    encoders: Vec<Encoder>,
+    follow: Option<Follow>,
+    /// When the first frame of all of them was captured, so that their frames have the same numbers.
+    start: Option<Time>,
+    /// Frames from one key frame to the next.
+    period: u64,
+}
+
+/// One encoder, whose camera may not run.
+struct Encoder {
+    rate: BitRate,
+    size: (u32, u32),
+    camera: Option<Camera>,
+    starting: Option<JoinHandle<Result<Feed, EndpointError>>>,
+    feed: Option<Feed>,
+    /// What it is set to: nothing but the bit rate follows if there is none.
+    ladder: Option<Ladder>,
+    set: BitRate,
+    /// The newest key frame, and the frame after which one was asked for.
+    key: Option<u64>,
+    asked: Option<u64>,
+    /// Frames before this number are left out.
+    from: Option<u64>,
+    unused_since: Option<Time>,
+}
+
+impl Encoders {
+    /// `camera` is that of the highest quality.
+    pub fn new(clock: Clock, job: &PublisherJob, camera: Camera) -> Self {
+        let spec = job.camera.clone();
+        let most = BitRate::from_bps(job.rates.iter().map(|rate| rate.as_bps()).sum());
+        let follow = job.follows.then(|| Follow::new(job.rates[0], most));
+        let mut camera = Some(camera);
+        let encoders = job.rates.iter().map(|&rate| {
+            let share = rate.as_bps() as f64 / job.rates[0].as_bps() as f64;
+            let size = quality_size((spec.width, spec.height), share);
+            let ladder = || Ladder::new(size, spec.fps, rate, Hysteresis::default());
+            Encoder {
+                rate,
+                size,
+                camera: camera.take(),
+                starting: None,
+                feed: None,
+                ladder: job.follows.then(ladder),
+                set: rate,
+                key: None,
+                asked: None,
+                from: None,
+                unused_since: None,
+            }
+        });
+        let encoders = encoders.collect();
+        let period = (job.key_every.as_secs_f64() * f64::from(spec.fps)).round().max(1.0) as u64;
+        Self { clock, spec, encoders, follow, start: None, period }
+    }
+
+    /// The next frame of any encoder, and its quality; no frame if its camera has ended. A call that is dropped loses no
+    /// frame.
+    pub async fn next(&mut self) -> (usize, Option<Frame>) {
+        std::future::poll_fn(|context| {
+            for (quality, encoder) in self.encoders.iter_mut().enumerate() {
+                let Some(feed) = &mut encoder.feed else { continue };
+                if let Poll::Ready(frame) = std::pin::pin!(feed.next()).poll(context) {
+                    return Poll::Ready((quality, frame));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Starts and stops cameras.
+    pub async fn look(
+        &mut self,
+        now: Time,
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Result<(), EndpointError> {
+        let several = self.encoders.len() > 1;
+        for (quality, encoder) in self.encoders.iter_mut().enumerate() {
+            if let Some(starting) = encoder.starting.take_if(|starting| starting.is_finished()) {
+                let feed = starting.await;
+                let mut feed =
+                    feed.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
+                encoder.set_up(&mut feed)?;
+                encoder.feed = Some(feed);
+            }
+            if is_wanted(quality) {
+                encoder.unused_since = None;
+                if encoder.feed.is_none() && encoder.starting.is_none() {
+                    let start = *self.start.get_or_insert(now);
+                    encoder.start(self.clock, self.spec.clone(), start);
+                }
+            } else if several && encoder.feed.is_some() {
+                let since = *encoder.unused_since.get_or_insert(now);
+                if now.saturating_since(since) >= UNUSED {
+                    // It ends in a thread of its own, after the frame at hand.
+                    drop(tokio::task::spawn_blocking({
+                        let feed = encoder.feed.take();
+                        move || drop(feed)
+                    }));
+                    (encoder.key, encoder.asked, encoder.from) = (None, None, None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a frame is to be sent. Asks for the next key frame when it is due: all encoders have theirs at the same
+    /// numbers.
+    pub fn is_due(&mut self, quality: usize, frame: &Frame) -> bool {
+        let (period, several) = (self.period, self.encoders.len() > 1);
+        let encoder = &mut self.encoders[quality];
+        if encoder.from.is_none() {
+            let next = (frame.number / period + 1) * period;
+            let waits = several && frame.number >= period && next - frame.number <= WAIT_MAX;
+            encoder.from = Some(if waits { next } else { frame.number });
+        }
+        if frame.key {
+            encoder.key = Some(frame.number);
+        }
+        let in_period = encoder.key.map(|key| key / period);
+        let asked = encoder.asked.is_some_and(|asked| frame.number < asked + ASK_AGAIN);
+        if in_period != Some((frame.number + 1) / period)
+            && !asked
+            && let Some(feed) = &encoder.feed
+        {
+            encoder.asked = Some(frame.number);
+            feed.request_key_frame();
+        }
+        // What was left out is missing for the frames that refer to it.
+        let before = encoder.from.is_some_and(|from| frame.number < from);
+        let known = encoder.key.zip(encoder.from).is_some_and(|(key, from)| key >= from);
+        !before && known
+    }
+
+    /// Sets encoders to what the connection can send.
+    pub fn follow(&mut self, now: Time, sample: Sample) -> Result<(), EndpointError> {
+        let Some(follow) = &mut self.follow else { return Ok(()) };
+        let allowed = follow.on_sample(now, sample);
+        // The lowest is the most important.
+        let running: Vec<usize> =
+            (0..self.encoders.len()).rev().filter(|&n| self.encoders[n].feed.is_some()).collect();
+        let demand = |&n: &usize| {
+            let rate = self.encoders[n].rate;
+            let weight = u32::try_from(rate.as_bps() / 1000).unwrap_or(u32::MAX);
+            Demand { least: *RATES.least(), most: rate, weight }
+        };
+        let demands: Vec<Demand> = running.iter().map(demand).collect();
+        for (n, rate) in running.into_iter().zip(split(allowed, &demands)) {
+            self.encoders[n].set_rate(now, rate.max(*RATES.least()))?;
+        }
+        Ok(())
+    }
+
+    /// What the running encoders are set to, together; `None` if none runs.
+    pub fn rate(&self) -> Option<BitRate> {
+        let running = self.encoders.iter().filter(|encoder| encoder.feed.is_some());
+        let bps = running.map(|encoder| encoder.set.as_bps()).reduce(|sum, bps| sum + bps);
+        bps.map(BitRate::from_bps)
+    }
+
+    /// Stops all cameras.
+    pub fn stop(self) -> Result<(), EndpointError> {
+        let mut feeds = self.encoders.into_iter().filter_map(|encoder| encoder.feed);
+        Ok(feeds.try_for_each(Feed::stop)?)
+    }
+}
+
+impl Encoder {
+    /// Starts the camera, on another thread: it takes a while, and the session must run meanwhile.
+    fn start(&mut self, clock: Clock, spec: FootageSpec, start: Time) {
+        let (camera, rate) = (self.camera.take(), self.set);
+        self.starting = Some(tokio::task::spawn_blocking(move || {
+            let camera = match camera {
+                Some(camera) => camera,
+                None => Camera::prepare(&spec)?,
+            };
+            Ok(camera.start(start, rate, clock.epoch_unix_ns(), move || clock.now())?)
+        }));
+    }
+
+    fn set_up(&self, feed: &mut Feed) -> Result<(), EndpointError> {
+        match &self.ladder {
+            Some(ladder) => {
+                let rung = ladder.rung();
+                feed.set_fps(rung.fps);
+                feed.set_size(rung.size.0, rung.size.1)?;
+            }
+            None => feed.set_size(self.size.0, self.size.1)?,
+        }
+        Ok(())
+    }
+
+    fn set_rate(&mut self, now: Time, rate: BitRate) -> Result<(), EndpointError> {
+        let (Some(feed), Some(ladder)) = (&mut self.feed, &mut self.ladder) else { return Ok(()) };
+        self.set = rate;
+        feed.set_rate(rate);
+        if let Some(rung) = ladder.on_rate(now, rate) {
+            feed.set_fps(rung.fps);
+            feed.set_size(rung.size.0, rung.size.1)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! What a viewer receives: the catalog of a broadcast, the video that it lists, and its data track.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Poll;
+
+use moq_net::kio;
+use moq_net::track::Subscription;
+use moq_net::{broadcast, group, origin, track};
+use suiro_clock::Clock;
+use suiro_units::{BitRate, Time};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::catalog::{self, Catalog};
+use crate::cmaf::{self, Unpacker};
+use crate::container::{self, Picture};
+use crate::data::{self, Message};
+use crate::publish::FOREVER;
+use crate::switch::Order;
+use crate::{EndpointError, view};
+
+/// Largest number of groups of a track that are read at the same time.
+const GROUPS_MAX: usize = 4096;
+/// Priority of the video among the tracks that the viewer subscribes to; a higher one is sent first. Each change of quality
+/// raises it by one, up to the most, because a relay does not take another priority for a subscription.
+const PRIORITY: u8 = 127;
+const PRIORITY_MOST: u8 = 190;
+
+/// What has been received.
+pub(crate) enum Received {
+    /// The bit rates of the qualities that can be played, from the lowest to the highest. Comes first.
+    Qualities(Vec<BitRate>),
+    /// An object of a quality's track, which is complete since `at`.
+    Video {
+        at: Time,
+        quality: usize,
+        /// `None` if the object cannot be read.
+        pictures: Option<Vec<Picture>>,
+    },
+    /// An object of the data track.
+    Data {
+        at: Time,
+        bytes: usize,
+        /// `None` if the object cannot be read.
+        message: Option<Message>,
+    },
+}
+
+/// The format of the objects.
+#[derive(Debug)]
+enum Packaging {
+    Legacy,
+    Cmaf(Unpacker),
+}
+
+impl Packaging {
+    fn read(&self, object: &[u8]) -> Option<Vec<Picture>> {
+        match self {
+            Self::Legacy => container::read(object).ok().map(|picture| vec![picture]),
+            Self::Cmaf(unpacker) => unpacker.read(object).ok(),
+        }
+    }
+}
+
+/// The tracks that are played, from the lowest quality to the highest.
+struct Tracks {
+    video: Vec<(String, BitRate)>,
+    packaging: Arc<Packaging>,
+    data: Option<String>,
+}
+
+/// A broadcast, and where what it sends goes to.
+pub(crate) struct Asking {
+    clock: Clock,
+    broadcast: broadcast::Consumer,
+    name: String,
+    post: mpsc::Sender<Received>,
+}
+
+impl Asking {
+    fn failed(&self, doing: &str) -> impl FnOnce(moq_net::Error) -> EndpointError + use<> {
+        EndpointError::session(format!("{doing} `{}`", self.name))
+    }
+
+    /// The newest object of a track that has one object in each group.
+    async fn object(&self, track: &str) -> Result<bytes::Bytes, moq_net::Error> {
+        let mut track = self.broadcast.track(track)?.subscribe(None).await?;
+        let mut group = track.recv_group().await?.ok_or(moq_net::Error::NotFound)?;
+        Ok(group.read_frame().await?.ok_or(moq_net::Error::NotFound)?.payload)
+    }
+
+    async fn tracks(&self) -> Result<Tracks, EndpointError> {
+        let hang = self.object(catalog::TRACK).await;
+        if matches!(hang, Err(moq_net::Error::NotFound))
+            && let Ok(json) = self.object(cmaf::TRACK).await
+        {
+            let catalog = cmaf::Catalog::read(&json)?;
+            let (video, init) = catalog.choose()?;
+            let doing = self.failed("asking for the initialisation segment of");
+            let segment = self.object(init).await.map_err(doing)?;
+            let packaging = Packaging::Cmaf(Unpacker::new(&segment)?).into();
+            let video = vec![(video.to_owned(), BitRate::from_bps(0))];
+            return Ok(Tracks { video, packaging, data: None });
+        }
+        let json = hang.map_err(self.failed("asking for the catalog of"))?;
+        let catalog = Catalog::read(&json)?;
+        let playable = catalog.playable()?.into_iter();
+        let video = playable.map(|(name, rate)| (name.to_owned(), rate)).collect();
+        let data = catalog.data().map(str::to_owned);
+        Ok(Tracks { video, packaging: Packaging::Legacy.into(), data })
+    }
+
+    /// Subscribes to a track.
+    async fn track(&self, name: &str, priority: u8) -> Result<track::Subscriber, moq_net::Error> {
+        let wanted = Subscription::default().with_priority(priority).with_max_age(FOREVER);
+        self.broadcast.track(name)?.subscribe(wanted).await
+    }
+}
+
+/// Subscribes to the catalog, then receives the qualities that `orders` name and the data track, until all have ended.
+pub(crate) async fn ask(
+    clock: Clock,
+    origin: origin::Consumer,
+    job: &view::ViewerJob,
+    post: mpsc::Sender<Received>,
+    mut orders: mpsc::Receiver<Order>,
+) -> Result<(), EndpointError> {
+    let name = job.common.broadcast.clone();
+    let asked = origin.routed_broadcast(&name).await;
+    let broadcast = asked.map_err(EndpointError::session(format!("asking for `{name}`")))?;
+    let asking = Arc::new(Asking { clock, broadcast, name, post });
+    let tracks = asking.tracks().await?;
+    let rates = tracks.video.iter().map(|(_, rate)| *rate).collect();
+    // Nobody receives it when the viewer has ended; then this ends, too.
+    let _ = asking.post.send(Received::Qualities(rates)).await;
+    let (mut running, mut videos) = (JoinSet::new(), BTreeMap::<usize, AbortHandle>::new());
+    let mut priority = PRIORITY - 1;
+    if let Some(track) = tracks.data {
+        running.spawn(receive_data(Arc::clone(&asking), track, job.data_priority));
+    }
+    loop {
+        tokio::select! {
+            Some(order) = orders.recv() => match order {
+                Order::Begin(quality) => {
+                    let Some((track, _)) = tracks.video.get(quality) else { continue };
+                    let (track, packaging) = (track.clone(), Arc::clone(&tracks.packaging));
+                    let asking = Arc::clone(&asking);
+                    // A new quality is sent before the old one, because its key frame ends the old one.
+                    priority = if priority < PRIORITY_MOST { priority + 1 } else { PRIORITY };
+                    let video = receive_video(asking, (quality, track), priority, packaging);
+                    videos.insert(quality, running.spawn(video));
+                }
+                Order::End(quality) => {
+                    if let Some(video) = videos.remove(&quality) {
+                        video.abort();
+                    }
+                }
+            },
+            Some(ended) = running.join_next() => match ended {
+                Ok(Ok(())) if running.is_empty() => return Ok(()),
+                Ok(ended) => ended?,
+                Err(cancelled) if cancelled.is_cancelled() => {}
+                Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+            },
+            else => return Ok(()),
+        }
+    }
+}
+
+async fn receive_video(
+    asking: Arc<Asking>,
+    (quality, track): (usize, String),
+    priority: u8,
+    packaging: Arc<Packaging>,
+) -> Result<(), EndpointError> {
+    let doing = asking.failed("asking for the video of");
+    let track = asking.track(&track, priority).await.map_err(doing)?;
+    let clock = asking.clock;
+    let read = move |object: &[u8]| {
+        let pictures = packaging.read(object);
+        Received::Video { at: clock.now(), quality, pictures }
+    };
+    let received = receive(track, Arc::new(read), &asking.post).await;
+    received.map_err(asking.failed("receiving the video of"))
+}
+
+async fn receive_data(
+    asking: Arc<Asking>,
+    track: String,
+    priority: u8,
+) -> Result<(), EndpointError> {
+    let doing = asking.failed("asking for the data track of");
+    let track = asking.track(&track, priority).await.map_err(doing)?;
+    let clock = asking.clock;
+    let read = move |object: &[u8]| {
+        let (at, message) = (clock.now(), data::read(object).ok());
+        Received::Data { at, bytes: object.len(), message }
+    };
+    let received = receive(track, Arc::new(read), &asking.post).await;
+    received.map_err(asking.failed("receiving the data track of"))
+}
+
+/// Receives the objects of a track until it ends. Groups are read concurrently: one that is delayed does not delay the
+/// others.
+async fn receive<F>(
+    mut track: track::Subscriber,
+    read: Arc<F>,
+    post: &mpsc::Sender<Received>,
+) -> Result<(), moq_net::Error>
+where
+    F: Fn(&[u8]) -> Received + Send + Sync + 'static,
+{
+    let mut reading = JoinSet::new();
+    loop {
+        let full = reading.len() >= GROUPS_MAX;
+        tokio::select! {
+            Some(_) = reading.join_next(), if !reading.is_empty() => {}
+            next = next(&mut track, full) => match next? {
+                Some(Next::Group(group)) => {
+                    reading.spawn(read_group(*group, Arc::clone(&read), post.clone()));
+                }
+                Some(Next::Datagram(object)) => {
+                    if post.send(read(&object)).await.is_err() {
+                        return Ok(());
+                    }
+                }
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+/// What a track has next.
+enum Next {
+    Group(Box<group::Consumer>),
+    Datagram(bytes::Bytes),
+}
+
+/// The next group, unless there are enough, or datagram of a track; `None` at its end.
+async fn next(track: &mut track::Subscriber, full: bool) -> Result<Option<Next>, moq_net::Error> {
+    kio::wait(|waiter| {
+        if let Poll::Ready(Ok(Some(datagram))) = track.poll_recv_datagram(waiter) {
+            return Poll::Ready(Ok(Some(Next::Datagram(datagram.payload))));
+        }
+        if full {
+            return Poll::Pending;
+        }
+        track
+            .poll_recv_group(waiter)
+            .map_ok(|group| group.map(|group| Next::Group(Box::new(group))))
+    })
+    .await
+}
+
+async fn read_group<F>(mut group: group::Consumer, read: Arc<F>, post: mpsc::Sender<Received>)
+where
+    F: Fn(&[u8]) -> Received,
+{
+    // The stream of a group can be reset; what is missing then does not come.
+    while let Ok(Some(frame)) = group.read_frame().await {
+        if post.send(read(&frame.payload)).await.is_err() {
+            return;
+        }
+    }
+}
