@@ -73,7 +73,7 @@ fn check(dir: &Path, version: &str, streams: MoqStreams) {
     let per_second = f64::from(FPS);
     match streams {
         MoqStreams::Frame | MoqStreams::Datagram => {
-            assert!(camera.streams as f64 > 3.0 * per_second, "{camera:?}")
+            assert!(camera.streams as f64 > 3.0 * per_second, "{camera:?}");
         }
         MoqStreams::Gop => assert!((camera.streams as f64) < 2.0 * per_second, "{camera:?}"),
     }

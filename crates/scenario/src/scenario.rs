@@ -21,6 +21,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("webrtc", include_str!("../../../scenarios/webrtc.toml")),
     ("moq-webrtc", include_str!("../../../scenarios/moq-webrtc.toml")),
     ("moq-why", include_str!("../../../scenarios/moq-why.toml")),
+    ("moq-adapt", include_str!("../../../scenarios/moq-adapt.toml")),
     ("webrtc-axes", include_str!("../../../scenarios/webrtc-axes.toml")),
     ("webrtc-fanout", include_str!("../../../scenarios/webrtc-fanout.toml")),
     ("tfrcp", include_str!("../../../scenarios/tfrcp.toml")),
