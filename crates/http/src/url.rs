@@ -84,8 +84,13 @@ impl Url {
             };
             without_dots(&whole)
         };
-        check_length(&target)?;
-        Ok(Self { target, ..self.clone() })
+        Self { target, ..self.clone() }.bounded()
+    }
+
+    /// This URL, unless it is longer than one that can be parsed: a reference that is not may still make it so.
+    fn bounded(self) -> Result<Self, UrlError> {
+        check_length(&self.to_string())?;
+        Ok(self)
     }
 
     /// Another host, if the document at this URL may name it.
@@ -112,7 +117,7 @@ impl Url {
             return Err(UrlError::Host(show(whole)));
         }
         let target = if target.starts_with('/') { target.into() } else { format!("/{target}") };
-        Ok(Self { host: host.to_ascii_lowercase(), port, target: without_dots(&target) })
+        Self { host: host.to_ascii_lowercase(), port, target: without_dots(&target) }.bounded()
     }
 
     /// The host: a name, an IPv4 address, or an IPv6 address without its brackets.
@@ -366,6 +371,25 @@ mod tests {
         assert!(!joins("http://169.254.1.1/a", "http://127.0.0.1/b"));
         assert!(joins("http://127.0.0.1/a", "http://10.0.0.1/b"));
         assert!(joins("http://origin/a", "http://192.168.0.1/b"));
+    }
+
+    /// Found by libfuzzer, as a loop of redirects.
+    #[test]
+    fn references_do_not_make_longer_urls_than_can_be_parsed() {
+        let base = Url::parse("http://media.example:8080/live/").unwrap();
+        for length in [4000, 4080, BYTES_MAX - 9] {
+            let relative = "x".repeat(length);
+            let absolute = format!("//h/{}", "y".repeat(length));
+            let query = format!("http://h?{}", "z".repeat(length));
+            for reference in [relative, absolute, query] {
+                match base.join(&reference) {
+                    Ok(url) => assert_eq!(Url::parse(&url.to_string()), Ok(url)),
+                    Err(error) => assert!(matches!(error, UrlError::Long(_)), "{error}"),
+                }
+            }
+        }
+        assert!(matches!(base.join(&"x".repeat(4090)), Err(UrlError::Long(_))));
+        assert!(base.join(&"x".repeat(4000)).is_ok());
     }
 
     #[test]
