@@ -63,6 +63,10 @@ fn measure(rates: &[u64], only_tcp: bool) {
     if !only_tcp {
         measure_udp(rates, cores);
     }
+    if rates.is_empty() && !only_tcp {
+        let told = suiro_wire::capacity().expect("what this host carries can be measured");
+        println!("what `suiro doctor` prints: {} packets/s each way", told.packets_per_second);
+    }
     if only_tcp || rates.is_empty() {
         TCP_GBPS.iter().for_each(|&gbps| fill(gbps));
     }

@@ -5,7 +5,7 @@ use suiro_hosts::{CableKind, CableSpec, Network, NetworkSpec};
 use suiro_link::{LinkConfig, Schedule};
 use suiro_units::{BitRate, Bytes, Duration, Seed};
 
-use super::load::{Burst, Heard, Load};
+use super::load::{Burst, Heard, Load, Sending};
 use crate::{Carrier, CarrierSpec, Clock, WireError, lateness_bound};
 
 /// Size of the IP packets.
@@ -84,8 +84,10 @@ fn carries(network: &Network, per_second: u32) -> Result<bool, WireError> {
         interval: Duration::from_secs(1) / u64::from(per_second),
         count: (f64::from(per_second) * LOAD.as_secs_f64()) as u32,
     };
-    let mut loads =
-        [Load::open(clock, &link.from, &link.to)?, Load::open(clock, &link.to, &link.from)?];
+    let mut loads = [
+        Load::open(clock, (&link.from, &link.to), Sending::Ordinary)?,
+        Load::open(clock, (&link.to, &link.from), Sending::Ordinary)?,
+    ];
     std::thread::scope(|scope| {
         let running = loads
             .each_mut()

@@ -57,16 +57,30 @@ pub(crate) struct Heard {
     pub missed: u64,
 }
 
+/// How the thread that sends a load is scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// Like the link's own threads, so that packets are sent when they should be.
+    OnTime,
+    /// Like any program. A load that fills a processor must not keep the link's own threads off it.
+    Ordinary,
+}
+
 /// A load on its way from one end of a link to the other.
 pub(crate) struct Load {
     sender: UdpSocket,
     listener: Listener,
+    sending: Sending,
     sent: Vec<Time>,
 }
 
 impl Load {
     /// Opens the sockets in the two hosts.
-    pub(crate) fn open(clock: Clock, from: &LinkEnd, to: &LinkEnd) -> Result<Self, WireError> {
+    pub(crate) fn open(
+        clock: Clock,
+        (from, to): (&LinkEnd, &LinkEnd),
+        sending: Sending,
+    ) -> Result<Self, WireError> {
         let opening =
             |host: &str| WireError::os(format!("opening a socket of the self-check in {host}"));
         let listener = to.host.enter(|| Listener::open(clock, to))?;
@@ -74,6 +88,7 @@ impl Load {
         Ok(Self {
             sender: sender.map_err(opening(from.host.name()))?,
             listener: listener.map_err(opening(to.host.name()))?,
+            sending,
             sent: Vec::new(),
         })
     }
@@ -87,21 +102,22 @@ impl Load {
         patience: Duration,
     ) -> Result<(), WireError> {
         let (done, wait) = std::io::pipe().map_err(WireError::os("making a pipe"))?;
-        let Self { sender, listener, sent } = self;
+        let Self { sender, listener, sending, sent } = self;
+        let sending = *sending;
         let clock = listener.clock;
         let expected = bursts.iter().map(|burst| burst.count).sum();
         std::thread::scope(|scope| {
             // On its own thread, so that only this thread gets a higher priority.
-            let sending = std::thread::Builder::new()
+            let thread = std::thread::Builder::new()
                 .name("check-send".into())
                 .spawn_scoped(scope, move || {
                     // When this closes, the listener knows that the last packet has been sent.
                     let _held = wait;
-                    send_all(clock, sender, bursts, pause)
+                    send_all((clock, sending), sender, bursts, pause)
                 })
                 .map_err(WireError::os("starting a thread"))?;
             let heard = listener.listen(expected, &done, patience);
-            let all = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let all = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             *sent = all.map_err(WireError::os("sending the self-check"))?;
             heard.map_err(WireError::os("receiving the self-check"))
         })
@@ -125,12 +141,12 @@ fn open_sender(from: &LinkEnd, to: &LinkEnd) -> io::Result<UdpSocket> {
 }
 
 fn send_all(
-    clock: Clock,
+    (clock, sending): (Clock, Sending),
     socket: &UdpSocket,
     bursts: &[Burst],
     pause: Duration,
 ) -> io::Result<Vec<Time>> {
-    let mut class = Class::raise(clock);
+    let mut class = (sending == Sending::OnTime).then(|| Class::raise(clock));
     let mut pace = Pace::new(clock);
     let mut sent = Vec::new();
     let mut begins = clock.now();
@@ -143,7 +159,7 @@ fn send_all(
             let now = clock.now();
             sent.push(now);
             socket.send(&payload)?;
-            class.look(now);
+            class.iter_mut().for_each(|class| class.look(now));
         }
         begins = clock.now() + pause;
     }

@@ -15,7 +15,7 @@ use suiro_record::SelfCheck;
 use suiro_units::{BitRate, Duration, Seed};
 
 use crate::{Carrier, CarrierSpec, Clock, Outcome, WireError};
-use load::{Heard, Load};
+use load::{Heard, Load, Sending};
 use plan::Plan;
 
 pub(crate) mod capacity;
@@ -74,7 +74,10 @@ fn measure(spec: &CheckSpec<'_>, plans: &[Plan; 2]) -> Result<([Heard; 2], Outco
         records: None,
     })?;
     let [from, to] = [&spec.link.from, &spec.link.to];
-    let [mut down, mut up] = [Load::open(clock, from, to)?, Load::open(clock, to, from)?];
+    let [mut down, mut up] = [
+        Load::open(clock, (from, to), Sending::OnTime)?,
+        Load::open(clock, (to, from), Sending::OnTime)?,
+    ];
     let run = |load: &mut Load, plan: &Plan| load.run(&plan.bursts(), PAUSE, plan.patience);
     if plans[0].rate().as_bps() + plans[1].rate().as_bps() <= AT_ONCE_MAX.as_bps() {
         let both = std::thread::scope(|scope| {
