@@ -4,14 +4,17 @@
 //!
 //! The parts that decide are pure: [`camera`] (what is seen), [`codec`] (pictures to bits and back), [`payload`] (bits in
 //! RTP packets), [`sender`], [`receiver`] (what became of the pictures) and [`schedule`] (when one is due). [`call`] turns
-//! the loop and opens the socket; it alone does.
+//! the loop. [`spray`] is a load: a flood of packets that takes a processor away from such a call. These two open
+//! sockets.
 
 pub mod call;
 pub mod camera;
 pub mod codec;
 pub mod payload;
+mod processor;
 pub mod receiver;
 pub mod schedule;
 pub mod sender;
+pub mod spray;
 
 pub use call::{CallError, CallJob, run, run_job};

@@ -1,5 +1,5 @@
-//! The recorders of layered QoS during a trial. They record all UDP and TCP of every host, because a host of the lab
-//! has no other flows than the scenario's.
+//! The recorders of layered QoS during a trial. Unless the scenario names ports, they record all UDP and TCP of every
+//! host, because a host of the lab has no other flows than the scenario's.
 
 use std::path::{Path, PathBuf};
 
@@ -21,11 +21,12 @@ impl Layers<Prepared> {
     /// Prepares them, if `options` asks for them.
     pub fn prepare(network: &Network, options: &RecordOptions, dir: &Path) -> Result<Self> {
         let hosts = if options.layers { network.hosts() } else { &[] };
+        let flows = flows(&options.layer_ports)?;
         let prepare = |host: &Host| {
             let name = host.name().to_owned();
             let spec = RecorderSpec {
                 host: name.clone(),
-                flows: [Protocol::Udp, Protocol::Tcp].map(FlowFilter::all).to_vec(),
+                flows: flows.clone(),
                 process: None,
                 namespace: None,
                 system_calls: true,
@@ -47,6 +48,17 @@ impl Layers<Prepared> {
         let recorders = self.recorders.into_iter().map(start).collect();
         Layers { recorders, dir: self.dir }
     }
+}
+
+/// All flows of these ports; of all ports if there are none.
+fn flows(ports: &[u16]) -> Result<Vec<FlowFilter>> {
+    let protocols = [Protocol::Udp, Protocol::Tcp];
+    if ports.is_empty() {
+        return Ok(protocols.map(FlowFilter::all).to_vec());
+    }
+    let each = ports.iter().flat_map(|port| protocols.map(|protocol| (protocol, port)));
+    let flows = each.map(|(protocol, port)| format!("{protocol}:*-*:{port}").parse());
+    flows.collect::<Result<_, _>>().context("the ports whose layers are recorded")
 }
 
 impl Layers<Recorder> {

@@ -124,6 +124,8 @@ bounds! {
     RecordOptions {
         tcp_interval: Bounds::new(Duration::from_millis(1), Duration::from_secs(1)),
         capture_length: Bounds::new(Bytes::new(64), Bytes::new(65_550)),
+        layer_ports: Bounds::new(0, 4);
+        each: layer_ports: Bounds::new(1, u16::MAX)
     }
 }
 
@@ -143,6 +145,9 @@ pub struct RecordOptions {
     /// The `layers` table: each packet at each layer of every host, and `layers.HOST.json`, which
     /// records what the kernel made visible. Needs root. Default: false.
     pub layers: bool,
+    /// The ports whose flows, of UDP and TCP, the `layers` table contains: flows with one of them at either end. At most
+    /// 4. Default: all flows.
+    pub layer_ports: Vec<u16>,
     /// Where packets are captured, without tcpdump: `true` for every interface of every host, or a list of hosts and of
     /// interfaces `HOST:LINK`. Each has a file `pcapng/HOST.LINK.pcapng` in the trial's folder, of at most 512 MiB. The
     /// packets of both ends of a link are matched: table `hops`. Default: false.
@@ -180,6 +185,7 @@ impl Default for RecordOptions {
             tcp_interval: Duration::from_millis(10),
             tcp_trace: TcpTrace::Auto,
             layers: false,
+            layer_ports: Vec::new(),
             capture: CapturePoints::default(),
             capture_length: Bytes::new(128),
             rtp: false,

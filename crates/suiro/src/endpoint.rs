@@ -18,7 +18,7 @@ use suiro_players::PlayJob;
 use suiro_scenario::{
     Conference, Download, HlsRungs, Job, Mode, MoqPublisher, MoqRelay, MoqViewer,
     MulticastReceiver, MulticastSender, Origin, Player, Program, Protocol, RtpReceiver, RtpSender,
-    UncompressedController, UncompressedNode, UncompressedReceiver, UncompressedRegistry,
+    Spray, UncompressedController, UncompressedNode, UncompressedReceiver, UncompressedRegistry,
     UncompressedSender, WebClients, WebServer, WebrtcPublisher, WebrtcViewer,
 };
 use suiro_units::{Duration, Time};
@@ -160,6 +160,7 @@ const RUNNERS: &[(&str, Runner)] = &[
     (WebServer::NAME, suiro_http::web::server::run_job),
     (WebClients::NAME, suiro_http::web::clients::run_job),
     (Conference::NAME, suiro_conference::run_job),
+    (Spray::NAME, suiro_conference::spray::run_job),
 ];
 
 /// `suiro serve MEDIA`.

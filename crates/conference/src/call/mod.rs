@@ -20,6 +20,7 @@ use tokio::net::UdpSocket;
 use crate::camera;
 use crate::codec::Size;
 use crate::payload::Mark;
+use crate::processor::stay_on;
 use crate::receiver::{Receiver, Seen};
 use crate::schedule::{Due, Schedule};
 use crate::sender::{Config, Sender};
@@ -233,20 +234,6 @@ async fn open(job: &CallJob) -> Result<UdpSocket, NetError> {
             .map_err(failed("setting the socket's receive buffer"))?;
     }
     Ok(socket)
-}
-
-/// Keeps this thread on processor number `nth` of those that it may use, from 0 and round again.
-fn stay_on(nth: u8) -> Result<(), NetError> {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let failed =
-        |error: Errno| NetError::Io { doing: "staying on one processor", cause: error.into() };
-    let allowed = sched_getaffinity(None).map_err(failed)?;
-    let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
-    let mut set = CpuSet::new();
-    if let Some(cpu) = all.get(usize::from(nth) % all.len().max(1)) {
-        set.set(*cpu);
-    }
-    sched_setaffinity(None, &set).map_err(failed)
 }
 
 struct Call {

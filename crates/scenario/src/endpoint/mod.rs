@@ -12,6 +12,7 @@ mod multicast;
 mod origin;
 mod player;
 mod rtp;
+mod spray;
 mod uncompressed;
 mod web;
 mod webrtc;
@@ -151,6 +152,8 @@ kinds! {
     "web-clients" => web::WebClients,
     /// One end of a video call.
     "conference" => conference::Conference,
+    /// Keeps the processor of a host busy with small packets.
+    "spray" => spray::Spray,
     /// Any program.
     "command" => command::Command,
 }
