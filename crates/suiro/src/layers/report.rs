@@ -58,9 +58,12 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome> {
     print(&report, args.json)
 }
 
-/// The recordings of a folder, which must be two.
+/// The recordings of a folder, which must be two. Of more, those count that have flows.
 fn both(dir: &Path) -> Result<[Recording; 2]> {
-    let recordings = Recording::read_all(dir)?;
+    let mut recordings = Recording::read_all(dir)?;
+    if recordings.len() > 2 {
+        recordings.retain(|recording| !recording.flows.is_empty());
+    }
     recordings.try_into().map_err(|found: Vec<Recording>| {
         let hosts: Vec<String> = found.into_iter().map(|recording| recording.host).collect();
         let found = if hosts.is_empty() { "no recording".into() } else { hosts.join(", ") };
