@@ -1,30 +1,75 @@
-//! A live camera by hand: `suiro serve --whep`, and `suiro play` of it.
+//! A live camera by hand: `suiro serve --whep` and `suiro play` of it, and `suiro publish` to a server.
 
 mod common;
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
 
 use common::{Done, Lines, Room, signal};
 use rustix::process::Signal;
+
+use suiro_endpoint::Pulse;
+use suiro_http::Clock;
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::tables::{FrameRow, WebrtcSessionRow};
+use suiro_units::{Seed, Time};
+use suiro_webrtc::endpoint::{Common, Meeting, Summary};
+use suiro_webrtc::view::{self, ViewerJob};
+use tokio::sync::oneshot;
 
 const CAMERA: &[&str] =
     &["serve", "synthetic", "--whep", "--size", "320x180", "--fps", "15", "--token", "s3cret"];
 
-/// The camera at a free port of loopback, its sessions recorded in `camera`; it takes offers. `None` without ffmpeg.
+fn ffmpeg() -> Option<Ffmpeg> {
+    Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()
+}
+
 #[expect(clippy::disallowed_methods, reason = "a port for the server of this test")]
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// The camera at a free port of loopback, its sessions recorded in `camera`; it takes offers. `None` without ffmpeg.
 fn serve(room: &Room) -> Option<(Child, String)> {
-    let ffmpeg = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")).ok()?;
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let ffmpeg = ffmpeg()?;
+    let port = free_port();
     let mut command = room.suiro(CAMERA);
-    command.args(["--port", &free.port().to_string(), "--out", "camera"]);
+    command.args(["--port", &port.to_string(), "--out", "camera"]);
     command.env("SUIRO_FFMPEG", ffmpeg.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     Lines::of(child.stderr.take().unwrap()).until("press Ctrl-C");
-    Some((child, format!("http://{free}/whep")))
+    Some((child, format!("http://127.0.0.1:{port}/whep")))
+}
+
+/// A viewer that takes offers by WHIP at this port, as a server does, until the first of the pair is sent.
+fn take(port: u16, dir: PathBuf) -> (oneshot::Sender<()>, JoinHandle<Summary>) {
+    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let token = Some("s3cret".to_owned());
+    let common = Common {
+        name: "viewer".to_owned(),
+        meeting: Meeting::Waits { address: Some(address), port, token },
+        peer: None,
+        addresses: vec![address],
+        dir,
+        start: Time::ZERO,
+        seed: Seed(1),
+        plain: false,
+    };
+    let job = ViewerJob { common, viewer: Default::default(), save: false };
+    let (stop, stopped) = oneshot::channel();
+    let (ready, is_ready) = mpsc::channel();
+    let viewing = std::thread::spawn(move || {
+        let pulse = Pulse::new(Clock::from_now());
+        let stopped = async { stopped.await.unwrap() };
+        let view = view::run(&job, &pulse, || ready.send(()).unwrap(), stopped);
+        pulse.block_on(async { Ok::<_, std::io::Error>(view.await.unwrap()) }).unwrap()
+    });
+    is_ready.recv().unwrap();
+    (stop, viewing)
 }
 
 #[test]
@@ -49,4 +94,30 @@ fn who_has_the_token_sees_the_camera_and_a_stranger_does_not() {
     let sessions: Vec<WebrtcSessionRow> = Reader::read_all(&room.path("work/camera")).unwrap();
     assert_eq!(sessions.len(), 1, "strangers have no session");
     assert!(sessions[0].connected_ns.is_some() && sessions[0].ended.is_some());
+}
+
+#[test]
+fn a_server_that_knows_the_token_gets_the_camera_and_one_that_does_not_refuses_it() {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let room = Room::new();
+    let (port, seen) = (free_port(), room.path("work/viewer"));
+    std::fs::create_dir(&seen).unwrap();
+    let (stop, viewing) = take(port, seen.clone());
+    let url = format!("http://127.0.0.1:{port}/whip");
+    let publish = |token: &[&str]| {
+        let camera = ["publish", &url, "--source", "synthetic", "--size", "320x180", "--fps", "15"];
+        let mut command = room.suiro(&[&camera, token].concat());
+        command.args(["--duration", "4 s", "--out", "camera"]);
+        Done::of(command.env("SUIRO_FFMPEG", ffmpeg.path()))
+    };
+    publish(&[]).exits(1).says(&["401"]);
+    publish(&["--token", "guess"]).exits(1).says(&["401"]);
+    let sent = publish(&["--token", "s3cret"]).exits(0);
+    assert!(sent.stdout.starts_with("1 connection; "), "{}", sent.stdout);
+
+    stop.send(()).unwrap();
+    assert_eq!(viewing.join().unwrap().connections, 1, "strangers have no session");
+    let frames: Vec<FrameRow> = Reader::read_all(&seen).unwrap();
+    let shown = frames.iter().filter(|row| row.displayed_ns.is_some()).count();
+    assert!(shown >= 15, "{shown} of {} frames were shown in four seconds", frames.len());
 }
