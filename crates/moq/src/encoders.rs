@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use suiro_clock::Clock;
 use suiro_media::live::{FootageSpec, RATES};
-use suiro_realtime::ladder::{Hysteresis, Ladder};
+use suiro_realtime::ladder::{Hysteresis, Ladder, Rung};
 use suiro_realtime::{Camera, Demand, Feed, Frame, split};
 use suiro_units::{BitRate, Duration, Time};
 use tokio::task::JoinHandle;
@@ -109,9 +109,8 @@ impl Encoders {
         for (quality, encoder) in self.encoders.iter_mut().enumerate() {
             if let Some(starting) = encoder.starting.take_if(|starting| starting.is_finished()) {
                 let feed = starting.await;
-                let mut feed =
+                let feed =
                     feed.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))?;
-                encoder.set_up(&mut feed)?;
                 encoder.feed = Some(feed);
             }
             if is_wanted(quality) {
@@ -200,25 +199,16 @@ impl Encoder {
     /// Starts the camera, on another thread: it takes a while, and the session must run meanwhile.
     fn start(&mut self, clock: Clock, spec: FootageSpec, start: Time) {
         let (camera, rate) = (self.camera.take(), self.set);
+        let whole = Rung { size: self.size, fps: spec.fps };
+        let first = self.ladder.as_ref().map_or(whole, Ladder::rung);
         self.starting = Some(tokio::task::spawn_blocking(move || {
             let camera = match camera {
                 Some(camera) => camera,
                 None => Camera::prepare(&spec)?,
             };
+            let camera = camera.beginning_at(first);
             Ok(camera.start(start, rate, clock.epoch_unix_ns(), move || clock.now())?)
         }));
-    }
-
-    fn set_up(&self, feed: &mut Feed) -> Result<(), EndpointError> {
-        match &self.ladder {
-            Some(ladder) => {
-                let rung = ladder.rung();
-                feed.set_fps(rung.fps);
-                feed.set_size(rung.size.0, rung.size.1)?;
-            }
-            None => feed.set_size(self.size.0, self.size.1)?,
-        }
-        Ok(())
     }
 
     fn set_rate(&mut self, now: Time, rate: BitRate) -> Result<(), EndpointError> {

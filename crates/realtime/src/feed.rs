@@ -1,6 +1,7 @@
 //! A camera and its encoder, as a sender has them: frames come by themselves, and between two of them
 //! it takes another bit rate.
 
+use crate::ladder::Rung;
 use suiro_media::live::{
     self, Captured, Effort, EncoderConfig, Footage, FootageSpec, LiveError, LiveSource, RATES,
 };
@@ -24,11 +25,16 @@ pub enum FeedError {
 
 /// A camera that is ready to be started: what it sees is at hand.
 #[derive(Debug)]
-pub struct Camera(Footage);
+pub struct Camera {
+    footage: Footage,
+    /// Size and rate of the first frames.
+    first: Rung,
+}
 
 impl From<Footage> for Camera {
     fn from(footage: Footage) -> Self {
-        Self(footage)
+        let first = Rung { size: footage.size(), fps: footage.fps() };
+        Self { footage, first }
     }
 }
 
@@ -75,7 +81,14 @@ impl Camera {
     pub fn prepare(spec: &FootageSpec) -> Result<Self, LiveError> {
         let ffmpeg = Ffmpeg::locate()?;
         let footage = Footage::prepare(&ffmpeg, spec, &cache::folder(), &mut |_, _| {})?;
-        Ok(Self(footage))
+        Ok(footage.into())
+    }
+
+    /// The same, with this size and this many frames per second from the first frame on, instead of what the camera
+    /// sees: what is asked of a feed that runs may come after its first frame.
+    #[must_use]
+    pub fn beginning_at(self, first: Rung) -> Self {
+        Self { first, ..self }
     }
 
     /// Starts it; the first frame is captured at `start`, and encoded at a bit rate within [`RATES`].
@@ -83,7 +96,7 @@ impl Camera {
     /// in the pictures.
     ///
     /// # Errors
-    /// [`FeedError`]: no such encoder, or no thread.
+    /// [`FeedError`]: no such encoder, [more](Self::beginning_at) than the camera has, or no thread.
     pub fn start(
         self,
         start: Time,
@@ -92,7 +105,8 @@ impl Camera {
         clock: impl Fn() -> Time + Send + 'static,
     ) -> Result<Feed, FeedError> {
         let rate = rate.clamp(*RATES.least(), *RATES.most());
-        let (size, fps) = (self.0.size(), self.0.fps());
+        let (camera_size, camera_fps) = (self.footage.size(), self.footage.fps());
+        let Rung { size, fps } = self.first;
         let config = EncoderConfig {
             width: size.0,
             height: size.1,
@@ -101,13 +115,13 @@ impl Camera {
             effort: Effort::Medium,
             may_skip: true,
         };
-        let source = LiveSource::new(self.0, config, start, epoch_unix_ns / 1_000_000)?;
+        let source = LiveSource::new(self.footage, config, start, epoch_unix_ns / 1_000_000)?;
         let (post, frames) = mpsc::channel(WAITING_MAX);
         // A full channel loses the frame, as a busy encoder does; the ones after it refer to it, and
         // the viewer asks for a key frame.
         let sink = move |captured| drop(post.try_send(captured));
         let camera = live::Camera::start(source, clock, sink).map_err(FeedError::Thread)?;
-        Ok(Feed { camera, frames, camera_size: size, camera_fps: fps, rate, fps, size })
+        Ok(Feed { camera, frames, camera_size, camera_fps, rate, fps, size })
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use suiro_media::Ffmpeg;
 use suiro_media::live::{Decoder, Footage, FootageSpec, Picture, RATES};
 use suiro_media::spec::Source;
+use suiro_realtime::ladder::Rung;
 use suiro_realtime::{Camera, Feed, Frame};
 use suiro_units::{BitRate, Duration, Time};
 
@@ -41,6 +42,11 @@ impl Filming {
 
 /// A camera of 320×240 pixels and 12 frames a second; `None` after saying that there is no ffmpeg.
 fn film() -> Option<Filming> {
+    film_at(Rung { size: (320, 240), fps: 12 })
+}
+
+/// The same, whose first frame is of that rung.
+fn film_at(first: Rung) -> Option<Filming> {
     let ffmpeg = Ffmpeg::locate().inspect_err(|error| eprintln!("skipped: {error}")).ok()?;
     let cache = tempfile::tempdir().unwrap();
     let length = Duration::from_secs(1);
@@ -55,7 +61,7 @@ fn film() -> Option<Filming> {
         looks.store(at + 1, Ordering::Relaxed);
         Time::from_millis(at * 84)
     };
-    let camera = Camera::from(footage);
+    let camera = Camera::from(footage).beginning_at(first);
     let feed = camera.start(Time::ZERO, BitRate::from_kbps(400), EPOCH_UNIX_NS, clock).unwrap();
     Some(Filming { feed, taken })
 }
@@ -98,5 +104,16 @@ async fn what_cannot_be_is_refused_and_changes_nothing() {
     film.feed.set_fps(99);
     let frame = film.find(|frame| frame.number > 2).await;
     assert_eq!(frame.size, (320, 240));
+    film.feed.stop().unwrap();
+}
+
+#[tokio::test]
+async fn a_smaller_picture_is_the_first_one_already() {
+    let Some(mut film) = film_at(Rung { size: (160, 120), fps: 6 }) else { return };
+    let (first, second) = (film.next().await, film.next().await);
+    assert_eq!([first.size, second.size], [(160, 120); 2]);
+    assert_eq!((first.key, second.key, second.number - first.number), (true, false, 2));
+    film.feed.set_size(320, 240).unwrap();
+    assert!(film.find(|frame| frame.size == (320, 240)).await.key);
     film.feed.stop().unwrap();
 }

@@ -104,9 +104,10 @@ impl Source {
         match std::mem::replace(self, Self::Ended) {
             Self::Waits(camera) => {
                 let epoch = clock.epoch_unix_ns();
+                let camera = camera.beginning_at(target.rung);
                 let feed = camera.start(clock.now(), target.rate, epoch, move || clock.now())?;
-                *self = Self::Runs(Box::new(feed), None);
-                self.set(target)
+                *self = Self::Runs(Box::new(feed), Some(target));
+                Ok(())
             }
             other => {
                 *self = other;

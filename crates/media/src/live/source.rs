@@ -37,6 +37,12 @@ pub fn check_size(size: (u32, u32), camera: (u32, u32)) -> Result<(), LiveError>
     Ok(())
 }
 
+/// What makes pictures of another size than the whole ones.
+fn smaller(size: (u32, u32), whole: (u32, u32)) -> Result<Option<(Scaler, Picture)>, LiveError> {
+    let make = || Ok((Scaler::new(whole, size), Picture::new(size.0, size.1)?));
+    (size != whole).then(make).transpose()
+}
+
 /// What became of a captured frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
@@ -56,25 +62,23 @@ pub struct Captured {
 
 impl LiveSource {
     /// A source whose first frame is captured at `start`. Stamps count time in UTC; `epoch_utc_ms`
-    /// is that of [`Time::ZERO`], in milliseconds since 1970. The encoder's size must be the
-    /// footage's; its frame rate, which is that of the stream, at most the footage's.
+    /// is that of [`Time::ZERO`], in milliseconds since 1970. The encoder's size and frame rate, which
+    /// are those of the stream, are at most the footage's.
     ///
     /// # Errors
-    /// [`LiveError`]: the configuration is out of range.
+    /// [`LiveError`]: the configuration is out of range. Those of [`check_size`].
     pub fn new(
         footage: Footage,
         config: EncoderConfig,
         start: Time,
         epoch_utc_ms: u64,
     ) -> Result<Self, LiveError> {
-        let found = (config.width, config.height);
-        if found != footage.size() {
-            return Err(LiveError::OtherSize { found: footage.size(), wanted: found });
-        }
+        let (size, whole) = ((config.width, config.height), footage.size());
+        check_size(size, whole)?;
         let mut pace = Pace::new(start, footage.fps())?;
         pace.set_fps(config.fps)?;
-        let (encoder, picture) = (Encoder::new(config)?, Picture::new(found.0, found.1)?);
-        let (smaller, last) = (None, None);
+        let (encoder, picture) = (Encoder::new(config)?, Picture::new(whole.0, whole.1)?);
+        let (smaller, last) = (smaller(size, whole)?, None);
         Ok(Self { footage, pace, encoder, picture, smaller, start, epoch_utc_ms, last })
     }
 
@@ -144,10 +148,7 @@ impl LiveSource {
             return Ok(());
         }
         self.encoder = Encoder::new(EncoderConfig { width, height, ..config })?;
-        self.smaller = match size == whole {
-            true => None,
-            false => Some((Scaler::new(whole, size), Picture::new(width, height)?)),
-        };
+        self.smaller = smaller(size, whole)?;
         Ok(())
     }
 
