@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a test program prints its results")]
 #![expect(clippy::disallowed_methods, reason = "the sockets of this test")]
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
@@ -20,6 +21,10 @@ use suiro_tcp::vegas::model::{Arrival, Model};
 use suiro_units::{Seed, Time};
 use suiro_wire::{Carrier, CarrierSpec, Clock};
 
+/// TCP_CA_CWR: from here on a loss is being repaired.
+const CWR: u8 = 2;
+/// TCP_INFINITE_SSTHRESH.
+const INFINITE: u32 = 0x7fff_ffff;
 /// Our own, whatever other `vegas` this kernel may have.
 const VEGAS: &str = "suiro_vegas_lab";
 
@@ -28,6 +33,9 @@ const LINK: &str = "rate = '10 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '1 MB
 /// The path holds 42 packets, the queue three times as many. It is faster than [`LINK`] because the other congestion
 /// controls begin with a heavy loss and must have recovered before they are judged.
 const DEEP_LINK: &str = "rate = '25 Mbit/s'\ndelay = '10 ms'\nqueue = { limit = '200 kB' }";
+/// The path holds 17 packets; one in a hundred is lost. A flow repairs a loss some 30 times a second.
+const LOSSY_LINK: &str =
+    "rate = '200 Mbit/s'\ndelay = '2 ms'\nqueue = { limit = '1 MB' }\nloss = 0.01";
 const END: Time = Time::from_secs(7);
 /// Flows are judged from this time on: slow start is over.
 const SETTLED: Time = Time::from_secs(3);
@@ -59,6 +67,7 @@ fn inside() {
         scope.spawn(|| report("it loses to Reno", || it_loses_to("reno")));
         scope.spawn(|| report("it loses to CUBIC", || it_loses_to("cubic")));
         scope.spawn(|| report("two share fairly", two_share_fairly));
+        scope.spawn(|| report("a loss halves the window", a_loss_halves_the_window));
     });
 }
 
@@ -208,6 +217,7 @@ struct Private {
     base_rtt_us: Option<u32>,
     sample_us: Option<u32>,
     acks: u32,
+    corrected: u32,
 }
 
 impl Private {
@@ -219,8 +229,37 @@ impl Private {
             base_rtt_us: Some(word(4)).filter(|&rtt| rtt != u32::MAX),
             sample_us: Some(word(20)).filter(|&rtt| rtt > 0),
             acks: word(24),
+            corrected: word(28),
         }
     }
+}
+
+/// Linux was once seen to keep a threshold of 668,121,856 packets instead of the one that Vegas returned. With
+/// `SUIRO_VEGAS_RECOVERIES=10000` the flows go on until they have repaired that many losses.
+fn a_loss_halves_the_window() {
+    let wanted = std::env::var("SUIRO_VEGAS_RECOVERIES").ok();
+    let wanted = wanted.map_or(100, |number| number.parse().unwrap());
+    let (mut recoveries, mut corrected) = (0, 0);
+    while recoveries < wanted {
+        let mut acks: BTreeMap<_, Vec<Ack>> = BTreeMap::new();
+        for ack in run(LOSSY_LINK, &[VEGAS; 4]).acks {
+            acks.entry(ack.id.cookie()).or_default().push(ack);
+        }
+        for acks in acks.values().filter(|acks| acks[0].congestion() == VEGAS) {
+            let greatest = acks.iter().map(|ack| ack.info.snd_cwnd).max().unwrap();
+            for pair in acks.windows(2) {
+                let [before, after] = [&pair[0], &pair[1]];
+                let (was, is) = (before.info.ca_state, after.info.ca_state);
+                recoveries += usize::from(was < CWR && is >= CWR);
+                // Infinite until the first loss, and after one that turned out to be none.
+                let ssthresh = after.ssthresh;
+                assert!(ssthresh <= greatest || ssthresh == INFINITE, "{before:?}\n{after:?}");
+            }
+            corrected += acks.last().map_or(0, |ack| Private::of(ack).corrected);
+        }
+    }
+    println!("({recoveries} recoveries, {corrected} thresholds corrected)");
+    assert_eq!(corrected, 0);
 }
 
 /// Exact to the segment, at every ACK: the model is given the very samples that the kernel's Vegas was given, and no

@@ -80,6 +80,7 @@ struct vegas {
 	u8 doubling;   // this round of slow start grows the window
 	u32 sample;    // the last RTT sample, in us; 0 if of a retransmission
 	u32 acks;      // how many there were; like `sample`, only for the trace (probe.bpf.c)
+	u32 corrected; // how often the threshold was not the one returned; for the trace, too
 };
 
 static struct vegas *state(void *sk)
@@ -156,8 +157,10 @@ SEC("struct_ops/vegas_set_state") int vegas_set_state(u64 *ctx)
 	// of packets instead of the one that vegas_ssthresh returned; after the repair, the connection
 	// would have that window. The cause is unknown. This call follows at once, so it limits the
 	// threshold to the correct value.
-	if (new_state >= TCP_CA_CWR && tp->snd_ssthresh > half(tp->prior_cwnd))
+	if (new_state >= TCP_CA_CWR && tp->snd_ssthresh > half(tp->prior_cwnd)) {
 		tp->snd_ssthresh = half(tp->prior_cwnd);
+		state(tp)->corrected++;
+	}
 	return 0;
 }
 
