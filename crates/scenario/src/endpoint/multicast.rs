@@ -58,7 +58,8 @@ pub struct MulticastReceiver {
     /// The group.
     pub group: Ipv4Addr,
     /// The sender whose packets are wanted, a `multicast-sender` or an `uncompressed-sender`; of any other, none: with
-    /// IGMPv3, routers leave them out. Default: any.
+    /// IGMPv3, routers leave them out, and FRR's do so for groups of 232.0.0.0/8 only (RFC 4607): of another group, a
+    /// receiver that names a source gets nothing. Default: any.
     #[serde(default)]
     pub source: Option<String>,
     /// How long it stays. Default: to the end.
