@@ -228,13 +228,15 @@ fn the_commands_of_the_operators_guide_work() {
     let own = format!("127.{}.{b}.{}", a | 1, c.clamp(1, 254));
     let page = std::fs::read_to_string(page).unwrap().replace("127.0.0.1", &own);
     let (state, commands) = (blocks(&page, "toml"), blocks(&page, "sh"));
-    let ([state], [serve, ask]) = (&state[..], &commands[..]) else { panic!("{commands:?}") };
+    let ([state], [serve, ask, store]) = (&state[..], &commands[..]) else {
+        panic!("{commands:?}")
+    };
     let room = Room::new();
     room.write("desired.toml", state);
     // A person waits for the streams to start, and on a busy machine keeps nodes that are late.
     let serve =
         serve.replace("control serve", "control serve --silence '30 s' --faulty-frames 1000000");
-    let asked = ask.replace(
+    let asked = format!("{ask}{store}").replace(
         "--token-file token",
         &format!("--token-file token --controller http://{own}:8090"),
     );
