@@ -384,6 +384,7 @@ impl<'a> Supervisor<'a> {
                 failure: member.failure,
                 log: format!("logs/{}.log", member.endpoint.name),
                 lateness: None,
+                webrtc: Vec::new(),
             }
         };
         Supervised {

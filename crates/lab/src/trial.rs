@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, Sender};
 use anyhow::{Context, Result};
 use suiro_hosts::{CableKind, CableSpec, Confinement, Detour, Equipment, Network, NetworkSpec};
 use suiro_link::Direction;
-use suiro_record::{Cable, Check, LinkRate, SelfCheck, Trial};
+use suiro_record::tables::WebrtcSessionRow;
+use suiro_record::{Cable, Check, LinkRate, Reader, SelfCheck, Trial, WebrtcAgreement};
 use suiro_scenario::Topology;
 use suiro_units::Duration;
 
@@ -75,6 +76,7 @@ pub fn run(
     let (captured, capture_faults) = captures.stop(&order.setup.topology, epoch, stopping);
     faults.extend(capture_faults);
     let absences = lateness(order, &mut supervised)?;
+    faults.extend(agreements(order, &mut supervised));
     let reasons = reasons(&self_checks, &supervised, faults);
     let (because, only_late) = invalid(reasons, absences, wire_faults);
     let trial = Trial {
@@ -134,6 +136,20 @@ fn lateness(order: &Order, supervised: &mut Supervised) -> Result<Vec<lateness::
         outcome.lateness = lateness::summary(&rows, &outcome.name);
     }
     Ok(lateness::faults(&rows, &order.setup.endpoints, supervised.ended))
+}
+
+/// Completes the endpoints' outcomes with what their WebRTC connections agreed on; why it cannot, if so: an endpoint that
+/// was killed may have left half a table.
+fn agreements(order: &Order, supervised: &mut Supervised) -> Option<String> {
+    let rows: Vec<WebrtcSessionRow> = match Reader::read_all(&order.dir) {
+        Ok(rows) => rows,
+        Err(error) => return Some(format!("reading the table webrtc_sessions: {error}")),
+    };
+    for outcome in &mut supervised.outcomes {
+        let own = rows.iter().filter(|row| *row.endpoint == *outcome.name);
+        outcome.webrtc = own.map(WebrtcAgreement::from).collect();
+    }
+    None
 }
 
 /// The limits of the commands, if one has limits.

@@ -159,6 +159,7 @@ fn outcome(
         failure: None,
         log: format!("logs/{name}.log"),
         lateness: None,
+        webrtc: Vec::new(),
     };
     Trial {
         cell: planned.cell.clone(),
