@@ -236,9 +236,11 @@ impl Worker {
         if let Some(over) = over {
             let path = own.paths.remove(over);
             own.merge.remove(path.slot);
+            let until = path.until.unwrap_or_default();
+            // Who hears that it has left may join again at once: the socket is closed before.
+            drop(path);
             if own.paths.is_empty() {
-                let (number, last) =
-                    (own.config.number, path.until.unwrap_or_default().saturating_sub(1));
+                let (number, last) = (own.config.number, until.saturating_sub(1));
                 // Who hears of it finds it in the state.
                 self.publish(at);
                 self.teller.tell(now, Some(number), What::Stopped { last });
