@@ -67,6 +67,14 @@ impl Clock {
         let ahead = Duration::from_nanos(monotonic_ns.saturating_sub(self.base_ns));
         tokio::time::sleep_until(self.base + ahead.into()).await;
     }
+
+    /// Waits until `due`; for ever if there is no such time.
+    pub async fn sleep_until_due(&self, due: Option<Time>) {
+        match due {
+            Some(due) => self.sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -86,5 +94,13 @@ mod tests {
         assert_eq!(clock.unix_ns(Time::from_secs(2)), 7_000_000_000);
         let (zero, later) = (clock.instant(Time::ZERO), clock.instant(Time::from_secs(2)));
         assert_eq!(later - zero, std::time::Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_time_it_waits_for_ever() {
+        let clock = Clock::from_now();
+        clock.sleep_until_due(Some(clock.now())).await;
+        let hour = std::time::Duration::from_secs(3600);
+        assert!(tokio::time::timeout(hour, clock.sleep_until_due(None)).await.is_err());
     }
 }

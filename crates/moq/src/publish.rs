@@ -154,19 +154,12 @@ impl Publisher<'_> {
         let mut closed = std::pin::pin!(session.closed());
         let (mut look, mut ended) = (clock.now(), false);
         loop {
-            let data = self.data;
-            let data = async {
-                match data {
-                    Some(due) => clock.sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
             let awake = tokio::select! {
                 biased;
                 () = &mut stop => Awake::Stopped,
                 (quality, frame) = self.encoders.next() => Awake::Frame(quality, frame),
                 error = &mut closed, if !ended => Awake::Closed(error),
-                () = data => Awake::Data,
+                () = clock.sleep_until_due(self.data) => Awake::Data,
                 () = clock.sleep_until(look) => Awake::Look,
             };
             match awake {

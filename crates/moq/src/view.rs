@@ -226,17 +226,11 @@ impl Viewer<'_> {
         let (mut look, mut asks) = (clock.now(), true);
         loop {
             let due = self.playing.next_event();
-            let due = async {
-                match due {
-                    Some(due) => clock.sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
             let awake = tokio::select! {
                 biased;
                 () = &mut stop => Awake::Stopped,
                 Some(received) = self.objects.recv() => Awake::Received(received),
-                () = due => Awake::Due,
+                () = clock.sleep_until_due(due) => Awake::Due,
                 cause = &mut closed, if !over => Awake::Closed(cause),
                 ended = &mut asking, if asks => Awake::Ended(ended),
                 () = clock.sleep_until(look) => Awake::Look,

@@ -16,7 +16,7 @@ use suiro_viewer::Policy;
 use crate::EndpointError;
 use crate::net::{self, Pair};
 use crate::receiver::{Config, Counters, Receiver};
-use crate::send::{AGAIN_TYPE, H264_TYPE, rtcp_of, sleep};
+use crate::send::{AGAIN_TYPE, H264_TYPE, rtcp_of};
 use suiro_payload::{Codec, mpeg2};
 
 /// Packets that are taken in before anything else is looked at.
@@ -143,7 +143,7 @@ pub async fn run(
                 let (length, from) = received?;
                 endpoint.on_rtcp(&rtcp[..length], from);
             }
-            () = sleep(clock, due) => {}
+            () = clock.sleep_until_due(due) => {}
         }
     }
     endpoint.finish().await

@@ -258,7 +258,7 @@ impl Endpoint {
                     Woken::Rtcp(length, from)
                 }
                 frame = self.feed.next(self.clock, target) => Woken::Frame(frame?),
-                () = sleep(self.clock, self.sender.next_event()) => Woken::Due,
+                () = self.clock.sleep_until_due(self.sender.next_event()) => Woken::Due,
             };
             match woken {
                 Woken::Rtcp(length, from) => self.on_rtcp(&buffer[..length], from),
@@ -313,14 +313,6 @@ impl Endpoint {
         self.rates.close()?;
         self.flows.close()?;
         Ok(self.sender.counters().clone())
-    }
-}
-
-/// Waits until then; for ever, if there is no such time.
-pub(crate) async fn sleep(clock: Clock, until: Option<Time>) {
-    match until {
-        Some(until) => clock.sleep_until(until).await,
-        None => std::future::pending().await,
     }
 }
 

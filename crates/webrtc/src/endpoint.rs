@@ -208,7 +208,7 @@ impl Endpoint {
                 Woken::Packet(length, route)
             }
             Some(waiting) = self.desk.recv(), if serves => Woken::Ask(waiting),
-            () = sleep(self.clock, due) => Woken::Due,
+            () = self.clock.sleep_until_due(due) => Woken::Due,
         };
         Ok(woken)
     }
@@ -355,14 +355,6 @@ impl Endpoint {
             server.abort();
         }
         self.log.close()
-    }
-}
-
-/// Waits until then; for ever, if there is no such time.
-async fn sleep(clock: Clock, until: Option<Time>) {
-    match until {
-        Some(until) => clock.sleep_until(until).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -136,14 +136,8 @@ impl<R: FnOnce()> Events<R> {
     pub async fn next(&mut self) -> Event {
         loop {
             let (clock, begins) = (self.clock, self.begins);
-            let begin = async {
-                match begins {
-                    Some(at) => clock.sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
-                () = begin => {
+                () = clock.sleep_until_due(begins) => {
                     self.begins = None;
                     return Event::Begin;
                 }
