@@ -102,6 +102,13 @@ impl Write for Output {
     }
 }
 
+/// Writes a whole file, which [`check`] has found free.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    let mut output = Output::begin(path)?;
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.keep());
+    written.with_context(|| format!("writing {}", path.display()))
+}
+
 /// Several files that are written in a folder beside their places, and renamed together.
 pub struct Batch {
     folder: PathBuf,

@@ -53,6 +53,18 @@ fn captures_are_joined() {
 }
 
 #[test]
+fn a_page_replaces_no_file_unless_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let thesis = dir.path().join("thesis");
+    std::fs::write(&thesis, "years of work").unwrap();
+    let output = suiro(dir.path(), &["layers", "report", "nowhere", "--html", "thesis"]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("thesis is there already\nhint: --replace"), "{told}");
+    assert_eq!(std::fs::read(&thesis).unwrap(), b"years of work");
+}
+
+#[test]
 fn what_is_no_capture_is_told() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.pcap"), capture(0, |_| false)).unwrap();

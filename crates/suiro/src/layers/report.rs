@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use suiro_layers::Recording;
 use suiro_layers::report::{Report, html, joined, text};
 use suiro_record::Reader;
 use suiro_record::tables::FlowRow;
 
+use crate::outputs::{self, Existing};
 use crate::{Outcome, Usage};
 
 pub(super) const EXAMPLES: &str = "Examples:
@@ -31,9 +32,13 @@ pub struct ReportArgs {
     /// Also writes a page, which a browser opens: both hosts as stacks of layers, over time.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Replace the page if it is there already.
+    #[arg(long, requires = "html")]
+    replace: bool,
 }
 
 pub(super) fn run(args: &ReportArgs) -> Result<Outcome> {
+    outputs::check(args.html.as_slice(), &[], Existing::of(args.replace))?;
     let [first, second] = match &args.second {
         Some(second) => [Recording::read(&args.first)?, Recording::read(second)?],
         None => both(&args.first)?,
@@ -52,8 +57,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome> {
     }
     report.name_flows(&flows);
     if let Some(path) = &args.html {
-        std::fs::write(path, html(&report))
-            .with_context(|| format!("writing {}", path.display()))?;
+        outputs::write(path, &html(&report))?;
     }
     print(&report, args.json)
 }
