@@ -84,7 +84,7 @@ impl Passed {
 }
 
 /// The rows of both directions of a link, from the capture points at its ends `from` and `to`, as far as there are some.
-/// Their times count from `zero`. Packets that are sent later than `until_ns` after it do not count.
+/// Their times count from `zero`. Packets that were sent after `until_ns` of CLOCK_REALTIME do not count.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -170,12 +170,11 @@ impl Hop<'_> {
         zero_ns: u64,
         until_ns: u64,
     ) -> Vec<HopRow> {
-        let last_ns = zero_ns.saturating_add(until_ns);
         let in_time: Vec<_> =
-            sent.unwrap_or_default().iter().filter(|seen| seen.t_ns <= last_ns).copied().collect();
+            sent.unwrap_or_default().iter().filter(|seen| seen.t_ns <= until_ns).copied().collect();
         let mut matched = matched(&in_time, received.unwrap_or_default());
         // Packets that were sent too late belong to no packet that counts.
-        matched.received.retain(|(seen, kind)| *kind != Kind::Unknown || seen.t_ns <= last_ns);
+        matched.received.retain(|(seen, kind)| *kind != Kind::Unknown || seen.t_ns <= until_ns);
         let (whole, spans) = sums(&matched, zero_ns);
         let row = |t_ns, sum: &Sum| self.row(t_ns, sum, [sent.is_some(), received.is_some()]);
         let spans = spans.iter().map(|(t_ns, sum)| row(Some(*t_ns), sum));

@@ -1,5 +1,6 @@
 //! The capture points during a trial, and what they show about the links afterwards.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -8,7 +9,6 @@ use suiro_hosts::Network;
 use suiro_record::tables::HopRow;
 use suiro_record::{Capture, Writer};
 use suiro_scenario::{RecordOptions, Topology};
-use suiro_units::Time;
 
 use crate::clock::Epoch;
 
@@ -84,13 +84,13 @@ impl Captures<Prepared> {
 
 impl Captures<Point> {
     /// Stops them, matches the packets of each link's ends (table `hops`), and returns what each saw, and what failed.
-    /// Packets that were sent after `until` do not count: the links stopped then. Packets that a capture lost are not a
-    /// failure: it counts them.
+    /// Packets do not count that were sent after their link's end, which `until_ns` says in CLOCK_REALTIME, or after the
+    /// first one's on a path and on a plain cable. Packets that a capture lost are not a failure: it counts them.
     pub fn stop(
         self,
         topology: &Topology,
         epoch: Epoch,
-        until: Time,
+        until_ns: &BTreeMap<String, u64>,
     ) -> (Vec<Capture>, Vec<String>) {
         let (mut captures, mut ended, mut faults) = (Vec::new(), Vec::new(), Vec::new());
         for placed in self.points {
@@ -104,7 +104,7 @@ impl Captures<Point> {
                 Err(error) => faults.push(format!("capturing at {name}: {error}")),
             }
         }
-        if let Err(error) = write(&self.dir, topology, &ended, (epoch, until)) {
+        if let Err(error) = write(&self.dir, topology, &ended, (epoch, until_ns)) {
             faults.push(format!("matching the packets of captures: {error:#}"));
         }
         (captures, faults)
@@ -132,13 +132,14 @@ fn write(
     dir: &Path,
     topology: &Topology,
     ended: &[Ended],
-    (epoch, until): (Epoch, Time),
+    (epoch, until_ns): (Epoch, &BTreeMap<String, u64>),
 ) -> Result<()> {
     if ended.is_empty() {
         return Ok(());
     }
     let mut links: Vec<&str> = ended.iter().map(|ended| ended.link.as_str()).collect();
     links.dedup();
+    let first_ns = until_ns.values().min().copied().unwrap_or(u64::MAX);
     let mut writer = Writer::<HopRow>::create(dir)?;
     for link in links {
         let end = |end: usize| {
@@ -147,15 +148,16 @@ fn write(
         };
         let ends = [end(0), end(1)];
         let ends = ends.each_ref().map(Option::as_ref);
-        for row in &suiro_capture::rows(link, ends, zero(epoch), until.as_nanos())? {
+        let until_ns = until_ns.get(link).copied().unwrap_or(first_ns);
+        for row in &suiro_capture::rows(link, ends, zero(epoch), until_ns)? {
             writer.push(row.clone())?;
         }
     }
     for [one, other] in paths(topology, ended) {
         let name = format!("{}-{}", one.host, other.host);
         let hosts = [addresses(topology, &one.host), addresses(topology, &other.host)];
-        let (ends, until) = ([&one.end(), &other.end()], until.as_nanos());
-        for row in &suiro_capture::path_rows(&name, (ends, &hosts), zero(epoch), until)? {
+        let ends = [&one.end(), &other.end()];
+        for row in &suiro_capture::path_rows(&name, (ends, &hosts), zero(epoch), first_ns)? {
             writer.push(row.clone())?;
         }
     }

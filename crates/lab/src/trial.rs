@@ -71,14 +71,14 @@ pub fn run(
     let (tcp, mut faults) = sockets.stop();
     faults.extend(layers.stop(epoch));
     faults.extend(routers.stop(&mut supervised.versions));
-    let stopping = epoch.elapsed();
-    let (links, wire_faults) = wires.stop()?;
-    let (captured, capture_faults) = captures.stop(&order.setup.topology, epoch, stopping);
+    let links = wires.stop()?;
+    let (captured, capture_faults) =
+        captures.stop(&order.setup.topology, epoch, &links.until_realtime_ns);
     faults.extend(capture_faults);
     let absences = lateness(order, &mut supervised)?;
     faults.extend(agreements(order, &mut supervised));
     let reasons = reasons(&self_checks, &supervised, faults);
-    let (because, only_late) = invalid(reasons, absences, wire_faults);
+    let (because, only_late) = invalid(reasons, absences, links.faults);
     let trial = Trial {
         cell: order.trial.cell.clone(),
         repetition: order.trial.repetition,
@@ -93,7 +93,7 @@ pub fn run(
         duration_s: supervised.ended.as_secs_f64(),
         epoch_monotonic_ns: epoch.monotonic_ns,
         self_checks,
-        links,
+        links: links.totals,
         link_rates: link_rates(&setup.topology, setup.duration),
         cables: cables(&network, &setup.topology)?,
         tcp,

@@ -1,5 +1,6 @@
 //! The emulated links of a network: checked, carried, accounted for.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -14,6 +15,17 @@ use crate::clock::Epoch;
 
 /// How many times a link is checked before the trial becomes invalid.
 const ATTEMPTS: u32 = 3;
+
+/// What links did.
+#[derive(Default)]
+pub struct Stopped {
+    /// Of each link: down, then up.
+    pub totals: Vec<LinkTotals>,
+    /// Why the measurements must not be used, if so.
+    pub faults: Vec<Fault>,
+    /// By the link's name: CLOCK_REALTIME until which the packets that it was offered count.
+    pub until_realtime_ns: BTreeMap<String, u64>,
+}
 
 /// Running links.
 pub struct Wires {
@@ -73,18 +85,19 @@ impl Wires {
         Ok(Self { carriers })
     }
 
-    /// Stops the links; returns what each direction did, and why the measurements must not be used,
-    /// if so.
-    pub fn stop(mut self) -> Result<(Vec<LinkTotals>, Vec<Fault>)> {
+    /// Stops the links.
+    pub fn stop(mut self) -> Result<Stopped> {
         // All at the same time: what hosts still send must not be on one link's record and missing on another's.
         self.carriers.iter_mut().for_each(Carrier::ask_to_stop);
-        let (mut totals, mut faults) = (Vec::new(), Vec::new());
+        let mut stopped = Stopped::default();
         for carrier in self.carriers {
             let outcome = carrier.stop().context("closing a link")?;
-            totals.extend(outcome.totals);
-            faults.extend(outcome.faults);
+            let name = outcome.totals[0].link.clone();
+            stopped.until_realtime_ns.insert(name, outcome.until_realtime_ns);
+            stopped.totals.extend(outcome.totals);
+            stopped.faults.extend(outcome.faults);
         }
-        Ok((totals, faults))
+        Ok(stopped)
     }
 }
 

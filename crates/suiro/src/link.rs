@@ -281,9 +281,9 @@ pub fn inside(descriptor: i32) -> Result<Outcome> {
     let session = Session { network: &network, sender: &sender, events: &events };
     let ended = session.both(&order)?;
     let duration_s = epoch.elapsed().as_secs_f64();
-    let (links, faults) = wires.stop()?;
+    let stopped = wires.stop()?;
     let mut reasons = trial::failed_checks(&self_checks);
-    reasons.extend(faults.into_iter().map(|fault| fault.because));
+    reasons.extend(stopped.faults.into_iter().map(|fault| fault.because));
     let summary = LinkSummary {
         exit_code: match ended {
             Ended::Exited(status) => status.code(),
@@ -292,7 +292,7 @@ pub fn inside(descriptor: i32) -> Result<Outcome> {
         duration_s,
         valid: reasons.is_empty(),
         invalid_because: (!reasons.is_empty()).then(|| reasons.join("; ")),
-        links: &links,
+        links: &stopped.totals,
         self_checks: &self_checks,
     };
     tell(&summary, order.json)?;

@@ -7,7 +7,8 @@ use suiro_record::tables::{HopRow, LinkRow};
 use suiro_record::words::{Direction, Verdict};
 use suiro_record::{Reader, Trial};
 
-/// A link that does to packets all that a link can do, less than it is offered, and a plain cable before it.
+/// A link that does to packets all that a link can do, less than it is offered, and a plain cable before it. Packets
+/// flow until the end.
 const SCENARIO: &str = r#"
 name = "captures"
 title = "a test"
@@ -32,10 +33,10 @@ capture = ["server", "router", "client:access"]
 kind = "command"
 host = "client"
 command = ["python3", "-c", """
-import socket, time
+import itertools, socket, time
 to = (socket.gethostbyname("server"), 9)
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for number in range(2500):
+for number in itertools.count():
     sender.sendto(number.to_bytes(8, "big") + bytes(492), to)
     time.sleep(0.0008)
 """]

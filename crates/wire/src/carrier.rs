@@ -45,6 +45,9 @@ pub struct Outcome {
     pub faults: Vec<Fault>,
     /// The best priority that its threads were allowed.
     pub priority: Priority,
+    /// The link's end, in nanoseconds of CLOCK_REALTIME, with which captures stamp packets: it took every packet that it
+    /// was offered until then, and none after.
+    pub until_realtime_ns: u64,
 }
 
 /// A running link. Dropping it ends it without recording the packets that are in it; see
@@ -89,6 +92,7 @@ impl Carrier {
         let Ended { carried, priority, cpu_cores, real_time, takeovers } =
             ended.map_err(WireError::os(format!("carrying link {}", self.name)))?;
         let lost = self.before.until(&Drops::read(&self.wire, &self.link)?);
+        let until_realtime_ns = carried.until_ns;
         let totals = |direction: Direction| {
             let [own, opposite] = [direction, direction.opposite()]
                 .map(|direction| &carried.sides[direction as usize]);
@@ -116,7 +120,7 @@ impl Carrier {
             );
             faults.push(Fault { because, late: false });
         }
-        Ok(Outcome { totals, faults, priority })
+        Ok(Outcome { totals, faults, priority, until_realtime_ns })
     }
 
     /// Asks the link to stop, without waiting for it: of several links, none carries packets while another one's records

@@ -25,8 +25,8 @@ use crate::words;
 /// Most frames taken from the rings before due departures are sent.
 const ARRIVALS_MAX: usize = 128;
 
-/// Rounds at the end of a link: enough to empty two full rings of small frames.
-const LAST_TURNS_MAX: usize = 512;
+/// How long after a link's end a frame that was sent before it may take into a ring.
+const SETTLE: Duration = Duration::from_millis(1);
 /// Longest that frames wait in the rings unread; the rings hold ten times as much.
 const LOOKAHEAD_MAX: Duration = Duration::from_millis(5);
 
@@ -41,6 +41,8 @@ pub(crate) struct Engine {
     recorder: Option<Recorder>,
     /// The core has been advanced to this time.
     reached: Time,
+    /// CLOCK_REALTIME, in nanoseconds: frames that the kernel received later are not the link's any more.
+    until_ns: u64,
     /// The shortest time in which an arriving frame can leave: the rings are left unread for that
     /// long, because frames carry timestamps. That halves the wake-ups.
     lookahead: Duration,
@@ -65,6 +67,8 @@ struct Meta {
 pub(crate) struct Carried {
     pub sides: [Side; 2],
     pub recorder: Option<Recorder>,
+    /// CLOCK_REALTIME of the link's end, in nanoseconds.
+    pub until_ns: u64,
 }
 
 impl Engine {
@@ -84,6 +88,7 @@ impl Engine {
             flows: Flows::default(),
             recorder,
             reached: Time::ZERO,
+            until_ns: u64::MAX,
             lookahead: least_delay(config).min(LOOKAHEAD_MAX),
             outbox: [Vec::new(), Vec::new()],
         }
@@ -115,15 +120,12 @@ impl Engine {
         self.link.next_event().is_some_and(|next| next <= self.reached + self.lookahead)
     }
 
-    /// Ends the link: packets still in it are recorded as queued.
+    /// Ends the link: every frame that the kernel received until now counts, no later one does. Packets still in it are
+    /// recorded as queued.
     pub(crate) fn finish(mut self) -> Carried {
-        // What arrived before the request to stop is in the rings; later arrivals may go on for
-        // ever.
-        for _ in 0..LAST_TURNS_MAX {
-            if self.turn() {
-                break;
-            }
-        }
+        self.until_ns = suiro_kernel_clock::realtime_ns();
+        let settled = self.clock.now() + SETTLE;
+        while !self.turn() || self.clock.now() < settled {}
         let now = self.clock.now().max(self.reached);
         self.link.drain(now);
         self.advance(now);
@@ -133,16 +135,19 @@ impl Engine {
             let made = self.link.counts(direction).duplicated;
             self.sides[direction as usize].counts.duplicated = made;
         }
-        Carried { sides: self.sides, recorder: self.recorder }
+        Carried { sides: self.sides, recorder: self.recorder, until_ns: self.until_ns }
     }
 
     /// Takes frames from both rings in order of arrival, [`ARRIVALS_MAX`] at most. Returns true if
-    /// both are empty now.
+    /// both are empty now, or hold only what arrived after the link's end.
     fn take_arrivals(&mut self) -> bool {
         let mut reading = None;
         for _ in 0..ARRIVALS_MAX {
             let [down, up] = &mut self.sides;
-            let direction = match (down.socket.peek_realtime_ns(), up.socket.peek_realtime_ns()) {
+            let in_time = |arrived: &u64| *arrived <= self.until_ns;
+            let down = down.socket.peek_realtime_ns().filter(in_time);
+            let up = up.socket.peek_realtime_ns().filter(in_time);
+            let direction = match (down, up) {
                 (None, None) => return true,
                 (Some(down), Some(up)) if up < down => Direction::Up,
                 (Some(_), _) => Direction::Down,
