@@ -117,3 +117,16 @@ fn recorded_opportunities_and_a_bucket() {
         "down.trace = 'cell'\ndown.queue.limit = '6p'\nup.rate = '1 Mbit/s'\nup.burst = '3 kB'",
     ));
 }
+
+#[test]
+fn the_air_of_a_link() {
+    insta::assert_snapshot!(record(
+        "wifi = { walls = 3, attenuation = '8 dB', rice_k = '-20 dB', busy = 0.2, retries = 1, aggregate = 4 }\n\
+         queue.limit = '6p'",
+    ));
+}
+
+#[test]
+fn a_half_duplex_ethernet() {
+    insta::assert_snapshot!(record("ethernet = {}\nqueue.limit = '6p'"));
+}
