@@ -30,6 +30,8 @@ pub(crate) const CHANCE: Bounds<Ratio> = Bounds::above(Ratio::ZERO, Ratio::ONE);
 pub(crate) const LIST: Bounds<usize> = Bounds::new(0, 100_000);
 /// Changes of a link during a trial.
 pub(crate) const CHANGES: Bounds<usize> = Bounds::new(0, 100_000);
+/// Stations of a segment: what IEEE 802.3 allows at the hubs of one collision domain.
+pub(crate) const STATIONS: Bounds<usize> = Bounds::new(1, 1024);
 /// When something changes.
 pub(crate) const CHANGE_AT: Bounds<Duration> = Bounds::above(Duration::ZERO, MAX_TRACE_TIME);
 

@@ -1,4 +1,4 @@
-//! What holds of every [`LinkConfig`], also of one that somebody wrote by hand.
+//! What holds of every [`LinkConfig`] and [`SegmentConfig`], also of one that somebody wrote by hand.
 //!
 //! [`LinkSpec::resolve`](crate::LinkSpec::resolve) refuses the same, naming the user's own keys; the
 //! bounds stand here once.
@@ -10,14 +10,16 @@ use suiro_units::{Duration, Ratio};
 
 use crate::bounds::{
     BURST, DELAY, FLOWS, LIST, PIE_BURST, PIE_UPDATE, Packets, QUANTUM, QUEUE_PACKETS, RATE, SPAN,
+    STATIONS,
 };
 use crate::config::{
     CodelConfig, DisciplineConfig, FqCodelConfig, LimitConfig, LinkConfig, LossConfig, PathConfig,
     PieConfig, PropagationConfig, ServerConfig,
 };
 use crate::medium::ethernet::EthernetConfig;
-use crate::medium::wifi::WifiConfig;
+use crate::medium::wifi::{Air, BUSY, WifiConfig};
 use crate::schedule::Schedule;
+use crate::segment::{CellConfig, HubConfig, SegmentConfig};
 use crate::trace::{MAX_TRACE_LINES, MAX_TRACE_TIME, MIN_PERIOD, OpportunityTrace, RateCurve};
 
 /// [`LinkConfig`] as a file has it.
@@ -40,7 +42,55 @@ impl<'de> Deserialize<'de> for LinkConfig {
     }
 }
 
+/// [`SegmentConfig`] as a file has it.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum UncheckedSegment {
+    Ethernet(HubConfig),
+    Wifi(CellConfig),
+}
+
+impl<'de> Deserialize<'de> for SegmentConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let config = match UncheckedSegment::deserialize(deserializer)? {
+            UncheckedSegment::Ethernet(config) => Self::Ethernet(config),
+            UncheckedSegment::Wifi(config) => Self::Wifi(config),
+        };
+        segment(&config).map_err(D::Error::custom)?;
+        Ok(config)
+    }
+}
+
 type Checked = Result<(), Refusal>;
+
+/// Checks every station; the stations of a cell are links, which were checked on their own.
+pub(crate) fn segment(config: &SegmentConfig) -> Checked {
+    match config {
+        SegmentConfig::Ethernet(HubConfig { ethernet, stations }) => {
+            ethernet.check()?;
+            range("stations", &stations.len(), &STATIONS)?;
+            stations.iter().enumerate().try_for_each(|(index, station)| {
+                path(&format!("stations.{index}"), station)?;
+                let at_hub = matches!(station.server, ServerConfig::Ethernet);
+                let key = format!("stations.{index}.server");
+                holds(&key, at_hub, "the server of a station at a hub must be Ethernet")
+            })
+        }
+        SegmentConfig::Wifi(CellConfig { busy, stations }) => {
+            schedule("busy", busy, |key, busy| range(key, busy, &BUSY))?;
+            range("stations", &stations.len(), &STATIONS)?;
+            stations.iter().enumerate().try_for_each(|(index, station)| {
+                link(station)?;
+                let key = format!("stations.{index}.wifi");
+                let quiet = |air: &Air| air.busy == Ratio::ZERO;
+                let wifi = station.wifi.as_ref();
+                holds(&key, wifi.is_some(), "a station of a Wi-Fi cell must have Wi-Fi")?;
+                let quiet = wifi.is_none_or(|wifi| wifi.air.steps().all(|(_, air)| quiet(air)));
+                holds(&key, quiet, "`busy` is the cell's, and 0 at its stations")
+            })
+        }
+    }
+}
 
 /// Checks both directions.
 pub(crate) fn link(config: &LinkConfig) -> Checked {

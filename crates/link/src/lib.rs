@@ -52,7 +52,7 @@ pub use preset::Preset;
 pub use propagation::MAX_IN_FLIGHT;
 pub use queue::MAX_QUEUED;
 pub use schedule::{Change, Schedule};
-pub use segment::{Segment, SegmentConfig};
+pub use segment::{CellConfig, HubConfig, Segment, SegmentConfig};
 pub use spec::{
     ChangeSpec, Discipline, JitterSpec, LimitSpec, LinkSpec, LossModel, LossSpec, LossTable,
     PathSpec, QueueSpec, ReorderSpec, ServiceSpec, TraceSpec, TraceTable,

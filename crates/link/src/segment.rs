@@ -1,19 +1,31 @@
 //! A medium that any number of stations share, as one state machine that is handed the time.
 
 use serde::{Deserialize, Serialize};
-use suiro_units::{Seed, Time};
+use suiro_units::{Direction, Ratio, Seed, Time};
 
-use crate::config::PathConfig;
+use crate::config::{LinkConfig, PathConfig};
 use crate::machine::Machine;
 use crate::medium::Medium;
 use crate::medium::ethernet::{Ethernet, EthernetConfig};
+use crate::medium::wifi::{self, Wifi};
 use crate::outcomes::Counts;
-use crate::packet::{Direction, Event, Packet};
+use crate::packet::{Event, Packet};
 use crate::path::Path;
+use crate::schedule::Schedule;
 
-/// A segment fully described.
+/// A segment fully described. Read from a file it is checked as a scenario is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SegmentConfig {
+    /// Stations at a hub.
+    Ethernet(HubConfig),
+    /// An access point with its stations.
+    Wifi(CellConfig),
+}
+
+/// A half-duplex Ethernet with its stations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SegmentConfig {
+pub struct HubConfig {
     /// What the stations share.
     pub ethernet: EthernetConfig,
     /// The stations: where their packets wait ([`PathConfig::queue`]), and what else happens to them. Their servers are
@@ -21,51 +33,107 @@ pub struct SegmentConfig {
     pub stations: Vec<PathConfig>,
 }
 
-/// A half-duplex Ethernet with its stations. The caller reports arrivals and asks for departures as with a
-/// [`crate::Link`]; in place of two directions it has the stations that send. The caller decides who receives: behind a hub
-/// every station hears everything, at the same time.
+/// A Wi-Fi cell: an access point with its stations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellConfig {
+    /// Share of the air time that others use, outside this cell. The stations' own [`crate::Air::busy`] are 0.
+    pub busy: Schedule<Ratio>,
+    /// The stations, each as a Wi-Fi link from the access point to it: distance, walls, and a queue per direction.
+    pub stations: Vec<LinkConfig>,
+}
+
+/// A medium with its stations. The caller reports arrivals and asks for departures as with a
+/// [`crate::Link`]; there is a pair of directions for each station, up from it to the medium.
+///
+/// - At a hub only stations send, so everything goes up. The caller decides who receives: every station hears everything,
+///   at the same time.
+/// - In a Wi-Fi cell what goes up is for the access point, and what the access point sends to a station goes down. A packet
+///   from one station to another crosses the air twice: the caller hands what arrived at the access point to it again.
 #[derive(Debug)]
-pub struct Segment(Machine);
+pub struct Segment {
+    machine: Machine,
+    kind: Kind,
+}
+
+/// Which directions a station has.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// Up.
+    Hub,
+    /// Up and down.
+    Cell,
+}
 
 impl Segment {
-    /// An idle segment.
+    /// An idle segment. A cell of one station does exactly what a Wi-Fi link with the same seed does.
+    ///
+    /// A configuration that was read from a file has been checked; of one put together in code, what is out of range may
+    /// panic here or later.
     pub fn new(config: &SegmentConfig, seed: Seed) -> Self {
+        match config {
+            SegmentConfig::Ethernet(config) => Self::hub(config, seed),
+            SegmentConfig::Wifi(config) => Self::cell(config, seed),
+        }
+    }
+
+    fn hub(config: &HubConfig, seed: Seed) -> Self {
         let path = |(index, station): (usize, &PathConfig)| {
             Path::new(station, Direction::Up, seed.derive(&format!("station {index}")))
         };
         let paths = config.stations.iter().enumerate().map(path).collect();
         let ethernet = Ethernet::new(&config.ethernet, config.stations.len(), seed);
-        Self(Machine::new(paths, Some(Medium::Ethernet(ethernet))))
+        Self { machine: Machine::new(paths, Some(Medium::Ethernet(ethernet))), kind: Kind::Hub }
     }
 
-    /// A station is handed a packet to send.
+    fn cell(config: &CellConfig, seed: Seed) -> Self {
+        let paths = |(index, station): (usize, &LinkConfig)| {
+            let seed = if index == 0 { seed } else { seed.derive(&format!("station {index}")) };
+            let path = |direction| Path::new(station.direction(direction), direction, seed);
+            Direction::BOTH.map(path)
+        };
+        let paths = config.stations.iter().enumerate().flat_map(paths).collect();
+        let wifi = |link: &LinkConfig| link.wifi.clone().expect("a station of a cell has Wi-Fi");
+        let stations: Vec<_> = config.stations.iter().map(wifi).collect();
+        let wifi = Wifi::cell(&stations, config.busy.clone(), seed);
+        Self { machine: Machine::new(paths, Some(Medium::Wifi(Box::new(wifi)))), kind: Kind::Cell }
+    }
+
+    /// Up: a station is handed a packet to send. Down: the access point is handed a packet for that station.
     ///
     /// # Panics
-    /// If there is no station of this number.
-    pub fn arrive(&mut self, now: Time, station: usize, packet: Packet) {
-        self.0.arrive(now, station, packet);
+    /// If there is no station of this number, or if nobody sends down: at a hub.
+    pub fn arrive(&mut self, now: Time, station: usize, direction: Direction, packet: Packet) {
+        self.machine.arrive(now, self.path(station, direction), packet);
     }
 
     /// When to poll next, as [`crate::Link::next_event`].
     pub fn next_event(&self) -> Option<Time> {
-        self.0.next_event()
+        self.machine.next_event()
     }
 
-    /// The next event up to `now`, as [`crate::Link::poll`]. The direction of all events is up, towards the medium.
+    /// The next event up to `now`, as [`crate::Link::poll`]. Events do not name the station: [`Packet::id`] is the caller's.
     pub fn poll(&mut self, now: Time) -> Option<Event> {
-        self.0.poll(now)
+        self.machine.poll(now)
     }
 
     /// Ends the segment at `now`, as [`crate::Link::drain`].
     pub fn drain(&mut self, now: Time) {
-        self.0.drain(now);
+        self.machine.drain(now);
     }
 
-    /// What became of the packets of a station.
+    /// What became of the packets of a station, or of those for it.
     ///
     /// # Panics
-    /// If there is no station of this number.
-    pub fn counts(&self, station: usize) -> Counts {
-        self.0.counts(station)
+    /// As [`Self::arrive`].
+    pub fn counts(&self, station: usize, direction: Direction) -> Counts {
+        self.machine.counts(self.path(station, direction))
+    }
+
+    fn path(&self, station: usize, direction: Direction) -> usize {
+        match (self.kind, direction) {
+            (Kind::Hub, Direction::Up) => station,
+            (Kind::Hub, Direction::Down) => panic!("a hub sends nothing of its own"),
+            (Kind::Cell, direction) => wifi::path_of(station, direction),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Half-duplex Ethernet against the standard's arithmetic, and against what is known of its capacity.
 
 use proptest::prelude::*;
-use suiro_link::{Cause, Event, Link, Segment, SegmentConfig, Verdict};
+use suiro_link::{Cause, Event, HubConfig, Link, Segment, SegmentConfig, Verdict};
 use suiro_units::{Direction, Duration, Seed, Time};
 
 use crate::common::{config, link, ms, packet, run, us};
@@ -10,7 +10,7 @@ use crate::common::{config, link, ms, packet, run, us};
 fn segment_config(toml: &str, count: usize) -> SegmentConfig {
     let link = config(toml);
     let ethernet = link.ethernet.expect("the keys have `ethernet`");
-    SegmentConfig { ethernet, stations: vec![link.up; count] }
+    SegmentConfig::Ethernet(HubConfig { ethernet, stations: vec![link.up; count] })
 }
 
 fn segment(toml: &str, count: usize, seed: u64) -> Segment {
@@ -28,13 +28,18 @@ const GAP: Duration = Duration::from_nanos(9_600);
 fn saturate(segment: &mut Segment, stations: u64, bytes: u64, until: Time) -> Vec<Event> {
     for station in 0..stations {
         for _ in 0..2 {
-            segment.arrive(Time::ZERO, station as usize, packet(station, bytes));
+            segment.arrive(Time::ZERO, station as usize, Direction::Up, packet(station, bytes));
         }
     }
     let mut events = Vec::new();
     while let Some(at) = segment.next_event().filter(|&at| at <= until) {
         while let Some(event) = segment.poll(at) {
-            segment.arrive(at, event.packet.id as usize, packet(event.packet.id, bytes));
+            segment.arrive(
+                at,
+                event.packet.id as usize,
+                Direction::Up,
+                packet(event.packet.id, bytes),
+            );
             events.push(event);
         }
     }
@@ -70,8 +75,13 @@ fn a_station_alone_sends_frame_upon_frame() {
 fn who_hears_another_waits_and_who_does_not_collides() {
     let first = |second_after_us: u64, seed| {
         let mut segment = segment("ethernet = { delay = '2 us' }", 2, seed);
-        segment.arrive(ms(1), 0, packet(0, 1000));
-        segment.arrive(ms(1) + Duration::from_micros(second_after_us), 1, packet(1, 1000));
+        segment.arrive(ms(1), 0, Direction::Up, packet(0, 1000));
+        segment.arrive(
+            ms(1) + Duration::from_micros(second_after_us),
+            1,
+            Direction::Up,
+            packet(1, 1000),
+        );
         let mut events = Vec::new();
         while let Some(at) = segment.next_event() {
             events.extend(std::iter::from_fn(|| segment.poll(at)));
@@ -168,7 +178,7 @@ fn over_a_long_time_all_send_alike() {
 fn after_sixteen_collisions_a_frame_is_dropped() {
     let mut segment = segment("ethernet = {}", 2_000, 1);
     for station in 0..2_000 {
-        segment.arrive(ms(1), station, packet(station as u64, 46));
+        segment.arrive(ms(1), station, Direction::Up, packet(station as u64, 46));
     }
     let mut dropped = 0;
     while let Some(at) = segment.next_event() {
@@ -178,7 +188,7 @@ fn after_sixteen_collisions_a_frame_is_dropped() {
             assert!(event.attempts <= 16 && (!given_up || event.attempts == 16), "{event:?}");
         }
     }
-    let counts = (0..2_000).map(|station| segment.counts(station));
+    let counts = (0..2_000).map(|station| segment.counts(station, Direction::Up));
     let counted: u64 = counts.map(|counts| counts.dropped_for(Cause::Collisions)).sum();
     assert!(dropped > 0 && counted == u64::from(dropped), "{dropped}");
 }
@@ -202,7 +212,7 @@ fn at_ten_times_the_rate_all_is_ten_times_faster() {
         let mut segment = segment(toml, 3, 7);
         for (n, station) in [0, 1, 2, 1, 0, 2, 2, 1].into_iter().enumerate() {
             let at = Time::from_nanos(n as u64 * 40_000 * scale);
-            segment.arrive(at, station, packet(n as u64, 700));
+            segment.arrive(at, station, Direction::Up, packet(n as u64, 700));
         }
         let mut times = Vec::new();
         while let Some(at) = segment.next_event() {
@@ -250,7 +260,7 @@ proptest! {
                 events.extend(std::iter::from_fn(|| punctual.poll(due)));
             }
             for segment in [&mut punctual, &mut late] {
-                segment.arrive(us(at), station, packet(n as u64, bytes));
+                segment.arrive(us(at), station, Direction::Up, packet(n as u64, bytes));
             }
         }
         let end = Time::from_secs(100);
@@ -268,7 +278,7 @@ proptest! {
         }
         let causes = [Cause::Queue, Cause::Size, Cause::Collisions];
         for station in 0..5 {
-            let counts = punctual.counts(station);
+            let counts = punctual.counts(station, Direction::Up);
             let dropped: u64 = causes.iter().map(|&cause| counts.dropped_for(cause)).sum();
             prop_assert_eq!(counts.arrived, counts.delivered + dropped);
             prop_assert_eq!(counts.inside, 0);

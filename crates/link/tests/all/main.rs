@@ -2,6 +2,7 @@
 
 mod bounds;
 mod by_hand;
+mod cell;
 mod common;
 mod conservation;
 mod disciplines;

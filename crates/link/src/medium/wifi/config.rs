@@ -12,7 +12,7 @@ use crate::schedule::{Change, Schedule};
 
 const TIME: Bounds<Duration> = Bounds::new(Duration::from_millis(1), Duration::from_secs(3600));
 const ATTENUATION: Bounds<Decibels> = Bounds::new(Decibels(0.0), Decibels(150.0));
-const BUSY: Bounds<Ratio> = Bounds::new(Ratio::ZERO, Ratio::constant(0.95));
+pub(crate) const BUSY: Bounds<Ratio> = Bounds::new(Ratio::ZERO, Ratio::constant(0.95));
 
 /// Bounds of the keys that do not change, for what a user writes and for what a link needs.
 macro_rules! wifi_bounds {

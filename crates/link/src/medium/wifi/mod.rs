@@ -1,13 +1,14 @@
-//! A Wi-Fi link: two stations that share the air, 802.11n with one stream in 20 MHz.
+//! Wi-Fi: stations that share the air, 802.11n with one stream in 20 MHz.
 //!
-//! The access point sends down, the client up. A station with frames waits until the air has been
-//! free for AIFS and its backoff, sends an A-MPDU, and gets a block ACK after SIFS. What was lost is
-//! sent again; what was received waits for what comes before it. Both sending in the same slot
-//! collide, and the contention window doubles (IEEE 802.11-2012, §9.19 and §9.21).
+//! An access point and its stations, one on a link, any number in a cell. A station with frames waits until the air has
+//! been free for AIFS and its backoff, sends an A-MPDU, and gets a block ACK after SIFS. What was lost is
+//! sent again; what was received waits for what comes before it. Those that send in the same slot
+//! collide, and their contention windows double (IEEE 802.11-2012, §9.19 and §9.21). The access point contends as any
+//! station does, with one backoff for all; it has a queue for each station, and they take turns.
 //!
-//! Simplifications: the signal does not change during an exchange; every subcarrier has the same;
-//! a block ACK that is lost counts as if nothing had arrived; no RTS/CTS, beacons, encryption or
-//! management frames, and the receiver knows at once which frames were given up.
+//! Simplifications: the signal does not change during an exchange; every subcarrier has the same; all stations hear one
+//! another, and whatever collides is lost; a block ACK that is lost counts as if nothing had arrived; no RTS/CTS, beacons,
+//! encryption, broadcast or management frames, and the receiver knows at once which frames were given up.
 
 mod channel;
 mod config;
@@ -18,60 +19,95 @@ mod station;
 
 use std::collections::VecDeque;
 
-use suiro_units::{Seed, Time};
+use suiro_units::{Ratio, Seed, Time};
 
-use crate::packet::{Cause, Direction, Event, Verdict};
+use crate::packet::{Direction, Event};
 use crate::path::Path;
-use crate::schedule::Follow;
+use crate::schedule::{Follow, Schedule};
 use channel::Channel;
+pub(crate) use config::BUSY;
 pub use config::{Air, WifiChangeSpec, WifiConfig, WifiSpec};
 use neighbour::Neighbour;
 pub(crate) use phy::MAX_IP_BYTES;
-use phy::{MAX_AMPDU_BYTES, Mcs, SIFS, SLOT, mpdu_bytes};
+use phy::SLOT;
 pub use quantity::{Dbm, Decibels, Metres};
-use station::{Frame, MAX_AIRTIME, Station, WINDOW};
+use station::{Ampdu, Peer, RateControl, Station};
 
-/// The air of a link, and the stations at both its ends.
+/// The air, and who sends on it.
 #[derive(Debug)]
 pub(crate) struct Wifi {
-    stations: [Station; 2],
-    channel: Channel,
+    /// The access point, then the stations in their order.
+    stations: Vec<Station>,
+    /// Between each station and the access point.
+    hops: Vec<Hop>,
     neighbour: Neighbour,
-    air: Follow<Air>,
-    short_gi: bool,
-    aggregate: usize,
-    retries: u32,
+    busy: Follow<Ratio>,
     exchange: Option<Exchange>,
     /// Since when the channel has been idle.
     free: Time,
+}
+
+/// The channel between a station and the access point, and what is in its way.
+#[derive(Debug)]
+struct Hop {
+    channel: Channel,
+    air: Follow<Air>,
 }
 
 /// What is on the air.
 #[derive(Debug)]
 struct Exchange {
     ends: Time,
-    snr_db: f64,
-    /// Per direction that sends: at which rate, and how many of the frames that wait.
-    sending: [Option<Sending>; 2],
+    /// Whoever sends; several collide.
+    sending: Vec<Sending>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Sending {
-    mcs: Mcs,
-    frames: usize,
+    station: usize,
+    peer: usize,
+    ampdu: Ampdu,
+    snr_db: f64,
+}
+
+/// Number of the path of a station's packets in a direction.
+pub(crate) const fn path_of(station: usize, direction: Direction) -> usize {
+    station * Direction::BOTH.len() + direction as usize
 }
 
 impl Wifi {
+    /// The air of a link.
     pub fn new(config: &WifiConfig, seed: Seed) -> Self {
+        Self::cell(std::slice::from_ref(config), config.air.map(|air| air.busy), seed)
+    }
+
+    /// The air of several stations. `busy` is the others' share of it, whatever the stations' own air says. A cell of one
+    /// station has the same chance as a link.
+    pub fn cell(stations: &[WifiConfig], busy: Schedule<Ratio>, seed: Seed) -> Self {
         let seed = seed.derive("wifi");
-        Self {
-            stations: Direction::BOTH.map(|direction| Station::new(seed.derive(direction.name()))),
-            channel: Channel::new(config, seed.derive("channel")),
-            neighbour: Neighbour::new(seed.derive("neighbour")),
+        let seed_of = |word: &str, station: usize| match station {
+            0 => seed.derive(word),
+            _ => seed.derive(&format!("{word} {station}")),
+        };
+        let rate = RateControl::new();
+        let peer = |station: usize, direction| {
+            let path = path_of(station, direction);
+            Peer::new(path, station, &stations[station], rate.clone())
+        };
+        let down = (0..stations.len()).map(|station| peer(station, Direction::Down)).collect();
+        let access_point = Station::new(down, seed.derive("down"));
+        let up = (0..stations.len()).map(|station| {
+            Station::new(vec![peer(station, Direction::Up)], seed_of("up", station))
+        });
+        let hop = |(station, config): (usize, &WifiConfig)| Hop {
+            channel: Channel::new(config, seed_of("channel", station)),
             air: Follow::new(config.air.clone()),
-            short_gi: config.short_gi,
-            aggregate: config.aggregate as usize,
-            retries: config.retries,
+        };
+        Self {
+            stations: std::iter::once(access_point).chain(up).collect(),
+            hops: stations.iter().enumerate().map(hop).collect(),
+            neighbour: Neighbour::new(seed.derive("neighbour")),
+            busy: Follow::new(busy),
             exchange: None,
             free: Time::ZERO,
         }
@@ -82,8 +118,8 @@ impl Wifi {
         if self.exchange.is_some() {
             return;
         }
-        for (station, path) in self.stations.iter_mut().zip(paths) {
-            if station.contention.is_none() && !(station.window.is_empty() && path.is_empty()) {
+        for station in &mut self.stations {
+            if station.contention.is_none() && station.has_some(paths) {
                 station.contend(now);
             }
         }
@@ -109,35 +145,43 @@ impl Wifi {
 
     /// A backoff has ended: others hold the air by then, or those whose slot it is send.
     fn begin(&mut self, at: Time, paths: &mut [Path], events: &mut VecDeque<Event>) {
-        let air = *self.air.at(at);
+        let busy = self.busy.at(at).get();
         let waiting = || self.stations.iter().filter_map(|station| station.contention);
         let from = waiting().map(|contention| contention.from).min().unwrap_or(at);
-        if let Some((begins, ends)) = self.neighbour.holds(self.free, from, at, air.busy.get()) {
+        if let Some((begins, ends)) = self.neighbour.holds(self.free, from, at, busy) {
             self.freeze(begins, ends);
             self.free = ends;
             return;
         }
-        let mut sending = [None; 2];
-        let mut ends = at;
-        for index in 0..2 {
-            let due = |s: &Station| s.contention.is_some_and(|c| c.begins() < at + SLOT);
-            if due(&self.stations[index]) {
-                self.stations[index].contention = None;
-                self.fill(index, at, &mut paths[index], events);
-                sending[index] = self.aggregate(index);
+        let due = |s: &Station| s.contention.is_some_and(|c| c.begins() < at + SLOT);
+        let mut sending: Vec<Sending> = Vec::new();
+        for index in 0..self.stations.len() {
+            if !due(&self.stations[index]) {
+                continue;
             }
-            if let Some(Sending { mcs, .. }) = sending[index] {
-                let airtime = mcs.airtime(self.bytes_on_air(index, sending[index]), self.short_gi);
-                ends = ends.max(at + airtime + SIFS + mcs.block_ack_airtime());
-            }
+            let station = &mut self.stations[index];
+            station.contention = None;
+            let Some((peer, ampdu)) = station.begins(at, paths, events) else { continue };
+            let channel = station.peers[peer].channel;
+            let snr_db = self.snr_db(at, channel, &sending);
+            sending.push(Sending { station: index, peer, ampdu, snr_db });
         }
         // A queue discipline may have dropped all there was.
-        if sending.iter().all(Option::is_none) {
-            return;
+        let Some(lasts) = sending.iter().map(|sending| sending.ampdu.lasts).max() else { return };
+        self.freeze(at, at + lasts);
+        self.exchange = Some(Exchange { ends: at + lasts, sending });
+    }
+
+    /// Signal-to-noise ratio on a channel: the one that an exchange has already found there.
+    fn snr_db(&mut self, at: Time, channel: usize, sending: &[Sending]) -> f64 {
+        let on_it = |s: &&Sending| self.stations[s.station].peers[s.peer].channel == channel;
+        match sending.iter().find(on_it) {
+            Some(sending) => sending.snr_db,
+            None => {
+                let Hop { channel, air } = &mut self.hops[channel];
+                channel.snr_db(at, air.at(at).attenuation.0)
+            }
         }
-        self.freeze(at, ends);
-        let snr_db = self.channel.snr_db(at, air.attenuation.0);
-        self.exchange = Some(Exchange { ends, snr_db, sending });
     }
 
     fn freeze(&mut self, at: Time, until: Time) {
@@ -146,63 +190,16 @@ impl Wifi {
         }
     }
 
-    /// Takes packets from the queue, until the window or an A-MPDU is full.
-    fn fill(&mut self, index: usize, at: Time, path: &mut Path, events: &mut VecDeque<Event>) {
-        while self.stations[index].window.len() < WINDOW {
-            let waiting = self.stations[index].window.iter().filter(|f| !f.received).count();
-            let fits = self.aggregate(index).map_or(0, |sending| sending.frames);
-            if waiting >= self.aggregate || fits < waiting {
-                return;
-            }
-            let Some(passage) = path.take_for_medium(at, events) else { return };
-            self.stations[index].window.push_back(Frame { passage, tries: 0, received: false });
-        }
-    }
-
-    /// How many of the frames that wait go into the next A-MPDU: at least one.
-    fn aggregate(&self, index: usize) -> Option<Sending> {
-        let station = &self.stations[index];
-        let mcs = station.rate.mcs;
-        let (mut frames, mut bytes) = (0, 0);
-        for frame in station.window.iter().filter(|frame| !frame.received).take(self.aggregate) {
-            bytes += mpdu_bytes(frame.passage.size());
-            let long = mcs.airtime(bytes, self.short_gi) > MAX_AIRTIME || bytes > MAX_AMPDU_BYTES;
-            if frames > 0 && long {
-                break;
-            }
-            frames += 1;
-        }
-        (frames > 0).then_some(Sending { mcs, frames })
-    }
-
-    fn bytes_on_air(&self, index: usize, sending: Option<Sending>) -> u64 {
-        let frames = self.stations[index].window.iter().filter(|frame| !frame.received);
-        let count = sending.map_or(0, |sending| sending.frames);
-        frames.take(count).map(|frame| mpdu_bytes(frame.passage.size())).sum()
-    }
-
     fn end(&mut self, exchange: &Exchange, paths: &mut [Path], events: &mut VecDeque<Event>) {
         self.free = exchange.ends;
-        let collided = exchange.sending.iter().all(Option::is_some);
-        for (index, path) in paths.iter_mut().enumerate() {
-            let Some(sending) = exchange.sending[index] else { continue };
-            let station = &mut self.stations[index];
-            let answer = sending.mcs.block_ack_arrives(exchange.snr_db);
-            let answered = !collided && station.random.chance(answer);
-            let received = station.receive(sending, answered, exchange.snr_db);
-            match (collided, received) {
-                (true, _) => station.failed(),
-                (false, 0) => {
-                    station.failed();
-                    station.rate.unanswered();
-                }
-                (false, _) => {
-                    station.succeeded();
-                    station.rate.answered(exchange.snr_db);
-                }
-            }
-            station.release(exchange.ends, self.retries, path, events);
-            if station.window.is_empty() && path.is_empty() {
+        let collided = exchange.sending.len() > 1;
+        for sending in &exchange.sending {
+            let station = &mut self.stations[sending.station];
+            station.sent(sending, collided);
+            let peer = &mut station.peers[sending.peer];
+            let path = &mut paths[peer.path];
+            peer.release(exchange.ends, path, events);
+            if peer.is_done(path) {
                 path.rest_in_medium(exchange.ends, events);
             }
         }
@@ -211,44 +208,28 @@ impl Wifi {
     /// Takes out what waits at the stations: the link is being drained.
     pub fn drain(&mut self, now: Time, paths: &mut [Path], events: &mut VecDeque<Event>) {
         self.exchange = None;
-        for (station, path) in self.stations.iter_mut().zip(paths) {
+        for station in &mut self.stations {
             station.contention = None;
-            for frame in station.window.drain(..) {
-                path.ends_in_medium(now, frame.passage, Verdict::Queued, events);
+            for peer in &mut station.peers {
+                peer.drain(now, &mut paths[peer.path], events);
             }
         }
     }
 }
 
 impl Station {
-    /// Draws which frames arrived; how many.
-    fn receive(&mut self, sending: Sending, answered: bool, snr_db: f64) -> usize {
-        let bit_error = sending.mcs.bit_error(snr_db);
-        let mut received = 0;
-        let waiting = self.window.iter_mut().filter(|frame| !frame.received);
-        for frame in waiting.take(sending.frames) {
-            frame.tries += 1;
-            frame.passage.attempts = frame.passage.attempts.saturating_add(1);
-            let bits = mpdu_bytes(frame.passage.size()) as f64 * 8.0;
-            // The draw is made in any case, so that chance does not hang on the answer.
-            let intact = self.random.chance((1.0 - bit_error).powf(bits));
-            frame.received = answered && intact;
-            received += usize::from(frame.received);
+    /// An A-MPDU of its has ended: which frames arrived, and what that says of the channel.
+    fn sent(&mut self, sending: &Sending, collided: bool) {
+        let Sending { ampdu, snr_db, .. } = *sending;
+        let random = &mut self.random;
+        let peer = &mut self.peers[sending.peer];
+        let answered = !collided && random.chance(ampdu.mcs.block_ack_arrives(snr_db));
+        let received = peer.receive(ampdu, answered, snr_db, random);
+        match (collided, received) {
+            (true, _) => {}
+            (false, 0) => peer.rate.unanswered(),
+            (false, _) => peer.rate.answered(snr_db),
         }
-        received
-    }
-
-    /// Gives up what was tried too often, and hands on what is complete, in order.
-    fn release(&mut self, at: Time, retries: u32, path: &mut Path, events: &mut VecDeque<Event>) {
-        self.window.retain(|frame| {
-            let given_up = !frame.received && frame.tries > retries;
-            if given_up {
-                path.ends_in_medium(at, frame.passage, Verdict::Dropped(Cause::Retry), events);
-            }
-            !given_up
-        });
-        while let Some(frame) = self.window.pop_front_if(|frame| frame.received) {
-            path.out_of_the_medium(at, frame.passage, events);
-        }
+        if received == 0 { self.failed() } else { self.succeeded() }
     }
 }
