@@ -30,6 +30,15 @@ pub(crate) struct Direction<'a> {
     pub duration_ns: i64,
 }
 
+/// How often a packet was sent on a medium that stations share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Attempts {
+    /// In all.
+    pub all: u64,
+    /// Those that collided or did not arrive.
+    pub failed: u64,
+}
+
 /// Every direction of every link, sorted by link, down before up.
 pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Direction<'a>> {
     let mut found: BTreeMap<(&str, suiro_units::Direction), Vec<&LinkRow>> = BTreeMap::new();
@@ -120,6 +129,29 @@ impl<'a> Direction<'a> {
         };
         let settled = dropped + rest;
         (settled > 0.0).then(|| dropped / settled)
+    }
+
+    /// How often each packet was sent on the medium that stations share; copies that the link made and packets still in it
+    /// left out. Nothing on other links.
+    pub fn attempts(&self) -> impl Iterator<Item = (&'a LinkRow, Attempts)> {
+        self.rows.iter().filter(|row| !is_duplicate(row)).filter_map(|row| {
+            let received = match row.verdict {
+                Verdict::Delivered => 1,
+                Verdict::Dropped => 0,
+                Verdict::Queued => return None,
+            };
+            let all = row.attempts?;
+            Some((*row, Attempts { all, failed: all.saturating_sub(received) }))
+        })
+    }
+
+    /// The share of attempts to send that failed; `None` if there were none.
+    pub fn attempts_failed_ratio(&self) -> Option<f64> {
+        let sum = |(failed, all): (f64, f64), (_, made): (_, Attempts)| {
+            (failed + made.failed as f64, all + made.all as f64)
+        };
+        let (failed, all) = self.attempts().fold((0.0, 0.0), sum);
+        (all > 0.0).then(|| failed / all)
     }
 
     /// Time between arrival and start of service, in milliseconds, per packet that was served.

@@ -103,6 +103,8 @@ panels! {
     QueueDelay = Look { title: "Queueing delay", quiet_up: true, ..LOW };
     /// Packets dropped.
     Losses = Look { title: "Packets dropped", quiet_up: true, ..LOW };
+    /// Attempts to send on a shared medium that failed.
+    Collisions = Look { title: "Failed attempts on the shared medium", quiet_up: true, ..LOW };
     /// Throughput at capture points.
     CaptureRate = Look { title: "Throughput at capture points", quiet_up: true, ..LOW };
     /// Packets lost between capture points.

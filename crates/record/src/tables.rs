@@ -48,6 +48,9 @@ table! {
         /// their times spread evenly over it: `departure_error` in `trial.json` says how long calls took, and no time is
         /// further off than that.
         departed_ns: Option<i64>,
+        /// How often it was sent on the medium that the stations of the link share (a half-duplex Ethernet or Wi-Fi),
+        /// attempts that failed included; 0 if it never was. Null for other links, and in records of earlier versions.
+        attempts: Option<u64>,
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) struct Engine {
 pub(crate) struct Side {
     pub socket: PacketSocket,
     pub counts: Counts,
+    /// Whether it shares a medium with the other.
+    pub shared: bool,
 }
 
 /// What the core does not know about a packet in it.
@@ -79,10 +81,11 @@ impl Engine {
         (config, seed): (&LinkConfig, Seed),
         recorder: Option<Recorder>,
     ) -> Self {
+        let shared = config.wifi.is_some() || config.ethernet.is_some();
         let mtu = sockets.iter().map(|socket| socket.mtu).max().unwrap_or(0);
         Self {
             clock,
-            sides: sockets.map(|socket| Side { socket, counts: Counts::new() }),
+            sides: sockets.map(|socket| Side { socket, counts: Counts::new(), shared }),
             link: Link::new(config, seed),
             pool: Pool::new(mtu + frame::ETHERNET_BYTES),
             flows: Flows::default(),
@@ -162,7 +165,7 @@ impl Engine {
     /// Hands the next frame of a direction to the core.
     fn take(&mut self, direction: Direction, reading: &mut Reading) {
         let Self { sides, pool, flows, recorder, .. } = self;
-        let Side { socket, counts } = &mut sides[direction as usize];
+        let Side { socket, counts, .. } = &mut sides[direction as usize];
         let taken = socket.receive(|frame: &Received<'_>| {
             let Some(headers) = frame::parse(frame.bytes).filter(|_| !frame.tagged) else {
                 counts.foreign += 1;
@@ -315,7 +318,7 @@ fn end(
     recorder: Option<&mut Recorder>,
     departed: Option<Time>,
 ) {
-    let counts = &mut sides[event.direction as usize].counts;
+    let Side { counts, shared, .. } = &mut sides[event.direction as usize];
     counts.count_end(event.verdict);
     let delivered = matches!(event.verdict, Verdict::Delivered { .. });
     if let Some(departed) = departed {
@@ -342,5 +345,6 @@ fn end(
         dequeued: event.dequeued,
         scheduled: delivered.then_some(event.at),
         departed,
+        attempts: shared.then_some(event.attempts),
     });
 }

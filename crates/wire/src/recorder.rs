@@ -35,6 +35,8 @@ pub(crate) struct PacketRow {
     pub dequeued: Option<Time>,
     pub scheduled: Option<Time>,
     pub departed: Option<Time>,
+    /// `None` if the medium is not shared.
+    pub attempts: Option<u8>,
 }
 
 /// Rows, and the flows that appear in them for the first time, in the order of their numbers.
@@ -153,6 +155,7 @@ impl PacketRow {
             dequeued_ns: self.dequeued.map(Time::as_nanos_i64),
             scheduled_ns: self.scheduled.map(Time::as_nanos_i64),
             departed_ns: self.departed.map(Time::as_nanos_i64),
+            attempts: self.attempts.map(u64::from),
         }
     }
 }
@@ -179,6 +182,7 @@ mod tests {
             dequeued: None,
             scheduled: Some(Time::from_nanos(i + 5)),
             departed: Some(Time::from_nanos(i + 6)),
+            attempts: (i % 2 == 1).then_some(3),
         }
     }
 
@@ -198,6 +202,7 @@ mod tests {
             assert_eq!((row.t_ns, row.packet, row.departed_ns), (i, i / 2, Some(i + 6)));
             assert_eq!((&*row.link, &*row.flow), ("access", "ip unreadable"));
             assert_eq!(row.direction, Direction::BOTH[i as usize % 2]);
+            assert_eq!(row.attempts, (i % 2 == 1).then_some(3));
         }
     }
 

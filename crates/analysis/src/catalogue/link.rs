@@ -74,6 +74,11 @@ static METRICS: &[Measure<Directions>] = metrics! {
         "Packets dropped because the queue was full or by active queue management, as a share of \
          those dropped and delivered.",
         |d| d.loss_ratio(&[LinkCause::Queue, LinkCause::Aqm]);
+    link.attempts_failed_ratio ["ratio", Lower, 3] "Failed attempts",
+        "Attempts to send on a medium that the stations of the link share that failed, as a share of all: on a half-duplex \
+         Ethernet the collisions, on Wi-Fi also the frames for which the signal was too weak. Packets still in the link at \
+         the end do not count. Null on other links.",
+        |d| d.attempts_failed_ratio();
     link.ecn_ratio ["ratio", Neither, 3] "ECN marks",
         "Packets that the queue discipline marked Congestion Experienced, as a share of those \
          delivered.",
@@ -144,6 +149,9 @@ static SERIES: &[Curve<Directions>] = series! {
     link.drops [Losses, "packets", Bar] "drops",
         "packets dropped by the link",
         |d, bins| drops(d, bins);
+    link.attempts_failed [Collisions, "attempts", Bar] "failed attempts",
+        "attempts to send that collided, on Wi-Fi also those that did not arrive, by the packet's arrival at the link",
+        |d, bins| attempts_failed(d, bins);
 };
 
 fn throughput(direction: &Direction, bins: &Bins) -> Vec<Option<f64>> {
@@ -165,6 +173,15 @@ fn queue_delay(direction: &Direction, bins: &Bins) -> Vec<Option<f64>> {
         Some((row.t_ns, since(served_ns, row.t_ns)))
     });
     bins.mean(waited)
+}
+
+/// Empty where stations share no medium.
+fn attempts_failed(direction: &Direction, bins: &Bins) -> Vec<Option<f64>> {
+    if direction.attempts().next().is_none() {
+        return Vec::new();
+    }
+    let failed = direction.attempts().map(|(row, made)| (row.t_ns, made.failed as f64));
+    bins.sum(failed).into_iter().map(Some).collect()
 }
 
 fn drops(direction: &Direction, bins: &Bins) -> Vec<Option<f64>> {

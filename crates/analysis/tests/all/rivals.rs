@@ -26,6 +26,7 @@ fn packet(t_ns: i64, flow: &str, size_bytes: i64, verdict: &str) -> LinkRow {
         dequeued_ns: arrives,
         scheduled_ns: arrives,
         departed_ns: arrives,
+        attempts: None,
     }
 }
 

@@ -31,6 +31,7 @@ fn packet(t_ms: i64, dequeued_ms: i64, departed_ms: i64) -> LinkRow {
         dequeued_ns: Some(dequeued_ms * MS),
         scheduled_ns: Some(departed_ms * MS),
         departed_ns: Some(departed_ms * MS),
+        attempts: None,
     }
 }
 
@@ -238,6 +239,26 @@ fn what_lies_outside_the_trial_does_not_count() {
         ("tcp.acked_mean_bps", Some(40_000.0)),
     ];
     assert_metrics(&trial, &records, &want);
+}
+
+#[test]
+fn attempts_on_a_shared_medium_are_counted() {
+    let on_air = |attempts, row| LinkRow { attempts: Some(attempts), ..row };
+    let copy = LinkRow { cause: Some(LinkCause::Duplicate), ..packet(0, 1, 2) };
+    let still_inside = LinkRow { verdict: Verdict::Queued, ..packet(0, 1, 2) };
+    let rows = vec![
+        on_air(1, packet(0, 1, 2)),
+        on_air(3, packet(0, 1, 2)),
+        on_air(3, copy),
+        on_air(16, dropped(600, "collisions")),
+        on_air(0, dropped(600, "queue")),
+        on_air(9, still_inside),
+    ];
+    let records = Records { link: rows, ..Records::default() };
+    let want = [("link.down.attempts_failed_ratio", Some(18.0 / 20.0))];
+    assert_metrics(&trial(1.0), &records, &want);
+    let never = [("link.down.attempts_failed_ratio", None)];
+    assert_metrics(&trial(1.0), &link(), &never);
 }
 
 #[test]

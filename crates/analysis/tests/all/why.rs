@@ -76,6 +76,7 @@ fn row(event: &Event, sent: &[Sent]) -> LinkRow {
         dequeued_ns: event.dequeued.map(ns),
         scheduled_ns: delivered,
         departed_ns: delivered,
+        attempts: None,
     }
 }
 

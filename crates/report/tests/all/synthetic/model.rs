@@ -216,6 +216,7 @@ impl Toy {
             dequeued_ns: None,
             scheduled_ns: None,
             departed_ns: None,
+            attempts: None,
         }
     }
 
