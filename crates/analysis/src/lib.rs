@@ -40,6 +40,7 @@ mod player;
 mod quic;
 mod rivals;
 mod screen;
+mod shown;
 mod stats;
 mod tcp;
 mod ticks;

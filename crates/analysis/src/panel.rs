@@ -111,6 +111,10 @@ panels! {
     CaptureLoss = Look { title: "Packets lost between capture points", quiet_up: true, ..LOW };
     /// How late frames of uncompressed video begin.
     Lateness = Look { title: "Lateness of frame start, worst stream", ..LOW };
+    /// How much earlier than their ticks frames of uncompressed video were complete at converters.
+    Margin = Look { title: "Frames complete before their output tick, least margin", ..LOW };
+    /// Ticks at which converters had no new frame.
+    Outputs = Look { title: "Converter outputs without a new frame", ..LOW };
     /// Frames of uncompressed video between storage and sender.
     Ring = Look { title: "Frames queued between storage and sender", ..LOW };
     /// Rates of reading and sending uncompressed video.

@@ -8,7 +8,7 @@ use crate::table;
 use crate::table::Text;
 use crate::words::{
     Carries, Cause, Container, Direction, Effect, FlowRole, Heading, KeyKind, LatenessSource,
-    Layer, LinkCause, PlayerState, Point, RequestKind, Segmentation, SessionEnd, Signalling,
+    Layer, LinkCause, PlayerState, Point, RequestKind, Segmentation, SessionEnd, Shown, Signalling,
     TcpSource, TcpState, Track, Transport, Verdict,
 };
 
@@ -867,6 +867,39 @@ table! {
 }
 
 table! {
+    /// What a converter did with one stream at one tick of its output: a tick is each frame time since the SMPTE epoch, the
+    /// same at all converters. A row for every tick from the one that belongs to the stream's first complete frame;
+    /// none for a stream whose sender has another clock.
+    UncompressedShownRow = "uncompressed_shown" {
+        /// When the tick was due.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the stream, from 0, the same at all receivers.
+        stream: i64,
+        /// Number of the tick: frame times since the SMPTE epoch.
+        tick: i64,
+        /// Length of a frame time.
+        period_ns: i64,
+        /// The frame that belongs to this tick: as many before it as the converter's delay has frame times.
+        wanted_frame: i64,
+        /// The frame that was shown, an older one if the wanted one was not complete; null before the first.
+        frame: Option<i64>,
+        /// Number of the content shown; null if packets do not carry it, or nothing was shown.
+        content: Option<i64>,
+        /// What the tick brought.
+        outcome: Shown,
+        /// How long before the tick the wanted frame was complete; null if it was not.
+        margin_ns: Option<i64>,
+        /// Frames between the one shown before and this one, which were never shown.
+        skipped_frames: i64,
+        /// How late the converter itself looked. The outcome does not depend on it: what counts is whether a frame was
+        /// complete when the tick was due.
+        late_ns: i64,
+    }
+}
+
+table! {
     /// What a sender of uncompressed video did in one second, stream by stream.
     UncompressedSentRow = "uncompressed_sent" {
         /// When the second ended.
@@ -1105,6 +1138,7 @@ tables! {
     PageRow: pages "Pages that web clients loaded.";
     UncompressedRingRow: rings "Rings of frames before senders of uncompressed video.";
     UncompressedFrameRow: uncompressed "Frames that receivers of uncompressed video had.";
+    UncompressedShownRow: shown "What converters of uncompressed video showed.";
     UncompressedSentRow;
     UncompressedReceivedRow;
     MulticastRow: groups "Sources of groups that multicast routers knew.";

@@ -233,6 +233,18 @@ words! {
 }
 
 words! {
+    /// What a tick brought to the output of a converter.
+    pub enum Shown {
+        /// The next frame, with another picture than the one before.
+        New = "new",
+        /// The next frame, but its sender repeated the picture of the one before.
+        Repeat = "repeat",
+        /// No new frame was complete in time: the old one stayed.
+        Underrun = "underrun",
+    }
+}
+
+words! {
     /// The transport protocol of a flow.
     pub enum Transport {
         /// TCP.

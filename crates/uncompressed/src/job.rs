@@ -143,6 +143,7 @@ pub fn run_receiver(job: &Job, context: Context) -> Result<Summary, Failure> {
         replace: false,
         warn,
         verify: spec.verify,
+        delay: Some(spec.delay),
         options: receive::Options { cpu: spec.cpu.and_then(clock::processor), until: None },
         // Who sends to a group records the flow.
         records: Records {

@@ -9,6 +9,7 @@ pub mod job;
 pub mod live;
 pub mod measure;
 pub mod node;
+pub mod output;
 pub mod pace;
 pub mod packet;
 pub mod parts;

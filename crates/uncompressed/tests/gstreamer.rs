@@ -176,6 +176,7 @@ fn we_take_gstreamers() {
         replace: false,
         warn: |told| panic!("{told}"),
         verify: true,
+        delay: None,
         options: receive::Options { cpu: None, until: None },
         records: records("receiver"),
     };

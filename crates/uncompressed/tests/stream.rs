@@ -8,7 +8,9 @@ use std::sync::mpsc::channel;
 use suiro_record::Reader;
 use suiro_record::tables::{
     UncompressedFrameRow, UncompressedReceivedRow, UncompressedRingRow, UncompressedSentRow,
+    UncompressedShownRow,
 };
+use suiro_record::words::Shown;
 use suiro_uncompressed::node::{
     self, Received, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, SentTotal,
     Source,
@@ -22,6 +24,8 @@ use suiro_uncompressed::{
 use suiro_units::{Bytes, Duration, Time};
 
 const FRAMES: u64 = 12;
+/// Frame times from the beginning of a frame to its tick.
+const DELAY: u8 = 6;
 
 fn geometry() -> Geometry {
     Geometry::new((320, 90), Sampling::YCbCr422, Depth::Ten, FrameRate::P59_94).unwrap()
@@ -91,6 +95,7 @@ fn receiver(dir: &Path, format: Format, packet_bytes: u32) -> ReceiverJob {
         replace: false,
         warn: |told| panic!("{told}"),
         verify: true,
+        delay: Some(DELAY),
         options: receive::Options { cpu: None, until: None },
         records: records(dir, "receiver"),
     }
@@ -165,6 +170,7 @@ fn has_records(dir: &Path, checksums: bool) {
         let content = checksums.then_some(row.frame - first);
         assert_eq!(row.content, content);
     }
+    has_shown(dir, first);
     let sent: Vec<UncompressedSentRow> = Reader::read_all(dir).unwrap();
     let received: Vec<UncompressedReceivedRow> = Reader::read_all(dir).unwrap();
     let sum = |rows: Vec<i64>| rows.into_iter().sum::<i64>();
@@ -178,6 +184,21 @@ fn has_records(dir: &Path, checksums: bool) {
     );
     let rings: Vec<UncompressedRingRow> = Reader::read_all(dir).unwrap();
     assert_eq!(rings.iter().map(|row| row.sent_frames).max(), Some(FRAMES.cast_signed()));
+}
+
+/// The output showed the frames whose ticks were due before receiving ended, each at its own tick.
+fn has_shown(dir: &Path, first: i64) {
+    let rows: Vec<UncompressedShownRow> = Reader::read_all(dir).unwrap();
+    let streams: Vec<_> = rows.iter().map(|row| row.stream).collect();
+    assert!(streams.contains(&0) && streams.contains(&1), "{streams:?}");
+    for row in &rows {
+        assert_eq!(row.wanted_frame, row.tick - i64::from(DELAY));
+        assert!(row.wanted_frame >= first && row.late_ns >= 0);
+        assert_eq!(row.margin_ns.is_some(), row.outcome != Shown::Underrun);
+        // What becomes of a frame depends on this machine; that a tick shows its own frame or an older one does not.
+        let is_own = row.frame == Some(row.wanted_frame);
+        assert_eq!(is_own, row.outcome != Shown::Underrun, "{row:?}");
+    }
 }
 
 #[test]

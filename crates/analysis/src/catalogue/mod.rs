@@ -45,6 +45,7 @@ macro_rules! series {
 mod capture;
 mod conference;
 mod control;
+mod converter;
 mod fairness;
 mod layers;
 mod link;
@@ -67,6 +68,7 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &player::FAMILY,
     &tcp::FAMILY,
     &uncompressed::STREAMS,
+    &converter::FAMILY,
     &uncompressed::RINGS,
     &uncompressed::RING,
     &control::FAMILY,

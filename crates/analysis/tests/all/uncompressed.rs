@@ -2,7 +2,8 @@
 
 use crate::common::trial;
 use suiro_analysis::{Records, summarise, timeline};
-use suiro_record::tables::{UncompressedFrameRow, UncompressedRingRow};
+use suiro_record::tables::{UncompressedFrameRow, UncompressedRingRow, UncompressedShownRow};
+use suiro_record::words::Shown;
 
 const MS: i64 = 1_000_000;
 
@@ -161,4 +162,70 @@ fn the_latest_frame_and_what_is_lost_are_drawn() {
     assert_eq!(drawn(&rows, "stream.lost_packets"), None);
     rows[3].lost_packets = 4;
     assert_eq!(drawn(&rows, "stream.lost_packets"), Some(vec![Some(4.0), Some(0.0)]));
+}
+
+/// Tick `tick` of a stream, 10 ms each, whose converter shows frames four ticks after they begin.
+fn shown(stream: i64, tick: i64, frame: Option<i64>, outcome: Shown) -> UncompressedShownRow {
+    UncompressedShownRow {
+        t_ns: tick * 10 * MS,
+        endpoint: "converter".into(),
+        stream,
+        tick,
+        period_ns: 10 * MS,
+        wanted_frame: tick - 4,
+        frame,
+        content: frame.map(|frame| frame % 30),
+        outcome,
+        margin_ns: (outcome != Shown::Underrun).then_some((5 + stream) * MS),
+        skipped_frames: 0,
+        late_ns: stream * MS / 10,
+    }
+}
+
+/// Ticks at which both streams show the wanted frame.
+fn in_step(ticks: std::ops::Range<i64>) -> Vec<UncompressedShownRow> {
+    let both = |tick| [0, 1].map(|stream| shown(stream, tick, Some(tick - 4), Shown::New));
+    ticks.flat_map(both).collect()
+}
+
+#[test]
+fn converters_that_show_the_same_frame_at_each_tick_are_in_step() {
+    let records = Records { shown: in_step(4..104), ..Records::default() };
+    let value = |name: &str| metric(&records, &format!("converter.{name}"));
+    assert_eq!((value("streams"), value("ticks")), (Some(2.0), Some(100.0)));
+    for none in ["underruns", "repeats", "skipped_frames", "apart_ticks", "mixed_ticks"] {
+        assert_eq!(value(none), Some(0.0), "{none}");
+    }
+    assert_eq!((value("margin_min_ms"), value("tick_late_max_ms")), (Some(5.0), Some(0.1)));
+    assert!(!summarise(&trial(30.0), &Records::default()).contains_key("converter.ticks"));
+}
+
+#[test]
+fn an_underrun_a_repeat_and_a_stream_that_is_missing_are_out_of_step() {
+    let mut rows = in_step(4..14);
+    // No new frame at tick 6; the next one passes over one frame.
+    rows[4] = shown(0, 6, Some(1), Shown::Underrun);
+    rows[6].skipped_frames = 1;
+    // Its sender repeats the picture at tick 8, and is a picture behind at tick 9.
+    rows[8] = UncompressedShownRow { content: Some(3), ..shown(0, 8, Some(4), Shown::Repeat) };
+    rows[10] = UncompressedShownRow { content: Some(4), ..shown(0, 9, Some(5), Shown::New) };
+    // The other stream begins later, and has no row of tick 12.
+    rows.retain(|row| row.stream == 0 || (row.tick != 4 && row.tick != 12));
+    let records = Records { shown: rows.clone(), ..Records::default() };
+    let value = |name: &str| metric(&records, &format!("converter.{name}"));
+    assert_eq!((value("underruns"), value("skipped_frames")), (Some(1.0), Some(1.0)));
+    assert_eq!((value("repeats"), value("ticks")), (Some(1.0), Some(9.0)));
+    assert_eq!((value("apart_ticks"), value("mixed_ticks")), (Some(2.0), Some(4.0)));
+    let series = timeline(&trial(30.0), &records, 30).series;
+    let drawn = |name: &str| series.iter().find(|series| series.name == name).unwrap().values[0];
+    assert_eq!(drawn("converter.underruns"), Some(1.0));
+    assert_eq!(drawn("converter.margin_ms"), Some(5.0));
+
+    // Packets that do not carry the picture's number.
+    rows.iter_mut().for_each(|row| row.content = None);
+    let unknown = Records { shown: rows.clone(), ..Records::default() };
+    assert_eq!(metric(&unknown, "converter.mixed_ticks"), None);
+    rows.retain(|row| row.stream == 0);
+    let alone = Records { shown: rows, ..Records::default() };
+    assert_eq!(metric(&alone, "converter.apart_ticks"), None);
 }

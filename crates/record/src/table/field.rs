@@ -5,8 +5,8 @@ use suiro_units::{BitRate, Direction, Duration, Time, Word, to_i64};
 use super::{Kind, Text};
 use crate::words::{
     Carries, Cause, Container, Effect, FlowRole, Heading, KeyKind, LatenessSource, Layer,
-    LinkCause, PlayerState, Point, RequestKind, Segmentation, SessionEnd, Signalling, TcpSource,
-    TcpState, Track, Transport, Verdict,
+    LinkCause, PlayerState, Point, RequestKind, Segmentation, SessionEnd, Shown, Signalling,
+    TcpSource, TcpState, Track, Transport, Verdict,
 };
 
 /// A Rust type that can be a column.
@@ -145,6 +145,7 @@ words!(
     Track,
     PlayerState,
     Segmentation,
+    Shown,
     Transport,
     FlowRole,
     SessionEnd,

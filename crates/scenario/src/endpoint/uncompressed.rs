@@ -24,7 +24,8 @@ bounds! {
 bounds! {
     UncompressedReceiver {
         streams: Bounds::new(1, UncompressedReceiver::STREAMS_MAX as usize),
-        buffer: Bounds::new(Bytes::new(1_000_000), Bytes::new(256_000_000));
+        buffer: Bounds::new(Bytes::new(1_000_000), Bytes::new(256_000_000)),
+        delay: UncompressedReceiver::DELAY;
         each: streams: UncompressedReceiver::STREAMS
     }
 }
@@ -118,6 +119,12 @@ pub struct UncompressedReceiver {
     /// Receive buffer of each stream. Default: 64 MiB.
     #[serde(default = "buffer")]
     pub buffer: Bytes,
+    /// Frame times from the beginning of a frame to the tick at which its output shows it, as a converter that is locked to
+    /// others: frame k at tick k + delay, counted from the SMPTE epoch. A frame takes one frame time to be sent; the
+    /// rest is for frames that arrive late. Default: 6, which leaves 83 ms, more than twice as late as any frame of
+    /// eight streams was on two processors (35 ms).
+    #[serde(default = "delay")]
+    pub delay: u8,
     /// The processor that its thread is pinned to, counted from 0, modulo the number of processors.
     /// A sender and its receiver on the same processor share its cache. Default: any.
     #[serde(default)]
@@ -160,6 +167,9 @@ pub enum UncompressedFormat {
 impl UncompressedReceiver {
     /// Most streams of a trial: their numbers are below.
     pub const STREAMS_MAX: u8 = 64;
+
+    /// Frame times from the beginning of a frame to its tick.
+    const DELAY: Bounds<u8> = Bounds::new(4, 8);
 
     /// The number of a stream.
     const STREAMS: Bounds<u8> = Bounds::new(0, Self::STREAMS_MAX - 1);
@@ -286,6 +296,10 @@ const fn burst() -> u32 {
 
 const fn yes() -> bool {
     true
+}
+
+const fn delay() -> u8 {
+    6
 }
 
 const fn buffer() -> Bytes {

@@ -429,6 +429,7 @@ fn receiver_job(args: &ReceiveArgs) -> Result<ReceiverJob> {
         replace: args.replace,
         warn: |told| say!("{told}"),
         verify: !args.no_verify,
+        delay: None,
         options: receive::Options {
             cpu: common.cpu,
             until: common.duration.map(|time| clock::monotonic() + time),

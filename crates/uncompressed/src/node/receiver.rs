@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use suiro_record::Writer;
 use suiro_record::flows::{End, Flow, FlowLog};
-use suiro_record::tables::{UncompressedFrameRow, UncompressedReceivedRow};
+use suiro_record::tables::{UncompressedFrameRow, UncompressedReceivedRow, UncompressedShownRow};
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_units::Duration;
 
@@ -15,9 +15,10 @@ use super::{Error, Records, TOLD_MAX, rows};
 use crate::clock;
 use crate::geometry::Geometry;
 use crate::measure::Seen;
+use crate::output::Tally;
 use crate::packet::Layout;
 use crate::picture::Raster;
-use crate::receive::{self, Counts, Lane, Recording, RecordingEnd, Told, Track, Wanted};
+use crate::receive::{self, Counts, Lane, Recording, RecordingEnd, Showing, Told, Track, Wanted};
 use crate::socket::{Inlet, Joined};
 use crate::store::{self, Content, Header};
 
@@ -54,6 +55,9 @@ pub struct ReceiverJob {
     pub warn: Warn,
     /// Compute every frame's checksum and compare it with its sender's.
     pub verify: bool,
+    /// Show each frame so many frame times after it begins, as a converter: table `uncompressed_shown`. `None` for no
+    /// output. All streams must have the frame rate of the first; others are not shown.
+    pub delay: Option<u8>,
     /// How the thread receives.
     pub options: receive::Options,
     /// Where records go.
@@ -83,6 +87,8 @@ pub struct Total {
 pub struct Received {
     /// For each stream.
     pub totals: Vec<Total>,
+    /// What the outputs showed, with the stream's number.
+    pub shown: Vec<(u32, Tally)>,
     /// How the recordings ended, with the stream's number.
     pub recordings: Vec<(u32, RecordingEnd)>,
 }
@@ -103,20 +109,34 @@ pub fn receive(
     let addresses: Vec<_> = lanes.iter().map(Lane::address).collect();
     let mut log = Log::create(job)?;
     let (tell, told) = sync_channel(TOLD_MAX);
+    let mut showing = showing(job, &mut lanes);
     ready(&addresses);
     let ended = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("receiver".to_owned());
-        let (lanes, options) = (&mut lanes, &job.options);
-        let receiver = thread
-            .spawn_scoped(scope, move || receive::run(lanes, options, stop, &tell))
-            .map_err(|cause| Error::Io { doing: "starting the receiver", cause })?;
+        let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let failed = |doing| move |cause| Error::Io { doing, cause };
+        let (lanes, options, to_log) = (&mut lanes, &job.options, tell.clone());
+        let receiver = named("receiver")
+            .spawn_scoped(scope, move || receive::run(lanes, options, stop, &to_log))
+            .map_err(failed("starting the receiver"))?;
+        let shower = showing.as_mut().map(|showing| {
+            named("output")
+                .spawn_scoped(scope, move || showing.run(&tell))
+                .inspect_err(|_| stop.store(true, Ordering::Relaxed))
+        });
         let followed = log.follow(&told);
+        // Without a reader, the output ends.
+        drop(told);
         if followed.is_err() {
             // Otherwise it would not be noticed before the time is up.
             stop.store(true, Ordering::Relaxed);
         }
         let done = receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        followed.and(done.map_err(|cause| Error::Io { doing: "receiving", cause }))
+        let shown = shower
+            .transpose()
+            .map_err(failed("starting the output"))?
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        followed.and(done.map_err(failed("receiving")))?;
+        shown.transpose().map_err(failed("showing frames")).map(|_| ())
     });
     let recordings = job.streams.iter().zip(&mut lanes);
     let recordings = recordings
@@ -128,7 +148,20 @@ pub fn receive(
     for (total, lane) in totals.iter_mut().zip(&lanes) {
         (total.counts, total.dropped) = (*lane.counts(), lane.dropped());
     }
-    Ok(Received { totals, recordings })
+    let shown = showing.iter().flat_map(Showing::tallies).collect();
+    Ok(Received { totals, shown, recordings })
+}
+
+/// The outputs of a job that has some, joined to their lanes.
+fn showing(job: &ReceiverJob, lanes: &mut [Lane]) -> Option<Showing> {
+    let rate = job.streams.first()?.layout.geometry().rate();
+    let is_shown = |stream: &&ReceiverStream| stream.layout.geometry().rate() == rate;
+    let numbers = || job.streams.iter().filter(is_shown).map(|stream| stream.number);
+    let (showing, frames) = Showing::new(clock::epoch(), rate, job.delay?, numbers());
+    for lane in lanes.iter_mut().filter(|lane| numbers().any(|number| number == lane.number)) {
+        lane.shown_by(frames.clone());
+    }
+    Some(showing)
 }
 
 fn lane(job: &ReceiverJob, stream: &ReceiverStream) -> Result<Lane, Error> {
@@ -160,6 +193,7 @@ struct Log<'a> {
     job: &'a ReceiverJob,
     received: Option<Writer<UncompressedReceivedRow>>,
     frames: Option<Writer<UncompressedFrameRow>>,
+    shown: Option<Writer<UncompressedShownRow>>,
     totals: Vec<Total>,
 }
 
@@ -189,10 +223,13 @@ impl<'a> Log<'a> {
         };
         let received = dir.map(|dir| Writer::create_of(dir, endpoint));
         let frames = dir.map(|dir| Writer::create_of(dir, endpoint));
+        let shown = dir.filter(|_| job.delay.is_some());
+        let shown = shown.map(|dir| Writer::create_of(dir, endpoint));
         Ok(Self {
             job,
             received: received.transpose()?,
             frames: frames.transpose()?,
+            shown: shown.transpose()?,
             totals: job.streams.iter().map(total).collect(),
         })
     }
@@ -213,10 +250,16 @@ impl<'a> Log<'a> {
                     }
                 }
                 Told::Frame(number, frame) => {
-                    let own = self.job.streams.iter().find(|stream| stream.number == number);
-                    if let (Some(frames), Some(stream)) = (&mut self.frames, own) {
-                        let period = stream.layout.geometry().rate().period();
+                    let period = self.period(number);
+                    if let (Some(frames), Some(period)) = (&mut self.frames, period) {
                         frames.push(rows::frame(records, &endpoint, number, period, &frame))?;
+                    }
+                }
+                Told::Shown(number, shown, late) => {
+                    let period = self.period(number);
+                    if let (Some(table), Some(period)) = (&mut self.shown, period) {
+                        let row = rows::shown(records, &endpoint, number, period, (&shown, late));
+                        table.push(row)?;
                     }
                 }
             }
@@ -224,9 +267,16 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
+    /// Length of a stream's frame times.
+    fn period(&self, number: u32) -> Option<Duration> {
+        let own = self.job.streams.iter().find(|stream| stream.number == number)?;
+        Some(own.layout.geometry().rate().period())
+    }
+
     fn close(self) -> Result<Vec<Total>, Error> {
         self.received.map(Writer::close).transpose()?;
         self.frames.map(Writer::close).transpose()?;
+        self.shown.map(Writer::close).transpose()?;
         Ok(self.totals)
     }
 }

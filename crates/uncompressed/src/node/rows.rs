@@ -1,11 +1,14 @@
 //! Rows from the reports of threads.
 
 use suiro_record::table::Text;
-use suiro_record::tables::{UncompressedFrameRow, UncompressedReceivedRow, UncompressedSentRow};
+use suiro_record::tables::{
+    UncompressedFrameRow, UncompressedReceivedRow, UncompressedSentRow, UncompressedShownRow,
+};
 use suiro_record::words;
 use suiro_units::{Duration, to_i64};
 
 use super::Records;
+use crate::output::Shown;
 use crate::socket::Segmentation;
 use crate::{receive, send};
 
@@ -115,5 +118,28 @@ pub fn frame(
         burst_packets: frame.seen.map(|seen| seen.burst_max),
         over_packets: frame.seen.map(|seen| to_i64(seen.above_wide)),
         buffer_packets: frame.seen.map(|seen| seen.buffer_max),
+    }
+}
+
+pub fn shown(
+    records: &Records,
+    endpoint: &Text,
+    stream: u32,
+    period: Duration,
+    (shown, late): (&Shown, Duration),
+) -> UncompressedShownRow {
+    UncompressedShownRow {
+        t_ns: records.t_ns(shown.due),
+        endpoint: endpoint.clone(),
+        stream: stream.into(),
+        tick: to_i64(shown.tick),
+        period_ns: period.as_nanos_i64(),
+        wanted_frame: to_i64(shown.wanted),
+        frame: shown.frame.map(|frame| to_i64(frame.number)),
+        content: shown.frame.and_then(|frame| frame.content).map(i64::from),
+        outcome: shown.outcome,
+        margin_ns: shown.margin.map(Duration::as_nanos_i64),
+        skipped_frames: to_i64(shown.skipped),
+        late_ns: late.as_nanos_i64(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod record;
 mod sequence;
+mod showing;
 mod track;
 
 use std::net::SocketAddrV4;
@@ -12,11 +13,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suiro_units::{Duration, Time};
 
 pub use record::{LeftOut, Recording, RecordingEnd};
+pub use showing::{Showing, ToOutput};
 pub(crate) use track::blank;
 pub use track::{Counts, Frame, Track, Wanted};
 
 use crate::clock;
 use crate::measure::Seen;
+use crate::output::{Ready, Shown};
 use crate::socket::{Datagrams, Inlet};
 
 /// How long a thread rests when it has taken all packets. The kernel stamps packets, so resting does not make any
@@ -37,6 +40,8 @@ pub struct Lane {
     inlet: Inlet,
     track: Track,
     recording: Option<Recording>,
+    /// The output that shows its frames, until receiving ends.
+    output: Option<ToOutput>,
     /// How often packets found the socket's buffer full: so far, and up to the last second.
     dropped: u32,
     dropped_before: u32,
@@ -70,6 +75,8 @@ pub enum Told {
     Second(Second),
     /// About a finished frame.
     Frame(u32, Frame),
+    /// What a stream showed at a tick, and how late the converter looked.
+    Shown(u32, Shown, Duration),
 }
 
 /// How a thread receives.
@@ -85,7 +92,13 @@ impl Lane {
     /// A stream that is received by `inlet` and written to `recording`, if there is one.
     pub fn new(number: u32, inlet: Inlet, track: Track, recording: Option<Recording>) -> Self {
         let (dropped, dropped_before, counts_before) = (0, 0, Counts::default());
-        Self { number, inlet, track, recording, dropped, dropped_before, counts_before }
+        let output = None;
+        Self { number, inlet, track, recording, output, dropped, dropped_before, counts_before }
+    }
+
+    /// Its complete frames go to this output, too.
+    pub fn shown_by(&mut self, output: ToOutput) {
+        self.output = Some(output);
     }
 
     /// The counts so far.
@@ -115,9 +128,10 @@ impl Lane {
         lead_ns: i64,
         told: &SyncSender<Told>,
     ) -> std::io::Result<bool> {
-        let Self { number, inlet, track, recording, .. } = self;
-        let mut on_frame =
-            |frame: &Frame, picture: &[u8]| over(*number, frame, picture, recording, told);
+        let Self { number, inlet, track, recording, output, .. } = self;
+        let mut on_frame = |frame: &Frame, picture: &[u8]| {
+            over(*number, frame, picture, (recording, output), told);
+        };
         let mut any = false;
         for _ in 0..TAKES_MAX {
             let taken = inlet.take(buffers, |datagram| {
@@ -152,11 +166,16 @@ fn over(
     number: u32,
     frame: &Frame,
     picture: &[u8],
-    recording: &mut Option<Recording>,
+    (recording, output): (&mut Option<Recording>, &Option<ToOutput>),
     told: &SyncSender<Told>,
 ) {
     if let Some(recording) = recording {
         recording.frame(frame, picture);
+    }
+    // Without a common clock, a frame has no tick.
+    if let Some(output) = output.as_ref().filter(|_| frame.whole && frame.due.is_some()) {
+        let ready = Ready { number: frame.number, content: frame.content, at: clock::monotonic() };
+        let _ = output.try_send((number, ready));
     }
     // The thread does not wait for a slow reader: missed reports show as a gap.
     let _ = told.try_send(Told::Frame(number, *frame));
@@ -165,6 +184,20 @@ fn over(
 /// Receives until `stop` is set or the time is up. Sends its reports to `told`; reports for which it has no room are
 /// discarded.
 pub fn run(
+    lanes: &mut [Lane],
+    options: &Options,
+    stop: &AtomicBool,
+    told: &SyncSender<Told>,
+) -> std::io::Result<()> {
+    let done = take_all(lanes, options, stop, told);
+    // The output ends when no lane has it any more.
+    for lane in lanes {
+        lane.output = None;
+    }
+    done
+}
+
+fn take_all(
     lanes: &mut [Lane],
     options: &Options,
     stop: &AtomicBool,
@@ -197,8 +230,10 @@ pub fn run(
     }
     let now = clock::monotonic();
     for lane in lanes {
-        let Lane { number, track, recording, .. } = lane;
-        track.finish(now, &mut |frame, picture| over(*number, frame, picture, recording, told));
+        let Lane { number, track, recording, output, .. } = lane;
+        track.finish(now, &mut |frame, picture| {
+            over(*number, frame, picture, (recording, output), told);
+        });
     }
     Ok(())
 }
