@@ -5,71 +5,91 @@ use suiro_units::Seed;
 
 use super::judge;
 
-/// Runs as they should be: eight streams from memory, reading alone, storage just fast enough and too slow; a site without a
-/// router, with one, and with a receiver; a node that is replaced, and what fails in `8k-faults`.
+/// A cell of `work`, and the metrics of its run.
+type Cell = (&'static str, &'static [(&'static str, f64)]);
+
+/// Eight streams from memory, reading alone, storage just fast enough and too slow.
+const STREAMS: &[Cell] = &[
+    (
+        "send",
+        &[
+            ("stream.streams", 8.0),
+            ("stream.rate_mean_bps", 23.73e9),
+            ("stream.lost_packets", 0.0),
+            ("stream.late_frames", 0.0),
+            ("stream.skew_p99_ms", 0.2),
+            ("converter.underruns", 0.0),
+            ("converter.apart_ticks", 0.0),
+            ("converter.mixed_ticks", 0.0),
+            ("ring.repeats", 0.0),
+            ("ring.fill_min_ratio", 1.0),
+            ("ring.send_mean_bps", 23.73e9),
+        ],
+    ),
+    (
+        "both",
+        &[
+            ("stream.streams", 8.0),
+            ("stream.rate_mean_bps", 23.73e9),
+            ("stream.lost_packets", 0.0),
+            ("stream.late_frames", 0.0),
+            ("converter.underruns", 0.0),
+            ("converter.apart_ticks", 0.0),
+            ("converter.mixed_ticks", 0.0),
+            ("ring.repeats", 0.0),
+            ("ring.fill_min_ratio", 0.6),
+        ],
+    ),
+    // The rings of nodes that only read are always nearly empty.
+    ("read", &[("ring.fill_min_ratio", 0.0), ("ring.read_mean_bps", 24.79e9)]),
+    (
+        "slow",
+        &[("ring.fill_min_ratio", 0.1), ("ring.repeats", 90.0), ("ring.send_mean_bps", 23.72e9)],
+    ),
+];
+
+/// A site without a router, with one, and with a receiver; a node that is replaced, and what fails in `8k-faults`.
+const SITES: &[Cell] = &[
+    ("bypass", &[("tcp.acked_mean_bps", 0.7e9)]),
+    (
+        "idle",
+        &[
+            ("tcp.acked_mean_bps", 6.5e9),
+            ("multicast.site.in_mean_bps", 8.97e9),
+            ("multicast.site.out_packets", 0.0),
+        ],
+    ),
+    ("routed", &[("multicast.site.out_mean_bps", 8.97e9), ("stream.lost_packets", 0.0)]),
+    ("switched", &[("stream.streams", 8.0), ("stream.lost_frames", 4.0)]),
+    (
+        "killed",
+        &[
+            ("control.replaced", 1.0),
+            ("control.detected_max_frames", 2.1),
+            ("control.on_air_max_frames", 2.6),
+            ("control.others_lost_frames", 0.0),
+        ],
+    ),
+    ("cut", &[("control.replaced", 2.0), ("control.others_lost_frames", 0.0)]),
+    ("flapping", &[("control.replaced", 0.0)]),
+    (
+        "starved",
+        &[
+            ("control.replaced", 1.0),
+            ("control.gap_max_frames", 0.0),
+            ("control.others_lost_frames", 0.0),
+        ],
+    ),
+    ("leaderless", &[("control.replaced", 1.0), ("control.others_lost_frames", 0.0)]),
+    ("unregistered", &[("control.replaced", 0.0), ("stream.lost_frames", 0.0)]),
+    ("beyond", &[("multicast.site.out_mean_bps", 14.9e9), ("stream.lost_packets", 0.0)]),
+    ("twinned", &[("control.replaced", 1.0), ("stream.lost_frames", 0.0)]),
+];
+
+/// Runs as they should be.
 fn as_it_should_be() -> Vec<TrialSummary> {
-    let cells: [(&str, &[(&str, f64)]); 16] = [
-        (
-            "send",
-            &[
-                ("stream.streams", 8.0),
-                ("stream.rate_mean_bps", 23.73e9),
-                ("stream.lost_packets", 0.0),
-                ("stream.late_frames", 0.0),
-                ("stream.skew_p99_ms", 0.2),
-                ("ring.repeats", 0.0),
-                ("ring.fill_min_ratio", 1.0),
-                ("ring.send_mean_bps", 23.73e9),
-            ],
-        ),
-        ("both", &[("ring.fill_min_ratio", 0.6)]),
-        // The rings of nodes that only read are always nearly empty.
-        ("read", &[("ring.fill_min_ratio", 0.0), ("ring.read_mean_bps", 24.79e9)]),
-        (
-            "slow",
-            &[
-                ("ring.fill_min_ratio", 0.1),
-                ("ring.repeats", 90.0),
-                ("ring.send_mean_bps", 23.72e9),
-            ],
-        ),
-        ("bypass", &[("tcp.acked_mean_bps", 0.7e9)]),
-        (
-            "idle",
-            &[
-                ("tcp.acked_mean_bps", 6.5e9),
-                ("multicast.site.in_mean_bps", 8.97e9),
-                ("multicast.site.out_packets", 0.0),
-            ],
-        ),
-        ("routed", &[("multicast.site.out_mean_bps", 8.97e9), ("stream.lost_packets", 0.0)]),
-        ("switched", &[("stream.streams", 8.0), ("stream.lost_frames", 4.0)]),
-        (
-            "killed",
-            &[
-                ("control.replaced", 1.0),
-                ("control.detected_max_frames", 2.1),
-                ("control.on_air_max_frames", 2.6),
-                ("control.others_lost_frames", 0.0),
-            ],
-        ),
-        ("cut", &[("control.replaced", 2.0), ("control.others_lost_frames", 0.0)]),
-        ("flapping", &[("control.replaced", 0.0)]),
-        (
-            "starved",
-            &[
-                ("control.replaced", 1.0),
-                ("control.gap_max_frames", 0.0),
-                ("control.others_lost_frames", 0.0),
-            ],
-        ),
-        ("leaderless", &[("control.replaced", 1.0), ("control.others_lost_frames", 0.0)]),
-        ("unregistered", &[("control.replaced", 0.0), ("stream.lost_frames", 0.0)]),
-        ("beyond", &[("multicast.site.out_mean_bps", 14.9e9), ("stream.lost_packets", 0.0)]),
-        ("twinned", &[("control.replaced", 1.0), ("stream.lost_frames", 0.0)]),
-    ];
-    let trial = |(work, metrics): (&str, &[(&str, f64)])| TrialSummary {
-        cell: [("work".to_owned(), work.into())].into_iter().collect(),
+    let trial = |(work, metrics): &Cell| TrialSummary {
+        cell: [("work".to_owned(), (*work).into())].into_iter().collect(),
         repetition: 1,
         seed: Seed(1),
         valid: true,
@@ -77,7 +97,7 @@ fn as_it_should_be() -> Vec<TrialSummary> {
         invalid_because: None,
         metrics: metrics.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect(),
     };
-    cells.into_iter().map(trial).collect()
+    STREAMS.iter().chain(SITES).map(trial).collect()
 }
 
 fn verdicts(trials: &[TrialSummary]) -> Vec<Option<bool>> {
@@ -87,7 +107,7 @@ fn verdicts(trials: &[TrialSummary]) -> Vec<Option<bool>> {
 
 #[test]
 fn all_findings_hold() {
-    assert_eq!(verdicts(&as_it_should_be()), [Some(true); 12]);
+    assert_eq!(verdicts(&as_it_should_be()), [Some(true); 14]);
 }
 
 /// Those runs with one value changed.
@@ -100,7 +120,7 @@ fn with(cell: usize, metric: &str, value: f64) -> Vec<TrialSummary> {
 
 #[test]
 fn each_finding_of_control_fails_by_what_it_is_about() {
-    let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[6..].to_vec();
+    let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[8..].to_vec();
     let (yes, no) = (Some(true), Some(false));
     assert_eq!(changed(7, "stream.lost_frames", 61.0), [no, yes, yes, yes, yes, yes]);
     assert_eq!(changed(8, "control.detected_max_frames", 3.1), [yes, no, yes, yes, yes, yes]);
@@ -116,26 +136,42 @@ fn each_finding_of_control_fails_by_what_it_is_about() {
 
 #[test]
 fn twice_the_rate_is_a_finding_of_its_own() {
-    assert_eq!(verdicts(&with(14, "stream.lost_packets", 1.0))[5], Some(false));
-    assert_eq!(verdicts(&with(14, "multicast.site.out_mean_bps", 12.7e9))[5], Some(false));
+    assert_eq!(verdicts(&with(14, "stream.lost_packets", 1.0))[7], Some(false));
+    assert_eq!(verdicts(&with(14, "multicast.site.out_mean_bps", 12.7e9))[7], Some(false));
 }
 
 #[test]
-fn each_finding_fails_by_what_it_is_about() {
+fn each_finding_of_streams_fails_by_what_it_is_about() {
+    // S3.1, S3.1b, S3.2, S3.3, S3.3b.
     let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[..5].to_vec();
     let (yes, no) = (Some(true), Some(false));
-    assert_eq!(changed(0, "stream.lost_packets", 1.0), [no, no, yes, yes, yes]);
-    assert_eq!(changed(0, "stream.late_frames", 1.0), [no, yes, yes, yes, yes]);
+    assert_eq!(changed(0, "stream.lost_packets", 1.0), [no, yes, no, yes, yes]);
+    assert_eq!(changed(0, "stream.late_frames", 1.0), [yes, no, yes, yes, yes]);
     assert_eq!(changed(0, "stream.rate_mean_bps", 23.6e9), [no, yes, yes, yes, yes]);
-    assert_eq!(changed(0, "stream.skew_p99_ms", 1.7), [yes, yes, no, yes, yes]);
-    assert_eq!(changed(0, "stream.streams", 7.0), [no, yes, no, yes, yes]);
-    assert_eq!(changed(3, "ring.repeats", 0.0), [yes, no, yes, yes, yes]);
-    assert_eq!(changed(3, "ring.send_mean_bps", 21e9), [yes, no, yes, yes, yes]);
-    assert_eq!(changed(2, "ring.read_mean_bps", 23.6e9), [yes, no, yes, yes, yes]);
-    assert_eq!(changed(1, "ring.fill_min_ratio", 1.0), [yes, no, yes, yes, yes]);
-    assert_eq!(changed(5, "multicast.site.out_packets", 1.0), [yes, yes, yes, no, yes]);
-    assert_eq!(changed(5, "multicast.site.in_mean_bps", 5.98e9), [yes, yes, yes, no, yes]);
-    assert_eq!(changed(6, "multicast.site.out_mean_bps", 6.3e9), [yes, yes, yes, no, yes]);
-    assert_eq!(changed(6, "stream.lost_packets", 1.0), [yes, yes, yes, no, yes]);
-    assert_eq!(changed(4, "tcp.acked_mean_bps", 3.3e9), [yes, yes, yes, yes, no]);
+    assert_eq!(changed(0, "stream.skew_p99_ms", 1.7), [yes, yes, yes, yes, no]);
+    assert_eq!(changed(0, "stream.streams", 7.0), [no, no, yes, no, no]);
+    assert_eq!(changed(3, "ring.repeats", 0.0), [yes, yes, no, yes, yes]);
+    assert_eq!(changed(3, "ring.send_mean_bps", 21e9), [yes, yes, no, yes, yes]);
+    assert_eq!(changed(2, "ring.read_mean_bps", 23.6e9), [yes, yes, no, yes, yes]);
+    assert_eq!(changed(1, "ring.fill_min_ratio", 1.0), [yes, yes, no, yes, yes]);
+    for cell in [0, 1] {
+        assert_eq!(changed(cell, "converter.underruns", 1.0), [no, yes, yes, yes, yes]);
+        assert_eq!(changed(cell, "converter.apart_ticks", 1.0), [yes, yes, yes, no, yes]);
+        assert_eq!(changed(cell, "converter.mixed_ticks", 1.0), [yes, yes, yes, no, yes]);
+    }
+    assert_eq!(changed(1, "stream.lost_packets", 1.0), [no, yes, yes, yes, yes]);
+    assert_eq!(changed(1, "ring.repeats", 1.0), [no, yes, yes, yes, yes]);
+    assert_eq!(changed(1, "stream.late_frames", 1.0), [yes, no, yes, yes, yes]);
+}
+
+#[test]
+fn each_finding_of_multicast_fails_by_what_it_is_about() {
+    // S3.4 and S3.4b.
+    let changed = |cell, metric, value| verdicts(&with(cell, metric, value))[5..7].to_vec();
+    let (yes, no) = (Some(true), Some(false));
+    assert_eq!(changed(5, "multicast.site.out_packets", 1.0), [no, yes]);
+    assert_eq!(changed(5, "multicast.site.in_mean_bps", 5.98e9), [no, yes]);
+    assert_eq!(changed(6, "multicast.site.out_mean_bps", 6.3e9), [no, yes]);
+    assert_eq!(changed(6, "stream.lost_packets", 1.0), [no, yes]);
+    assert_eq!(changed(4, "tcp.acked_mean_bps", 3.3e9), [yes, no]);
 }
