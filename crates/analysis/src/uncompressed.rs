@@ -9,16 +9,19 @@ use crate::bins::Bins;
 use crate::group::grouped;
 use crate::held::Stretch;
 use crate::stats::Distribution;
+use crate::still::Still;
 
 /// All streams of all receivers, within the trial.
 pub(crate) struct Streams<'a> {
     rows: Vec<&'a UncompressedFrameRow>,
+    /// When processors stood still, if the trial was watched.
+    still: Option<Still>,
 }
 
 impl<'a> Streams<'a> {
     /// Those of these rows; `None` if there are none.
-    pub fn of(rows: Vec<&'a UncompressedFrameRow>) -> Option<Self> {
-        (!rows.is_empty()).then_some(Self { rows })
+    pub fn of(rows: Vec<&'a UncompressedFrameRow>, still: Option<Still>) -> Option<Self> {
+        (!rows.is_empty()).then_some(Self { rows, still })
     }
 
     pub fn count(&self) -> usize {
@@ -47,11 +50,29 @@ impl<'a> Streams<'a> {
     }
 
     pub fn late(&self) -> Option<f64> {
+        self.count_late(|_| true)
+    }
+
+    /// Those late frames during which a processor stood still; `None` if that was not watched.
+    pub fn late_still(&self) -> Option<f64> {
+        let still = self.still.as_ref()?;
+        self.count_late(|row| fell_into(row, still))
+    }
+
+    fn count_late(&self, which: impl Fn(&UncompressedFrameRow) -> bool) -> Option<f64> {
         let due: Vec<_> = self.rows.iter().filter_map(|row| Some((row, row.due_ns?))).collect();
         let late = |(row, due_ns): &&(&&UncompressedFrameRow, i64)| {
-            row.packets == 0 || row.t_ns.saturating_sub(*due_ns) > row.period_ns
+            let late = row.packets == 0 || row.t_ns.saturating_sub(*due_ns) > row.period_ns;
+            late && which(row)
         };
         (!due.is_empty()).then(|| due.iter().filter(late).count() as f64)
+    }
+
+    /// The streams without those frames during which a processor stood still; `None` if that was not watched.
+    pub fn running(&self) -> Option<Streams<'a>> {
+        let still = self.still.as_ref()?;
+        let rows = self.rows.iter().copied().filter(|row| !fell_into(row, still)).collect();
+        Some(Self { rows, still: None })
     }
 
     /// How long after it was due each frame began, in milliseconds, with when that was.
@@ -98,6 +119,12 @@ impl<'a> Streams<'a> {
             stamped.fold((0.0, 0.0), |(over, all), row| (over + row.0 as f64, all + row.1 as f64));
         (all > 0.0).then(|| over / all)
     }
+}
+
+/// True if a processor stood still between when a frame was due and when it began.
+fn fell_into(row: &UncompressedFrameRow, still: &Still) -> bool {
+    let came_ns = if row.packets > 0 { row.t_ns } else { row.t_ns.saturating_add(row.period_ns) };
+    row.due_ns.is_some_and(|due_ns| still.within(due_ns, came_ns))
 }
 
 /// The seconds of each ring, sorted, by endpoint and stream.

@@ -24,6 +24,7 @@ mod routers;
 pub mod runner;
 mod scheduler;
 mod sockets;
+mod standstill;
 pub mod supervisor;
 pub mod trial;
 pub mod wires;

@@ -285,6 +285,7 @@ fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
         epoch_monotonic_ns: 0,
         self_checks: Vec::new(),
         links: Vec::new(),
+        standstills: None,
         link_rates: Vec::new(),
         cables: Vec::new(),
         tcp: Vec::new(),

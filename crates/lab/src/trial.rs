@@ -19,6 +19,7 @@ use crate::process::Event;
 use crate::routers::Routers;
 use crate::runner::{Order, Phase};
 use crate::sockets::Sockets;
+use crate::standstill::Watchers;
 use crate::supervisor::{Ending, Supervised, Supervisor, Surroundings};
 use crate::wires::Wires;
 
@@ -47,13 +48,12 @@ pub fn run(
     let started = rfc3339(realtime_ns());
     let epoch = Epoch::now();
     let captures = captures.start(epoch)?;
-    let wires = {
-        let record = setup.record.link.then_some(order.dir.as_path());
-        Wires::start(&network, &setup.topology, order.trial.seed, epoch, record)?
-    };
+    let record = setup.record.link.then_some(order.dir.as_path());
+    let wires = Wires::start(&network, &setup.topology, order.trial.seed, epoch, record)?;
     let sockets = sockets.start(epoch)?;
     let layers = layers.start(epoch);
     routers.record(&network, &setup.topology, &order.dir, epoch)?;
+    let watchers = Watchers::wanted(&setup.endpoints).then(|| Watchers::start(epoch));
     let supervisor = Supervisor::new(Surroundings {
         setup,
         network: &network,
@@ -68,6 +68,7 @@ pub fn run(
         supervisor.run((sender, events), &mut || tell(&Phase::Running { duration_s }))?;
 
     tell(&Phase::Finishing);
+    let standstills = Watchers::finish(watchers, &order.dir)?;
     let (tcp, mut faults) = sockets.stop();
     faults.extend(layers.stop(epoch));
     faults.extend(routers.stop(&mut supervised.versions));
@@ -94,6 +95,7 @@ pub fn run(
         epoch_monotonic_ns: epoch.monotonic_ns,
         self_checks,
         links: links.totals,
+        standstills,
         link_rates: link_rates(&setup.topology, setup.duration),
         cables: cables(&network, &setup.topology)?,
         tcp,

@@ -177,6 +177,9 @@ pub struct Trial {
     pub self_checks: Vec<SelfCheck>,
     /// The links during the run.
     pub links: Vec<LinkTotals>,
+    /// When processors stood still, in all; null if the trial was not watched.
+    #[serde(default)]
+    pub standstills: Option<Standstills>,
     /// What rate each direction of a link was to have; those without a limit are left out.
     #[serde(default)]
     pub link_rates: Vec<LinkRate>,
@@ -422,6 +425,25 @@ pub struct EndpointLateness {
     pub bound_s: f64,
     /// Rows of the table in which it was longer than that.
     pub times_over: u64,
+}
+
+/// How the machine's processors stood still during a trial with uncompressed video: a summary of table `standstills`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Standstills {
+    /// Processors that were watched.
+    pub processors: u64,
+    /// How often a watcher looked, of all processors.
+    pub looks: u64,
+    /// Standstills, of all processors.
+    pub count: u64,
+    /// Their lengths, added up.
+    pub total_s: f64,
+    /// The longest; 0 if there was none.
+    pub longest_s: f64,
+    /// The shortest that counts.
+    pub least_s: f64,
+    /// What watching cost: processors kept busy by it, on average.
+    pub watcher_cores: f64,
 }
 
 /// `screens.json`: what was made, after a trial, of what its viewers saw. Its presence means that

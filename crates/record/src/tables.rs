@@ -115,6 +115,23 @@ table! {
 }
 
 table! {
+    /// A time in which a processor of the machine stood still, in a trial with uncompressed video: not even a timer's
+    /// interrupt came. A watcher bound to the processor sleeps to times 1 ms apart; standstills from 1.668 ms on, a tenth of
+    /// a frame time, are recorded.
+    StandstillRow = "standstills" {
+        /// When the watcher was due: the standstill began up to 1 ms before.
+        t_ns: Time,
+        /// How long it lasted from then on.
+        length_ns: Duration,
+        /// The processor's number, from 0.
+        processor: u64,
+        /// How long the watcher then waited for its turn, because other threads had the processor; not part of the
+        /// standstill.
+        queued_ns: Duration,
+    }
+}
+
+table! {
     /// One look at one TCP socket. A look that shows nothing new is left out, for at most a second:
     /// a row holds until the socket's next one. A row with source `tcp_probe` is the state in which an ACK found the
     /// socket; what that ACK changed is in the socket's next row, at the latest one sampling interval later.
@@ -1118,6 +1135,7 @@ tables! {
     LinkRow: link "Packets that met a link.";
     FlowRow: flows "Flows that endpoints reported; none in a folder of before there was this table.";
     LatenessRow: lateness "Whether endpoints ran while they should have.";
+    StandstillRow: standstills "When processors stood still.";
     TcpRow: tcp "Looks at TCP sockets.";
     LayerRow;
     LayerAccountRow: layer_accounts "What each protocol layer lost and delayed.";

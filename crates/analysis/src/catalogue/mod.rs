@@ -49,6 +49,7 @@ mod converter;
 mod fairness;
 mod layers;
 mod link;
+mod machine;
 mod multicast;
 mod player;
 mod quic;
@@ -69,6 +70,7 @@ pub(crate) static FAMILIES: &[&dyn Registered] = &[
     &tcp::FAMILY,
     &uncompressed::STREAMS,
     &converter::FAMILY,
+    &machine::FAMILY,
     &uncompressed::RINGS,
     &uncompressed::RING,
     &control::FAMILY,

@@ -5,6 +5,7 @@ use suiro_record::tables::UncompressedRingRow;
 use crate::bins::Bins;
 use crate::family::{Curve, Family, Measure, Subject};
 use crate::instance::Instance;
+use crate::still::Still;
 use crate::uncompressed::{Ring, Rings, Streams};
 use crate::view::View;
 
@@ -19,7 +20,8 @@ impl Subject for AllStreams {
 
     fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Streams<'v>)> {
         let rows = view.within(&view.records.uncompressed, |row| row.t_ns);
-        Streams::of(rows).map(|streams| (Instance::only(), streams)).into_iter().collect()
+        let still = Still::of(view.trial, &view.records.standstills);
+        Streams::of(rows, still).map(|streams| (Instance::only(), streams)).into_iter().collect()
     }
 }
 
@@ -98,6 +100,24 @@ static OF_STREAMS: &[Measure<AllStreams>] = metrics! {
         "In each frame time, from the first stream's first packet to the last stream's first \
         packet, maximum.",
         |s| s.skew_ms().max();
+    stream.late_still_frames ["", Lower, 6] "Frames late, machine standing still",
+        "Late frames during which a processor of the machine stood still, between when they were \
+        due and their first packet; null if the trial was not watched.",
+        |s| s.late_still();
+    stream.lateness_p99_running_ms ["ms", Lower, 3] "Frame start without standstills, 99 %",
+        "As stream.lateness_p99_ms, without frames during which a processor stood still; null if \
+        the trial was not watched.",
+        |s| s.running()?.lateness_ms().percentile(0.99);
+    stream.lateness_max_running_ms ["ms", Lower, 3] "Frame start without standstills, maximum",
+        "As stream.lateness_max_ms, without frames during which a processor stood still.",
+        |s| s.running()?.lateness_ms().max();
+    stream.skew_p99_running_ms ["ms", Lower, 3] "Skew without standstills, 99 %",
+        "As stream.skew_p99_ms, without frames during which a processor stood still; null if the \
+        trial was not watched.",
+        |s| s.running()?.skew_ms().percentile(0.99);
+    stream.skew_max_running_ms ["ms", Lower, 3] "Skew without standstills, maximum",
+        "As stream.skew_max_ms, without frames during which a processor stood still.",
+        |s| s.running()?.skew_ms().max();
     stream.burst_max_packets ["", Lower, 3] "Largest burst",
         "Largest number of packets in a bucket that drains at a constant rate, in the style of ST \
         2110-21.",

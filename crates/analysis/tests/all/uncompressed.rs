@@ -1,9 +1,13 @@
 //! Streams of uncompressed video and their rings, computed by hand.
 
 use crate::common::trial;
-use suiro_analysis::{Records, summarise, timeline};
-use suiro_record::tables::{UncompressedFrameRow, UncompressedRingRow, UncompressedShownRow};
+use suiro_analysis::{Records, standing_still, summarise, timeline};
+use suiro_record::tables::{
+    StandstillRow, UncompressedFrameRow, UncompressedRingRow, UncompressedShownRow,
+};
 use suiro_record::words::Shown;
+use suiro_record::{Standstills, Trial, TrialSummary};
+use suiro_units::{Duration, Seed, Time};
 
 const MS: i64 = 1_000_000;
 
@@ -94,6 +98,86 @@ fn what_is_lost_late_damaged_or_bursty_counts() {
     assert_eq!(metric(&records, "stream.damaged_frames"), Some(1.0));
     assert_eq!(metric(&records, "stream.over_ratio"), Some(5.0 / 190.0));
     assert_eq!(metric(&records, "stream.skew_max_ms"), Some(10.5));
+}
+
+/// A standstill of processor 0.
+fn standstill(from_ms: u64, length_ms: u64) -> StandstillRow {
+    StandstillRow {
+        t_ns: Time::from_millis(from_ms),
+        length_ns: Duration::from_millis(length_ms),
+        processor: 0,
+        queued_ns: Duration::ZERO,
+    }
+}
+
+/// A trial that was watched.
+fn watched(records: &Records) -> Trial {
+    let lengths = || records.standstills.iter().map(|row| row.length_ns.as_secs_f64());
+    let standstills = Standstills {
+        processors: 2,
+        looks: 60_000,
+        count: records.standstills.len() as u64,
+        total_s: lengths().sum(),
+        longest_s: lengths().fold(0.0, f64::max),
+        least_s: 0.001_668,
+        watcher_cores: 0.008,
+    };
+    Trial { standstills: Some(standstills), ..trial(30.0) }
+}
+
+#[test]
+fn late_frames_that_fall_into_a_standstill_are_told_apart() {
+    let mut rows: Vec<_> = (0..10).flat_map(|n| [frame(0, n, 0.1), frame(1, n, 0.3)]).collect();
+    // Due at 10 ms and 50 ms, late by more than a frame time; the machine stood still during the first.
+    rows[2] = frame(0, 1, 12.0);
+    rows[11] = frame(1, 5, 15.0);
+    let standstills = vec![standstill(12, 8), standstill(15, 3), standstill(40, 2)];
+    let records = Records { uncompressed: rows, standstills, ..Records::default() };
+    let metrics = summarise(&watched(&records), &records);
+    let value = |name: &str| *metrics.get(name).unwrap_or_else(|| panic!("{name} is missing"));
+    assert_eq!(value("stream.late_frames"), Some(2.0));
+    assert_eq!(value("stream.late_still_frames"), Some(1.0));
+    assert_eq!(value("stream.lateness_max_ms"), Some(15.0));
+    assert_eq!(value("stream.lateness_max_running_ms"), Some(15.0));
+    assert_eq!(value("stream.skew_max_ms"), Some(14.9));
+    assert_eq!(
+        (value("machine.standstills"), value("machine.standstill_max_ms")),
+        (Some(3.0), Some(8.0))
+    );
+    assert_eq!(
+        (value("machine.standstill_total_ms"), value("machine.watcher_cores")),
+        (Some(13.0), Some(0.008))
+    );
+
+    // The other one, too: what is left has never been late.
+    let standstills = vec![standstill(12, 8), standstill(64, 2)];
+    let records = Records { standstills, ..records };
+    let metrics = summarise(&watched(&records), &records);
+    let value = |name: &str| *metrics.get(name).unwrap_or_else(|| panic!("{name} is missing"));
+    assert_eq!(value("stream.late_still_frames"), Some(2.0));
+    assert_eq!(value("stream.lateness_max_running_ms"), Some(0.3));
+    assert_eq!(value("stream.skew_p99_running_ms"), Some(0.2));
+    let summary = TrialSummary {
+        cell: Default::default(),
+        repetition: 1,
+        seed: Seed(1),
+        valid: true,
+        skipped: false,
+        invalid_because: None,
+        metrics,
+    };
+    let told = "processors stood still 2 times in 1 trial, for 8.0 ms at most; 2 of 2 late frames fell into a \
+                standstill; skew 14.9 ms, without them 0.2 ms (99 %, worst trial); watching took 0.008 of a processor";
+    assert_eq!(standing_still(&[summary]).as_deref(), Some(told));
+}
+
+#[test]
+fn without_watchers_nothing_is_said_of_standstills() {
+    let records = Records { uncompressed: vec![frame(0, 1, 12.0)], ..Records::default() };
+    assert_eq!(metric(&records, "stream.late_still_frames"), None);
+    assert_eq!(metric(&records, "stream.lateness_max_running_ms"), None);
+    assert!(!summarise(&trial(30.0), &records).contains_key("machine.standstills"));
+    assert_eq!(standing_still(&[]), None);
 }
 
 #[test]

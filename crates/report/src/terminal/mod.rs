@@ -4,7 +4,7 @@ mod findings;
 
 use std::path::Path;
 
-use suiro_analysis::{Better, CellSummary, compare};
+use suiro_analysis::{Better, CellSummary, compare, standing_still};
 use suiro_outside::printable;
 use suiro_record::Summary;
 
@@ -58,6 +58,9 @@ pub fn terminal_table(summary: &Summary, report: &Path, width: usize, colour: bo
         out.push_str(&notes(&cells));
     }
     out.push_str(&reasons(summary, ink));
+    if let Some(line) = standing_still(&summary.trials) {
+        out.push_str(&format!("\n{line}\n"));
+    }
     out.push_str(&format!("\nreport: {}\n", report.display()));
     ink.safe(&out)
 }

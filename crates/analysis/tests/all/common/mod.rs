@@ -21,6 +21,7 @@ pub fn trial(duration_s: f64) -> Trial {
         epoch_monotonic_ns: 0,
         self_checks: Vec::new(),
         links: Vec::new(),
+        standstills: None,
         link_rates: Vec::new(),
         cables: Vec::new(),
         tcp: Vec::new(),

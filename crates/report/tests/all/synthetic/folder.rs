@@ -170,6 +170,7 @@ fn outcome(
             totals(Direction::Down, records, failed.is_some()),
             totals(Direction::Up, records, false),
         ],
+        standstills: None,
         link_rates: Vec::new(),
         cables: Vec::new(),
         tcp: Vec::new(),

@@ -1,0 +1,53 @@
+//! How the machine's processors stood still during a trial.
+
+use suiro_record::Standstills;
+
+use crate::family::{Curve, Family, Measure, Subject};
+use crate::instance::Instance;
+use crate::view::View;
+
+/// The processors of the machine, if they were watched.
+pub(super) struct Machine;
+
+/// What watching them said.
+pub(super) struct Watched<'v> {
+    told: &'v Standstills,
+    /// When each standstill began, and how many milliseconds it lasted.
+    all: Vec<(i64, f64)>,
+}
+
+impl Subject for Machine {
+    type One<'v> = Watched<'v>;
+
+    fn instances<'v>(view: &'v View<'_>) -> Vec<(Instance, Watched<'v>)> {
+        let all = view.records.standstills.iter();
+        let all = all.map(|row| (row.t_ns.as_nanos().cast_signed(), row.length_ns.as_millis_f64()));
+        let watched = view.trial.standstills.as_ref();
+        let watched = watched.map(|told| Watched { told, all: all.collect() });
+        watched.map(|watched| (Instance::only(), watched)).into_iter().collect()
+    }
+}
+
+pub(super) static FAMILY: Family<Machine> = Family { metrics: METRICS, series: OVER_TIME };
+
+static METRICS: &[Measure<Machine>] = metrics! {
+    machine.standstills ["", Lower, 6] "Standstills of processors",
+        "How often a processor of the machine stood still for a tenth of a frame time or longer, all \
+        processors together, while the endpoints ran.",
+        |w| Some(w.told.count as f64);
+    machine.standstill_total_ms ["ms", Lower, 4] "Standstills, all together",
+        "For how long processors stood still, all processors together.",
+        |w| Some(w.told.total_s * 1e3);
+    machine.standstill_max_ms ["ms", Lower, 3] "Standstill, longest",
+        "For how long a processor stood still at most.",
+        |w| Some(w.told.longest_s * 1e3);
+    machine.watcher_cores ["", Lower, 2] "Cost of watching for standstills",
+        "Processors that watching for standstills kept busy, on average.",
+        |w| Some(w.told.watcher_cores);
+};
+
+static OVER_TIME: &[Curve<Machine>] = series! {
+    machine.standstill_ms [Lateness, "ms", Bar] "standstill",
+        "for how long a processor stood still, longest",
+        |w, bins| bins.max(w.all.iter().copied());
+};
