@@ -1,12 +1,10 @@
 //! `suiro layers` on files.
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use common::Room;
+use crate::common::{self, Room};
 use rustix::process::Signal;
 
 fn suiro(dir: &Path, args: &[&str]) -> Output {

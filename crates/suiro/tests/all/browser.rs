@@ -1,13 +1,11 @@
 //! Chromium as an end of WebRTC connections, through one real link for a few seconds: what it shows and sends is in the
 //! records, with what was negotiated, and it ends when it is told to.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use common::{Done, Room};
+use crate::common::{self, Done, Room};
 use suiro_media::Ffmpeg;
 use suiro_record::tables::{FrameRow, WebrtcRow, WebrtcSessionRow};
 use suiro_record::words::{FlowRole, Signalling};

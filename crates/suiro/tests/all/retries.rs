@@ -1,12 +1,10 @@
 //! Trials that the machine spoils: packets that leave an emulated link late, and records that cannot be written.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Done, Room};
+use crate::common::{self, Done, Room};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A hundred packets a second each way.

@@ -1,8 +1,6 @@
 //! `suiro layers record` and `[record] layers = true`, against programs that are not ours.
 
-mod common;
-
-use common::{Done, Room, has};
+use crate::common::{self, Done, Room, has};
 use suiro_hosts::Privilege;
 use suiro_layers::{Point, Recording};
 use suiro_record::tables::LinkRow;

@@ -1,11 +1,9 @@
 //! What was typed wrong is told, with exit 2 and without a panic; what is asked for is printed.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{Done, Room};
+use crate::common::{self, Done, Room};
 use serde_json::Value;
 
 fn broken() -> Vec<PathBuf> {

@@ -1,12 +1,10 @@
 //! Files that block, never end or are too large are refused, with exit 1 or 2 and their name, at once
 //! and without the memory that they would take.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Done, Room};
+use crate::common::{self, Done, Room};
 
 /// Address space of the program in these tests, in KiB: what it needs, not what /dev/zero gives.
 const MEMORY_KIB: u32 = 2 << 20;

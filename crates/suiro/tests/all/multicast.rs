@@ -1,11 +1,9 @@
 //! Multicast through FRR's routers, live: packets pass where somebody listens, and nowhere else. Needs FRR; where hosts cannot
 //! be made or FRR is missing it prints that and passes.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{Room, can_run, has};
+use crate::common::{Room, can_run, has};
 use suiro_record::Reader;
 use suiro_record::tables::{MembershipRow, MulticastLinkRow, MulticastRow};
 

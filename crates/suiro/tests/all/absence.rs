@@ -1,9 +1,7 @@
 //! Endpoints that are stopped while a trial measures: the trial is invalid and says whom and when, and a player that was
 //! not there shows a freeze. Where hosts or ffmpeg are missing, the test prints that and passes.
 
-mod common;
-
-use common::{Done, Room};
+use crate::common::{self, Done, Room};
 use suiro_media::Ffmpeg;
 use suiro_record::tables::{FrameRow, LatenessRow};
 use suiro_record::words::LatenessSource;

@@ -1,11 +1,9 @@
 //! Players of others, each that is installed, side by side through one real link for a few seconds: what
 //! each was sent is in its records, and it ends when it is told to.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Done, Room};
+use crate::common::{self, Done, Room};
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::table::Row;

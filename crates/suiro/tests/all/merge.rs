@@ -1,10 +1,8 @@
 //! One trial of a plan by its number, and folders of such trials merged into one.
 
-mod common;
-
 use std::path::Path;
 
-use common::Room;
+use crate::common::{self, Room};
 use serde_json::Value;
 
 /// Two cells, two repetitions, two hosts and a plain cable.

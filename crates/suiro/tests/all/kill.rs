@@ -1,14 +1,12 @@
 //! SIGKILL of suiro at any moment leaves no process, namespace, mount or file behind.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{Done, Lines, Room};
+use crate::common::{self, Done, Lines, Room};
 use rustix::process::Signal;
 use suiro_media::Ffmpeg;
 use suiro_units::Seed;

@@ -2,8 +2,6 @@
 //! controller's page in Chromium.
 
 mod chromium;
-#[path = "../common/mod.rs"]
-mod common;
 mod server;
 
 use std::os::unix::fs::PermissionsExt;
@@ -14,8 +12,8 @@ use serde_json::Value;
 use suiro_record::Reader;
 use suiro_record::tables::ControlRow;
 
+use crate::common::{Done, Room};
 use chromium::Browser;
-use common::{Done, Room};
 use server::{Server, TOKEN};
 
 /// Whether a node's card shows this in words.

@@ -1,12 +1,10 @@
 //! What the viewer saw, end to end: a stream through a real link, its screen made again, measured
 //! and compared. Where hosts or ffmpeg lack, these say so and pass.
 
-mod common;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use common::{Done, Room, can_run};
+use crate::common::{Done, Room, can_run};
 use suiro_media::Ffmpeg;
 use suiro_media::ffmpeg::Feature;
 use suiro_record::tables::QualityRow;

@@ -1,13 +1,11 @@
 //! The guide's commands work: every block of shell in `docs/guide.md` runs, in order, in one folder. Trials of TCP
 //! last one second and those of the film three; that apart, the commands are those of the page.
 
-mod common;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Done, Room};
+use crate::common::{self, Done, Room};
 use suiro_media::Ffmpeg;
 use suiro_media::ffmpeg::Feature;
 

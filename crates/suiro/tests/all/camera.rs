@@ -1,14 +1,12 @@
 //! A live camera by hand: `suiro serve --whep` and `suiro play` of it, and `suiro publish` to a server.
 
-mod common;
-
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use common::{Done, Lines, Room, signal};
+use crate::common::{Done, Lines, Room, signal};
 use rustix::process::Signal;
 
 use suiro_endpoint::Pulse;

@@ -1,13 +1,11 @@
 //! `make install` puts the program, a man page for each command and completions that work where they belong, and
 //! `make uninstall` removes all of it.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Done, Room};
+use crate::common::{self, Done, Room};
 
 /// `scripts/install` with that argument, into the room's `work/prefix`.
 fn install(room: &Room, argument: &str) -> Done {

@@ -1,11 +1,9 @@
 //! `suiro link`: any command behind an emulated link.
 
-mod common;
-
 use std::io::Write;
 use std::process::Stdio;
 
-use common::{Done, Lines, Room};
+use crate::common::{self, Done, Lines, Room};
 use rustix::process::Signal;
 use serde_json::Value;
 

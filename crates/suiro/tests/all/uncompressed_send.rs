@@ -1,11 +1,9 @@
 //! `suiro uncompressed send` where it cannot do what it was told: it says which stream, why, and what
 //! helps, and its exit code tells.
 
-mod common;
-
 use std::process::Command;
 
-use common::{Done, Room};
+use crate::common::{Done, Room};
 
 /// The program with the words of a line, of which `_` stands for a space within one, on a machine
 /// that is alone in its network; none where such networks cannot be made. `prepare` makes the network.

@@ -1,12 +1,10 @@
 //! Nothing that is printed ends a run: neither a reader that leaves nor a terminal that is closed.
 
-mod common;
-
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Child, Stdio};
 
-use common::{Lines, Room};
+use crate::common::{self, Lines, Room};
 
 /// Two trials, one after the other, of a command on plain hosts.
 const SCENARIO: &str = "

@@ -1,8 +1,6 @@
 //! `[record] capture`: what two captures of a link show, beside the link's own record.
 
-mod common;
-
-use common::{Room, has};
+use crate::common::{self, Room, has};
 use suiro_record::tables::{HopRow, LinkRow};
 use suiro_record::words::{Direction, Verdict};
 use suiro_record::{Reader, Trial};

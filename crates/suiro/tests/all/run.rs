@@ -1,12 +1,10 @@
 //! `suiro run` with programs of any origin: what becomes of a trial whose endpoint dies, never gets
 //! ready or does not stop, and of a run that is cut short.
 
-mod common;
-
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
-use common::{Done, Lines, Room};
+use crate::common::{self, Done, Lines, Room};
 use rustix::process::{Signal, kill_process_group};
 use suiro_media::Ffmpeg;
 use suiro_record::{Summary, Trial};

@@ -1,13 +1,11 @@
 //! Servers that play tricks on `suiro play`, and clients that play them on `suiro serve`.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{Done, Lines, Room};
+use crate::common::{self, Done, Lines, Room};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use suiro_media::Ffmpeg;

@@ -1,12 +1,10 @@
 //! A real stream through a real link: small synthetic video, live DASH and HLS on demand, played by
 //! suiro's own player. What it saved, ffmpeg decodes.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Done, Results, Room};
+use crate::common::{self, Done, Results, Room};
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::tables::{AccessRow, RequestRow};
