@@ -1,11 +1,10 @@
 //! The broadcast of a publisher: its catalog, a video track for each quality, and a data track.
 
 use moq_net::{Timescale, Timestamp, broadcast, group, origin, track};
-use suiro_realtime::ladder::HEIGHTS;
 use suiro_scenario::MoqStreams;
 
 use crate::EndpointError;
-use crate::catalog::{self, Catalog, Quality};
+use crate::catalog::{self, Catalog};
 use crate::data::{self, Message};
 use crate::publish::{FOREVER, PublisherJob};
 
@@ -37,19 +36,6 @@ struct Data {
     number: u64,
 }
 
-/// The size of pictures at a share of the highest bit rate: the largest of the usual heights that has at most this share of
-/// the pixels.
-pub(crate) fn quality_size(camera: (u32, u32), share: f64) -> (u32, u32) {
-    let height = f64::from(camera.1) * share.clamp(0.0, 1.0).sqrt();
-    if share >= 1.0 {
-        return camera;
-    }
-    let lower = HEIGHTS.into_iter().filter(|lower| *lower < camera.1);
-    let Some(height) = { lower }.find(|lower| f64::from(*lower) <= height) else { return camera };
-    let width = u64::from(camera.0) * u64::from(height) / u64::from(camera.1.max(1));
-    (u32::try_from(width).unwrap_or(camera.0) & !1, height & !1)
-}
-
 impl Broadcast {
     pub fn announce(origin: &origin::Producer, job: &PublisherJob) -> Result<Self, EndpointError> {
         let failed = || EndpointError::session(format!("publishing `{}`", job.common.broadcast));
@@ -57,15 +43,12 @@ impl Broadcast {
         let info = track::Info::default().with_timescale(Timescale::MICRO);
         let mut catalog = broadcast.create_track(catalog::TRACK, info.clone()).map_err(failed())?;
         let deadline = job.deadline.map_or(FOREVER, Into::into);
-        let camera = (job.camera.width, job.camera.height);
-        let (mut videos, mut qualities) = (Vec::new(), Vec::new());
-        for (index, &rate) in job.rates.iter().enumerate() {
-            let share = rate.as_bps() as f64 / job.rates[0].as_bps() as f64;
-            let (name, size) = (catalog::video(index), quality_size(camera, share));
+        let qualities = job.qualities();
+        let mut videos = Vec::new();
+        for quality in &qualities {
             let info = info.clone().with_max_age(deadline);
-            let track = broadcast.create_track(name.as_str(), info).map_err(failed())?;
+            let track = broadcast.create_track(quality.name.as_str(), info).map_err(failed())?;
             videos.push(Video { track, streams: job.streams, group: None });
-            qualities.push(Quality { name, size, fps: job.camera.fps, rate });
         }
         let data = job.data.map(|spec| {
             let info = info.clone().with_max_age(FOREVER);
@@ -132,19 +115,4 @@ fn send(
 
 fn time(time_us: u64) -> Result<Timestamp, moq_net::Error> {
     Timestamp::from_micros(time_us).map_err(|_| moq_net::Error::Closed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lower_quality_has_fewer_pixels() {
-        assert_eq!(quality_size((1920, 1080), 1.0), (1920, 1080));
-        // 0.6 of the pixels are 836 lines, 0.35 are 638.
-        assert_eq!(quality_size((1920, 1080), 0.6), (1280, 720));
-        assert_eq!(quality_size((1920, 1080), 0.35), (960, 540));
-        assert_eq!(quality_size((320, 240), 0.6), (240, 180));
-        assert_eq!(quality_size((320, 240), 0.01), (320, 240), "no usual height is so low");
-    }
 }

@@ -219,15 +219,6 @@ impl Catalog {
         Ok(playable)
     }
 
-    /// The track to play: of those that can be played, the one with the highest bit rate.
-    ///
-    /// # Errors
-    /// [`CatalogError::NothingPlayable`].
-    pub fn choose(&self) -> Result<&str, CatalogError> {
-        let playable = self.playable()?;
-        Ok(playable.last().map_or("", |(name, _)| *name))
-    }
-
     /// The first data track; `None` if there is none.
     pub fn data(&self) -> Option<&str> {
         self.data.as_ref()?.tracks.keys().next().map(String::as_str)
@@ -263,7 +254,8 @@ mod tests {
         let expected = r#"{"video":{"renditions":{"video":{"codec":"avc3.42e028","container":{"kind":"legacy"},"codedWidth":1920,"codedHeight":1080,"framerate":30.0,"bitrate":1500000}}}}"#;
         assert_eq!(text, expected);
         let read = Catalog::read(text.as_bytes()).unwrap();
-        assert_eq!((read.choose().unwrap(), &read), ("video", &catalog));
+        assert_eq!(read, catalog);
+        assert_eq!(read.playable().unwrap(), [("video", BitRate::from_kbps(1500))]);
     }
 
     #[test]
@@ -280,11 +272,11 @@ mod tests {
         assert_eq!(read, catalog);
         let rates = [("video2", BitRate::from_kbps(270)), ("video", BitRate::from_kbps(450))];
         assert_eq!(read.playable().unwrap(), rates);
-        assert_eq!((read.choose().unwrap(), read.data()), ("video", Some("data")));
+        assert_eq!(read.data(), Some("data"));
     }
 
     #[test]
-    fn the_best_that_can_be_played_is_chosen() {
+    fn what_can_be_played_is_sorted_by_bit_rate() {
         let json = br#"{"video":{"renditions":{
             "a":{"codec":"avc1.64001f","container":"legacy","bitrate":5},
             "b":{"codec":"avc3.64001f","container":"legacy","bitrate":9,"jitter":3},
@@ -292,12 +284,19 @@ mod tests {
             "d":{"codec":"avc1.64001f","container":"legacy","bitrate":99,"description":"01"},
             "e":{"codec":"av01.0.08M.08","container":{"kind":"legacy"}}}},
             "audio":{"renditions":{}}}"#;
-        assert_eq!(Catalog::read(json).unwrap().choose().unwrap(), "b");
+        let read = Catalog::read(json).unwrap();
+        let rates = [("a", BitRate::from_bps(5)), ("b", BitRate::from_bps(9))];
+        assert_eq!(read.playable().unwrap(), rates);
         let none = Catalog::read(b"{}").unwrap();
-        assert!(none.choose().unwrap_err().to_string().ends_with("found no video"));
+        assert!(none.playable().unwrap_err().to_string().ends_with("found no video"));
         let other = br#"{"video":{"renditions":{"e":{"codec":"vp8","container":"legacy"}}}}"#;
         assert!(
-            Catalog::read(other).unwrap().choose().unwrap_err().to_string().ends_with("found vp8")
+            Catalog::read(other)
+                .unwrap()
+                .playable()
+                .unwrap_err()
+                .to_string()
+                .ends_with("found vp8")
         );
         assert!(matches!(Catalog::read(&[b' '; BYTES_MAX + 1]), Err(CatalogError::Large(_))));
         assert!(matches!(Catalog::read(b"7"), Err(CatalogError::Json { .. })));

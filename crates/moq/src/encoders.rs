@@ -1,5 +1,5 @@
-//! The encoders of a publisher, one for each quality. A camera starts when somebody receives its quality, and stops when
-//! nobody does, unless it is the only one.
+//! The encoders of a publisher, one for each quality. A camera starts when its quality has a subscriber, and stops when it
+//! has none any more; the camera of an only quality does not stop.
 
 use std::future::Future;
 use std::task::Poll;
@@ -12,11 +12,11 @@ use suiro_units::{BitRate, Duration, Time};
 use tokio::task::JoinHandle;
 
 use crate::EndpointError;
-use crate::broadcast::quality_size;
+use crate::catalog::Quality;
 use crate::follow::{Follow, Sample};
 use crate::publish::PublisherJob;
 
-/// For how long nobody receives a quality before its camera stops.
+/// A camera stops when its quality has had no subscriber for so long.
 const UNUSED: Duration = Duration::from_secs(2);
 /// A camera that starts shortly before a key frame is due waits for it: so many frames at most.
 const WAIT_MAX: u64 = 15;
@@ -61,10 +61,8 @@ impl Encoders {
         let most = BitRate::from_bps(job.rates.iter().map(|rate| rate.as_bps()).sum());
         let follow = job.follows.then(|| Follow::new(job.rates[0], most));
         let mut camera = Some(camera);
-        let encoders = job.rates.iter().map(|&rate| {
-            let share = rate.as_bps() as f64 / job.rates[0].as_bps() as f64;
-            let size = quality_size((spec.width, spec.height), share);
-            let ladder = || Ladder::new(size, spec.fps, rate, Hysteresis::default());
+        let encoders = job.qualities().into_iter().map(|Quality { size, fps, rate, .. }| {
+            let ladder = || Ladder::new(size, fps, rate, Hysteresis::default());
             Encoder {
                 rate,
                 size,

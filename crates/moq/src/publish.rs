@@ -6,12 +6,13 @@ use moq_net::{Client, origin};
 use suiro_clock::Clock;
 use suiro_endpoint::{Context, Failure, Summary as Said};
 use suiro_media::live::FootageSpec;
-use suiro_realtime::{Camera, Frame};
+use suiro_realtime::{Camera, Frame, ladder};
 use suiro_record::words::FlowRole;
 use suiro_scenario::{Job, MoqPublisher, MoqStreams};
 use suiro_units::{BitRate, Bytes, Duration, Time};
 
 use crate::broadcast::Broadcast;
+use crate::catalog::{self, Quality};
 use crate::client::{Common, Link, is_farewell};
 use crate::encoders::Encoders;
 use crate::follow::Sample;
@@ -69,6 +70,24 @@ impl PublisherJob {
             deadline: spec.deadline,
         })
     }
+
+    /// Its qualities, from the highest to the lowest.
+    pub(crate) fn qualities(&self) -> Vec<Quality> {
+        let FootageSpec { width, height, fps, .. } = self.camera;
+        let of = |(index, &rate): (usize, &BitRate)| {
+            let share = rate.as_bps() as f64 / self.rates[0].as_bps() as f64;
+            let size = quality_size((width, height), share);
+            Quality { name: catalog::video(index), size, fps, rate }
+        };
+        self.rates.iter().enumerate().map(of).collect()
+    }
+}
+
+/// The size of pictures at a share of the highest bit rate: the largest of the usual heights that has at most this share of
+/// the pixels.
+fn quality_size(camera: (u32, u32), share: f64) -> (u32, u32) {
+    let height = f64::from(camera.1) * share.sqrt();
+    ladder::sizes(camera).find(|size| f64::from(size.1) <= height).unwrap_or(camera)
 }
 
 /// Folder and prefix of an endpoint's qlogs.
@@ -237,5 +256,20 @@ impl Publisher<'_> {
         self.broadcast
             .send_data(self.clock.unix_ns(now) / 1000)
             .map_err(EndpointError::session("sending an object of the data track"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lower_quality_has_fewer_pixels() {
+        assert_eq!(quality_size((1920, 1080), 1.0), (1920, 1080));
+        // 0.6 of the pixels are 836 lines, 0.35 are 638.
+        assert_eq!(quality_size((1920, 1080), 0.6), (1280, 720));
+        assert_eq!(quality_size((1920, 1080), 0.35), (960, 540));
+        assert_eq!(quality_size((320, 240), 0.6), (240, 180));
+        assert_eq!(quality_size((320, 240), 0.01), (320, 240), "no usual height is so low");
     }
 }

@@ -106,16 +106,21 @@ impl Ladder {
     }
 }
 
+/// The sizes of pictures for a camera, from the largest to the smallest: its own, and the usual heights below it in the
+/// same shape.
+pub fn sizes(camera: (u32, u32)) -> impl Iterator<Item = (u32, u32)> {
+    let even = |pixels: u32| (pixels & !1).max(16);
+    let heights = HEIGHTS.into_iter().filter(move |height| *height < camera.1);
+    let lower = heights.map(move |height| {
+        let width = u64::from(camera.0) * u64::from(height) / u64::from(camera.1.max(1));
+        (even(u32::try_from(width).unwrap_or(camera.0)), height)
+    });
+    [camera].into_iter().chain(lower)
+}
+
 /// The rungs of a camera, each with a lower need than the one before.
 fn rungs(camera: (u32, u32), fps: u32) -> Vec<Rung> {
-    let even = |pixels: u32| (pixels & !1).max(16);
-    let heights = HEIGHTS.into_iter().filter(|height| *height < camera.1);
-    let sizes = heights.map(|height| {
-        let width = u64::from(camera.0) * u64::from(height) / u64::from(camera.1.max(1));
-        (even(u32::try_from(width).unwrap_or(camera.0)), even(height))
-    });
-    let sizes = [camera].into_iter().chain(sizes);
-    let all = sizes
+    let all = sizes(camera)
         .flat_map(|size| FRAMES.map(|(share, of)| Rung { size, fps: (fps * share / of).max(1) }));
     let mut rungs: Vec<Rung> = Vec::new();
     for rung in all {
