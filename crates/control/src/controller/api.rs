@@ -1,5 +1,7 @@
 //! What operators ask a controller for: its page, the status, and changes of the desired state.
 
+use std::net::SocketAddrV4;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -52,14 +54,14 @@ impl Control {
             ("status", "GET" | "HEAD") => Reply::json(200, &self.status()),
             ("state", "GET" | "HEAD") => Reply::text("application/toml", self.desired.text()),
             ("state", "PUT") => self.put(ask),
-            ("start" | "stop" | "start-storing" | "stop-storing" | "move", "POST") => {
-                self.command(what, ask)
+            ("start" | "stop" | "start-storing" | "stop-storing" | "move", method) => {
+                match method {
+                    "POST" => self.command(what, ask),
+                    _ => not_allowed(ask, "POST"),
+                }
             }
             ("status", _) => not_allowed(ask, "GET, HEAD"),
             ("state", _) => not_allowed(ask, "GET, HEAD, PUT"),
-            ("start" | "stop" | "start-storing" | "stop-storing" | "move", _) => {
-                not_allowed(ask, "POST")
-            }
             _ => missing(&ask.path),
         }
     }
@@ -147,13 +149,14 @@ impl Control {
                 "material": site.material,
             })
         });
+        let twin = |(node, to): (&str, SocketAddrV4)| json!({ "node": node, "to": to.to_string() });
         let streams = self.desired.streams().map(|(stream, own)| {
             json!({
                 "stream": stream,
                 "node": own.node,
                 "rate_bps": own.rate.as_bps(),
                 "to": own.to.to_string(),
-                "twins": own.legs().skip(1).map(|(node, to)| json!({ "node": node, "to": to.to_string() })).collect::<Vec<_>>(),
+                "twins": own.legs().skip(1).map(twin).collect::<Vec<_>>(),
                 "stored_by": own.stored_by,
                 "stuck": self.stuck.get(&stream),
             })

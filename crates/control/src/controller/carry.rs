@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::client::{Base, Client, Manners};
 use crate::desired::LEGS_MAX;
 use crate::nmos::connection::Side;
-use crate::nmos::{Ask, Id, Tai};
+use crate::nmos::{Ask, Tai, resources};
 use crate::plan::{Change, Step};
 
 /// How long a node may take to accept.
@@ -101,11 +101,7 @@ async fn tell(
     manners: &Manners,
 ) -> Result<(), String> {
     let base = places.get(node).ok_or_else(|| format!("{node}: its address is not known"))?;
-    let kind = match side {
-        Side::Sender => "sender",
-        Side::Receiver => "receiver",
-    };
-    let id = Id::named(&format!("suiro/{node}/{kind}/{stream}"));
+    let id = resources::connection(node, side, stream);
     let path = format!("/x-nmos/connection/v1.1/single/{}/{id}/staged", side.plural());
     let mut client = Client::new(base.clone(), manners.clone());
     let reply = client.ask(&Ask::json("PATCH", &path, body), PATIENCE).await;

@@ -121,13 +121,15 @@ impl Desired {
         found
     }
 
+    fn no_node(&self, at: Keys, node: &str) -> Refusal {
+        let refusal = Refusal::new(at, format!("there is no node {node:?}"));
+        refusal.instead(node, self.nodes.keys().map(String::as_str))
+    }
+
     /// A node that shall send a stream: it must be known, and have the material.
     fn sender(&self, name: &str, number: u32, node: &str, key: &[&str]) -> Option<Refusal> {
         let at = keys(&[&["streams", name], key].concat());
-        let Some(own) = self.nodes.get(node) else {
-            let refusal = Refusal::new(at, format!("there is no node {node:?}"));
-            return Some(refusal.instead(node, self.nodes.keys().map(String::as_str)));
-        };
+        let Some(own) = self.nodes.get(node) else { return Some(self.no_node(at, node)) };
         self.sites.get(&own.site).filter(|site| !site.material.contains(&number))?;
         let has: Vec<&str> = self.having(number).collect();
         let hint = match has[..] {
@@ -180,8 +182,7 @@ impl Desired {
         for (at, node) in stream.stored_by.iter().enumerate() {
             let place = || keys(&["streams", name, "stored_by", &at.to_string()]);
             if !self.nodes.contains_key(node) {
-                let refusal = Refusal::new(place(), format!("there is no node {node:?}"));
-                found.push(refusal.instead(node, self.nodes.keys().map(String::as_str)));
+                found.push(self.no_node(place(), node));
             }
             if stream.stored_by[..at].contains(node) {
                 let refusal = Refusal::new(place(), format!("node {node:?} is named twice"));

@@ -102,9 +102,8 @@ pub struct Outgoing {
 }
 
 impl About {
-    /// The identifier of something of this node.
-    pub fn id(&self, of: &str) -> Id {
-        Id::named(&format!("suiro/{}/{of}", self.name))
+    fn id(&self, of: &str) -> Id {
+        id(&self.name, of)
     }
 
     /// The identifier of the node.
@@ -119,10 +118,7 @@ impl About {
 
     /// The identifier of what sends or receives a stream.
     pub fn connection(&self, side: Side, stream: u32) -> Id {
-        match side {
-            Side::Sender => self.id(&format!("sender/{stream}")),
-            Side::Receiver => self.id(&format!("receiver/{stream}")),
-        }
+        connection(&self.name, side, stream)
     }
 
     /// The URL of a path of its server.
@@ -299,6 +295,16 @@ fn peer(connection: &Connection) -> Option<&str> {
     connection.peer().filter(|_| connection.is_active()).map(Id::as_str)
 }
 
+/// The identifier of something of a node.
+fn id(node: &str, of: &str) -> Id {
+    Id::named(&format!("suiro/{node}/{of}"))
+}
+
+/// The identifier of what sends or receives a stream on a node.
+pub fn connection(node: &str, side: Side, stream: u32) -> Id {
+    id(node, &format!("{}/{stream}", side.singular()))
+}
+
 /// The label of a stream.
 pub fn label(stream: u32) -> String {
     format!("stream {stream}")
@@ -310,7 +316,8 @@ fn grain_rate(rate: suiro_uncompressed::geometry::FrameRate) -> Value {
 
 fn components(geometry: &Geometry) -> Vec<Value> {
     let (width, height) = (geometry.width(), geometry.height());
-    let component = |name: &str, width: u32| json!({ "name": name, "width": width, "height": height, "bit_depth": geometry.depth().bits() });
+    let bit_depth = geometry.depth().bits();
+    let component = |name: &str, width: u32| json!({ "name": name, "width": width, "height": height, "bit_depth": bit_depth });
     match geometry.sampling() {
         Sampling::YCbCr422 => {
             vec![component("Y", width), component("Cb", width / 2), component("Cr", width / 2)]

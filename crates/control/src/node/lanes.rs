@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use suiro_uncompressed::Geometry;
 use suiro_uncompressed::live::{
-    At, Leg, Order, Receiver, ReceiverChange, ReceiverLane, Sender, SenderChange, SenderLane,
-    Storing,
+    Accepted, At, Leg, Order, Receiver, ReceiverChange, ReceiverLane, Refusal, Sender,
+    SenderChange, SenderLane, Storing,
 };
 use suiro_uncompressed::packet::{Format, IP_UDP_BYTES, PAYLOAD_TYPE};
 use suiro_uncompressed::sdp::Description;
@@ -95,10 +95,7 @@ impl Lanes {
         change: SenderChange,
     ) -> Result<Option<Tai>, String> {
         let sender = self.sender.as_ref().ok_or("this node sends nothing")?;
-        let accepted = sender
-            .order(&Order::one(boundary(at), number, change))
-            .map_err(|refusal| refusal.to_string())?;
-        Ok(accepted.tai.map(|tai| Tai::from_nanos(tai.as_nanos())))
+        accepted(sender.order(&Order::one(boundary(at), number, change)))
     }
 
     fn order_receiver(
@@ -108,10 +105,7 @@ impl Lanes {
         change: ReceiverChange,
     ) -> Result<Option<Tai>, String> {
         let receiver = self.receiver.as_ref().ok_or("this node stores nothing")?;
-        let accepted = receiver
-            .order(&Order::one(boundary(at), number, change))
-            .map_err(|refusal| refusal.to_string())?;
-        Ok(accepted.tai.map(|tai| Tai::from_nanos(tai.as_nanos())))
+        accepted(receiver.order(&Order::one(boundary(at), number, change)))
     }
 
     /// Brings a sender to a state.
@@ -170,6 +164,12 @@ const NO_LEG: &str = "no leg is enabled: rtp_enabled is false in all";
 /// A new store, named after the stream and the time that it begins, TAI in nanoseconds.
 fn recording(folder: &Path, stream: u32, at: Tai) -> PathBuf {
     folder.join(format!("stream-{stream}-{}.frames", at.as_nanos()))
+}
+
+/// When an order takes effect, or why it is refused.
+fn accepted(answer: Result<Accepted, Refusal>) -> Result<Option<Tai>, String> {
+    let accepted = answer.map_err(|refusal| refusal.to_string())?;
+    Ok(accepted.tai.map(|tai| Tai::from_nanos(tai.as_nanos())))
 }
 
 fn boundary(at: Option<Tai>) -> At {

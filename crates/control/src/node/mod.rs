@@ -354,9 +354,9 @@ impl Running {
                 ("late", format!("frame {frame} instead of {ordered}"))
             }
             What::Recovered { frame } => ("recovered", format!("frame {frame}")),
-            What::Stored { path, frames, missing, slow } => {
-                let left_out = format!("{missing} missing, {slow} left out for a slow disk");
-                ("stored", format!("{frames} frames in {}, {left_out}", path.display()))
+            What::Stored { .. } => {
+                self.note_stored(event);
+                return Ok(());
             }
             What::Silent { since, .. } => ("silent", format!("nothing arrives for {since}")),
             What::Incomplete { frame, lost } => {
@@ -409,6 +409,14 @@ impl Running {
         Ok(())
     }
 
+    /// Notes that a recording is closed, if that is what happened.
+    fn note_stored(&mut self, event: &Event) {
+        let What::Stored { path, frames, missing, slow } = &event.what else { return };
+        let left_out = format!("{missing} missing, {slow} left out for a slow disk");
+        let detail = format!("{frames} frames in {}, {left_out}", path.display());
+        self.journal.note("stored", event.lane, None, &detail);
+    }
+
     fn close(mut self) -> Result<Done, NodeError> {
         let senders = self.lanes.senders();
         if let Some(receiver) = self.lanes.receiver.take() {
@@ -417,10 +425,7 @@ impl Running {
         }
         for (_, events) in std::mem::take(&mut self.events) {
             for event in std::iter::from_fn(|| events.next()) {
-                if let What::Stored { path, frames, .. } = &event.what {
-                    let detail = format!("{frames} frames in {}", path.display());
-                    self.journal.note("stored", event.lane, None, &detail);
-                }
+                self.note_stored(&event);
             }
         }
         self.journal.close()?;

@@ -190,7 +190,7 @@ fn begins(
     if lane.scheduled.is_some_and(|(on, _)| !on) {
         return stuck(format!("node {node} is about to stop"), false);
     }
-    // One with other addresses is told anew.
+    // One whose addresses are others now must be told them.
     Ok(!lane.will_be_on() || (lane.scheduled.is_none() && lane.to != to))
 }
 

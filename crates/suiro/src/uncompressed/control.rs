@@ -103,8 +103,7 @@ impl FromStr for Offered {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const EXPECTED: &str =
             "expected a number below 64 and a store, such as 3=node-4.frames, or 3=synthetic";
-        let (number, store) = text.split_once('=').ok_or(EXPECTED)?;
-        let number = number.parse().ok().filter(|number| *number < 64).ok_or(EXPECTED)?;
+        let (number, store) = numbered(text).ok_or(EXPECTED)?;
         let store = (store != "synthetic").then(|| PathBuf::from(store));
         Ok(Self { number, store })
     }
@@ -122,10 +121,15 @@ impl FromStr for Stored {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const EXPECTED: &str = "expected a number below 64 and a folder, such as 3=recordings";
-        let (number, folder) = text.split_once('=').ok_or(EXPECTED)?;
-        let number = number.parse().ok().filter(|number| *number < 64).ok_or(EXPECTED)?;
+        let (number, folder) = numbered(text).ok_or(EXPECTED)?;
         Ok(Self { number, folder: PathBuf::from(folder) })
     }
+}
+
+/// The number of a stream, and the path behind it.
+fn numbered(text: &str) -> Option<(u32, &str)> {
+    let (number, path) = text.split_once('=')?;
+    Some((number.parse().ok().filter(|number| *number < 64)?, path))
 }
 
 /// Arguments of `registry`.

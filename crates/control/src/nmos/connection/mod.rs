@@ -31,6 +31,14 @@ pub enum Side {
 }
 
 impl Side {
+    /// Its name.
+    pub const fn singular(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+
     /// Its name in paths.
     pub const fn plural(self) -> &'static str {
         match self {
