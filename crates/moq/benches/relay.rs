@@ -23,7 +23,7 @@ use suiro_clock::Clock;
 use suiro_moq::relay::{self, RelayJob};
 use suiro_units::{Duration, Time};
 
-const VIEWERS: [u64; 3] = [100, 300, 1000];
+const VIEWERS: [u64; 4] = [100, 300, 500, 1000];
 /// 300 kbit/s at 30 frames per second.
 const OBJECT: usize = 1250;
 const FRAME: Duration = Duration::from_micros(33_333);
@@ -48,7 +48,7 @@ struct Run {
     cpu_per_gbit: f64,
     latency_ms: u64,
     memory_mb: f64,
-    /// Of a processor: the relay, this process, and what nobody used.
+    /// How many processors the relay used, how many this process, and how many were idle.
     busy: [f64; 3],
 }
 

@@ -7,8 +7,8 @@ use crate::common::{Room, can_run, has};
 use suiro_record::Reader;
 use suiro_record::tables::{MembershipRow, MulticastLinkRow, MulticastRow};
 
-/// Three groups of little traffic, one of which a viewer joins and leaves. `other` sends to that group too, and nobody
-/// who names a source wants it.
+/// Two groups of little traffic: a viewer joins and leaves the first one, and no host joins the second. With sources named
+/// (IGMPv3), `other` sends to the first group as well, and is not among the sources that the viewer names.
 const SCENARIO: &str = r#"
 name = "groups"
 title = "groups"

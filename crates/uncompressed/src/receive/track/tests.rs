@@ -254,7 +254,7 @@ fn a_stream_that_moves_to_another_node_is_the_same_stream() {
     let (counts, frames) = case.finish();
     let whole: Vec<_> = frames.iter().map(|frame| (frame.number - FIRST, frame.whole)).collect();
     let expected = [(0, true), (1, true), (2, false), (3, false), (4, false), (5, true)];
-    assert_eq!(whole, expected, "what nobody sent is recorded as missing");
+    assert_eq!(whole, expected, "packets that were not sent count as missing");
     assert_eq!((counts.restarts, counts.foreign), (0, 0));
     assert_eq!(counts.duplicate, u64::from(layout().packets_per_frame()));
 }
