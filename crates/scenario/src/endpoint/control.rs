@@ -10,8 +10,8 @@ use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{BitRate, Bytes, Duration};
 
 use super::{
-    Exit, Flow, Kind, Listens, PORT, Reference, UncompressedFormat, UncompressedReceiver,
-    UncompressedSender, shift,
+    Exit, Flow, Kind, PORT, Reference, UncompressedFormat, UncompressedReceiver,
+    UncompressedSender, listens_tcp,
 };
 use crate::check::Check;
 
@@ -225,13 +225,7 @@ fn registry(name: &mut String) -> Vec<Reference<&mut String>> {
 }
 
 impl Kind for UncompressedNode {
-    fn listens(&self) -> Vec<Listens> {
-        vec![Listens::tcp(self.port, "port")]
-    }
-
-    fn renumber(&mut self, n: u16) -> Option<()> {
-        shift(&mut self.port, n, 1)
-    }
+    listens_tcp!();
 
     fn references(&mut self) -> Vec<Reference<&mut String>> {
         registry(&mut self.registry)
@@ -256,13 +250,7 @@ impl Kind for UncompressedNode {
 }
 
 impl Kind for UncompressedRegistry {
-    fn listens(&self) -> Vec<Listens> {
-        vec![Listens::tcp(self.port, "port")]
-    }
-
-    fn renumber(&mut self, n: u16) -> Option<()> {
-        shift(&mut self.port, n, 1)
-    }
+    listens_tcp!();
 
     fn exit(&self) -> Exit {
         exit(self.dies)
@@ -270,13 +258,7 @@ impl Kind for UncompressedRegistry {
 }
 
 impl Kind for UncompressedController {
-    fn listens(&self) -> Vec<Listens> {
-        vec![Listens::tcp(self.port, "port")]
-    }
-
-    fn renumber(&mut self, n: u16) -> Option<()> {
-        shift(&mut self.port, n, 1)
-    }
+    listens_tcp!();
 
     fn references(&mut self) -> Vec<Reference<&mut String>> {
         registry(&mut self.registry)

@@ -259,8 +259,8 @@ impl EndpointSpec {
     }
 }
 
-/// What kinds with a TCP port and a congestion control, fields `port` and `tcp`, say of them.
-macro_rules! serves_tcp {
+/// What kinds with a TCP port, field `port`, say of it.
+macro_rules! listens_tcp {
     () => {
         fn listens(&self) -> Vec<super::Listens> {
             vec![super::Listens::tcp(self.port, "port")]
@@ -269,6 +269,14 @@ macro_rules! serves_tcp {
         fn renumber(&mut self, n: u16) -> Option<()> {
             super::shift(&mut self.port, n, 1)
         }
+    };
+}
+use listens_tcp;
+
+/// What kinds with a TCP port and a congestion control, fields `port` and `tcp`, say of them.
+macro_rules! serves_tcp {
+    () => {
+        super::listens_tcp!();
 
         fn congestion(&self) -> Option<super::Congestion<'_>> {
             Some(super::Congestion { key: "tcp", name: self.tcp.as_deref()? })
