@@ -6,6 +6,7 @@ use suiro_scenario::MoqStreams;
 use crate::EndpointError;
 use crate::catalog::{self, Catalog};
 use crate::data::{self, Message};
+use crate::order;
 use crate::publish::{FOREVER, PublisherJob};
 
 /// Largest object that is sent as a datagram, in bytes. Every path of QUIC carries UDP payloads of 1,200 bytes (RFC 9000
@@ -16,7 +17,8 @@ pub const DATAGRAM_MAX: usize = 1100;
 pub(crate) struct Broadcast {
     _broadcast: broadcast::Producer,
     _catalog: track::Producer,
-    /// From the highest quality to the lowest.
+    /// From the highest quality to the lowest. A lower one is sent first: a viewer changes to it because the link is full of
+    /// the higher one.
     pub videos: Vec<Video>,
     data: Option<Data>,
 }
@@ -45,13 +47,13 @@ impl Broadcast {
         let deadline = job.deadline.map_or(FOREVER, Into::into);
         let qualities = job.qualities();
         let mut videos = Vec::new();
-        for quality in &qualities {
-            let info = info.clone().with_max_age(deadline);
+        for (quality, priority) in qualities.iter().zip(order::DEFAULT..) {
+            let info = info.clone().with_max_age(deadline).with_priority(priority);
             let track = broadcast.create_track(quality.name.as_str(), info).map_err(failed())?;
             videos.push(Video { track, streams: job.streams, group: None });
         }
         let data = job.data.map(|spec| {
-            let info = info.clone().with_max_age(FOREVER);
+            let info = info.clone().with_max_age(FOREVER).with_priority(spec.priority);
             let track = broadcast.create_track(data::TRACK, info).map_err(failed())?;
             Ok::<_, EndpointError>(Data { track, streams: job.streams, spec, number: 0 })
         });

@@ -29,6 +29,8 @@ pub struct Spec {
     pub every: Duration,
     /// Size of an object.
     pub size: Bytes,
+    /// The publisher's priority: what has a higher one is sent first.
+    pub priority: u8,
 }
 
 impl Spec {
@@ -39,7 +41,12 @@ impl Spec {
             MoqData::Json => Format::Json,
             MoqData::Binary => Format::Binary,
         };
-        Some(Self { format, every: publisher.data_every, size: publisher.data_size })
+        Some(Self {
+            format,
+            every: publisher.data_every,
+            size: publisher.data_size,
+            priority: publisher.data_priority,
+        })
     }
 }
 

@@ -11,6 +11,7 @@ mod encoders;
 mod error;
 pub mod follow;
 pub mod net;
+mod order;
 pub mod publish;
 mod records;
 pub mod relay;

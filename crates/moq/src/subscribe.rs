@@ -22,11 +22,6 @@ use crate::{EndpointError, view};
 
 /// Largest number of groups of a track that are read at the same time.
 const GROUPS_MAX: usize = 4096;
-/// Priority of the video among the tracks that the viewer subscribes to; a higher one is sent first. Each change of quality
-/// raises it by one, up to the most, because a relay does not take another priority for a subscription.
-const PRIORITY: u8 = 127;
-const PRIORITY_MOST: u8 = 190;
-
 /// What has been received.
 pub(crate) enum Received {
     /// The bit rates of the qualities that can be played, from the lowest to the highest. Comes first.
@@ -112,8 +107,8 @@ impl Asking {
     }
 
     /// Subscribes to a track.
-    async fn track(&self, name: &str, priority: u8) -> Result<track::Subscriber, moq_net::Error> {
-        let wanted = Subscription::default().with_priority(priority).with_max_age(FOREVER);
+    async fn track(&self, name: &str) -> Result<track::Subscriber, moq_net::Error> {
+        let wanted = Subscription::default().with_max_age(FOREVER);
         self.broadcast.track(name)?.subscribe(wanted).await
     }
 }
@@ -135,9 +130,8 @@ pub(crate) async fn ask(
     // Nobody receives it when the viewer has ended; then this ends, too.
     let _ = asking.post.send(Received::Qualities(rates)).await;
     let (mut running, mut videos) = (JoinSet::new(), BTreeMap::<usize, AbortHandle>::new());
-    let mut priority = PRIORITY - 1;
     if let Some(track) = tracks.data {
-        running.spawn(receive_data(Arc::clone(&asking), track, job.data_priority));
+        running.spawn(receive_data(Arc::clone(&asking), track));
     }
     loop {
         tokio::select! {
@@ -146,9 +140,7 @@ pub(crate) async fn ask(
                     let Some((track, _)) = tracks.video.get(quality) else { continue };
                     let (track, packaging) = (track.clone(), Arc::clone(&tracks.packaging));
                     let asking = Arc::clone(&asking);
-                    // A new quality is sent before the old one, because its key frame ends the old one.
-                    priority = if priority < PRIORITY_MOST { priority + 1 } else { PRIORITY };
-                    let video = receive_video(asking, (quality, track), priority, packaging);
+                    let video = receive_video(asking, (quality, track), packaging);
                     videos.insert(quality, running.spawn(video));
                 }
                 Order::End(quality) => {
@@ -171,11 +163,10 @@ pub(crate) async fn ask(
 async fn receive_video(
     asking: Arc<Asking>,
     (quality, track): (usize, String),
-    priority: u8,
     packaging: Arc<Packaging>,
 ) -> Result<(), EndpointError> {
     let doing = asking.failed("asking for the video of");
-    let track = asking.track(&track, priority).await.map_err(doing)?;
+    let track = asking.track(&track).await.map_err(doing)?;
     let clock = asking.clock;
     let read = move |object: &[u8]| {
         let pictures = packaging.read(object);
@@ -185,13 +176,9 @@ async fn receive_video(
     received.map_err(asking.failed("receiving the video of"))
 }
 
-async fn receive_data(
-    asking: Arc<Asking>,
-    track: String,
-    priority: u8,
-) -> Result<(), EndpointError> {
+async fn receive_data(asking: Arc<Asking>, track: String) -> Result<(), EndpointError> {
     let doing = asking.failed("asking for the data track of");
-    let track = asking.track(&track, priority).await.map_err(doing)?;
+    let track = asking.track(&track).await.map_err(doing)?;
     let clock = asking.clock;
     let read = move |object: &[u8]| {
         let (at, message) = (clock.now(), data::read(object).ok());

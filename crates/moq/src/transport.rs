@@ -15,6 +15,7 @@ use moq_noq::{
     VarInt, WriteError,
 };
 
+use crate::order::{self, Order};
 use crate::webtransport::{self, Http};
 
 /// Why an operation on a connection or a stream failed.
@@ -168,7 +169,17 @@ impl Session {
     fn sending(&self, stream: moq_noq::SendStream) -> SendStream {
         self.written.streams.fetch_add(1, Relaxed);
         let http = self.http.is_some();
-        SendStream { stream, http, written: self.written(), stopped: None, ended: false }
+        let order = Order { subscriber: 0, publisher: order::DEFAULT };
+        SendStream {
+            stream,
+            http,
+            protocol: self.protocol.clone(),
+            order,
+            written: self.written(),
+            stopped: None,
+            begun: false,
+            ended: false,
+        }
     }
 
     fn receiving(&self, stream: moq_noq::RecvStream) -> RecvStream {
@@ -370,9 +381,20 @@ pub struct SendStream {
     stream: moq_noq::SendStream,
     /// Whether the stream belongs to a session of WebTransport, so that error codes are converted.
     http: bool,
+    protocol: Option<Arc<str>>,
+    order: Order,
     written: Arc<Written>,
     stopped: Option<Pin<Box<Stopped>>>,
+    /// Whether its header is written.
+    begun: bool,
     ended: bool,
+}
+
+impl SendStream {
+    fn place(&self) {
+        // This fails only for a stream that has ended, which needs no priority.
+        let _ = self.stream.set_priority(self.order.number());
+    }
 }
 
 impl poll::SendStream for SendStream {
@@ -383,14 +405,21 @@ impl poll::SendStream for SendStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<Result<usize, Self::Error>> {
+        if !self.begun {
+            self.begun = true;
+            if let Some(publisher) = order::publisher(self.protocol.as_deref(), bytes) {
+                self.order.publisher = publisher;
+                self.place();
+            }
+        }
         let count = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
         self.written.bytes.fetch_add(count as u64, Relaxed);
         Poll::Ready(Ok(count))
     }
 
     fn set_priority(&mut self, order: u8) {
-        // This fails only for a stream that has ended, which needs no priority.
-        let _ = self.stream.set_priority(order.into());
+        self.order.subscriber = order;
+        self.place();
     }
 
     fn finish(&mut self) -> Result<(), Self::Error> {

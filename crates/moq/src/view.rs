@@ -39,8 +39,6 @@ pub struct ViewerJob {
     pub viewer: Policy,
     /// Whether it changes between the qualities of a broadcast.
     pub switches: bool,
-    /// The priority of the data track among the tracks that it subscribes to; the video has 127.
-    pub data_priority: u8,
     /// Whether what could be decoded is kept, as `received.NAME.h264`.
     pub save: bool,
 }
@@ -57,8 +55,8 @@ impl ViewerJob {
             qlog: spec.qlog.then(|| qlog(job)),
         };
         let common = Common::from_job(job, &spec.from, asked, behaviour)?;
-        let (switches, data_priority) = (spec.adaptation.has_qualities(), spec.data_priority);
-        Some(Self { common, viewer: spec.viewer, switches, data_priority, save: spec.save })
+        let switches = spec.adaptation.has_qualities();
+        Some(Self { common, viewer: spec.viewer, switches, save: spec.save })
     }
 }
 

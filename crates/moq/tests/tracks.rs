@@ -60,7 +60,7 @@ async fn a_data_track_is_received_beside_the_video() {
     for format in [data::Format::Json, data::Format::Binary] {
         let dir = tempfile::tempdir().unwrap();
         let every = Duration::from_millis(50);
-        let spec = data::Spec { format, every, size: Bytes::new(300) };
+        let spec = data::Spec { format, every, size: Bytes::new(300), priority: 200 };
         let camera = |job| PublisherJob { data: Some(spec), ..job };
         let summary = watch(dir.path(), camera, |job| job, 4).await;
         assert_eq!(summary.malformed, 0);

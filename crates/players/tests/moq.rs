@@ -186,7 +186,6 @@ async fn publishes(streams: MoqStreams) {
         common: common("screen", dir.path(), port),
         viewer: Default::default(),
         switches: false,
-        data_priority: 200,
         save: true,
     };
     let (ready, is_ready) = tokio::sync::oneshot::channel();

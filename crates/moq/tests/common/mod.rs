@@ -70,7 +70,7 @@ pub fn client(name: &str, dir: &Path, port: u16, token: Option<&str>, draft: u8)
 /// A viewer that plays the highest quality.
 pub fn viewer(common: Common) -> ViewerJob {
     let (viewer, switches) = (Default::default(), false);
-    ViewerJob { common, viewer, switches, data_priority: 200, save: true }
+    ViewerJob { common, viewer, switches, save: true }
 }
 
 pub fn publisher(common: Common, streams: MoqStreams) -> PublisherJob {

@@ -159,6 +159,10 @@ pub struct MoqPublisher {
     /// Size of an object of the data track. Default: 200 B.
     #[serde(default = "data_size")]
     pub data_size: Bytes,
+    /// Priority of the data track, 0 to 255: publisher and relay send first what has the higher one. That of the video is 127,
+    /// and one more for each lower quality. Default: 200.
+    #[serde(default = "data_priority")]
+    pub data_priority: u8,
     /// Frames that are this much older than the newest are not sent any more. Default: everything is sent, however late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Duration>,
@@ -234,10 +238,6 @@ pub struct MoqViewer {
     /// highest. Default: `none`.
     #[serde(default)]
     pub adaptation: MoqAdaptation,
-    /// The priority at which it subscribes to a data track. That of the video is 127, and one more after each change of quality,
-    /// up to 190; what has the higher one is sent first, by publisher and relay. Default: 200.
-    #[serde(default = "data_priority")]
-    pub data_priority: u8,
     /// How suiro's viewer plays; Chromium shows each picture as soon as it is decoded.
     #[serde(default)]
     pub viewer: Policy,
