@@ -429,8 +429,8 @@ pub fn moq(input: &[u8]) {
         b'c' => {
             let Ok(catalog) = Catalog::read(rest) else { return };
             let again = Catalog::read(&catalog.write()).map_err(|error| error.to_string());
-            if let Ok(name) = catalog.choose() {
-                assert_eq!(again.as_ref().map(|again| again.choose().ok()), Ok(Some(name)));
+            if let Ok(tracks) = catalog.playable() {
+                assert_eq!(again.as_ref().map(|again| again.playable().ok()), Ok(Some(tracks)));
             }
         }
         b'd' => {
