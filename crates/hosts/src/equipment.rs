@@ -20,6 +20,10 @@ pub struct Equipment {
     /// Positions in [`NetworkSpec::hosts`] of those that are Ethernet switches: they have no address, and pass what comes
     /// in by one cable to where its destination was last seen, multicast to all other cables. Needs `multicast`.
     pub switches: Vec<usize>,
+    /// Positions in [`NetworkSpec::hosts`] of those that are hubs: they have no address, and all their cables are emulated.
+    /// An emulator carries them together, as one segment whose stations are the hosts at the other ends. Excludes
+    /// `multicast`.
+    pub hubs: Vec<usize>,
     /// Cables with a capacity: position in [`NetworkSpec::cables`], bits per second each way, [`CAPACITY_MIN_BPS`] or more.
     /// What exceeds it waits for up to 10 ms, and is dropped then (the kernel's token bucket, tc-tbf(8)).
     pub capacities: Vec<(usize, u64)>,
@@ -40,6 +44,7 @@ impl Equipment {
                 return refuse(format!("switch {name}: an emulated cable does not carry ARP"));
             }
         }
+        self.check_hubs(spec)?;
         for (cable, bps) in &self.capacities {
             let of = format!("capacity of cable {}", cable + 1);
             match spec.cables.get(*cable) {
@@ -56,6 +61,33 @@ impl Equipment {
             }
         }
         Ok(())
+    }
+
+    fn check_hubs(&self, spec: &NetworkSpec) -> Result<(), HostsError> {
+        let refuse = |problem: String| Err(HostsError::Spec(problem));
+        if !self.hubs.is_empty() && self.multicast {
+            return refuse("a hub's emulator carries only IP: unset `multicast`".to_owned());
+        }
+        for hub in &self.hubs {
+            let Some(name) = spec.hosts.get(*hub) else {
+                return refuse(format!("hub {}: there is no such host", hub + 1));
+            };
+            for cable in spec.cables.iter().filter(|cable| cable.from == *hub || cable.to == *hub) {
+                let other = if cable.from == *hub { cable.to } else { cable.from };
+                if cable.kind != CableKind::Emulated {
+                    return refuse(format!("hub {name}: its cables must be emulated"));
+                }
+                if self.hubs.contains(&other) {
+                    return refuse(format!("hub {name}: its cables must end at hosts"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a host passes everything on and has no address: what is behind it is next to what is before it.
+    pub(crate) fn is_passed(&self, host: usize) -> bool {
+        self.switches.contains(&host) || self.hubs.contains(&host)
     }
 
     /// Limits what leaves by one end of a cable, if the cable has a capacity.
@@ -130,5 +162,11 @@ mod tests {
         );
         assert!(say(limited(1, CAPACITY_MIN_BPS), CableKind::Card).is_err());
         assert!(say(limited(0, CAPACITY_MIN_BPS), CableKind::Emulated).is_err());
+        let hub = |at| Equipment { hubs: vec![at], ..Equipment::default() };
+        assert_eq!(say(hub(1), CableKind::Emulated), Ok(()));
+        assert!(say(hub(1), CableKind::Plain).unwrap_err().contains("must be emulated"));
+        assert!(say(hub(2), CableKind::Emulated).unwrap_err().contains("no such host"));
+        let asks = Equipment { multicast: true, ..hub(1) };
+        assert!(say(asks, CableKind::Emulated).unwrap_err().contains("carries only IP"));
     }
 }

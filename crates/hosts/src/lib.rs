@@ -33,8 +33,8 @@ pub use equipment::{CAPACITY_MIN_BPS, Equipment};
 pub use error::HostsError;
 pub use host::{Host, InterfaceCounts};
 pub use network::{
-    CableKind, CableSpec, Detour, EmulatedLink, LinkEnd, MTU_MAX, MTU_MIN, Network, NetworkSpec,
-    ipv4, ipv6,
+    CableKind, CableSpec, Detour, EmulatedLink, EmulatedSegment, LinkEnd, MTU_MAX, MTU_MIN,
+    Network, NetworkSpec, Station, ipv4, ipv6,
 };
 pub use sandbox::{Privilege, Sandbox, SandboxError, Worker};
 pub use suite::{Suite, Test, tests_ended};

@@ -88,6 +88,26 @@ pub struct EmulatedLink {
     pub mtu: u32,
 }
 
+/// The stations of a hub, for an emulator to carry together.
+#[derive(Debug, Clone)]
+pub struct EmulatedSegment {
+    /// The hub's name in [`NetworkSpec::hosts`].
+    pub hub: String,
+    /// Its stations, in the order of their cables.
+    pub stations: Vec<Station>,
+}
+
+/// A host at a hub.
+#[derive(Debug, Clone)]
+pub struct Station {
+    /// Position of its cable in [`NetworkSpec::cables`].
+    pub cable: usize,
+    /// Its interfaces.
+    pub end: LinkEnd,
+    /// The hardware address of its interface in the host: frames for it bear that.
+    pub mac: [u8; 6],
+}
+
 /// One end of an emulated link: a veth pair between a host and the wire namespace.
 #[derive(Debug, Clone)]
 pub struct LinkEnd {
@@ -108,6 +128,7 @@ pub struct Network {
     hosts: Vec<Host>,
     wire: Host,
     links: Vec<EmulatedLink>,
+    segments: Vec<EmulatedSegment>,
     /// Per cable: the host and the interface of each end.
     ends: Vec<[(usize, String); 2]>,
 }
@@ -163,11 +184,12 @@ impl Network {
             equipment.limit(&hosts[cable.to], n, &to.name)?;
         }
         let links = plan.links.iter().map(|laid| laid.link(spec, &hosts)).collect();
+        let segments = plan.segments.iter().map(|segment| segment.emulated(spec, &hosts)).collect();
         let ends = spec.cables.iter().zip(plan.ends);
         let ends = ends
             .map(|(cable, [from, to])| [(cable.from, from.name), (cable.to, to.name)])
             .collect();
-        Ok(Self { hosts, wire, links, ends })
+        Ok(Self { hosts, wire, links, segments, ends })
     }
 
     /// The hosts, in the order of the specification.
@@ -188,6 +210,11 @@ impl Network {
     /// The emulated links, in the order of their cables.
     pub fn links(&self) -> &[EmulatedLink] {
         &self.links
+    }
+
+    /// The segments of the hubs, in the order of [`Equipment::hubs`].
+    pub fn segments(&self) -> &[EmulatedSegment] {
+        &self.segments
     }
 
     /// Which offloads each end of a cable has on ([`Host::offloads`]), read from the kernel; the

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::equipment::{self, Equipment};
 use crate::ip::{self, Family};
-use crate::network::{CableKind, CableSpec, EmulatedLink, LinkEnd, NetworkSpec, ipv4, ipv6};
+use crate::network::{
+    CableKind, CableSpec, EmulatedLink, EmulatedSegment, LinkEnd, NetworkSpec, Station, ipv4, ipv6,
+};
 use crate::{Host, HostsError};
 
 /// Routing table of detours; the kernel's own are 253 to 255.
@@ -14,6 +16,8 @@ const DETOUR_TABLE: u8 = 100;
 pub(crate) struct Plan {
     pub(crate) pairs: Vec<Pair>,
     pub(crate) links: Vec<Laid>,
+    /// The segment of each hub.
+    pub(crate) segments: Vec<Segment>,
     /// Per cable: the interface at its `from` and at its `to`.
     pub(crate) ends: Vec<[Interface; 2]>,
     /// Per host and destination: the cable to take and the next host that is no switch.
@@ -25,8 +29,11 @@ pub(crate) struct Plan {
 #[derive(Clone)]
 pub(crate) struct Interface {
     pub(crate) name: String,
-    mac: String,
+    mac: Mac,
 }
+
+/// A hardware address.
+type Mac = [u8; 6];
 
 /// An emulated cable: the interfaces at `from` and at `to`.
 pub(crate) struct Laid {
@@ -53,6 +60,37 @@ impl Laid {
     }
 }
 
+/// The stations of a hub.
+pub(crate) struct Segment {
+    hub: usize,
+    stations: Vec<Attached>,
+}
+
+/// A station's cable to its hub.
+struct Attached {
+    cable: usize,
+    host: usize,
+    interface: Interface,
+    wire_interface: String,
+}
+
+impl Segment {
+    pub(crate) fn emulated(&self, spec: &NetworkSpec, hosts: &[Host]) -> EmulatedSegment {
+        let station = |at: &Attached| Station {
+            cable: at.cable,
+            end: LinkEnd {
+                index: at.host,
+                host: hosts[at.host].clone(),
+                host_interface: at.interface.name.clone(),
+                wire_interface: at.wire_interface.clone(),
+            },
+            mac: at.interface.mac,
+        };
+        let stations: Vec<_> = self.stations.iter().map(station).collect();
+        EmulatedSegment { hub: spec.hosts[self.hub].clone(), stations }
+    }
+}
+
 /// A veth pair.
 pub(crate) struct Pair {
     pub(crate) ends: [End; 2],
@@ -64,7 +102,7 @@ pub(crate) struct Pair {
 pub(crate) struct End {
     pub(crate) host: Option<usize>,
     pub(crate) interface: String,
-    mac: String,
+    mac: Mac,
 }
 
 #[derive(Clone, Copy)]
@@ -80,19 +118,23 @@ impl Pair {
         format!(
             "link add name {} address {} mtu {mtu} {at_a} type veth \
              peer name {} address {} mtu {mtu} {at_b}",
-            a.interface, a.mac, b.interface, b.mac
+            a.interface,
+            text(a.mac),
+            b.interface,
+            text(b.mac)
         )
     }
 }
 
 impl Plan {
     pub(crate) fn of(spec: &NetworkSpec, equipment: &Equipment) -> Self {
-        let switches = &equipment.switches;
+        let segment = |hub: &usize| Segment { hub: *hub, stations: Vec::new() };
         let mut plan = Self {
             pairs: Vec::new(),
             links: Vec::new(),
+            segments: equipment.hubs.iter().map(segment).collect(),
             ends: Vec::new(),
-            routes: (0..spec.hosts.len()).map(|host| routes_from(spec, switches, host)).collect(),
+            routes: (0..spec.hosts.len()).map(|host| routes_from(spec, equipment, host)).collect(),
             equipment: equipment.clone(),
         };
         let mut interfaces = vec![0; spec.hosts.len()];
@@ -110,10 +152,23 @@ impl Plan {
 
     /// Adds the veth pairs of one cable.
     fn lay(&mut self, index: usize, cable: &CableSpec, from: &Interface, to: &Interface) {
+        let at_hub = |segment: &&mut Segment| [cable.from, cable.to].contains(&segment.hub);
+        if let Some(segment) = self.segments.iter_mut().find(at_hub) {
+            let (host, own) =
+                if segment.hub == cable.from { (cable.to, to) } else { (cable.from, from) };
+            let wire_interface = format!("hub{index}");
+            let interface = own.name.clone();
+            let station = End { host: Some(host), interface, mac: own.mac };
+            let wire = End { host: None, interface: wire_interface.clone(), mac: mac(index, 3) };
+            self.pairs.push(Pair { ends: [station, wire], mtu: cable.mtu, kind: cable.kind });
+            let interface = own.clone();
+            segment.stations.push(Attached { cable: index, host, interface, wire_interface });
+            return;
+        }
         let end = |host: usize, interface: &Interface| End {
             host: Some(host),
             interface: interface.name.clone(),
-            mac: interface.mac.clone(),
+            mac: interface.mac,
         };
         let (from, to) = (end(cable.from, from), end(cable.to, to));
         let (mtu, kind) = (cable.mtu, cable.kind);
@@ -161,6 +216,10 @@ impl Plan {
         if equipment.switches.contains(&index) {
             return equipment::make_switch(host, &interfaces);
         }
+        if equipment.hubs.contains(&index) {
+            // The emulator has its cables.
+            return Ok(());
+        }
         // A router at the end of a detour sends packets back the way they came.
         let returns = spec.detours.iter().any(|detour| {
             let cable = &spec.cables[detour.cable];
@@ -205,15 +264,16 @@ impl Plan {
             lines.push(format!("route add local {own6}/128 dev lo table local"));
         }
         for (cable, own) in self.own(spec, host).filter(|(cable, _)| !self.asks(spec, *cable)) {
-            let ([from, to], ends) = (&self.ends[cable], &spec.cables[cable]);
-            let (peer, next) = if ends.from == host { (to, ends.to) } else { (from, ends.from) };
-            for address in [ipv4(next).to_string(), ipv6(next).to_string()] {
-                let (mac, name) = (&peer.mac, &own.name);
-                lines
-                    .push(format!("neigh replace {address} lladdr {mac} dev {name} nud permanent"));
+            for (next, mac) in self.neighbours(spec, host, cable) {
+                for address in [ipv4(next).to_string(), ipv6(next).to_string()] {
+                    let (mac, name) = (text(mac), &own.name);
+                    lines.push(format!(
+                        "neigh replace {address} lladdr {mac} dev {name} nud permanent"
+                    ));
+                }
             }
         }
-        let is_host = |to: &usize| !self.equipment.switches.contains(to);
+        let is_host = |to: &usize| !self.equipment.is_passed(*to);
         for (&destination, hop) in self.routes[host].iter().filter(|(to, _)| is_host(to)) {
             let [from, to] = &self.ends[hop.cable];
             let name = if spec.cables[hop.cable].from == host { &from.name } else { &to.name };
@@ -247,6 +307,19 @@ impl Plan {
         )
     }
 
+    /// Who is reached by a cable of a host without a router: the host at its other end, or the other stations of the hub there.
+    fn neighbours(&self, spec: &NetworkSpec, host: usize, cable: usize) -> Vec<(usize, Mac)> {
+        let ([from, to], ends) = (&self.ends[cable], &spec.cables[cable]);
+        let (peer, next) = if ends.from == host { (to, ends.to) } else { (from, ends.from) };
+        match self.segments.iter().find(|segment| segment.hub == next) {
+            None => vec![(next, peer.mac)],
+            Some(segment) => {
+                let others = segment.stations.iter().filter(|station| station.host != host);
+                others.map(|station| (station.host, station.interface.mac)).collect()
+            }
+        }
+    }
+
     /// Whether a cable carries ARP, by which hosts find each other's hardware addresses: an emulator carries only IP.
     fn asks(&self, spec: &NetworkSpec, cable: usize) -> bool {
         self.equipment.multicast && spec.cables[cable].kind != CableKind::Emulated
@@ -259,7 +332,7 @@ impl Plan {
         if !self.equipment.multicast {
             return vec![format!("addr add {own}/32 dev {name}")];
         }
-        let is_switch = |host: &usize| self.equipment.switches.contains(host);
+        let is_switch = |host: &usize| self.equipment.is_passed(*host);
         let direct = self.routes[host]
             .iter()
             .filter(|(to, hop)| hop.cable == cable && hop.next == **to && !is_switch(to));
@@ -300,13 +373,18 @@ impl Plan {
 }
 
 /// Locally administered, and different for every end (1, 2: hosts; 3, 4: emulator) of every cable.
-fn mac(cable: usize, end: u8) -> String {
-    format!("02:00:00:{:02x}:{:02x}:{end:02x}", cable >> 8 & 0xff, cable & 0xff)
+fn mac(cable: usize, end: u8) -> Mac {
+    let [.., high, low] = cable.to_be_bytes();
+    [2, 0, 0, high, low, end]
+}
+
+fn text(mac: Mac) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// Shortest paths by breadth-first search; ties go to the earliest cables.
-/// A switch is never the next host: what is behind it is.
-fn routes_from(spec: &NetworkSpec, switches: &[usize], start: usize) -> BTreeMap<usize, Hop> {
+/// A switch or a hub is never the next host: what is behind it is.
+fn routes_from(spec: &NetworkSpec, equipment: &Equipment, start: usize) -> BTreeMap<usize, Hop> {
     let mut hops: BTreeMap<usize, Hop> = BTreeMap::new();
     let mut open = VecDeque::from([start]);
     while let Some(host) = open.pop_front() {
@@ -319,7 +397,7 @@ fn routes_from(spec: &NetworkSpec, switches: &[usize], start: usize) -> BTreeMap
             if next != start && !hops.contains_key(&next) {
                 let first = match hops.get(&host) {
                     None => Hop { cable, next },
-                    Some(first) if switches.contains(&first.next) => Hop { next, ..*first },
+                    Some(first) if equipment.is_passed(first.next) => Hop { next, ..*first },
                     Some(first) => *first,
                 };
                 hops.insert(next, first);
@@ -352,7 +430,7 @@ pub(crate) mod tests {
         // 0 - 1 - 2 - 3, with a shortcut 0 - 3.
         let ring = spec(&["a", "b", "c", "d"], &[(0, 1), (1, 2), (2, 3), (0, 3)]);
         let next = |from| {
-            let routes = routes_from(&ring, &[], from);
+            let routes = routes_from(&ring, &Equipment::default(), from);
             routes.into_iter().map(|(to, hop)| (to, hop.next)).collect::<Vec<_>>()
         };
         assert_eq!(next(0), [(1, 1), (2, 1), (3, 3)]);
@@ -361,7 +439,8 @@ pub(crate) mod tests {
 
     #[test]
     fn unreachable_hosts_have_no_route() {
-        assert!(routes_from(&spec(&["a", "b"], &[]), &[], 0).is_empty());
+        let routes = routes_from(&spec(&["a", "b"], &[]), &Equipment::default(), 0);
+        assert!(routes.is_empty());
     }
 
     #[test]
@@ -397,6 +476,33 @@ pub(crate) mod tests {
         ];
         assert_eq!(plan.detour_lines(&bridge, 2, Family::V6), expected);
         assert_eq!(plan.detour_lines(&bridge, 3, Family::V4), [""; 0]);
+    }
+
+    #[test]
+    fn the_stations_of_a_hub_are_neighbours() {
+        // Two stations and a router at a hub, a viewer beyond.
+        let mut lan = spec(&["a", "b", "core", "viewer", "hub"], &[(4, 0), (4, 1), (4, 2), (2, 3)]);
+        lan.cables[..3].iter_mut().for_each(|cable| cable.kind = CableKind::Emulated);
+        let plan = Plan::of(&lan, &Equipment { hubs: vec![4], ..Equipment::default() });
+        let lines = plan.host_lines(&lan, 0);
+        let v4: Vec<_> = lines.iter().filter(|line| !line.contains("fd00")).collect();
+        assert_eq!(
+            v4,
+            [
+                "link set eth0 arp off multicast off up",
+                "addr add 10.0.0.1/32 dev eth0",
+                "neigh replace 10.0.0.2 lladdr 02:00:00:00:01:02 dev eth0 nud permanent",
+                "neigh replace 10.0.0.3 lladdr 02:00:00:00:02:02 dev eth0 nud permanent",
+                "route add 10.0.0.2/32 dev eth0 src 10.0.0.1",
+                "route add 10.0.0.3/32 dev eth0 src 10.0.0.1",
+                "route add 10.0.0.4/32 via 10.0.0.3 dev eth0 src 10.0.0.1 onlink",
+            ]
+        );
+        let wired: Vec<_> = plan.pairs.iter().filter(|pair| pair.ends[1].host.is_none()).collect();
+        let ends: Vec<_> =
+            wired.iter().map(|pair| (pair.ends[0].host, &*pair.ends[1].interface)).collect();
+        assert_eq!(ends, [(Some(0), "hub0"), (Some(1), "hub1"), (Some(2), "hub2")]);
+        assert!(plan.links.is_empty() && plan.segments[0].stations.len() == 3);
     }
 
     #[test]

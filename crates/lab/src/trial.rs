@@ -210,6 +210,7 @@ fn equipment(topology: &Topology) -> Result<Equipment> {
         multicast: multicast.is_some() || !topology.switches.is_empty(),
         igmp: multicast.map(|multicast| if multicast.igmp == 2 { "2" } else { "3" }),
         switches: topology.switches.iter().map(position).collect::<Result<_>>()?,
+        hubs: topology.hubs.iter().map(position).collect::<Result<_>>()?,
         capacities: topology.links.iter().enumerate().filter_map(capacity).collect(),
     })
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use suiro_hosts::{EmulatedLink, Network};
-use suiro_link::LinkConfig;
+use suiro_hosts::{EmulatedLink, EmulatedSegment, Network};
+use suiro_link::{HubConfig, LinkConfig};
 use suiro_record::{LinkTotals, SelfCheck};
 use suiro_scenario::{Link, Topology};
 use suiro_units::Seed;
-use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Fault};
+use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Fault, HubCheckSpec, HubSpec};
 
 use crate::clock::Epoch;
 
@@ -56,6 +56,26 @@ impl Wires {
             }
             found.extend(checks.map(|check| SelfCheck { attempt, ..check }));
         }
+        for hub in hubs(network, topology) {
+            let check = |attempt: u32| {
+                suiro_wire::check_hub(&HubCheckSpec {
+                    name: &hub.segment.hub,
+                    links: &hub.links,
+                    segment: hub.segment,
+                    wire: network.wire(),
+                    config: &hub.config,
+                    seed: link_seed(seed, &hub.segment.hub)
+                        .derive(&format!("self-check {attempt}")),
+                })
+                .with_context(|| format!("checking segment {}", hub.segment.hub))
+            };
+            let (mut attempt, mut checks) = (1, check(1)?);
+            while attempt < ATTEMPTS && checks.iter().any(|check| !check.ok) {
+                attempt += 1;
+                checks = check(attempt)?;
+            }
+            found.extend(checks.into_iter().map(|check| SelfCheck { attempt, ..check }));
+        }
         Ok(found)
     }
 
@@ -82,6 +102,21 @@ impl Wires {
             .with_context(|| format!("carrying link {}", spec.name))?;
             carriers.push(carrier);
         }
+        for hub in hubs(network, topology) {
+            let name = &hub.segment.hub;
+            let carrier = Carrier::start_hub(&HubSpec {
+                name,
+                links: &hub.links,
+                segment: hub.segment,
+                wire: network.wire(),
+                config: &hub.config,
+                seed: link_seed(seed, name),
+                clock: Clock::since(epoch.monotonic_ns),
+                records,
+            })
+            .with_context(|| format!("carrying segment {name}"))?;
+            carriers.push(carrier);
+        }
         Ok(Self { carriers })
     }
 
@@ -92,8 +127,9 @@ impl Wires {
         let mut stopped = Stopped::default();
         for carrier in self.carriers {
             let outcome = carrier.stop().context("closing a link")?;
-            let name = outcome.totals[0].link.clone();
-            stopped.until_realtime_ns.insert(name, outcome.until_realtime_ns);
+            for totals in &outcome.totals {
+                stopped.until_realtime_ns.insert(totals.link.clone(), outcome.until_realtime_ns);
+            }
             stopped.totals.extend(outcome.totals);
             stopped.faults.extend(outcome.faults);
         }
@@ -110,6 +146,27 @@ fn emulated<'a>(
         let spec = &topology.links[link.cable];
         let config = spec.config.as_ref().expect("an emulated cable has a configuration");
         (link, spec, config)
+    })
+}
+
+/// A hub with its stations' configuration from the scenario.
+struct Hub<'a> {
+    segment: &'a EmulatedSegment,
+    links: Vec<&'a str>,
+    config: HubConfig,
+}
+
+/// Each hub.
+fn hubs<'a>(network: &'a Network, topology: &'a Topology) -> impl Iterator<Item = Hub<'a>> {
+    network.segments().iter().filter_map(|segment| {
+        let links: Vec<&Link> =
+            segment.stations.iter().map(|station| &topology.links[station.cable]).collect();
+        let configs = || links.iter().filter_map(|link| link.config.as_ref());
+        let config = HubConfig {
+            ethernet: configs().find_map(|config| config.ethernet)?,
+            stations: configs().map(|config| config.up.clone()).collect(),
+        };
+        Some(Hub { segment, links: links.iter().map(|link| &*link.name).collect(), config })
     })
 }
 

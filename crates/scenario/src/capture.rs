@@ -56,6 +56,11 @@ impl CapturePoints {
     pub fn points(&self, topology: &Topology) -> Vec<CapturePoint> {
         let ends =
             (0..topology.links.len()).flat_map(|link| [0, 1].map(|end| CapturePoint { link, end }));
+        // A hub is no host: it has no interface.
+        let ends = ends.filter(|CapturePoint { link, end }| {
+            let link = &topology.links[*link];
+            !topology.hubs.contains([&link.from, &link.to][*end])
+        });
         let is_chosen = |point: &CapturePoint| match self {
             Self::All(all) => *all,
             Self::Of(names) => names.iter().any(|name| fits(name, &point.name(topology))),
@@ -138,6 +143,7 @@ mod tests {
             ],
             detours: vec![],
             switches: vec![],
+            hubs: vec![],
             multicast: None,
         }
     }

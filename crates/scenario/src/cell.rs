@@ -17,6 +17,7 @@ use crate::files::Files;
 use crate::header::{check_name, table};
 use crate::multicast::{self, Multicast};
 use crate::refusal::{Refusal, Span};
+use crate::segment::{self, Hub};
 use crate::setup::{Link, RecordOptions, Setup, Topology};
 use crate::topology::{Shape, Wiring};
 
@@ -35,7 +36,8 @@ pub(crate) fn read(
     let mut reader = Reader { body, files, refusals };
     let duration = reader.duration();
     let specs = reader.links();
-    let wiring = reader.wiring();
+    let hubs = reader.hubs();
+    let wiring = reader.wiring(&hubs);
     let record = reader.record();
     let quality = record.as_ref().is_some_and(|record| record.quality);
     let media = reader.media(quality);
@@ -43,7 +45,7 @@ pub(crate) fn read(
     if quality {
         endpoints.iter_mut().for_each(|placed| placed.endpoint.spec.kind_mut().keep_for_screen());
     }
-    let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs));
+    let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs, &hubs));
     let multicast = reader.multicast(wiring.as_ref());
     multicast::check_endpoints(
         body,
@@ -56,8 +58,8 @@ pub(crate) fn read(
     if refusals.len() > before {
         return None;
     }
-    let Wiring { hosts, detours, switches, .. } = wiring?;
-    let topology = Topology { hosts, links: links?, detours, switches, multicast };
+    let Wiring { hosts, detours, switches, hubs, .. } = wiring?;
+    let topology = Topology { hosts, links: links?, detours, switches, hubs, multicast };
     let record = record?;
     let refused = record.capture.check(&topology).into_iter();
     refusals.extend(refused.map(|refusal| in_text(body, &["record"], refusal)));
@@ -136,13 +138,28 @@ impl Reader<'_, '_> {
         self.keep(config.map_err(|refusal| in_text(self.body, &["links", name], refusal)))
     }
 
-    fn wiring(&mut self) -> Option<Wiring> {
+    /// `[segments]`: every hub that can be read.
+    fn hubs(&mut self) -> Vec<Hub> {
+        let section = table(self.body, "segments", self.refusals);
+        segment::read(self.body, &section, self.refusals)
+    }
+
+    fn wiring(&mut self, hubs: &[Hub]) -> Option<Wiring> {
         let Some(node) = entry(self.body, "topology") else {
             self.missing("topology", "[topology] with a `shape`");
             return None;
         };
         let shape = self.keep(Shape::read(node.clone()))?;
-        Some(shape.wiring(node, self.refusals))
+        let mut wiring = shape.wiring(node, self.refusals);
+        if shape.takes_segments() {
+            segment::join(self.body, hubs, &mut wiring, self.refusals);
+        } else if !hubs.is_empty() {
+            let place = document::place(self.body, &["segments"]);
+            let refusal = Refusal::new(place, "[segments] beside a shape that has none".to_owned());
+            self.refusals.push(refusal.expected("shape = \"explicit\" below [topology]"));
+        }
+        wiring.check_reach(node, self.refusals);
+        Some(wiring)
     }
 
     /// `[multicast]`, if cables carry it.
@@ -162,6 +179,7 @@ impl Reader<'_, '_> {
         &mut self,
         wiring: &Wiring,
         configs: &BTreeMap<String, Option<LinkConfig>>,
+        hubs: &[Hub],
     ) -> Vec<Link> {
         let mut used = BTreeSet::new();
         let mut links = Vec::new();
@@ -181,6 +199,8 @@ impl Reader<'_, '_> {
                 }
                 found.cloned().flatten()
             });
+            let hub = hubs.iter().find(|hub| hub.name == cable.from);
+            let config = config.or_else(|| hub?.links.get(&cable.to)?.clone());
             let name = cable.link.clone().unwrap_or_else(plain);
             if !used.insert(name.clone()) {
                 let refusal = Refusal::new(place, format!("the link `{name}` is used twice"));

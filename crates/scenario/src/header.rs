@@ -14,8 +14,8 @@ use crate::refusal::{Refusal, Span};
 use crate::substitute::is_name;
 
 /// Keys of the root that are read per cell, where references may stand.
-pub(crate) const BODY: [&str; 7] =
-    ["duration", "topology", "multicast", "links", "media", "endpoints", "record"];
+pub(crate) const BODY: [&str; 8] =
+    ["duration", "topology", "segments", "multicast", "links", "media", "endpoints", "record"];
 
 /// Keys of the root that are read once: those of [`Header`].
 pub(crate) const HEADER: [&str; 7] =

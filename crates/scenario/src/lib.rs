@@ -58,6 +58,7 @@ mod overrides;
 mod plan;
 mod scenario;
 mod schema;
+mod segment;
 mod setup;
 mod substitute;
 mod topology;

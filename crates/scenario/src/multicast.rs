@@ -80,12 +80,20 @@ pub(crate) fn check_endpoints(
     refusals: &mut Vec<Refusal<Span>>,
 ) {
     let Some(wiring) = wiring else { return };
+    if !wiring.hubs.is_empty() && (multicast.is_some() || !wiring.switches.is_empty()) {
+        let place = document::place(body, &["segments"]);
+        let message = "[segments] beside multicast or switches".to_owned();
+        let hint = "remove [multicast] and `switches`: the medium of a segment carries only IP, between known hosts";
+        refusals.push(Refusal::new(place, message).hint(hint));
+    }
     for placed in endpoints {
         let place = |key: &str| document::place(body, &["endpoints", &placed.section, key]);
         let host = &placed.endpoint.host;
-        if wiring.switches.contains(host) {
-            let message = format!("`{host}` is a switch, which runs no endpoint");
-            refusals.push(Refusal::new(place("host"), message).expected("another host"));
+        for (passive, what) in [(&wiring.switches, "a switch"), (&wiring.hubs, "a segment")] {
+            if passive.contains(host) {
+                let message = format!("`{host}` is {what}, which runs no endpoint");
+                refusals.push(Refusal::new(place("host"), message).expected("another host"));
+            }
         }
         for (key, group) in placed.endpoint.spec.kind().groups() {
             if !is_group(group) {

@@ -3,7 +3,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
-use suiro_link::LinkSpec;
+use suiro_link::{LinkSpec, SegmentSpec};
 use suiro_media::MediaSpec;
 use suiro_units::Duration;
 
@@ -23,6 +23,11 @@ pub fn schema() -> Value {
     let mut body = Map::new();
     body.insert("duration".into(), duration(&mut generator));
     body.insert("topology".into(), topology(&mut generator));
+    let segments = named(
+        "The hubs of an explicit topology, by name: a segment that several hosts share.",
+        sub::<SegmentSpec>(&mut generator),
+    );
+    body.insert("segments".into(), segments);
     body.insert("multicast".into(), sub::<Multicast>(&mut generator));
     body.insert("links".into(), named("The links, by name.", sub::<LinkSpec>(&mut generator)));
     body.insert("media".into(), named("The media, by name.", sub::<MediaSpec>(&mut generator)));

@@ -85,6 +85,9 @@ pub struct Topology {
     /// Names of the hosts that are Ethernet switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<String>,
+    /// Names of the hosts that are hubs; the links from them to their stations are one segment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hubs: Vec<String>,
     /// The routers of multicast; `None` if cables carry none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multicast: Option<Multicast>,

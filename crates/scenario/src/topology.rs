@@ -102,7 +102,8 @@ pub(crate) struct Bridge {
 pub(crate) struct Explicit {
     /// The hosts' names: lower-case letters, digits and `-`.
     pub hosts: Vec<String>,
-    /// The cables between them.
+    /// The cables between them. Default: none, where `[segments]` connect them.
+    #[serde(default)]
     pub cables: Vec<Cable>,
     /// Those of the hosts that are Ethernet switches, which join the hosts at their cables into one segment: they have no
     /// address and run no endpoint, and pass multicast to all cables. Their cables are plain. Default: none.
@@ -156,6 +157,8 @@ pub(crate) struct Wiring {
     pub wires: Vec<Wire>,
     pub detours: Vec<Detour>,
     pub switches: Vec<String>,
+    /// Those of the hosts that are hubs, which `[segments]` add.
+    pub hubs: Vec<String>,
     pub mtu: u16,
 }
 
@@ -190,8 +193,13 @@ impl Shape {
         }
     }
 
-    /// Hosts and cables; what is wrong with them goes to `refusals`. `topology` is the section, for
-    /// places.
+    /// Whether `[segments]` may add to it.
+    pub const fn takes_segments(&self) -> bool {
+        matches!(self, Self::Explicit(_))
+    }
+
+    /// Hosts and cables; what is wrong with them goes to `refusals`, but for hosts that cannot be reached. `topology` is
+    /// the section, for places.
     pub fn wiring(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) -> Wiring {
         let wiring = match self {
             Self::Dumbbell(shape) => shape.wiring(),
@@ -212,7 +220,14 @@ impl Dumbbell {
         if let ([server], [client]) = (servers.as_slice(), clients.as_slice()) {
             let wires = vec![Wire { cable: cable(server, client, Some(&self.link)), path }];
             let hosts = vec![server.clone(), client.clone()];
-            return Wiring { hosts, wires, detours: vec![], switches: vec![], mtu: self.mtu };
+            return Wiring {
+                hosts,
+                wires,
+                detours: vec![],
+                switches: vec![],
+                hubs: vec![],
+                mtu: self.mtu,
+            };
         }
         let plain = |cable| Wire { cable, path: Vec::new() };
         let mut wires: Vec<Wire> =
@@ -221,7 +236,7 @@ impl Dumbbell {
         wires.extend(clients.iter().map(|client| plain(cable("right", client, None))));
         let routers = ["left".to_owned(), "right".to_owned()];
         let hosts = servers.into_iter().chain(routers).chain(clients).collect();
-        Wiring { hosts, wires, detours: vec![], switches: vec![], mtu: self.mtu }
+        Wiring { hosts, wires, detours: vec![], switches: vec![], hubs: vec![], mtu: self.mtu }
     }
 }
 
@@ -246,7 +261,14 @@ impl Chain {
             path: vec!["links".to_owned(), n.to_string()],
         };
         let wires = self.links.iter().take(2).enumerate().map(wire).collect();
-        Wiring { wires, hosts: hosts.to_vec(), detours: vec![], switches: vec![], mtu: self.mtu }
+        Wiring {
+            wires,
+            hosts: hosts.to_vec(),
+            detours: vec![],
+            switches: vec![],
+            hubs: vec![],
+            mtu: self.mtu,
+        }
     }
 }
 
@@ -284,7 +306,7 @@ impl Bridge {
         let detours = vec![Detour { host: bridge.clone(), link: self.link.clone() }];
         let hosts = self.clients.iter().cloned().chain([bridge, router]);
         let hosts = hosts.chain(self.beyond.iter().cloned()).collect();
-        Wiring { hosts, wires, detours, switches: vec![], mtu: self.mtu }
+        Wiring { hosts, wires, detours, switches: vec![], hubs: vec![], mtu: self.mtu }
     }
 }
 
@@ -299,12 +321,11 @@ impl Explicit {
         let wires = self.cables.iter().enumerate().map(wire).collect();
         self.check_switches(topology, refusals);
         let (hosts, switches) = (self.hosts.clone(), self.switches.clone());
-        Wiring { hosts, wires, detours: vec![], switches, mtu: self.mtu }
+        Wiring { hosts, wires, detours: vec![], switches, hubs: vec![], mtu: self.mtu }
     }
 
     fn check_cables(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
         let mut seen = BTreeSet::new();
-        let mut known = true;
         for (n, cable) in self.cables.iter().enumerate() {
             let n = n.to_string();
             cable.check_capacity(&n, topology, refusals);
@@ -321,7 +342,6 @@ impl Explicit {
                     let place = document::place(topology, &["cables", &n, key]);
                     let refusal = Refusal::new(place, format!("no host is named `{host}`"));
                     refusals.push(refusal.instead(host, self.hosts.iter().map(String::as_str)));
-                    known = false;
                 }
             }
             let place = || document::place(topology, &["cables", &n]);
@@ -336,11 +356,6 @@ impl Explicit {
                         .hint("put another host in the middle of one of them"),
                 );
             }
-        }
-        if known && let Some(island) = self.island() {
-            let place = document::place(topology, &["cables"]);
-            let message = format!("no cable leads from `{}` to `{island}`", self.hosts[0]);
-            refusals.push(Refusal::new(place, message).hint(format!("add a cable to `{island}`")));
         }
     }
 
@@ -367,6 +382,24 @@ impl Explicit {
             }
         }
     }
+}
+
+impl Wiring {
+    /// Refuses a host that cannot be reached from the first one; only where all cables lead to hosts that there are.
+    pub fn check_reach(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
+        let cables = || self.wires.iter().map(|wire| &wire.cable);
+        if !cables()
+            .all(|cable| [&cable.from, &cable.to].iter().all(|end| self.hosts.contains(end)))
+        {
+            return;
+        }
+        if let Some(island) = self.island() {
+            let place = |key: &str| document::place(topology, &[key]);
+            let place = place("cables").or_else(|| place("hosts"));
+            let message = format!("no cable leads from `{}` to `{island}`", self.hosts[0]);
+            refusals.push(Refusal::new(place, message).hint(format!("add a cable to `{island}`")));
+        }
+    }
 
     /// A host that cannot be reached from the first one.
     fn island(&self) -> Option<&str> {
@@ -374,7 +407,7 @@ impl Explicit {
             self.hosts.first().into_iter().map(String::as_str).collect();
         // Each round reaches at least one more host, or all that can be.
         for _ in 0..self.hosts.len() {
-            for Cable { from, to, .. } in &self.cables {
+            for Cable { from, to, .. } in self.wires.iter().map(|wire| &wire.cable) {
                 if reached.contains(from.as_str()) || reached.contains(to.as_str()) {
                     reached.extend([from.as_str(), to.as_str()]);
                 }
@@ -440,6 +473,7 @@ mod tests {
         let node = document::parse(text).unwrap();
         let mut refusals = Vec::new();
         let wiring = Shape::read(node.clone()).unwrap().wiring(&node, &mut refusals);
+        wiring.check_reach(&node, &mut refusals);
         (wiring, refusals.into_iter().map(|refusal| refusal.found).collect())
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
+use suiro_link::{EthernetRate, LimitConfig};
 use suiro_scenario::{
     Endpoint, EndpointSpec, NoFiles, Overrides, Plan, Scenario, ScenarioError, built_in, parse,
 };
@@ -112,6 +113,45 @@ proptest! {
     ) {
         let _ = which.get(&BUILT_IN).plan_with(&set(&[&format!("{path}={value}")]), &NoFiles);
     }
+}
+
+#[test]
+fn a_segment_is_a_hub_with_a_link_to_each_station() {
+    let text = r#"
+        name = "lan"
+        title = "Two stations and a router at a hub"
+        duration = "1 s"
+        [topology]
+        shape = "explicit"
+        hosts = ["ws1", "ws2", "router", "server"]
+        cables = [{ from = "server", to = "router" }]
+        [segments.lan]
+        ethernet = { rate = "100 Mbit/s" }
+        stations = [{ host = "ws1", queue = { limit = "9p" } }, { host = "ws2" }, { host = "router" }]
+        [endpoints.ping]
+        kind = "command"
+        host = "ws1"
+        command = ["ping", "server"]
+    "#;
+    let scenario = parse(text, "lan.toml").unwrap();
+    let topology = plan(&scenario, &Overrides::default()).trials.remove(0).setup.topology.clone();
+    assert_eq!(topology.hosts, ["ws1", "ws2", "router", "server", "lan"]);
+    assert_eq!(topology.hubs, ["lan"]);
+    let links: Vec<_> = topology.links.iter().map(|link| (&*link.name, &*link.to)).collect();
+    let expected = [
+        ("server-router", "router"),
+        ("lan-ws1", "ws1"),
+        ("lan-ws2", "ws2"),
+        ("lan-router", "router"),
+    ];
+    assert_eq!(links, expected);
+    let limit = |link: usize| &topology.links[link].config.as_ref().unwrap().up.queue.limit;
+    assert_eq!([limit(1), limit(2)], [&LimitConfig::Packets(9), &LimitConfig::Packets(50)]);
+
+    let slower = set(&["segments.lan.ethernet.rate=10 Mbit/s"]);
+    let topology = plan(&scenario, &slower).trials.remove(0).setup.topology.clone();
+    let rate = |link: usize| topology.links[link].config.as_ref().unwrap().ethernet.unwrap().rate;
+    assert_eq!(rate(3), EthernetRate::Ten);
 }
 
 #[test]

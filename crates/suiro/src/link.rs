@@ -267,6 +267,7 @@ pub fn inside(descriptor: i32) -> Result<Outcome> {
         links: vec![link],
         detours: vec![],
         switches: vec![],
+        hubs: vec![],
         multicast: None,
     };
     let network = trial::build(&topology)?;

@@ -1,17 +1,18 @@
-//! A running link on its own threads.
+//! A running link or hub on its own threads.
 
 use std::path::Path;
 
-use suiro_hosts::{EmulatedLink, Host, LinkEnd};
-use suiro_link::{Direction, LinkConfig};
+use suiro_hosts::{EmulatedLink, EmulatedSegment, Host, LinkEnd, Station};
+use suiro_link::{Direction, HubConfig, LinkConfig, PathConfig};
 use suiro_record::LinkTotals;
 use suiro_units::{Duration, Seed};
 
 use crate::WireError;
 use crate::bound::lateness_bound;
 use crate::clock::Clock;
-use crate::engine::Engine;
+use crate::engine::{Engine, Side};
 use crate::hands::{Ended, Hands};
+use crate::link_core::{self, Core};
 use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::socket::PacketSocket;
@@ -39,8 +40,8 @@ pub struct CarrierSpec<'a> {
 /// What a link did.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Down, then up.
-    pub totals: [LinkTotals; 2],
+    /// Of a link: down, then up. Of a hub: what each station sent, in their order.
+    pub totals: Vec<LinkTotals>,
     /// Why measurements over the link must not be used; empty if they may be used.
     pub faults: Vec<Fault>,
     /// The best priority that its threads were allowed.
@@ -50,39 +51,110 @@ pub struct Outcome {
     pub until_realtime_ns: u64,
 }
 
-/// A running link. Dropping it ends it without recording the packets that are in it; see
+/// What a carrier of a hub carries.
+#[derive(Debug, Clone, Copy)]
+pub struct HubSpec<'a> {
+    /// The hub's name in the scenario, which the file of the records bears.
+    pub name: &'a str,
+    /// The names of its stations' links, in the order of [`EmulatedSegment::stations`]; the records carry them.
+    pub links: &'a [&'a str],
+    /// Its stations' interfaces.
+    pub segment: &'a EmulatedSegment,
+    /// The namespace of those interfaces: [`suiro_hosts::Network::wire`].
+    pub wire: &'a Host,
+    /// What it does to packets; as many stations as [`links`](Self::links).
+    pub config: &'a HubConfig,
+    /// The seed of its randomness.
+    pub seed: Seed,
+    /// The trial's clock, as in [`CarrierSpec`].
+    pub clock: Clock,
+    /// The folder for `link.NAME.parquet`; `None` to keep no record of packets.
+    pub records: Option<&'a Path>,
+}
+
+/// A running link or hub. Dropping it ends it without recording the packets that are in it; see
 /// [`stop`](Self::stop).
 #[derive(Debug)]
 pub struct Carrier {
     name: String,
-    link: EmulatedLink,
     wire: Host,
-    before: Drops,
-    /// By direction: how late one packet in a hundred may be.
-    bounds: [Duration; 2],
+    ways: Vec<Way>,
+    before: Vec<Drops>,
     hands: Hands,
+}
+
+/// What one side sends.
+#[derive(Debug)]
+struct Way {
+    /// The link's name in the records.
+    link: String,
+    direction: Direction,
+    end: LinkEnd,
+    /// The side whose interface loses what this one has sent: of a hub, where that depends on the packet, its own.
+    loses: usize,
+    /// How late one packet in a hundred may be.
+    bound: Duration,
 }
 
 impl Carrier {
     /// Starts to carry packets between the two ends of a link. Call it inside a
     /// [`suiro_hosts::Sandbox`].
     pub fn start(spec: &CarrierSpec<'_>) -> Result<Self, WireError> {
-        let sockets = open_sockets(spec.wire, spec.link)?;
-        let recorder = spec.records.map(|dir| Recorder::create(dir, spec.name)).transpose()?;
-        let before = Drops::read(spec.wire, spec.link)?;
-        let engine = Engine::new(spec.clock, sockets, (spec.config, spec.seed), recorder);
-        let bounds =
-            Direction::BOTH.map(|direction| lateness_bound(spec.config.direction(direction)));
-        let hands = Hands::start(spec.name, spec.clock, engine, bounds[0].min(bounds[1]))
+        let CarrierSpec { name, link, wire, config, seed, clock, records } = *spec;
+        let way = |direction: Direction| Way {
+            link: name.to_owned(),
+            direction,
+            end: [&link.from, &link.to][direction as usize].clone(),
+            loses: direction.opposite() as usize,
+            bound: lateness_bound(config.direction(direction)),
+        };
+        let ways = Direction::BOTH.map(way).into();
+        let shared = config.wifi.is_some() || config.ethernet.is_some();
+        let core = (Core::link(config, seed), link_core::least_of_link(config));
+        Self::carry((name, wire), ways, shared, core, (clock, records))
+    }
+
+    /// Starts to carry packets between the stations of a hub. A frame goes to the station that it is addressed to. Call it
+    /// inside a [`suiro_hosts::Sandbox`].
+    pub fn start_hub(spec: &HubSpec<'_>) -> Result<Self, WireError> {
+        let HubSpec { name, links, segment, wire, config, seed, clock, records } = *spec;
+        let stations = segment.stations.iter().zip(links).zip(&config.stations).enumerate();
+        let way =
+            |(index, ((station, link), path)): (usize, ((&Station, &&str), &PathConfig))| Way {
+                link: (*link).to_owned(),
+                direction: Direction::Up,
+                end: station.end.clone(),
+                loses: index,
+                bound: lateness_bound(path),
+            };
+        let ways = stations.map(way).collect();
+        let macs = segment.stations.iter().map(|station| station.mac).collect();
+        let core = (Core::hub(config, macs, seed), link_core::least_of_hub(config));
+        Self::carry((name, wire), ways, true, core, (clock, records))
+    }
+
+    fn carry(
+        (name, wire): (&str, &Host),
+        ways: Vec<Way>,
+        shared: bool,
+        core: (Core, Duration),
+        (clock, records): (Clock, Option<&Path>),
+    ) -> Result<Self, WireError> {
+        let open = |way: &Way| {
+            let interface = &way.end.wire_interface;
+            let socket = PacketSocket::open(interface)
+                .map_err(WireError::os(format!("opening a packet socket on {interface}")))?;
+            Ok::<_, WireError>(Side::new(socket, shared))
+        };
+        let sides = wire.enter(|| ways.iter().map(open).collect::<Result<Vec<_>, _>>())??;
+        let links: Vec<&str> = ways.iter().map(|way| &*way.link).collect();
+        let recorder = records.map(|dir| Recorder::create(dir, name, &links)).transpose()?;
+        let before = Drops::read(wire, &ways)?;
+        let engine = Engine::new(clock, sides, core, recorder);
+        let bound = ways.iter().map(|way| way.bound).min().unwrap_or_default();
+        let hands = Hands::start(name, clock, engine, bound)
             .map_err(WireError::os("starting the threads of a link"))?;
-        Ok(Self {
-            name: spec.name.to_owned(),
-            link: spec.link.clone(),
-            wire: spec.wire.clone(),
-            before,
-            bounds,
-            hands,
-        })
+        Ok(Self { name: name.to_owned(), wire: wire.clone(), ways, before, hands })
     }
 
     /// Stops carrying packets: those still in the link are recorded as `queued`, the records are
@@ -91,26 +163,26 @@ impl Carrier {
         let ended = self.hands.stop();
         let Ended { carried, priority, cpu_cores, real_time, takeovers } =
             ended.map_err(WireError::os(format!("carrying link {}", self.name)))?;
-        let lost = self.before.until(&Drops::read(&self.wire, &self.link)?);
+        let later = Drops::read(&self.wire, &self.ways)?;
+        let lost: Vec<_> =
+            later.iter().zip(&self.before).map(|(late, before)| late.since(before)).collect();
         let until_realtime_ns = carried.until_ns;
-        let totals = |direction: Direction| {
-            let [own, opposite] = [direction, direction.opposite()]
-                .map(|direction| &carried.sides[direction as usize]);
+        let totals = |(index, way): (usize, &Way)| {
+            let (own, loses) = (&carried.sides[index], way.loses);
             let ring = own.socket.drops();
             let losses = KernelLosses {
                 ring: ring.map_err(WireError::os("reading the drops of a packet socket"))?,
-                before: lost.hosts[direction as usize],
+                before: lost[index].host,
                 // What the interface refused was sent again.
-                after: lost.wires[direction as usize].saturating_sub(opposite.socket.refused),
+                after: lost[loses].wire.saturating_sub(carried.sides[loses].socket.refused),
             };
-            let mut totals = own.counts.totals(&self.name, direction, losses);
+            let mut totals = own.counts.totals(&way.link, way.direction, losses);
             (totals.cpu_cores, totals.real_time) = (Some(cpu_cores), Some(real_time));
             totals.takeovers = takeovers;
-            totals.lateness_bound_us =
-                Some(self.bounds[direction as usize].as_nanos() as f64 / 1e3);
+            totals.lateness_bound_us = Some(way.bound.as_nanos() as f64 / 1e3);
             Ok::<_, WireError>(totals)
         };
-        let totals = [totals(Direction::Down)?, totals(Direction::Up)?];
+        let totals = self.ways.iter().enumerate().map(totals).collect::<Result<Vec<_>, _>>()?;
         let mut faults: Vec<_> = totals.iter().filter_map(fault).collect();
         let lost_rows = carried.recorder.map_or(Ok(0), Recorder::finish)?;
         if lost_rows > 0 {
@@ -123,6 +195,11 @@ impl Carrier {
         Ok(Outcome { totals, faults, priority, until_realtime_ns })
     }
 
+    /// The name of the link or hub.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Asks the link to stop, without waiting for it: of several links, none carries packets while another one's records
     /// are closed. [`stop`](Self::stop) does it too.
     pub fn ask_to_stop(&mut self) {
@@ -130,36 +207,28 @@ impl Carrier {
     }
 }
 
-fn open_sockets(wire: &Host, link: &EmulatedLink) -> Result<[PacketSocket; 2], WireError> {
-    let open = |end: &LinkEnd| {
-        let interface = &end.wire_interface;
-        PacketSocket::open(interface)
-            .map_err(WireError::os(format!("opening a packet socket on {interface}")))
-    };
-    wire.enter(|| Ok([open(&link.from)?, open(&link.to)?]))?
-}
-
-/// Packets that interfaces lost, by direction: the sending hosts' interfaces, and ours towards the
-/// receiving hosts.
+/// Packets that the interfaces of a side lost.
 #[derive(Debug, Clone, Copy)]
 struct Drops {
-    hosts: [u64; 2],
-    wires: [u64; 2],
+    /// The host's, on the way to us.
+    host: u64,
+    /// Ours, on the way to the host.
+    wire: u64,
 }
 
 impl Drops {
-    fn read(wire: &Host, link: &EmulatedLink) -> Result<Self, WireError> {
-        let host = |end: &LinkEnd| end.host.interface_counts(&end.host_interface);
-        let ours = |end: &LinkEnd| wire.interface_counts(&end.wire_interface);
-        Ok(Self {
-            hosts: [host(&link.from)?.send_drops, host(&link.to)?.send_drops],
-            wires: [ours(&link.to)?.send_drops, ours(&link.from)?.send_drops],
-        })
+    /// By side.
+    fn read(wire: &Host, ways: &[Way]) -> Result<Vec<Self>, WireError> {
+        let of = |Way { end, .. }: &Way| {
+            let host = end.host.interface_counts(&end.host_interface)?.send_drops;
+            let wire = wire.interface_counts(&end.wire_interface)?.send_drops;
+            Ok(Self { host, wire })
+        };
+        ways.iter().map(of).collect()
     }
 
-    fn until(&self, later: &Self) -> Self {
-        let less =
-            |a: [u64; 2], b: [u64; 2]| [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])];
-        Self { hosts: less(later.hosts, self.hosts), wires: less(later.wires, self.wires) }
+    fn since(&self, before: &Self) -> Self {
+        let less = u64::saturating_sub;
+        Self { host: less(self.host, before.host), wire: less(self.wire, before.wire) }
     }
 }

@@ -1,5 +1,5 @@
-//! One turn of the work that carries a link: frames go from either host into the link core, and leave when the core
-//! decides.
+//! One turn of the work that carries a link or a segment: frames go from any of its hosts into the link core, and leave when
+//! the core decides.
 //!
 //! The core runs in logical time. A frame's arrival time is when the kernel received it, not when
 //! a thread read it; its departure time is the core's. So a late wake-up delays frames once, is
@@ -9,13 +9,13 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use suiro_link::{Direction, Ecn, Event, Link, LinkConfig, Packet, Verdict};
-use suiro_units::{Bytes, Duration, Seed, Time};
+use suiro_link::{Ecn, Event, Packet, Verdict};
+use suiro_units::{Bytes, Duration, Time};
 
-use crate::bound;
 use crate::clock::Clock;
 use crate::flows::{FlowId, Flows};
 use crate::frame::{self, Headers};
+use crate::link_core::Core;
 use crate::pool::{Pool, Slot};
 use crate::recorder::{PacketRow, Recorder};
 use crate::socket::{BATCH, PacketSocket, Received};
@@ -30,12 +30,12 @@ const SETTLE: Duration = Duration::from_millis(1);
 /// Longest that frames wait in the rings unread; the rings hold ten times as much.
 const LOOKAHEAD_MAX: Duration = Duration::from_millis(5);
 
-/// A running link.
+/// A running link or segment.
 pub(crate) struct Engine {
     clock: Clock,
-    /// By direction: the source of its frames, and its counters.
-    sides: [Side; 2],
-    link: Link,
+    /// Each is the source of frames, with their counters.
+    sides: Vec<Side>,
+    core: Core,
     pool: Pool<Meta>,
     flows: Flows,
     recorder: Option<Recorder>,
@@ -46,54 +46,62 @@ pub(crate) struct Engine {
     /// The shortest time in which an arriving frame can leave: the rings are left unread for that
     /// long, because frames carry timestamps. That halves the wake-ups.
     lookahead: Duration,
-    /// By direction: packets that the core has released and that are not sent yet.
-    outbox: [Vec<Event>; 2],
+    /// By receiving side: packets that the core has released and that are not sent yet.
+    outbox: Vec<Vec<Event>>,
 }
 
-/// One end of the link.
+/// One host's end of the link or segment.
 pub(crate) struct Side {
     pub socket: PacketSocket,
     pub counts: Counts,
-    /// Whether it shares a medium with the other.
+    /// Whether it shares a medium with the others.
     pub shared: bool,
+}
+
+impl Side {
+    pub(crate) fn new(socket: PacketSocket, shared: bool) -> Self {
+        Self { socket, counts: Counts::new(), shared }
+    }
 }
 
 /// What the core does not know about a packet in it.
 #[derive(Debug, Clone, Copy)]
 struct Meta {
+    /// The side that it came from, and the one that it is for.
+    from: u16,
+    to: u16,
     flow: FlowId,
     payload: Option<u32>,
 }
 
 /// What remains of a link that has ended.
 pub(crate) struct Carried {
-    pub sides: [Side; 2],
+    pub sides: Vec<Side>,
     pub recorder: Option<Recorder>,
     /// CLOCK_REALTIME of the link's end, in nanoseconds.
     pub until_ns: u64,
 }
 
 impl Engine {
-    /// Packets in direction down come from the first socket and leave by the second.
+    /// `least_delay`: every packet stays in the core at least this long.
     pub(crate) fn new(
         clock: Clock,
-        sockets: [PacketSocket; 2],
-        (config, seed): (&LinkConfig, Seed),
+        sides: Vec<Side>,
+        (core, least_delay): (Core, Duration),
         recorder: Option<Recorder>,
     ) -> Self {
-        let shared = config.wifi.is_some() || config.ethernet.is_some();
-        let mtu = sockets.iter().map(|socket| socket.mtu).max().unwrap_or(0);
+        let mtu = sides.iter().map(|side| side.socket.mtu).max().unwrap_or(0);
         Self {
             clock,
-            sides: sockets.map(|socket| Side { socket, counts: Counts::new(), shared }),
-            link: Link::new(config, seed),
+            core,
             pool: Pool::new(mtu + frame::ETHERNET_BYTES),
-            flows: Flows::default(),
+            flows: Flows::of(sides.len()),
             recorder,
             reached: Time::ZERO,
             until_ns: u64::MAX,
-            lookahead: least_delay(config).min(LOOKAHEAD_MAX),
-            outbox: [Vec::new(), Vec::new()],
+            lookahead: least_delay.min(LOOKAHEAD_MAX),
+            outbox: vec![Vec::new(); sides.len()],
+            sides,
         }
     }
 
@@ -107,20 +115,19 @@ impl Engine {
         all_taken
     }
 
-    /// The two sockets once more, to wait for frames.
-    pub(crate) fn sockets(&self) -> io::Result<[OwnedFd; 2]> {
-        let [down, up] = &self.sides;
-        Ok([down.socket.as_fd().try_clone_to_owned()?, up.socket.as_fd().try_clone_to_owned()?])
+    /// The sockets once more, to wait for frames.
+    pub(crate) fn sockets(&self) -> io::Result<Vec<OwnedFd>> {
+        self.sides.iter().map(|side| side.socket.as_fd().try_clone_to_owned()).collect()
     }
 
     /// When the core next has something to do; `None` until something arrives.
     pub(crate) fn next_event(&self) -> Option<Time> {
-        self.link.next_event()
+        self.core.next_event()
     }
 
     /// Whether frames that arrive before the next event may stay in the rings until then.
     pub(crate) fn may_leave_unread(&self) -> bool {
-        self.link.next_event().is_some_and(|next| next <= self.reached + self.lookahead)
+        self.core.next_event().is_some_and(|next| next <= self.reached + self.lookahead)
     }
 
     /// Ends the link: every frame that the kernel received until now counts, no later one does. Packets still in it are
@@ -130,71 +137,71 @@ impl Engine {
         let settled = self.clock.now() + SETTLE;
         while !self.turn() || self.clock.now() < settled {}
         let now = self.clock.now().max(self.reached);
-        self.link.drain(now);
+        self.core.drain(now);
         self.advance(now);
         self.send();
-        for direction in Direction::BOTH {
+        for (from, side) in self.sides.iter_mut().enumerate() {
             // The core's count: a copy that is still in the link ends as a queued packet like any other.
-            let made = self.link.counts(direction).duplicated;
-            self.sides[direction as usize].counts.duplicated = made;
+            side.counts.duplicated = self.core.counts(from).duplicated;
         }
         Carried { sides: self.sides, recorder: self.recorder, until_ns: self.until_ns }
     }
 
-    /// Takes frames from both rings in order of arrival, [`ARRIVALS_MAX`] at most. Returns true if
-    /// both are empty now, or hold only what arrived after the link's end.
+    /// Takes frames from all rings in order of arrival, [`ARRIVALS_MAX`] at most. Returns true if
+    /// they are empty now, or hold only what arrived after the link's end.
     fn take_arrivals(&mut self) -> bool {
         let mut reading = None;
         for _ in 0..ARRIVALS_MAX {
-            let [down, up] = &mut self.sides;
             let in_time = |arrived: &u64| *arrived <= self.until_ns;
-            let down = down.socket.peek_realtime_ns().filter(in_time);
-            let up = up.socket.peek_realtime_ns().filter(in_time);
-            let direction = match (down, up) {
-                (None, None) => return true,
-                (Some(down), Some(up)) if up < down => Direction::Up,
-                (Some(_), _) => Direction::Down,
-                (None, Some(_)) => Direction::Up,
+            let first = |(from, side): (usize, &mut Side)| {
+                Some((side.socket.peek_realtime_ns().filter(in_time)?, from))
             };
+            let firsts = self.sides.iter_mut().enumerate().filter_map(first);
+            let Some((_, from)) = firsts.min() else { return true };
             let reading = reading.get_or_insert_with(|| Reading::of(self.clock));
-            self.take(direction, reading);
+            self.take(from, reading);
         }
         false
     }
 
-    /// Hands the next frame of a direction to the core.
-    fn take(&mut self, direction: Direction, reading: &mut Reading) {
-        let Self { sides, pool, flows, recorder, .. } = self;
-        let Side { socket, counts, .. } = &mut sides[direction as usize];
+    /// Hands the next frame of a side to the core.
+    fn take(&mut self, from: usize, reading: &mut Reading) {
+        let Self { sides, core, pool, flows, recorder, .. } = self;
+        let Side { socket, counts, .. } = &mut sides[from];
         let taken = socket.receive(|frame: &Received<'_>| {
-            let Some(headers) = frame::parse(frame.bytes).filter(|_| !frame.tagged) else {
+            let headers = frame::parse(frame.bytes).filter(|_| !frame.tagged);
+            let Some((headers, to)) = headers.zip(core.receiver(from, frame.bytes)) else {
                 counts.foreign += 1;
                 return None;
             };
             counts.offered += 1;
-            let flow = flows.number(direction as usize, headers.flow, |flow| {
+            let flow = flows.number(from, headers.flow, |flow| {
                 if let Some(recorder) = recorder {
                     recorder.flow(flow);
                 }
             });
             // Without a slot, or truncated, it is missing at the end: offered and nothing else.
-            let meta = Meta { flow, payload: headers.payload };
+            let payload = headers.payload;
+            let meta = Meta { from: from as u16, to: to as u16, flow, payload };
             let slot = frame.whole.then(|| pool.put(frame.bytes, meta)).flatten()?;
             Some((packet(slot, flow, &headers), frame.realtime_ns))
         });
         if let Some(Some((packet, realtime_ns))) = taken {
             let at = reading.arrival(realtime_ns, self.clock).max(self.reached);
             self.advance(at);
-            self.link.arrive(at, direction, packet);
+            self.core.arrive(at, from, packet);
         }
     }
 
     /// Advances the core to a moment, unless it is already past it.
     fn advance(&mut self, to: Time) {
         self.reached = self.reached.max(to);
-        while let Some(event) = self.link.poll(self.reached) {
+        while let Some(event) = self.core.poll(self.reached) {
             match event.verdict {
-                Verdict::Delivered { .. } => self.outbox[event.direction as usize].push(event),
+                Verdict::Delivered { .. } => {
+                    let to = meta(&self.pool, &event).to;
+                    self.outbox[usize::from(to)].push(event);
+                }
                 _ => end(&event, &mut self.sides, &mut self.pool, self.recorder.as_mut(), None),
             }
         }
@@ -202,20 +209,20 @@ impl Engine {
 
     /// Sends everything that the core has released.
     fn send(&mut self) {
-        for direction in Direction::BOTH {
-            let mut due = std::mem::take(&mut self.outbox[direction as usize]);
+        for to in 0..self.outbox.len() {
+            let mut due = std::mem::take(&mut self.outbox[to]);
             let mut rest = &due[..];
             while !rest.is_empty() {
                 let (batch, later) = rest.split_at(batch_length(rest));
-                self.send_batch(direction, batch);
+                self.send_batch(to, batch);
                 rest = later;
             }
             due.clear();
-            self.outbox[direction as usize] = due;
+            self.outbox[to] = due;
         }
     }
 
-    fn send_batch(&mut self, direction: Direction, batch: &[Event]) {
+    fn send_batch(&mut self, to: usize, batch: &[Event]) {
         let Self { sides, pool, .. } = self;
         for event in batch {
             pool.warm(slot(event));
@@ -226,7 +233,7 @@ impl Engine {
             *frame = pool.frame(slot(event));
         }
         let before = self.clock.now();
-        let sent = sides[direction.opposite() as usize].socket.send(&frames[..batch.len()]);
+        let sent = sides[to].socket.send(&frames[..batch.len()]);
         let took = self.clock.now() - before;
         for (i, event) in (0u64..).zip(batch) {
             restore(pool.frame_mut(slot(event)), event);
@@ -234,7 +241,8 @@ impl Engine {
             let departed = before + took * i / batch.len() as u64;
             let departed = (i < sent as u64).then_some(departed);
             if departed.is_some() {
-                sides[event.direction as usize].counts.departure_error.add(took);
+                let from = usize::from(meta(pool, event).from);
+                sides[from].counts.departure_error.add(took);
             }
             end(event, sides, pool, self.recorder.as_mut(), departed);
         }
@@ -265,12 +273,6 @@ impl Reading {
     }
 }
 
-/// Every packet stays in the link at least this long.
-fn least_delay(config: &LinkConfig) -> Duration {
-    let least = |direction: Direction| bound::least_delay(&config.direction(direction).propagation);
-    Direction::BOTH.map(least).into_iter().min().unwrap_or_default()
-}
-
 /// A packet as the core sees it.
 fn packet(slot: Slot, flow: FlowId, headers: &Headers) -> Packet {
     Packet {
@@ -283,6 +285,10 @@ fn packet(slot: Slot, flow: FlowId, headers: &Headers) -> Packet {
 
 fn slot(event: &Event) -> Slot {
     Slot::try_from(event.packet.id).expect("the core hands back the slot it was given")
+}
+
+fn meta(pool: &Pool<Meta>, event: &Event) -> Meta {
+    *pool.meta(slot(event)).expect("a packet in the link has its slot")
 }
 
 /// How many of the first packets may go in one batch: a corrupted one goes on its own, because a
@@ -313,19 +319,19 @@ fn restore(frame: &mut [u8], event: &Event) {
 /// without a departure time failed: it is not counted, and therefore missing.
 fn end(
     event: &Event,
-    sides: &mut [Side; 2],
+    sides: &mut [Side],
     pool: &mut Pool<Meta>,
     recorder: Option<&mut Recorder>,
     departed: Option<Time>,
 ) {
-    let Side { counts, shared, .. } = &mut sides[event.direction as usize];
+    let Meta { from, flow, payload, .. } = meta(pool, event);
+    let Side { counts, shared, .. } = &mut sides[usize::from(from)];
     counts.count_end(event.verdict);
     let delivered = matches!(event.verdict, Verdict::Delivered { .. });
     if let Some(departed) = departed {
         counts.delivered += 1;
         counts.lateness.add(departed.saturating_since(event.at));
     }
-    let meta = *pool.meta(slot(event)).expect("a packet in the link has its slot");
     if event.last {
         pool.take(slot(event));
     }
@@ -334,9 +340,10 @@ fn end(
         arrived: event.arrived,
         direction: event.direction,
         number: event.number,
-        flow: meta.flow,
+        from,
+        flow,
         size: event.packet.size.get() as u32,
-        payload: meta.payload,
+        payload,
         queue_bytes: event.backlog.bytes.get(),
         queue_packets: event.backlog.packets.into(),
         verdict: words::verdict(&event.verdict),

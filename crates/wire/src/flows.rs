@@ -11,24 +11,24 @@ pub(crate) type FlowId = u32;
 const FLOWS_MAX: usize = 1 << 16;
 
 /// The flows of one link.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Flows {
     ids: BTreeMap<Flow, FlowId>,
-    /// The flow of the previous packet in each direction: most packets belong to the same flow.
-    last: [Option<(Flow, FlowId)>; 2],
+    /// The flow of the previous packet from each side: most packets belong to the same flow.
+    last: Vec<Option<(Flow, FlowId)>>,
 }
 
 impl Flows {
+    /// No flow yet, between so many sides.
+    pub(crate) fn of(sides: usize) -> Self {
+        Self { ids: BTreeMap::new(), last: vec![None; sides] }
+    }
+
     /// The number of a flow. Calls `first` with each flow that appears for the first time, in the
     /// order of their numbers.
     #[inline]
-    pub(crate) fn number(
-        &mut self,
-        direction: usize,
-        flow: Flow,
-        first: impl FnOnce(Flow),
-    ) -> FlowId {
-        if let Some((last, id)) = self.last[direction]
+    pub(crate) fn number(&mut self, from: usize, flow: Flow, first: impl FnOnce(Flow)) -> FlowId {
+        if let Some((last, id)) = self.last[from]
             && last == flow
         {
             return id;
@@ -40,7 +40,7 @@ impl Flows {
             first(flow_or_other);
             known as FlowId
         });
-        self.last[direction] = Some((flow, id));
+        self.last[from] = Some((flow, id));
         id
     }
 }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn numbers_count_up_and_stay() {
-        let mut flows = Flows::default();
+        let mut flows = Flows::of(2);
         let mut named = Vec::new();
         for port in [5, 5, 6, 5, 7, 6] {
             flows.number(0, flow(port), |flow| named.push(flow));
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn too_many_share_a_number() {
-        let mut flows = Flows::default();
+        let mut flows = Flows::of(2);
         let mut named = 0;
         for port in 0..FLOWS_MAX as u32 + 1000 {
             let id = flows.number(0, flow(port), |_| named += 1);

@@ -65,7 +65,7 @@ struct Shared {
     grace: Duration,
     /// Nobody waits for it while the link runs. Empty when the link has ended.
     engine: Mutex<Option<Engine>>,
-    sockets: [OwnedFd; 2],
+    sockets: Vec<OwnedFd>,
     /// Readable when the link is to stop.
     wake: PipeReader,
     stopped: AtomicBool,
@@ -191,6 +191,8 @@ impl Shared {
 /// One thread's part.
 struct Hand<'s> {
     shared: &'s Shared,
+    /// What it waits for: the end, then frames.
+    sources: Vec<BorrowedFd<'s>>,
     own: usize,
     pace: Pace,
     class: Class,
@@ -200,7 +202,16 @@ struct Hand<'s> {
 impl<'s> Hand<'s> {
     fn new(shared: &'s Shared, own: usize) -> Self {
         let clock = shared.clock;
-        Self { shared, own, pace: Pace::new(clock), class: Class::raise(clock), takeovers: 0 }
+        let sockets = shared.sockets.iter().map(OwnedFd::as_fd);
+        let sources = std::iter::once(shared.wake.as_fd()).chain(sockets).collect();
+        Self {
+            shared,
+            sources,
+            own,
+            pace: Pace::new(clock),
+            class: Class::raise(clock),
+            takeovers: 0,
+        }
     }
 
     fn work(mut self) -> io::Result<Worked> {
@@ -226,11 +237,11 @@ impl<'s> Hand<'s> {
 
     /// Waits until a turn is due; true if it is this hand's.
     fn wait(&mut self) -> io::Result<bool> {
-        let Shared { clock, grace, wake, sockets: [from, to], .. } = self.shared;
+        let Shared { clock, grace, .. } = self.shared;
         let seen = self.shared.turns.load(Ordering::Acquire);
         let Plan { due, watched } = self.shared.plan();
-        let all = [wake.as_fd(), from.as_fd(), to.as_fd()];
-        let sources: &[BorrowedFd<'_>] = if watched { &all } else { &all[..1] };
+        let all = &self.sources;
+        let sources: &[BorrowedFd<'_>] = if watched { all } else { &all[..1] };
         if self.is_on_duty() {
             if self.class.rest().is_zero() {
                 self.pace.wait(due, sources)?;

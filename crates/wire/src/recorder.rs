@@ -23,6 +23,8 @@ const BATCHES_MAX: usize = 512;
 pub(crate) struct PacketRow {
     pub arrived: Time,
     pub direction: Direction,
+    /// The side that it came from.
+    pub from: u16,
     pub number: u64,
     pub flow: FlowId,
     pub size: u32,
@@ -58,17 +60,17 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Writes `DIR/link.NAME.parquet`.
-    pub(crate) fn create(dir: &Path, link: &str) -> Result<Self, RecordError> {
-        let file = Writer::create_of(dir, link)?;
+    /// Writes `DIR/link.NAME.parquet`; the rows of packets from a side name the link that `links` has for it.
+    pub(crate) fn create(dir: &Path, name: &str, links: &[&str]) -> Result<Self, RecordError> {
+        let file = Writer::create_of(dir, name)?;
         let (full, batches) = sync_channel(BATCHES_MAX);
         let (back, spare) = channel();
-        let link: Text = link.into();
+        let links: Vec<Text> = links.iter().map(|link| Text::from(*link)).collect();
         let writer = std::thread::Builder::new()
             .name("link-records".into())
             .spawn(move || {
                 yield_to_others();
-                write(file, &link, &batches, |rows| drop(back.send(rows)))
+                write(file, &links, &batches, |rows| drop(back.send(rows)))
             })
             .map_err(|cause| RecordError::Io { path: dir.to_owned(), cause })?;
         Ok(Self { batch: Batch::default(), full, spare, writer, lost: 0 })
@@ -122,7 +124,7 @@ fn yield_to_others() {
 
 fn write(
     mut file: Writer<LinkRow>,
-    link: &Text,
+    links: &[Text],
     batches: &Receiver<Batch>,
     give_back: impl Fn(Vec<PacketRow>),
 ) -> Result<(), RecordError> {
@@ -130,7 +132,7 @@ fn write(
     for batch in batches {
         flows.extend(batch.flows.iter().map(|flow| Text::from(flow.to_string())));
         for row in &batch.rows {
-            file.push(row.named(link, &flows))?;
+            file.push(row.named(links, &flows))?;
         }
         give_back(batch.rows);
     }
@@ -138,10 +140,10 @@ fn write(
 }
 
 impl PacketRow {
-    fn named(&self, link: &Text, flows: &[Text]) -> LinkRow {
+    fn named(&self, links: &[Text], flows: &[Text]) -> LinkRow {
         LinkRow {
             t_ns: self.arrived.as_nanos_i64(),
-            link: Arc::clone(link),
+            link: Arc::clone(&links[usize::from(self.from)]),
             direction: self.direction,
             packet: to_i64(self.number),
             flow: Arc::clone(&flows[self.flow as usize]),
@@ -170,6 +172,7 @@ mod tests {
         PacketRow {
             arrived: Time::from_nanos(i),
             direction: if i.is_multiple_of(2) { Direction::Down } else { Direction::Up },
+            from: (i % 2) as u16,
             number: i / 2,
             flow: (i % 3) as FlowId,
             size: 1500,
@@ -189,7 +192,7 @@ mod tests {
     #[test]
     fn rows_reach_the_disk_in_order() {
         let dir = tempfile::tempdir().unwrap();
-        let mut recorder = Recorder::create(dir.path(), "access").unwrap();
+        let mut recorder = Recorder::create(dir.path(), "hub", &["access", "other"]).unwrap();
         for _ in 0..3 {
             recorder.flow(Flow::Unreadable);
         }
@@ -200,7 +203,8 @@ mod tests {
         assert_eq!(rows.len() as u64, count);
         for (i, row) in (0..).zip(&rows) {
             assert_eq!((row.t_ns, row.packet, row.departed_ns), (i, i / 2, Some(i + 6)));
-            assert_eq!((&*row.link, &*row.flow), ("access", "ip unreadable"));
+            let link = ["access", "other"][i as usize % 2];
+            assert_eq!((&*row.link, &*row.flow), (link, "ip unreadable"));
             assert_eq!(row.direction, Direction::BOTH[i as usize % 2]);
             assert_eq!(row.attempts, (i % 2 == 1).then_some(3));
         }
@@ -216,7 +220,7 @@ mod tests {
         let (go, wait) = channel::<()>();
         let writer = std::thread::spawn(move || {
             wait.recv().unwrap();
-            write(file, &"slow".into(), &batches, |rows| drop(back.send(rows)))
+            write(file, &["slow".into(), "slow".into()], &batches, |rows| drop(back.send(rows)))
         });
         let mut recorder = Recorder { batch: Batch::default(), full, spare, writer, lost: 0 };
         (0..3).for_each(|_| recorder.flow(Flow::Unreadable));

@@ -4,18 +4,21 @@
 #![expect(clippy::print_stdout, reason = "a test program prints its results")]
 
 use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
 use std::process::{Child, Command, ExitCode, Stdio};
 
 use suiro_hosts::sandbox::probe;
 use suiro_hosts::{
-    CableKind, CableSpec, Host, Network, NetworkSpec, Privilege, Suite, Test, ipv4, ipv6,
+    CableKind, CableSpec, Equipment, Host, Network, NetworkSpec, Privilege, Suite, Test, ipv4, ipv6,
 };
-use suiro_link::{LinkConfig, LinkSpec};
+use suiro_link::{HubConfig, LinkConfig, LinkSpec, SegmentSpec};
 use suiro_record::tables::LinkRow;
-use suiro_record::words::{CheckedQuantity, Verdict};
+use suiro_record::words::{CheckedQuantity, LinkCause, Verdict};
 use suiro_record::{Reader, SelfCheck};
 use suiro_units::Seed;
-use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Outcome, check};
+use suiro_wire::{
+    Carrier, CarrierSpec, CheckSpec, Clock, HubCheckSpec, HubSpec, Outcome, check, check_hub,
+};
 
 fn main() -> ExitCode {
     // Root runs as an ordinary user would: the stricter case.
@@ -28,6 +31,7 @@ const TESTS: &[Test<()>] = &[
     ("ping shows the configured delay", |()| with("ping", ping_shows_the_delay)),
     ("copies arrive twice", |()| with("ping", copies_arrive_twice)),
     ("what is in the link at the end is queued", |()| what_is_inside_is_queued()),
+    ("three stations share a hub", |()| three_stations_share_a_hub()),
     ("a link passes its self-check", |()| a_link_passes_its_check()),
     ("what this host carries can be measured", |()| what_this_host_carries()),
     ("a throttled host fails it", |()| with("tc", a_throttled_host_fails_it)),
@@ -129,7 +133,7 @@ fn ping_shows_the_delay() {
     }
     let outcome = carrier.stop().unwrap();
     nothing_is_missing(&outcome);
-    let [down, up] = &outcome.totals;
+    let (down, up) = (&outcome.totals[0], &outcome.totals[1]);
     assert_eq!((down.offered, down.delivered, up.offered, up.delivered), (40, 40, 40, 40));
     for totals in [down, up] {
         // What a call takes is little, but not nothing.
@@ -179,6 +183,74 @@ fn what_is_inside_is_queued() {
     assert_eq!((down.offered, down.duplicated, down.queued, down.delivered), (5, 5, 10, 0));
     let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
     assert!(rows.iter().all(|row| row.verdict == Verdict::Queued && row.payload_bytes == Some(6)));
+}
+
+/// Each station floods the next one, 2 s of packets at once; together 1.6 times as much as 10 Mbit/s carries.
+#[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
+fn three_stations_share_a_hub() {
+    let spec: SegmentSpec = toml::from_str(
+        "ethernet = {}\nstations = [{ host = 'a' }, { host = 'b', queue.limit = '20p' }, { host = 'c' }]",
+    )
+    .unwrap();
+    let links = spec.resolve().unwrap();
+    let config = HubConfig {
+        ethernet: links[0].ethernet.unwrap(),
+        stations: links.into_iter().map(|link| link.up).collect(),
+    };
+    let cable = |station| CableSpec { from: 3, to: station, mtu: 1500, kind: CableKind::Emulated };
+    let spec = NetworkSpec {
+        hosts: ["a", "b", "c", "lan"].map(str::to_owned).to_vec(),
+        cables: (0..3).map(cable).collect(),
+        detours: vec![],
+    };
+    let equipment = Equipment { hubs: vec![3], ..Equipment::default() };
+    let network = Network::equipped(&spec, &equipment).unwrap();
+    let (segment, wire) = (&network.segments()[0], network.wire());
+    let links = &["lan-a", "lan-b", "lan-c"];
+    let (name, seed) = ("lan", Seed(7));
+    let checks =
+        check_hub(&HubCheckSpec { name, links, segment, wire, config: &config, seed }).unwrap();
+    assert!(checks.len() == 3 && checks.iter().all(|check| check.ok), "{checks:#?}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, records) = (Clock::starting_now(), Some(dir.path()));
+    let config = &config;
+    let carrier =
+        Carrier::start_hub(&HubSpec { name, links, segment, wire, config, seed, clock, records })
+            .unwrap();
+    let bind = |host: usize| {
+        network.hosts()[host].enter(|| UdpSocket::bind((ipv4(host), 4000))).unwrap().unwrap()
+    };
+    let sockets: Vec<UdpSocket> = (0..3).map(bind).collect();
+    sockets[0].set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+    for n in 0..1_200 {
+        for (host, socket) in sockets.iter().enumerate() {
+            socket.send_to(&[n as u8; 1472], (ipv4((host + 1) % 3), 4000)).unwrap();
+        }
+        // A burst of 40 fits into the ring, however fast it is.
+        if n % 40 == 39 {
+            let bytes = &mut [0; 2000];
+            sockets[0].recv_from(bytes).unwrap();
+        }
+    }
+    let outcome = carrier.stop().unwrap();
+    nothing_is_missing(&outcome);
+    let offered: Vec<_> = outcome.totals.iter().map(|of| (&*of.link, of.offered)).collect();
+    assert_eq!(offered, [("lan-a", 1_200), ("lan-b", 1_200), ("lan-c", 1_200)]);
+    let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
+    assert_eq!(rows.len(), 3_600, "one record per packet");
+    for (of, other) in outcome.totals.iter().zip(["10.0.0.2", "10.0.0.3", "10.0.0.1"]) {
+        let own: Vec<_> = rows.iter().filter(|row| *row.link == *of.link).collect();
+        let delivered = own.iter().filter(|row| row.verdict == Verdict::Delivered).count() as u64;
+        assert_eq!(delivered, of.delivered);
+        assert!(own.iter().all(|row| row.flow.contains(&format!(">{other}:"))), "{:?}", own[0]);
+        assert!(of.delivered > 0 && of.dropped.contains_key(&LinkCause::Queue), "{of:#?}");
+    }
+    // No two at once: 1538 B of frame, preamble and gap before each next one.
+    let mut departures: Vec<i64> = rows.iter().filter_map(|row| row.scheduled_ns).collect();
+    departures.sort_unstable();
+    assert!(departures.windows(2).all(|pair| pair[1] - pair[0] >= 1_230_400));
+    assert!(rows.iter().any(|row| row.attempts > Some(1)), "nothing collided");
 }
 
 fn failed(checks: &[SelfCheck; 2]) -> Vec<String> {

@@ -19,6 +19,7 @@ use load::{Heard, Load, Sending};
 use plan::Plan;
 
 pub(crate) mod capacity;
+pub(crate) mod hub;
 mod judge;
 mod load;
 mod plan;
@@ -91,7 +92,7 @@ fn measure(spec: &CheckSpec<'_>, plans: &[Plan; 2]) -> Result<([Heard; 2], Outco
         run(&mut up, &plans[1])?;
     }
     let outcome = carrier.stop()?;
-    let [of_down, of_up] = &outcome.totals;
-    let heard = [down.finish(of_down.delivered)?, up.finish(of_up.delivered)?];
+    let delivered = |direction: Direction| outcome.totals[direction as usize].delivered;
+    let heard = [down.finish(delivered(Direction::Down))?, up.finish(delivered(Direction::Up))?];
     Ok((heard, outcome))
 }
