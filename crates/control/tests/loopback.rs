@@ -246,13 +246,9 @@ async fn nodes_that_store_start_and_stop_at_the_same_frame() {
 }
 
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "a receiver of the test's own")]
 async fn a_stream_with_a_twin_goes_on_when_its_node_dies() {
     let folder = tempfile::tempdir().unwrap();
-    let sockets = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
-    let ports = [0, 1].map(|n: usize| sockets[n].local_addr().unwrap().port());
-    let stop = Arc::new(AtomicBool::new(false));
-    let [receiver, _other] = sockets.map(|socket| receive(socket, Arc::clone(&stop)));
+    let (ports, stop, [receiver, _other]) = receive_two();
     let file = folder.path().join("state.toml");
     let twin = "[streams.0]\ntwins = [{ node = \"n3\" }]";
     std::fs::write(&file, state(ports).replace("[streams.0]", twin)).unwrap();
@@ -323,12 +319,22 @@ async fn of_two_controllers_with_different_files_the_older_one_leads() {
     until(&second_base, ["n3", "n2"]).await;
 }
 
+/// What [`receive`] returns.
+type Receiving = std::thread::JoinHandle<BTreeMap<u32, u32>>;
+
+/// Receives two streams until `stop` is set.
+#[expect(clippy::disallowed_methods, reason = "receivers of the test's own")]
+fn receive_two() -> ([u16; 2], Arc<AtomicBool>, [Receiving; 2]) {
+    let sockets = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let ports = [0, 1].map(|n: usize| sockets[n].local_addr().unwrap().port());
+    let stop = Arc::new(AtomicBool::new(false));
+    let receivers = sockets.map(|socket| receive(socket, Arc::clone(&stop)));
+    (ports, stop, receivers)
+}
+
 /// Counts packets in a thread until `stop` is set. The result has the number of packets of each frame; the key is the frame's
 /// RTP timestamp minus that of the first frame.
-fn receive(
-    socket: UdpSocket,
-    stop: Arc<AtomicBool>,
-) -> std::thread::JoinHandle<BTreeMap<u32, u32>> {
+fn receive(socket: UdpSocket, stop: Arc<AtomicBool>) -> Receiving {
     socket.set_read_timeout(Some(StdDuration::from_millis(50))).unwrap();
     std::thread::spawn(move || {
         let (mut seen, mut buffer, mut first) = (BTreeMap::new(), [0; 2000], None);
@@ -343,13 +349,9 @@ fn receive(
 }
 
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "a receiver of the test's own")]
 async fn a_stream_moves_without_a_lost_frame_and_a_dead_node_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
-    let sockets = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
-    let ports = [0, 1].map(|n: usize| sockets[n].local_addr().unwrap().port());
-    let stop = Arc::new(AtomicBool::new(false));
-    let [receiver, _other] = sockets.map(|socket| receive(socket, Arc::clone(&stop)));
+    let (ports, stop, [receiver, _other]) = receive_two();
     let file = folder.path().join("state.toml");
     std::fs::write(&file, state(ports)).unwrap();
 
