@@ -54,7 +54,9 @@ pub(crate) fn read(
         &endpoints,
         reader.refusals,
     );
-    Cell { body, duration, media: &media, endpoints: &endpoints, unread: &unread }.check(refusals);
+    let hosts = wiring.as_ref().map(|wiring| &wiring.hosts[..]);
+    Cell { body, duration, media: &media, endpoints: &endpoints, hosts, unread: &unread }
+        .check(refusals);
     if refusals.len() > before {
         return None;
     }

@@ -38,6 +38,8 @@ pub(crate) struct Cell<'c, 't> {
     /// The media; `None` where one cannot be read.
     pub media: &'c BTreeMap<String, Option<MediaSpec>>,
     pub endpoints: &'c [Placed],
+    /// The hosts; `None` if the topology cannot be read.
+    pub hosts: Option<&'c [String]>,
     /// Names of endpoints that cannot be read. That has been reported: to refer to them is no fault.
     pub unread: &'c [String],
 }
@@ -72,6 +74,15 @@ impl<'c> Check<'c> {
         let name = &self.placed.endpoint.name;
         let before = self.cell.endpoints.iter().filter(move |it| it.endpoint.name < *name);
         before.filter_map(|placed| placed.endpoint.spec.downcast())
+    }
+
+    /// Reports it if a key of the endpoint names no host.
+    pub fn host(&mut self, key: &str, name: &str) {
+        let Some(hosts) = self.cell.hosts else { return };
+        if !hosts.iter().any(|host| host == name) {
+            let refusal = self.refusal(key, format!("no host is named `{name}`"));
+            self.push(refusal.instead(name, hosts.iter().map(String::as_str)));
+        }
     }
 
     /// A refusal with the value of one key of the endpoint.

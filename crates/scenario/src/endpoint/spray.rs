@@ -6,6 +6,7 @@ use suiro_strict::{Bounds, bounds, bounds_of};
 use suiro_units::{Bytes, Duration};
 
 use super::{Kind, PORT};
+use crate::check::Check;
 
 const TURN: Bounds<Duration> = Bounds::new(Duration::from_millis(1), Duration::from_secs(10));
 
@@ -47,7 +48,11 @@ pub struct Spray {
     pub cpu: Option<u8>,
 }
 
-impl Kind for Spray {}
+impl Kind for Spray {
+    fn check(&self, check: &mut Check<'_>) {
+        check.host("to", &self.to);
+    }
+}
 
 const fn port() -> u16 {
     9
