@@ -116,10 +116,10 @@ table! {
 
 table! {
     /// A time in which a processor of the machine stood still, in a trial with uncompressed video: not even a timer's
-    /// interrupt came. A watcher bound to the processor sleeps to times 1 ms apart; standstills from 1.668 ms on, a tenth of
-    /// a frame time, are recorded.
+    /// interrupt came. A watcher bound to the processor sleeps to times 4 ms apart, so standstills that are
+    /// shorter than that may be missed; those from 1.668 ms on, a tenth of a frame time, are recorded.
     StandstillRow = "standstills" {
-        /// When the watcher was due: the standstill began up to 1 ms before.
+        /// When the watcher was due: the standstill began up to 4 ms before.
         t_ns: Time,
         /// How long it lasted from then on.
         length_ns: Duration,
@@ -900,18 +900,18 @@ table! {
         period_ns: i64,
         /// The frame that belongs to this tick: as many before it as the converter's delay has frame times.
         wanted_frame: i64,
-        /// The frame that was shown, an older one if the wanted one was not complete; null before the first.
+        /// The frame that was shown, an older one if the wanted one had not arrived completely; null before the first.
         frame: Option<i64>,
         /// Number of the content shown; null if packets do not carry it, or nothing was shown.
         content: Option<i64>,
         /// What the tick brought.
         outcome: Shown,
-        /// How long before the tick the wanted frame was complete; null if it was not.
+        /// How long before the tick the last packet of the wanted frame arrived; null if none did by then.
         margin_ns: Option<i64>,
         /// Frames between the one shown before and this one, which were never shown.
         skipped_frames: i64,
-        /// How late the converter itself looked. The outcome does not depend on it: what counts is whether a frame was
-        /// complete when the tick was due.
+        /// How late the converter itself was: it looked, or took the wanted frame from the socket, so long after the tick.
+        /// The outcome does not depend on it: what counts is when packets arrived.
         late_ns: i64,
     }
 }

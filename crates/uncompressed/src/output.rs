@@ -2,8 +2,9 @@
 //! ones without exchanging messages, and frame *k* is shown at tick *k* + *d*, whenever it arrived before. Pure: times
 //! are arguments.
 //!
-//! A frame that is not complete when its tick is due is never shown: the one before stays, as in a converter with a fixed
-//! delay. Whether it was complete is decided by the times, so a converter that looks late decides the same.
+//! A frame of which the last packet has not arrived when its tick is due is never shown: the one before stays, as in a
+//! converter with a fixed delay. Only the times of arrival decide. A converter made of threads may look late, and take
+//! packets late that have arrived; then it waits with its verdict, and says how late it was, but the stream is not blamed.
 
 use std::collections::VecDeque;
 
@@ -13,6 +14,10 @@ use suiro_units::{Duration, Time};
 /// Most frames of a stream that wait for their ticks. A sender with the same clock has its frames complete after they
 /// began, so no more wait than the delay has frame times; frames above the bound are dropped, which shows as underruns.
 const WAITING_MAX: usize = 64;
+/// How long after a tick its frame may still be taken from the socket, if it had arrived in time.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Frames that may become complete in another order: with one this far ahead, the wanted one was incomplete.
+const AHEAD: u64 = 2;
 
 /// A complete frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +26,10 @@ pub struct Ready {
     pub number: u64,
     /// Number of its content in its store, if the packets carry it.
     pub content: Option<u32>,
-    /// When it was complete at the converter.
+    /// When its last packet arrived.
     pub at: Time,
+    /// When that was taken from the socket.
+    pub taken: Time,
 }
 
 /// What one tick brought.
@@ -42,6 +49,16 @@ pub struct Shown {
     pub margin: Option<Duration>,
     /// Frames that were passed over since the tick before.
     pub skipped: u64,
+    /// How late the converter itself was: it looked, or took the frame from the socket, so long after the tick.
+    pub late: Duration,
+}
+
+/// A tick of which it is not yet known what it brought.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    tick: u64,
+    due: Time,
+    woke: Time,
 }
 
 /// What was counted at an output.
@@ -64,8 +81,12 @@ pub struct Output {
     delay: u64,
     /// The first complete frame, with which the output begins.
     first: Option<u64>,
-    /// Complete frames whose ticks are to come, by number.
+    /// The newest complete frame.
+    newest: u64,
+    /// Complete frames whose ticks are to come or pending, by number.
     waiting: VecDeque<Ready>,
+    /// In order.
+    pending: VecDeque<Pending>,
     shown: Option<Ready>,
     tally: Tally,
 }
@@ -73,8 +94,15 @@ pub struct Output {
 impl Output {
     /// An output that shows each frame `delay` frame times after it begins.
     pub fn new(delay: u8) -> Self {
-        let (waiting, tally) = (VecDeque::new(), Tally::default());
-        Self { delay: delay.into(), first: None, waiting, shown: None, tally }
+        Self {
+            delay: delay.into(),
+            first: None,
+            newest: 0,
+            waiting: VecDeque::new(),
+            pending: VecDeque::new(),
+            shown: None,
+            tally: Tally::default(),
+        }
     }
 
     /// What was counted so far.
@@ -85,6 +113,7 @@ impl Output {
     /// A frame is complete.
     pub fn ready(&mut self, frame: Ready) {
         self.first.get_or_insert(frame.number);
+        self.newest = self.newest.max(frame.number);
         let at = self.waiting.partition_point(|other| other.number < frame.number);
         let twice = self.waiting.get(at).is_some_and(|other| other.number == frame.number);
         if !twice && self.waiting.len() < WAITING_MAX {
@@ -92,26 +121,43 @@ impl Output {
         }
     }
 
-    /// Tick number `tick` was due at `due`. Ticks must come in order. `None` before the tick of the first frame.
-    pub fn tick(&mut self, tick: u64, due: Time) -> Option<Shown> {
-        let wanted = tick.checked_sub(self.delay)?;
-        if self.first.is_none_or(|first| first > wanted) {
-            return None;
+    /// Tick number `tick` was due at `due`; the converter woke for it at `woke`. Ticks must come in order.
+    pub fn tick(&mut self, tick: u64, due: Time, woke: Time) {
+        let wanted = tick.checked_sub(self.delay);
+        if wanted.is_some_and(|wanted| self.first.is_some_and(|first| first <= wanted)) {
+            self.pending.push_back(Pending { tick, due, woke });
         }
+    }
+
+    /// What the next tick brought, as far as that is known at `now`, or for good if there is none; `None` if it is not
+    /// known, or no tick is left.
+    pub fn shown(&mut self, now: Option<Time>) -> Option<Shown> {
+        let Pending { tick, due, woke } = *self.pending.front()?;
+        let wanted = tick - self.delay;
         // Their ticks are over.
         while self.waiting.front().is_some_and(|frame| frame.number < wanted) {
             self.waiting.pop_front();
         }
+        let known = self.waiting.front().is_some_and(|frame| frame.number == wanted);
+        if !known && self.newest < wanted + AHEAD && now.is_some_and(|now| now < due + PATIENCE) {
+            return None;
+        }
+        self.pending.pop_front();
         let on_time = |frame: &mut Ready| frame.number == wanted && frame.at <= due;
         let fresh = self.waiting.pop_front_if(on_time);
         let (outcome, skipped) = self.outcome(fresh);
         self.shown = fresh.or(self.shown);
+        self.count(outcome, skipped);
+        let margin = fresh.map(|frame| due.saturating_since(frame.at));
+        let late = fresh.map_or(woke, |frame| frame.taken.max(woke)).saturating_since(due);
+        Some(Shown { tick, due, wanted, frame: self.shown, outcome, margin, skipped, late })
+    }
+
+    fn count(&mut self, outcome: words::Shown, skipped: u64) {
         self.tally.ticks += 1;
         self.tally.underruns += u64::from(outcome == words::Shown::Underrun);
         self.tally.repeats += u64::from(outcome == words::Shown::Repeat);
         self.tally.skipped += skipped;
-        let margin = fresh.map(|frame| due.saturating_since(frame.at));
-        Some(Shown { tick, due, wanted, frame: self.shown, outcome, margin, skipped })
     }
 
     /// What a tick brings, and how many frames it passes over.
@@ -142,14 +188,23 @@ mod tests {
     fn ready(number: u64, before_ms: i64) -> Ready {
         let tick = due(number + u64::from(DELAY));
         let at = Time::from_nanos(tick.as_nanos().saturating_add_signed(-before_ms * 1_000_000));
-        Ready { number, content: Some(number as u32), at }
+        Ready { number, content: Some(number as u32), at, taken: at }
+    }
+
+    /// What becomes of all ticks in the end.
+    fn end(output: &mut Output, ticks: std::ops::Range<u64>) -> Vec<Option<Shown>> {
+        let show = |tick| {
+            output.tick(tick, due(tick), due(tick));
+            output.shown(None)
+        };
+        ticks.map(show).collect()
     }
 
     /// The ticks of frames 100 to 109.
     fn shown(frames: impl IntoIterator<Item = Ready>) -> Vec<Option<Shown>> {
         let mut output = Output::new(DELAY);
         frames.into_iter().for_each(|frame| output.ready(frame));
-        (104..114).map(|tick| output.tick(tick, due(tick))).collect()
+        end(&mut output, 104..114)
     }
 
     #[test]
@@ -201,7 +256,33 @@ mod tests {
         assert_eq!(all[3].unwrap().outcome, New);
         let late = shown([ready(100, -1)])[0].unwrap();
         assert_eq!((late.frame, late.outcome), (None, Underrun));
-        assert_eq!(Output::new(DELAY).tick(2, due(2)), None, "at the epoch");
+        assert_eq!(end(&mut Output::new(DELAY), 0..5), [None; 5], "at the epoch");
+    }
+
+    #[test]
+    fn what_arrived_in_time_is_shown_however_late_it_is_taken_from_the_socket() {
+        let mut output = Output::new(DELAY);
+        output.ready(ready(100, 5));
+        output.tick(104, due(104), due(104));
+        assert_eq!(output.shown(Some(due(104))).unwrap().late, Duration::ZERO);
+        // The thread that receives stands still: nobody knows yet.
+        output.tick(105, due(105), due(105));
+        assert_eq!(output.shown(Some(due(105))), None);
+        output.tick(106, due(106), due(106) + PERIOD);
+        output.ready(Ready { taken: due(107), ..ready(101, 5) });
+        let told = output.shown(Some(due(107))).unwrap();
+        assert_eq!((told.tick, told.outcome, told.late), (105, New, PERIOD * 2));
+        // Frame 102 never comes: a frame well after it says so, or time does.
+        assert_eq!(output.shown(Some(due(107))), None);
+        output.ready(ready(103, 5));
+        assert_eq!(output.shown(Some(due(107))), None, "it may still be complete");
+        output.ready(ready(104, 5));
+        let told = output.shown(Some(due(107))).unwrap();
+        assert_eq!((told.tick, told.outcome, told.late), (106, Underrun, PERIOD));
+        output.tick(109, due(109), due(109));
+        assert_eq!(output.shown(Some(due(109))), None);
+        assert_eq!(output.shown(Some(due(109) + PATIENCE)).unwrap().outcome, Underrun);
+        assert_eq!(output.shown(Some(due(109) + PATIENCE)), None, "no tick is left");
     }
 
     #[test]
@@ -209,7 +290,7 @@ mod tests {
         let mut output = Output::new(DELAY);
         (100..1000).for_each(|number| output.ready(ready(number, 5)));
         assert_eq!(output.waiting.len(), WAITING_MAX);
-        assert_eq!(output.tick(104, due(104)).unwrap().outcome, New);
+        assert_eq!(end(&mut output, 104..105)[0].unwrap().outcome, New);
     }
 
     proptest! {
@@ -224,8 +305,7 @@ mod tests {
             }
             let mut before: Option<Ready> = None;
             let mut new = 0;
-            for tick in 104..144 {
-                let Some(shown) = output.tick(tick, due(tick)) else { continue };
+            for shown in end(&mut output, 104..144).into_iter().flatten() {
                 if shown.outcome == Underrun {
                     prop_assert_eq!(shown.frame, before);
                 } else {

@@ -50,15 +50,16 @@ static METRICS: &[Measure<AllConverters>] = metrics! {
         packets do not carry the picture's number.",
         |c| c.mixed();
     converter.margin_min_ms ["ms", Higher, 3] "Margin at converters, least",
-        "From when a frame was complete to the output tick that showed it, minimum: how much less \
+        "From the last packet of a frame to the output tick that showed it, minimum: how much less \
         the converters' delay could have been.",
         |c| c.margin_ms().min();
     converter.tick_late_p99_ms ["ms", Lower, 3] "Lateness of converters, 99 %",
-        "How late a converter looked at what its streams had, 99th percentile. What it shows does \
-        not depend on it.",
+        "How long after a tick a converter looked, or took a frame from the socket that had arrived \
+        before it, 99th percentile. What it shows does not depend on it.",
         |c| c.late_ms().percentile(0.99);
     converter.tick_late_max_ms ["ms", Lower, 3] "Lateness of converters, maximum",
-        "How late a converter looked at what its streams had, maximum.",
+        "How long after a tick a converter looked, or took a frame from the socket that had arrived \
+        before it, maximum.",
         |c| c.late_ms().max();
 };
 

@@ -255,11 +255,10 @@ impl<'a> Log<'a> {
                         frames.push(rows::frame(records, &endpoint, number, period, &frame))?;
                     }
                 }
-                Told::Shown(number, shown, late) => {
+                Told::Shown(number, shown) => {
                     let period = self.period(number);
                     if let (Some(table), Some(period)) = (&mut self.shown, period) {
-                        let row = rows::shown(records, &endpoint, number, period, (&shown, late));
-                        table.push(row)?;
+                        table.push(rows::shown(records, &endpoint, number, period, &shown))?;
                     }
                 }
             }

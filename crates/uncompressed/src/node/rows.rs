@@ -126,7 +126,7 @@ pub fn shown(
     endpoint: &Text,
     stream: u32,
     period: Duration,
-    (shown, late): (&Shown, Duration),
+    shown: &Shown,
 ) -> UncompressedShownRow {
     UncompressedShownRow {
         t_ns: records.t_ns(shown.due),
@@ -140,6 +140,6 @@ pub fn shown(
         outcome: shown.outcome,
         margin_ns: shown.margin.map(Duration::as_nanos_i64),
         skipped_frames: to_i64(shown.skipped),
-        late_ns: late.as_nanos_i64(),
+        late_ns: shown.late.as_nanos_i64(),
     }
 }

@@ -75,8 +75,8 @@ pub enum Told {
     Second(Second),
     /// About a finished frame.
     Frame(u32, Frame),
-    /// What a stream showed at a tick, and how late the converter looked.
-    Shown(u32, Shown, Duration),
+    /// What a stream showed at a tick.
+    Shown(u32, Shown),
 }
 
 /// How a thread receives.
@@ -174,7 +174,9 @@ fn over(
     }
     // Without a common clock, a frame has no tick.
     if let Some(output) = output.as_ref().filter(|_| frame.whole && frame.due.is_some()) {
-        let ready = Ready { number: frame.number, content: frame.content, at: clock::monotonic() };
+        let Frame { number: of, content, first, last, .. } = *frame;
+        let at = last.unwrap_or(first);
+        let ready = Ready { number: of, content, at, taken: clock::monotonic() };
         let _ = output.try_send((number, ready));
     }
     // The thread does not wait for a slow reader: missed reports show as a gap.

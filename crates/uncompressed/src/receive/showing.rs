@@ -52,8 +52,13 @@ impl Showing {
         loop {
             let due = self.epoch.start(self.rate, tick);
             let woke = clock::wait_until(due);
+            for (_, output) in &mut self.outputs {
+                output.tick(tick, due, woke);
+            }
             let ended = self.take();
-            if !self.tick(tick, due, woke, told) || ended {
+            // Nothing more will be taken: what is not known now never will be.
+            let now = if ended { None } else { Some(woke) };
+            if !self.tell(now, told) || ended {
                 return Ok(());
             }
             tick += 1;
@@ -81,12 +86,12 @@ impl Showing {
         }
     }
 
-    /// Reports a tick of all streams; false if nobody hears it. Waiting for room costs only this thread.
-    fn tick(&mut self, tick: u64, due: Time, woke: Time, told: &SyncSender<Told>) -> bool {
-        let late = woke.saturating_since(due);
+    /// Reports what is known at `now`, all if there is none; false if nobody hears it. Waiting for room costs only this
+    /// thread.
+    fn tell(&mut self, now: Option<Time>, told: &SyncSender<Told>) -> bool {
         self.outputs.iter_mut().all(|(stream, output)| {
-            let shown = output.tick(tick, due);
-            shown.is_none_or(|shown| told.send(Told::Shown(*stream, shown, late)).is_ok())
+            let mut shown = std::iter::from_fn(|| output.shown(now));
+            shown.all(|shown| told.send(Told::Shown(*stream, shown)).is_ok())
         })
     }
 }
