@@ -185,6 +185,15 @@ impl<'a> Rings<'a> {
         self.rows().map(|row| of(row) as f64).sum()
     }
 
+    /// Of the ring with most: repeats over frames sent.
+    pub fn starved(&self) -> Option<f64> {
+        let ratio = |rows: &'a Vec<&'a UncompressedRingRow>| {
+            let last = self.within(rows).last().filter(|row| row.sent_frames > 0)?;
+            Some(last.repeated_frames as f64 / last.sent_frames as f64)
+        };
+        self.rings.values().filter_map(ratio).reduce(f64::max)
+    }
+
     pub fn fill_min(&self) -> Option<f64> {
         let filled = self
             .rows()

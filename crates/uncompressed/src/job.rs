@@ -18,8 +18,10 @@ use suiro_scenario::{
 };
 use suiro_units::{Bytes, Time};
 
-/// Memory that the frames of one endpoint may have: 600 of a raster have 3.7 GB.
-const MEMORY: Bytes = Bytes::new(4_000_000_000);
+/// Memory that the frames of one endpoint may have at most: 600 of a raster have 3.7 GB.
+const MEMORY_MAX: Bytes = Bytes::new(4_000_000_000);
+/// Endpoints that the machine's memory is for: eight senders then use half of it at most.
+const SHARES: u64 = 16;
 
 /// Runs an `uncompressed-sender` until SIGTERM.
 ///
@@ -34,7 +36,8 @@ pub fn run_sender(job: &Job, context: Context) -> Result<Summary, Failure> {
         return pulse.beside(|| read(job, spec, ready));
     }
     let stop = Stop::flag()?;
-    let (format, geometry) = what(spec.format);
+    let (format, full) = what(spec.format);
+    let geometry = picture(spec.picture, full);
     let (source, read, shape) = source(job, spec, &geometry)?;
     let stream = SenderStream {
         number: spec.stream.into(),
@@ -84,7 +87,8 @@ fn destination(job: &Job, spec: &UncompressedSender) -> Result<SocketAddrV4, Fai
 /// Only reads the frames of an `uncompressed-sender`, until SIGTERM.
 fn read(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Summary, Failure> {
     let stop = Stop::flag()?;
-    let (source, read, shape) = source(job, spec, &what(spec.format).1)?;
+    let geometry = picture(spec.picture, what(spec.format).1);
+    let (source, read, shape) = source(job, spec, &geometry)?;
     let Source::Store(path) = source else { return Err("only a storage is read".into()) };
     let work = ReaderJob {
         stores: vec![(spec.stream.into(), path.clone())],
@@ -98,13 +102,21 @@ fn read(job: &Job, spec: &UncompressedSender, ready: impl FnOnce()) -> Result<Su
     Ok(Summary::of(&totals?))
 }
 
-const fn ring(
+fn ring(
     spec: &UncompressedSender,
     source: reader::Source,
     shape: Option<Shape>,
 ) -> reader::Options {
-    let (frames, depth) = (spec.frames, reader::DEPTH);
-    reader::Options { source, frames, memory: MEMORY, repeat: true, depth, shape }
+    let (frames, depth) = (spec.ring.unwrap_or(spec.frames), reader::DEPTH);
+    let memory = memory();
+    reader::Options { source, frames, memory, repeat: true, depth, shape }
+}
+
+/// Memory that the frames of one endpoint may have on this machine.
+fn memory() -> Bytes {
+    let told = rustix::system::sysinfo();
+    let bytes = (told.totalram as u64).saturating_mul(told.mem_unit.into());
+    MEMORY_MAX.min(Bytes::new(bytes / SHARES))
 }
 
 fn begin(job: &Job, spec: &UncompressedSender) -> Time {
@@ -173,14 +185,15 @@ fn source(
     spec: &UncompressedSender,
     geometry: &Geometry,
 ) -> Result<(Source, reader::Source, Option<Shape>), Failure> {
-    let UncompressedSource::Storage { rate, latency, .. } = spec.source else {
+    let UncompressedSource::Storage { rate, latency, copies, .. } = spec.source else {
         let source = Source::Synthetic { geometry: *geometry, frames: spec.frames };
         return Ok((source, reader::Source::Memory, None));
     };
     let path = job.dir.join(format!("{}.frames", job.endpoint.name));
     store(&path, geometry, spec.frames, spec.stream.into())?;
     let shape = Shape { rate, latency, later: None };
-    Ok((Source::Store(path), reader::Source::Mapped, Some(shape)))
+    let read = if copies { reader::Source::Cached } else { reader::Source::Mapped };
+    Ok((Source::Store(path), read, Some(shape)))
 }
 
 /// Writes so many synthetic frames of a stream into a new store.

@@ -136,6 +136,10 @@ static OF_RINGS: &[Measure<AllRings>] = metrics! {
         "Frames that senders of uncompressed video repeated because the next one had not been \
         read yet, all streams together.",
         |r| Some(r.sum(|row| row.repeats));
+    ring.starved_ratio ["ratio", Lower, 3] "Most starved ring",
+        "Share of the frames sent by the most starved sender that were repeated because the next one \
+        had not been read yet.",
+        |r| r.starved();
     ring.fill_min_ratio ["ratio", Higher, 3] "Lowest ring fill",
         "Smallest share of a ring's slots that held a frame (the one being sent included), over \
         all rings and seconds.",

@@ -205,6 +205,12 @@ fn a_ring_tells_its_least_fill_its_rates_and_its_repeats() {
     let records = Records { rings, ..Records::default() };
     assert_eq!(metric(&records, "ring.repeats"), Some(1.0));
     assert_eq!(metric(&records, "ring.fill_min_ratio"), Some(0.5));
+    // Nothing was repeated since the rings began; of another one, a fifth.
+    assert_eq!(metric(&records, "ring.starved_ratio"), Some(0.0));
+    let starved = UncompressedRingRow { repeated_frames: 40, ..second(2, 2, 4, None) };
+    let more =
+        Records { rings: [records.rings.clone(), vec![starved]].concat(), ..Records::default() };
+    assert_eq!(metric(&more, "ring.starved_ratio"), Some(0.2));
     assert_eq!(metric(&records, "ring.read_mean_bps"), Some(35.0));
     assert_eq!(metric(&records, "ring.read_slowest_bps"), Some(15.0));
     assert_eq!(metric(&records, "ring.send_mean_bps"), Some(10.0));

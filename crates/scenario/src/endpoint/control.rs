@@ -115,6 +115,9 @@ pub enum UncompressedPicture {
     #[default]
     #[serde(rename = "1920x1080")]
     Full,
+    /// 3.178 Gbit/s, and 3.2 as IP in packets of 8800 bytes: what a stream of the study had with its own headers.
+    #[serde(rename = "2200x1205")]
+    Study,
     /// 1.105 Gbit/s.
     #[serde(rename = "1280x720")]
     P720,
@@ -131,6 +134,7 @@ impl UncompressedPicture {
     pub const fn size(self) -> (u32, u32) {
         match self {
             Self::Full => (1920, 1080),
+            Self::Study => (2200, 1205),
             Self::P720 => (1280, 720),
             Self::P540 => (960, 540),
             Self::P360 => (640, 360),

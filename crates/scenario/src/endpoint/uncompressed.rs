@@ -16,6 +16,7 @@ bounds! {
     UncompressedSender {
         packet: Bounds::new(Bytes::new(576), Bytes::new(9000)),
         frames: Bounds::new(3, 600),
+        ring: Bounds::new(3, 600),
         burst: UncompressedSender::BURST;
         tables: source
     }
@@ -68,6 +69,9 @@ pub struct UncompressedSender {
     /// The format of packets. Default: `raster`.
     #[serde(default)]
     pub format: UncompressedFormat,
+    /// Its pictures, the same as its receiver's. In `raster`, the full ones are whole SDI rasters. Default: `1920x1080`.
+    #[serde(default)]
+    pub picture: UncompressedPicture,
     /// Largest IP packet; the path must carry it unfragmented. Default: 8800 B, as
     /// in the study.
     #[serde(default = "packet")]
@@ -79,6 +83,10 @@ pub struct UncompressedSender {
     /// frame of `raster` has 6.2 MB. Default: 30.
     #[serde(default = "frames")]
     pub frames: u32,
+    /// Frames that it reads ahead from a `storage`. Unless reading `copies`, a ring takes no memory beside that of the
+    /// different frames. Default: as many as `frames`.
+    #[serde(default)]
+    pub ring: Option<u32>,
     /// Limit on the packets of one burst. Default: 7.
     #[serde(default = "burst")]
     pub burst: u32,
@@ -150,6 +158,10 @@ pub enum UncompressedSource {
         /// them. Default: `true`.
         #[serde(default = "yes")]
         send: bool,
+        /// Whether reading takes processor time: each frame is copied from the page cache to the ring, as from a file
+        /// system; if not, it appears in memory, as from a card that writes there by itself. Default: `false`.
+        #[serde(default)]
+        copies: bool,
     },
 }
 
@@ -237,6 +249,13 @@ impl UncompressedSender {
             let known: Vec<_> = receiver.streams.iter().map(ToString::to_string).collect();
             let expected = format!("one of its streams: {}", known.join(", "));
             check.push(check.refusal("stream", message).expected(expected));
+        }
+        if receiver.picture != self.picture {
+            let (ours, theirs) = (self.picture.size(), receiver.picture.size());
+            let (ours, theirs) =
+                (format!("{}x{}", ours.0, ours.1), format!("{}x{}", theirs.0, theirs.1));
+            let message = format!("it sends `{ours}`, but `{to}` takes `{theirs}`");
+            check.push(check.refusal("picture", message).hint("give both the same picture"));
         }
         if receiver.format != self.format {
             let (ours, theirs) = (self.format.name(), receiver.format.name());
