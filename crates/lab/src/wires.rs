@@ -5,11 +5,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use suiro_hosts::{EmulatedLink, EmulatedSegment, Network};
-use suiro_link::{HubConfig, LinkConfig};
+use suiro_link::{CellConfig, HubConfig, LinkConfig};
 use suiro_record::{LinkTotals, SelfCheck};
-use suiro_scenario::{Link, Topology};
+use suiro_scenario::{Link, Topology, WifiCell};
 use suiro_units::Seed;
-use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Fault, HubCheckSpec, HubSpec};
+use suiro_wire::{
+    Carrier, CarrierSpec, CellCheckSpec, CellSpec, CheckSpec, Clock, Fault, HubCheckSpec, HubSpec,
+    WireError,
+};
 
 use crate::clock::Epoch;
 
@@ -39,42 +42,27 @@ impl Wires {
     pub fn check(network: &Network, topology: &Topology, seed: Seed) -> Result<Vec<SelfCheck>> {
         let mut found = Vec::new();
         for (link, spec, config) in emulated(network, topology) {
-            let check = |attempt: u32| {
-                suiro_wire::check(&CheckSpec {
-                    name: &spec.name,
-                    link,
-                    wire: network.wire(),
-                    config,
-                    seed: link_seed(seed, &spec.name).derive(&format!("self-check {attempt}")),
-                })
-                .with_context(|| format!("checking link {}", spec.name))
-            };
-            let (mut attempt, mut checks) = (1, check(1)?);
-            while attempt < ATTEMPTS && checks.iter().any(|check| !check.ok) {
-                attempt += 1;
-                checks = check(attempt)?;
-            }
-            found.extend(checks.map(|check| SelfCheck { attempt, ..check }));
+            let name = &spec.name;
+            let checked = until_passed(name, seed, &|seed| {
+                let wire = network.wire();
+                suiro_wire::check(&CheckSpec { name, link, wire, config, seed }).map(Vec::from)
+            })?;
+            found.extend(checked);
         }
-        for hub in hubs(network, topology) {
-            let check = |attempt: u32| {
-                suiro_wire::check_hub(&HubCheckSpec {
-                    name: &hub.segment.hub,
-                    links: &hub.links,
-                    segment: hub.segment,
-                    wire: network.wire(),
-                    config: &hub.config,
-                    seed: link_seed(seed, &hub.segment.hub)
-                        .derive(&format!("self-check {attempt}")),
-                })
-                .with_context(|| format!("checking segment {}", hub.segment.hub))
-            };
-            let (mut attempt, mut checks) = (1, check(1)?);
-            while attempt < ATTEMPTS && checks.iter().any(|check| !check.ok) {
-                attempt += 1;
-                checks = check(attempt)?;
-            }
-            found.extend(checks.into_iter().map(|check| SelfCheck { attempt, ..check }));
+        for Hub { segment, links, config } in &hubs(network, topology) {
+            let name = &segment.hub;
+            let checked = until_passed(name, seed, &|seed| {
+                let wire = network.wire();
+                suiro_wire::check_hub(&HubCheckSpec { name, links, segment, wire, config, seed })
+            })?;
+            found.extend(checked);
+        }
+        for Cell { name, links, ends, config } in &cells(network, topology) {
+            let checked = until_passed(name, seed, &|seed| {
+                let wire = network.wire();
+                suiro_wire::check_cell(&CellCheckSpec { name, links, ends, wire, config, seed })
+            })?;
+            found.extend(checked);
         }
         Ok(found)
     }
@@ -102,19 +90,20 @@ impl Wires {
             .with_context(|| format!("carrying link {}", spec.name))?;
             carriers.push(carrier);
         }
-        for hub in hubs(network, topology) {
-            let name = &hub.segment.hub;
-            let carrier = Carrier::start_hub(&HubSpec {
-                name,
-                links: &hub.links,
-                segment: hub.segment,
-                wire: network.wire(),
-                config: &hub.config,
-                seed: link_seed(seed, name),
-                clock: Clock::since(epoch.monotonic_ns),
-                records,
-            })
-            .with_context(|| format!("carrying segment {name}"))?;
+        let clock = Clock::since(epoch.monotonic_ns);
+        let wire = network.wire();
+        for Hub { segment, links, config } in &hubs(network, topology) {
+            let (name, seed) = (&segment.hub, link_seed(seed, &segment.hub));
+            let hub = HubSpec { name, links, segment, wire, config, seed, clock, records };
+            let carrier =
+                Carrier::start_hub(&hub).with_context(|| format!("carrying segment {name}"))?;
+            carriers.push(carrier);
+        }
+        for Cell { name, links, ends, config } in &cells(network, topology) {
+            let seed = link_seed(seed, name);
+            let cell = CellSpec { name, links, ends, wire, config, seed, clock, records };
+            let carrier =
+                Carrier::start_cell(&cell).with_context(|| format!("carrying segment {name}"))?;
             carriers.push(carrier);
         }
         Ok(Self { carriers })
@@ -137,15 +126,34 @@ impl Wires {
     }
 }
 
-/// Each emulated link with its configuration from the scenario.
+/// Checks a link or segment, and again, with another seed, until it passes or [`ATTEMPTS`] are over.
+fn until_passed(
+    name: &str,
+    seed: Seed,
+    check: &dyn Fn(Seed) -> Result<Vec<SelfCheck>, WireError>,
+) -> Result<Vec<SelfCheck>> {
+    let check = |attempt: u32| {
+        let seed = link_seed(seed, name).derive(&format!("self-check {attempt}"));
+        check(seed).with_context(|| format!("checking link {name}"))
+    };
+    let (mut attempt, mut checks) = (1, check(1)?);
+    while attempt < ATTEMPTS && checks.iter().any(|check| !check.ok) {
+        attempt += 1;
+        checks = check(attempt)?;
+    }
+    Ok(checks.into_iter().map(|check| SelfCheck { attempt, ..check }).collect())
+}
+
+/// Each emulated link that is no part of a segment, with its configuration from the scenario.
 fn emulated<'a>(
     network: &'a Network,
     topology: &'a Topology,
 ) -> impl Iterator<Item = (&'a EmulatedLink, &'a Link, &'a LinkConfig)> {
-    network.links().iter().map(|link| {
+    network.links().iter().filter_map(|link| {
         let spec = &topology.links[link.cable];
+        let in_cell = topology.cells.iter().any(|cell| cell.links.contains(&spec.name));
         let config = spec.config.as_ref().expect("an emulated cable has a configuration");
-        (link, spec, config)
+        (!in_cell).then_some((link, spec, config))
     })
 }
 
@@ -157,8 +165,8 @@ struct Hub<'a> {
 }
 
 /// Each hub.
-fn hubs<'a>(network: &'a Network, topology: &'a Topology) -> impl Iterator<Item = Hub<'a>> {
-    network.segments().iter().filter_map(|segment| {
+fn hubs<'a>(network: &'a Network, topology: &'a Topology) -> Vec<Hub<'a>> {
+    let hub = |segment: &'a EmulatedSegment| {
         let links: Vec<&Link> =
             segment.stations.iter().map(|station| &topology.links[station.cable]).collect();
         let configs = || links.iter().filter_map(|link| link.config.as_ref());
@@ -167,7 +175,32 @@ fn hubs<'a>(network: &'a Network, topology: &'a Topology) -> impl Iterator<Item 
             stations: configs().map(|config| config.up.clone()).collect(),
         };
         Some(Hub { segment, links: links.iter().map(|link| &*link.name).collect(), config })
-    })
+    };
+    network.segments().iter().filter_map(hub).collect()
+}
+
+/// A Wi-Fi cell with its stations' configuration from the scenario.
+struct Cell<'a> {
+    name: &'a str,
+    links: Vec<&'a str>,
+    ends: Vec<&'a EmulatedLink>,
+    config: CellConfig,
+}
+
+/// Each Wi-Fi cell.
+fn cells<'a>(network: &'a Network, topology: &'a Topology) -> Vec<Cell<'a>> {
+    let cell = |cell: &'a WifiCell| {
+        let of = |link: &&EmulatedLink| cell.links.contains(&topology.links[link.cable].name);
+        let ends: Vec<&EmulatedLink> = network.links().iter().filter(of).collect();
+        let links = || ends.iter().map(|link| &topology.links[link.cable]);
+        let config = CellConfig {
+            busy: cell.busy.clone(),
+            stations: links().filter_map(|link| link.config.clone()).collect(),
+        };
+        let names = links().map(|link| &*link.name).collect();
+        Cell { name: &cell.name, links: names, ends, config }
+    };
+    topology.cells.iter().map(cell).collect()
 }
 
 /// The seed of a link's randomness: it depends only on the trial's seed and the link's name.

@@ -54,7 +54,7 @@ pub use propagation::MAX_IN_FLIGHT;
 pub use queue::MAX_QUEUED;
 pub use schedule::{Change, Schedule};
 pub use segment::{CellConfig, HubConfig, Segment, SegmentConfig};
-pub use segment_spec::{STATIONS_MAX, SegmentSpec, StationSpec};
+pub use segment_spec::{STATIONS_MAX, SegmentLinks, SegmentSpec, StationSpec};
 pub use spec::{
     ChangeSpec, Discipline, JitterSpec, LimitSpec, LinkSpec, LossModel, LossSpec, LossTable,
     PathSpec, QueueSpec, ReorderSpec, ServiceSpec, TraceSpec, TraceTable,

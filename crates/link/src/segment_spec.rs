@@ -3,67 +3,132 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_strict::{Bounded, Bounds, Refusal, bounds, bounds_of};
-use suiro_units::Duration;
+use suiro_units::{Duration, Ratio};
 
 use crate::bounds::DELAY;
 use crate::config::LinkConfig;
 use crate::medium::ethernet::EthernetSpec;
+use crate::medium::wifi::{Air, WifiSpec};
+use crate::schedule::Schedule;
 use crate::spec::{LinkSpec, LossSpec, QueueSpec};
 
 /// Most stations of a segment that can run live.
 pub const STATIONS_MAX: usize = 32;
 
-bounds! { SegmentSpec { stations: Bounds::new(2, STATIONS_MAX); tables: ethernet, stations } }
-bounds! { StationSpec { delay: DELAY; tables: queue, loss } }
+bounds! {
+    SegmentSpec { stations: Bounds::new(2, STATIONS_MAX); tables: ethernet, wifi, stations }
+}
+bounds! { StationSpec { delay: DELAY; tables: queue, wifi, loss } }
 
-/// A half-duplex Ethernet whose hub several hosts share. Each host has one cable to it and a queue of its own.
+/// A medium that several hosts share: the hub of a half-duplex Ethernet, or a Wi-Fi cell, whose access point is one of the
+/// hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<SegmentSpec>)]
 pub struct SegmentSpec {
-    /// The medium. For example `ethernet = { rate = "10 Mbit/s" }`.
-    pub ethernet: EthernetSpec,
-    /// The hosts at the hub.
+    /// A hub. For example `ethernet = { rate = "10 Mbit/s" }`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ethernet: Option<EthernetSpec>,
+    /// A Wi-Fi cell: what holds for all its stations. `busy` is the share of the air that others take outside the cell. For
+    /// example `wifi = {}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiSpec>,
+    /// The access point of a Wi-Fi cell: a host, through which all that its stations send goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_point: Option<String>,
+    /// The hosts at the hub, or those that the access point serves.
     pub stations: Vec<StationSpec>,
 }
 
-/// A host at a hub, and what its interface does to the packets that it sends.
+/// A host of a segment, and what its interface does to packets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = bounds_of::<StationSpec>)]
 pub struct StationSpec {
     /// The host's name.
     pub host: String,
-    /// Where its packets wait for the medium. Default: droptail, 50 packets.
+    /// Where its packets wait for the medium; of a Wi-Fi cell, also where packets for it wait at the access point. Default:
+    /// that of a link with this medium.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
-    /// Which of its packets are lost before they reach the queue. Default: none.
+    /// Wi-Fi cells: what differs for this station, such as `{ distance = "20 m", walls = 1 }`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiSpec>,
+    /// Which packets are lost before they reach the queue. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<LossSpec>,
-    /// Delay of its packets besides what the medium takes. Default: none.
+    /// One-way delay of packets besides what the medium takes. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
 }
 
+/// A segment resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SegmentLinks {
+    /// Each station as a link to it, in their order: from a hub, where its packets go up, or from the access point.
+    pub links: Vec<LinkConfig>,
+    /// Of a Wi-Fi cell: the share of the air that others take.
+    pub busy: Option<Schedule<Ratio>>,
+}
+
 impl SegmentSpec {
-    /// Each station as a link from the hub to it, in their order: its packets go up.
+    /// Checks what it all means.
     ///
     /// # Errors
-    /// A value out of range, or keys that contradict one another; the error names the key.
-    pub fn resolve(&self) -> Result<Vec<LinkConfig>, Refusal> {
+    /// A value out of range, or keys that contradict one another or lack another; the error names the key.
+    pub fn resolve(&self) -> Result<SegmentLinks, Refusal> {
         self.check_bounds()?;
-        self.ethernet.resolve()?;
-        let station = |(index, station): (usize, &StationSpec)| {
-            let link = LinkSpec {
-                ethernet: Some(self.ethernet.clone()),
-                queue: station.queue,
-                loss: station.loss.clone(),
-                delay: station.delay,
-                ..LinkSpec::default()
-            };
-            let config = link.resolve(&mut |_| Err("a station has no trace".to_owned()));
-            config.map_err(|refusal| refusal.below(&format!("stations.{index}")))
+        let busy = match (&self.ethernet, &self.wifi) {
+            (Some(ethernet), None) => ethernet.resolve().map(|_| None)?,
+            (None, Some(wifi)) => Some(wifi.clone().resolve()?.air.map(|air| air.busy)),
+            (None, None) => {
+                let refusal = Refusal::key("stations", "neither `ethernet` nor `wifi` beside them");
+                return Err(refusal.hint("add ethernet = {} or wifi = {}"));
+            }
+            (Some(_), Some(_)) => {
+                let refusal = Refusal::key("wifi", "`wifi` beside `ethernet`");
+                return Err(refusal.hint("remove one of the two"));
+            }
         };
-        self.stations.iter().enumerate().map(station).collect()
+        match (&self.access_point, &self.wifi) {
+            (Some(_), None) => Err(Refusal::key("access_point", "a hub has no access point")
+                .hint("remove it, or write `wifi` for `ethernet`")),
+            (None, Some(_)) => Err(Refusal::key("wifi", "a Wi-Fi cell without `access_point`")
+                .hint("add access_point = \"HOST\"")),
+            (None, None) | (Some(_), Some(_)) => Ok(()),
+        }?;
+        let stations = self.stations.iter().enumerate();
+        let links = stations.map(|(index, station)| {
+            let below = |refusal: Refusal| refusal.below(&format!("stations.{index}"));
+            self.station(station).map_err(below)
+        });
+        Ok(SegmentLinks { links: links.collect::<Result<_, _>>()?, busy })
+    }
+
+    fn station(&self, station: &StationSpec) -> Result<LinkConfig, Refusal> {
+        let wifi = match (&self.wifi, &station.wifi) {
+            (None, Some(_)) => {
+                let refusal = Refusal::key("wifi", "`wifi` at a hub");
+                return Err(refusal.hint("remove it, or write `wifi` for the segment's `ethernet`"));
+            }
+            (Some(_), Some(own)) if own.says_busy() => {
+                let refusal = Refusal::key("wifi", "`busy` of one station");
+                return Err(refusal.hint("all hear the same: write it in the segment's own `wifi`"));
+            }
+            (all, own) => all.clone().map(|all| own.clone().unwrap_or_default().over(all)),
+        };
+        let link = LinkSpec {
+            ethernet: self.ethernet.clone(),
+            wifi,
+            queue: station.queue,
+            loss: station.loss.clone(),
+            delay: station.delay,
+            ..LinkSpec::default()
+        };
+        let mut config = link.resolve(&mut |_| Err("a station has no trace".to_owned()))?;
+        if let Some(wifi) = &mut config.wifi {
+            wifi.air = wifi.air.map(|air| Air { busy: Ratio::ZERO, ..*air });
+        }
+        Ok(config)
     }
 }

@@ -144,6 +144,7 @@ mod tests {
             detours: vec![],
             switches: vec![],
             hubs: vec![],
+            cells: vec![],
             multicast: None,
         }
     }

@@ -17,7 +17,7 @@ use crate::files::Files;
 use crate::header::{check_name, table};
 use crate::multicast::{self, Multicast};
 use crate::refusal::{Refusal, Span};
-use crate::segment::{self, Hub};
+use crate::segment::{self, Segment};
 use crate::setup::{Link, RecordOptions, Setup, Topology};
 use crate::topology::{Shape, Wiring};
 
@@ -36,8 +36,8 @@ pub(crate) fn read(
     let mut reader = Reader { body, files, refusals };
     let duration = reader.duration();
     let specs = reader.links();
-    let hubs = reader.hubs();
-    let wiring = reader.wiring(&hubs);
+    let segments = reader.segments();
+    let wiring = reader.wiring(&segments);
     let record = reader.record();
     let quality = record.as_ref().is_some_and(|record| record.quality);
     let media = reader.media(quality);
@@ -45,7 +45,7 @@ pub(crate) fn read(
     if quality {
         endpoints.iter_mut().for_each(|placed| placed.endpoint.spec.kind_mut().keep_for_screen());
     }
-    let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs, &hubs));
+    let links = wiring.as_ref().map(|wiring| reader.join(wiring, &specs, &segments));
     let multicast = reader.multicast(wiring.as_ref());
     multicast::check_endpoints(
         body,
@@ -60,8 +60,8 @@ pub(crate) fn read(
     if refusals.len() > before {
         return None;
     }
-    let Wiring { hosts, detours, switches, hubs, .. } = wiring?;
-    let topology = Topology { hosts, links: links?, detours, switches, hubs, multicast };
+    let Wiring { hosts, detours, switches, hubs, cells, .. } = wiring?;
+    let topology = Topology { hosts, links: links?, detours, switches, hubs, cells, multicast };
     let record = record?;
     let refused = record.capture.check(&topology).into_iter();
     refusals.extend(refused.map(|refusal| in_text(body, &["record"], refusal)));
@@ -140,13 +140,13 @@ impl Reader<'_, '_> {
         self.keep(config.map_err(|refusal| in_text(self.body, &["links", name], refusal)))
     }
 
-    /// `[segments]`: every hub that can be read.
-    fn hubs(&mut self) -> Vec<Hub> {
+    /// `[segments]`: every segment that can be read.
+    fn segments(&mut self) -> Vec<Segment> {
         let section = table(self.body, "segments", self.refusals);
         segment::read(self.body, &section, self.refusals)
     }
 
-    fn wiring(&mut self, hubs: &[Hub]) -> Option<Wiring> {
+    fn wiring(&mut self, segments: &[Segment]) -> Option<Wiring> {
         let Some(node) = entry(self.body, "topology") else {
             self.missing("topology", "[topology] with a `shape`");
             return None;
@@ -154,8 +154,8 @@ impl Reader<'_, '_> {
         let shape = self.keep(Shape::read(node.clone()))?;
         let mut wiring = shape.wiring(node, self.refusals);
         if shape.takes_segments() {
-            segment::join(self.body, hubs, &mut wiring, self.refusals);
-        } else if !hubs.is_empty() {
+            segment::join(self.body, segments, &mut wiring, self.refusals);
+        } else if !segments.is_empty() {
             let place = document::place(self.body, &["segments"]);
             let refusal = Refusal::new(place, "[segments] beside a shape that has none".to_owned());
             self.refusals.push(refusal.expected("shape = \"explicit\" below [topology]"));
@@ -181,17 +181,18 @@ impl Reader<'_, '_> {
         &mut self,
         wiring: &Wiring,
         configs: &BTreeMap<String, Option<LinkConfig>>,
-        hubs: &[Hub],
+        segments: &[Segment],
     ) -> Vec<Link> {
         let mut used = BTreeSet::new();
         let mut links = Vec::new();
+        let of_station = |name: &str| segments.iter().find_map(|segment| segment.links.get(name));
         for wire in &wiring.wires {
             let cable = &wire.cable;
             let path = ["topology"].into_iter().chain(wire.path.iter().map(String::as_str));
             let place = document::place(self.body, &path.collect::<Vec<_>>());
             let plain = || format!("{}-{}", cable.from, cable.to);
             let config = cable.link.as_ref().and_then(|name| {
-                let found = configs.get(name);
+                let found = of_station(name).or_else(|| configs.get(name));
                 if found.is_none() {
                     let refusal = Refusal::new(place.clone(), format!("no link is named `{name}`"));
                     let mut refusal = refusal.instead(name, configs.keys().map(String::as_str));
@@ -201,8 +202,6 @@ impl Reader<'_, '_> {
                 }
                 found.cloned().flatten()
             });
-            let hub = hubs.iter().find(|hub| hub.name == cable.from);
-            let config = config.or_else(|| hub?.links.get(&cable.to)?.clone());
             let name = cable.link.clone().unwrap_or_else(plain);
             if !used.insert(name.clone()) {
                 let refusal = Refusal::new(place, format!("the link `{name}` is used twice"));

@@ -75,6 +75,6 @@ pub use overrides::Overrides;
 pub use plan::{Plan, TRIALS_MAX, Trial};
 pub use scenario::{Scenario, built_in, parse};
 pub use schema::schema;
-pub use setup::{Detour, Link, RecordOptions, Setup, TcpTrace, Topology};
+pub use setup::{Cell as WifiCell, Detour, Link, RecordOptions, Setup, TcpTrace, Topology};
 pub use suiro_strict::{Bounds, Error as ScenarioError, Line, Place, REFUSALS_MAX, Refusal};
 pub use topology::MTU;

@@ -1,26 +1,44 @@
-//! Segments in a scenario: hubs, as hosts of the topology with a link to each of their stations.
+//! Segments in a scenario: hubs and Wi-Fi cells, as links of the topology.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use suiro_link::LinkConfig;
+use suiro_link::{LinkConfig, Schedule, SegmentLinks};
 use suiro_strict::Bounded;
+use suiro_units::Ratio;
 
 use crate::cell::in_text;
 use crate::document::{self, Node, entries};
 use crate::header::check_name;
 use crate::refusal::{Refusal, Span};
+use crate::setup::Cell;
 use crate::topology::{Cable, HOSTS, Wire, Wiring};
 
 /// Largest IP packet of an Ethernet frame.
 const MTU: u16 = 1500;
 
-/// A hub that could be read.
+/// A segment that could be read.
 #[derive(Debug, Clone)]
-pub(crate) struct Hub {
+pub(crate) struct Segment {
     pub name: String,
-    /// By the station's host; in the order of the file they are in `hosts`.
+    /// The stations' hosts, in the order of the file.
+    hosts: Vec<String>,
+    /// By the name of a station's link: what it does to packets; `None` where that cannot be read.
     pub links: BTreeMap<String, Option<LinkConfig>>,
-    pub hosts: Vec<String>,
+    access_point: Option<String>,
+    /// Of a Wi-Fi cell: the share of the air that others take.
+    busy: Option<Schedule<Ratio>>,
+}
+
+impl Segment {
+    fn link(&self, host: &str) -> String {
+        link_of(&self.name, host)
+    }
+}
+
+/// The name of a station's link.
+fn link_of(segment: &str, host: &str) -> String {
+    format!("{segment}-{host}")
 }
 
 /// Reads `[segments]`. What is wrong goes to `refusals`, whatever the topology.
@@ -28,8 +46,8 @@ pub(crate) fn read(
     body: &Node<'_>,
     section: &Node<'_>,
     refusals: &mut Vec<Refusal<Span>>,
-) -> Vec<Hub> {
-    let mut hubs = Vec::new();
+) -> Vec<Segment> {
+    let mut segments = Vec::new();
     for (name, span, node) in entries(section) {
         check_name(name, span, "a segment", refusals);
         let read = document::read(node.clone(), &format!("[segments.{name}]"), &[]);
@@ -45,73 +63,110 @@ pub(crate) fn read(
         let sound = refused.is_empty();
         refusals.extend(refused.into_iter().map(|refusal| in_text(body, &at, refusal)));
         let hosts: Vec<String> = spec.stations.iter().map(|station| station.host.clone()).collect();
-        let configs = match spec.resolve() {
-            Ok(configs) => configs.into_iter().map(Some).collect(),
+        let (configs, busy) = match spec.resolve() {
+            Ok(SegmentLinks { links, busy }) => (links.into_iter().map(Some).collect(), busy),
             Err(refusal) => {
                 if sound {
                     refusals.push(in_text(body, &at, refusal));
                 }
-                vec![None; hosts.len()]
+                (vec![None; hosts.len()], None)
             }
         };
-        let links = hosts.iter().cloned().zip(configs).collect();
-        hubs.push(Hub { name: name.to_owned(), links, hosts });
+        let links = hosts.iter().map(|host| link_of(name, host)).zip(configs).collect();
+        let access_point = spec.access_point;
+        segments.push(Segment { name: name.to_owned(), hosts, links, access_point, busy });
     }
-    hubs
+    segments
 }
 
-/// Adds the hubs to an explicit topology: each is a host after all others, with a link to each of its stations.
+/// Adds segments to an explicit topology. A hub is a host after all others, with a link to each of its stations. A cell is
+/// the links from its access point to its stations.
 pub(crate) fn join(
     body: &Node<'_>,
-    hubs: &[Hub],
+    segments: &[Segment],
     wiring: &mut Wiring,
     refusals: &mut Vec<Refusal<Span>>,
 ) {
     let known = wiring.hosts.clone();
-    for hub in hubs {
+    for segment in segments {
         let place = |rest: &[&str]| {
-            let path = ["segments", &hub.name].into_iter().chain(rest.iter().copied());
+            let path = ["segments", &segment.name].into_iter().chain(rest.iter().copied());
             document::place(body, &path.collect::<Vec<_>>())
         };
-        if wiring.hosts.contains(&hub.name) {
-            let message = format!("a host is named `{}`, too", hub.name);
-            refusals.push(Refusal::new(place(&[]), message).hint("give the segment another name"));
-            continue;
-        }
-        if wiring.mtu > MTU {
-            let message = format!("packets of {} B on a half-duplex Ethernet", wiring.mtu);
-            refusals
-                .push(Refusal::new(place(&[]), message).expected(format!("mtu = {MTU}, or less")));
-        }
-        wiring.hosts.push(hub.name.clone());
-        wiring.hubs.push(hub.name.clone());
-        for (n, host) in hub.hosts.iter().enumerate() {
-            let place = || place(&["stations", &n.to_string(), "host"]);
-            if !known.contains(host) {
-                let refusal = Refusal::new(place(), format!("no host is named `{host}`"));
-                refusals.push(refusal.instead(host, known.iter().map(String::as_str)));
-                continue;
-            }
-            if wiring.switches.contains(host) {
-                let refusal = Refusal::new(place(), format!("the station `{host}` is a switch"));
-                let hint =
-                    "put a host between them: an emulated medium carries IP, a switch also ARP";
-                refusals.push(refusal.hint(hint));
-            }
-            if hub.hosts[..n].contains(host) {
+        let mut refuse = |refusal| refusals.push(refusal);
+        let from = match &segment.access_point {
+            Some(host) if known.contains(host) => host.clone(),
+            Some(host) => {
                 let refusal =
-                    Refusal::new(place(), format!("the station `{host}` is listed twice"));
-                refusals.push(refusal.expected("each host once"));
+                    Refusal::new(place(&["access_point"]), format!("no host is named `{host}`"));
+                refuse(refusal.instead(host, known.iter().map(String::as_str)));
                 continue;
             }
-            let (from, to) = (hub.name.clone(), host.clone());
-            let cable = Cable { from, to, link: None, cards: false, capacity: None };
+            None if wiring.hosts.contains(&segment.name) => {
+                let message = format!("a host is named `{}`, too", segment.name);
+                refuse(Refusal::new(place(&[]), message).hint("give the segment another name"));
+                continue;
+            }
+            None => {
+                if wiring.mtu > MTU {
+                    let message = format!("packets of {} B on a half-duplex Ethernet", wiring.mtu);
+                    refuse(
+                        Refusal::new(place(&[]), message).expected(format!("mtu = {MTU}, or less")),
+                    );
+                }
+                wiring.hosts.push(segment.name.clone());
+                wiring.hubs.push(segment.name.clone());
+                segment.name.clone()
+            }
+        };
+        let mut links = Vec::new();
+        for (n, host) in segment.hosts.iter().enumerate() {
+            let place = || place(&["stations", &n.to_string(), "host"]);
+            if let Some(refusal) = refusal_of(segment, n, &known, &wiring.switches, &place) {
+                refuse(refusal);
+                continue;
+            }
+            let link = segment.link(host);
+            links.push(link.clone());
+            let (from, to, link) = (from.clone(), host.clone(), Some(link));
+            let cable = Cable { from, to, link, cards: false, capacity: None };
             wiring.wires.push(Wire { cable, path: Vec::new() });
         }
+        if let Some(busy) = segment.busy.clone() {
+            wiring.cells.push(Cell { name: segment.name.clone(), links, busy });
+        }
     }
-    if !hubs.is_empty() && !HOSTS.contains(&wiring.hosts.len()) {
+    if !segments.is_empty() && !HOSTS.contains(&wiring.hosts.len()) {
         let place = document::place(body, &["segments"]);
         let message = format!("{} hosts and segments together", wiring.hosts.len());
         refusals.push(Refusal::new(place, message).expected(HOSTS.to_string()));
     }
+}
+
+/// What is wrong with a station's host.
+fn refusal_of(
+    segment: &Segment,
+    station: usize,
+    known: &[String],
+    switches: &[String],
+    place: &dyn Fn() -> Option<Range<usize>>,
+) -> Option<Refusal<Span>> {
+    let host = &segment.hosts[station];
+    let refusal = |message: String| Refusal::new(place(), message);
+    if !known.contains(host) {
+        let refusal = refusal(format!("no host is named `{host}`"));
+        return Some(refusal.instead(host, known.iter().map(String::as_str)));
+    }
+    if switches.contains(host) {
+        let hint = "put a host between them: an emulated medium carries IP, a switch also ARP";
+        return Some(refusal(format!("the station `{host}` is a switch")).hint(hint));
+    }
+    if segment.access_point.as_ref() == Some(host) {
+        let refusal = refusal(format!("the access point `{host}` is a station, too"));
+        return Some(refusal.hint("remove it from `stations`"));
+    }
+    let twice = segment.hosts[..station].contains(host);
+    twice.then(|| {
+        refusal(format!("the station `{host}` is listed twice")).expected("each host once")
+    })
 }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use suiro_link::LinkConfig;
+use suiro_link::{LinkConfig, Schedule};
 use suiro_media::MediaSpec;
 use suiro_strict::{Bounds, bounds, bounds_of};
-use suiro_units::{BitRate, Bytes, Duration};
+use suiro_units::{BitRate, Bytes, Duration, Ratio};
 
 use crate::capture::CapturePoints;
 use crate::endpoint::{Endpoint, Flow};
@@ -88,9 +88,23 @@ pub struct Topology {
     /// Names of the hosts that are hubs; the links from them to their stations are one segment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hubs: Vec<String>,
+    /// The Wi-Fi cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<Cell>,
     /// The routers of multicast; `None` if cables carry none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multicast: Option<Multicast>,
+}
+
+/// Wi-Fi links whose stations share one air. All are from the same host, the access point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Its name: the key below `[segments]`.
+    pub name: String,
+    /// The names of its stations' links.
+    pub links: Vec<String>,
+    /// The share of the air that others take.
+    pub busy: Schedule<Ratio>,
 }
 
 /// A host that passes on by one link whatever comes to it by another, also what is meant for its neighbours.

@@ -10,7 +10,7 @@ use suiro_units::BitRate;
 use crate::cell::in_text;
 use crate::document::{self, Node};
 use crate::refusal::{Refusal, Span};
-use crate::setup::Detour;
+use crate::setup::{Cell, Detour};
 
 /// How many hosts a trial has: host n has the address 10.0.0.n.
 pub(crate) const HOSTS: Bounds<usize> = Bounds::new(1, 254);
@@ -159,6 +159,8 @@ pub(crate) struct Wiring {
     pub switches: Vec<String>,
     /// Those of the hosts that are hubs, which `[segments]` add.
     pub hubs: Vec<String>,
+    /// The Wi-Fi cells, which `[segments]` add.
+    pub cells: Vec<Cell>,
     pub mtu: u16,
 }
 
@@ -226,6 +228,7 @@ impl Dumbbell {
                 detours: vec![],
                 switches: vec![],
                 hubs: vec![],
+                cells: vec![],
                 mtu: self.mtu,
             };
         }
@@ -236,7 +239,15 @@ impl Dumbbell {
         wires.extend(clients.iter().map(|client| plain(cable("right", client, None))));
         let routers = ["left".to_owned(), "right".to_owned()];
         let hosts = servers.into_iter().chain(routers).chain(clients).collect();
-        Wiring { hosts, wires, detours: vec![], switches: vec![], hubs: vec![], mtu: self.mtu }
+        Wiring {
+            hosts,
+            wires,
+            detours: vec![],
+            switches: vec![],
+            hubs: vec![],
+            cells: vec![],
+            mtu: self.mtu,
+        }
     }
 }
 
@@ -267,6 +278,7 @@ impl Chain {
             detours: vec![],
             switches: vec![],
             hubs: vec![],
+            cells: vec![],
             mtu: self.mtu,
         }
     }
@@ -306,7 +318,15 @@ impl Bridge {
         let detours = vec![Detour { host: bridge.clone(), link: self.link.clone() }];
         let hosts = self.clients.iter().cloned().chain([bridge, router]);
         let hosts = hosts.chain(self.beyond.iter().cloned()).collect();
-        Wiring { hosts, wires, detours, switches: vec![], hubs: vec![], mtu: self.mtu }
+        Wiring {
+            hosts,
+            wires,
+            detours,
+            switches: vec![],
+            hubs: vec![],
+            cells: vec![],
+            mtu: self.mtu,
+        }
     }
 }
 
@@ -321,7 +341,15 @@ impl Explicit {
         let wires = self.cables.iter().enumerate().map(wire).collect();
         self.check_switches(topology, refusals);
         let (hosts, switches) = (self.hosts.clone(), self.switches.clone());
-        Wiring { hosts, wires, detours: vec![], switches, hubs: vec![], mtu: self.mtu }
+        Wiring {
+            hosts,
+            wires,
+            detours: vec![],
+            switches,
+            hubs: vec![],
+            cells: vec![],
+            mtu: self.mtu,
+        }
     }
 
     fn check_cables(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {

@@ -8,7 +8,7 @@ use suiro_link::{EthernetRate, LimitConfig};
 use suiro_scenario::{
     Endpoint, EndpointSpec, NoFiles, Overrides, Plan, Scenario, ScenarioError, built_in, parse,
 };
-use suiro_units::{Duration, Seed};
+use suiro_units::{Duration, Ratio, Seed};
 
 const BODY: &str = r#"
 [topology]
@@ -152,6 +152,37 @@ fn a_segment_is_a_hub_with_a_link_to_each_station() {
     let topology = plan(&scenario, &slower).trials.remove(0).setup.topology.clone();
     let rate = |link: usize| topology.links[link].config.as_ref().unwrap().ethernet.unwrap().rate;
     assert_eq!(rate(3), EthernetRate::Ten);
+}
+
+#[test]
+fn a_wifi_cell_is_links_from_its_access_point() {
+    let text = r#"
+        name = "cell"
+        title = "Two stations of an access point"
+        duration = "1 s"
+        [topology]
+        shape = "explicit"
+        hosts = ["ap", "near", "far"]
+        [segments.cell]
+        wifi = { busy = 0.2 }
+        access_point = "ap"
+        stations = [{ host = "near" }, { host = "far", wifi = { walls = 2 } }]
+        [endpoints.ping]
+        kind = "command"
+        host = "near"
+        command = ["ping", "far"]
+    "#;
+    let scenario = parse(text, "cell.toml").unwrap();
+    let topology = plan(&scenario, &Overrides::default()).trials.remove(0).setup.topology.clone();
+    assert_eq!(topology.hosts, ["ap", "near", "far"]);
+    let links = topology.links.iter().map(|link| (&*link.name, &*link.from, &*link.to));
+    let expected = [("cell-near", "ap", "near"), ("cell-far", "ap", "far")];
+    assert_eq!(links.collect::<Vec<_>>(), expected);
+    let cell = &topology.cells[0];
+    assert_eq!((&*cell.name, &cell.links), ("cell", &vec!["cell-near".into(), "cell-far".into()]));
+    assert_eq!(cell.busy.first, Ratio::new(0.2).unwrap());
+    let wifi = |link: usize| topology.links[link].config.as_ref().unwrap().wifi.clone().unwrap();
+    assert_eq!((wifi(0).walls, wifi(1).walls, wifi(1).air.first.busy), (0, 2, Ratio::ZERO));
 }
 
 #[test]

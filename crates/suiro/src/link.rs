@@ -268,6 +268,7 @@ pub fn inside(descriptor: i32) -> Result<Outcome> {
         detours: vec![],
         switches: vec![],
         hubs: vec![],
+        cells: vec![],
         multicast: None,
     };
     let network = trial::build(&topology)?;

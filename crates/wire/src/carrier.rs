@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use suiro_hosts::{EmulatedLink, EmulatedSegment, Host, LinkEnd, Station};
-use suiro_link::{Direction, HubConfig, LinkConfig, PathConfig};
+use suiro_link::{CellConfig, Direction, HubConfig, LinkConfig, PathConfig};
 use suiro_record::LinkTotals;
 use suiro_units::{Duration, Seed};
 
@@ -40,7 +40,8 @@ pub struct CarrierSpec<'a> {
 /// What a link did.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Of a link: down, then up. Of a hub: what each station sent, in their order.
+    /// Of a link: down, then up. Of a hub: what each station sent, in their order. Of a cell: down, then up, of each
+    /// station.
     pub totals: Vec<LinkTotals>,
     /// Why measurements over the link must not be used; empty if they may be used.
     pub faults: Vec<Fault>,
@@ -72,7 +73,28 @@ pub struct HubSpec<'a> {
     pub records: Option<&'a Path>,
 }
 
-/// A running link or hub. Dropping it ends it without recording the packets that are in it; see
+/// What a carrier of a Wi-Fi cell carries.
+#[derive(Debug, Clone, Copy)]
+pub struct CellSpec<'a> {
+    /// The cell's name in the scenario, which the file of the records bears.
+    pub name: &'a str,
+    /// The names of its stations' links, in their order; the records carry them.
+    pub links: &'a [&'a str],
+    /// The interfaces of those links, each from the access point to its station.
+    pub ends: &'a [&'a EmulatedLink],
+    /// The namespace of those interfaces: [`suiro_hosts::Network::wire`].
+    pub wire: &'a Host,
+    /// What it does to packets; as many stations as [`links`](Self::links).
+    pub config: &'a CellConfig,
+    /// The seed of its randomness.
+    pub seed: Seed,
+    /// The trial's clock, as in [`CarrierSpec`].
+    pub clock: Clock,
+    /// The folder for `link.NAME.parquet`; `None` to keep no record of packets.
+    pub records: Option<&'a Path>,
+}
+
+/// A running link, hub or cell. Dropping it ends it without recording the packets that are in it; see
 /// [`stop`](Self::stop).
 #[derive(Debug)]
 pub struct Carrier {
@@ -130,6 +152,25 @@ impl Carrier {
         let ways = stations.map(way).collect();
         let macs = segment.stations.iter().map(|station| station.mac).collect();
         let core = (Core::hub(config, macs, seed), link_core::least_of_hub(config));
+        Self::carry((name, wire), ways, true, core, (clock, records))
+    }
+
+    /// Starts to carry packets between an access point and its stations. Call it inside a [`suiro_hosts::Sandbox`].
+    pub fn start_cell(spec: &CellSpec<'_>) -> Result<Self, WireError> {
+        let CellSpec { name, links, ends, wire, config, seed, clock, records } = *spec;
+        let mut ways = Vec::new();
+        for ((name, link), station) in links.iter().zip(ends).zip(&config.stations) {
+            for direction in Direction::BOTH {
+                ways.push(Way {
+                    link: (*name).to_owned(),
+                    direction,
+                    end: [&link.from, &link.to][direction as usize].clone(),
+                    loses: ways.len() ^ 1,
+                    bound: lateness_bound(station.direction(direction)),
+                });
+            }
+        }
+        let core = (Core::cell(config, seed), link_core::least_of_cell(config));
         Self::carry((name, wire), ways, true, core, (clock, records))
     }
 

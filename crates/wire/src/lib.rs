@@ -6,7 +6,7 @@
 //!                 from0 ◄─ batch ◄─ link core ◄─ ring ◄─ to0
 //! ```
 //!
-//! A [`Carrier`] carries both directions of a link, or a hub with all its stations, by one thread at a time: it has a thread on each of two processors,
+//! A [`Carrier`] carries both directions of a link, or a hub or Wi-Fi cell with all its stations, by one thread at a time: it has a thread on each of two processors,
 //! and the first that wakes does the work. Every packet is recorded, every
 //! loss that was not configured is counted, and every departure's lateness is measured: [`Outcome`]
 //! says whether measurements over the link may be used. Before a run, [`check`] loads a link and
@@ -33,9 +33,9 @@ mod totals;
 mod words;
 
 pub use bound::{highest_rate, lateness_bound};
-pub use carrier::{Carrier, CarrierSpec, HubSpec, Outcome};
+pub use carrier::{Carrier, CarrierSpec, CellSpec, HubSpec, Outcome};
 pub use check::capacity::{Capacity, capacity};
-pub use check::hub::{HubCheckSpec, check_hub};
+pub use check::segment::{CellCheckSpec, HubCheckSpec, check_cell, check_hub};
 pub use check::{CheckSpec, check};
 pub use clock::Clock;
 pub use error::WireError;

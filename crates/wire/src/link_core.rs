@@ -1,7 +1,8 @@
 //! The link core that an engine drives: a link between two sides, or a segment that several share.
 
 use suiro_link::{
-    Counts, Direction, Event, HubConfig, Link, LinkConfig, Packet, Segment, SegmentConfig,
+    CellConfig, Counts, Direction, Event, HubConfig, Link, LinkConfig, Packet, Segment,
+    SegmentConfig,
 };
 use suiro_units::{Duration, Seed, Time};
 
@@ -20,6 +21,8 @@ pub(crate) enum Core {
         /// By side.
         stations: Vec<Mac>,
     },
+    /// Two sides for each station: that of the access point, from which packets go down, then the station's own.
+    Cell(Box<Segment>),
 }
 
 impl Core {
@@ -32,11 +35,16 @@ impl Core {
         Self::Hub { segment: Box::new(Segment::new(&config, seed)), stations }
     }
 
+    pub(crate) fn cell(config: &CellConfig, seed: Seed) -> Self {
+        let config = SegmentConfig::Wifi(config.clone());
+        Self::Cell(Box::new(Segment::new(&config, seed)))
+    }
+
     /// Which way packets from a side go.
     #[inline]
     pub(crate) fn direction(&self, from: usize) -> Direction {
         match self {
-            Self::Link(_) => Direction::BOTH[from],
+            Self::Link(_) | Self::Cell(_) => Direction::BOTH[from % 2],
             Self::Hub { .. } => Direction::Up,
         }
     }
@@ -46,7 +54,7 @@ impl Core {
     #[inline]
     pub(crate) fn receiver(&self, from: usize, frame: &[u8]) -> Option<usize> {
         match self {
-            Self::Link(_) => Some(1 - from),
+            Self::Link(_) | Self::Cell(_) => Some(from ^ 1),
             Self::Hub { stations, .. } => {
                 let receiver = stations.iter().position(|mac| frame.starts_with(mac))?;
                 (receiver != from).then_some(receiver)
@@ -60,13 +68,14 @@ impl Core {
         match self {
             Self::Link(link) => link.arrive(now, direction, packet),
             Self::Hub { segment, .. } => segment.arrive(now, from, direction, packet),
+            Self::Cell(segment) => segment.arrive(now, from / 2, direction, packet),
         }
     }
 
     pub(crate) fn next_event(&self) -> Option<Time> {
         match self {
             Self::Link(link) => link.next_event(),
-            Self::Hub { segment, .. } => segment.next_event(),
+            Self::Hub { segment, .. } | Self::Cell(segment) => segment.next_event(),
         }
     }
 
@@ -74,14 +83,14 @@ impl Core {
     pub(crate) fn poll(&mut self, now: Time) -> Option<Event> {
         match self {
             Self::Link(link) => link.poll(now),
-            Self::Hub { segment, .. } => segment.poll(now),
+            Self::Hub { segment, .. } | Self::Cell(segment) => segment.poll(now),
         }
     }
 
     pub(crate) fn drain(&mut self, now: Time) {
         match self {
             Self::Link(link) => link.drain(now),
-            Self::Hub { segment, .. } => segment.drain(now),
+            Self::Hub { segment, .. } | Self::Cell(segment) => segment.drain(now),
         }
     }
 
@@ -90,6 +99,7 @@ impl Core {
         match self {
             Self::Link(link) => link.counts(self.direction(from)),
             Self::Hub { segment, .. } => segment.counts(from, self.direction(from)),
+            Self::Cell(segment) => segment.counts(from / 2, self.direction(from)),
         }
     }
 }
@@ -97,6 +107,11 @@ impl Core {
 /// Every packet stays in a link at least this long.
 pub(crate) fn least_of_link(config: &LinkConfig) -> Duration {
     least(Direction::BOTH.into_iter().map(|direction| config.direction(direction)))
+}
+
+/// Every packet stays in a cell at least this long.
+pub(crate) fn least_of_cell(config: &CellConfig) -> Duration {
+    least(config.stations.iter().flat_map(|station| [&station.down, &station.up]))
 }
 
 /// Every packet stays in a segment at least this long.

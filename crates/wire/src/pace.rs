@@ -85,7 +85,7 @@ pub(crate) fn is_readable(source: BorrowedFd<'_>) -> io::Result<bool> {
 }
 
 /// Sources that one thread waits for: two sockets and a pipe that tells it to stop.
-const SOURCES_MAX: usize = 1 + suiro_link::STATIONS_MAX;
+const SOURCES_MAX: usize = 1 + 2 * suiro_link::STATIONS_MAX;
 
 /// Returns true if the time ran out first.
 fn sleep(time: Option<Duration>, sources: &[BorrowedFd<'_>]) -> io::Result<bool> {

@@ -11,13 +11,14 @@ use suiro_hosts::sandbox::probe;
 use suiro_hosts::{
     CableKind, CableSpec, Equipment, Host, Network, NetworkSpec, Privilege, Suite, Test, ipv4, ipv6,
 };
-use suiro_link::{HubConfig, LinkConfig, LinkSpec, SegmentSpec};
+use suiro_link::{CellConfig, HubConfig, LinkConfig, LinkSpec, SegmentLinks, SegmentSpec};
 use suiro_record::tables::LinkRow;
 use suiro_record::words::{CheckedQuantity, LinkCause, Verdict};
 use suiro_record::{Reader, SelfCheck};
 use suiro_units::Seed;
 use suiro_wire::{
-    Carrier, CarrierSpec, CheckSpec, Clock, HubCheckSpec, HubSpec, Outcome, check, check_hub,
+    Carrier, CarrierSpec, CellCheckSpec, CellSpec, CheckSpec, Clock, HubCheckSpec, HubSpec,
+    Outcome, check, check_cell, check_hub,
 };
 
 fn main() -> ExitCode {
@@ -32,6 +33,7 @@ const TESTS: &[Test<()>] = &[
     ("copies arrive twice", |()| with("ping", copies_arrive_twice)),
     ("what is in the link at the end is queued", |()| what_is_inside_is_queued()),
     ("three stations share a hub", |()| three_stations_share_a_hub()),
+    ("two stations share an access point", |()| two_stations_share_an_access_point()),
     ("a link passes its self-check", |()| a_link_passes_its_check()),
     ("what this host carries can be measured", |()| what_this_host_carries()),
     ("a throttled host fails it", |()| with("tc", a_throttled_host_fails_it)),
@@ -192,7 +194,7 @@ fn three_stations_share_a_hub() {
         "ethernet = {}\nstations = [{ host = 'a' }, { host = 'b', queue.limit = '20p' }, { host = 'c' }]",
     )
     .unwrap();
-    let links = spec.resolve().unwrap();
+    let links = spec.resolve().unwrap().links;
     let config = HubConfig {
         ethernet: links[0].ethernet.unwrap(),
         stations: links.into_iter().map(|link| link.up).collect(),
@@ -251,6 +253,65 @@ fn three_stations_share_a_hub() {
     departures.sort_unstable();
     assert!(departures.windows(2).all(|pair| pair[1] - pair[0] >= 1_230_400));
     assert!(rows.iter().any(|row| row.attempts > Some(1)), "nothing collided");
+}
+
+/// Both stations flood the access point, which floods both; one of them is far away.
+#[expect(clippy::disallowed_methods, reason = "the sockets of this test")]
+fn two_stations_share_an_access_point() {
+    let spec: SegmentSpec = toml::from_str(
+        "wifi = { aggregate = 1, shadowing = '0 dB', rice_k = '60 dB' }\naccess_point = 'ap'\n\
+         stations = [{ host = 'near' }, { host = 'far', wifi = { attenuation = '48.8 dB' } }]",
+    )
+    .unwrap();
+    let SegmentLinks { links, busy } = spec.resolve().unwrap();
+    let config = &CellConfig { busy: busy.unwrap(), stations: links };
+    let cable = |station| CableSpec { from: 2, to: station, mtu: 1500, kind: CableKind::Emulated };
+    let spec = NetworkSpec {
+        hosts: ["near", "far", "ap"].map(str::to_owned).to_vec(),
+        cables: (0..2).map(cable).collect(),
+        detours: vec![],
+    };
+    let network = Network::build(&spec).unwrap();
+    let ends: &[_] = &network.links().iter().collect::<Vec<_>>();
+    let (name, links, wire, seed) = ("cell", &["cell-near", "cell-far"], network.wire(), Seed(7));
+    let check = || check_cell(&CellCheckSpec { name, links, ends, wire, config, seed }).unwrap();
+    // The access point forwards, and its kernel reports its IPv6 groups (MLD) in its first second: packets that the check
+    // has not sent. A trial tries three times, too.
+    let passes = |checks: &Vec<SelfCheck>| checks.iter().all(|check| check.ok);
+    let checks = (0..2).map(|_| check()).find(passes).unwrap_or_else(check);
+    assert!(checks.len() == 4 && passes(&checks), "{checks:#?}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let (clock, records) = (Clock::starting_now(), Some(dir.path()));
+    let cell = CellSpec { name, links, ends, wire, config, seed, clock, records };
+    let carrier = Carrier::start_cell(&cell).unwrap();
+    let bind = |host: usize| {
+        network.hosts()[host].enter(|| UdpSocket::bind((ipv4(host), 4000))).unwrap().unwrap()
+    };
+    let [near, far, ap] = [0, 1, 2].map(bind);
+    far.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+    for n in 0..200 {
+        for (from, to) in [(&near, 2), (&far, 2), (&ap, 0), (&ap, 1)] {
+            from.send_to(&[n as u8; 1472], (ipv4(to), 4000)).unwrap();
+        }
+    }
+    // Half a second of air for the far station's first packets.
+    for _ in 0..100 {
+        far.recv_from(&mut [0; 2000]).unwrap();
+    }
+    let outcome = carrier.stop().unwrap();
+    nothing_is_missing(&outcome);
+    let all: Vec<_> =
+        outcome.totals.iter().map(|of| (&*of.link, of.direction.name(), of.offered)).collect();
+    let (near, far) = ("cell-near", "cell-far");
+    assert_eq!(all, [(near, "down", 200), (near, "up", 200), (far, "down", 200), (far, "up", 200)]);
+    let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
+    assert_eq!(rows.len(), 800, "one record per packet");
+    let mut ends: Vec<i64> = rows.iter().filter_map(|row| row.scheduled_ns).collect();
+    ends.sort_unstable();
+    // AIFS, the shortest PPDU of such a packet, SIFS and its answer.
+    assert!(ends.windows(2).all(|pair| pair[1] - pair[0] >= (43 + 228 + 16 + 32) * 1_000));
+    assert!(rows.iter().all(|row| row.attempts.is_some()));
 }
 
 fn failed(checks: &[SelfCheck; 2]) -> Vec<String> {

@@ -19,10 +19,10 @@ use load::{Heard, Load, Sending};
 use plan::Plan;
 
 pub(crate) mod capacity;
-pub(crate) mod hub;
 mod judge;
 mod load;
 mod plan;
+pub(crate) mod segment;
 #[cfg(test)]
 mod virtual_time;
 

@@ -179,6 +179,12 @@ impl WifiConfig {
 }
 
 impl WifiSpec {
+    /// Whether it has the others' share of the air, at any time.
+    pub(crate) fn says_busy(&self) -> bool {
+        let mut changes = self.changes.iter().flatten();
+        self.busy.is_some() || changes.any(|change| change.busy.is_some())
+    }
+
     /// These keys over a preset's.
     pub(crate) fn over(self, lower: Self) -> Self {
         Self {
