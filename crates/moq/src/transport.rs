@@ -166,7 +166,8 @@ impl Session {
         Arc::clone(&self.written)
     }
 
-    fn sending(&self, stream: moq_noq::SendStream) -> SendStream {
+    /// A stream of objects if it is unidirectional, else of requests.
+    fn sending(&self, stream: moq_noq::SendStream, unidirectional: bool) -> SendStream {
         self.written.streams.fetch_add(1, Relaxed);
         let http = self.http.is_some();
         let order = Order { subscriber: 0, publisher: order::DEFAULT };
@@ -177,7 +178,7 @@ impl Session {
             order,
             written: self.written(),
             stopped: None,
-            begun: false,
+            begun: !unidirectional,
             ended: false,
         }
     }
@@ -231,7 +232,7 @@ impl poll::Session for Session {
             })
         };
         let (send, receive) = ready!(step(&mut self.accept_bi, cx, begin))?;
-        Poll::Ready(Ok((self.sending(send), self.receiving(receive))))
+        Poll::Ready(Ok((self.sending(send, false), self.receiving(receive))))
     }
 
     fn poll_open_uni(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream, Self::Error>> {
@@ -247,7 +248,7 @@ impl poll::Session for Session {
             })
         };
         let stream = ready!(step(&mut self.open_uni, cx, begin))?;
-        Poll::Ready(Ok(self.sending(stream)))
+        Poll::Ready(Ok(self.sending(stream, true)))
     }
 
     fn poll_open_bi(
@@ -266,7 +267,7 @@ impl poll::Session for Session {
             })
         };
         let (send, receive) = ready!(step(&mut self.open_bi, cx, begin))?;
-        Poll::Ready(Ok((self.sending(send), self.receiving(receive))))
+        Poll::Ready(Ok((self.sending(send, false), self.receiving(receive))))
     }
 
     fn poll_send_datagram(
@@ -385,7 +386,7 @@ pub struct SendStream {
     order: Order,
     written: Arc<Written>,
     stopped: Option<Pin<Box<Stopped>>>,
-    /// Whether its header is written.
+    /// Whether the header of its objects is written, or it has none.
     begun: bool,
     ended: bool,
 }
