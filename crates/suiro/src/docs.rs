@@ -12,7 +12,7 @@ use suiro_record::tables::TABLES;
 fn records() -> String {
     let mut text = String::from(
         "# Records\n\nThe tables of a trial's folder: Parquet, one row group per 65,536 rows, \
-         Snappy. Generated from `crates/record/src/tables.rs`.\n\nAn integer is a 64-bit signed \
+         Snappy. Generated from `crates/record/src/tables/`.\n\nAn integer is a 64-bit signed \
          one, a real a double. `t_ns` counts nanoseconds from the trial's start on the monotonic \
          clock that all hosts of the lab share. A table that several processes write is several \
          files, `TABLE.NAME.parquet`.\n",

@@ -1,0 +1,174 @@
+//! Media over RTP and WebRTC, and video calls.
+
+use suiro_units::{BitRate, Duration, Time};
+
+use crate::table;
+use crate::table::Text;
+use crate::words::{FlowRole, SessionEnd, Signalling};
+
+table! {
+    /// One control period of a sender of real-time media: from one update of its rate control (a
+    /// report or a timer) to the next; and one each time that its source begins a group of
+    /// pictures. Rates count IP packets.
+    RateRow = "rate" {
+        /// When the period ended.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// How long it was.
+        period_ns: i64,
+        /// What the rate control allows from now on.
+        target_bps: i64,
+        /// What was sent in the period, retransmissions included.
+        send_bps: i64,
+        /// What the source produced in the period, before anything was held back or dropped.
+        media_bps: i64,
+        /// Share lost of the packets that a report of this period covers; null if there was no
+        /// report, or it covers no packets.
+        loss_ratio: Option<f64>,
+        /// The round-trip time, smoothed; null before the first sample.
+        rtt_ns: Option<i64>,
+        /// What the receiver received, by the reports of the period; null if they do not contain
+        /// it.
+        recv_bps: Option<i64>,
+        /// The quantiser scale of the version that is being sent; null for an encoder in the loop.
+        quantiser: Option<i64>,
+        /// Bit rate that the encoder is set to; for a prepared version, its mean rate.
+        encoder_bps: Option<i64>,
+        /// Bytes waiting in the sender.
+        queue_bytes: i64,
+        /// What triggered the circuit breaker (RFC 8083) in this period; null almost always.
+        broken: Option<Text>,
+        /// Interarrival jitter (RFC 3550 §6.4.1) as the last report of the period gives it: the smoothed change of packets'
+        /// transit times; null if there was no report.
+        jitter_ns: Option<Duration>,
+    }
+}
+
+table! {
+    /// What one end of a WebRTC peer connection did in about 100 ms. Rates are of IP packets, whatever they carry
+    /// (media, feedback, DTLS, STUN); a row is written while the connection lives.
+    WebrtcRow = "webrtc" {
+        /// When the interval ended.
+        t_ns: Time,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the connection at this endpoint, from 1, as in `webrtc_sessions`.
+        session: u64,
+        /// Whether the endpoint sends or receives the video.
+        role: FlowRole,
+        /// How long the interval was.
+        period_ns: Duration,
+        /// What congestion control estimates that the path carries; null at a receiver.
+        estimate_bps: Option<BitRate>,
+        /// Bit rate that the encoder is set to; null at a receiver.
+        target_bps: Option<BitRate>,
+        /// What was sent.
+        sent_bps: BitRate,
+        /// What was received.
+        received_bps: BitRate,
+        /// Round-trip time by RTCP, or else by ICE's checks; null before the first.
+        rtt_ns: Option<Duration>,
+        /// Share of packets lost in the last second by transport-wide feedback, of Chromium since the receiver report
+        /// before the last; null at a receiver, and without feedback.
+        loss_ratio: Option<f64>,
+        /// Packets that the receiver asked for again (NACK).
+        nacks: u64,
+        /// Packets that were sent again because they were asked for; of Chromium, also those sent again to probe for
+        /// capacity; 0 at a receiver.
+        retransmissions: u64,
+        /// Bytes that were sent only to probe for capacity; 0 at a receiver; null if Chromium sends, which does not
+        /// count them.
+        padding_bytes: Option<u64>,
+        /// Requests for a key frame by picture loss indication.
+        plis: u64,
+        /// Requests for a key frame by full intra request.
+        firs: u64,
+        /// Bytes that wait for the pacer; null at a receiver, and of Chromium.
+        queue_bytes: Option<u64>,
+        /// For how long the first of them has waited; null at a receiver, and of Chromium.
+        queue_ns: Option<Duration>,
+        /// Width of the pictures that the encoder is set to, or last made; null at a receiver.
+        width: Option<i64>,
+        /// Height of the pictures that the encoder is set to, or last made; null at a receiver.
+        height: Option<i64>,
+        /// Frames per second that the encoder is set to; null at a receiver, and of Chromium, whose encoder takes the
+        /// frames as they come.
+        fps: Option<i64>,
+    }
+}
+
+table! {
+    /// One WebRTC peer connection of one endpoint, from the offer to its end.
+    WebrtcSessionRow = "webrtc_sessions" {
+        /// When the offer was made, or came.
+        t_ns: Time,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Number of the connection at this endpoint, from 1.
+        session: u64,
+        /// Whether the endpoint sends or receives the video.
+        role: FlowRole,
+        /// By which protocol the offer came.
+        signalling: Signalling,
+        /// When the answer was there; null if it never was.
+        answered_ns: Option<Time>,
+        /// When ICE and DTLS were done; null if they never were.
+        connected_ns: Option<Time>,
+        /// When the first packet of video was sent or came; null if none was.
+        first_packet_ns: Option<Time>,
+        /// When the connection ended; null if the trial ended before.
+        ended_ns: Option<Time>,
+        /// How it ended.
+        ended: Option<SessionEnd>,
+        /// The endpoint's own addresses, its host candidates, separated by spaces.
+        candidates: Text,
+        /// The pair of candidates that was used, `LOCAL>REMOTE`; null without any.
+        pair: Option<Text>,
+        /// The codec that was agreed on, with its parameters; null without an agreement.
+        codec: Option<Text>,
+        /// Payload types: of the video, and of retransmissions.
+        payload_types: Option<Text>,
+        /// The feedback that was agreed on.
+        feedback: Option<Text>,
+        /// The header extensions that were agreed on.
+        extensions: Option<Text>,
+    }
+}
+
+table! {
+    /// What one end of a video call did in about one second. A send call that fails drops its packet, and is counted. The
+    /// times of encoding and decoding are those that passed: they include turns of other programs on the processor.
+    ConferenceRow = "conference" {
+        /// When the period ended.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// How long it was: more than a second where the thread did not get the processor.
+        period_ns: i64,
+        /// Pictures that were captured, encoded and handed to the socket.
+        captured_pictures: i64,
+        /// Pictures that the camera had and the thread captured too late, so that they are left out.
+        skipped_pictures: i64,
+        /// Time that passed capturing and encoding.
+        encode_ns: i64,
+        /// Packets that the kernel took.
+        sent_packets: i64,
+        /// Bytes of these packets, without IP and UDP headers.
+        sent_bytes: i64,
+        /// Packets dropped because the socket's send buffer was full (EAGAIN).
+        dropped_again_packets: i64,
+        /// Packets dropped because the device had no room (ENOBUFS).
+        dropped_buffers_packets: i64,
+        /// Packets dropped because the send call failed with another error.
+        dropped_other_packets: i64,
+        /// Packets received of the other end's stream.
+        received_packets: i64,
+        /// Packets received of pictures that were over already.
+        late_packets: i64,
+        /// Packets received that do not belong to the call.
+        refused_packets: i64,
+        /// Time that passed decoding.
+        decode_ns: i64,
+    }
+}

@@ -1,0 +1,101 @@
+//! What viewers saw, and why.
+
+use crate::table;
+use crate::table::Text;
+use crate::words::{Cause, Effect};
+
+table! {
+    /// One source frame that a viewer received, or should have shown. Written when it is shown, or
+    /// when it is certain that it will not be. A gap has at most 100 000 rows.
+    FrameRow = "frames" {
+        /// When it was shown; for one that never was, when it was received; for one that was not
+        /// received either, when it was skipped.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// Its number in the source, from 0 at media time zero; looped footage counts on.
+        frame: i64,
+        /// When it was captured; null unless live.
+        captured_ns: Option<i64>,
+        /// Bit rate by which the manifest names the rung it came from, its peak; of real-time video, what its encoder is
+        /// set to, or the mean rate of its version; null if it was not received.
+        rung_bps: Option<i64>,
+        /// Its size as encoded; null where a transport does not show it (a segment holds many).
+        encoded_bytes: Option<i64>,
+        /// When its sender began to send it; null if unknown.
+        sent_ns: Option<i64>,
+        /// When its last byte had arrived, for segmented media the segment's last byte; null if it
+        /// never did.
+        received_ns: Option<i64>,
+        /// True if a decoder could decode it.
+        decodable: bool,
+        /// True if it was decoded although parts of it, or of pictures that it refers to, were
+        /// missing, so that a decoder had to conceal them.
+        damaged: bool,
+        /// When it was shown; null if it never was.
+        displayed_ns: Option<i64>,
+    }
+}
+
+table! {
+    /// What was on the screen at one tick of the source's frame rate, from the first picture on, and
+    /// how good it looked. *Picture* scores compare what was shown with its own source frame;
+    /// *experience* scores compare it with the frame that should have been there at a constant
+    /// delay, so that freezes count. The two are never mixed. VMAF is at 1080 lines, the size of its model, against the
+    /// source in its own size; the columns `…_native`, and all columns in tables without these, are at the size of the
+    /// tallest rung, or of the camera. `screens.json` has both sizes.
+    QualityRow = "quality" {
+        /// The tick.
+        t_ns: i64,
+        /// The endpoint's name in the scenario.
+        endpoint: Text,
+        /// The source frame on the screen; null before the first.
+        frame: Option<i64>,
+        /// True if it was there at the tick before.
+        repeated: bool,
+        /// VMAF of the picture at 1080 lines, 0 to 100; null if repeated.
+        picture_vmaf: Option<f64>,
+        /// Structural similarity of the picture's luma, up to 1; null if repeated.
+        picture_ssim: Option<f64>,
+        /// Peak signal-to-noise ratio of the picture's luma in dB, 60 at most for 8 bits; null if
+        /// repeated.
+        picture_psnr_db: Option<f64>,
+        /// VMAF of the experience at 1080 lines, 0 to 100.
+        experience_vmaf: Option<f64>,
+        /// Structural similarity of the experience.
+        experience_ssim: Option<f64>,
+        /// Peak signal-to-noise ratio of the experience in dB.
+        experience_psnr_db: Option<f64>,
+        /// VMAF of the picture at the native size; null if repeated, or `picture_vmaf` is that.
+        picture_vmaf_native: Option<f64>,
+        /// VMAF of the experience at the native size; null if `experience_vmaf` is that.
+        experience_vmaf_native: Option<f64>,
+    }
+}
+
+table! {
+    /// Why: what limited each flow, and what each stall, freeze, late stretch and fall of the quality came from. Derived
+    /// from the other tables: `suiro report` writes it into the trial's folder, and replaces it. An effect has a row for
+    /// each of its causes, the greatest share first.
+    CauseRow = "causes" {
+        /// When it began.
+        t_ns: i64,
+        /// When it ended.
+        to_ns: i64,
+        /// The viewer's endpoint, or the flow as table `tcp` or `link` names it.
+        subject: Text,
+        /// What is explained.
+        effect: Effect,
+        /// Number of the effect in its trial, from 0; rows of one effect share it.
+        number: u64,
+        /// What it came from.
+        cause: Cause,
+        /// Share of the effect's time that this cause explains, 0 to 1.
+        share: f64,
+        /// Where that is recorded: `TABLE[ROW]` or `TABLE[FIRST..LAST]`, separated by spaces. Rows count from 0 over all
+        /// files of the table, in the order of their names.
+        evidence: Text,
+        /// All of it in words; null unless it is the first row of an effect that somebody saw.
+        sentence: Option<Text>,
+    }
+}
