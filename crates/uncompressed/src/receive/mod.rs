@@ -209,13 +209,15 @@ fn take_all(
     let mut buffers = Datagrams::new();
     let mut last = (clock::monotonic(), clock::thread_time());
     loop {
+        // Asked before the round: what arrived until it was told to stop is taken.
+        let stopped = stop.load(Ordering::Relaxed);
         let mut any = false;
         let lead_ns = clock::realtime_lead_ns();
         for lane in &mut *lanes {
             any |= lane.take(&mut buffers, lead_ns, told)?;
         }
         let now = clock::monotonic();
-        let over = stop.load(Ordering::Relaxed) || options.until.is_some_and(|until| now >= until);
+        let over = stopped || options.until.is_some_and(|until| now >= until);
         let span = now.saturating_since(last.0);
         if over || span >= Duration::from_secs(1) {
             let running = clock::thread_time();
