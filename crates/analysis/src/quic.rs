@@ -79,6 +79,9 @@ impl Connection<'_> {
     }
 }
 
+/// How long before the trial's end what a frame refers to may be under way to the viewer, in nanoseconds.
+const UNDER_WAY_NS: i64 = 1_000_000_000;
+
 /// One session at its client, and when its viewer first showed a picture.
 pub(crate) struct Session<'a> {
     /// The endpoint's name.
@@ -89,6 +92,8 @@ pub(crate) struct Session<'a> {
     frames: Vec<&'a FrameRow>,
     /// Objects of a data track.
     data: Vec<&'a MoqDataRow>,
+    /// When the trial ended.
+    end_ns: i64,
 }
 
 /// The sessions of endpoints that view.
@@ -102,7 +107,8 @@ pub(crate) fn sessions<'v>(view: &'v View<'_>) -> Vec<Session<'v>> {
         let frames = frames.filter(|frame| frame.endpoint == row.endpoint).collect();
         let data = view.records.moq_data.iter();
         let data = data.filter(|object| object.endpoint == row.endpoint).collect();
-        Some(Session { name: &row.endpoint, row, first_shown_ns: shown, frames, data })
+        let end_ns = view.duration_ns;
+        Some(Session { name: &row.endpoint, row, first_shown_ns: shown, frames, data, end_ns })
     };
     clients.filter_map(session).collect()
 }
@@ -157,10 +163,11 @@ impl Session<'_> {
         (!sizes.is_empty()).then(|| sizes.iter().sum::<f64>() / sizes.len() as f64)
     }
 
-    /// Frames that came and could not be decoded.
+    /// Frames that came and could not be decoded, without those of the last [`UNDER_WAY_NS`].
     pub fn frames_undecodable(&self) -> f64 {
-        let came = self.frames.iter().filter(|frame| frame.received_ns.is_some());
-        came.filter(|frame| !frame.decodable).count() as f64
+        let last_ns = self.end_ns.saturating_sub(UNDER_WAY_NS);
+        let came = |frame: &&&FrameRow| frame.received_ns.is_some_and(|at| at <= last_ns);
+        self.frames.iter().filter(came).filter(|frame| !frame.decodable).count() as f64
     }
 
     /// From the connection's beginning to the first picture shown, in milliseconds.

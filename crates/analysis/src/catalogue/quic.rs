@@ -135,7 +135,7 @@ static VIEWED: &[Measure<Viewing>] = metrics! {
         "Bytes of the coded frames that came, mean.",
         |s| s.frame_bytes();
     moq.frames_undecodable ["", Lower, 3] "Frames undecodable, MoQ",
-        "Frames that came and could not be decoded, because one that they refer to had not come in time.",
+        "Frames that came and could not be decoded, because one that they refer to had not come in time. In the trial's last second it may be under way: frames of that second do not count.",
         |s| Some(s.frames_undecodable());
     moq.quality_mean_bps ["bit/s", Higher, 3] "Quality, MoQ",
         "Bit rate that the encoder of each frame that came was set to, mean over the frames.",
