@@ -14,6 +14,7 @@ use crate::cell::in_text;
 use crate::document::{self, Node};
 use crate::endpoint::{Endpoint, Kind, Listens, Reference};
 use crate::refusal::{Refusal, Span};
+use crate::topology::no_host;
 
 /// Longest name of a congestion control (`TCP_CA_NAME_MAX` of Linux, less the terminator).
 const TCP_NAME_MAX: usize = 15;
@@ -80,8 +81,7 @@ impl<'c> Check<'c> {
     pub fn host(&mut self, key: &str, name: &str) {
         let Some(hosts) = self.cell.hosts else { return };
         if !hosts.iter().any(|host| host == name) {
-            let refusal = self.refusal(key, format!("no host is named `{name}`"));
-            self.push(refusal.instead(name, hosts.iter().map(String::as_str)));
+            self.push(no_host(self.cell.place(self.placed, &[key]), name, hosts));
         }
     }
 

@@ -9,7 +9,7 @@ use suiro_strict::{Bounds, bounds, bounds_of};
 use crate::check::Placed;
 use crate::document::{self, Node};
 use crate::refusal::{Refusal, Span};
-use crate::topology::Wiring;
+use crate::topology::{Wiring, no_host};
 
 bounds! { Multicast { routers: Bounds::new(1, 32), igmp: Multicast::IGMP } }
 
@@ -49,8 +49,7 @@ impl Multicast {
         for (n, router) in self.routers.iter().enumerate() {
             let place = || document::place(node, &["routers", &n.to_string()]);
             if !wiring.hosts.contains(router) {
-                let refusal = Refusal::new(place(), format!("no host is named `{router}`"));
-                refusals.push(refusal.instead(router, wiring.hosts.iter().map(String::as_str)));
+                refusals.push(no_host(place(), router, &wiring.hosts));
             }
             if wiring.switches.contains(router) {
                 let refusal = Refusal::new(place(), format!("`{router}` is a switch"));

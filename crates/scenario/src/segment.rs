@@ -12,7 +12,7 @@ use crate::document::{self, Node, entries};
 use crate::header::check_name;
 use crate::refusal::{Refusal, Span};
 use crate::setup::Cell;
-use crate::topology::{Cable, HOSTS, Wire, Wiring};
+use crate::topology::{Cable, HOSTS, Wire, Wiring, no_host};
 
 /// Largest IP packet of an Ethernet frame.
 const MTU: u16 = 1500;
@@ -97,9 +97,7 @@ pub(crate) fn join(
         let from = match &segment.access_point {
             Some(host) if known.contains(host) => host.clone(),
             Some(host) => {
-                let refusal =
-                    Refusal::new(place(&["access_point"]), format!("no host is named `{host}`"));
-                refuse(refusal.instead(host, known.iter().map(String::as_str)));
+                refuse(no_host(place(&["access_point"]), host, &known));
                 continue;
             }
             None if wiring.hosts.contains(&segment.name) => {
@@ -154,8 +152,7 @@ fn refusal_of(
     let host = &segment.hosts[station];
     let refusal = |message: String| Refusal::new(place(), message);
     if !known.contains(host) {
-        let refusal = refusal(format!("no host is named `{host}`"));
-        return Some(refusal.instead(host, known.iter().map(String::as_str)));
+        return Some(no_host(place(), host, known));
     }
     if switches.contains(host) {
         let hint = "put a host between them: an emulated medium carries IP, a switch also ARP";

@@ -1,6 +1,7 @@
 //! The shapes of a topology, and the hosts and links they come to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -150,6 +151,12 @@ const fn mtu() -> u16 {
     1500
 }
 
+/// Refuses a name that no host has.
+pub(crate) fn no_host(place: Option<Range<usize>>, name: &str, hosts: &[String]) -> Refusal<Span> {
+    let refusal = Refusal::new(place, format!("no host is named `{name}`"));
+    refusal.instead(name, hosts.iter().map(String::as_str))
+}
+
 /// The hosts and cables of a shape.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Wiring {
@@ -222,15 +229,7 @@ impl Dumbbell {
         if let ([server], [client]) = (servers.as_slice(), clients.as_slice()) {
             let wires = vec![Wire { cable: cable(server, client, Some(&self.link)), path }];
             let hosts = vec![server.clone(), client.clone()];
-            return Wiring {
-                hosts,
-                wires,
-                detours: vec![],
-                switches: vec![],
-                hubs: vec![],
-                cells: vec![],
-                mtu: self.mtu,
-            };
+            return Wiring::new(hosts, wires, self.mtu);
         }
         let plain = |cable| Wire { cable, path: Vec::new() };
         let mut wires: Vec<Wire> =
@@ -239,15 +238,7 @@ impl Dumbbell {
         wires.extend(clients.iter().map(|client| plain(cable("right", client, None))));
         let routers = ["left".to_owned(), "right".to_owned()];
         let hosts = servers.into_iter().chain(routers).chain(clients).collect();
-        Wiring {
-            hosts,
-            wires,
-            detours: vec![],
-            switches: vec![],
-            hubs: vec![],
-            cells: vec![],
-            mtu: self.mtu,
-        }
+        Wiring::new(hosts, wires, self.mtu)
     }
 }
 
@@ -272,15 +263,7 @@ impl Chain {
             path: vec!["links".to_owned(), n.to_string()],
         };
         let wires = self.links.iter().take(2).enumerate().map(wire).collect();
-        Wiring {
-            wires,
-            hosts: hosts.to_vec(),
-            detours: vec![],
-            switches: vec![],
-            hubs: vec![],
-            cells: vec![],
-            mtu: self.mtu,
-        }
+        Wiring::new(hosts.to_vec(), wires, self.mtu)
     }
 }
 
@@ -318,15 +301,7 @@ impl Bridge {
         let detours = vec![Detour { host: bridge.clone(), link: self.link.clone() }];
         let hosts = self.clients.iter().cloned().chain([bridge, router]);
         let hosts = hosts.chain(self.beyond.iter().cloned()).collect();
-        Wiring {
-            hosts,
-            wires,
-            detours,
-            switches: vec![],
-            hubs: vec![],
-            cells: vec![],
-            mtu: self.mtu,
-        }
+        Wiring { detours, ..Wiring::new(hosts, wires, self.mtu) }
     }
 }
 
@@ -341,15 +316,7 @@ impl Explicit {
         let wires = self.cables.iter().enumerate().map(wire).collect();
         self.check_switches(topology, refusals);
         let (hosts, switches) = (self.hosts.clone(), self.switches.clone());
-        Wiring {
-            hosts,
-            wires,
-            detours: vec![],
-            switches,
-            hubs: vec![],
-            cells: vec![],
-            mtu: self.mtu,
-        }
+        Wiring { switches, ..Wiring::new(hosts, wires, self.mtu) }
     }
 
     fn check_cables(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
@@ -368,8 +335,7 @@ impl Explicit {
             for (key, host) in [("from", from), ("to", to)] {
                 if !self.hosts.contains(host) {
                     let place = document::place(topology, &["cables", &n, key]);
-                    let refusal = Refusal::new(place, format!("no host is named `{host}`"));
-                    refusals.push(refusal.instead(host, self.hosts.iter().map(String::as_str)));
+                    refusals.push(no_host(place, host, &self.hosts));
                 }
             }
             let place = || document::place(topology, &["cables", &n]);
@@ -392,8 +358,7 @@ impl Explicit {
         for (n, switch) in self.switches.iter().enumerate() {
             let place = || document::place(topology, &["switches", &n.to_string()]);
             if !self.hosts.contains(switch) {
-                let refusal = Refusal::new(place(), format!("no host is named `{switch}`"));
-                refusals.push(refusal.instead(switch, self.hosts.iter().map(String::as_str)));
+                refusals.push(no_host(place(), switch, &self.hosts));
             }
             if self.switches[..n].contains(switch) {
                 let refusal =
@@ -413,6 +378,12 @@ impl Explicit {
 }
 
 impl Wiring {
+    /// Hosts and cables, and nothing else.
+    fn new(hosts: Vec<String>, wires: Vec<Wire>, mtu: u16) -> Self {
+        let (detours, switches, hubs, cells) = (vec![], vec![], vec![], vec![]);
+        Self { hosts, wires, detours, switches, hubs, cells, mtu }
+    }
+
     /// Refuses a host that cannot be reached from the first one; only where all cables lead to hosts that there are.
     pub fn check_reach(&self, topology: &Node<'_>, refusals: &mut Vec<Refusal<Span>>) {
         let cables = || self.wires.iter().map(|wire| &wire.cable);
