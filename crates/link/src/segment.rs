@@ -101,7 +101,7 @@ impl Segment {
     /// Up: a station is handed a packet to send. Down: the access point is handed a packet for that station.
     ///
     /// # Panics
-    /// If there is no station of this number, or if nobody sends down: at a hub.
+    /// If there is no station of this number, or the packet goes down at a hub, where stations only send up.
     pub fn arrive(&mut self, now: Time, station: usize, direction: Direction, packet: Packet) {
         self.machine.arrive(now, self.path(station, direction), packet);
     }

@@ -265,14 +265,14 @@ mod tests {
         output.ready(ready(100, 5));
         output.tick(104, due(104), due(104));
         assert_eq!(output.shown(Some(due(104))).unwrap().late, Duration::ZERO);
-        // The thread that receives stands still: nobody knows yet.
+        // The receiving thread stands still: whether frame 101 came in time is not known yet.
         output.tick(105, due(105), due(105));
         assert_eq!(output.shown(Some(due(105))), None);
         output.tick(106, due(106), due(106) + PERIOD);
         output.ready(Ready { taken: due(107), ..ready(101, 5) });
         let told = output.shown(Some(due(107))).unwrap();
         assert_eq!((told.tick, told.outcome, told.late), (105, New, PERIOD * 2));
-        // Frame 102 never comes: a frame well after it says so, or time does.
+        // Frame 102 never comes. That is known once frame 104 is there, or once enough time has passed.
         assert_eq!(output.shown(Some(due(107))), None);
         output.ready(ready(103, 5));
         assert_eq!(output.shown(Some(due(107))), None, "it may still be complete");

@@ -25,7 +25,7 @@ use crate::words;
 /// Most frames taken from the rings before due departures are sent.
 const ARRIVALS_MAX: usize = 128;
 
-/// How long after a link's end a frame that was sent before it may take into a ring.
+/// How long a frame that was sent before the link's end may take into a ring.
 const SETTLE: Duration = Duration::from_millis(1);
 /// Longest that frames wait in the rings unread; the rings hold ten times as much.
 const LOOKAHEAD_MAX: Duration = Duration::from_millis(5);

@@ -30,7 +30,7 @@ table! {
         worst_ns: Duration,
         /// When that began.
         worst_from_ns: Time,
-        /// True if the program was stopped by a signal at that time, as far as the kernel tells.
+        /// True if the kernel says that the program was stopped by a signal at that time.
         stopped: bool,
     }
 }

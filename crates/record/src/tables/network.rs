@@ -172,7 +172,7 @@ table! {
         altered: Option<i64>,
         /// Packets received once more; null like `lost`.
         copies: Option<i64>,
-        /// Packets received that nobody sent; null like `lost`.
+        /// Packets that were received but not sent, not even with other contents; null where `lost` is.
         unknown: Option<i64>,
         /// From sending to receiving, mean of the packets sent; null if none was received. Of several equal packets, not
         /// all of which were received, none counts.

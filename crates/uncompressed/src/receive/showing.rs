@@ -42,7 +42,7 @@ impl Showing {
         (Self { epoch, rate, outputs, frames }, sender)
     }
 
-    /// Shows until all senders of frames are gone, or nobody hears the reports any more.
+    /// Shows until all senders of frames are gone, or the receiver of the reports.
     ///
     /// # Errors
     /// If the thread cannot be prepared.
@@ -86,8 +86,8 @@ impl Showing {
         }
     }
 
-    /// Reports what is known at `now`, all if there is none; false if nobody hears it. Waiting for room costs only this
-    /// thread.
+    /// Reports what is known at `now`; without a time, everything. False if the receiver of the reports is gone. Waiting for
+    /// room in the channel delays only this thread.
     fn tell(&mut self, now: Option<Time>, told: &SyncSender<Told>) -> bool {
         self.outputs.iter_mut().all(|(stream, output)| {
             let mut shown = std::iter::from_fn(|| output.shown(now));
