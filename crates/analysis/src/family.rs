@@ -9,7 +9,6 @@ use crate::bins::Bins;
 use crate::crowd;
 use crate::instance::Instance;
 use crate::metric::{Metric, Quantity};
-use crate::panel::Panel;
 use crate::timeline::Series;
 use crate::view::View;
 
@@ -145,6 +144,6 @@ fn of_quantity(
     values: Vec<Option<f64>>,
 ) -> Series {
     let name = instance.name_of(quantity.family, quantity.field);
-    let panel = Panel::of_direction(quantity.panel, instance.direction);
+    let panel = quantity.panel.of_instance(&instance);
     Series { name, panel, quantity, instance, values }
 }

@@ -3,21 +3,30 @@
 
 use suiro_record::words::Transport;
 
-/// All UDP is video. RTP and its RTCP, on the next port (RFC 3550 §11), are one flow.
+/// All UDP is video. RTP and its RTCP, on the next port (RFC 3550 §11), are one flow, and so are the two ways of each.
 pub(crate) fn rival(flow: &str) -> Option<(Transport, String)> {
-    let (protocol, ends) = flow.split_once(' ')?;
-    match protocol {
-        "tcp" => Some((Transport::Tcp, ends.to_owned())),
+    let (from, to) = ends(flow)?;
+    match flow.split_once(' ')?.0 {
+        "tcp" => Some((Transport::Tcp, connection((from, to)))),
         "udp" => {
-            let (from, to) = ends.split_once('>')?;
             let even = |end: &str| {
                 let (host, port) = end.rsplit_once(':')?;
                 Some(format!("{host}:{}", port.parse::<u16>().ok()? & !1))
             };
-            Some((Transport::Udp, format!("{}>{}", even(from)?, even(to)?)))
+            Some((Transport::Udp, connection((&even(from)?, &even(to)?))))
         }
         _ => None,
     }
+}
+
+/// Where the packets of a flow come from and where they go, as tables name it: `PROTOCOL SOURCE:PORT>DESTINATION:PORT`.
+pub(crate) fn ends(flow: &str) -> Option<(&str, &str)> {
+    flow.split_once(' ')?.1.split_once('>')
+}
+
+/// A name for what goes between two ends, the same for both ways.
+pub(crate) fn connection((from, to): (&str, &str)) -> String {
+    format!("{}>{}", from.min(to), from.max(to))
 }
 
 /// Who had more payload acknowledged than it received, sends; media, if it is busy.
@@ -34,6 +43,7 @@ mod tests {
         let rtp = rival("udp 10.0.0.1:5004>10.0.0.2:5006");
         assert_eq!(rtp, Some((Transport::Udp, "10.0.0.1:5004>10.0.0.2:5006".into())));
         assert_eq!(rival("udp 10.0.0.1:5005>10.0.0.2:5007"), rtp);
+        assert_eq!(rival("udp 10.0.0.2:5007>10.0.0.1:5005"), rtp, "reports");
         assert_ne!(rival("udp 10.0.0.1:5006>10.0.0.2:5008"), rtp);
         assert_eq!(rival("icmp 10.0.0.1>10.0.0.2"), None);
         assert_eq!(rival("udp nonsense"), None);

@@ -2,6 +2,18 @@
 
 use suiro_units::Direction;
 
+/// True if a link is that of a hub's station: it has an up direction and no down one. `has` is whether the link has a
+/// direction.
+pub(crate) fn is_at_hub(has: impl Fn(Direction) -> bool) -> bool {
+    has(Direction::Up) && !has(Direction::Down)
+}
+
+/// The one rule of what links carry towards viewers: what goes down, and everything that a station of a hub sends, as a hub
+/// does not know on which side viewers are. The acknowledgements and reports of viewers are among the latter.
+pub(crate) fn towards_viewers(direction: Direction, at_hub: bool) -> bool {
+    at_hub || direction == Direction::Down
+}
+
 /// Which one of several.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Instance {
@@ -12,6 +24,8 @@ pub struct Instance {
     pub name: Option<String>,
     /// The direction of a link; none of what has no direction.
     pub direction: Option<Direction>,
+    /// True of what a station of a hub sends. Its records have it as direction up, but a hub has no side of servers.
+    pub(crate) at_hub: bool,
 }
 
 impl Instance {
@@ -23,7 +37,7 @@ impl Instance {
     /// One of several, by name.
     pub(crate) fn named(name: &str) -> Self {
         let words = (!name.is_empty()).then(|| name.to_owned());
-        Self { path: name.to_owned(), name: words, direction: None }
+        Self { path: name.to_owned(), name: words, ..Self::default() }
     }
 
     /// The mean of many, which has the name of the only one.
@@ -35,7 +49,17 @@ impl Instance {
     pub(crate) fn direction(link: Option<&str>, direction: &str) -> Self {
         let way = direction.parse().ok();
         let path = link.map_or(direction.to_owned(), |link| format!("{link}.{direction}"));
-        Self { path, name: link.map(str::to_owned), direction: way }
+        Self { path, name: link.map(str::to_owned), direction: way, at_hub: false }
+    }
+
+    /// With the knowledge of whether its link is that of a hub's station.
+    pub(crate) fn at_hub(self, at_hub: bool) -> Self {
+        Self { at_hub, ..self }
+    }
+
+    /// True of what links carry towards viewers; see [`towards_viewers`].
+    pub fn is_towards_viewers(&self) -> bool {
+        self.direction.is_some_and(|direction| towards_viewers(direction, self.at_hub))
     }
 
     /// The name of a metric or a series of this one.

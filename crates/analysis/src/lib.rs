@@ -54,7 +54,7 @@ mod webrtc;
 pub mod why;
 
 pub use analyse::{Analysis, analyse, explain, summarise, timeline};
-pub use catalogue::{catalogue, describe, documentation, quantities};
+pub use catalogue::{catalogue, describe, describe_among, documentation, quantities};
 pub use compare::{CellSummary, INTERVAL, compare, means};
 pub use hops::difference;
 pub use instance::Instance;

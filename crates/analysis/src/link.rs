@@ -7,6 +7,7 @@ use suiro_record::words::{LinkCause, Verdict};
 use suiro_record::{LinkRate, LinkTotals, Trial};
 
 use crate::held::Stretch;
+use crate::instance::{is_at_hub, towards_viewers};
 use crate::stats::Distribution;
 use crate::{Records, duration_ns};
 
@@ -16,6 +17,8 @@ pub(crate) struct Direction<'a> {
     pub link: &'a str,
     /// Which.
     pub direction: suiro_units::Direction,
+    /// True if the link is that of a hub's station: this is all that it sends.
+    pub at_hub: bool,
     /// Packets that arrived within the trial, in order of arrival.
     pub rows: Vec<&'a LinkRow>,
     /// What the emulator counted.
@@ -57,7 +60,10 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
         let totals = trial.links.iter().find(|t| t.link == link && t.direction == direction);
         let asked = trial.link_rates.iter().find(|r| r.link == link && r.direction == direction);
         let (service, busy_ns) = service(&rows, duration_ns);
-        Direction { link, direction, rows, totals, service, busy_ns, asked, duration_ns }
+        let has =
+            |direction| trial.links.iter().any(|t| t.link == link && t.direction == direction);
+        let at_hub = is_at_hub(has);
+        Direction { link, direction, at_hub, rows, totals, service, busy_ns, asked, duration_ns }
     });
     directions.collect()
 }
@@ -79,6 +85,11 @@ fn is_duplicate(row: &LinkRow) -> bool {
 }
 
 impl<'a> Direction<'a> {
+    /// True if packets on their way to viewers may be here; see [`towards_viewers`].
+    pub fn is_towards_viewers(&self) -> bool {
+        towards_viewers(self.direction, self.at_hub)
+    }
+
     /// Rows of packets that reached the receiving host within the trial, and when.
     pub fn delivered(&self) -> impl Iterator<Item = (i64, &'a LinkRow)> {
         let end = self.duration_ns;
@@ -264,13 +275,10 @@ pub(crate) fn ecn_ratio(direction: &Direction) -> Option<f64> {
     (all > 0).then(|| f64::from(marked) / f64::from(all))
 }
 
-/// Payload that the links delivered in the down direction per second, all together.
+/// Payload that the links delivered towards viewers per second, all together.
 pub(crate) fn goodput(links: &[Direction]) -> Option<f64> {
-    let down: Vec<&Direction> = links
-        .iter()
-        .filter(|d| d.direction == suiro_units::Direction::Down && !d.rows.is_empty())
-        .collect();
-    let rates = down.iter().map(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
+    let used = links.iter().filter(|d| d.is_towards_viewers() && !d.rows.is_empty());
+    let rates = used.map(|d| d.per_second(d.payload().map(|(_, bytes)| bytes * 8.0).sum()));
     let rates: Option<Vec<f64>> = rates.collect();
     rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum())
 }

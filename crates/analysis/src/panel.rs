@@ -5,6 +5,8 @@ use serde::Serialize;
 
 use suiro_units::Direction;
 
+use crate::instance::Instance;
+
 /// How a panel is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
@@ -62,6 +64,10 @@ panels! {
     /// Throughput down and the link's rate.
     ThroughputDown = Look {
         title: "Throughput down", direction: Some(Direction::Down), stalls: true, ..TALL
+    };
+    /// What stations of hubs sent, and the medium's rate.
+    ThroughputStations = Look {
+        title: "Throughput of stations", direction: Some(Direction::Up), stalls: true, ..TALL
     };
     /// Rates of video and of TCP beside each other.
     Rivals = Look { title: "Rate of a video flow and of a TCP flow", ..TALL };
@@ -126,9 +132,12 @@ panels! {
 }
 
 impl Panel {
-    /// Where a series of that direction goes: throughput up has a panel of its own.
-    pub(crate) fn of_direction(self, direction: Option<Direction>) -> Self {
-        match (self, direction) {
+    /// Where a series of that instance goes: throughput up has a panel of its own, and that of hubs' stations.
+    pub(crate) fn of_instance(self, instance: &Instance) -> Self {
+        match (self, instance.direction) {
+            (Self::ThroughputDown, Some(Direction::Up)) if instance.at_hub => {
+                Self::ThroughputStations
+            }
             (Self::ThroughputDown, Some(Direction::Up)) => Self::ThroughputUp,
             (panel, _) => panel,
         }

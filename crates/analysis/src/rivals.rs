@@ -3,8 +3,12 @@
 //! Rates are those at which IP packets of a flow were delivered by the link that delivered the fewest
 //! of its bytes: the last one, or the narrowest. They are looked at per *GoP time*, 30 pictures at
 //! 29.97 per second, as MPEG-TFRCP's authors did, from the first video packet on.
+//!
+//! At a hub both ways of a flow are among what stations sent. The way that delivered more bytes is the flow; the other
+//! one, acknowledgements or reports, is no rival and no video.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use suiro_record::flows;
 use suiro_record::tables::{FlowRow, LinkRow, RateRow};
@@ -65,7 +69,7 @@ impl Flow {
 /// GoP times that are looked at: no trial takes longer than a day.
 const GOPS_MAX: usize = 24 * 3600;
 
-/// All flows in the down direction, and what the senders of video saw.
+/// All flows towards viewers, and what the senders of video saw.
 pub(crate) struct Rivals<'a> {
     flows: Vec<Flow>,
     /// Rows of each sender, sorted.
@@ -217,14 +221,17 @@ impl<'a> Rivals<'a> {
     }
 }
 
+/// What sets a flow apart, and the host that sends.
+type Way = (Kind, String, String);
+
 /// The flows that compete.
 fn rivals(links: &[Direction], told: &[FlowRow]) -> Vec<Flow> {
-    let mut found: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
-    for link in links.iter().filter(|link| link.direction == suiro_units::Direction::Down) {
-        let mut here: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
-        let mut keys: BTreeMap<&str, Option<(Kind, String)>> = BTreeMap::new();
+    let mut found: BTreeMap<Way, Flow> = BTreeMap::new();
+    for link in links.iter().filter(|link| link.is_towards_viewers()) {
+        let mut here: BTreeMap<Way, Flow> = BTreeMap::new();
+        let mut keys: BTreeMap<&str, Option<Way>> = BTreeMap::new();
         for row in &link.rows {
-            let key = keys.entry(&row.flow).or_insert_with(|| key(told, &row.flow));
+            let key = keys.entry(&row.flow).or_insert_with(|| way(told, &row.flow));
             if let Some(key) = key.clone() {
                 let kind = key.0;
                 let new = || Flow { kind, delivered: vec![], dropped: 0, rates: vec![] };
@@ -240,15 +247,31 @@ fn rivals(links: &[Direction], told: &[FlowRow]) -> Vec<Flow> {
             found.entry(key).and_modify(|flow| flow.dropped = dropped);
         }
     }
-    let most = |kind| found.values().filter(|flow| flow.kind == kind).map(bits).fold(0.0, f64::max);
+    let found = busier(found);
+    let most = |kind| found.iter().filter(|flow| flow.kind == kind).map(bits).fold(0.0, f64::max);
     let (video, tcp) = (most(Kind::Video), most(Kind::Tcp));
     let least = |kind| LEAST_SHARE * if kind == Kind::Video { video } else { tcp };
     let mut flows: Vec<Flow> =
-        found.into_values().filter(|flow| bits(flow) > least(flow.kind)).collect();
+        found.into_iter().filter(|flow| bits(flow) > least(flow.kind)).collect();
     for flow in &mut flows {
         flow.delivered.sort_unstable_by_key(|(t_ns, _)| *t_ns);
     }
     flows
+}
+
+/// Of the ways of each flow, the one that delivered the most.
+fn busier(ways: BTreeMap<Way, Flow>) -> Vec<Flow> {
+    let mut flows: BTreeMap<(Kind, String), Flow> = BTreeMap::new();
+    for ((kind, name, _), flow) in ways {
+        match flows.entry((kind, name)) {
+            Entry::Vacant(entry) => drop(entry.insert(flow)),
+            Entry::Occupied(mut entry) if bits(entry.get()) < bits(&flow) => {
+                drop(entry.insert(flow));
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+    flows.into_values().collect()
 }
 
 fn add(flow: &mut Flow, row: &LinkRow, duration_ns: i64) {
@@ -265,8 +288,17 @@ fn bits(flow: &Flow) -> f64 {
     flow.delivered.iter().map(|(_, bits)| bits).sum()
 }
 
+/// What a packet's flow is, what sets it apart, and which host sent the packet.
+fn way(told: &[FlowRow], flow: &str) -> Option<Way> {
+    let (kind, name) = key(told, flow)?;
+    let (from, _) = guess::ends(flow)?;
+    let host = from.rsplit_once(':').map_or(from, |(host, _)| host);
+    Some((kind, name, host.to_owned()))
+}
+
 /// What a flow is, and what sets it apart: video and the reports about it, as one endpoint reported them,
-/// are one flow; each TCP connection is one. What no endpoint reported does not compete, nor do pages of the web.
+/// are one flow; each TCP connection is one, with its acknowledgements. What no endpoint reported does not compete, nor
+/// do pages of the web.
 fn key(told: &[FlowRow], flow: &str) -> Option<(Kind, String)> {
     if told.is_empty() {
         let (protocol, key) = guess::rival(flow)?;
@@ -279,7 +311,7 @@ fn key(told: &[FlowRow], flow: &str) -> Option<(Kind, String)> {
             Some((Kind::Video, row.endpoint.to_string()))
         }
         (Transport::Udp, _) | (Transport::Tcp, Carries::Web | Carries::Control) => None,
-        (Transport::Tcp, _) => Some((Kind::Tcp, flow.to_owned())),
+        (Transport::Tcp, _) => Some((Kind::Tcp, guess::connection(guess::ends(flow)?))),
     }
 }
 
@@ -366,7 +398,8 @@ mod tests {
         assert_eq!(of(5007), Some((Kind::Video, "other".into())));
         assert_eq!((of(5006), of(9)), (None, None));
         let of = |port: u16| key(&told, &format!("tcp 10.0.0.1:{port}>10.0.0.2:{port}"));
-        assert_eq!(of(4000), Some((Kind::Tcp, "tcp 10.0.0.1:4000>10.0.0.2:4000".into())));
+        assert_eq!(of(4000), Some((Kind::Tcp, "10.0.0.1:4000>10.0.0.2:4000".into())));
+        assert_eq!(key(&told, "tcp 10.0.0.2:4000>10.0.0.1:4000"), of(4000), "its acknowledgements");
         assert_eq!((of(4001), of(4002)), (None, None));
         assert_eq!(key(&told, "icmp 10.0.0.1>10.0.0.2"), None);
     }

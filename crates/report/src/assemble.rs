@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use suiro_analysis::{
-    Better, INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare, describe, means,
+    Better, INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare, describe_among,
+    means,
 };
 use suiro_record::{Axis, Cell, Findings, Machine, Manifest, Meaning, Summary, TrialSummary};
 use suiro_study::Study;
-use suiro_units::Direction;
 
 use crate::page::{
     Page, PageCause, PageCell, PageMachine, PageMetric, PagePanel, PageSeries, PageSpread,
@@ -204,8 +204,8 @@ fn trial(
 pub(crate) fn metrics(summary: &Summary) -> Vec<PageMetric> {
     let names: BTreeSet<&String> = summary.trials.iter().flat_map(|t| t.metrics.keys()).collect();
     let mut found: Vec<(usize, String, PageMetric)> = Vec::new();
-    for name in names {
-        if let Some((metric, instance)) = describe(name) {
+    for name in &names {
+        if let Some((metric, instance)) = describe_among(name, &names) {
             let place = catalogue().position(|m| std::ptr::eq(m, metric));
             let words = instance.words();
             let mut one = page_metric(name, metric, &instance);
@@ -235,7 +235,7 @@ fn size_of_vmaf(summary: &Summary, name: &str) -> Option<&'static str> {
 fn page_metric(name: &str, metric: &Metric, instance: &Instance) -> PageMetric {
     // What all had, and what links carried towards viewers.
     let general = match instance.direction {
-        Some(way) => way == Direction::Down,
+        Some(_) => instance.is_towards_viewers(),
         None => instance.name.is_none(),
     };
     PageMetric {
@@ -358,5 +358,24 @@ mod tests {
         let (found, places) = machines(of_trials.into_iter());
         assert_eq!(places, [Some(0), Some(0), None, Some(1)]);
         assert_eq!(found.iter().map(|it| it.trials).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn the_short_table_has_what_stations_of_hubs_sent() {
+        let names =
+            ["link.lan-ws1.up.loss_ratio", "link.wan.down.loss_ratio", "link.wan.up.loss_ratio"];
+        let trial = TrialSummary {
+            cell: Cell::default(),
+            repetition: 1,
+            seed: suiro_units::Seed(1),
+            valid: true,
+            invalid_because: None,
+            skipped: false,
+            metrics: names.iter().map(|name| ((*name).to_owned(), Some(0.5))).collect(),
+        };
+        let summary = Summary { trials: vec![trial], ..Summary::default() };
+        let found = metrics(&summary);
+        let main: Vec<&str> = found.iter().filter(|it| it.main).map(|it| &*it.name).collect();
+        assert_eq!(main, names[..2]);
     }
 }

@@ -33,7 +33,8 @@ impl Subject for Directions {
         let links = view.links();
         let several = links.iter().any(|other| other.link != links[0].link);
         let named = |one: &'v Direction<'v>| {
-            (Instance::direction(several.then_some(one.link), one.direction.name()), one)
+            let instance = Instance::direction(several.then_some(one.link), one.direction.name());
+            (instance.at_hub(one.at_hub), one)
         };
         links.iter().map(named).collect()
     }
@@ -56,9 +57,10 @@ pub(super) static EACH: Family<Directions> = Family { metrics: METRICS, series: 
 
 static FLOW: &[Measure<Links>] = metrics! {
     #[main] flow.goodput_mean_bps ["bit/s", Higher, 3] "Goodput",
-        "TCP and UDP payload that the links delivered in the down direction within the trial, over \
-         the trial's duration. A byte that crosses several links counts on each; copies that a link \
-         made do not count; a byte that TCP needlessly sent twice does.",
+        "TCP and UDP payload that the links delivered in the down direction, and the stations of hubs to one another, within \
+         the trial, over the trial's duration. A byte that crosses several links or hubs counts on each; TCP's acknowledgements \
+         have no payload, reports by UDP have, and count at hubs; copies that a link made do not count; a byte that TCP \
+         needlessly sent twice does.",
         |links| goodput(links);
 };
 

@@ -59,8 +59,12 @@ mod web;
 mod webrtc;
 mod why;
 
+use std::collections::BTreeSet;
+
+use suiro_units::Direction;
+
 use crate::family::Registered;
-use crate::instance::Instance;
+use crate::instance::{Instance, is_at_hub};
 use crate::metric::{Better, Metric, Quantity};
 
 /// The families, in the order of a report.
@@ -120,6 +124,21 @@ pub fn describe(name: &str) -> Option<(&'static Metric, Instance)> {
     })
 }
 
+/// As [`describe`], of a run that has metrics of these names: they show which links are those of a hub's stations.
+pub fn describe_among(
+    name: &str,
+    names: &BTreeSet<&String>,
+) -> Option<(&'static Metric, Instance)> {
+    let (metric, instance) = describe(name)?;
+    let link = instance.path.rsplit_once('.').map(|(link, _)| link);
+    let has = |direction: Direction| {
+        let other = |link| format!("link.{link}.{}.{}", direction.name(), metric.field);
+        link.is_some_and(|link| names.contains(&other(link)))
+    };
+    let at_hub = metric.family == "link" && is_at_hub(has);
+    Some((metric, instance.at_hub(at_hub)))
+}
+
 /// The catalogue as Markdown: `docs/metrics.md`.
 pub fn documentation() -> String {
     let mut text = String::from(
@@ -128,7 +147,7 @@ pub fn documentation() -> String {
          These are the `metrics` of `summary.json`. A mean of something sampled is weighted by time;\n\
          a percentile is the smallest value that is not exceeded in at least that share of the time or\n\
          packets; null means that the metric could not be measured. With several links a name is\n\
-         `link.NAME.DIRECTION.…`; with several players `player.…`, `video.…`, `media.…` and\n\
+         `link.NAME.DIRECTION.…`, of a hub's stations `link.HUB-STATION.up.…`; with several players `player.…`, `video.…`, `media.…` and\n\
          `requests.…` are means over them and `player.NAME.…` each one's; with several sending\n\
          hosts `tcp.…` is over all and `tcp.HOST.…` over each one's sockets. A direction of\n\
          `layers` is `SENDER_to_RECEIVER`, of hosts.\n\n\
@@ -205,5 +224,19 @@ mod tests {
         assert_eq!(instance("player.stall_s"), Some(("stall_s", String::new())));
         assert_eq!(instance("player.viewer1.stall_s"), Some(("stall_s", "viewer1".into())));
         assert_eq!(instance("player.nonsense"), None);
+    }
+
+    #[test]
+    fn an_up_direction_without_a_down_one_is_that_of_a_station() {
+        let names = [
+            "link.lan-ws1.up.loss_ratio",
+            "link.wan.down.loss_ratio",
+            "link.wan.up.loss_ratio",
+            "capture.lan-ws1.up.loss_ratio",
+        ];
+        let names = names.map(str::to_owned);
+        let all: BTreeSet<&String> = names.iter().collect();
+        let towards = |name: &String| describe_among(name, &all).unwrap().1.is_towards_viewers();
+        assert_eq!(names.each_ref().map(towards), [true, true, false, false]);
     }
 }

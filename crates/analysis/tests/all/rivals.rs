@@ -1,9 +1,10 @@
 //! Metrics and series of a video flow and a TCP flow that share a link.
 
 use crate::common;
-use suiro_analysis::{Records, summarise, timeline};
-use suiro_record::tables::{LinkRow, RateRow};
-use suiro_record::words::{Direction, LinkCause};
+use suiro_analysis::{Panel, Records, summarise, timeline};
+use suiro_record::tables::{FlowRow, LinkRow, RateRow};
+use suiro_record::words::{Carries, Direction, FlowRole, LinkCause, Transport};
+use suiro_record::{LinkTotals, Trial};
 
 const MS: i64 = 1_000_000;
 const GOP: i64 = 1001 * MS;
@@ -106,6 +107,115 @@ fn metrics_by_hand() {
     });
     assert_eq!(metrics["fairness.convergence_s"], Some(0.0));
     assert_eq!(metrics["fairness.tcp_variation"], Some(0.0));
+}
+
+const STATIONS: [&str; 6] =
+    ["lan1-server1", "lan1-server2", "lan1-router", "lan2-router", "lan2-client1", "lan2-client2"];
+
+/// A trial with two hubs: the links of their stations have what they sent, as direction up.
+fn hubs() -> Trial {
+    let links = STATIONS.map(|link| LinkTotals::new(link, Direction::Up)).to_vec();
+    Trial { links, ..common::trial(31.5 * 1.001) }
+}
+
+/// 30 GoP times with 2002 B of video and 100 B of sender reports, 2102 B of TCP, 200 B of receiver reports and 100 B of
+/// acknowledgements, each across both hubs. 20 receiver reports and 10 video packets are lost.
+fn across_hubs() -> Records {
+    let sent =
+        |link: &str, row: LinkRow| LinkRow { link: link.into(), direction: Direction::Up, ..row };
+    let mut link = Vec::new();
+    for gop in 1..31 {
+        let mut cross = |after_ms: i64, flow: &str, size: i64, stations: [&str; 2]| {
+            let row = packet(GOP * gop + after_ms * MS, flow, size, "delivered");
+            link.extend(stations.map(|station| sent(station, row.clone())));
+        };
+        cross(0, RTP, 2002, ["lan1-server1", "lan2-router"]);
+        cross(10, RTCP, 100, ["lan1-server1", "lan2-router"]);
+        cross(20, TCP, 2102, ["lan1-server2", "lan2-router"]);
+        cross(30, "udp 10.0.0.3:5005>10.0.0.1:5005", 200, ["lan2-client1", "lan1-router"]);
+        cross(40, "tcp 10.0.0.4:5201>10.0.0.2:40000", 100, ["lan2-client2", "lan1-router"]);
+    }
+    for lost in 0..20 {
+        let t_ns = GOP * 2 + lost * MS;
+        let report = packet(t_ns, "udp 10.0.0.3:5005>10.0.0.1:5005", 200, "dropped");
+        link.push(sent("lan2-client1", report));
+        if lost % 2 == 0 {
+            link.push(sent("lan2-router", packet(t_ns, RTP, 1500, "dropped")));
+        }
+    }
+    for row in link.iter_mut().filter(|row| row.flow.starts_with("tcp 10.0.0.4")) {
+        row.payload_bytes = Some(0);
+    }
+    Records { link, rate: vec![report(GOP, 2_000_000, None)], ..Records::default() }
+}
+
+/// What the endpoints of [`across_hubs`] reported.
+fn told() -> Vec<FlowRow> {
+    let row = |endpoint: &str, protocol, carries, (local, remote): (&str, &str)| FlowRow {
+        t_ns: suiro_units::Time::ZERO,
+        endpoint: endpoint.into(),
+        role: if endpoint == "viewer" { FlowRole::Receiver } else { FlowRole::Sender },
+        protocol,
+        local: local.into(),
+        remote: remote.into(),
+        carries,
+        flows: 1,
+        closed_ns: None,
+        peer: None,
+    };
+    let (udp, tcp) = (Transport::Udp, Transport::Tcp);
+    vec![
+        row("film", udp, Carries::Video, ("*:5004", "10.0.0.3:5004")),
+        row("film", udp, Carries::Feedback, ("*:5005", "10.0.0.3:5005")),
+        row("viewer", udp, Carries::Video, ("*:5004", "*:*")),
+        row("viewer", udp, Carries::Feedback, ("*:5005", "*:*")),
+        row("sink", tcp, Carries::Load, ("*:5201", "*:*")),
+    ]
+}
+
+#[test]
+fn at_hubs_the_way_with_more_bytes_is_the_flow() {
+    for flows in [Vec::new(), told()] {
+        let records = Records { flows, ..across_hubs() };
+        let rate = Some(2102.0 * 8.0 / 1.001);
+        common::assert_metrics(
+            &hubs(),
+            &records,
+            &[
+                ("fairness.video_mean_bps", rate),
+                ("fairness.tcp_mean_bps", rate),
+                ("fairness.video_flows", Some(1.0)),
+                ("fairness.tcp_flows", Some(1.0)),
+                ("fairness.jain_ratio", Some(1.0)),
+                // 60 packets of the video and its sender reports, and 10 that were dropped.
+                ("fairness.video_loss_ratio", Some(10.0 / 70.0)),
+            ],
+        );
+    }
+}
+
+#[test]
+fn goodput_at_hubs_counts_each_hub_and_no_acknowledgement() {
+    // 40 B of each packet are headers.
+    let bytes = 30.0 * 2.0 * ((2002.0 - 40.0) + (100.0 - 40.0) + (2102.0 - 40.0) + (200.0 - 40.0));
+    let goodput = bytes * 8.0 / (31.5 * 1.001);
+    common::assert_metrics(&hubs(), &across_hubs(), &[("flow.goodput_mean_bps", Some(goodput))]);
+    let links = [Direction::Down, Direction::Up].map(|way| LinkTotals::new("lan2-client1", way));
+    let linked = Trial { links: links.to_vec(), ..hubs() };
+    let only = |row: &LinkRow| &*row.link == "lan2-client1";
+    let up = across_hubs().link.into_iter().filter(only).collect();
+    let records = Records { link: up, ..Records::default() };
+    common::assert_metrics(&linked, &records, &[("flow.goodput_mean_bps", None)]);
+}
+
+#[test]
+fn stations_of_hubs_have_a_figure_of_throughput_of_their_own() {
+    let timeline = timeline(&hubs(), &across_hubs(), 10);
+    let panel = |name: &str| timeline.series.iter().find(|it| it.name == name).map(|it| it.panel);
+    for station in STATIONS {
+        let name = format!("link.{station}.up.throughput_bps");
+        assert_eq!(panel(&name), Some(Panel::ThroughputStations), "{name}");
+    }
 }
 
 #[test]
