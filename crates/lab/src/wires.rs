@@ -5,14 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use suiro_hosts::{EmulatedLink, EmulatedSegment, Network};
-use suiro_link::{CellConfig, HubConfig, LinkConfig};
+use suiro_link::{CellConfig, HubConfig};
 use suiro_record::{LinkTotals, SelfCheck};
 use suiro_scenario::{Link, Topology, WifiCell};
 use suiro_units::Seed;
-use suiro_wire::{
-    Carrier, CarrierSpec, CellCheckSpec, CellSpec, CheckSpec, Clock, Fault, HubCheckSpec, HubSpec,
-    WireError,
-};
+use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Fault, Medium};
 
 use crate::clock::Epoch;
 
@@ -36,38 +33,23 @@ pub struct Wires {
 }
 
 impl Wires {
-    /// Checks every emulated link, one after the other, before anything else uses it. A link that
+    /// Checks every emulated medium, one after the other, before anything else uses it. One that
     /// fails is checked again, at most [`ATTEMPTS`] times in all: its settings do not change, but
     /// the load on the machine does.
     pub fn check(network: &Network, topology: &Topology, seed: Seed) -> Result<Vec<SelfCheck>> {
         let mut found = Vec::new();
-        for (link, spec, config) in emulated(network, topology) {
-            let name = &spec.name;
-            let checked = until_passed(name, seed, &|seed| {
-                let wire = network.wire();
-                suiro_wire::check(&CheckSpec { name, link, wire, config, seed }).map(Vec::from)
-            })?;
-            found.extend(checked);
-        }
-        for Hub { segment, links, config } in &hubs(network, topology) {
-            let name = &segment.hub;
-            let checked = until_passed(name, seed, &|seed| {
-                let wire = network.wire();
-                suiro_wire::check_hub(&HubCheckSpec { name, links, segment, wire, config, seed })
-            })?;
-            found.extend(checked);
-        }
-        for Cell { name, links, ends, config } in &cells(network, topology) {
-            let checked = until_passed(name, seed, &|seed| {
-                let wire = network.wire();
-                suiro_wire::check_cell(&CellCheckSpec { name, links, ends, wire, config, seed })
-            })?;
-            found.extend(checked);
+        for (name, medium) in &media(network, topology) {
+            let (wire, seed) = (network.wire(), link_seed(seed, name));
+            found.extend(until_passed(|attempt| {
+                let seed = seed.derive(&format!("self-check {attempt}"));
+                suiro_wire::check(&CheckSpec { name, medium, wire, seed })
+                    .with_context(|| format!("checking {name}"))
+            })?);
         }
         Ok(found)
     }
 
-    /// Starts to carry packets on every emulated link; the trial's time counts from `epoch`.
+    /// Starts to carry packets on every emulated medium; the trial's time counts from `epoch`.
     /// `records` is the folder for the packet records.
     pub fn start(
         network: &Network,
@@ -76,37 +58,14 @@ impl Wires {
         epoch: Epoch,
         records: Option<&Path>,
     ) -> Result<Self> {
-        let mut carriers = Vec::new();
-        for (link, spec, config) in emulated(network, topology) {
-            let carrier = Carrier::start(&CarrierSpec {
-                name: &spec.name,
-                link,
-                wire: network.wire(),
-                config,
-                seed: link_seed(seed, &spec.name),
-                clock: Clock::since(epoch.monotonic_ns),
-                records,
-            })
-            .with_context(|| format!("carrying link {}", spec.name))?;
-            carriers.push(carrier);
-        }
-        let clock = Clock::since(epoch.monotonic_ns);
-        let wire = network.wire();
-        for Hub { segment, links, config } in &hubs(network, topology) {
-            let (name, seed) = (&segment.hub, link_seed(seed, &segment.hub));
-            let hub = HubSpec { name, links, segment, wire, config, seed, clock, records };
-            let carrier =
-                Carrier::start_hub(&hub).with_context(|| format!("carrying segment {name}"))?;
-            carriers.push(carrier);
-        }
-        for Cell { name, links, ends, config } in &cells(network, topology) {
+        let (wire, clock) = (network.wire(), Clock::since(epoch.monotonic_ns));
+        let media = media(network, topology);
+        let carriers = media.iter().map(|(name, medium)| {
             let seed = link_seed(seed, name);
-            let cell = CellSpec { name, links, ends, wire, config, seed, clock, records };
-            let carrier =
-                Carrier::start_cell(&cell).with_context(|| format!("carrying segment {name}"))?;
-            carriers.push(carrier);
-        }
-        Ok(Self { carriers })
+            Carrier::start(&CarrierSpec { name, medium, wire, seed, clock, records })
+                .with_context(|| format!("carrying {name}"))
+        });
+        Ok(Self { carriers: carriers.collect::<Result<_>>()? })
     }
 
     /// Stops the links.
@@ -126,16 +85,8 @@ impl Wires {
     }
 }
 
-/// Checks a link or segment, and again, with another seed, until it passes or [`ATTEMPTS`] are over.
-fn until_passed(
-    name: &str,
-    seed: Seed,
-    check: &dyn Fn(Seed) -> Result<Vec<SelfCheck>, WireError>,
-) -> Result<Vec<SelfCheck>> {
-    let check = |attempt: u32| {
-        let seed = link_seed(seed, name).derive(&format!("self-check {attempt}"));
-        check(seed).with_context(|| format!("checking link {name}"))
-    };
+/// Checks a medium, and again, until it passes or [`ATTEMPTS`] are over.
+fn until_passed(check: impl Fn(u32) -> Result<Vec<SelfCheck>>) -> Result<Vec<SelfCheck>> {
     let (mut attempt, mut checks) = (1, check(1)?);
     while attempt < ATTEMPTS && checks.iter().any(|check| !check.ok) {
         attempt += 1;
@@ -144,63 +95,48 @@ fn until_passed(
     Ok(checks.into_iter().map(|check| SelfCheck { attempt, ..check }).collect())
 }
 
-/// Each emulated link that is no part of a segment, with its configuration from the scenario.
-fn emulated<'a>(
+/// The name of each emulated medium and the medium, with its configuration from the scenario.
+fn media<'a>(network: &'a Network, topology: &'a Topology) -> Vec<(&'a str, Medium<'a>)> {
+    let links = network.links().iter().filter_map(|link| alone(link, topology));
+    let hubs = network.segments().iter().filter_map(|segment| hub(segment, topology));
+    let cells = topology.cells.iter().map(|spec| cell(spec, network, topology));
+    links.chain(hubs).chain(cells).collect()
+}
+
+/// A link, unless it is one of a cell's.
+fn alone<'a>(link: &'a EmulatedLink, topology: &'a Topology) -> Option<(&'a str, Medium<'a>)> {
+    let Link { name, config, .. } = &topology.links[link.cable];
+    let in_cell = topology.cells.iter().any(|cell| cell.links.contains(name));
+    let config = config.clone().expect("an emulated cable has a configuration");
+    (!in_cell).then_some((name, Medium::Link { link, config }))
+}
+
+fn hub<'a>(segment: &'a EmulatedSegment, topology: &'a Topology) -> Option<(&'a str, Medium<'a>)> {
+    let links: Vec<&Link> =
+        segment.stations.iter().map(|station| &topology.links[station.cable]).collect();
+    let configs = || links.iter().filter_map(|link| link.config.as_ref());
+    let config = HubConfig {
+        ethernet: configs().find_map(|config| config.ethernet)?,
+        stations: configs().map(|config| config.up.clone()).collect(),
+    };
+    let links = links.iter().map(|link| &*link.name).collect();
+    Some((&segment.hub, Medium::Hub { segment, links, config }))
+}
+
+fn cell<'a>(
+    cell: &'a WifiCell,
     network: &'a Network,
     topology: &'a Topology,
-) -> impl Iterator<Item = (&'a EmulatedLink, &'a Link, &'a LinkConfig)> {
-    network.links().iter().filter_map(|link| {
-        let spec = &topology.links[link.cable];
-        let in_cell = topology.cells.iter().any(|cell| cell.links.contains(&spec.name));
-        let config = spec.config.as_ref().expect("an emulated cable has a configuration");
-        (!in_cell).then_some((link, spec, config))
-    })
-}
-
-/// A hub with its stations' configuration from the scenario.
-struct Hub<'a> {
-    segment: &'a EmulatedSegment,
-    links: Vec<&'a str>,
-    config: HubConfig,
-}
-
-/// Each hub.
-fn hubs<'a>(network: &'a Network, topology: &'a Topology) -> Vec<Hub<'a>> {
-    let hub = |segment: &'a EmulatedSegment| {
-        let links: Vec<&Link> =
-            segment.stations.iter().map(|station| &topology.links[station.cable]).collect();
-        let configs = || links.iter().filter_map(|link| link.config.as_ref());
-        let config = HubConfig {
-            ethernet: configs().find_map(|config| config.ethernet)?,
-            stations: configs().map(|config| config.up.clone()).collect(),
-        };
-        Some(Hub { segment, links: links.iter().map(|link| &*link.name).collect(), config })
+) -> (&'a str, Medium<'a>) {
+    let of = |link: &&EmulatedLink| cell.links.contains(&topology.links[link.cable].name);
+    let ends: Vec<&EmulatedLink> = network.links().iter().filter(of).collect();
+    let links = || ends.iter().map(|link| &topology.links[link.cable]);
+    let config = CellConfig {
+        busy: cell.busy.clone(),
+        stations: links().filter_map(|link| link.config.clone()).collect(),
     };
-    network.segments().iter().filter_map(hub).collect()
-}
-
-/// A Wi-Fi cell with its stations' configuration from the scenario.
-struct Cell<'a> {
-    name: &'a str,
-    links: Vec<&'a str>,
-    ends: Vec<&'a EmulatedLink>,
-    config: CellConfig,
-}
-
-/// Each Wi-Fi cell.
-fn cells<'a>(network: &'a Network, topology: &'a Topology) -> Vec<Cell<'a>> {
-    let cell = |cell: &'a WifiCell| {
-        let of = |link: &&EmulatedLink| cell.links.contains(&topology.links[link.cable].name);
-        let ends: Vec<&EmulatedLink> = network.links().iter().filter(of).collect();
-        let links = || ends.iter().map(|link| &topology.links[link.cable]);
-        let config = CellConfig {
-            busy: cell.busy.clone(),
-            stations: links().filter_map(|link| link.config.clone()).collect(),
-        };
-        let names = links().map(|link| &*link.name).collect();
-        Cell { name: &cell.name, links: names, ends, config }
-    };
-    topology.cells.iter().map(cell).collect()
+    let links = links().map(|link| &*link.name).collect();
+    (&cell.name, Medium::Cell { ends, links, config })
 }
 
 /// The seed of a link's randomness: it depends only on the trial's seed and the link's name.

@@ -19,7 +19,7 @@ use suiro_tcp::set_congestion;
 use suiro_tcp::vegas::Loaded;
 use suiro_tcp::vegas::model::{Arrival, Model};
 use suiro_units::{Seed, Time};
-use suiro_wire::{Carrier, CarrierSpec, Clock};
+use suiro_wire::{Carrier, CarrierSpec, Clock, Medium};
 
 /// TCP_CA_CWR: from here on a loss is being repaired.
 const CWR: u8 = 2;
@@ -95,9 +95,8 @@ fn run(link: &str, controls: &[&str]) -> Seen {
     let (clock, dir) = (Clock::starting_now(), tempfile::tempdir().unwrap());
     let carrier = Carrier::start(&CarrierSpec {
         name: "live",
-        link: &network.links()[0],
+        medium: &Medium::Link { link: &network.links()[0], config: config(link) },
         wire: network.wire(),
-        config: &config(link),
         seed: Seed(7),
         clock,
         records: Some(dir.path()),

@@ -20,7 +20,7 @@ use suiro_hosts::{
 use suiro_link::{LinkConfig, LinkSpec, Schedule};
 use suiro_record::LinkTotals;
 use suiro_units::{Duration, Seed, Time};
-use suiro_wire::{Carrier, CarrierSpec, Clock, Outcome};
+use suiro_wire::{Carrier, CarrierSpec, Clock, Medium, Outcome};
 
 const RUNS: usize = 5;
 const SECONDS: u64 = 2;
@@ -135,11 +135,11 @@ impl Link {
     }
 
     fn start(&self) -> Carrier {
+        let link = &self.network.links()[0];
         Carrier::start(&CarrierSpec {
             name: "bench",
-            link: &self.network.links()[0],
+            medium: &Medium::Link { link, config: self.config.clone() },
             wire: self.network.wire(),
-            config: &self.config,
             seed: Seed(1),
             clock: Clock::starting_now(),
             records: None,

@@ -1,18 +1,16 @@
-//! A running link or hub on its own threads.
+//! A running link, hub or Wi-Fi cell on its own threads.
 
 use std::path::Path;
 
-use suiro_hosts::{EmulatedLink, EmulatedSegment, Host, LinkEnd, Station};
-use suiro_link::{CellConfig, Direction, HubConfig, LinkConfig, PathConfig};
+use suiro_hosts::Host;
 use suiro_record::LinkTotals;
-use suiro_units::{Duration, Seed};
+use suiro_units::Seed;
 
 use crate::WireError;
-use crate::bound::lateness_bound;
 use crate::clock::Clock;
 use crate::engine::{Engine, Side};
 use crate::hands::{Ended, Hands};
-use crate::link_core::{self, Core};
+use crate::medium::{Medium, Way};
 use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::socket::PacketSocket;
@@ -21,14 +19,12 @@ use crate::totals::{Fault, KernelLosses, fault};
 /// What a carrier carries.
 #[derive(Debug, Clone, Copy)]
 pub struct CarrierSpec<'a> {
-    /// The link's name in the scenario; the records carry it.
+    /// The medium's name in the scenario, which the file of the records bears.
     pub name: &'a str,
-    /// The link's interfaces.
-    pub link: &'a EmulatedLink,
+    /// What packets go over.
+    pub medium: &'a Medium<'a>,
     /// The namespace of its interfaces: [`suiro_hosts::Network::wire`].
     pub wire: &'a Host,
-    /// What it does to packets.
-    pub config: &'a LinkConfig,
     /// The seed of its randomness.
     pub seed: Seed,
     /// The trial's clock. Its epoch, from which schedules count, must not be in the future.
@@ -52,48 +48,6 @@ pub struct Outcome {
     pub until_realtime_ns: u64,
 }
 
-/// What a carrier of a hub carries.
-#[derive(Debug, Clone, Copy)]
-pub struct HubSpec<'a> {
-    /// The hub's name in the scenario, which the file of the records bears.
-    pub name: &'a str,
-    /// The names of its stations' links, in the order of [`EmulatedSegment::stations`]; the records carry them.
-    pub links: &'a [&'a str],
-    /// Its stations' interfaces.
-    pub segment: &'a EmulatedSegment,
-    /// The namespace of those interfaces: [`suiro_hosts::Network::wire`].
-    pub wire: &'a Host,
-    /// What it does to packets; as many stations as [`links`](Self::links).
-    pub config: &'a HubConfig,
-    /// The seed of its randomness.
-    pub seed: Seed,
-    /// The trial's clock, as in [`CarrierSpec`].
-    pub clock: Clock,
-    /// The folder for `link.NAME.parquet`; `None` to keep no record of packets.
-    pub records: Option<&'a Path>,
-}
-
-/// What a carrier of a Wi-Fi cell carries.
-#[derive(Debug, Clone, Copy)]
-pub struct CellSpec<'a> {
-    /// The cell's name in the scenario, which the file of the records bears.
-    pub name: &'a str,
-    /// The names of its stations' links, in their order; the records carry them.
-    pub links: &'a [&'a str],
-    /// The interfaces of those links, each from the access point to its station.
-    pub ends: &'a [&'a EmulatedLink],
-    /// The namespace of those interfaces: [`suiro_hosts::Network::wire`].
-    pub wire: &'a Host,
-    /// What it does to packets; as many stations as [`links`](Self::links).
-    pub config: &'a CellConfig,
-    /// The seed of its randomness.
-    pub seed: Seed,
-    /// The trial's clock, as in [`CarrierSpec`].
-    pub clock: Clock,
-    /// The folder for `link.NAME.parquet`; `None` to keep no record of packets.
-    pub records: Option<&'a Path>,
-}
-
 /// A running link, hub or cell. Dropping it ends it without recording the packets that are in it; see
 /// [`stop`](Self::stop).
 #[derive(Debug)]
@@ -105,92 +59,22 @@ pub struct Carrier {
     hands: Hands,
 }
 
-/// What one side sends.
-#[derive(Debug)]
-struct Way {
-    /// The link's name in the records.
-    link: String,
-    direction: Direction,
-    end: LinkEnd,
-    /// The side whose interface loses what this one has sent: of a hub, where that depends on the packet, its own.
-    loses: usize,
-    /// How late one packet in a hundred may be.
-    bound: Duration,
-}
-
 impl Carrier {
-    /// Starts to carry packets between the two ends of a link. Call it inside a
-    /// [`suiro_hosts::Sandbox`].
+    /// Starts to carry packets between the hosts of a medium. Call it inside a [`suiro_hosts::Sandbox`].
     pub fn start(spec: &CarrierSpec<'_>) -> Result<Self, WireError> {
-        let CarrierSpec { name, link, wire, config, seed, clock, records } = *spec;
-        let way = |direction: Direction| Way {
-            link: name.to_owned(),
-            direction,
-            end: [&link.from, &link.to][direction as usize].clone(),
-            loses: direction.opposite() as usize,
-            bound: lateness_bound(config.direction(direction)),
-        };
-        let ways = Direction::BOTH.map(way).into();
-        let shared = config.wifi.is_some() || config.ethernet.is_some();
-        let core = (Core::link(config, seed), link_core::least_of_link(config));
-        Self::carry((name, wire), ways, shared, core, (clock, records))
-    }
-
-    /// Starts to carry packets between the stations of a hub. A frame goes to the station that it is addressed to. Call it
-    /// inside a [`suiro_hosts::Sandbox`].
-    pub fn start_hub(spec: &HubSpec<'_>) -> Result<Self, WireError> {
-        let HubSpec { name, links, segment, wire, config, seed, clock, records } = *spec;
-        let stations = segment.stations.iter().zip(links).zip(&config.stations).enumerate();
-        let way =
-            |(index, ((station, link), path)): (usize, ((&Station, &&str), &PathConfig))| Way {
-                link: (*link).to_owned(),
-                direction: Direction::Up,
-                end: station.end.clone(),
-                loses: index,
-                bound: lateness_bound(path),
-            };
-        let ways = stations.map(way).collect();
-        let macs = segment.stations.iter().map(|station| station.mac).collect();
-        let core = (Core::hub(config, macs, seed), link_core::least_of_hub(config));
-        Self::carry((name, wire), ways, true, core, (clock, records))
-    }
-
-    /// Starts to carry packets between an access point and its stations. Call it inside a [`suiro_hosts::Sandbox`].
-    pub fn start_cell(spec: &CellSpec<'_>) -> Result<Self, WireError> {
-        let CellSpec { name, links, ends, wire, config, seed, clock, records } = *spec;
-        let mut ways = Vec::new();
-        for ((name, link), station) in links.iter().zip(ends).zip(&config.stations) {
-            for direction in Direction::BOTH {
-                ways.push(Way {
-                    link: (*name).to_owned(),
-                    direction,
-                    end: [&link.from, &link.to][direction as usize].clone(),
-                    loses: ways.len() ^ 1,
-                    bound: lateness_bound(station.direction(direction)),
-                });
-            }
-        }
-        let core = (Core::cell(config, seed), link_core::least_of_cell(config));
-        Self::carry((name, wire), ways, true, core, (clock, records))
-    }
-
-    fn carry(
-        (name, wire): (&str, &Host),
-        ways: Vec<Way>,
-        shared: bool,
-        core: (Core, Duration),
-        (clock, records): (Clock, Option<&Path>),
-    ) -> Result<Self, WireError> {
+        let CarrierSpec { name, medium, wire, seed, clock, records } = *spec;
+        let ways = medium.ways(name);
         let open = |way: &Way| {
             let interface = &way.end.wire_interface;
             let socket = PacketSocket::open(interface)
                 .map_err(WireError::os(format!("opening a packet socket on {interface}")))?;
-            Ok::<_, WireError>(Side::new(socket, shared))
+            Ok::<_, WireError>(Side::new(socket, medium.is_shared()))
         };
         let sides = wire.enter(|| ways.iter().map(open).collect::<Result<Vec<_>, _>>())??;
         let links: Vec<&str> = ways.iter().map(|way| &*way.link).collect();
         let recorder = records.map(|dir| Recorder::create(dir, name, &links)).transpose()?;
         let before = Drops::read(wire, &ways)?;
+        let core = (medium.core(seed), medium.least_delay());
         let engine = Engine::new(clock, sides, core, recorder);
         let bound = ways.iter().map(|way| way.bound).min().unwrap_or_default();
         let hands = Hands::start(name, clock, engine, bound)
@@ -236,7 +120,7 @@ impl Carrier {
         Ok(Outcome { totals, faults, priority, until_realtime_ns })
     }
 
-    /// The name of the link or hub.
+    /// The name of the link, hub or cell.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -4,9 +4,7 @@ use suiro_link::{
     CellConfig, Counts, Direction, Event, HubConfig, Link, LinkConfig, Packet, Segment,
     SegmentConfig,
 };
-use suiro_units::{Duration, Seed, Time};
-
-use crate::bound;
+use suiro_units::{Seed, Time};
 
 /// Hardware address of a station.
 pub(crate) type Mac = [u8; 6];
@@ -102,23 +100,4 @@ impl Core {
             Self::Cell(segment) => segment.counts(from / 2, self.direction(from)),
         }
     }
-}
-
-/// Every packet stays in a link at least this long.
-pub(crate) fn least_of_link(config: &LinkConfig) -> Duration {
-    least(Direction::BOTH.into_iter().map(|direction| config.direction(direction)))
-}
-
-/// Every packet stays in a cell at least this long.
-pub(crate) fn least_of_cell(config: &CellConfig) -> Duration {
-    least(config.stations.iter().flat_map(|station| [&station.down, &station.up]))
-}
-
-/// Every packet stays in a segment at least this long.
-pub(crate) fn least_of_hub(config: &HubConfig) -> Duration {
-    least(config.stations.iter()) + config.ethernet.delay
-}
-
-fn least<'a>(paths: impl Iterator<Item = &'a suiro_link::PathConfig>) -> Duration {
-    paths.map(|path| bound::least_delay(&path.propagation)).min().unwrap_or_default()
 }

@@ -16,10 +16,7 @@ use suiro_record::tables::LinkRow;
 use suiro_record::words::{CheckedQuantity, LinkCause, Verdict};
 use suiro_record::{Reader, SelfCheck};
 use suiro_units::Seed;
-use suiro_wire::{
-    Carrier, CarrierSpec, CellCheckSpec, CellSpec, CheckSpec, Clock, HubCheckSpec, HubSpec,
-    Outcome, check, check_cell, check_hub,
-};
+use suiro_wire::{Carrier, CarrierSpec, CheckSpec, Clock, Medium, Outcome, check};
 
 fn main() -> ExitCode {
     // Root runs as an ordinary user would: the stricter case.
@@ -76,28 +73,19 @@ impl Bench {
         Self { network: Network::build(&spec).unwrap(), config }
     }
 
-    fn carry(&self, records: Option<&std::path::Path>) -> Carrier {
-        Carrier::start(&CarrierSpec {
-            name: "live",
-            link: &self.network.links()[0],
-            wire: self.network.wire(),
-            config: &self.config,
-            seed: Seed(7),
-            clock: Clock::starting_now(),
-            records,
-        })
-        .unwrap()
+    fn medium(&self) -> Medium<'_> {
+        Medium::Link { link: &self.network.links()[0], config: self.config.clone() }
     }
 
-    fn check(&self) -> [SelfCheck; 2] {
-        check(&CheckSpec {
-            name: "live",
-            link: &self.network.links()[0],
-            wire: self.network.wire(),
-            config: &self.config,
-            seed: Seed(7),
-        })
-        .unwrap()
+    fn carry(&self, records: Option<&std::path::Path>) -> Carrier {
+        let (medium, wire) = (&self.medium(), self.network.wire());
+        let (clock, seed) = (Clock::starting_now(), Seed(7));
+        Carrier::start(&CarrierSpec { name: "live", medium, wire, seed, clock, records }).unwrap()
+    }
+
+    fn check(&self) -> Vec<SelfCheck> {
+        let (medium, wire, seed) = (&self.medium(), self.network.wire(), Seed(7));
+        check(&CheckSpec { name: "live", medium, wire, seed }).unwrap()
     }
 
     fn server(&self) -> &Host {
@@ -208,18 +196,16 @@ fn three_stations_share_a_hub() {
     let equipment = Equipment { hubs: vec![3], ..Equipment::default() };
     let network = Network::equipped(&spec, &equipment).unwrap();
     let (segment, wire) = (&network.segments()[0], network.wire());
-    let links = &["lan-a", "lan-b", "lan-c"];
+    let links = vec!["lan-a", "lan-b", "lan-c"];
     let (name, seed) = ("lan", Seed(7));
-    let checks =
-        check_hub(&HubCheckSpec { name, links, segment, wire, config: &config, seed }).unwrap();
+    let medium = &Medium::Hub { segment, links, config };
+    let checks = check(&CheckSpec { name, medium, wire, seed }).unwrap();
     assert!(checks.len() == 3 && checks.iter().all(|check| check.ok), "{checks:#?}");
 
     let dir = tempfile::tempdir().unwrap();
     let (clock, records) = (Clock::starting_now(), Some(dir.path()));
-    let config = &config;
-    let carrier =
-        Carrier::start_hub(&HubSpec { name, links, segment, wire, config, seed, clock, records })
-            .unwrap();
+    let spec = CarrierSpec { name, medium, wire, seed, clock, records };
+    let carrier = Carrier::start(&spec).unwrap();
     let bind = |host: usize| {
         network.hosts()[host].enter(|| UdpSocket::bind((ipv4(host), 4000))).unwrap().unwrap()
     };
@@ -264,7 +250,7 @@ fn two_stations_share_an_access_point() {
     )
     .unwrap();
     let SegmentLinks { links, busy } = spec.resolve().unwrap();
-    let config = &CellConfig { busy: busy.unwrap(), stations: links };
+    let config = CellConfig { busy: busy.unwrap(), stations: links };
     let cable = |station| CableSpec { from: 2, to: station, mtu: 1500, kind: CableKind::Emulated };
     let spec = NetworkSpec {
         hosts: ["near", "far", "ap"].map(str::to_owned).to_vec(),
@@ -272,9 +258,10 @@ fn two_stations_share_an_access_point() {
         detours: vec![],
     };
     let network = Network::build(&spec).unwrap();
-    let ends: &[_] = &network.links().iter().collect::<Vec<_>>();
-    let (name, links, wire, seed) = ("cell", &["cell-near", "cell-far"], network.wire(), Seed(7));
-    let check = || check_cell(&CellCheckSpec { name, links, ends, wire, config, seed }).unwrap();
+    let (ends, links) = (network.links().iter().collect(), vec!["cell-near", "cell-far"]);
+    let medium = &Medium::Cell { ends, links, config };
+    let (name, wire, seed) = ("cell", network.wire(), Seed(7));
+    let check = || check(&CheckSpec { name, medium, wire, seed }).unwrap();
     // The access point forwards, and its kernel reports its IPv6 groups (MLD) in its first second: packets that the check
     // has not sent. A trial tries three times, too.
     let passes = |checks: &Vec<SelfCheck>| checks.iter().all(|check| check.ok);
@@ -283,8 +270,8 @@ fn two_stations_share_an_access_point() {
 
     let dir = tempfile::tempdir().unwrap();
     let (clock, records) = (Clock::starting_now(), Some(dir.path()));
-    let cell = CellSpec { name, links, ends, wire, config, seed, clock, records };
-    let carrier = Carrier::start_cell(&cell).unwrap();
+    let spec = CarrierSpec { name, medium, wire, seed, clock, records };
+    let carrier = Carrier::start(&spec).unwrap();
     let bind = |host: usize| {
         network.hosts()[host].enter(|| UdpSocket::bind((ipv4(host), 4000))).unwrap().unwrap()
     };
@@ -314,7 +301,7 @@ fn two_stations_share_an_access_point() {
     assert!(rows.iter().all(|row| row.attempts.is_some()));
 }
 
-fn failed(checks: &[SelfCheck; 2]) -> Vec<String> {
+fn failed(checks: &[SelfCheck]) -> Vec<String> {
     let all = checks.iter().flat_map(|check| &check.checks);
     all.filter(|part| part.ok == Some(false)).map(|part| format!("{part:?}")).collect()
 }
@@ -348,7 +335,8 @@ fn a_throttled_host_fails_it() {
         println!("(skipped: no tbf: {})", String::from_utf8_lossy(&tc.stderr).trim());
         return;
     }
-    let [down, up] = bench.check();
+    let checks: [SelfCheck; 2] = bench.check().try_into().unwrap();
+    let [down, up] = &checks;
     let rate = down.checks.iter().find(|part| part.what == CheckedQuantity::Rate).unwrap();
     assert!(!down.ok && rate.ok == Some(false), "{down:#?}");
     assert!(up.ok, "{up:#?}");

@@ -6,7 +6,7 @@ use suiro_link::{LinkConfig, Schedule};
 use suiro_units::{BitRate, Bytes, Duration, Seed};
 
 use super::load::{Burst, Heard, Load, Sending};
-use crate::{Carrier, CarrierSpec, Clock, WireError, lateness_bound};
+use crate::{Carrier, CarrierSpec, Clock, Medium, WireError, lateness_bound};
 
 /// Size of the IP packets.
 const PACKET_BYTES: u32 = 1200;
@@ -69,12 +69,12 @@ fn carries(network: &Network, per_second: u32) -> Result<bool, WireError> {
     for path in [&mut config.down, &mut config.up] {
         path.propagation.delay = Schedule::constant(DELAY);
     }
+    let bound_us = lateness_bound(&config.down).as_nanos() as f64 / 1e3;
     let clock = Clock::starting_now();
     let carrier = Carrier::start(&CarrierSpec {
         name: "capacity",
-        link,
+        medium: &Medium::Link { link, config },
         wire: network.wire(),
-        config: &config,
         seed: Seed(1),
         clock,
         records: None,
@@ -97,7 +97,6 @@ fn carries(network: &Network, per_second: u32) -> Result<bool, WireError> {
         ended.into_iter().collect::<Result<(), _>>()
     })?;
     let outcome = carrier.stop()?;
-    let bound_us = lateness_bound(&config.down).as_nanos() as f64 / 1e3;
     let mut fine = true;
     for (load, totals) in loads.into_iter().zip(&outcome.totals) {
         let heard = load.finish(totals.delivered)?;

@@ -1,20 +1,21 @@
-//! The self-check: a short calibrated load through a link, before anything is measured over it.
+//! The self-check: a short calibrated load through a medium, before anything is measured over it.
 //!
-//! In each direction, a sparse *probe* measures delay and loss, then a *flood* above the rate
-//! measures the rate and how much the queue holds. Both are UDP packets of our own, stamped by the
+//! In each direction of a link, a sparse *probe* measures delay and loss, then a *flood* above the rate
+//! measures the rate and how much the queue holds. What several stations share has the probe only, one way after the
+//! other: so at a hub nothing collides. Both are UDP packets of our own, stamped by the
 //! kernels of the two hosts, so the check does not rely on the carrier's own figures; the carrier's
 //! counts are then compared with what was sent and received.
 //!
-//! The link is checked in its initial state: later steps of a schedule are not reached, and a trace
+//! A medium is checked in its initial state: later steps of a schedule are not reached, and a trace
 //! is compared only over the part that the check covers. It takes about a second per direction,
 //! three at most.
 
-use suiro_hosts::{EmulatedLink, Host};
-use suiro_link::{Direction, LinkConfig, WifiConfig};
+use suiro_hosts::{EmulatedLink, Host, LinkEnd};
+use suiro_link::{CellConfig, HubConfig, LinkConfig, Schedule, WifiConfig};
 use suiro_record::SelfCheck;
 use suiro_units::{BitRate, Duration, Seed};
 
-use crate::{Carrier, CarrierSpec, Clock, Outcome, WireError};
+use crate::{Carrier, CarrierSpec, Clock, Medium, Outcome, WireError};
 use load::{Heard, Load, Sending};
 use plan::Plan;
 
@@ -22,7 +23,6 @@ pub(crate) mod capacity;
 mod judge;
 mod load;
 mod plan;
-pub(crate) mod segment;
 #[cfg(test)]
 mod virtual_time;
 
@@ -31,50 +31,82 @@ const AT_ONCE_MAX: BitRate = BitRate::from_mbps(300);
 /// Pause between probe and flood.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A link to check.
+/// A medium to check.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckSpec<'a> {
-    /// The link's name in the scenario.
+    /// The medium's name in the scenario.
     pub name: &'a str,
-    /// The link's interfaces. No other traffic may use it during the check.
-    pub link: &'a EmulatedLink,
+    /// What packets go over. No other traffic may use it during the check.
+    pub medium: &'a Medium<'a>,
     /// The namespace of its interfaces.
     pub wire: &'a Host,
-    /// What it does to packets.
-    pub config: &'a LinkConfig,
     /// The seed of the check's randomness.
     pub seed: Seed,
 }
 
-/// Carries the link on a core of its own, loads it, and compares what arrives with what `config`
-/// asks for. Down, then up.
-pub fn check(spec: &CheckSpec<'_>) -> Result<[SelfCheck; 2], WireError> {
-    let plans = Direction::BOTH.map(|direction| Plan::new(spec.config.direction(direction)));
-    let (heard, outcome) = measure(spec, &plans)?;
-    Ok(Direction::BOTH.map(|direction| {
-        let at = direction as usize;
-        judge::judge(spec.name, &plans[at], &heard[at], &outcome.totals[at])
-    }))
+/// Carries the medium on a core of its own, loads it, and compares what arrives with what its configuration asks for.
+/// One check for each way: of a link, down, then up; of a hub, what each station sends to the next; of a Wi-Fi cell,
+/// down, then up, of each station.
+///
+/// # Errors
+/// If the kernel refuses something that carrying or checking needs.
+pub fn check(spec: &CheckSpec<'_>) -> Result<Vec<SelfCheck>, WireError> {
+    let CheckSpec { name, medium, wire, seed } = *spec;
+    let plans: Vec<Plan> = medium.paths().into_iter().map(Plan::new).collect();
+    let medium = &calm(medium, &plans);
+    let clock = Clock::starting_now();
+    let carrier = Carrier::start(&CarrierSpec { name, medium, wire, seed, clock, records: None })?;
+    let (heard, outcome) = match medium {
+        Medium::Link { link, .. } => both_ways(carrier, clock, link, &plans)?,
+        Medium::Hub { segment, .. } => {
+            let ends: Vec<_> = segment.stations.iter().map(|station| &station.end).collect();
+            let next = ends.iter().cycle().skip(1);
+            let ways: Vec<_> = ends.iter().zip(next).map(|(from, to)| (*from, *to)).collect();
+            one_by_one(carrier, clock, &ways, &plans)?
+        }
+        Medium::Cell { ends, .. } => {
+            let ways: Vec<_> = ends
+                .iter()
+                .flat_map(|EmulatedLink { from, to, .. }| [(from, to), (to, from)])
+                .collect();
+            one_by_one(carrier, clock, &ways, &plans)?
+        }
+    };
+    let all = heard.iter().zip(&plans).zip(&outcome.totals);
+    Ok(all.map(|((heard, plan), totals)| judge::judge(&totals.link, plan, heard, totals)).collect())
 }
 
-fn measure(spec: &CheckSpec<'_>, plans: &[Plan; 2]) -> Result<([Heard; 2], Outcome), WireError> {
-    let config = LinkConfig {
+/// The medium as it begins, with the paths of the plans.
+fn calm<'a>(medium: &Medium<'a>, plans: &[Plan]) -> Medium<'a> {
+    let of_link = |(config, plans): (&LinkConfig, &[Plan])| LinkConfig {
         down: plans[0].path.clone(),
         up: plans[1].path.clone(),
-        wifi: spec.config.wifi.as_ref().map(WifiConfig::frozen),
-        ethernet: spec.config.ethernet,
+        wifi: config.wifi.as_ref().map(WifiConfig::frozen),
+        ethernet: config.ethernet,
     };
-    let clock = Clock::starting_now();
-    let carrier = Carrier::start(&CarrierSpec {
-        name: spec.name,
-        link: spec.link,
-        wire: spec.wire,
-        config: &config,
-        seed: spec.seed,
-        clock,
-        records: None,
-    })?;
-    let [from, to] = [&spec.link.from, &spec.link.to];
+    match medium {
+        Medium::Link { link, config } => Medium::Link { link, config: of_link((config, plans)) },
+        Medium::Hub { segment, links, config } => {
+            let stations = plans.iter().map(|plan| plan.path.clone()).collect();
+            let config = HubConfig { ethernet: config.ethernet, stations };
+            Medium::Hub { segment, links: links.clone(), config }
+        }
+        Medium::Cell { ends, links, config } => {
+            let stations = config.stations.iter().zip(plans.chunks(2)).map(of_link).collect();
+            let config = CellConfig { busy: Schedule::constant(config.busy.first), stations };
+            Medium::Cell { ends: ends.clone(), links: links.clone(), config }
+        }
+    }
+}
+
+/// Loads both directions of a link, at once where the machine can, and ends the carrier.
+fn both_ways(
+    carrier: Carrier,
+    clock: Clock,
+    link: &EmulatedLink,
+    plans: &[Plan],
+) -> Result<(Vec<Heard>, Outcome), WireError> {
+    let EmulatedLink { from, to, .. } = link;
     let [mut down, mut up] = [
         Load::open(clock, (from, to), Sending::OnTime)?,
         Load::open(clock, (to, from), Sending::OnTime)?,
@@ -92,7 +124,26 @@ fn measure(spec: &CheckSpec<'_>, plans: &[Plan; 2]) -> Result<([Heard; 2], Outco
         run(&mut up, &plans[1])?;
     }
     let outcome = carrier.stop()?;
-    let delivered = |direction: Direction| outcome.totals[direction as usize].delivered;
-    let heard = [down.finish(delivered(Direction::Down))?, up.finish(delivered(Direction::Up))?];
+    let loads = [down, up].into_iter().zip(&outcome.totals);
+    let heard =
+        loads.map(|(load, totals)| load.finish(totals.delivered)).collect::<Result<_, _>>()?;
     Ok((heard, outcome))
+}
+
+/// Loads each way while the others are silent, and ends the carrier.
+fn one_by_one(
+    carrier: Carrier,
+    clock: Clock,
+    ways: &[(&LinkEnd, &LinkEnd)],
+    plans: &[Plan],
+) -> Result<(Vec<Heard>, Outcome), WireError> {
+    let mut heard = Vec::new();
+    for (way, plan) in ways.iter().zip(plans) {
+        let mut load = Load::open(clock, *way, Sending::OnTime)?;
+        load.run(&plan.bursts(), PAUSE, plan.patience)?;
+        // Its port is needed again, but only when its host has taken the last packets: else that answers them. They have been
+        // heard; what is waited for does not come.
+        heard.push(load.finish(u64::MAX)?);
+    }
+    Ok((heard, carrier.stop()?))
 }
