@@ -225,14 +225,15 @@ impl Plan {
             let cable = &spec.cables[detour.cable];
             [cable.from, cable.to].contains(&index)
         });
-        if returns || interfaces.len() > 1 {
-            host.set("net.ipv4.ip_forward", "1")?;
-            host.set("net.ipv6.conf.all.forwarding", "1")?;
-        }
         if let Some(version) = equipment.igmp {
             host.set("net.ipv4.conf.all.force_igmp_version", version)?;
         }
         host.ip(&self.host_lines(spec, index))?;
+        // After the interfaces: on one that carries multicast, as each does at first, a router joins a group, and reports it.
+        if returns || interfaces.len() > 1 {
+            host.set("net.ipv4.ip_forward", "1")?;
+            host.set("net.ipv6.conf.all.forwarding", "1")?;
+        }
         for family in [Family::V4, Family::V6] {
             let lines = self.detour_lines(spec, index, family);
             if !lines.is_empty() {
