@@ -19,6 +19,8 @@ pub(crate) struct Direction<'a> {
     pub direction: suiro_units::Direction,
     /// True if the link is that of a hub's station: this is all that it sends.
     pub at_hub: bool,
+    /// The segment whose medium it shares; `None` for other links.
+    pub segment: Option<&'a str>,
     /// Packets that arrived within the trial, in order of arrival.
     pub rows: Vec<&'a LinkRow>,
     /// What the emulator counted.
@@ -62,8 +64,18 @@ pub(crate) fn directions<'a>(trial: &'a Trial, records: &'a Records) -> Vec<Dire
         let (service, busy_ns) = service(&rows, duration_ns);
         let has =
             |direction| trial.links.iter().any(|t| t.link == link && t.direction == direction);
-        let at_hub = is_at_hub(has);
-        Direction { link, direction, at_hub, rows, totals, service, busy_ns, asked, duration_ns }
+        Direction {
+            link,
+            direction,
+            at_hub: is_at_hub(has),
+            segment: totals.and_then(|totals| totals.segment.as_deref()),
+            rows,
+            totals,
+            service,
+            busy_ns,
+            asked,
+            duration_ns,
+        }
     });
     directions.collect()
 }

@@ -251,6 +251,10 @@ pub struct LinkTotals {
     pub link: String,
     /// Which of its directions.
     pub direction: Direction,
+    /// The segment whose medium the link's stations share with those of other links; null for other links, and in records
+    /// of earlier versions.
+    #[serde(default)]
+    pub segment: Option<String>,
     /// Packets that arrived.
     pub offered: u64,
     /// Packets handed to the receiving host.
@@ -291,6 +295,7 @@ impl LinkTotals {
         Self {
             link: link.into(),
             direction,
+            segment: None,
             offered: 0,
             delivered: 0,
             dropped: BTreeMap::new(),
@@ -308,7 +313,8 @@ impl LinkTotals {
     }
 }
 
-/// The rate that one direction of a link was to have during a trial.
+/// The rate that one direction of a link was to have during a trial; of a half-duplex Ethernet, that of the medium, which its
+/// stations share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkRate {
     /// The link's name.

@@ -104,6 +104,8 @@ impl Carrier {
             let mut totals = own.counts.totals(&way.link, way.direction, losses);
             (totals.cpu_cores, totals.real_time) = (Some(cpu_cores), Some(real_time));
             totals.takeovers = takeovers;
+            // Only a carrier of several links has a name that is none of theirs.
+            totals.segment = (way.link != self.name).then(|| self.name.clone());
             totals.lateness_bound_us = Some(way.bound.as_nanos() as f64 / 1e3);
             Ok::<_, WireError>(totals)
         };

@@ -124,6 +124,7 @@ fn ping_shows_the_delay() {
     let outcome = carrier.stop().unwrap();
     nothing_is_missing(&outcome);
     let (down, up) = (&outcome.totals[0], &outcome.totals[1]);
+    assert_eq!((&down.segment, &up.segment), (&None, &None));
     assert_eq!((down.offered, down.delivered, up.offered, up.delivered), (40, 40, 40, 40));
     for totals in [down, up] {
         // What a call takes is little, but not nothing.
@@ -225,6 +226,7 @@ fn three_stations_share_a_hub() {
     nothing_is_missing(&outcome);
     let offered: Vec<_> = outcome.totals.iter().map(|of| (&*of.link, of.offered)).collect();
     assert_eq!(offered, [("lan-a", 1_200), ("lan-b", 1_200), ("lan-c", 1_200)]);
+    assert!(outcome.totals.iter().all(|of| of.segment.as_deref() == Some("lan")));
     let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();
     assert_eq!(rows.len(), 3_600, "one record per packet");
     for (of, other) in outcome.totals.iter().zip(["10.0.0.2", "10.0.0.3", "10.0.0.1"]) {
@@ -286,6 +288,7 @@ fn two_stations_share_an_access_point() {
     nothing_is_missing(&outcome);
     let all: Vec<_> =
         outcome.totals.iter().map(|of| (&*of.link, of.direction.name(), of.offered)).collect();
+    assert!(outcome.totals.iter().all(|of| of.segment.as_deref() == Some("cell")));
     let (near, far) = ("cell-near", "cell-far");
     assert_eq!(all, [(near, "down", 200), (near, "up", 200), (far, "down", 200), (far, "up", 200)]);
     let rows = Reader::read_all::<LinkRow>(dir.path()).unwrap();

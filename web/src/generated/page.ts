@@ -301,6 +301,11 @@ export interface LinkTotals {
   link: string;
   /** Which of its directions. */
   direction: "down" | "up";
+  /**
+   * The segment whose medium the link's stations share with those of other links; null for other links, and in records
+   * of earlier versions.
+   */
+  segment: string | null;
   /** Packets that arrived. */
   offered: number;
   /** Packets handed to the receiving host. */

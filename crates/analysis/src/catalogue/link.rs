@@ -96,7 +96,8 @@ static METRICS: &[Measure<Directions>] = metrics! {
         while it was the bottleneck. Null if no packet ever waited.",
         |d| d.served_bps();
     #[main] link.utilisation ["ratio", Higher, 3] "Utilisation",
-        "What the link carried, as a share of what it could have carried at the configured rate. \
+        "What the link carried, as a share of what it could have carried at the configured rate; on a half-duplex Ethernet, \
+        where all stations share it, at the rate of the medium. \
         Without a configured rate: the share of the trial in which it was serving a packet, null \
         if none ever waited.",
         |d| d.utilisation();
@@ -137,7 +138,7 @@ static SERIES: &[Curve<Directions>] = series! {
         "IP packets delivered, headers included",
         |d, bins| throughput(d, bins);
     link.rate_bps [ThroughputDown, "bit/s", Bound] "link rate",
-        "rate configured in the scenario",
+        "rate configured in the scenario; of a half-duplex Ethernet that of the medium, which its stations share",
         |d, bins| d.asked_stretches().map(|asked| bins.held_mean(asked)).unwrap_or_default();
     link.rate_bps [ThroughputDown, "bit/s", Bound] "link rate",
         "rate at which the link served while packets waited; a gap where none waited",

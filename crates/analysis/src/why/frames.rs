@@ -4,6 +4,7 @@ use suiro_record::tables::{FrameRow, LinkRow};
 use suiro_record::words::{Cause, LinkCause, Verdict};
 
 use super::endpoints::absent;
+use super::links::Carried;
 use super::realtime::Stream;
 use super::{since, total};
 
@@ -168,9 +169,14 @@ impl Stream<'_, '_> {
         };
         let slices = self.slices;
         let range = slices.at(row.t_ns)..slices.at(row.t_ns.saturating_add(waited)) + 1;
-        let others = self.data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max);
-        if others >= 0.5 {
+        let same = |other: &LinkRow| other.link == row.link && other.direction == row.direction;
+        let way = self.data.iter().find(|way| way.rows.first().is_some_and(|first| same(first)));
+        if way.is_some_and(|way| way.others_in_queue(range.clone()) >= 0.5) {
             return if waited > BLOAT_NS { Cause::Bufferbloat } else { Cause::Competing };
+        }
+        // Its own packets waited, and other stations had the medium.
+        if way.is_some_and(|way| way.others(range) >= 0.5) {
+            return Cause::Competing;
         }
         if self.overshoots(row.t_ns) {
             return Cause::Encoder;
@@ -184,8 +190,7 @@ impl Stream<'_, '_> {
         let last = self.slices.at(t_ns);
         let busy = |index: &usize| {
             let (from, to) = self.slices.span(*index);
-            let queued =
-                |way: &super::links::Carried| way.own.get(*index).map_or(0, |load| load.queued_ns);
+            let queued = |way: &Carried| way.own.get(*index).map_or(0, |load| load.queued_ns);
             self.data.iter().any(|way| queued(way) > since(to, from) / 10 * 9)
         };
         let first = (0..last).rev().take(BUSY_MAX).take_while(busy).last().unwrap_or(last);

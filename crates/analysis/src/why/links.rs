@@ -1,6 +1,7 @@
 //! What the links did to a flow, slice by slice.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use suiro_record::tables::LinkRow;
 use suiro_record::words::{LinkCause, Verdict};
@@ -23,6 +24,8 @@ pub(super) struct Way<'v> {
     pub flows: BTreeMap<&'v str, Vec<&'v LinkRow>>,
     /// Of all packets.
     pub all: Vec<Load>,
+    /// Bytes that went into service on the medium that it shares with other stations, by slice; its own where it shares none.
+    medium: Vec<i64>,
     /// When its rate had fallen.
     pub falls: Vec<Fall>,
     rates: Vec<(i64, f64)>,
@@ -66,11 +69,14 @@ impl<'v> Links<'v> {
             }
             let rates = rates(link);
             let falls = falls(&rates, slices.end_ns);
-            let mut way = Way { flows, all: Vec::new(), falls, rates };
+            let mut way = Way { flows, all: Vec::new(), medium: Vec::new(), falls, rates };
             way.all = way.load(&link.rows, slices);
+            way.medium = way.all.iter().map(|load| load.bytes).collect();
             way
         });
-        Self { ways: ways.collect(), slices }
+        let mut ways: Vec<Way> = ways.collect();
+        share_media(&mut ways, view.links().iter().map(|link| link.segment));
+        Self { ways, slices }
     }
 
     /// The ways of these flows, and what their packets did there; empty if no link carried them.
@@ -105,15 +111,41 @@ impl<'v> Carried<'_, 'v> {
         &self.rows[at(from_ns)..at(to_ns).max(at(from_ns))]
     }
 
-    /// The share of bytes that others had, of all that went into service in these slices.
-    pub fn others(&self, slices: std::ops::Range<usize>) -> f64 {
-        let sum = |loads: &[Load]| {
-            super::total(
-                loads.get(slices.clone()).unwrap_or_default().iter().map(|load| load.bytes),
-            )
-        };
-        let (own, all) = (sum(&self.own), sum(&self.way.all));
+    /// The share of bytes that others had in these slices, of all that went into service out of the link's queue.
+    pub fn others_in_queue(&self, slices: Range<usize>) -> f64 {
+        self.others_of(&self.way.all, slices, |load| load.bytes)
+    }
+
+    /// The same of all that went into service on the medium, by whatever station; without a segment the same as
+    /// [`others_in_queue`](Self::others_in_queue).
+    pub fn others(&self, slices: Range<usize>) -> f64 {
+        self.others_of(&self.way.medium, slices, |bytes| *bytes)
+    }
+
+    fn others_of<T>(&self, all: &[T], slices: Range<usize>, bytes: impl Fn(&T) -> i64) -> f64 {
+        let own = self.own.get(slices.clone()).unwrap_or_default();
+        let own = super::total(own.iter().map(|load| load.bytes));
+        let all = super::total(all.get(slices).unwrap_or_default().iter().map(bytes));
         if all > 0 { (1.0 - own as f64 / all as f64).max(0.0) } else { 0.0 }
+    }
+}
+
+/// Lets all ways of a segment count the bytes of its whole medium.
+fn share_media<'s>(ways: &mut [Way], segments: impl Iterator<Item = Option<&'s str>>) {
+    let mut media: BTreeMap<&str, (Vec<i64>, Vec<usize>)> = BTreeMap::new();
+    for (place, segment) in segments.enumerate() {
+        let Some(segment) = segment else { continue };
+        let own = &ways[place].medium;
+        let (sums, places) = media.entry(segment).or_insert((vec![0; own.len()], Vec::new()));
+        for (sum, bytes) in sums.iter_mut().zip(own) {
+            *sum = sum.saturating_add(*bytes);
+        }
+        places.push(place);
+    }
+    for (sums, places) in media.into_values() {
+        for place in places {
+            ways[place].medium.clone_from(&sums);
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use suiro_analysis::why::{Why, between, rows};
 use suiro_analysis::{Records, explain};
 use suiro_link::{Ecn, Event, Link, LinkSpec, Packet};
-use suiro_record::LinkRate;
 use suiro_record::tables::{
     AccessRow, FlowRow, FrameRow, LinkRow, PlayerRow, RateRow, RequestRow, TcpRow,
 };
@@ -14,6 +13,7 @@ use suiro_record::words::{
     Carries, Cause, Direction, Effect, FlowRole, LinkCause, PlayerState, RequestKind, TcpSource,
     TcpState, Track, Transport, Verdict,
 };
+use suiro_record::{LinkRate, LinkTotals, Text, Trial};
 use suiro_units::{Bytes, Seed, Time};
 
 use crate::common::trial;
@@ -142,6 +142,11 @@ fn pictures(passed: &[(LinkRow, Option<i64>)], keys: impl Fn(i64) -> bool) -> Ve
 fn explained(toml: &str, sent: Vec<Sent>, keys: impl Fn(i64) -> bool, encoder_bps: i64) -> Why {
     let passed = carried(toml, sent);
     let frames = pictures(&passed, keys);
+    let link = passed.into_iter().map(|(row, _)| row).collect();
+    explained_of(&trial(SECONDS as f64), link, frames, encoder_bps)
+}
+
+fn explained_of(trial: &Trial, link: Vec<LinkRow>, frames: Vec<FrameRow>, encoder_bps: i64) -> Why {
     let rate = (0..SECONDS * 10).map(|tenth| RateRow {
         t_ns: tenth * 100 * MS,
         endpoint: "camera".into(),
@@ -171,11 +176,7 @@ fn explained(toml: &str, sent: Vec<Sent>, keys: impl Fn(i64) -> bool, encoder_bp
         peer: Some("viewer".into()),
     };
     let rate = rate.collect();
-    let link = passed.into_iter().map(|(row, _)| row).collect();
-    explain(
-        &trial(SECONDS as f64),
-        &Records { link, frames, rate, flows: vec![flow], ..Records::default() },
-    )
+    explain(trial, &Records { link, frames, rate, flows: vec![flow], ..Records::default() })
 }
 
 /// The main cause of the effects of these kinds, and the greatest share of another, by time.
@@ -213,6 +214,53 @@ fn a_queue_that_others_fill_is_bufferbloat() {
             500_000,
         )
     });
+}
+
+#[test]
+fn at_a_hub_other_stations_have_the_link() {
+    // What the medium leaves this station, while another one sends 8 Mbit/s.
+    let left = "rate = '2 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '5 s' }";
+    let bps = |at: i64| if (2000 * MS..6000 * MS).contains(&at) { 3_000_000 } else { 900_000 };
+    let passed = carried(left, video(bps));
+    let frames = pictures(&passed, |_| true);
+    let others = carried("rate = '8 Mbit/s'", load(8_000_000, 0, 9000));
+    let sent = |station: &str, passed: Vec<(LinkRow, Option<i64>)>| {
+        let link: Text = station.into();
+        let row = |(row, _)| LinkRow { link: link.clone(), direction: Direction::Up, ..row };
+        passed.into_iter().map(row).collect::<Vec<_>>()
+    };
+    let link = [sent("lan-camera", passed), sent("lan-other", others)].concat();
+    for (segment, cause) in [(Some("lan"), Cause::Competing), (None, Cause::LinkRate)] {
+        let segment = segment.map(str::to_owned);
+        let totals = |link: &str| LinkTotals {
+            segment: segment.clone(),
+            ..LinkTotals::new(link, Direction::Up)
+        };
+        let links = vec![totals("lan-camera"), totals("lan-other")];
+        let trial = Trial { links, ..trial(SECONDS as f64) };
+        let why = explained_of(&trial, link.clone(), frames.clone(), 3_000_000);
+        let (found, other) = main_cause(&why, &[Effect::Late]);
+        assert_eq!(found, cause);
+        assert!(other <= 0.1, "{other}");
+    }
+}
+
+#[test]
+fn others_behind_the_queue_are_not_to_blame() {
+    let narrow = "rate = '2 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '5 s' }";
+    let bps = |at: i64| if (2000 * MS..6000 * MS).contains(&at) { 3_000_000 } else { 900_000 };
+    let passed = carried(narrow, video(bps));
+    let on = |(row, picture): &(LinkRow, Option<i64>)| {
+        Some((row.departed_ns?, VIDEO, row.size_bytes.cast_unsigned(), *picture))
+    };
+    let onwards = [passed.iter().filter_map(on).collect(), load(8_000_000, 0, 9000)].concat();
+    let wide = carried("rate = '50 Mbit/s'", onwards).into_iter();
+    let wide = wide.map(|(row, _)| LinkRow { link: "wide".into(), ..row });
+    let frames = pictures(&passed, |_| true);
+    let link = passed.into_iter().map(|(row, _)| row).chain(wide).collect();
+    let why = explained_of(&trial(SECONDS as f64), link, frames, 3_000_000);
+    let (found, other) = main_cause(&why, &[Effect::Late]);
+    assert!(found == Cause::LinkRate && other <= 0.1, "{found} {other}");
 }
 
 #[test]
