@@ -238,9 +238,14 @@ fn link_rates(topology: &Topology, duration: Duration) -> Vec<LinkRate> {
     let mut rates = Vec::new();
     for link in &topology.links {
         let Some(config) = &link.config else { continue };
-        for direction in Direction::BOTH {
+        let count = usize::try_from(count).unwrap_or(0);
+        let at_hub = topology.hubs.contains(&link.from);
+        // A hub sends nothing itself.
+        for direction in Direction::BOTH.into_iter().filter(|way| !at_hub || *way == Direction::Up)
+        {
             let server = &config.direction(direction).server;
-            if let Some(asked) = server.mean_rates(span, usize::try_from(count).unwrap_or(0)) {
+            let medium = config.ethernet.map(|ethernet| vec![ethernet.rate.bit_rate(); count]);
+            if let Some(asked) = server.mean_rates(span, count).or(medium) {
                 rates.push(LinkRate {
                     link: link.name.clone(),
                     direction,
@@ -285,4 +290,24 @@ fn reasons(checks: &[SelfCheck], supervised: &Supervised, faults: Vec<String>) -
         }
     }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use suiro_scenario::{Overrides, Scenario};
+
+    use super::*;
+
+    #[test]
+    fn stations_of_a_hub_were_to_have_the_rate_of_its_medium() {
+        let plan = Scenario::load("tfrcp").unwrap().plan(&Overrides::default()).unwrap();
+        let rates = link_rates(&plan.trials[0].setup.topology, Duration::from_secs(1));
+        let names: Vec<_> = rates.iter().map(|rate| (&*rate.link, rate.direction)).collect();
+        let stations = ["server1", "server2", "router"].map(|host| format!("lan1-{host}"));
+        let others = ["router", "client1", "client2"].map(|host| format!("lan2-{host}"));
+        let links: Vec<_> =
+            stations.iter().chain(&others).map(|link| (&**link, Direction::Up)).collect();
+        assert_eq!(names, links);
+        assert!(rates.iter().all(|rate| rate.rate_bps == vec![1e7; 10]));
+    }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use suiro_strict::{Bounded, Bounds, Keys, Refusal, bounds, bounds_of};
-use suiro_units::Duration;
+use suiro_units::{BitRate, Duration};
 
 use super::SLOT_BITS;
 
@@ -18,6 +18,14 @@ suiro_units::words! {
 }
 
 impl EthernetRate {
+    /// Bits on the medium per second.
+    pub const fn bit_rate(self) -> BitRate {
+        match self {
+            Self::Ten => BitRate::from_bps(10_000_000),
+            Self::Hundred => BitRate::from_bps(100_000_000),
+        }
+    }
+
     /// Time of a bit.
     pub(crate) const fn bit(self) -> Duration {
         match self {
