@@ -280,11 +280,14 @@ fn a_queue_discipline_is_told(pair: &Pair) {
     assert!(tc(&format!("qdisc del dev {interface} root")));
     let count = |recording: &Recording, point| at(recording, point, OUT.contains(&point)).len();
     assert_eq!(OUT[..5].iter().map(|&point| count(&at_a, point)).collect::<Vec<_>>(), [200; 5]);
-    // Packets leave the queue in interrupts of packets that are being put in: in about one of thirty runs one is not
-    // seen at a point. An account reports it as unseen, not as lost.
-    let seen = |recording, point| (received - 1..=received).contains(&count(recording, point));
-    assert!(seen(&at_a, Point::SendDriver), "{} of {received}", count(&at_a, Point::SendDriver));
-    assert!(IN.iter().all(|&point| seen(&at_b, point)), "{:?}", IN.map(|p| count(&at_b, p)));
+    // What waited leaves in an interrupt of whatever thread runs, and BPF programs of tracepoints may be left out then
+    // (docs/method.md, "Packets that no program saw"). An account reports such a packet as unseen, not as lost.
+    let [driver, device] = [(&at_a, Point::SendDriver), (&at_b, Point::ReceiveDevice)]
+        .map(|(recording, point)| count(recording, point));
+    assert!((1..=received).contains(&driver), "{driver} of {received}");
+    assert!((1..=received).contains(&device), "{device} of {received}");
+    let later = IN.into_iter().filter(|point| *point != Point::ReceiveDevice);
+    assert!(later.clone().all(|point| count(&at_b, point) == received), "{:?}", at_b.points);
     let drops = at(&at_a, Point::Dropped, true);
     let dropped: BTreeSet<Key> = drops.iter().map(|event| event.key).collect();
     let passed: BTreeSet<Key> = keys(&at_a, Point::SendDriver).into_iter().collect();
