@@ -181,7 +181,7 @@ impl UncompressedReceiver {
     pub const STREAMS_MAX: u8 = 64;
 
     /// Frame times from the beginning of a frame to its tick.
-    const DELAY: Bounds<u8> = Bounds::new(4, 8);
+    pub const DELAY: Bounds<u8> = Bounds::new(4, 8);
 
     /// The number of a stream.
     const STREAMS: Bounds<u8> = Bounds::new(0, Self::STREAMS_MAX - 1);

@@ -10,10 +10,12 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use suiro_outside::{beside, file};
+use suiro_scenario::UncompressedReceiver;
 use suiro_uncompressed::node::{
     self, Received, ReceiverJob, ReceiverStream, Records, SenderJob, SenderStream, SentTotal,
     Source,
 };
+use suiro_uncompressed::output::Tally;
 use suiro_uncompressed::packet::{
     Format, IP_UDP_BYTES, Layout, PAYLOAD_TYPE, STANDARD_PACKET_BYTES, STUDY_PACKET_BYTES, Stream,
 };
@@ -182,6 +184,10 @@ pub struct ReceiveArgs {
     /// Do not verify the frames' checksums, only the packets.
     #[arg(long)]
     no_verify: bool,
+    /// Show each frame N frame times after it begins, 4 to 8, as a genlocked converter does, and count the ticks at which
+    /// there was no new one. Both hosts' clocks must be synchronised; ticks after the last frame count, too.
+    #[arg(long, value_name = "N", value_parser = within(UncompressedReceiver::DELAY))]
+    delay: Option<u8>,
     /// Write complete frames to stores, `stream-N.frames`, in this folder, placed by their RTP
     /// timestamps: `join` uses the frames that all stores have, and names a missing one.
     #[arg(long, value_name = "DIR")]
@@ -429,7 +435,7 @@ fn receiver_job(args: &ReceiveArgs) -> Result<ReceiverJob> {
         replace: args.replace,
         warn: |told| say!("{told}"),
         verify: !args.no_verify,
-        delay: None,
+        delay: args.delay,
         options: receive::Options {
             cpu: common.cpu,
             until: common.duration.map(|time| clock::monotonic() + time),
@@ -494,6 +500,8 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
     let mut out = crate::say::results();
     for total in &received.totals {
         let (counts, seen) = (&total.counts, total.evenness);
+        let own = received.shown.iter().find(|(stream, _)| *stream == total.stream);
+        let shown = own.map(|(_, shown)| shown);
         let late = counts.late_if_known();
         let gbps = rate(counts.bytes, total.span);
         if json {
@@ -510,6 +518,10 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
                 "over_narrow": seen.map(|seen| seen.above_narrow),
                 "buffer_max": seen.map(|seen| seen.buffer_max),
                 "thread_seconds": total.thread.as_secs_f64(),
+                "shown": shown.map(|shown| json!({
+                    "ticks": shown.ticks, "underruns": shown.underruns, "repeats": shown.repeats,
+                    "skipped": shown.skipped,
+                })),
             });
             writeln!(out, "{row}")?;
             continue;
@@ -530,7 +542,21 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
             }),
             share(total.thread, total.span),
         )?;
+        if let Some(Tally { ticks, underruns, repeats, skipped }) = shown {
+            writeln!(
+                out,
+                "stream {} shown: {ticks} ticks from the first frame on, {underruns} without a new frame, {repeats} with \
+                 a picture that its sender had repeated; {skipped} frames never shown",
+                total.stream,
+            )?;
+        }
     }
+    tell_recordings(received);
+    Ok(())
+}
+
+/// Says what was recorded of each stream.
+fn tell_recordings(received: &Received) {
     for (stream, end) in &received.recordings {
         match &end.written {
             Ok(done) => {
@@ -551,7 +577,6 @@ fn tell_received(received: &Received, json: bool) -> Result<()> {
             );
         }
     }
-    Ok(())
 }
 
 /// Gbit/s.

@@ -58,7 +58,7 @@ struct Receiver {
 impl Receiver {
     fn start(folder: &Path, line: &str) -> Self {
         let mut command = suiro(folder, line);
-        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut told = BufReader::new(child.stderr.take().unwrap());
         let ready = told.by_ref().lines().map(Result::unwrap);
         let ready = ready.take_while(|line| !line.contains("Ctrl-C"));
@@ -69,12 +69,14 @@ impl Receiver {
         Self { child, told, addresses }
     }
 
-    /// Ends it as Ctrl-C does: it takes what lies in its sockets first.
-    fn end(mut self) {
+    /// Ends it as Ctrl-C does: it takes what lies in its sockets first. What it says of its streams in the end.
+    fn end(mut self) -> String {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
-        let mut told = String::new();
+        let (mut told, mut results) = (String::new(), String::new());
         self.told.read_to_string(&mut told).unwrap();
+        self.child.stdout.take().unwrap().read_to_string(&mut results).unwrap();
         assert!(self.child.wait().unwrap().success(), "not all came whole: {told}");
+        results
     }
 }
 
@@ -115,6 +117,23 @@ fn a_split_sequence_crosses_eight_streams_and_is_joined_bit_for_bit() {
     let replaced = { suiro(folder, &line) }.output().unwrap();
     let error = String::from_utf8(replaced.stderr).unwrap();
     assert!(error.contains("stream 0: 0 frames in received/stream-0.frames"), "{error}");
+}
+
+/// Both have one clock here. What of the frames is shown in time depends on the machine.
+#[test]
+fn what_a_converter_would_show_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let part = "--format raster --geometry 48x27_4:2:2_10_60000/1001";
+    let line = format!("receive 127.0.0.1:0 {part} --delay 6 --json --record received");
+    let receiver = Receiver::start(folder, &line);
+    sent(folder, &format!("send {} {part} --ring 20 --once", receiver.addresses[0]));
+    let told = receiver.end();
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let count = |key: &str| told["shown"][key].as_u64().unwrap();
+    let (ticks, fresh) = (count("ticks"), count("ticks") - count("underruns"));
+    assert!(ticks >= 1 && fresh <= 20, "{told}");
+    assert_eq!((count("repeats"), told["frames"].as_u64()), (0, Some(20)), "{told}");
 }
 
 /// Pictures that ffmpeg has planes of and our streams pixel groups: 640×16 at 4 a second. Of shorter rows
