@@ -146,7 +146,10 @@ function grid(spec: Spec, chart: Chart, low: number, high: number): SVGGElement 
     group.append(s("text", { x, y: bottom + 16, "text-anchor": "middle" }, tickText(tick, xs)));
   }
   group.append(s("text", { x: right, y: bottom + 16, "text-anchor": "end" }, "s"));
-  if (scale.unit) group.append(s("text", { x: left - 8, y: 9, "text-anchor": "end" }, scale.unit));
+  // A long name has no room on the left of the axis.
+  const long = scale.unit.length > 7;
+  const place = long ? { x: 0, "text-anchor": "start" } : { x: left - 8, "text-anchor": "end" };
+  if (scale.unit) group.append(s("text", { ...place, y: 9 }, scale.unit));
   const axis = "stroke:var(--axis);stroke-width:1";
   const y = Math.round(bottom) + 0.5;
   group.append(s("line", { x1: left, x2: right, y1: y, y2: y, style: axis }));
