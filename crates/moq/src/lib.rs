@@ -1,5 +1,6 @@
 //! Media over QUIC Transport: real-time video through a relay.
 
+pub mod arrivals;
 mod broadcast;
 pub mod catalog;
 mod client;

@@ -9,7 +9,7 @@ use moq_net::track::Subscription;
 use moq_net::{broadcast, group, origin, track};
 use suiro_clock::Clock;
 use suiro_units::{BitRate, Time};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::catalog::{self, Catalog};
@@ -129,7 +129,7 @@ pub(crate) async fn ask(
     let rates = tracks.video.iter().map(|(_, rate)| *rate).collect();
     // Nobody receives it when the viewer has ended; then this ends, too.
     let _ = asking.post.send(Received::Qualities(rates)).await;
-    let (mut running, mut videos) = (JoinSet::new(), BTreeMap::<usize, AbortHandle>::new());
+    let (mut running, mut videos) = (JoinSet::new(), BTreeMap::<usize, Video>::new());
     if let Some(track) = tracks.data {
         running.spawn(receive_data(Arc::clone(&asking), track));
     }
@@ -139,13 +139,19 @@ pub(crate) async fn ask(
                 Order::Begin(quality) => {
                     let Some((track, _)) = tracks.video.get(quality) else { continue };
                     let (track, packaging) = (track.clone(), Arc::clone(&tracks.packaging));
-                    let asking = Arc::clone(&asking);
-                    let video = receive_video(asking, (quality, track), packaging);
-                    videos.insert(quality, running.spawn(video));
+                    let (asking, stop) = (Arc::clone(&asking), Arc::new(Notify::new()));
+                    let stopped = Arc::clone(&stop);
+                    let video = receive_video(asking, (quality, track), packaging, stopped);
+                    videos.insert(quality, Video { receives: running.spawn(video), stop });
+                }
+                Order::Stop(quality) => {
+                    if let Some(video) = videos.get(&quality) {
+                        video.stop.notify_one();
+                    }
                 }
                 Order::End(quality) => {
                     if let Some(video) = videos.remove(&quality) {
-                        video.abort();
+                        video.receives.abort();
                     }
                 }
             },
@@ -160,10 +166,18 @@ pub(crate) async fn ask(
     }
 }
 
+/// A quality that is received.
+struct Video {
+    receives: AbortHandle,
+    /// Unsubscribes from it.
+    stop: Arc<Notify>,
+}
+
 async fn receive_video(
     asking: Arc<Asking>,
     (quality, track): (usize, String),
     packaging: Arc<Packaging>,
+    stop: Arc<Notify>,
 ) -> Result<(), EndpointError> {
     let doing = asking.failed("asking for the video of");
     let track = asking.track(&track).await.map_err(doing)?;
@@ -172,7 +186,7 @@ async fn receive_video(
         let pictures = packaging.read(object);
         Received::Video { at: clock.now(), quality, pictures }
     };
-    let received = receive(track, Arc::new(read), &asking.post).await;
+    let received = receive(track, Arc::new(read), &asking.post, stop.notified()).await;
     received.map_err(asking.failed("receiving the video of"))
 }
 
@@ -184,24 +198,28 @@ async fn receive_data(asking: Arc<Asking>, track: String) -> Result<(), Endpoint
         let (at, message) = (clock.now(), data::read(object).ok());
         Received::Data { at, bytes: object.len(), message }
     };
-    let received = receive(track, Arc::new(read), &asking.post).await;
+    let for_ever = std::future::pending();
+    let received = receive(track, Arc::new(read), &asking.post, for_ever).await;
     received.map_err(asking.failed("receiving the data track of"))
 }
 
 /// Receives the objects of a track until it ends. Groups are read concurrently: one that is delayed does not delay the
-/// others.
+/// others. From `stop` on, only the groups that have begun are received.
 async fn receive<F>(
     mut track: track::Subscriber,
     read: Arc<F>,
     post: &mpsc::Sender<Received>,
+    stop: impl Future<Output = ()>,
 ) -> Result<(), moq_net::Error>
 where
     F: Fn(&[u8]) -> Received + Send + Sync + 'static,
 {
     let mut reading = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
     loop {
         let full = reading.len() >= GROUPS_MAX;
         tokio::select! {
+            () = &mut stop => break,
             Some(_) = reading.join_next(), if !reading.is_empty() => {}
             next = next(&mut track, full) => match next? {
                 Some(Next::Group(group)) => {
@@ -216,6 +234,9 @@ where
             },
         }
     }
+    drop(track);
+    while reading.join_next().await.is_some() {}
+    Ok(())
 }
 
 /// What a track has next.

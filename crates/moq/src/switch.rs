@@ -1,9 +1,16 @@
 //! How a viewer changes between the qualities of a video. Pure.
 //!
-//! The time that pictures take from capture to arrival, less the least time that one ever took, is the time that they wait
-//! in queues: those of publisher and relay, and those of the path. While it is long, the next lower quality that is below
-//! the received rate is played; when it has been short for a while, the next higher one is tried. An attempt that fails
-//! doubles that while.
+//! [`Arrivals`] measures how long pictures wait in queues, and what the path carries. **Down**: if every picture of a second
+//! waits too long, or one much too long, or none arrives, the best quality below the received rate is asked for; the longer
+//! pictures wait, the lower, so that queues drain. The old one is unsubscribed at once, so that what is not sent of it does
+//! not delay the new one. What still arrives of it is played until the new one is there. A change to a lower quality is never
+//! taken back: where it comes late, the path is full of the old one, and to return to that is to stay with it. **Up**: if
+//! pictures have not waited for a while, the best quality that the measured capacity carries is asked for. No other is tried,
+//! because one that the path does not carry fills a queue of seconds before anybody can know; only where all pictures are too
+//! small to measure the capacity, the next higher one is. The old quality is played on if the new one does not come in time.
+//! One that fails is not tried again for a time that doubles with each failure. The allocator of layers in LiveKit's SFU
+//! (`pkg/sfu/streamallocator`) has the same asymmetry: down at once, up after a time without congestion that grows with
+//! every failed probe.
 //!
 //! The qualities of our publishers have the same frame numbers, and key frames at the same numbers, the multiples of one. A change happens at a
 //! key frame of the new quality that is newer than every picture of the old one that was played, so that a decoder always
@@ -14,39 +21,56 @@ use std::collections::VecDeque;
 
 use suiro_units::{BitRate, Duration, Time};
 
-/// The time over which delay and rate are judged.
-const OVER: Duration = Duration::from_secs(1);
-/// Waiting longer is too long.
+use crate::arrivals::Arrivals;
+
+/// Waiting longer is too long, if all pictures of a second do.
 const LONG: Duration = Duration::from_millis(250);
+/// Waiting longer is much too long for any picture. More than a key frame needs where its quality fits.
+const URGENT: Duration = Duration::from_millis(500);
 /// Waiting no longer is short.
 const SHORT: Duration = Duration::from_millis(80);
 /// Without a picture for this time, something waits that does not arrive.
-const SILENCE: Duration = Duration::from_millis(700);
+const SILENCE: Duration = Duration::from_millis(500);
 /// How long the effect of a change is waited for: to a higher quality, and to a lower one, after which queues must drain.
-const SETTLE_UP: Duration = Duration::from_millis(1500);
+/// The last is for the case that waiting grows: the old quality is still sent until an order has arrived.
+const SETTLE_UP: Duration = Duration::from_secs(3);
 const SETTLE_DOWN: Duration = Duration::from_secs(4);
+const SETTLE_GROWTH: Duration = Duration::from_millis(500);
 /// Share of the received rate that a lower quality may have: headers take a tenth.
 const SHARE: f64 = 0.85;
-/// For how long waiting must be short before a higher quality is tried: at first, after a failure, and at most.
-const UP_FIRST: Duration = Duration::from_secs(2);
-const UP_AGAIN: Duration = Duration::from_secs(8);
-const UP_MOST: Duration = Duration::from_secs(64);
-/// A higher quality that is given up within this time has failed.
-const FAILED_WITHIN: Duration = Duration::from_secs(15);
+/// In this time, what waits must be received beside the lower quality.
+const DRAINED: Duration = Duration::from_secs(2);
+/// Share of the measured capacity that a higher quality may have. Both count bytes of pictures, without headers. The
+/// measured capacity is a little low, because each link of the path receives a packet before it sends it: with a
+/// publisher's and a viewer's link of 1 Mbit/s each, key frames of 6 kB show 0.7 to 0.8 Mbit/s, those of 20 kB 0.9 Mbit/s.
+const MARGIN: f64 = 1.25;
+/// For how long waiting must be short before a higher quality is tried.
+const CALM: Duration = Duration::from_secs(2);
+/// A quality that was given up, and any higher one, is not tried for this time. It doubles if the quality had been tried
+/// shortly before, up to the most, until one is held for that long.
+const BARRED: Duration = Duration::from_secs(8);
+const BARRED_MOST: Duration = Duration::from_secs(64);
+const HELD: Duration = Duration::from_secs(15);
 /// How many frames before a key frame a higher quality is asked for.
 const LEAD: u64 = 12;
-/// A change that has not happened after this time is given up.
-const GIVE_UP: Duration = Duration::from_secs(5);
-/// Pictures of the new quality that arrived before their key frame, at most.
-const EARLY_MAX: usize = 128;
-/// Samples that are kept at most.
-const SAMPLES_MAX: usize = 512;
+/// A higher quality that has not come after this time is given up.
+const GIVE_UP: Duration = Duration::from_secs(3);
+/// For how long pictures of the old quality are held back when the key frame of a higher one is due.
+const HOLD: Duration = Duration::from_millis(600);
+/// A lower quality that has not come after this time is replaced by the lowest.
+const LATE: Duration = Duration::from_secs(4);
+/// The lowest quality is asked for again if it has not come after this time.
+const AGAIN: Duration = Duration::from_secs(30);
+/// Pictures that wait for a key frame, or for its time, at most.
+const PICTURES_MAX: usize = 128;
 
 /// What is to be subscribed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Also receive this quality.
     Begin(usize),
+    /// Unsubscribe from this quality, but receive what is on its way.
+    Stop(usize),
     /// Receive this quality no longer.
     End(usize),
 }
@@ -60,17 +84,10 @@ pub struct Arrival {
     pub number: u64,
     /// Whether it is a key frame.
     pub key: bool,
-    /// From its capture until it had arrived.
+    /// From its departure until it had arrived.
     pub took: Duration,
     /// Its size in bytes.
     pub bytes: usize,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Sample {
-    at: Time,
-    took: Duration,
-    bytes: usize,
 }
 
 /// The changes of one viewer. `T` is a picture.
@@ -82,21 +99,26 @@ pub struct Switch<T> {
     playing: Option<usize>,
     /// What is to be played.
     wanted: usize,
-    /// When it was asked for.
+    /// When it was asked for, or has come.
     asked: Time,
+    /// How long the first picture of what is played waited, and how long the effect of it is waited for.
+    at_first: Duration,
+    settle: Duration,
     /// The newest number that was played, the newest key frame, and the frames from one key frame to the next.
     last: Option<u64>,
     key: Option<u64>,
     period: Option<u64>,
-    /// From this number on, the old quality is not played any more.
+    /// From this number on, pictures of the old quality are held back, since that time.
     until: Option<u64>,
+    held: Vec<(u64, bool, T)>,
+    held_since: Option<Time>,
     /// Pictures of the new quality that arrived before its key frame.
     early: Vec<(u64, T)>,
-    samples: VecDeque<Sample>,
-    least: Option<Duration>,
-    heard: Option<Time>,
+    arrivals: Arrivals,
     short_since: Option<Time>,
-    up_after: Duration,
+    /// The quality that was given up last, and until when it is not tried; for how long the next one is not.
+    barred: Option<(usize, Time)>,
+    bar: Duration,
     went_up: Option<Time>,
     changes: u64,
     orders: VecDeque<Order>,
@@ -110,16 +132,19 @@ impl<T> Switch<T> {
             playing: None,
             wanted: 0,
             asked: now,
+            at_first: Duration::ZERO,
+            settle: SETTLE_UP,
             last: None,
             key: None,
             period: None,
             until: None,
+            held: Vec::new(),
+            held_since: None,
             early: Vec::new(),
-            samples: VecDeque::new(),
-            least: None,
-            heard: None,
+            arrivals: Arrivals::default(),
             short_since: None,
-            up_after: UP_FIRST,
+            barred: None,
+            bar: BARRED,
             went_up: None,
             changes: 0,
             orders: [Order::Begin(0)].into(),
@@ -138,62 +163,84 @@ impl<T> Switch<T> {
 
     /// A picture has arrived. Returns what is to be played because of it.
     pub fn on_picture(&mut self, now: Time, arrival: Arrival, picture: T) -> Vec<T> {
-        let Arrival { quality, number, key, .. } = arrival;
-        if self.playing == Some(quality) {
-            self.sample(now, arrival);
-            if self.until.is_some_and(|until| number >= until) {
-                return Vec::new();
-            }
-            self.played(number, key);
-            return vec![picture];
-        }
-        if quality != self.wanted {
+        let Arrival { quality, number, key, took, bytes } = arrival;
+        if self.playing != Some(quality) && self.wanted != quality {
             return Vec::new();
         }
+        self.arrivals.on_picture(now, took, bytes);
+        if self.playing == Some(quality) {
+            return self.on_old(now, (number, key), picture);
+        }
         if !key || self.last.is_some_and(|last| number <= last) {
-            if self.early.len() < EARLY_MAX {
+            if self.early.len() < PICTURES_MAX {
                 self.early.push((number, picture));
             }
             return Vec::new();
         }
-        self.change(now, arrival);
-        let mut early = std::mem::take(&mut self.early);
-        early.retain(|(other, _)| *other > number);
-        early.iter().for_each(|(number, _)| self.played(*number, false));
-        std::iter::once(picture).chain(early.into_iter().map(|(_, picture)| picture)).collect()
+        let mut pictures = self.release(Some(number));
+        self.change(now, quality);
+        self.played(number, true);
+        pictures.push(picture);
+        for (number, picture) in std::mem::take(&mut self.early) {
+            if self.last < Some(number) {
+                self.played(number, false);
+                pictures.push(picture);
+            }
+        }
+        pictures
     }
 
-    /// The new quality is played from this key frame on.
-    fn change(&mut self, now: Time, arrival: Arrival) {
-        if let Some(before) = self.playing.replace(arrival.quality) {
+    /// A picture of the quality that is played.
+    fn on_old(&mut self, now: Time, (number, key): (u64, bool), picture: T) -> Vec<T> {
+        if self.until.is_some_and(|until| number >= until) {
+            let since = *self.held_since.get_or_insert(now);
+            if now.saturating_since(since) <= HOLD && self.held.len() < PICTURES_MAX {
+                self.held.push((number, key, picture));
+                return Vec::new();
+            }
+            self.stay(now);
+        }
+        let mut pictures = self.release(None);
+        self.played(number, key);
+        pictures.push(picture);
+        pictures
+    }
+
+    /// What was held back and is older than the new quality, if that has come.
+    fn release(&mut self, new: Option<u64>) -> Vec<T> {
+        self.held_since = None;
+        let held = std::mem::take(&mut self.held).into_iter();
+        let held = held.filter(|(number, ..)| new.is_none_or(|new| *number < new));
+        held.map(|(number, key, picture)| {
+            self.played(number, key);
+            picture
+        })
+        .collect()
+    }
+
+    /// The new quality is played from its key frame on.
+    fn change(&mut self, now: Time, quality: usize) {
+        if let Some(before) = self.playing.replace(quality) {
             self.orders.push_back(Order::End(before));
             self.changes += 1;
-            self.went_up = (arrival.quality > before).then_some(now);
+            let higher = quality > before;
+            self.went_up = higher.then_some(now);
+            self.settle = if higher { SETTLE_UP } else { SETTLE_DOWN };
         }
+        (self.until, self.short_since) = (None, None);
         // What waited on the way of the old one says nothing of the new one.
-        self.samples.clear();
-        (self.until, self.short_since, self.asked) = (None, None, now);
-        self.sample(now, arrival);
-        self.played(arrival.number, true);
+        self.asked = now;
+        self.at_first = self.arrivals.newest_waited().unwrap_or_default();
     }
 
     fn played(&mut self, number: u64, key: bool) {
         self.last = self.last.max(Some(number));
-        if key {
+        // Those in turn are at multiples; one that begins a quality or another size of pictures is not.
+        if key && self.period.is_none_or(|period| number.is_multiple_of(period)) {
             let before = self.key.replace(number);
             let period = before.and_then(|before| number.checked_sub(before));
-            // Those in turn are at multiples; one that begins a quality or another size of pictures is not.
             let in_turn = |period: &u64| *period > 0 && number.is_multiple_of(*period);
             self.period = period.filter(in_turn).or(self.period);
-        }
-    }
-
-    fn sample(&mut self, now: Time, Arrival { took, bytes, .. }: Arrival) {
-        self.least = Some(self.least.map_or(took, |least| least.min(took)));
-        self.heard = Some(now);
-        self.samples.push_back(Sample { at: now, took, bytes });
-        if self.samples.len() > SAMPLES_MAX {
-            self.samples.pop_front();
         }
     }
 
@@ -205,201 +252,96 @@ impl<T> Switch<T> {
 
     /// Decides, every few milliseconds.
     pub fn on_time(&mut self, now: Time) {
-        while self.samples.front().is_some_and(|first| now.saturating_since(first.at) > OVER) {
-            self.samples.pop_front();
-        }
-        let (Some(playing), Some(heard)) = (self.playing, self.heard) else { return };
+        let (Some(playing), Some(heard)) = (self.playing, self.arrivals.heard()) else { return };
+        let silence = now.saturating_since(heard);
+        let waited = self.arrivals.newest_waited().unwrap_or_default();
+        let urgent = silence > SILENCE || waited > URGENT;
         let since = now.saturating_since(self.asked);
-        if self.wanted != playing {
-            if since > GIVE_UP {
-                self.orders.push_back(Order::End(self.wanted));
-                self.failed();
-                (self.wanted, self.until, self.asked) = (playing, None, now);
-                self.early.clear();
+        if self.wanted > playing {
+            if urgent || since > GIVE_UP {
+                self.stay(now);
             }
             return;
         }
-        let silent = now.saturating_since(heard) > SILENCE;
-        let waits = self.samples.iter().map(|sample| sample.took).min();
-        let waits = waits.zip(self.least).map(|(took, least)| took.saturating_sub(least));
-        let long = silent || waits.is_some_and(|waits| waits > LONG);
-        let short = !silent && waits.is_some_and(|waits| waits <= SHORT);
+        if self.wanted < playing {
+            if since > if self.wanted > 0 { LATE } else { AGAIN } {
+                self.orders.push_back(Order::End(self.wanted));
+                self.ask(now, 0);
+            }
+            return;
+        }
+        let waits = self.arrivals.waiting(now, self.asked);
+        let long = urgent || waits.is_some_and(|waits| waits > LONG);
+        let short = !urgent && waits.is_some_and(|waits| waits <= SHORT);
         self.short_since = short.then(|| self.short_since.unwrap_or(now));
-        let went_down = self.went_up.is_none() && self.changes > 0;
-        let settle = if went_down { SETTLE_DOWN } else { SETTLE_UP };
-        if long && playing > 0 && since >= settle {
+        if self.went_up.take_if(|at| now.saturating_since(*at) >= HELD).is_some()
+            && self.barred.is_some_and(|(quality, _)| quality <= playing)
+        {
+            self.bar = BARRED;
+        }
+        let grows = urgent
+            && silence.max(waited) > self.at_first + LONG
+            && since >= self.at_first + SETTLE_GROWTH;
+        if playing > 0 && (grows || long && since >= self.settle) {
             self.down(now, playing);
-        } else if self.short_since.is_some_and(|at| now.saturating_since(at) >= self.up_after) {
+        } else if self.short_since.is_some_and(|at| now.saturating_since(at) >= CALM) {
             self.up(now, playing);
         }
     }
 
     fn down(&mut self, now: Time, playing: usize) {
-        if self.went_up.take().is_some_and(|at| now.saturating_since(at) < FAILED_WITHIN) {
-            self.failed();
-        } else {
-            self.up_after = self.up_after.max(UP_AGAIN);
-        }
-        let bits = self.samples.iter().map(|sample| sample.bytes as f64 * 8.0).sum::<f64>();
-        let fits = |rate: &BitRate| rate.as_bps() as f64 <= bits / OVER.as_secs_f64() * SHARE;
-        let to = self.rates[..playing].iter().rposition(fits).unwrap_or(0);
+        let failed = self.went_up.take().is_some();
+        self.bar(now, playing, failed);
+        let waited = self.arrivals.newest_waited().unwrap_or_default();
+        let drains = (1.0 - waited.as_secs_f64() / DRAINED.as_secs_f64()).max(0.0);
+        let carried = self.arrivals.received(now).mul_f64(SHARE * drains);
+        let to = self.rates[..playing].iter().rposition(|rate| *rate <= carried).unwrap_or(0);
+        self.arrivals.forget_capacity();
         self.ask(now, to);
+        self.orders.push_back(Order::Stop(playing));
     }
 
     fn up(&mut self, now: Time, playing: usize) {
+        let barred = self.barred.filter(|(_, until)| now < *until).map(|(quality, _)| quality);
+        let end = barred.unwrap_or(self.rates.len());
+        let higher = self.rates.get(playing + 1..end).unwrap_or_default();
+        let to = match self.arrivals.capacity(now).map(|capacity| capacity.mul_f64(MARGIN)) {
+            Some(carried) => higher.iter().rposition(|rate| *rate <= carried),
+            None => (!higher.is_empty()).then_some(0),
+        };
         let soon = |key: u64, last: u64| key - last <= LEAD;
-        if playing + 1 < self.rates.len()
+        if let Some(to) = to
             && self.next_key().zip(self.last).is_some_and(|(key, last)| soon(key, last))
         {
-            self.ask(now, playing + 1);
+            self.until = self.next_key();
+            self.ask(now, playing + 1 + to);
         }
     }
 
     fn ask(&mut self, now: Time, to: usize) {
-        (self.wanted, self.asked, self.until) = (to, now, self.next_key());
+        (self.wanted, self.asked) = (to, now);
         self.early.clear();
         self.orders.push_back(Order::Begin(to));
     }
 
-    fn failed(&mut self) {
-        self.up_after = (self.up_after * 2).max(UP_AGAIN).min(UP_MOST);
+    /// Gives a higher quality up.
+    fn stay(&mut self, now: Time) {
+        let Some(playing) = self.playing else { return };
+        self.orders.push_back(Order::End(self.wanted));
+        self.bar(now, self.wanted, true);
+        (self.wanted, self.until, self.asked) = (playing, None, now);
+        self.early.clear();
+    }
+
+    /// Does not try a quality for a while; for a longer one if it has failed soon.
+    fn bar(&mut self, now: Time, quality: usize, failed: bool) {
+        self.barred = Some((quality, now + self.bar));
+        if failed {
+            self.bar = (self.bar * 2).min(BARRED_MOST);
+        }
         self.short_since = None;
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FRAME: Duration = Duration::from_millis(40);
-    /// Frames from one key frame to the next.
-    const PERIOD: u64 = 50;
-
-    /// A publisher, and a path before which pictures wait: those of the newest subscription are sent first.
-    struct Path {
-        /// What it carries in a frame time, in bits.
-        carries: f64,
-        /// Bit rates of the qualities, in kbit/s.
-        rates: Vec<f64>,
-        /// Since which number each is subscribed to.
-        since: Vec<Option<u64>>,
-        /// What waits: when it was captured, and how many bits of it are not sent yet.
-        waits: Vec<(u64, f64, Arrival)>,
-        switch: Switch<Arrival>,
-        played: Vec<Arrival>,
-    }
-
-    impl Path {
-        fn new(kbps: f64, rates: [u64; 3]) -> Self {
-            let kbit = rates.map(BitRate::from_kbps);
-            Self {
-                carries: kbps * FRAME.as_millis_f64(),
-                rates: rates.map(|rate| rate as f64).to_vec(),
-                since: vec![None; 3],
-                waits: Vec::new(),
-                switch: Switch::new(Time::ZERO, kbit.to_vec()),
-                played: Vec::new(),
-            }
-        }
-
-        fn capture(&mut self, number: u64) {
-            for quality in 0..self.rates.len() {
-                let Some(since) = self.since[quality] else { continue };
-                let key = number.is_multiple_of(PERIOD) || number == since;
-                let bits =
-                    self.rates[quality] * FRAME.as_millis_f64() * if key { 6.0 } else { 0.9 };
-                let (took, bytes) = (Duration::ZERO, (bits / 8.0) as usize);
-                let arrival = Arrival { quality, number, key, took, bytes };
-                self.waits.push((number, bits, arrival));
-            }
-            let since = &self.since;
-            self.waits.sort_by_key(|(number, _, arrival)| {
-                (std::cmp::Reverse(since[arrival.quality]), *number)
-            });
-        }
-
-        fn send(&mut self, now: u64) {
-            let mut left = self.carries;
-            while let Some((captured, bits, arrival)) = self.waits.first_mut() {
-                let part = bits.min(left);
-                (*bits, left) = (*bits - part, left - part);
-                if *bits > 0.0 {
-                    break;
-                }
-                let arrival = Arrival { took: FRAME * (now + 1 - *captured), ..*arrival };
-                self.waits.remove(0);
-                let at = Time::ZERO + FRAME * (now + 1);
-                self.played.extend(self.switch.on_picture(at, arrival, arrival));
-            }
-        }
-
-        fn run(&mut self, numbers: std::ops::Range<u64>) {
-            for number in numbers {
-                while let Some(order) = self.switch.take_order() {
-                    match order {
-                        Order::Begin(quality) => self.since[quality] = Some(number),
-                        Order::End(quality) => {
-                            self.since[quality] = None;
-                            self.waits.retain(|(_, _, arrival)| arrival.quality != quality);
-                        }
-                    }
-                }
-                self.capture(number);
-                self.send(number);
-                self.switch.on_time(Time::ZERO + FRAME * (number + 1));
-            }
-        }
-
-        /// Every picture comes after those of lower numbers, and a change is at a key frame.
-        fn check(&self) {
-            for pair in self.played.windows(2) {
-                assert!(pair[0].number < pair[1].number, "{pair:?}");
-                assert!(pair[0].quality == pair[1].quality || pair[1].key, "{pair:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn it_finds_the_best_quality_that_the_path_carries() {
-        for (kbps, best) in [(2000.0, 2), (400.0, 1), (200.0, 0)] {
-            let mut path = Path::new(kbps, [120, 250, 450]);
-            path.run(0..3000);
-            path.check();
-            let last = &path.played[path.played.len() - 1000..];
-            let share = |wanted: usize| {
-                last.iter().filter(|picture| picture.quality == wanted).count() as f64 / 1000.0
-            };
-            let shares = [0, 1, 2].map(share);
-            assert!(shares[best] > 0.7, "{kbps}: {shares:?}, {} changes", path.switch.changes());
-        }
-    }
-
-    #[test]
-    fn a_path_that_becomes_narrow_is_followed_without_a_long_gap() {
-        let mut path = Path::new(1000.0, [120, 250, 450]);
-        path.run(0..1000);
-        assert_eq!(path.switch.playing, Some(2), "after 40 s");
-        path.carries = 300.0 * FRAME.as_millis_f64();
-        path.run(1000..1500);
-        path.check();
-        let after = path.played.iter().filter(|picture| picture.number > 1000);
-        let worst = after.clone().map(|picture| picture.took).max().unwrap();
-        let played: Vec<Duration> =
-            after.map(|picture| FRAME * picture.number + picture.took).collect();
-        let gap = played.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap();
-        assert!(worst < Duration::from_millis(1500) && gap < LONG * 2, "{worst}, {gap}");
-    }
-
-    #[test]
-    fn a_picture_that_arrives_before_its_key_frame_is_played_after_it() {
-        let mut switch = Switch::new(Time::ZERO, vec![BitRate::from_kbps(100)]);
-        let arrival = |number, key| {
-            let took = Duration::from_millis(20);
-            Arrival { quality: 0, number, key, took, bytes: 100 }
-        };
-        assert!(switch.on_picture(Time::ZERO, arrival(5, false), 5).is_empty());
-        assert_eq!(switch.on_picture(Time::ZERO, arrival(4, true), 4), [4, 5]);
-        assert_eq!(switch.on_picture(Time::ZERO, arrival(6, false), 6), [6]);
-        assert_eq!((switch.take_order(), switch.changes()), (Some(Order::Begin(0)), 0));
-    }
-}
+mod tests;

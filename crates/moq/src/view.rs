@@ -175,7 +175,7 @@ impl Qualities {
         }
     }
 
-    /// What is to be played because this picture has arrived, captured so long before.
+    /// What is to be played because this picture has arrived, sent so long before.
     fn on_picture(
         &mut self,
         (now, took): (Time, Duration),
@@ -292,8 +292,9 @@ impl Viewer<'_> {
 
     fn on_picture(&mut self, at: Time, quality: usize, picture: Picture) {
         let captured_ns = picture.time_us.saturating_mul(1000);
+        let encoded = picture.mark.and_then(|mark| mark.waited()).unwrap_or_default();
         let took = self.pulse.clock().unix_ns(at).saturating_sub(captured_ns);
-        let took = Duration::from_nanos(took);
+        let took = Duration::from_nanos(took).saturating_sub(encoded);
         for picture in self.qualities.on_picture((at, took), quality, picture) {
             let delivered = self.delivered(picture);
             // One that comes twice, or long after its time, changes nothing.
