@@ -41,6 +41,8 @@ pub(super) struct Stream<'a, 'v> {
     pub slices: Slices,
     /// The endpoint that sends it; none if unknown.
     sender: Option<&'v str>,
+    /// Whether the viewer chooses among qualities.
+    chooses: bool,
 }
 
 /// What is usual for a stream: the tenth percentile.
@@ -112,6 +114,9 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
         let (names, sender) = flows_of(view, links, player, alone);
         let senders: Vec<&str> = vec![sender.unwrap_or("")];
+        let sessions = view.records.moq_sessions.iter();
+        let mut own = sessions.filter(|row| *row.endpoint == *player.name);
+        let chooses = own.any(|row| row.switches.is_some());
         let usual = Usual::of(&frames);
         Some(Self {
             records: view.records,
@@ -123,6 +128,7 @@ impl<'a, 'v> Stream<'a, 'v> {
             usual,
             slices,
             sender,
+            chooses,
         })
     }
 
@@ -258,7 +264,8 @@ impl<'a, 'v> Stream<'a, 'v> {
             // A frame that is itself in time, in a stretch that is not, waits for one before it.
             let cause = self.cause(frame, broken).or(before);
             before = cause.or(before);
-            weights.push((cause.unwrap_or(Cause::Unknown), 1.0));
+            let cause = self.or_quality(cause.unwrap_or(Cause::Unknown), Some(frame));
+            weights.push((cause, 1.0));
         }
         let known = weights.iter().any(|(cause, _)| *cause != Cause::Unknown);
         if known {
@@ -291,7 +298,30 @@ impl<'a, 'v> Stream<'a, 'v> {
         match (absent(&self.senders, captured.0, captured.1), absent(&self.receivers, from, to)) {
             (Some(_), _) => Cause::ServerProcessor,
             (None, Some(_)) => Cause::ClientProcessor,
-            (None, None) => Cause::Unknown,
+            (None, None) => self.or_quality(Cause::Unknown, self.newest(to)),
+        }
+    }
+
+    /// The newest frame that had arrived at a time.
+    fn newest(&self, t_ns: i64) -> Option<&Frame<'v>> {
+        let arrived = |frame: &&Frame| frame.row.received_ns.is_some_and(|at| at <= t_ns);
+        self.frames.iter().rev().find(arrived)
+    }
+
+    /// The bit rate of a frame and that of a link on its way, if the viewer chose a quality that the link does not carry.
+    fn too_high(&self, frame: &Frame) -> Option<(f64, f64)> {
+        let quality = frame.row.rung_bps.filter(|_| self.chooses)? as f64;
+        let rates = self.data.iter().filter_map(|way| way.way.rate_bps(frame.captured_ns));
+        let rate = rates.min_by(f64::total_cmp)?;
+        (quality > rate).then_some((quality, rate))
+    }
+
+    /// A link's rate is not to blame, nor is nothing, where the viewer chose a quality that the link does not carry.
+    fn or_quality(&self, cause: Cause, frame: Option<&Frame>) -> Cause {
+        let blamed = matches!(cause, Cause::LinkRate | Cause::Unknown);
+        match frame.filter(|_| blamed).and_then(|frame| self.too_high(frame)) {
+            Some(_) => Cause::OversizedRung,
+            None => cause,
         }
     }
 
@@ -326,6 +356,13 @@ impl<'a, 'v> Stream<'a, 'v> {
                     0 => format!("{}{waited}", clause(cause)),
                     dropped => format!("{}{waited}, {dropped} were dropped", clause(cause)),
                 }
+            }
+            Cause::OversizedRung => {
+                let chosen = self.newest(to).and_then(|frame| self.too_high(frame));
+                chosen.map_or(clause(cause).into(), |(quality, carried)| {
+                    let (quality, carried) = (rate(quality), rate(carried));
+                    format!("the viewer played {quality}, and the link carries {carried}{waited}")
+                })
             }
             Cause::Unknown => "not known: table `layers` of both hosts would tell".into(),
             cause => clause(cause).into(),

@@ -7,7 +7,7 @@ use suiro_analysis::why::{Why, between, rows};
 use suiro_analysis::{Records, explain};
 use suiro_link::{Ecn, Event, Link, LinkSpec, Packet};
 use suiro_record::tables::{
-    AccessRow, FlowRow, FrameRow, LinkRow, PlayerRow, RateRow, RequestRow, TcpRow,
+    AccessRow, FlowRow, FrameRow, LinkRow, MoqSessionRow, PlayerRow, RateRow, RequestRow, TcpRow,
 };
 use suiro_record::words::{
     Carries, Cause, Direction, Effect, FlowRole, LinkCause, PlayerState, RequestKind, TcpSource,
@@ -456,12 +456,9 @@ fn two_trials_are_compared_in_a_paragraph() {
     assert!(between(("x", "y"), &good, &good).contains("do not differ"));
 }
 
-#[test]
-fn a_fall_of_the_rate_is_named_with_its_figures() {
-    let toml = "rate = '4 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '3 s' }\ndown.changes = [{ at = '3 s', rate = '500 kbit/s' }]";
-    let passed = carried(toml, video(|_| 900_000));
-    let frames = pictures(&passed, |_| true);
-    let flow = FlowRow {
+/// The viewer's end of the video.
+fn receives() -> FlowRow {
+    FlowRow {
         t_ns: Time::ZERO,
         endpoint: "viewer".into(),
         role: FlowRole::Receiver,
@@ -472,7 +469,62 @@ fn a_fall_of_the_rate_is_named_with_its_figures() {
         flows: 1,
         closed_ns: None,
         peer: None,
+    }
+}
+
+/// A viewer of 900 kbit/s on 500 kbit/s.
+fn plays_too_much(switches: Option<u64>) -> Why {
+    let toml = "rate = '500 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '9 s' }";
+    let passed = carried(toml, video(|_| 900_000));
+    let mut frames = pictures(&passed, |_| true);
+    frames.iter_mut().for_each(|frame| frame.rung_bps = Some(850_000));
+    let session = MoqSessionRow {
+        t_ns: Time::ZERO,
+        endpoint: "viewer".into(),
+        session: 1,
+        role: FlowRole::Client,
+        addresses: "*>10.0.0.1:5004".into(),
+        congestion: "cubic".into(),
+        version: None,
+        connected_ns: None,
+        set_up_ns: None,
+        ended_ns: None,
+        ended: None,
+        streams: 0,
+        datagrams: None,
+        switches,
     };
+    let mut trial = trial(SECONDS as f64);
+    trial.link_rates.push(LinkRate {
+        link: "access".into(),
+        direction: Direction::Down,
+        span_s: 0.1,
+        rate_bps: vec![5e5; 90],
+    });
+    let (link, flow) = (passed.into_iter().map(|(row, _)| row).collect(), receives());
+    let (flows, moq_sessions) = (vec![flow], vec![session]);
+    explain(&trial, &Records { link, frames, flows, moq_sessions, ..Records::default() })
+}
+
+#[test]
+fn a_quality_that_the_link_does_not_carry_is_the_viewers_choice() {
+    let effects = [Effect::Late, Effect::Freeze];
+    let why = plays_too_much(Some(3));
+    let (found, other) = main_cause(&why, &effects);
+    assert!(found == Cause::OversizedRung && other <= 0.1, "{found} {other}");
+    let sentence = &why.effects.iter().find(|it| it.effect == Effect::Late).unwrap().sentence;
+    let says = "the viewer played 850 kbit/s, and the link carries 500 kbit/s";
+    assert!(sentence.contains(says), "{sentence}");
+    // Where there is nothing to choose from, it is not.
+    assert_eq!(main_cause(&plays_too_much(None), &effects).0, Cause::LinkRate);
+}
+
+#[test]
+fn a_fall_of_the_rate_is_named_with_its_figures() {
+    let toml = "rate = '4 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '3 s' }\ndown.changes = [{ at = '3 s', rate = '500 kbit/s' }]";
+    let passed = carried(toml, video(|_| 900_000));
+    let frames = pictures(&passed, |_| true);
+    let flow = receives();
     let mut trial = trial(SECONDS as f64);
     let rate_bps = (0..90).map(|tenth| if tenth < 30 { 4e6 } else { 5e5 }).collect();
     trial.link_rates.push(LinkRate {
