@@ -234,11 +234,10 @@ const RATE_SPANS_MAX: u64 = 6_000;
 fn link_rates(topology: &Topology, duration: Duration) -> Vec<LinkRate> {
     let shortest = Duration::from_nanos(duration.as_nanos().div_ceil(RATE_SPANS_MAX));
     let span = RATE_SPAN.max(shortest);
-    let count = duration.as_nanos().div_ceil(span.as_nanos());
+    let count = usize::try_from(duration.as_nanos().div_ceil(span.as_nanos())).unwrap_or(0);
     let mut rates = Vec::new();
     for link in &topology.links {
         let Some(config) = &link.config else { continue };
-        let count = usize::try_from(count).unwrap_or(0);
         let at_hub = topology.hubs.contains(&link.from);
         // A hub sends nothing itself.
         for direction in Direction::BOTH.into_iter().filter(|way| !at_hub || *way == Direction::Up)

@@ -286,8 +286,8 @@ fn a_queue_discipline_is_told(pair: &Pair) {
         .map(|(recording, point)| count(recording, point));
     assert!((1..=received).contains(&driver), "{driver} of {received}");
     assert!((1..=received).contains(&device), "{device} of {received}");
-    let later = IN.into_iter().filter(|point| *point != Point::ReceiveDevice);
-    assert!(later.clone().all(|point| count(&at_b, point) == received), "{:?}", at_b.points);
+    let mut later = IN.into_iter().filter(|point| *point != Point::ReceiveDevice);
+    assert!(later.all(|point| count(&at_b, point) == received), "{:?}", at_b.points);
     let drops = at(&at_a, Point::Dropped, true);
     let dropped: BTreeSet<Key> = drops.iter().map(|event| event.key).collect();
     let passed: BTreeSet<Key> = keys(&at_a, Point::SendDriver).into_iter().collect();
