@@ -1,10 +1,11 @@
 # The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
-.PHONY: help demo test test-why lint bench bench-uncompressed fuzz setup players peers demo-players install uninstall tools advisories python bench-python wheel test-wheel deb notebooks
+.PHONY: help demo kernel test test-why lint bench bench-uncompressed fuzz setup players peers demo-players install uninstall tools advisories python bench-python wheel test-wheel deb notebooks
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
 	@echo "make install     put suiro, its man pages and shell completions into ~/.local (PREFIX=DIR for elsewhere)"
 	@echo "make uninstall   remove what make install put there"
+	@echo "make kernel      build the kernel of virtual time (4 minutes; make test, wheel and deb do so, too)"
 	@echo "make players      install the players of others: VLC, GStreamer, dash.js, hls.js"
 	@echo "make peers        build the programs that tests of interoperation run: clients and a relay of Media over QUIC (30 minutes)"
 	@echo "make demo-players play with each of them for 30 s through a link"
@@ -26,6 +27,10 @@ help:
 demo:
 	@scripts/setup demo
 	@scripts/demo
+
+kernel:
+	@scripts/setup kernel
+	@kernel/build
 
 install:
 	@scripts/setup build
@@ -91,12 +96,12 @@ notebooks:
 	@SUIRO_REGENERATE=1 scripts/python notebooks
 
 wheel:
-	@scripts/setup build
+	@scripts/setup kernel
 	@scripts/wheel
 
 test-wheel:
 	@scripts/test-wheel
 
 deb:
-	@scripts/setup build
+	@scripts/setup kernel
 	@scripts/deb
