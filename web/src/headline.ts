@@ -48,8 +48,11 @@ function sentence(page: Page): (Node | string)[] {
   const cells = page.axes.length ? `${count(page.cells.length, "cell")} (${matrix})` : "One cell";
   const study = page.study ? ` It repeats study ${page.study}.` : "";
   const when = h("time", { datetime: page.started }, moment(page.started));
-  const run = `Scenario “${page.scenario}”: ${cells}${times}, trials${each}. Run on `;
-  return [run, when, ` with seed ${page.seed} by suiro ${page.suiro}.${study}`];
+  const run = `Scenario “${page.scenario}”: ${cells}${times}, trials${each}. Run `;
+  const by = ` with seed ${page.seed} by suiro ${page.suiro}.${study}`;
+  const { virtual_time } = page;
+  if (virtual_time) return [`${run}in virtual time (kernel ${virtual_time.kernel})${by}`];
+  return [`${run}on `, when, by];
 }
 
 /** Shows the theme that the reader prefers, and from the first click on the one that was clicked. */
@@ -72,6 +75,13 @@ function themeButton(): HTMLElement {
   return button;
 }
 
+/** The kind of time that trials ran in, with the kernel that made it. */
+function timeOf({ virtual_time }: Page): string {
+  if (!virtual_time) return "the machine's";
+  const { kernel, kernel_sha256 } = virtual_time;
+  return `virtual: a guest kernel ${kernel}, SHA-256 ${kernel_sha256.slice(0, 16)}…`;
+}
+
 /** How it was run: command, machine, versions, scenario. */
 export function provenance(page: Page): HTMLElement {
   const { machine } = page;
@@ -79,6 +89,7 @@ export function provenance(page: Page): HTMLElement {
     ["Command", page.command.join(" ")],
     ["Started", moment(page.started)],
     ["Seed", page.seed],
+    ["Time", timeOf(page)],
     ...machines(page),
     ["Kernel", machine.kernel],
     ["System", machine.system],

@@ -67,7 +67,11 @@ impl PacketSocket {
         }
         let start = NonNull::new(address.cast());
         let start = start.ok_or_else(|| io::Error::other("the ring was mapped at address 0"))?;
-        Ok(RingMemory { start, bytes })
+        let ring = RingMemory { start, bytes };
+        // A process that this one starts must not hold the ring; a guest kernel's page tables do not survive its copy.
+        // SAFETY: advice about the mapping that `ring` owns.
+        check(unsafe { libc::madvise(address, bytes, libc::MADV_DONTFORK) })?;
+        Ok(ring)
     }
 
     /// Receives every packet of `interface` from now on.

@@ -1,5 +1,6 @@
 //! The start of a trial on both clocks, and the time since.
 
+use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 use suiro_kernel_clock as kernel;
 pub use suiro_kernel_clock::realtime_ns;
 use suiro_units::Time;
@@ -24,6 +25,19 @@ impl Epoch {
     pub fn elapsed(self) -> Time {
         Time::from_nanos(kernel::monotonic_ns().saturating_sub(self.monotonic_ns))
     }
+}
+
+/// Waits until the clock shows a whole second. How long a trial in virtual time took to set up depends a little on where
+/// things are on the host: how many folders were searched for a program, for example. Its measurement must not.
+pub(crate) fn wait_for_whole_second() {
+    const SECOND: u64 = 1_000_000_000;
+    // Without the slack of 50 µs that threads have.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let due = (kernel::monotonic_ns() / SECOND + 1) * SECOND;
+    let due = Timespec { tv_sec: (due / SECOND).cast_signed(), tv_nsec: 0 };
+    // A signal ends it early, and the trial with it.
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &due);
+    let _ = rustix::thread::set_current_timer_slack(None);
 }
 
 /// A CLOCK_REALTIME value as RFC 3339 text in UTC, to the second.

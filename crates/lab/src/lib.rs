@@ -1,7 +1,7 @@
 //! The lab: hosts, links and endpoint processes of one trial, and the trials of a plan.
 //!
 //! ```text
-//! runner (in `suiro run`) ──a sandbox per trial──► trial ─┬─ hosts::Network
+//! runner (in `suiro run`) ──a sandbox or a guest per trial──► trial ─┬─ hosts::Network
 //!                                                         ├─ wires: self-check, carriers
 //!                                                         ├─ routers: FRR per multicast router
 //!                                                         ├─ capture::Point per interface, if asked
@@ -13,6 +13,7 @@
 mod captures;
 pub mod clock;
 mod forwarding;
+pub mod guests;
 pub mod lacking;
 mod lateness;
 mod layers;

@@ -41,6 +41,14 @@ pub fn describe() -> Machine {
     }
 }
 
+/// What a guest's system is called.
+pub(crate) const GUEST: &str = "User-Mode Linux";
+
+/// The guest that this process runs in, in which nothing is this machine's.
+pub(crate) fn describe_guest() -> Machine {
+    within_trial(&Machine { system: GUEST.to_owned(), ..describe() })
+}
+
 /// The same machine as a trial's own process sees it: with the priority that its processes have.
 pub(crate) fn within_trial(machine: &Machine) -> Machine {
     let mut machine = machine.clone();

@@ -7,7 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
 use anyhow::{Context, Result};
 use rustix::process::Signal;
+use rustix::thread::CpuSet;
 use serde::{Deserialize, Serialize};
+use suiro_guest::Watch;
 use suiro_hosts::Sandbox;
 use suiro_record::{Attempt, Folder, PlannedTrial, Trial};
 use suiro_scenario::EndpointSpec;
@@ -15,6 +17,7 @@ pub use suiro_scenario::Order;
 use suiro_units::{Duration, Time};
 
 use crate::clock::{self, Epoch};
+use crate::guests::{self, Guests};
 use crate::machine;
 use crate::process::{Event, Process, describe};
 
@@ -24,6 +27,11 @@ const OVERHEAD: Duration = Duration::from_secs(60);
 const PER_LINK: Duration = Duration::from_secs(60);
 /// How long one of our own endpoints may take to stop, killing included.
 const PER_ENDPOINT: Duration = Duration::from_secs(10);
+
+/// How often the clocks of guests are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Why a process was killed that did not end by itself.
+const HUNG: &str = "its process did not end in time";
 
 /// The log of a trial's own process. No endpoint's log has this name, because endpoint names begin
 /// with a letter.
@@ -56,6 +64,16 @@ pub trait Observer {
     fn finished(&mut self, trial: &PlannedTrial, outcome: &Trial);
     /// A trial is over and will be run again, because packets left its links late and nothing else was wrong.
     fn repeats(&mut self, trial: &PlannedTrial, outcome: &Trial);
+    /// The clock of a trial in virtual time, every second or so.
+    fn clock(&mut self, trial: &PlannedTrial, time: Time);
+}
+
+/// Where the processes of trials run.
+pub enum Place<'a> {
+    /// On this machine, in its time, each in a sandbox. The function makes it from the path of the trial's `order.json`.
+    Machine(&'a dyn Fn(&Path) -> Sandbox),
+    /// Each in a guest, in virtual time.
+    Guests(&'a Guests),
 }
 
 /// How a plan is run.
@@ -87,11 +105,31 @@ struct Waiting {
 struct Running {
     trial: Waiting,
     process: Process,
-    deadline: Time,
+    bound: Bound,
+    /// Why its process was killed.
+    killed: Option<String>,
+}
+
+/// What bounds a trial's process.
+enum Bound {
+    /// When it is killed, on this process's clock.
+    Deadline(Time),
+    /// A guest, which has its own clock, and the CPU that it was given.
+    Watch(Watch, Option<usize>),
+}
+
+impl Running {
+    /// Kills its process, unless that was done.
+    fn kill(&mut self, because: String) {
+        if self.killed.is_none() {
+            self.process.signal(Signal::KILL);
+            self.killed = Some(because);
+        }
+    }
 }
 
 /// Runs `orders` and returns the outcome of each, in the order in which they ended. A trial that is run again waits until
-/// the others have been started: the machine may be less busy then. `program` makes the command of a trial's process from the path of its `order.json`.
+/// the others have been started: the machine may be less busy then.
 ///
 /// An [`Event::Interrupted`] on the channel ends the running trials early, keeps what they
 /// measured, and starts no more trials.
@@ -99,7 +137,7 @@ pub fn run(
     orders: Vec<Order>,
     folder: &Folder,
     manner: Manner,
-    program: &dyn Fn(&Path) -> Sandbox,
+    place: &Place<'_>,
     (sender, events): (&Sender<Event>, &Receiver<Event>),
     observer: &mut dyn Observer,
 ) -> Result<Vec<Trial>> {
@@ -115,8 +153,12 @@ pub fn run(
             && let Some(trial) = waiting.pop_front()
         {
             let deadline = epoch.elapsed() + limit(&trial.order);
-            match start(&trial.order, next, program, sender) {
-                Ok(process) => drop(running.insert(next, Running { trial, process, deadline })),
+            let cpu = free_cpu(&running);
+            match start(&trial.order, (next, cpu), place, deadline, sender) {
+                Ok((process, bound)) => {
+                    let started = Running { trial, process, bound, killed: None };
+                    running.insert(next, started);
+                }
                 Err(error) => {
                     let because = format!("it could not be started: {error:#}");
                     let planned = &trial.order.trial;
@@ -130,7 +172,7 @@ pub fn run(
         if running.is_empty() {
             return Ok(outcomes);
         }
-        let Some(event) = next_event(events, &running, epoch) else { continue };
+        let Some(event) = next_event(events, &mut running, epoch, observer) else { continue };
         match event {
             Event::Line { process, text } => {
                 if let Some(trial) = running.get(&process)
@@ -162,18 +204,30 @@ pub fn run(
     }
 }
 
-/// The next event; `None` if a trial's time ran out first, in which case its process was killed.
+/// The next event; `None` if none came in a while, or before the time of a trial ran out. A trial whose time has run out is
+/// killed.
 fn next_event(
     events: &Receiver<Event>,
-    running: &BTreeMap<usize, Running>,
+    running: &mut BTreeMap<usize, Running>,
     epoch: Epoch,
+    observer: &mut dyn Observer,
 ) -> Option<Event> {
     let now = epoch.elapsed();
-    let late = |trial: &&Running| trial.deadline <= now;
-    running.values().filter(late).for_each(|trial| trial.process.signal(Signal::KILL));
-    let deadlines = running.values().map(|trial| trial.deadline).filter(|&time| time > now);
     // After a kill only the exit is awaited, and the kernel delivers that soon.
-    let within = deadlines.min().map_or(OVERHEAD, |deadline| deadline.saturating_since(now));
+    let mut within = OVERHEAD;
+    for trial in running.values_mut() {
+        match &mut trial.bound {
+            Bound::Deadline(deadline) if *deadline <= now => trial.kill(HUNG.to_owned()),
+            Bound::Deadline(deadline) => within = within.min(deadline.saturating_since(now)),
+            Bound::Watch(watch, _) => {
+                within = within.min(LOOK_EVERY);
+                observer.clock(&trial.trial.order.trial, watch.time());
+                if let Some(because) = watch.look() {
+                    trial.kill(because);
+                }
+            }
+        }
+    }
     match events.recv_timeout(within.into()) {
         Ok(event) => Some(event),
         Err(RecvTimeoutError::Timeout) => None,
@@ -183,6 +237,16 @@ fn next_event(
     }
 }
 
+/// The CPU that the fewest guests run on; `None` if this process may not know which it has.
+fn free_cpu(running: &BTreeMap<usize, Running>) -> Option<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
+    let taken = |cpu: usize| {
+        let on = |trial: &&Running| matches!(trial.bound, Bound::Watch(_, Some(it)) if it == cpu);
+        running.values().filter(on).count()
+    };
+    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).min_by_key(|cpu| taken(*cpu))
+}
+
 /// The channel that [`run`] listens on; its sender also accepts [`Event::Interrupted`].
 pub fn events() -> (Sender<Event>, Receiver<Event>) {
     channel()
@@ -190,19 +254,35 @@ pub fn events() -> (Sender<Event>, Receiver<Event>) {
 
 fn start(
     order: &Order,
-    number: usize,
-    program: &dyn Fn(&Path) -> Sandbox,
+    (number, cpu): (usize, Option<usize>),
+    place: &Place<'_>,
+    deadline: Time,
     events: &Sender<Event>,
-) -> Result<Process> {
+) -> Result<(Process, Bound)> {
     if order.dir.exists() {
         std::fs::remove_dir_all(&order.dir).context("removing an earlier attempt")?;
     }
     let logs = order.dir.join("logs");
     std::fs::create_dir_all(&logs).with_context(|| format!("making {}", logs.display()))?;
     let file = order.dir.join("order.json");
-    let text = serde_json::to_string_pretty(order).context("an order is JSON")?;
-    std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
-    Process::start_sandboxed(program(&file), number, &logs.join(OWN_LOG), events)
+    let log = logs.join(OWN_LOG);
+    let write = |order: &Order| {
+        let text = serde_json::to_string_pretty(order).context("an order is JSON")?;
+        std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))
+    };
+    match place {
+        Place::Machine(sandbox) => {
+            write(order)?;
+            let process = Process::start_sandboxed(sandbox(&file), number, &log, events)?;
+            Ok((process, Bound::Deadline(deadline)))
+        }
+        Place::Guests(guests) => {
+            write(&guests.order(order))?;
+            let limit = Time::ZERO + limit(order);
+            let (process, watch) = guests.start(order, (number, cpu), (&log, limit), events)?;
+            Ok((process, Bound::Watch(watch, cpu)))
+        }
+    }
 }
 
 /// What is kept of a trial that is run again.
@@ -219,7 +299,13 @@ fn attempt(outcome: Trial) -> Attempt {
 /// reason.
 fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
     let planned = &ended.trial.order.trial;
+    let guest = matches!(ended.bound, Bound::Watch(..));
+    if guest {
+        guests::tidy(&ended.trial.order.dir);
+    }
     let because = match folder.outcome(planned) {
+        // A guest that did not end well may have written half of what it measured.
+        Ok(Some(_)) if guest && !status.success() => death(ended, status),
         Ok(Some(trial)) if ended.trial.attempts.is_empty() => return trial,
         Ok(Some(trial)) => {
             let trial = Trial { attempts: ended.trial.attempts.clone(), ..trial };
@@ -228,14 +314,19 @@ fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
                 Err(error) => format!("writing its earlier attempts: {error}"),
             }
         }
-        Ok(None) => {
-            let words =
-                ended.process.last_words().unwrap_or_else(|| "it printed nothing".to_owned());
-            format!("its process ended with {}: {words}", describe(status))
-        }
+        Ok(None) => death(ended, status),
         Err(error) => format!("its record cannot be read: {error}"),
     };
     write_unmeasured(folder, planned, &ended.trial.attempts, because)
+}
+
+/// Why a trial's process wrote no outcome.
+fn death(ended: &Running, status: ExitStatus) -> String {
+    if let Some(because) = &ended.killed {
+        return because.clone();
+    }
+    let words = ended.process.last_words().unwrap_or_else(|| "it printed nothing".to_owned());
+    format!("its process ended with {}: {words}", describe(status))
 }
 
 /// Records that a trial measured nothing. If even that cannot be written, only this trial fails, not
@@ -280,6 +371,7 @@ fn unmeasured(planned: &PlannedTrial, because: String) -> Trial {
         attempts: Vec::new(),
         skipped: false,
         machine: Some(machine::describe()),
+        virtual_time: None,
         started: clock::rfc3339(clock::realtime_ns()),
         duration_s: 0.0,
         epoch_monotonic_ns: 0,

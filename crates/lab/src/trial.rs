@@ -6,12 +6,12 @@ use anyhow::{Context, Result};
 use suiro_hosts::{CableKind, CableSpec, Confinement, Detour, Equipment, Network, NetworkSpec};
 use suiro_link::Direction;
 use suiro_record::tables::WebrtcSessionRow;
-use suiro_record::{Cable, Check, LinkRate, Reader, SelfCheck, Trial, WebrtcAgreement};
+use suiro_record::{Cable, Check, LinkRate, Machine, Reader, SelfCheck, Trial, WebrtcAgreement};
 use suiro_scenario::Topology;
 use suiro_units::Duration;
 
 use crate::captures::Captures;
-use crate::clock::{Epoch, realtime_ns, rfc3339};
+use crate::clock::{self, Epoch, realtime_ns, rfc3339};
 use crate::lateness;
 use crate::layers::Layers;
 use crate::machine;
@@ -45,8 +45,7 @@ pub fn run(
     let layers = Layers::prepare(&network, &setup.record, &order.dir)?;
     let captures = Captures::prepare(&network, &setup.topology, &setup.record, &order.dir)?;
     let mut routers = Routers::start(&network, &setup.topology, &order.dir)?;
-    let started = rfc3339(realtime_ns());
-    let epoch = Epoch::now();
+    let (started, epoch) = begin(order);
     let captures = captures.start(epoch)?;
     let record = setup.record.link.then_some(order.dir.as_path());
     let wires = Wires::start(&network, &setup.topology, order.trial.seed, epoch, record)?;
@@ -89,7 +88,8 @@ pub fn run(
         invalid_because: because,
         attempts: Vec::new(),
         skipped: false,
-        machine: order.machine.as_ref().map(machine::within_trial),
+        machine: machine_of(order),
+        virtual_time: order.virtual_time.clone(),
         started,
         duration_s: supervised.ended.as_secs_f64(),
         epoch_monotonic_ns: epoch.monotonic_ns,
@@ -105,6 +105,22 @@ pub fn run(
     };
     suiro_record::folder::write_outcome(&order.dir, &trial)?;
     Ok(trial)
+}
+
+/// Time zero: as text, and on the clocks. In virtual time it is a whole second of the guest's clock.
+fn begin(order: &Order) -> (String, Epoch) {
+    if order.virtual_time.is_some() {
+        clock::wait_for_whole_second();
+    }
+    (rfc3339(realtime_ns()), Epoch::now())
+}
+
+/// The machine that the trial runs on: in virtual time the guest that this process sees.
+fn machine_of(order: &Order) -> Option<Machine> {
+    match order.virtual_time {
+        Some(_) => Some(machine::describe_guest()),
+        None => order.machine.as_ref().map(machine::within_trial),
+    }
 }
 
 /// Why the trial is not valid, if it is not, and whether that is only because the machine was busy.

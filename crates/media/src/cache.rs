@@ -100,6 +100,11 @@ pub(crate) fn once<T>(
 ) -> Result<T, MediaError> {
     let packages = cache.join("packages");
     let folder = packages.join(name);
+    // It gets this name when it is whole, so a cache that cannot be written to serves as well.
+    if let Ok(made) = load(&folder) {
+        progress(1.0, "prepared before");
+        return Ok(made);
+    }
     let _lock = Lock::take(&packages.join(format!("{name}.lock")), || {
         progress(0.0, "waiting for another run that prepares the same video");
     })?;

@@ -44,8 +44,12 @@ pub struct Manifest {
     /// had numbers.
     #[serde(default)]
     pub plan_trials: Option<u32>,
-    /// The machine; in a folder made by `suiro merge`, that of its first trial. Each trial has its own (`trial.json`).
+    /// The machine; in a folder made by `suiro merge`, that of its first trial. Each trial has its own (`trial.json`). In
+    /// virtual time it is the guest.
     pub machine: Machine,
+    /// The kernel of the guests if the trials ran in virtual time; null for the machine's own time.
+    #[serde(default)]
+    pub virtual_time: Option<VirtualTime>,
     /// Versions of the programs taking part, by name.
     pub versions: BTreeMap<String, String>,
     /// What each trial's links showed before it began, by the trial's folder.
@@ -101,6 +105,15 @@ pub struct Machine {
     /// Kernel settings that affect the results, such as `net.ipv4.tcp_rmem`, and `nice`, the priority of the trial's
     /// processes.
     pub settings: BTreeMap<String, String>,
+}
+
+/// What made the time of a trial virtual: it advanced only when all processes of a guest were idle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VirtualTime {
+    /// Version of the guest's kernel.
+    pub kernel: String,
+    /// SHA-256 of the guest's kernel, in hexadecimal.
+    pub kernel_sha256: String,
 }
 
 /// What the self-check of one direction of one link found.
@@ -164,9 +177,12 @@ pub struct Trial {
     /// `invalid_because` names it and how to get it.
     #[serde(default)]
     pub skipped: bool,
-    /// The machine that it ran on; null in folders made before trials recorded it.
+    /// The machine that it ran on, a guest in virtual time; null in folders made before trials recorded it.
     #[serde(default)]
     pub machine: Option<Machine>,
+    /// The kernel of its guest if it ran in virtual time; null for the machine's own time.
+    #[serde(default)]
+    pub virtual_time: Option<VirtualTime>,
     /// When it began: UTC, RFC 3339.
     pub started: String,
     /// How long it measured.

@@ -5,6 +5,7 @@
 //! folder per trial. Programs outside suiro read both; see `docs/records.md`, which is generated
 //! from the types here.
 
+mod difference;
 pub mod documents;
 pub mod flows;
 pub mod folder;
@@ -13,6 +14,7 @@ pub mod table;
 pub mod tables;
 pub mod words;
 
+pub use difference::difference;
 pub use documents::*;
 pub use folder::{Folder, FolderError};
 pub use records::{Source, Table};

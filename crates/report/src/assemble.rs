@@ -107,6 +107,7 @@ pub(crate) fn page(
         command: manifest.command,
         text: manifest.text,
         machine: manifest.machine,
+        virtual_time: manifest.virtual_time,
         machines,
         versions: manifest.versions,
         axes: manifest.axes,

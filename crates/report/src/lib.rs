@@ -113,6 +113,7 @@ fn bare(manifest: &Manifest) -> Manifest {
         plan: Vec::new(),
         plan_trials: manifest.plan_trials,
         machine: manifest.machine.clone(),
+        virtual_time: manifest.virtual_time.clone(),
         versions: manifest.versions.clone(),
         self_checks: Default::default(),
     }

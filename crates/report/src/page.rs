@@ -8,7 +8,7 @@ use suiro_analysis::{Better, Panel, Style};
 use suiro_record::words::Cause;
 use suiro_record::{
     Axis, Cable, ComparedTable, EndpointOutcome, Finding, LinkTotals, Machine, ScreenOutcome,
-    SelfCheck,
+    SelfCheck, VirtualTime,
 };
 use suiro_units::Direction;
 
@@ -35,6 +35,8 @@ pub struct Page {
     pub text: String,
     /// The machine; the first, if trials ran on several.
     pub machine: Machine,
+    /// What made the trials' time virtual; null for the machine's own time.
+    pub virtual_time: Option<VirtualTime>,
     /// The machines that trials ran on; empty if they did not record it.
     pub machines: Vec<PageMachine>,
     /// Versions of the programs taking part.

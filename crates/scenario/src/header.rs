@@ -18,8 +18,8 @@ pub(crate) const BODY: [&str; 8] =
     ["duration", "topology", "segments", "multicast", "links", "media", "endpoints", "record"];
 
 /// Keys of the root that are read once: those of [`Header`].
-pub(crate) const HEADER: [&str; 7] =
-    ["name", "title", "description", "study", "repetitions", "seed", "jobs"];
+pub(crate) const HEADER: [&str; 9] =
+    ["name", "title", "description", "study", "repetitions", "seed", "jobs", "time", "date"];
 
 /// Keys of the root that make the cells.
 pub(crate) const CELLS: [&str; 3] = ["parameters", "matrix", "quick"];
@@ -53,9 +53,70 @@ pub(crate) struct Header {
     /// Seed of all random numbers. Default: 1.
     #[serde(default = "first")]
     pub seed: Seed,
-    /// Trials that run in parallel; `--jobs` overrides it. Default: 1.
+    /// Trials that run in parallel in the machine's time; `--jobs` overrides it. Default: 1. In virtual time trials do not
+    /// disturb each other, and as many run as there are CPUs.
     #[serde(default = "one")]
     pub jobs: u32,
+    /// The time that trials run in; `--virtual` sets it to `virtual`. Default: `real`.
+    #[serde(default)]
+    pub time: TimeKind,
+    /// The date at which trials in virtual time begin, such as `2026-01-01T00:00:00Z` (RFC 3339), which is the default.
+    #[serde(default)]
+    pub date: Date,
+}
+
+/// The time that a trial runs in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeKind {
+    /// The machine's.
+    #[default]
+    Real,
+    /// That of a guest kernel, which advances only when all of the trial's processes are idle: computation takes no time,
+    /// and the same trial gives the same results.
+    Virtual,
+}
+
+/// A moment of UTC, to the second, from 1970 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "String")]
+pub struct Date {
+    ns: u64,
+}
+
+impl Date {
+    /// Nanoseconds since 1970 UTC.
+    pub const fn as_nanos(self) -> u64 {
+        self.ns
+    }
+}
+
+impl Default for Date {
+    /// 1 January 2026, 00:00 UTC.
+    fn default() -> Self {
+        Self { ns: 1_767_225_600_000_000_000 }
+    }
+}
+
+impl std::str::FromStr for Date {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = chrono::DateTime::parse_from_rfc3339(text).ok();
+        let ns = parsed
+            .and_then(|date| u64::try_from(date.timestamp()).ok()?.checked_mul(1_000_000_000));
+        let ns = ns.filter(|ns| *ns <= u64::MAX / 4);
+        ns.map(|ns| Self { ns }).ok_or_else(|| {
+            "expected a date such as \"2026-01-01T00:00:00Z\", from 1970 on".to_owned()
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Date {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
 }
 
 const fn one() -> u32 {

@@ -67,7 +67,7 @@ pub use capture::{CapturePoint, CapturePoints};
 pub use check::Check;
 pub use endpoint::*;
 pub use files::{Disk, Files, NoFiles, TEXT_BYTES_MAX};
-pub use header::JOBS;
+pub use header::{Date, JOBS, TimeKind};
 pub use job::{Job, Peer};
 pub use multicast::Multicast;
 pub use order::Order;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use suiro_record::{Machine, PlannedTrial};
+use suiro_record::{Machine, PlannedTrial, VirtualTime};
 
 use crate::Setup;
 
@@ -14,9 +14,13 @@ use crate::Setup;
 pub struct Order {
     /// Which trial of the plan.
     pub trial: PlannedTrial,
-    /// The machine, as seen outside of the trial's namespaces; null in orders of before.
+    /// The machine, as seen outside of the trial's namespaces; null in orders of before, and in virtual time, where the
+    /// machine is the guest.
     #[serde(default)]
     pub machine: Option<Machine>,
+    /// The kernel of the guest that it runs in; null for the machine's own time.
+    #[serde(default)]
+    pub virtual_time: Option<VirtualTime>,
     /// What it runs.
     pub setup: Setup,
     /// The trial's folder.

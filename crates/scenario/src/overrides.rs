@@ -26,6 +26,8 @@ pub struct Overrides {
     pub repetitions: Option<u32>,
     /// The seed of the run.
     pub seed: Option<Seed>,
+    /// Run the trials in virtual time.
+    pub virtual_time: bool,
     /// Take the scenario's `[quick]` form. What else is given here wins over it.
     pub quick: bool,
 }
@@ -72,7 +74,12 @@ impl Overrides {
         let repetitions =
             self.repetitions.map(|n| change("repeat", "repetitions", n.to_string(), n.to_string()));
         let seed = self.seed.map(|seed| change("seed", "seed", seed.to_string(), seed.to_string()));
-        [duration, repetitions, seed].into_iter().flatten().collect()
+        let time = self.virtual_time.then(|| Change {
+            by: "--virtual".to_owned(),
+            path: vec!["time".to_owned()],
+            value: quote("virtual"),
+        });
+        [duration, repetitions, seed, time].into_iter().flatten().collect()
     }
 }
 

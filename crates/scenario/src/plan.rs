@@ -10,7 +10,7 @@ use crate::cell;
 use crate::document::{self, Node, entries};
 use crate::error::{Error as ScenarioError, REFUSALS_MAX};
 use crate::files::Files;
-use crate::header::{self, Header, Parts};
+use crate::header::{self, Date, Header, Parts, TimeKind};
 use crate::overrides::Overrides;
 use crate::refusal::{Place, Refusal, Span};
 use crate::setup::Setup;
@@ -35,8 +35,12 @@ pub struct Plan {
     pub axes: Vec<Axis>,
     /// The seed of the run.
     pub seed: Seed,
-    /// Trials to run side by side, unless the command line says otherwise.
+    /// Trials to run in parallel in the machine's time, unless the command line says otherwise.
     pub jobs: u32,
+    /// The time that trials run in.
+    pub time: TimeKind,
+    /// The date at which trials in virtual time begin.
+    pub date: Date,
     /// Trials of the whole plan, whatever `--only` leaves out.
     pub total: u32,
     /// The trials in the order to run them: all cells of the first repetition, then of the next,
@@ -110,6 +114,8 @@ pub(crate) fn expand(
         axes: axes.collect(),
         seed: header.seed,
         jobs: header.jobs,
+        time: header.time,
+        date: header.date,
         total: in_all * header.repetitions,
         trials,
         text: source.text().to_owned(),

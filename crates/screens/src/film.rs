@@ -70,7 +70,12 @@ fn wanted(folder: &Folder, planned: &PlannedTrial) -> Option<(Order, Trial)> {
     let text = suiro_outside::file::read_text(&order, ORDER_BYTES_MAX).ok()?;
     let order: Order = serde_json::from_str(&text).ok()?;
     let made = matches!(suiro_record::folder::screens(&dir), Ok(Some(_)));
-    (order.setup.record.quality && !trial.skipped && !made).then(|| (Order { dir, ..order }, trial))
+    let cache = cache::folder();
+    let packages = order.packages.into_iter();
+    let packages =
+        packages.map(|(name, path)| (name, suiro_guest::on_host(&path, &cache))).collect();
+    let order = Order { dir, packages, ..order };
+    (order.setup.record.quality && !trial.skipped && !made).then_some((order, trial))
 }
 
 fn of_trial(ffmpeg: &Ffmpeg, order: &Order, trial: &Trial, progress: Progress) -> Screens {

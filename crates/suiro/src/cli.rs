@@ -26,6 +26,7 @@ const RUN_EXAMPLES: &str = "Examples:
   suiro run quick --out results/first
   suiro run quick --set abr=bola --repeat 5    another parameter, five repetitions of each cell
   suiro run quick --only tcp=reno --duration \"1 min\"
+  suiro run quick --virtual --repeat 20        in virtual time: exact, repeatable, one trial per CPU
   suiro run mine.toml --out results/mine --resume    go on after Ctrl-C";
 
 const MERGE_EXAMPLES: &str = "Examples:
@@ -40,6 +41,11 @@ const SWEEP_EXAMPLES: &str = "Examples:
   suiro sweep mine.toml --on slurm --jobs 40 --out /shared/results/mine
   suiro sweep mine.toml --tune goal=\"min links.access.queue.limit while media.latency_p95_ms < 200\" \\
       over=\"links.access.queue.limit=10 kB..1 MB\"";
+
+const VERIFY_EXAMPLES: &str = "Examples:
+  suiro run quick --virtual --out results/first
+  suiro verify results/first                   every trial again: the same bytes, or where they differ
+  suiro verify results/paper --sample 5        five of its trials";
 
 const LINK_EXAMPLES: &str = "Examples:
   suiro link --delay \"20 ms\" -- ping -c 5 server
@@ -75,6 +81,9 @@ pub enum Command {
     /// Run a scenario and write a report.
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
+    /// Run the trials of a results folder in virtual time again, and compare every byte.
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArgs),
     /// Regenerate the summary, the tables and the page of a results folder.
     Report(ReportArgs),
     /// Merge results folders of the same plan into one, as if one run had made it.
@@ -148,6 +157,12 @@ pub enum Command {
         /// What to run: the trial's `order.json`.
         order: PathBuf,
     },
+    /// The init of a guest, in whose virtual time a trial runs.
+    #[command(hide = true)]
+    Guest {
+        /// What to do: a JSON file.
+        handover: PathBuf,
+    },
     /// The inner half of `link`, in namespaces of its own.
     #[command(hide = true)]
     LinkInside {
@@ -188,6 +203,9 @@ pub struct Changes {
     /// Seed of all random numbers.
     #[arg(long, value_name = "N")]
     pub seed: Option<Seed>,
+    /// Run each trial in virtual time, in a kernel of its own: exact and repeatable on any machine, and usually faster.
+    #[arg(long = "virtual")]
+    pub virtual_time: bool,
 }
 
 impl Changes {
@@ -199,6 +217,7 @@ impl Changes {
             duration: self.duration,
             repetitions: self.repeat,
             seed: self.seed,
+            virtual_time: self.virtual_time,
             quick: self.quick,
         }
     }
@@ -219,7 +238,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub trial: Vec<u32>,
     /// Trials to run in parallel.
-    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's]"))]
+    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: the scenario's; in virtual time, one per CPU]"))]
     pub jobs: Option<u32>,
     /// How often to run a trial again that is invalid only because this machine was busy: packets left its links too
     /// late, or an endpoint waited for a processor. Every attempt is recorded.
@@ -228,6 +247,19 @@ pub struct RunArgs {
     /// Continue an interrupted run: run only the trials that are missing in --out.
     #[arg(long, requires = "out")]
     pub resume: bool,
+}
+
+/// Arguments of `verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The results folder of a run in virtual time; nothing in it is changed.
+    pub dir: PathBuf,
+    /// Verify only so many trials, spread evenly over the plan [default: all].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub sample: Option<u32>,
+    /// Trials to run in parallel.
+    #[arg(long, value_name = "N", value_parser = within(JOBS), help = format!("Trials to run in parallel, {JOBS} [default: one per CPU]"))]
+    pub jobs: Option<u32>,
 }
 
 /// Arguments of `report`.

@@ -26,6 +26,7 @@ mod shell;
 mod sweep;
 mod tcp;
 mod uncompressed;
+mod verify;
 mod webrtc;
 mod why;
 
@@ -80,6 +81,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 fn dispatch(command: Command) -> Result<Outcome> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Report(args) => report::report(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Sweep(args) => sweep::run(&args),
@@ -105,6 +107,9 @@ fn dispatch(command: Command) -> Result<Outcome> {
         Command::Man { dir } => shell::man(&dir),
         Command::Endpoint { job } => endpoint::run_job(&job),
         Command::Trial { order } => run::trial(&order),
+        Command::Guest { handover } => match suiro_guest::inside::init(&handover) {
+            Err(error) => Err(anyhow::Error::new(error)),
+        },
     }
 }
 

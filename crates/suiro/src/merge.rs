@@ -162,6 +162,12 @@ fn check_plan(part: &Part, whole: &Part, first: &Path) -> Result<()> {
             found.suiro, expected.suiro
         )));
     }
+    if found.virtual_time != expected.virtual_time {
+        bail!(Usage(format!(
+            "{dir}: the guests' kernel is another one than in {other}\n\
+             hint: run the trials of one of them again with the other's kernel (SUIRO_KERNEL)"
+        )));
+    }
     let plan = |manifest: &Manifest| {
         (manifest.scenario.clone(), manifest.text.clone(), manifest.seed, manifest.plan_trials)
     };
@@ -231,8 +237,8 @@ fn twice(part: &Part, holder: &Part, planned: &PlannedTrial) -> String {
 
 /// Whether these are copies of one measurement.
 fn same(a: &Trial, b: &Trial) -> bool {
-    (&a.started, a.epoch_monotonic_ns, a.valid, &a.machine)
-        == (&b.started, b.epoch_monotonic_ns, b.valid, &b.machine)
+    (&a.started, a.epoch_monotonic_ns, a.valid, &a.machine, &a.virtual_time)
+        == (&b.started, b.epoch_monotonic_ns, b.valid, &b.machine, &b.virtual_time)
 }
 
 /// The manifest of the whole, in the order of the plan.

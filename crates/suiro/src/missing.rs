@@ -1,14 +1,16 @@
 //! What a scenario needs of this host that is not there, found before anything runs.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use suiro_guest::Kernel;
+use suiro_lab::guests;
 use suiro_lab::lacking::lacking;
-use suiro_media::program;
+use suiro_media::{cache, program};
 use suiro_outside::printable;
 use suiro_record::Cell;
-use suiro_scenario::{Need, Plan, Setup};
+use suiro_scenario::{Need, Plan, Setup, TimeKind};
 use suiro_tcp::vegas;
 
 use crate::doctor::programs;
@@ -20,6 +22,8 @@ pub struct Host {
     loadable: Vec<&'static str>,
     /// What is missing for each need, by the need's name.
     found: RefCell<BTreeMap<String, Option<Missing>>>,
+    /// What is wrong with the kernel of guests.
+    kernel: OnceCell<Option<String>>,
 }
 
 /// Something that is missing.
@@ -53,12 +57,21 @@ impl Host {
         Self { loadable, ..Self::default() }
     }
 
-    /// Why the trials of `setup` cannot run here, with a hint on a line of its own for each thing that is missing;
+    /// Why the trials of `setup` cannot run here in this time, with a hint on a line of its own for each thing that is missing;
     /// `None` if nothing is known to be missing.
-    pub fn missing(&self, setup: &Setup) -> Option<String> {
+    pub fn missing(&self, setup: &Setup, time: TimeKind) -> Option<String> {
         let mut reasons: Vec<String> = self.missing_programs(setup);
-        reasons.extend(lacking(setup, &self.loadable));
+        reasons.extend(match time {
+            TimeKind::Real => lacking(setup, &self.loadable),
+            TimeKind::Virtual => guests::unsuitable(setup).or_else(|| self.missing_kernel()),
+        });
         (!reasons.is_empty()).then(|| reasons.join("\n"))
+    }
+
+    /// Why there are no guests.
+    fn missing_kernel(&self) -> Option<String> {
+        let find = || Kernel::find(&cache::folder()).err().map(|error| error.to_string());
+        self.kernel.get_or_init(find).clone()
     }
 
     fn missing_programs(&self, setup: &Setup) -> Vec<String> {
@@ -106,7 +119,7 @@ impl Host {
                 continue;
             }
             verdict.cells += 1;
-            if let Some(because) = self.missing(&trial.setup) {
+            if let Some(because) = self.missing(&trial.setup, plan.time) {
                 verdict.skipped.push((trial.planned.cell.clone(), because));
             }
         }

@@ -8,6 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 use suiro_lab::runner::{Observer, Phase};
 use suiro_outside::printable;
 use suiro_record::{PlannedTrial, Trial};
+use suiro_units::Time;
 
 use crate::interrupt;
 use crate::scenarios::count;
@@ -106,13 +107,15 @@ pub struct Trials {
     total: ProgressBar,
     each: BTreeMap<String, ProgressBar>,
     plain: bool,
+    /// In virtual time it is not known in advance how long a trial takes.
+    virtual_time: bool,
     finished: usize,
     planned: usize,
 }
 
 impl Trials {
-    /// Begins to show `planned` trials, of which `jobs` run at once, `seconds` each.
-    pub fn new(planned: usize, jobs: usize, seconds: f64) -> Self {
+    /// Begins to show `planned` trials, of which `jobs` run at once, `seconds` each; `None` in virtual time.
+    pub fn new(planned: usize, jobs: usize, seconds: Option<f64>) -> Self {
         let plain = !std::io::stderr().is_terminal();
         let bars = MultiProgress::with_draw_target(if plain {
             ProgressDrawTarget::hidden()
@@ -121,20 +124,30 @@ impl Trials {
         });
         let total = bars.add(ProgressBar::new(planned as u64));
         let rounds = planned.div_ceil(jobs.max(1));
-        let expected = Duration::from_secs_f64(rounds as f64 * (seconds + SETUP_S));
+        let expected =
+            seconds.map(|each| Duration::from_secs_f64(rounds as f64 * (each + SETUP_S)));
         let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let text = match expected {
+                Some(expected) => left(expected, state.elapsed()),
+                None => "virtual time".to_owned(),
+            };
             // What cannot be written is not shown.
-            let _ = write!(out, "{}", left(expected, state.elapsed()));
+            let _ = write!(out, "{text}");
         };
         let style = style("{bar:30} {pos} of {len} trials ({left})");
         total.set_style(style.with_key("left", left));
         total.enable_steady_tick(Duration::from_millis(200));
         if plain {
-            let about = expected.as_secs();
             let trials = count(planned, "trial");
-            say!("running {trials}, {jobs} at a time: about {about} s");
+            match expected {
+                Some(about) => {
+                    say!("running {trials}, {jobs} at a time: about {} s", about.as_secs());
+                }
+                None => say!("running {trials} in virtual time, {jobs} at a time"),
+            }
         }
-        Self { bars, total, each: BTreeMap::new(), plain, finished: 0, planned }
+        let virtual_time = expected.is_none();
+        Self { bars, total, each: BTreeMap::new(), plain, virtual_time, finished: 0, planned }
     }
 
     /// Takes the bars away.
@@ -157,16 +170,22 @@ impl Trials {
 impl Observer for Trials {
     fn phase(&mut self, trial: &PlannedTrial, phase: &Phase) {
         if self.plain {
-            if let Phase::Running { duration_s } = phase {
+            if let Phase::Running { duration_s } = phase
+                && !self.virtual_time
+            {
                 say!("{}: measuring for {duration_s:.0} s", label(trial));
             }
             return;
         }
+        let virtual_time = self.virtual_time;
         let bar = self.bar(trial);
         match phase {
             Phase::Building => bar.set_message("making hosts and links"),
             Phase::Checking => bar.set_message("checking the links"),
             Phase::Starting => bar.set_message("starting endpoints"),
+            Phase::Running { .. } if virtual_time => {
+                bar.set_style(style("  {prefix} measuring, {msg}"));
+            }
             Phase::Running { duration_s } => {
                 bar.set_length(1);
                 bar.reset_elapsed();
@@ -177,6 +196,13 @@ impl Observer for Trials {
                 bar.set_style(style("  {prefix} {msg}"));
                 bar.set_message("closing records");
             }
+        }
+    }
+
+    fn clock(&mut self, trial: &PlannedTrial, time: Time) {
+        if !self.plain {
+            let seconds = time.as_nanos() / 1_000_000_000;
+            self.bar(trial).set_message(format!("{seconds} s on its clock"));
         }
     }
 

@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
 use anyhow::{Context, Result, bail};
+use suiro_guest::Kernel;
 use suiro_hosts::{Privilege, Sandbox};
-use suiro_lab::runner::{self, Manner, Order};
+use suiro_lab::guests::Guests;
+use suiro_lab::runner::{self, Manner, Order, Place};
 use suiro_lab::{clock, machine, priority, trial as lab_trial};
-use suiro_media::MediaSpec;
 use suiro_media::live::FootageSpec;
+use suiro_media::{Ffmpeg, MediaSpec};
 use suiro_outside::beneath;
 use suiro_record::{Folder, Machine, Manifest, PlannedTrial, Trial};
-use suiro_scenario::{Plan, Scenario};
+use suiro_scenario::{Date, Plan, Scenario, Setup, TimeKind};
 
 use crate::cli::RunArgs;
 use crate::missing::Host;
@@ -31,17 +33,21 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     let plan = chosen(plan, &args.trial)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan, &args.trial, now));
     let (folder, _held) = open_folder(&out, args, &plan)?;
-    suiro_hosts::sandbox::probe(Privilege::of_this_process())
-        .context("this host cannot create namespaces; see suiro doctor")?;
-    let mut manifest = manifest(&plan, now);
+    let guests = guests(&plan)?;
+    if guests.is_none() {
+        suiro_hosts::sandbox::probe(Privilege::of_this_process())
+            .context("this host cannot create namespaces; see suiro doctor")?;
+    }
+    let mut manifest = manifest(&plan, now, guests.as_ref());
     if args.resume {
         keep_measured(&mut manifest, &folder)?;
     }
-    // Held until the run is over; the kernel takes it away even from a process that was killed.
-    let _vegas = tcp::vegas_for(&plan);
+    // Held until the run is over; the kernel takes it away even from a process that was killed. Guests have their own.
+    let _vegas = if guests.is_none() { tcp::vegas_for(&plan) } else { None };
     let (trials, skipped) = possible(&plan, &folder, args.resume);
     // Before anything is written: a run that found no media can be typed again as it was.
-    let packages = prepare_media(&trials, &mut manifest)?;
+    let setups = trials.iter().map(|trial| &*trial.setup);
+    let packages = prepare_media(setups, &mut manifest.versions)?;
     folder.write_manifest(&manifest)?;
     for (trial, because) in skipped {
         say!("{}: skipped: {because}", trial.folder);
@@ -53,10 +59,12 @@ pub fn run(args: &RunArgs) -> Result<Outcome> {
     let orders: Vec<Order> =
         orders.map(|trial| order(trial, &folder, &packages, &manifest.machine)).collect();
     if !orders.is_empty() {
-        if let Some(warning) = capacity::warning(&plan, jobs(args, &plan)) {
+        if guests.is_none()
+            && let Some(warning) = capacity::warning(&plan, jobs(args, &plan))
+        {
             say!("warning: {warning}");
         }
-        run_trials(&plan, args, &folder, orders)?;
+        run_trials(&plan, args, &folder, orders, guests.as_ref())?;
     }
     for planned in &manifest.plan {
         if let Some(trial) = outcome(&folder, planned) {
@@ -197,23 +205,63 @@ fn check_content(out: &Path, args: &RunArgs, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn manifest(plan: &Plan, now: u64) -> Manifest {
+/// What the trials' guests have in common, if they run in virtual time.
+fn guests(plan: &Plan) -> Result<Option<Guests>> {
+    match plan.time {
+        TimeKind::Real => Ok(None),
+        TimeKind::Virtual => guests_from(plan.date).map(Some),
+    }
+}
+
+/// Guests whose clocks begin at this date.
+pub fn guests_from(date: Date) -> Result<Guests> {
+    let cache = suiro_media::cache::folder();
+    let kernel = Kernel::find(&cache)?;
+    // A guest mounts it.
+    std::fs::create_dir_all(&cache).with_context(|| format!("making {}", cache.display()))?;
+    let ffmpeg = Ffmpeg::locate().ok().map(|ffmpeg| ffmpeg.path().to_owned());
+    let ffmpeg = ffmpeg.filter(|path| path.is_absolute());
+    Ok(Guests { kernel, cache, ffmpeg, date_ns: date.as_nanos() })
+}
+
+/// In virtual time nothing in it is of this machine or of this moment: the same run writes the same manifest.
+fn manifest(plan: &Plan, now: u64, guests: Option<&Guests>) -> Manifest {
     Manifest {
         suiro: env!("CARGO_PKG_VERSION").to_owned(),
         scenario: plan.name.clone(),
         title: plan.title.clone(),
         study: plan.study.clone(),
         text: plan.text.clone(),
-        command: std::env::args().collect(),
-        started: clock::rfc3339(now),
+        command: match guests {
+            Some(_) => without_place(std::env::args()),
+            None => std::env::args().collect(),
+        },
+        started: clock::rfc3339(guests.map_or(now, |guests| guests.date_ns)),
         seed: plan.seed,
         axes: plan.axes.clone(),
         plan: plan.trials.iter().map(|trial| trial.planned.clone()).collect(),
         plan_trials: Some(plan.total),
-        machine: machine::describe(),
+        machine: guests.map_or_else(machine::describe, Guests::machine),
+        virtual_time: guests.map(Guests::virtual_time),
         versions: BTreeMap::new(),
         self_checks: BTreeMap::new(),
     }
+}
+
+/// A command line without what names a place or does not bear on the results: `--out`, `--jobs`, `--resume`, and where the
+/// program is.
+fn without_place(mut words: impl Iterator<Item = String>) -> Vec<String> {
+    words.next();
+    let mut kept = vec!["suiro".to_owned()];
+    while let Some(word) = words.next() {
+        let (name, joined) = word.split_once('=').map_or((&*word, false), |(name, _)| (name, true));
+        match name {
+            "--out" | "--jobs" if !joined => drop(words.next()),
+            "--out" | "--jobs" | "--resume" => {}
+            _ => kept.push(word),
+        }
+    }
+    kept
 }
 
 /// Adds to the plan what an earlier run of the folder measured and `--only` leaves out this time.
@@ -245,7 +293,7 @@ fn possible<'a>(
     let host = Host::default();
     let (mut trials, mut skipped) = (Vec::new(), Vec::new());
     for trial in plan.trials.iter().filter(|trial| !resume || !done(trial)) {
-        match host.missing(&trial.setup) {
+        match host.missing(&trial.setup, plan.time) {
             None => trials.push(trial),
             Some(because) => skipped.push((&trial.planned, because)),
         }
@@ -254,13 +302,13 @@ fn possible<'a>(
 }
 
 fn order(trial: &Planned, folder: &Folder, packages: &Packages, machine: &Machine) -> Order {
-    let package = |(name, spec)| (String::clone(name), packages.of(spec));
     Order {
         trial: trial.planned.clone(),
         machine: Some(machine.clone()),
+        virtual_time: None,
         setup: (*trial.setup).clone(),
         dir: folder.trial(&trial.planned),
-        packages: trial.setup.media.iter().map(package).collect(),
+        packages: packages.of(&trial.setup),
     }
 }
 
@@ -272,18 +320,32 @@ fn outcome(folder: &Folder, planned: &PlannedTrial) -> Option<Trial> {
 
 /// Trials at the same time.
 fn jobs(args: &RunArgs, plan: &Plan) -> usize {
-    args.jobs.unwrap_or(plan.jobs).max(1) as usize
+    match (args.jobs, plan.time) {
+        (Some(jobs), _) => jobs.max(1) as usize,
+        (None, TimeKind::Real) => plan.jobs.max(1) as usize,
+        (None, TimeKind::Virtual) => std::thread::available_parallelism().map_or(1, usize::from),
+    }
 }
 
-fn run_trials(plan: &Plan, args: &RunArgs, folder: &Folder, orders: Vec<Order>) -> Result<()> {
+fn run_trials(
+    plan: &Plan,
+    args: &RunArgs,
+    folder: &Folder,
+    orders: Vec<Order>,
+    guests: Option<&Guests>,
+) -> Result<()> {
     let (sender, events) = runner::events();
     interrupt::forward_to(sender.clone())?;
     let jobs = jobs(args, plan);
     let seconds = orders.iter().map(|order| order.setup.duration.as_secs_f64()).fold(0.0, f64::max);
-    let mut progress = Trials::new(orders.len(), jobs, seconds);
-    let program = |order: &Path| Sandbox::new(["trial".into(), order.as_os_str().to_owned()]);
-    let manner = Manner { jobs, retries: args.retries as usize };
-    let ended = runner::run(orders, folder, manner, &program, (&sender, &events), &mut progress);
+    let expected = guests.is_none().then_some(seconds);
+    let mut progress = Trials::new(orders.len(), jobs, expected);
+    let sandbox = |order: &Path| Sandbox::new(["trial".into(), order.as_os_str().to_owned()]);
+    let place = guests.map_or(Place::Machine(&sandbox), Place::Guests);
+    // In virtual time the same trial would end the same again.
+    let retries = if guests.is_some() { 0 } else { args.retries as usize };
+    let manner = Manner { jobs, retries };
+    let ended = runner::run(orders, folder, manner, &place, (&sender, &events), &mut progress);
     progress.finish();
     ended.map(drop)
 }
@@ -298,31 +360,39 @@ fn film(folder: &Folder, plan: &[PlannedTrial]) -> Result<()> {
 }
 
 /// The prepared packages, each media specification once.
-struct Packages(Vec<(MediaSpec, PathBuf)>);
+pub struct Packages(Vec<(MediaSpec, PathBuf)>);
 
 impl Packages {
-    fn of(&self, spec: &MediaSpec) -> PathBuf {
-        let found = self.0.iter().find(|(prepared, _)| prepared == spec);
-        found.expect("every media of the plan was prepared").1.clone()
+    /// Where each media of a prepared setup lies, by its name.
+    pub fn of(&self, setup: &Setup) -> BTreeMap<String, PathBuf> {
+        let path = |spec: &MediaSpec| {
+            let found = self.0.iter().find(|(prepared, _)| prepared == spec);
+            found.expect("every media of the plan was prepared").1.clone()
+        };
+        setup.media.iter().map(|(name, spec)| (name.clone(), path(spec))).collect()
     }
 }
 
-fn prepare_media(trials: &[&Planned], manifest: &mut Manifest) -> Result<Packages> {
+/// Prepares what the setups stream; the versions of the programs that made it go into `versions`.
+pub fn prepare_media<'a>(
+    setups: impl Iterator<Item = &'a Setup> + Clone,
+    versions: &mut BTreeMap<String, String>,
+) -> Result<Packages> {
     let mut packages = Packages(Vec::new());
-    for (name, spec) in trials.iter().flat_map(|trial| &trial.setup.media) {
+    for (name, spec) in setups.clone().flat_map(|setup| &setup.media) {
         if packages.0.iter().any(|(prepared, _)| prepared == spec) {
             continue;
         }
-        let path = media::prepare(name, spec, &mut manifest.versions)?;
+        let path = media::prepare(name, spec, versions)?;
         packages.0.push((spec.clone(), path));
     }
-    let endpoints = trials.iter().flat_map(|trial| &trial.setup.endpoints);
+    let endpoints = setups.flat_map(|setup| &setup.endpoints);
     let cameras: BTreeMap<String, &FootageSpec> = endpoints
         .filter_map(|endpoint| endpoint.spec.kind().camera())
         .map(|camera| (format!("{camera:?}"), camera))
         .collect();
     for camera in cameras.values() {
-        media::prepare_footage(camera, &mut manifest.versions)?;
+        media::prepare_footage(camera, versions)?;
     }
     Ok(packages)
 }

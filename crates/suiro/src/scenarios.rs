@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::{Value, json};
 use suiro_hosts::Privilege;
+use suiro_lab::guests;
 use suiro_outside::printable;
 use suiro_record::PlannedTrial;
-use suiro_scenario::{Disk, Files, Overrides, Plan, Scenario, Trial};
+use suiro_scenario::{Disk, Files, Overrides, Plan, Scenario, TimeKind, Trial};
 
 use crate::Outcome;
 use crate::capacity;
@@ -25,15 +26,18 @@ pub fn list() -> Result<Outcome> {
     let mut lines = Vec::new();
     for scenario in &built_in {
         let plan = scenario.plan(&Overrides::default())?;
-        lines.push((scenario, size(&plan), host.verdict(&plan)));
+        lines.push((scenario, size(&plan), host.verdict(&plan), not_virtual(&plan).is_some()));
     }
     let name_width = lines.iter().map(|(scenario, ..)| scenario.name.len()).max().unwrap_or(0);
-    let size_width = lines.iter().map(|(_, size, _)| size.len()).max().unwrap_or(0);
-    for (Scenario { name, title, .. }, size, verdict) in lines {
+    let size_width = lines.iter().map(|(_, size, ..)| size.len()).max().unwrap_or(0);
+    for (Scenario { name, title, .. }, size, verdict, live_only) in lines {
         let title = printable(title);
         write!(out, "{name:name_width$}  {size:size_width$}  {title}")?;
         if !verdict.is_whole() {
             write!(out, " ({}: see suiro check {name})", verdict.summary())?;
+        }
+        if live_only {
+            write!(out, " (not in virtual time)")?;
         }
         writeln!(out)?;
     }
@@ -81,16 +85,27 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
     for axis in &plan.axes {
         writeln!(out, "  {} = {}", axis.name, printable(&axis.labels.join(", ")))?;
     }
-    writeln!(
+    write!(
         out,
-        "{}, {}, {:.0} s of measuring, {} at a time",
+        "{}, {}, {:.0} s of measuring, ",
         count(cells, "cell"),
         count(plan.trials.len(), "trial"),
         seconds,
-        plan.jobs
     )?;
+    match plan.time {
+        TimeKind::Real => writeln!(out, "{} at a time", plan.jobs)?,
+        TimeKind::Virtual => writeln!(out, "in virtual time, one trial per CPU")?,
+    }
     write_commands(&mut out, &plan)?;
-    if let Some(warning) = capacity::warning(&plan, plan.jobs as usize) {
+    if plan.time == TimeKind::Real {
+        match not_virtual(&plan) {
+            None => writeln!(out, "it can also run in virtual time (--virtual)")?,
+            Some(because) => writeln!(out, "it cannot run in virtual time: {because}")?,
+        }
+    }
+    if plan.time == TimeKind::Real
+        && let Some(warning) = capacity::warning(&plan, plan.jobs as usize)
+    {
         writeln!(out, "warning: {warning}")?;
     }
     let verdict = Host::before_a_run().verdict(&plan);
@@ -101,6 +116,12 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// Why no trial of the plan can run in virtual time, or not all of them; `None` if all can.
+fn not_virtual(plan: &Plan) -> Option<String> {
+    let because = plan.trials.iter().find_map(|trial| guests::unsuitable(&trial.setup))?;
+    because.lines().next().map(str::to_owned)
 }
 
 /// The files beside a scenario, and which of them it names.
@@ -136,7 +157,7 @@ fn as_json(plan: &Plan, files: &Named) -> Value {
         json!({
             "number": number, "cell": cell, "repetition": repetition, "seed": seed, "folder": folder,
             "seconds": trial.setup.duration.as_secs_f64(),
-            "missing": host.missing(&trial.setup),
+            "missing": host.missing(&trial.setup, plan.time),
         })
     };
     json!({

@@ -69,8 +69,9 @@ fn tune(args: &SweepArgs) -> Result<Option<serde_json::Value>> {
 
 /// The changes as arguments of `check`.
 fn changes(changes: &Changes) -> Vec<String> {
-    let Changes { quick, only, set, duration, repeat, seed } = changes;
+    let Changes { quick, only, set, duration, repeat, seed, virtual_time } = changes;
     let mut words: Vec<String> = quick.then(|| "--quick".to_owned()).into_iter().collect();
+    words.extend(virtual_time.then(|| "--virtual".to_owned()));
     words.extend(only.iter().map(|it| format!("--only={it}")));
     words.extend(set.iter().map(|it| format!("--set={it}")));
     words.extend(duration.map(|it| format!("--duration={it}")));

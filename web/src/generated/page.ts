@@ -21,6 +21,8 @@ export interface Page {
   text: string;
   /** The machine; the first, if trials ran on several. */
   machine: Machine;
+  /** What made the trials' time virtual; null for the machine's own time. */
+  virtual_time?: VirtualTime | null;
   /** The machines that trials ran on; empty if they did not record it. */
   machines: PageMachine[];
   /** Versions of the programs taking part. */
@@ -72,6 +74,14 @@ export interface Machine {
    * processes.
    */
   settings: Record<string, string>;
+}
+
+/** What made the time of a trial virtual: it advanced only when all processes of a guest were idle. */
+export interface VirtualTime {
+  /** Version of the guest's kernel. */
+  kernel: string;
+  /** SHA-256 of the guest's kernel, in hexadecimal. */
+  kernel_sha256: string;
 }
 
 /** A machine that trials ran on. */

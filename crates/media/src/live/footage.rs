@@ -193,10 +193,15 @@ impl Footage {
         let input = Input::get(&media, cache, progress)?;
         let folder = cache.join("footage");
         let name = spec.name(ffmpeg, &input);
+        let path = folder.join(format!("{name}.yuv"));
+        // It gets this name when it is whole, so a cache that cannot be written to serves as well.
+        if let Ok(footage) = Self::open(&path, spec) {
+            progress(1.0, "prepared before");
+            return Ok(footage);
+        }
         let _lock = Lock::take(&folder.join(format!("{name}.lock")), || {
             progress(0.0, "waiting for another run that prepares the same footage");
         })?;
-        let path = folder.join(format!("{name}.yuv"));
         if let Ok(footage) = Self::open(&path, spec) {
             progress(1.0, "prepared before");
             return Ok(footage);

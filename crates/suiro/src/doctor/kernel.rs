@@ -1,6 +1,8 @@
 //! The kernel: its version, who we are, namespaces, congestion controls.
 
+use suiro_guest::Kernel;
 use suiro_hosts::sandbox::{self, Privilege, SandboxError};
+use suiro_media::cache;
 use suiro_tcp::Controls;
 
 use super::{Check, State};
@@ -11,7 +13,7 @@ const OLDEST: (u32, u32) = (5, 10);
 
 /// All checks of this module.
 pub fn checks() -> Vec<Check> {
-    vec![version(), privilege(), namespaces(), user_namespaces(), congestion()]
+    vec![version(), privilege(), namespaces(), user_namespaces(), congestion(), guests()]
 }
 
 fn version() -> Check {
@@ -65,6 +67,22 @@ fn sandbox_check(name: &str, purpose: &'static str, privilege: Privilege) -> Che
         Ok(()) => Check::ok(GROUP, name, purpose, well),
         Err(SandboxError::Forbidden { reason, hint, .. }) => failed(&reason, &hint),
         Err(other) => failed(&other.to_string(), ""),
+    }
+}
+
+/// The kernel in whose time `suiro run --virtual` runs trials.
+fn guests() -> Check {
+    let purpose = "suiro run --virtual: exact, repeatable trials";
+    let check = |found: &str| Check::ok(GROUP, "virtual time", purpose, found);
+    match Kernel::find(&cache::folder()) {
+        Ok(kernel) => {
+            check(&format!("a kernel {} for guests, {}", kernel.version, kernel.program.display()))
+        }
+        Err(error) => {
+            let text = error.to_string();
+            let (found, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
+            check(found).but(State::Missing, hint)
+        }
     }
 }
 

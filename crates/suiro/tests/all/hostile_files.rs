@@ -84,6 +84,7 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("bench/src/", "what benchmarks have just written"),
     ("bpf-build/src/", "what clang has just written, when suiro is built"),
     ("hosts/src/", "the kernel's own files"),
+    ("guest/src/inside.rs", "devices of the guest, and folders that it was given"),
     ("tcp/src/", "the kernel's own files"),
     ("lab/src/machine.rs", "the kernel's own files"),
     ("lab/src/listening.rs", "the kernel's own files"),

@@ -30,3 +30,4 @@ mod uncompressed;
 mod uncompressed_send;
 mod uncompressed_streams;
 mod usage;
+mod virtual_time;

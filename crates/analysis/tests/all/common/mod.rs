@@ -16,6 +16,7 @@ pub fn trial(duration_s: f64) -> Trial {
         attempts: Vec::new(),
         skipped: false,
         machine: None,
+        virtual_time: None,
         started: "2026-01-01T00:00:00Z".into(),
         duration_s,
         epoch_monotonic_ns: 0,

@@ -128,6 +128,7 @@ fn manifest(shape: &Shape, plan: Vec<PlannedTrial>) -> Manifest {
         axes: axes.into_iter().filter(|axis| axis.labels.len() > 1).collect(),
         plan_trials: u32::try_from(plan.len()).ok(),
         plan,
+        virtual_time: None,
         machine: Machine {
             name: String::new(),
             kernel: "none: synthetic".into(),
@@ -180,6 +181,7 @@ fn outcome(
         attempts: Vec::new(),
         skipped: false,
         machine: None,
+        virtual_time: None,
         started: "2026-01-01T00:00:01Z".into(),
         duration_s: setup.seconds,
         epoch_monotonic_ns: 0,

@@ -1,0 +1,175 @@
+//! The guest's time, read from outside, and a guest whose time has stopped.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::MemfdFlags;
+use suiro_units::{Duration, Time};
+
+/// The time of a guest: nanoseconds since it was started, in memory that the guest's kernel writes.
+#[derive(Debug)]
+pub struct Clock(File);
+
+impl Clock {
+    /// Of a guest that is not started yet: zero.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn new() -> io::Result<Self> {
+        let memory = rustix::fs::memfd_create("suiro-guest-clock", MemfdFlags::CLOEXEC)?;
+        let file = File::from(memory);
+        file.set_len(4096)?;
+        Ok(Self(file))
+    }
+
+    /// What the guest's clock shows.
+    pub fn now(&self) -> Time {
+        let mut bytes = [0; 8];
+        // It has 4096 bytes, and reading memory does not fail.
+        let read = self.0.read_exact_at(&mut bytes, 0);
+        read.map_or(Time::ZERO, |()| Time::from_nanos(u64::from_ne_bytes(bytes)))
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// How much CPU time a guest may use while its own time does not advance. Encoding a frame takes a tenth of a second, starting
+/// a browser some seconds.
+pub const STALLED_AFTER: Duration = Duration::from_secs(120);
+
+/// Watches a guest for two faults: time that stops because a program spins without a system call, and time that runs on
+/// because nothing ends the guest.
+#[derive(Debug)]
+pub struct Watch {
+    clock: Clock,
+    /// The guest's process, which leads a session of its own.
+    pid: i32,
+    limit: Time,
+    stalled_after: Duration,
+    /// What its clock showed when it was last seen to move, and when that was on ours.
+    seen: Time,
+    since: Time,
+    /// CPU time that it had used soon after.
+    spent_before: Option<Duration>,
+}
+
+impl Watch {
+    /// Watches the guest of process `pid`, which must end before its clock shows `limit`.
+    pub fn new(clock: Clock, pid: i32, limit: Time) -> Self {
+        let (seen, since) = (Time::ZERO, now());
+        Self { clock, pid, limit, stalled_after: STALLED_AFTER, seen, since, spent_before: None }
+    }
+
+    /// The same with another bound than [`STALLED_AFTER`].
+    pub fn stalled_after(self, stalled_after: Duration) -> Self {
+        Self { stalled_after, ..self }
+    }
+
+    /// What the guest's clock shows.
+    pub fn time(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Looks; why the guest must be ended, if so. It is called every second or so.
+    pub fn look(&mut self) -> Option<String> {
+        let time = self.clock.now();
+        if time > self.limit {
+            return Some(format!(
+                "it did not end within {} of its own time",
+                self.limit - Time::ZERO
+            ));
+        }
+        if time != self.seen {
+            (self.seen, self.since, self.spent_before) = (time, now(), None);
+            return None;
+        }
+        // A machine that was suspended, or is busy with others, has not given the guest its time.
+        if now().saturating_since(self.since) < self.stalled_after / 4 {
+            return None;
+        }
+        let spent = cpu_time_of_session(self.pid);
+        let before = *self.spent_before.get_or_insert(spent);
+        (spent.saturating_sub(before) >= self.stalled_after / 4 * 3).then(|| {
+            let shown = time.as_nanos() as f64 / 1e9;
+            format!(
+                "its time has stopped at {shown:.3} s: a program computes without end, or waits for another by spinning \
+                 without a system call"
+            )
+        })
+    }
+}
+
+/// The machine's time, which bounds a guest whose own has stopped.
+fn now() -> Time {
+    Time::from_nanos(suiro_kernel_clock::monotonic_ns())
+}
+
+/// CPU time that the processes of a session have used so far.
+fn cpu_time_of_session(session: i32) -> Duration {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let ticks: u64 = processes
+        .filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            ticks_in(&text, session)
+        })
+        .sum();
+    // Linux counts 100 a second for programs, whatever its own tick is.
+    Duration::from_millis(ticks.saturating_mul(10))
+}
+
+/// The CPU time in the text of a /proc/PID/stat, in clock ticks, if the process is of this session (proc(5)).
+fn ticks_in(text: &str, session: i32) -> Option<u64> {
+    // The name is in parentheses and may contain anything.
+    let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(3);
+    let own: i32 = fields.next()?.parse().ok()?;
+    let mut times = fields.skip(7);
+    let user: u64 = times.next()?.parse().ok()?;
+    let system: u64 = times.next()?.parse().ok()?;
+    (own == session).then(|| user + system)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_time_of_a_process_is_found() {
+        let text = "42 (a ) b) S 1 42 7 0 -1 4194560 1 2 3 4 150 50 0 0 20 0 1 0 9 0 0";
+        assert_eq!(ticks_in(text, 7), Some(200));
+        assert_eq!(ticks_in(text, 42), None, "of another session");
+        assert_eq!(ticks_in("42 (x", 42), None);
+    }
+
+    #[test]
+    fn a_guest_that_computes_while_its_time_stands_still_is_found() {
+        // It is 0 where the leader is outside of the container, which getsid of rustix refuses.
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let session = stat.split_ascii_whitespace().nth(5).unwrap().parse().unwrap();
+        let clock = Clock::new().unwrap();
+        let bound = Duration::from_millis(80);
+        let mut watch =
+            Watch::new(Clock(clock.0.try_clone().unwrap()), session, Time::from_secs(5))
+                .stalled_after(bound);
+        let began = now();
+        // This process computes, and the clock is not moved.
+        let why = loop {
+            match watch.look() {
+                Some(why) => break why,
+                None => assert!(
+                    now().saturating_since(began) < Duration::from_secs(60),
+                    "it was not found"
+                ),
+            }
+        };
+        assert!(why.contains("stopped at 0.000 s"), "{why}");
+        clock.0.write_all_at(&6_000_000_000u64.to_ne_bytes(), 0).unwrap();
+        assert!(watch.look().unwrap().contains("did not end within 5 s"));
+        clock.0.write_all_at(&4_000_000_000u64.to_ne_bytes(), 0).unwrap();
+        assert_eq!((watch.look(), watch.time()), (None, Time::from_secs(4)));
+    }
+}

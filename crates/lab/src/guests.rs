@@ -1,0 +1,229 @@
+//! Trials in virtual time: each in a guest of its own, which runs the same process as a sandbox does on the machine.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+
+use anyhow::{Context, Result};
+use suiro_guest::{CACHE, Handover, Kernel, Launch, Mount, ROOM, Watch};
+use suiro_record::words::Privilege;
+use suiro_record::{Machine, VirtualTime};
+use suiro_scenario::{Endpoint, Need, Order, Setup, TcpTrace};
+use suiro_units::{Bytes, Time};
+
+use crate::machine;
+use crate::process::{Event, Process};
+
+/// The instructions for a guest, in the trial's folder while it runs.
+const HANDOVER: &str = "guest.json";
+/// Names of a guest's folders below [`ROOM`].
+const TRIAL: &str = "trial";
+const PROGRAM: &str = "program";
+const WORKING: &str = "working";
+const FFMPEG: &str = "ffmpeg";
+/// Memory of a guest, which it takes of the machine as it needs it, and what each browser adds.
+const MEMORY: Bytes = Bytes::new(2 << 30);
+const MEMORY_OF_BROWSER: Bytes = Bytes::new(3 << 30);
+
+/// What all guests of a run have in common.
+#[derive(Debug, Clone)]
+pub struct Guests {
+    /// Their kernel.
+    pub kernel: Kernel,
+    /// Suiro's cache folder, with the prepared media.
+    pub cache: PathBuf,
+    /// The ffmpeg that made them, if its folder is known.
+    pub ffmpeg: Option<PathBuf>,
+    /// The date at which they start, in nanoseconds since 1970 UTC.
+    pub date_ns: u64,
+}
+
+impl Guests {
+    /// What records say about their time.
+    pub fn virtual_time(&self) -> VirtualTime {
+        let Kernel { version, sha256, .. } = &self.kernel;
+        VirtualTime { kernel: version.clone(), kernel_sha256: sha256.clone() }
+    }
+
+    /// The machine that all trials run on, which is a guest wherever they run.
+    pub fn machine(&self) -> Machine {
+        Machine {
+            name: "guest".to_owned(),
+            kernel: self.kernel.version.clone(),
+            system: machine::GUEST.to_owned(),
+            cpu: "UML".to_owned(),
+            cores: 1,
+            memory_bytes: MEMORY.get(),
+            clock_source: "time-travel-clock".to_owned(),
+            privilege: Privilege::Root,
+            settings: BTreeMap::new(),
+        }
+    }
+
+    /// The order as the guest reads it: with the paths that folders have there, and nothing about this machine.
+    pub fn order(&self, order: &Order) -> Order {
+        let inside = |(name, path): (&String, &PathBuf)| {
+            let below = path.strip_prefix(&self.cache).unwrap_or(path);
+            (name.clone(), Path::new(ROOM).join(CACHE).join(below))
+        };
+        Order {
+            dir: Path::new(ROOM).join(TRIAL),
+            packages: order.packages.iter().map(inside).collect(),
+            machine: None,
+            virtual_time: Some(self.virtual_time()),
+            ..order.clone()
+        }
+    }
+
+    /// Starts the guest of an order, whose `order.json` is in its folder. The lab's process ends it when `Watch` finds a
+    /// reason; `limit` is the longest time that it may take, on its own clock.
+    ///
+    /// # Errors
+    /// If the guest cannot be started.
+    pub fn start(
+        &self,
+        order: &Order,
+        (number, cpu): (usize, Option<usize>),
+        (log, limit): (&Path, Time),
+        events: &Sender<Event>,
+    ) -> Result<(Process, Watch)> {
+        let program = std::env::current_exe().context("finding the program itself")?;
+        let file = order.dir.join(HANDOVER);
+        let text =
+            serde_json::to_string_pretty(&self.handover(&program, &order.dir, &order.setup)?)
+                .context("a handover is JSON")?;
+        std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+        let launch = Launch {
+            kernel: self.kernel.clone(),
+            memory: memory(&order.setup),
+            seed: order.trial.seed.derive("guest"),
+            wall_clock_ns: self.date_ns,
+            cpu,
+        };
+        let (command, clock) = launch.command(&program, &file)?;
+        let process = Process::start(command, number, log, events)
+            .with_context(|| format!("starting the guest {}", self.kernel.program.display()))?;
+        let watch = Watch::new(clock, process.pid(), limit);
+        Ok((process, watch))
+    }
+
+    fn handover(&self, program: &Path, dir: &Path, setup: &Setup) -> Result<Handover> {
+        let name = program.file_name().context("the program has a name")?;
+        let folder = program.parent().context("the program is in a folder")?;
+        let mount = |host: &Path, name: &str, writable| Mount {
+            host: host.to_owned(),
+            name: name.to_owned(),
+            writable,
+        };
+        let working = std::env::current_dir().context("finding the working folder")?;
+        let room = Path::new(ROOM);
+        let mut mounts = vec![
+            mount(dir, TRIAL, true),
+            mount(&self.cache, CACHE, false),
+            mount(folder, PROGRAM, false),
+            mount(&working, WORKING, false),
+        ];
+        let mut environment = environment(setup);
+        if let Some(ffmpeg) = &self.ffmpeg
+            && let Some((folder, name)) = ffmpeg.parent().zip(ffmpeg.file_name())
+        {
+            mounts.push(mount(folder, FFMPEG, false));
+            let inside = room.join(FFMPEG).join(name).display().to_string();
+            environment.insert("SUIRO_FFMPEG".to_owned(), inside);
+        }
+        Ok(Handover {
+            mounts,
+            program: room.join(PROGRAM).join(name),
+            arguments: vec![
+                "trial".to_owned(),
+                room.join(TRIAL).join("order.json").display().to_string(),
+            ],
+            environment,
+            working: room.join(WORKING),
+        })
+    }
+}
+
+/// Removes what is in a trial's folder only while its guest runs.
+pub fn tidy(dir: &Path) {
+    // It may never have been written.
+    let _ = std::fs::remove_file(dir.join(HANDOVER));
+}
+
+/// Where every system has its programs. A search that fails takes time, also in a guest, so it begins with these.
+const STANDARD: [&str; 6] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// The environment of a guest's programs: the same for every user whose programs are in the standard folders.
+fn environment(setup: &Setup) -> BTreeMap<String, String> {
+    let mut folders = STANDARD.map(PathBuf::from).to_vec();
+    let needs = setup.endpoints.iter().flat_map(|endpoint| endpoint.spec.kind().needs());
+    let commands = needs.filter_map(|need| match need {
+        Need::Command(name) if !name.contains('/') => Some(name),
+        _ => None,
+    });
+    for command in commands {
+        let has = |folder: &PathBuf| folder.join(command).exists();
+        if folders.iter().any(has) {
+            continue;
+        }
+        let own = std::env::var_os("PATH").unwrap_or_default();
+        folders.extend(std::env::split_paths(&own).find(has));
+    }
+    let path = folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>();
+    let fixed = [
+        ("HOME", ROOM.to_owned()),
+        ("XDG_CACHE_HOME", format!("{ROOM}/xdg")),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("TZ", "UTC".to_owned()),
+        // Cryptographic libraries (OpenSSL, BoringSSL, aws-lc) use the CPU's own random numbers, RDRAND and RDSEED, next to
+        // the kernel's: these two bits hide them.
+        ("OPENSSL_ia32cap", "~0x4000000000000000:~0x40000".to_owned()),
+        ("PATH", path.join(":")),
+    ];
+    fixed.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn memory(setup: &Setup) -> Bytes {
+    let browsers = setup.endpoints.iter().filter(|endpoint| {
+        let browser = |need: &Need<'_>| matches!(need, Need::Chromium | Need::Player(_));
+        endpoint.spec.kind().needs().iter().any(browser)
+    });
+    Bytes::new(MEMORY.get() + MEMORY_OF_BROWSER.get() * browsers.count() as u64)
+}
+
+/// Why a trial cannot run in virtual time: what it measures, or how, is not in a guest. `None` if it can.
+pub fn unsuitable(setup: &Setup) -> Option<String> {
+    let hint = "hint: leave out --virtual, or `time = \"virtual\"`";
+    let machine = |name: &str| {
+        format!(
+            "endpoint {name}: uncompressed video measures this machine, which virtual time leaves out\n{hint}"
+        )
+    };
+    if setup.record.layers {
+        return Some(format!(
+            "record.layers = true: the probes need BPF, and CPUs that take time; neither is in virtual time\n{hint}"
+        ));
+    }
+    if setup.record.tcp && setup.record.tcp_trace == TcpTrace::Ack {
+        return Some(format!(
+            "record.tcp_trace = \"ack\": the probe needs BPF, which a guest has not\n{hint}"
+        ));
+    }
+    let is_uncompressed = |endpoint: &&Endpoint| endpoint.spec.name().starts_with("uncompressed-");
+    if let Some(endpoint) = setup.endpoints.iter().find(is_uncompressed) {
+        return Some(machine(&endpoint.name));
+    }
+    let controls = suiro_guest::congestion_controls();
+    setup.endpoints.iter().find_map(|endpoint| {
+        let name = endpoint.spec.kind().congestion()?.name;
+        let there = controls.iter().any(|control| control == name);
+        let list = controls.join(", ");
+        (!there).then(|| {
+            format!(
+                "endpoint {}: the guest's kernel has no congestion control `{name}`\nhint: it has {list}",
+                endpoint.name
+            )
+        })
+    })
+}

@@ -1,0 +1,200 @@
+//! Trials in virtual time, in a real guest: the same bytes, whoever runs them and wherever, and faults that have a reason.
+//! They need the kernel for guests, which `make test` builds where it can.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use suiro_guest::Kernel;
+use suiro_media::cache;
+
+use crate::common::{self, Done, Room};
+
+/// A link on which random loss hits web pages, and a program that prints what a guest must not have of its host.
+const SCENARIO: &str = "name = 'x'
+title = 'x'
+duration = '30 s'
+time = 'virtual'
+date = '2027-03-01T12:00:00Z'
+[topology]
+shape = 'dumbbell'
+link = 'access'
+[links.access]
+rate = '2 Mbit/s'
+delay = '10 ms'
+loss = 0.02
+queue.limit = '30 kB'
+[endpoints.web]
+kind = 'web-server'
+host = 'server'
+[endpoints.users]
+kind = 'web-clients'
+host = 'client'
+server = 'web'
+users = 2
+[endpoints.look]
+kind = 'command'
+host = 'client'
+command = ['sh', '-c', '''date +%s.%N; pwd; env | sort; head -c 8 /dev/urandom | od -x; exec sleep 100''']
+";
+
+/// The kernel for guests; prints where there is none.
+fn kernel() -> Option<PathBuf> {
+    let kernel = Kernel::find(&cache::folder()).inspect_err(|error| eprintln!("skipped: {error}"));
+    Some(kernel.ok()?.program.parent()?.to_owned())
+}
+
+/// `suiro` in this room, with that kernel.
+fn suiro(room: &Room, kernel: &Path, arguments: &[&str]) -> Command {
+    let mut command = room.suiro(arguments);
+    command.env("SUIRO_KERNEL", kernel);
+    command
+}
+
+fn with(text: &str, endpoint: &str) -> String {
+    let (head, _) = text.split_once("[endpoints.web]").unwrap();
+    format!("{head}{endpoint}")
+}
+
+/// All files below a folder, with their content.
+fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for path in common::entries(&next) {
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let bytes = std::fs::read(&path).unwrap();
+                    found.push((path.strip_prefix(folder).unwrap().to_owned(), bytes));
+                }
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn the_same_trial_writes_the_same_bytes_and_verify_says_so() {
+    let Some(kernel) = kernel() else { return };
+    // Another folder, another name of the results, another PATH: nothing of that may show.
+    let (room, other) = (Room::new(), Room::new());
+    for room in [&room, &other] {
+        room.write("x.toml", SCENARIO);
+    }
+    Done::of(&mut suiro(&room, &kernel, &["run", "x.toml", "--out", "one"])).exits(0);
+    let mut again =
+        suiro(&other, &kernel, &["run", "x.toml", "--jobs", "1", "--out", "a longer name"]);
+    Done::of(again.env("PATH", "/usr/games:/opt/nowhere:/usr/bin:/bin")).exits(0);
+    let (one, two) = (room.path("work").join("one"), other.path("work").join("a longer name"));
+    let (a, b) = (content(&one), content(&two));
+    let names = |content: &[(PathBuf, Vec<u8>)]| -> Vec<PathBuf> {
+        content.iter().map(|(name, _)| name.clone()).collect()
+    };
+    assert_eq!(names(&a), names(&b));
+    for ((name, a), (_, b)) in a.iter().zip(&b) {
+        assert!(a == b, "{} differs", name.display());
+    }
+    let trial = room.results("one").trial("all/1");
+    assert_eq!(trial.invalid_because, None);
+    assert!(trial.virtual_time.is_some() && trial.started.starts_with("2027-03-01T12:00:0"));
+    assert!(trial.links[0].offered > 100, "{:?}", trial.links[0]);
+    // 5 µs is far more than reading clocks and a refused system call take.
+    let late = |link: &suiro_record::LinkTotals| link.lateness.max_us.unwrap_or(0.0);
+    assert!(trial.links.iter().all(|link| late(link) <= 5.0), "{:?}", trial.links);
+
+    let verify = ["verify", "one"];
+    let same = Done::of(&mut suiro(&room, &kernel, &verify)).exits(0);
+    assert!(same.stdout.contains("1 of 1 trials are the same"), "{}", same.stdout);
+    let log = one.join("trials/all/1/logs/look.out");
+    std::fs::write(&log, "changed\n").unwrap();
+    let differs = Done::of(&mut suiro(&room, &kernel, &verify)).exits(1);
+    assert!(differs.stdout.contains("logs/look.out: line 1: changed / 18"), "{}", differs.stdout);
+    assert_eq!(common::entries(&room.path("tmp")), Vec::<PathBuf>::new(), "nothing is left behind");
+}
+
+#[test]
+fn another_seed_gives_another_trial() {
+    let Some(kernel) = kernel() else { return };
+    let room = Room::new();
+    room.write("x.toml", SCENARIO);
+    let look = |seed: &str| {
+        let run = ["run", "x.toml", "--seed", seed, "--out", seed];
+        Done::of(&mut suiro(&room, &kernel, &run)).exits(0);
+        std::fs::read_to_string(room.path("work").join(seed).join("trials/all/1/logs/look.out"))
+            .unwrap()
+    };
+    let (one, two) = (look("1"), look("2"));
+    assert!(one.contains("PWD=/run/suiro/working"), "{one}");
+    assert_ne!(one.lines().rev().nth(1), two.lines().rev().nth(1), "random numbers");
+}
+
+#[test]
+fn faults_of_a_guest_have_a_reason() {
+    let Some(kernel) = kernel() else { return };
+    let room = Room::new();
+    let run = |name: &str, script: &str| {
+        let endpoint = format!(
+            "[endpoints.it]\nkind = 'command'\nhost = 'client'\ncommand = ['sh', '-c', '''{script}''']\n"
+        );
+        let file = format!("{name}.toml");
+        room.write(&file, &with(SCENARIO, &endpoint));
+        Done::of(&mut suiro(&room, &kernel, &["run", &file, "--out", name]));
+        let trial = room.results(name).trial("all/1");
+        assert!(!trial.valid, "{name}");
+        trial.invalid_because.unwrap()
+    };
+    assert_eq!(run("dies", "exit 3"), "endpoint it: ended early with exit code 3");
+    // A command has no right to switch its guest off, as on the machine.
+    let off = run("off", "echo o > /proc/sysrq-trigger; exit 4");
+    assert!(off.starts_with("endpoint it: ended early with exit code 4"), "{off}");
+    // It may not write to the host.
+    let file = room.path("tmp").join("x");
+    let write = run("writes", &format!("echo x > {}; echo x > /usr/x; exit 5", file.display()));
+    assert!(write.contains("exit code 5: ") && write.contains("Read-only"), "{write}");
+    assert!(!file.exists() && !Path::new("/usr/x").exists());
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_measured() {
+    let Some(kernel) = kernel() else { return };
+    let room = Room::new();
+    room.write("x.toml", &SCENARIO.replace("'30 s'", "'1 h'"));
+    let mut command = suiro(&room, &kernel, &["run", "x.toml", "--out", "out"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let phases = room.path("work").join("out/trials/all/1/logs/_trial.out");
+    let phases = || std::fs::read_to_string(&phases).unwrap_or_default();
+    common::eventually(|| phases().contains("running"), phases);
+    common::signal(&child, Signal::TERM);
+    Done::wait(child).exits(1);
+    let trial = room.results("out").trial("all/1");
+    assert_eq!(trial.invalid_because.as_deref(), Some("it was interrupted"));
+    assert!(
+        trial.duration_s < 3600.0 && room.results("out").has("trials/all/1/link.access.parquet")
+    );
+}
+
+#[test]
+fn what_has_no_guest_is_refused() {
+    let room = Room::new();
+    room.write("x.toml", SCENARIO);
+    let mut without = room.suiro(&["run", "x.toml", "--out", "out"]);
+    let refused = Done::of(without.env_remove("SUIRO_KERNEL"));
+    // A package has its kernel next to the program.
+    if refused.code != Some(0) {
+        refused.exits(1).says(&["virtual time needs a kernel for guests", "hint: make kernel"]);
+    }
+    let folder = room.path("work");
+    std::fs::write(folder.join("linux"), "").unwrap();
+    std::fs::write(folder.join("kernel.json"), r#"{"version": "1", "recipe": "0", "sha256": ""}"#)
+        .unwrap();
+    let old = Done::of(&mut suiro(&room, &folder, &["run", "x.toml", "--out", "old"]));
+    old.exits(1).says(&["made from another configuration", "hint: make kernel"]);
+    // A live run cannot be verified.
+    let Some(kernel) = kernel() else { return };
+    let layered = ["run", "layered-qos", "--virtual", "--out", "layered"];
+    let layered = Done::of(&mut suiro(&room, &kernel, &layered));
+    assert_ne!(layered.code, Some(0));
+    assert!(layered.stderr.contains("record.layers = true"), "{}", layered.stderr);
+}
