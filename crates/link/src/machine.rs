@@ -46,7 +46,7 @@ impl Machine {
         if let Some(event) = self.events.front() {
             return Some(event.at);
         }
-        let on_medium = self.medium.as_ref().and_then(Medium::next);
+        let on_medium = self.medium.as_ref().and_then(Medium::next_delivery);
         self.paths.iter().filter_map(Path::next_delivery).chain(on_medium).min()
     }
 

@@ -39,6 +39,14 @@ impl Medium {
         }
     }
 
+    /// A time before which nothing comes through.
+    pub fn next_delivery(&self) -> Option<Time> {
+        match self {
+            Self::Ethernet(medium) => medium.next_delivery(),
+            Self::Wifi(medium) => medium.next(),
+        }
+    }
+
     /// Does what happens next, at the time that [`Self::next`] gave.
     pub fn step(&mut self, paths: &mut [Path], events: &mut VecDeque<Event>) {
         match self {

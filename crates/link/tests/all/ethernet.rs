@@ -50,6 +50,11 @@ fn delivered(events: &[Event]) -> impl Iterator<Item = &Event> {
     events.iter().filter(|event| matches!(event.verdict, Verdict::Delivered { .. }))
 }
 
+/// Whether who polls when the segment says so finds a delivery at its time, and not later.
+fn in_time(event: &Event, polled: Time) -> bool {
+    event.at == polled || !matches!(event.verdict, Verdict::Delivered { .. })
+}
+
 /// Share of the time in which whole frames with their preambles are on the medium.
 fn utilisation(events: &[Event], bytes: u64, until: Time) -> f64 {
     let count = delivered(events).count() as f64;
@@ -177,12 +182,14 @@ fn over_a_long_time_all_send_alike() {
 #[test]
 fn after_sixteen_collisions_a_frame_is_dropped() {
     let mut segment = segment("ethernet = {}", 2_000, 1);
-    for station in 0..2_000 {
-        segment.arrive(ms(1), station, Direction::Up, packet(station as u64, 46));
+    // Behind a long frame a short one waits.
+    for (station, bytes) in (0..2_000).flat_map(|station| [(station, 1500), (station, 46)]) {
+        segment.arrive(ms(1), station, Direction::Up, packet(station as u64, bytes));
     }
     let mut dropped = 0;
     while let Some(at) = segment.next_event() {
         while let Some(event) = segment.poll(at) {
+            assert!(in_time(&event, at), "polled at {at}: {event:?}");
             let given_up = event.verdict == Verdict::Dropped(Cause::Collisions);
             dropped += u32::from(given_up);
             assert!(event.attempts <= 16 && (!given_up || event.attempts == 16), "{event:?}");
@@ -257,7 +264,10 @@ proptest! {
         let mut events = Vec::new();
         for (n, &(at, station, bytes)) in arrivals.iter().enumerate() {
             while let Some(due) = punctual.next_event().filter(|&due| due <= us(at)) {
-                events.extend(std::iter::from_fn(|| punctual.poll(due)));
+                while let Some(event) = punctual.poll(due) {
+                    prop_assert!(in_time(&event, due), "polled at {due}: {event:?}");
+                    events.push(event);
+                }
             }
             for segment in [&mut punctual, &mut late] {
                 segment.arrive(us(at), station, Direction::Up, packet(n as u64, bytes));

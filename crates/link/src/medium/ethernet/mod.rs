@@ -109,6 +109,29 @@ impl Ethernet {
         }
     }
 
+    /// A time before which no frame has come through to the other stations.
+    pub fn next_delivery(&self) -> Option<Time> {
+        let heard = match self.state {
+            State::Sending { ends, .. } => return Some(ends + self.delay),
+            State::Free | State::Starting { .. } => Time::ZERO,
+            State::Collision { ends } => ends,
+        };
+        let through = |index: usize| {
+            let passage = self.stations[index].frame.as_ref()?.passage;
+            // One more collision, and the station gives it up for another, which may be shorter.
+            let may_be_given_up = passage.attempts + 1 >= ATTEMPTS_MAX;
+            let bytes = if may_be_given_up { 0 } else { passage.size() };
+            Some(self.starts(index)?.max(heard) + self.air_time(bytes) + self.delay)
+        };
+        (0..self.stations.len()).filter_map(through).min()
+    }
+
+    /// How long the frame of an IP packet of so many bytes takes, its preamble included.
+    fn air_time(&self, bytes: u64) -> Duration {
+        let bytes = (bytes + OVERHEAD_BYTES).max(MIN_FRAME_BYTES);
+        self.bit * (PREAMBLE_BITS + bytes * 8)
+    }
+
     /// When this station starts to send, if it hears nothing until then.
     fn starts(&self, index: usize) -> Option<Time> {
         let station = &self.stations[index];
@@ -168,8 +191,8 @@ impl Ethernet {
     fn alone(&mut self, sender: usize, start: Time) -> State {
         let frame = self.stations[sender].frame.as_mut().expect("it has started to send one");
         frame.passage.attempts += 1;
-        let bytes = (frame.passage.size() + OVERHEAD_BYTES).max(MIN_FRAME_BYTES);
-        let ends = start + self.bit * (PREAMBLE_BITS + bytes * 8);
+        let bytes = frame.passage.size();
+        let ends = start + self.air_time(bytes);
         for (index, station) in self.stations.iter_mut().enumerate() {
             let quiet = if index == sender { ends } else { ends + self.delay };
             station.clear = quiet + self.bit * GAP_BITS;
