@@ -9,8 +9,10 @@ use suiro_units::{Duration, Time};
 
 use crate::clock::Clock;
 
-/// Shortest time to spin.
+/// Shortest time to spin on a machine.
 const SPIN_MIN: Duration = Duration::from_micros(4);
+/// No machine wakes a thread within this time. In virtual time every wake-up is so prompt, and nothing is left to spin for.
+const PROMPT: Duration = Duration::from_nanos(500);
 /// Longest time to spin: at 1,000 waits a second, 1.5 % of a core. Wake-ups that are later than that are rarer where
 /// another thread may take over (`hands.rs`).
 const SPIN_MAX: Duration = Duration::from_micros(15);
@@ -57,7 +59,7 @@ impl Pace {
             if !sleep(Some(left - self.margin), sources)? {
                 return Ok(());
             }
-            self.learn(self.clock.now() > deadline);
+            self.learn(self.clock.now().saturating_since(deadline - self.margin));
         }
         while self.clock.now() < deadline {
             std::hint::spin_loop();
@@ -65,16 +67,18 @@ impl Pace {
         Ok(())
     }
 
-    /// A running quantile: one step up for each late wake-up, one down for [`NARROW`] on time.
-    fn learn(&mut self, late: bool) {
-        if late {
+    /// A running quantile of how long after the time that was asked for the thread woke: one step up for each that the margin
+    /// does not cover, one down for [`NARROW`] that it does.
+    fn learn(&mut self, woke_after: Duration) {
+        if woke_after > self.margin + PROMPT {
             self.margin = (self.margin + STEP).min(SPIN_MAX);
             return;
         }
         self.on_time += 1;
         if self.on_time == NARROW {
             self.on_time = 0;
-            self.margin = self.margin.saturating_sub(STEP).max(SPIN_MIN);
+            let least = if woke_after < PROMPT { Duration::ZERO } else { SPIN_MIN };
+            self.margin = self.margin.saturating_sub(STEP).max(least);
         }
     }
 }
