@@ -17,8 +17,10 @@ mod handover;
 pub mod inside;
 mod kernel;
 mod launch;
+mod seat;
 
 pub use clock::{Clock, Watch};
 pub use handover::{CACHE, Handover, Mount, ROOM, on_host};
 pub use kernel::{Kernel, KernelError, congestion_controls};
 pub use launch::{Launch, LaunchError};
+pub use seat::Seat;

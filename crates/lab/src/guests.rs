@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::Sender;
 
 use anyhow::{Context, Result};
-use suiro_guest::{CACHE, Handover, Kernel, Launch, Mount, ROOM, Watch};
+use suiro_guest::{CACHE, Clock, Handover, Kernel, Launch, Mount, ROOM, Watch};
 use suiro_record::words::Privilege;
 use suiro_record::{Machine, VirtualTime};
 use suiro_scenario::{Endpoint, Need, Order, Setup, TcpTrace};
-use suiro_units::{Bytes, Time};
+use suiro_units::{Bytes, Seed, Time};
 
 use crate::machine;
 use crate::process::{Event, Process};
 
 /// The instructions for a guest, in the trial's folder while it runs.
 const HANDOVER: &str = "guest.json";
+/// The folder that a guest writes its results to.
+pub const DIR: &str = "/run/suiro/trial";
 /// Names of a guest's folders below [`ROOM`].
 const TRIAL: &str = "trial";
 const PROGRAM: &str = "program";
@@ -87,27 +90,66 @@ impl Guests {
         (log, limit): (&Path, Time),
         events: &Sender<Event>,
     ) -> Result<(Process, Watch)> {
-        let program = std::env::current_exe().context("finding the program itself")?;
-        let file = order.dir.join(HANDOVER);
-        let text =
-            serde_json::to_string_pretty(&self.handover(&program, &order.dir, &order.setup)?)
-                .context("a handover is JSON")?;
-        std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
-        let launch = Launch {
-            kernel: self.kernel.clone(),
+        let trial = Task {
+            arguments: vec!["trial".to_owned(), format!("{ROOM}/{TRIAL}/order.json")],
+            dir: &order.dir,
+            writes_to_working: false,
             memory: memory(&order.setup),
             seed: order.trial.seed.derive("guest"),
-            wall_clock_ns: self.date_ns,
-            cpu,
+            environment: environment(&order.setup),
         };
-        let (command, clock) = launch.command(&program, &file)?;
+        let (command, clock) = self.command(trial, cpu)?;
         let process = Process::start(command, number, log, events)
             .with_context(|| format!("starting the guest {}", self.kernel.program.display()))?;
         let watch = Watch::new(clock, process.pid(), limit);
         Ok((process, watch))
     }
 
-    fn handover(&self, program: &Path, dir: &Path, setup: &Setup) -> Result<Handover> {
+    /// Starts a guest for a command line of suiro, with the standard output and standard error of this process. The folder
+    /// `dir` is [`DIR`] in the guest, and it may write there and to the working folder.
+    ///
+    /// # Errors
+    /// If the guest cannot be started.
+    pub fn start_attached(
+        &self,
+        arguments: Vec<String>,
+        dir: &Path,
+        seed: Seed,
+        cpu: Option<usize>,
+        events: &Sender<Event>,
+    ) -> Result<(Process, Watch)> {
+        let task = Task {
+            arguments,
+            dir,
+            writes_to_working: true,
+            memory: MEMORY,
+            seed: seed.derive("guest"),
+            environment: environment_with(&[]),
+        };
+        let (command, clock) = self.command(task, cpu)?;
+        let process = Process::start_attached(command, 0, events)
+            .with_context(|| format!("starting the guest {}", self.kernel.program.display()))?;
+        let watch = Watch::new(clock, process.pid(), Time::from_nanos(u64::MAX));
+        Ok((process, watch))
+    }
+
+    fn command(&self, task: Task<'_>, cpu: Option<usize>) -> Result<(Command, Clock)> {
+        let program = std::env::current_exe().context("finding the program itself")?;
+        let file = task.dir.join(HANDOVER);
+        let launch = Launch {
+            kernel: self.kernel.clone(),
+            memory: task.memory,
+            seed: task.seed,
+            wall_clock_ns: self.date_ns,
+            cpu,
+        };
+        let handover = self.handover(&program, task)?;
+        let text = serde_json::to_string_pretty(&handover).context("a handover is JSON")?;
+        std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+        Ok(launch.command(&program, &file)?)
+    }
+
+    fn handover(&self, program: &Path, task: Task<'_>) -> Result<Handover> {
         let name = program.file_name().context("the program has a name")?;
         let folder = program.parent().context("the program is in a folder")?;
         let mount = |host: &Path, name: &str, writable| Mount {
@@ -118,12 +160,12 @@ impl Guests {
         let working = std::env::current_dir().context("finding the working folder")?;
         let room = Path::new(ROOM);
         let mut mounts = vec![
-            mount(dir, TRIAL, true),
+            mount(task.dir, TRIAL, true),
             mount(&self.cache, CACHE, false),
             mount(folder, PROGRAM, false),
-            mount(&working, WORKING, false),
+            mount(&working, WORKING, task.writes_to_working),
         ];
-        let mut environment = environment(setup);
+        let mut environment = task.environment;
         if let Some(ffmpeg) = &self.ffmpeg
             && let Some((folder, name)) = ffmpeg.parent().zip(ffmpeg.file_name())
         {
@@ -134,14 +176,22 @@ impl Guests {
         Ok(Handover {
             mounts,
             program: room.join(PROGRAM).join(name),
-            arguments: vec![
-                "trial".to_owned(),
-                room.join(TRIAL).join("order.json").display().to_string(),
-            ],
+            arguments: task.arguments,
             environment,
             working: room.join(WORKING),
         })
     }
+}
+
+/// A command line of suiro for a guest.
+struct Task<'a> {
+    arguments: Vec<String>,
+    /// The folder that it has as [`DIR`].
+    dir: &'a Path,
+    writes_to_working: bool,
+    memory: Bytes,
+    seed: Seed,
+    environment: BTreeMap<String, String>,
 }
 
 /// Removes what is in a trial's folder only while its guest runs.
@@ -156,12 +206,17 @@ const STANDARD: [&str; 6] =
 
 /// The environment of a guest's programs: the same for every user whose programs are in the standard folders.
 fn environment(setup: &Setup) -> BTreeMap<String, String> {
-    let mut folders = STANDARD.map(PathBuf::from).to_vec();
     let needs = setup.endpoints.iter().flat_map(|endpoint| endpoint.spec.kind().needs());
     let commands = needs.filter_map(|need| match need {
         Need::Command(name) if !name.contains('/') => Some(name),
         _ => None,
     });
+    environment_with(&commands.collect::<Vec<_>>())
+}
+
+/// The same for these programs.
+fn environment_with(commands: &[&str]) -> BTreeMap<String, String> {
+    let mut folders = STANDARD.map(PathBuf::from).to_vec();
     for command in commands {
         let has = |folder: &PathBuf| folder.join(command).exists();
         if folders.iter().any(has) {

@@ -7,9 +7,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
 use anyhow::{Context, Result};
 use rustix::process::Signal;
-use rustix::thread::CpuSet;
 use serde::{Deserialize, Serialize};
-use suiro_guest::Watch;
+use suiro_guest::{Seat, Watch};
 use suiro_hosts::Sandbox;
 use suiro_record::{Attempt, Folder, PlannedTrial, Trial};
 use suiro_scenario::EndpointSpec;
@@ -115,7 +114,7 @@ enum Bound {
     /// When it is killed, on this process's clock.
     Deadline(Time),
     /// A guest, which has its own clock, and the CPU that it was given.
-    Watch(Watch, Option<usize>),
+    Guest { watch: Watch, _seat: Option<Seat> },
 }
 
 impl Running {
@@ -153,8 +152,7 @@ pub fn run(
             && let Some(trial) = waiting.pop_front()
         {
             let deadline = epoch.elapsed() + limit(&trial.order);
-            let cpu = free_cpu(&running);
-            match start(&trial.order, (next, cpu), place, deadline, sender) {
+            match start(&trial.order, next, place, deadline, sender) {
                 Ok((process, bound)) => {
                     let started = Running { trial, process, bound, killed: None };
                     running.insert(next, started);
@@ -219,7 +217,7 @@ fn next_event(
         match &mut trial.bound {
             Bound::Deadline(deadline) if *deadline <= now => trial.kill(HUNG.to_owned()),
             Bound::Deadline(deadline) => within = within.min(deadline.saturating_since(now)),
-            Bound::Watch(watch, _) => {
+            Bound::Guest { watch, .. } => {
                 within = within.min(LOOK_EVERY);
                 observer.clock(&trial.trial.order.trial, watch.time());
                 if let Some(because) = watch.look() {
@@ -237,16 +235,6 @@ fn next_event(
     }
 }
 
-/// The CPU that the fewest guests run on; `None` if this process may not know which it has.
-fn free_cpu(running: &BTreeMap<usize, Running>) -> Option<usize> {
-    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
-    let taken = |cpu: usize| {
-        let on = |trial: &&Running| matches!(trial.bound, Bound::Watch(_, Some(it)) if it == cpu);
-        running.values().filter(on).count()
-    };
-    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).min_by_key(|cpu| taken(*cpu))
-}
-
 /// The channel that [`run`] listens on; its sender also accepts [`Event::Interrupted`].
 pub fn events() -> (Sender<Event>, Receiver<Event>) {
     channel()
@@ -254,7 +242,7 @@ pub fn events() -> (Sender<Event>, Receiver<Event>) {
 
 fn start(
     order: &Order,
-    (number, cpu): (usize, Option<usize>),
+    number: usize,
     place: &Place<'_>,
     deadline: Time,
     events: &Sender<Event>,
@@ -279,8 +267,10 @@ fn start(
         Place::Guests(guests) => {
             write(&guests.order(order))?;
             let limit = Time::ZERO + limit(order);
+            let seat = Seat::take();
+            let cpu = seat.as_ref().map(Seat::cpu);
             let (process, watch) = guests.start(order, (number, cpu), (&log, limit), events)?;
-            Ok((process, Bound::Watch(watch, cpu)))
+            Ok((process, Bound::Guest { watch, _seat: seat }))
         }
     }
 }
@@ -299,7 +289,7 @@ fn attempt(outcome: Trial) -> Attempt {
 /// reason.
 fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
     let planned = &ended.trial.order.trial;
-    let guest = matches!(ended.bound, Bound::Watch(..));
+    let guest = matches!(ended.bound, Bound::Guest { .. });
     if guest {
         guests::tidy(&ended.trial.order.dir);
     }
@@ -325,7 +315,14 @@ fn death(ended: &Running, status: ExitStatus) -> String {
     if let Some(because) = &ended.killed {
         return because.clone();
     }
-    let words = ended.process.last_words().unwrap_or_else(|| "it printed nothing".to_owned());
+    let dir = &ended.trial.order.dir;
+    // What it printed may be missing for the same reason.
+    let full = rustix::fs::statvfs(dir).is_ok_and(|disk| disk.f_bavail == 0);
+    let words = match ended.process.last_words() {
+        _ if full => format!("no space is left for {}", dir.display()),
+        Some(words) => words,
+        None => "it printed nothing".to_owned(),
+    };
     format!("its process ended with {}: {words}", describe(status))
 }
 

@@ -15,6 +15,8 @@ use suiro_units::{Duration, Time};
 
 /// From one look to the next.
 pub const EVERY: Duration = Duration::from_millis(100);
+/// The same in virtual time, where no thread waits for a processor, and all that can be found is a program that was stopped.
+pub const EVERY_VIRTUAL: Duration = Duration::from_secs(1);
 /// Looks of one row.
 const LOOKS: u64 = 10;
 /// Most threads that one look reads.
@@ -48,6 +50,7 @@ struct Look {
 /// Watches the programs of a trial.
 #[derive(Debug)]
 pub struct Watch {
+    every: Duration,
     due: Time,
     members: BTreeMap<usize, Member>,
     rows: Vec<LatenessRow>,
@@ -77,9 +80,9 @@ struct Period {
 }
 
 impl Watch {
-    /// Nobody is watched yet.
-    pub fn new() -> Self {
-        Self { due: Time::ZERO, members: BTreeMap::new(), rows: Vec::new() }
+    /// Nobody is watched yet. `every`: from one look to the next.
+    pub fn new(every: Duration) -> Self {
+        Self { every, due: Time::ZERO, members: BTreeMap::new(), rows: Vec::new() }
     }
 
     /// Watches the process `pid` of endpoint `number`, and all below it; not the process itself if it watches itself.
@@ -112,7 +115,7 @@ impl Watch {
         if now < self.due {
             return;
         }
-        self.due = now + EVERY;
+        self.due = now + self.every;
         let processes = processes();
         let mut left = THREADS_MAX;
         for member in self.members.values_mut() {
@@ -374,7 +377,7 @@ mod tests {
     #[test]
     fn this_process_is_seen() {
         let own = std::process::id().cast_signed();
-        let mut watch = Watch::new();
+        let mut watch = Watch::new(EVERY);
         watch.add(0, "own", own, true);
         watch.look(ms(0));
         watch.look(ms(50));

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use suiro_hosts::{Host, Network};
 use suiro_record::TcpSampling;
 use suiro_record::words::TcpSource;
-use suiro_scenario::{RecordOptions, TcpTrace};
+use suiro_scenario::{Setup, TcpTrace};
 use suiro_tcp::{Counts, Prepared, Sampler, SamplerError, SamplerSpec};
 
 use crate::clock::Epoch;
@@ -22,8 +22,9 @@ struct Looked<S> {
 }
 
 impl Sockets<Prepared> {
-    /// Prepares what `options` asks for, on every host.
-    pub fn prepare(network: &Network, options: &RecordOptions, dir: &Path) -> Result<Self> {
+    /// Prepares what `setup.record` asks for, on every host. Hubs and switches have no sockets.
+    pub fn prepare(network: &Network, setup: &Setup, dir: &Path) -> Result<Self> {
+        let (options, topology) = (&setup.record, &setup.topology);
         if !options.tcp {
             return Ok(Self(Vec::new()));
         }
@@ -37,7 +38,11 @@ impl Sockets<Prepared> {
             host.enter(|| Looked::prepare(spec, options.tcp_trace))?
                 .with_context(|| format!("sampling the sockets of {}", host.name()))
         };
-        Ok(Self(network.hosts().iter().map(prepare).collect::<Result<_>>()?))
+        let without = |host: &&Host| {
+            let mut others = topology.hubs.iter().chain(&topology.switches);
+            others.all(|other| other != host.name())
+        };
+        Ok(Self(network.hosts().iter().filter(without).map(prepare).collect::<Result<_>>()?))
     }
 
     /// Starts them; times count from `epoch`.

@@ -20,12 +20,15 @@ use suiro_units::{Duration, Seed, Time};
 use crate::clock::Epoch;
 use crate::listening;
 use crate::process::{Event, Process, describe};
-use crate::scheduler::Watch;
+use crate::scheduler::{EVERY, EVERY_VIRTUAL, Watch};
 
 /// Longest time from an endpoint's start until it must be ready.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// How long our own endpoints have to close their records after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
+/// In virtual time starting a program takes none, and nothing but the seed varies repetitions: each endpoint waits for a part
+/// of this before it starts. Live, a start takes about as long, and varies.
+const STARTS_WITHIN: Duration = Duration::from_millis(20);
 /// How often `/proc` is read to see whether a port is listening.
 const PORT_POLL: Duration = Duration::from_millis(20);
 
@@ -45,6 +48,8 @@ pub struct Surroundings<'a> {
     pub packages: &'a BTreeMap<String, PathBuf>,
     /// The trial's seed.
     pub seed: Seed,
+    /// Whether this is a guest.
+    pub virtual_time: bool,
 }
 
 /// The endpoints and the state of each.
@@ -54,10 +59,14 @@ pub struct Supervisor<'a> {
     versions: BTreeMap<String, String>,
     ending: Option<Ending>,
     watch: Watch,
+    /// When the last endpoint that started was ready: the next one may start.
+    free_since: Time,
 }
 
 struct Member<'a> {
     endpoint: &'a Endpoint,
+    /// How long after it may start it does.
+    hesitates: Duration,
     state: State,
     failure: Option<String>,
 }
@@ -105,10 +114,18 @@ struct ReadyLine {
 impl<'a> Supervisor<'a> {
     /// Endpoints that have not started.
     pub fn new(surroundings: Surroundings<'a>) -> Self {
-        let member = |endpoint| Member { endpoint, state: State::Waiting, failure: None };
-        let members = surroundings.setup.endpoints.iter().map(member).collect();
-        let watch = Watch::new();
-        Self { surroundings, members, versions: BTreeMap::new(), ending: None, watch }
+        let starts_within = if surroundings.virtual_time { STARTS_WITHIN } else { Duration::ZERO };
+        let mut random = surroundings.seed.derive("starts").random();
+        let mut member = |endpoint| Member {
+            endpoint,
+            hesitates: starts_within.mul_f64(random.uniform()),
+            state: State::Waiting,
+            failure: None,
+        };
+        let members = surroundings.setup.endpoints.iter().map(&mut member).collect();
+        let every = if surroundings.virtual_time { EVERY_VIRTUAL } else { EVERY };
+        let (watch, free_since) = (Watch::new(every), Time::ZERO);
+        Self { surroundings, members, versions: BTreeMap::new(), ending: None, watch, free_since }
     }
 
     /// Starts, watches and stops the endpoints; returns when all have ended.
@@ -134,7 +151,7 @@ impl<'a> Supervisor<'a> {
             self.receive(events, self.next_look(now, end));
         }
         let ended = self.surroundings.epoch.elapsed().min(end);
-        let watch = std::mem::replace(&mut self.watch, Watch::new());
+        let watch = std::mem::replace(&mut self.watch, Watch::new(EVERY));
         let scheduled = watch.finish(ended);
         if self.ending.is_none() {
             self.fail_unready();
@@ -148,7 +165,7 @@ impl<'a> Supervisor<'a> {
         while let Some(number) = self.members.iter().position(|a| matches!(a.state, State::Waiting))
         {
             let busy = self.members.iter().any(|a| matches!(a.state, State::Starting { .. }));
-            if busy || now < Time::ZERO + self.members[number].endpoint.start {
+            if busy || now < self.due(number) {
                 break;
             }
             let endpoint = self.members[number].endpoint;
@@ -162,6 +179,7 @@ impl<'a> Supervisor<'a> {
                     self.watch.add(number, &endpoint.name, process.pid(), command.is_some());
                     let at_once = command.is_some_and(|command| command.ready == Ready::AtOnce);
                     self.members[number].state = if at_once {
+                        self.free_since = now;
                         State::Ready { process }
                     } else {
                         State::Starting { process, since: now }
@@ -176,6 +194,12 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
+    /// When an endpoint that waits starts, if none before it is still starting.
+    fn due(&self, number: usize) -> Time {
+        let member = &self.members[number];
+        self.free_since.max(Time::ZERO + member.endpoint.start) + member.hesitates
+    }
+
     /// Checks the endpoints that are starting: does the port listen, has the time run out?
     fn check_starting(&mut self, now: Time) {
         for number in 0..self.members.len() {
@@ -187,6 +211,7 @@ impl<'a> Supervisor<'a> {
             };
             if port.is_some_and(|port| listening::at_port(process.pid(), port)) {
                 member.ready();
+                self.free_since = now;
             } else if now > *since + READY_WITHIN {
                 let because = match process.last_words() {
                     Some(words) => format!("not ready within {READY_WITHIN}: {words}"),
@@ -222,12 +247,8 @@ impl<'a> Supervisor<'a> {
     /// When to act next if no event arrives.
     fn next_look(&self, now: Time, end: Time) -> Duration {
         let starting = self.members.iter().any(|a| matches!(a.state, State::Starting { .. }));
-        let next_start = self
-            .members
-            .iter()
-            .find(|a| matches!(a.state, State::Waiting))
-            .map(|a| Time::ZERO + a.endpoint.start)
-            .filter(|_| !starting);
+        let next = self.members.iter().position(|a| matches!(a.state, State::Waiting));
+        let next_start = next.map(|number| self.due(number)).filter(|_| !starting);
         let look = if starting { Some(now + PORT_POLL) } else { next_start };
         look.unwrap_or(end).min(end).min(self.watch.due()).saturating_since(now)
     }
@@ -254,19 +275,17 @@ impl<'a> Supervisor<'a> {
         }
         match member.endpoint.spec.command() {
             Some(command) => {
-                if matches!(&command.ready, Ready::Line(wanted) if text.contains(wanted)) {
-                    member.ready();
+                if !matches!(&command.ready, Ready::Line(wanted) if text.contains(wanted)) {
+                    return;
                 }
             }
-            None => {
-                if let Ok(line) = serde_json::from_str::<ReadyLine>(text)
-                    && line.ready
-                {
-                    self.versions.extend(line.versions);
-                    member.ready();
-                }
-            }
+            None => match serde_json::from_str::<ReadyLine>(text) {
+                Ok(line) if line.ready => self.versions.extend(line.versions),
+                Ok(_) | Err(_) => return,
+            },
         }
+        member.ready();
+        self.free_since = self.surroundings.epoch.elapsed();
     }
 
     /// Handles the exit of an endpoint before the end of the trial.

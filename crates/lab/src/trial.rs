@@ -41,7 +41,7 @@ pub fn run(
     let self_checks = Wires::check(&network, &setup.topology, order.trial.seed)?;
 
     tell(&Phase::Starting);
-    let sockets = Sockets::prepare(&network, &setup.record, &order.dir)?;
+    let sockets = Sockets::prepare(&network, setup, &order.dir)?;
     let layers = Layers::prepare(&network, &setup.record, &order.dir)?;
     let captures = Captures::prepare(&network, &setup.topology, &setup.record, &order.dir)?;
     let mut routers = Routers::start(&network, &setup.topology, &order.dir)?;
@@ -61,6 +61,7 @@ pub fn run(
         confinement: confinement(order)?,
         packages: &order.packages,
         seed: order.trial.seed.derive("endpoints"),
+        virtual_time: order.virtual_time.is_some(),
     });
     let duration_s = setup.duration.as_secs_f64();
     let mut supervised =
@@ -77,6 +78,7 @@ pub fn run(
     faults.extend(capture_faults);
     let absences = lateness(order, &mut supervised)?;
     faults.extend(agreements(order, &mut supervised));
+    faults.extend(order.virtual_time.as_ref().and_then(|_| out_of_memory()));
     let reasons = reasons(&self_checks, &supervised, faults);
     let (because, only_late) = invalid(reasons, absences, links.faults);
     let trial = Trial {
@@ -113,6 +115,15 @@ fn begin(order: &Order) -> (String, Epoch) {
         clock::wait_for_whole_second();
     }
     (rfc3339(realtime_ns()), Epoch::now())
+}
+
+/// That the guest's kernel has killed processes because its memory was used up, if it has.
+fn out_of_memory() -> Option<String> {
+    let counts = std::fs::read_to_string("/proc/vmstat").ok()?;
+    let killed = counts.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
+    (killed != "0").then(|| {
+        format!("the guest's memory was used up: its kernel killed {killed} of its processes")
+    })
 }
 
 /// The machine that the trial runs on: in virtual time the guest that this process sees.
