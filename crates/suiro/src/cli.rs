@@ -51,7 +51,8 @@ const LINK_EXAMPLES: &str = "Examples:
   suiro link --delay \"20 ms\" -- ping -c 5 server
   suiro link --down \"2 Mbit/s\" --up \"1 Mbit/s\" --delay \"20 ms\" --queue \"100 kB\" \\
       --server \"iperf3 -s -1\" -- iperf3 -c server --reverse
-  suiro link --preset 4g --record trace --json -- ping -c 20 server";
+  suiro link --preset 4g --record trace --json -- ping -c 20 server
+  suiro link --virtual --preset satellite -- ping -c 1000 server";
 
 const COMPARE_EXAMPLES: &str = "Examples:
   suiro run quick --set quality=true --out results/seen
@@ -166,8 +167,8 @@ pub enum Command {
     /// The inner half of `link`, in namespaces of its own.
     #[command(hide = true)]
     LinkInside {
-        /// The open file that says what to run, as JSON.
-        order: i32,
+        /// What to run, as JSON: a file, or the number of an open one.
+        order: PathBuf,
     },
 }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -14,17 +14,19 @@ use clap::Args;
 use rustix::fs::MemfdFlags;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+use suiro_guest::Seat;
 use suiro_hosts::{Network, Sandbox};
 use suiro_lab::clock::Epoch;
 use suiro_lab::process::{Event, Process, describe};
-use suiro_lab::{listening, trial, wires};
+use suiro_lab::{guests, listening, trial, wires};
 use suiro_link::{LinkConfig, LinkSpec};
 use suiro_outside::file;
 use suiro_record::{LinkTotals, SelfCheck};
-use suiro_scenario::{Link, MTU, TEXT_BYTES_MAX, Topology};
+use suiro_scenario::{Date, Link, MTU, TEXT_BYTES_MAX, Topology};
 use suiro_units::{Duration, Seed, Time};
 
 use crate::cli::within;
+use crate::work::Work;
 use crate::{Outcome, Usage, interrupt, run};
 
 /// How long the command waits for the server's program to open its first socket.
@@ -33,6 +35,11 @@ const SERVER_WITHIN: Duration = Duration::from_secs(5);
 const SERVER_POLL: std::time::Duration = std::time::Duration::from_millis(10);
 /// How long the server's program may take to stop after SIGTERM.
 const SERVER_GRACE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// How often the clock of a guest is looked at.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+/// The order for a guest, in the folder that it writes to.
+const GUEST_ORDER: &str = "link.json";
 
 /// Arguments of `link`.
 #[derive(Debug, Args)]
@@ -74,6 +81,9 @@ pub struct LinkArgs {
     /// Seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = Seed(1))]
     seed: Seed,
+    /// In virtual time, in a kernel of its own: exact and repeatable, whatever else this machine does. Without a standard input.
+    #[arg(long = "virtual")]
+    virtual_time: bool,
     /// Folder for the record of every packet, link.link.parquet.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
@@ -133,6 +143,9 @@ pub fn run(args: &LinkArgs) -> Result<Outcome> {
     }
     let (sender, events) = channel();
     interrupt::forward_to(sender.clone())?;
+    if args.virtual_time {
+        return in_guest(order, &sender, &events);
+    }
     let handed = hand_over(&order)?;
     let number = handed.as_raw_fd().to_string();
     let mut worker = Sandbox::new(["link-inside".to_owned(), number]).spawn()?;
@@ -153,6 +166,45 @@ pub fn run(args: &LinkArgs) -> Result<Outcome> {
     Ok(code_of(status))
 }
 
+/// The inner half in virtual time, as the program of a guest.
+fn in_guest(order: Order, sender: &Sender<Event>, events: &Receiver<Event>) -> Result<Outcome> {
+    let guests = run::guests_from(Date::default())?;
+    let (work, seed) = (Work::new("link")?, order.seed);
+    // The guest writes to one folder: the record's, where there is one.
+    let dir = order.record.clone().unwrap_or_else(|| work.path().to_owned());
+    let dir = dir.canonicalize().with_context(|| format!("opening {}", dir.display()))?;
+    let order = Order { record: order.record.map(|_| guests::DIR.into()), ..order };
+    let file = dir.join(GUEST_ORDER);
+    let written = serde_json::to_vec(&order).context("an order is JSON")?;
+    std::fs::write(&file, written).with_context(|| format!("writing {}", file.display()))?;
+    let arguments = vec!["link-inside".to_owned(), format!("{}/{GUEST_ORDER}", guests::DIR)];
+    let seat = Seat::take();
+    let cpu = seat.as_ref().map(Seat::cpu);
+    let (guest, mut watch) = guests.start_attached(arguments, &dir, seed, cpu, sender)?;
+    let mut stopped = None;
+    let status = loop {
+        match events.recv_timeout(LOOK_EVERY) {
+            Ok(Event::Exited { status, .. }) => break status,
+            Ok(Event::Interrupted) => guest.signal(Signal::TERM),
+            Ok(Event::Line { .. }) => {}
+            Err(_) if stopped.is_none() => {
+                stopped = watch.look();
+                if stopped.is_some() {
+                    guest.signal(Signal::KILL);
+                }
+            }
+            Err(_) => {}
+        }
+    };
+    guests::tidy(&dir);
+    // It was read, or will never be.
+    let _ = std::fs::remove_file(&file);
+    if let Some(because) = stopped {
+        bail!("the guest was ended: {because}");
+    }
+    Ok(code_of(status))
+}
+
 /// The order in memory, in a descriptor that the inner half inherits. A trace makes it larger than
 /// an argument may be, and standard input is the command's.
 fn hand_over(order: &Order) -> Result<OwnedFd> {
@@ -163,11 +215,15 @@ fn hand_over(order: &Order) -> Result<OwnedFd> {
     Ok(memory.into())
 }
 
-/// The order that [`hand_over`] left at this descriptor, which is closed.
-fn take_over(descriptor: i32) -> Result<Order> {
-    // SAFETY: the outer half names a descriptor that it made for this, and nothing else here knows.
-    let memory = unsafe { File::from_raw_fd(descriptor) };
-    serde_json::from_reader(io::BufReader::new(memory)).context("not an order of this version")
+/// The order in this file, or in the descriptor of this number that [`hand_over`] left, which is closed.
+fn take_over(order: &Path) -> Result<Order> {
+    let descriptor = order.to_str().and_then(|text| text.parse().ok());
+    let file = match descriptor {
+        // SAFETY: the outer half names a descriptor that it made for this, and nothing else here knows.
+        Some(descriptor) => unsafe { File::from_raw_fd(descriptor) },
+        None => File::open(order).with_context(|| format!("opening {}", order.display()))?,
+    };
+    serde_json::from_reader(io::BufReader::new(file)).context("not an order of this version")
 }
 
 /// A command's end as a shell reports it: its exit code, or 128 and the number of the signal.
@@ -248,9 +304,9 @@ fn option_at(args: &LinkArgs, text: &str, span: Option<std::ops::Range<usize>>) 
 }
 
 /// The inner half, as the init of its sandbox.
-pub fn inside(descriptor: i32) -> Result<Outcome> {
+pub fn inside(order: &Path) -> Result<Outcome> {
     run::in_sandbox()?;
-    let order = take_over(descriptor)?;
+    let order = take_over(order)?;
     let (sender, events) = channel();
     interrupt::forward_inside(sender.clone())?;
     let link = Link {

@@ -29,6 +29,7 @@ mod uncompressed;
 mod verify;
 mod webrtc;
 mod why;
+mod work;
 
 use std::process::ExitCode;
 
@@ -96,7 +97,7 @@ fn dispatch(command: Command) -> Result<Outcome> {
             doctor::run(&args).map(|well| if well { Outcome::Done } else { Outcome::Failed })
         }
         Command::Link(args) => link::run(&args),
-        Command::LinkInside { order } => link::inside(order),
+        Command::LinkInside { order } => link::inside(&order),
         Command::Serve(args) => endpoint::serve(&args),
         Command::Play(args) => endpoint::play(&args),
         Command::Publish(args) => webrtc::publish(&args),

@@ -267,10 +267,13 @@ fn manifest(
     let holds = |part: &&Part| part.trials.iter().any(|(planned, _)| planned.number == first);
     let machine =
         all.clone().find(holds).map_or(&whole.manifest.machine, |part| &part.manifest.machine);
-    let command = match &args.made_by {
+    let mut command: Vec<String> = match &args.made_by {
         Some(words) => serde_json::from_str(words).context("reading --made-by")?,
         None => command(&whole.manifest.command, &args.out),
     };
+    if whole.manifest.virtual_time.is_some() {
+        command = run::without_place(command.into_iter());
+    }
     Ok(Manifest {
         command,
         plan: plan.into_values().cloned().collect(),

@@ -248,16 +248,16 @@ fn manifest(plan: &Plan, now: u64, guests: Option<&Guests>) -> Manifest {
     }
 }
 
-/// A command line without what names a place or does not bear on the results: `--out`, `--jobs`, `--resume`, and where the
-/// program is.
-fn without_place(mut words: impl Iterator<Item = String>) -> Vec<String> {
+/// A command line without what names a place or does not bear on the results: `--out`, `--on`, `--jobs`, `--resume`, and
+/// where the program is.
+pub fn without_place(mut words: impl Iterator<Item = String>) -> Vec<String> {
     words.next();
     let mut kept = vec!["suiro".to_owned()];
     while let Some(word) = words.next() {
         let (name, joined) = word.split_once('=').map_or((&*word, false), |(name, _)| (name, true));
         match name {
-            "--out" | "--jobs" if !joined => drop(words.next()),
-            "--out" | "--jobs" | "--resume" => {}
+            "--out" | "--on" | "--jobs" if !joined => drop(words.next()),
+            "--out" | "--on" | "--jobs" | "--resume" => {}
             _ => kept.push(word),
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +11,7 @@ use suiro_record::{Folder, Manifest, PlannedTrial, Trial, difference};
 
 use crate::cli::VerifyArgs;
 use crate::progress::{Trials, label};
+use crate::work::Work;
 use crate::{Outcome, Usage, interrupt, run};
 
 /// What a report adds to a trial's folder after it was run.
@@ -35,8 +35,8 @@ pub fn run(args: &VerifyArgs) -> Result<Outcome> {
             say!("warning: {name} was {then} and is {now} here: media may differ");
         }
     }
-    let work = Work::new()?;
-    let again = Folder::new(work.0.clone());
+    let work = Work::new("verify")?;
+    let again = Folder::new(work.path().to_owned());
     let orders = orders.into_iter().map(|order| Order {
         dir: again.trial(&order.trial),
         packages: packages.of(&order.setup),
@@ -122,25 +122,6 @@ fn order(folder: &Folder, planned: &PlannedTrial) -> Result<Order> {
         .with_context(|| format!("{}: not an order of this version", shown.display()))?;
     // What it says about its place does not count.
     Ok(Order { trial: planned.clone(), virtual_time: None, ..order })
-}
-
-/// A folder that is removed when it is not needed any more.
-struct Work(PathBuf);
-
-impl Work {
-    fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("suiro-verify-{}", std::process::id()));
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-        made.with_context(|| format!("making {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        // If it cannot be removed, it stays in the system's folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Prints `same`, or where it differs first, for each trial.

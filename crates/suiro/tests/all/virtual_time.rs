@@ -128,6 +128,29 @@ fn another_seed_gives_another_trial() {
     let (one, two) = (look("1"), look("2"));
     assert!(one.contains("PWD=/run/suiro/working"), "{one}");
     assert_ne!(one.lines().rev().nth(1), two.lines().rev().nth(1), "random numbers");
+    // What starts when no link is random: otherwise repetitions of such a scenario would be copies.
+    assert_ne!(one.lines().next(), two.lines().next(), "the time of the start");
+}
+
+#[test]
+fn any_command_runs_behind_a_link_in_virtual_time() {
+    let Some(kernel) = kernel() else { return };
+    let room = Room::new();
+    let ping = ["link", "--virtual", "--delay", "300 ms", "--", "ping", "-c", "100", "server"];
+    if common::has("ping") {
+        let done = Done::of(&mut suiro(&room, &kernel, &ping)).exits(0);
+        let exact = "rtt min/avg/max/mdev = 600.000/600.000/600.001/0.000 ms";
+        assert!(done.stdout.contains(exact), "{}", done.stdout);
+    }
+    let link = ["link", "--virtual", "--no-check", "--record", "rec", "--", "sh", "-c"];
+    let script = "echo out; echo err >&2; echo here > file; exit 7";
+    let done = Done::of(&mut suiro(&room, &kernel, &[&link[..], &[script]].concat())).exits(7);
+    assert_eq!(done.stdout, "out\n");
+    done.says(&["err", "suiro link down: 0 packets in"]);
+    let work = room.path("work");
+    assert_eq!(std::fs::read_to_string(work.join("file")).unwrap(), "here\n");
+    assert_eq!(common::entries(&work.join("rec")), [work.join("rec/link.link.parquet")]);
+    assert_eq!(common::entries(&room.path("tmp")), Vec::<PathBuf>::new(), "nothing is left behind");
 }
 
 #[test]
