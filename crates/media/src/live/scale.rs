@@ -10,8 +10,7 @@ use super::Picture;
 pub(super) struct Scaler {
     /// Those of luma, then of chroma.
     planes: [Plane; 2],
-    /// The values of one line, scaled across; then the sums of the lines that one covers.
-    line: Vec<u32>,
+    /// The sums of the lines that one line covers.
     sums: Vec<u32>,
 }
 
@@ -21,27 +20,48 @@ struct Plane {
     down: Axis,
 }
 
-/// Which pixels along one side make one, and with what weight; the weights of each sum up to `from`.
+/// Which pixels along one side make one, and with what weight.
 #[derive(Debug)]
 struct Axis {
     from: usize,
-    /// For each pixel that is made: the first that it covers, and their weights.
-    covers: Vec<(usize, Vec<u32>)>,
+    /// For each pixel that is made, the first that it covers.
+    firsts: Vec<usize>,
+    /// For each pixel that is made, the weights of the [`Self::covered`] ones from the first on.
+    weights: Vec<u16>,
+    /// Most pixels that one covers.
+    covered: usize,
+    /// The sum of the weights of each.
+    whole: u32,
 }
 
 impl Axis {
     /// `to` pixels out of `from`, which are at least as many.
     fn new(from: u32, to: u32) -> Self {
-        let (from, to) = (from as usize, to as usize);
-        // In units in which a pixel that is there is `to` wide and one that is made is `from`.
-        let cover = |n: usize| {
-            let (begin, end) = (n * from, (n + 1) * from);
-            let (first, last) = (begin / to, end.div_ceil(to));
-            let weight = |at: usize| (end.min((at + 1) * to) - begin.max(at * to)) as u32;
-            (first, (first..last).map(weight).collect())
+        let divisor = greatest_common_divisor(from, to);
+        // In units in which a pixel that is there is `wide` wide and one that is made is `whole`.
+        let (whole, wide) = ((from / divisor) as usize, (to / divisor) as usize);
+        let made = || (0..to as usize).map(|n| (n * whole, (n + 1) * whole));
+        let of = |(begin, end): (usize, usize)| end.div_ceil(wide) - begin / wide;
+        let covered = made().map(of).max().unwrap_or(0);
+        let weights = |(begin, end): (usize, usize)| {
+            let weight = move |at: usize| {
+                let common = end.min((at + 1) * wide).saturating_sub(begin.max(at * wide));
+                u16::try_from(common).expect("a side has less than 65,536 pixels")
+            };
+            (begin / wide..begin / wide + covered).map(weight)
         };
-        Self { from, covers: (0..to).map(cover).collect() }
+        Self {
+            from: from as usize,
+            firsts: made().map(|(begin, _)| begin / wide).collect(),
+            weights: made().flat_map(weights).collect(),
+            covered,
+            whole: whole as u32,
+        }
     }
+}
+
+const fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 impl Scaler {
@@ -51,8 +71,9 @@ impl Scaler {
             across: Axis::new(from.0 / part, to.0 / part),
             down: Axis::new(from.1 / part, to.1 / part),
         };
-        let width = to.0 as usize;
-        Self { planes: [plane(1), plane(2)], line: vec![0; width], sums: vec![0; width] }
+        let planes = [plane(1), plane(2)];
+        let longest = planes.iter().map(|plane| plane.across.from + plane.across.covered).max();
+        Self { planes, sums: vec![0; longest.unwrap_or(0)] }
     }
 
     /// Scales a picture. Both have the sizes that the scaler was made for.
@@ -61,41 +82,83 @@ impl Scaler {
         let (mut source, mut target) = (from.data(), to.data_mut());
         for plane in [luma, chroma, chroma] {
             let (here, after) = source.split_at(plane.across.from * plane.down.from);
-            let made = plane.across.covers.len() * plane.down.covers.len();
+            let made = plane.across.firsts.len() * plane.down.firsts.len();
             let (out, left) = target.split_at_mut(made);
-            plane.scale(here, out, &mut self.line, &mut self.sums);
+            plane.scale(here, out, &mut self.sums);
             (source, target) = (after, left);
         }
     }
 }
 
 impl Plane {
-    fn scale(&self, from: &[u8], to: &mut [u8], line: &mut [u32], sums: &mut [u32]) {
-        let (width, made) = (self.across.from, self.across.covers.len());
-        let (line, sums) = (&mut line[..made], &mut sums[..made]);
+    /// Line by line: what a line covers is summed up down first, which is the same for all pixels of a line, and fast.
+    fn scale(&self, from: &[u8], to: &mut [u8], sums: &mut [u32]) {
+        let Self { across, down } = self;
         // The weights of a pixel sum up to this; with 255 and the largest sides it fits.
-        let whole = (self.across.from * self.down.from) as u32;
-        for ((first, weights), out) in self.down.covers.iter().zip(to.chunks_exact_mut(made)) {
-            sums.fill(whole / 2);
-            for (n, weight) in weights.iter().enumerate() {
-                self.across.scale(&from[(first + n) * width..][..width], line);
-                for (sum, value) in sums.iter_mut().zip(&*line) {
-                    *sum += weight * value;
+        let mean = Mean::of(across.whole * down.whole);
+        let covers = down.firsts.iter().zip(down.weights.chunks_exact(down.covered));
+        for ((first, weights), out) in covers.zip(to.chunks_exact_mut(across.firsts.len())) {
+            // Behind the line are pixels that some cover with no weight.
+            sums.fill(0);
+            let lines = from[first * across.from..].chunks_exact(across.from);
+            for (line, &weight) in lines.zip(weights).filter(|(_, weight)| **weight > 0) {
+                for (sum, &pixel) in sums.iter_mut().zip(line) {
+                    *sum += u32::from(weight) * u32::from(pixel);
                 }
             }
-            for (out, sum) in out.iter_mut().zip(&*sums) {
-                *out = (sum / whole) as u8;
+            match across.covered {
+                1 => across.scale::<1>(sums, mean, out),
+                2 => across.scale::<2>(sums, mean, out),
+                3 => across.scale::<3>(sums, mean, out),
+                4 => across.scale::<4>(sums, mean, out),
+                _ => across.scale_many(sums, mean, out),
             }
         }
     }
 }
 
 impl Axis {
-    /// Scales one line, to values that are `from` times too large.
-    fn scale(&self, from: &[u8], to: &mut [u32]) {
-        for ((first, weights), to) in self.covers.iter().zip(to) {
-            let pixels = from[*first..].iter().zip(weights);
-            *to = pixels.map(|(&pixel, weight)| u32::from(pixel) * weight).sum();
+    /// Scales one line of sums, each pixel of which covers `N`.
+    fn scale<const N: usize>(&self, sums: &[u32], mean: Mean, to: &mut [u8]) {
+        let (weights, _) = self.weights.as_chunks::<N>();
+        for ((&first, weights), to) in self.firsts.iter().zip(weights).zip(to) {
+            let covered = &sums[first..][..N];
+            let weighted = |n: usize| covered[n] * u32::from(weights[n]);
+            *to = mean.of_sum((0..N).map(weighted).sum());
+        }
+    }
+
+    /// The same for any number.
+    fn scale_many(&self, sums: &[u32], mean: Mean, to: &mut [u8]) {
+        let weights = self.weights.chunks_exact(self.covered);
+        for ((&first, weights), to) in self.firsts.iter().zip(weights).zip(to) {
+            let weighted = sums[first..].iter().zip(weights).map(|(sum, &w)| sum * u32::from(w));
+            *to = mean.of_sum(weighted.sum());
+        }
+    }
+}
+
+/// Divides weighted sums of pixels by the sum of their weights, and rounds to the nearest.
+#[derive(Debug, Clone, Copy)]
+struct Mean {
+    whole: u32,
+    /// Its reciprocal in units of 2⁻⁴⁰, rounded up, where that is exact: it is too large by at most one unit, and so is the
+    /// quotient of a sum below 256 × `whole` by less than one `whole`-th if `whole`² × 256 is at most 2⁴⁰.
+    reciprocal: Option<u64>,
+}
+
+impl Mean {
+    fn of(whole: u32) -> Self {
+        let reciprocal = (whole < 1 << 16).then(|| (1 << 40) / u64::from(whole) + 1);
+        Self { whole, reciprocal }
+    }
+
+    #[inline]
+    fn of_sum(self, sum: u32) -> u8 {
+        let sum = sum + self.whole / 2;
+        match self.reciprocal {
+            Some(reciprocal) => ((u64::from(sum) * reciprocal) >> 40) as u8,
+            None => (sum / self.whole) as u8,
         }
     }
 }
@@ -137,6 +200,43 @@ mod tests {
         let white = picture(3840, 2160, |_| 255);
         let small = scaled(&white, (1276, 718));
         assert!(small.data().iter().all(|&value| value == 255), "the largest sums fit");
+    }
+
+    #[test]
+    fn division_by_the_reciprocal_is_exact() {
+        for whole in (1..1 << 16).step_by(97).chain([1, 2, 3, 9, 65_535]) {
+            let mean = Mean::of(whole);
+            for value in 0..255u32 {
+                let half = value * whole + whole.div_ceil(2);
+                assert_eq!(u32::from(mean.of_sum(value * whole)), value, "{whole}");
+                assert_eq!(u32::from(mean.of_sum(half)), value + 1, "{whole}");
+                assert_eq!(u32::from(mean.of_sum(half - 1)), value, "{whole}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_size_is_the_mean_of_areas() {
+        // By definition, in floating point: what each pixel has in common with the area.
+        let from = picture(96, 64, |n| (n * 2_654_435_761 >> 24) as u8);
+        for (width, height) in [(96, 64), (94, 62), (64, 48), (48, 32), (32, 16), (18, 16)] {
+            let small = scaled(&from, (width, height));
+            let (x_of, y_of) = (96.0 / f64::from(width), 64.0 / f64::from(height));
+            for n in 0..width * height {
+                let (x, y) = (f64::from(n % width) * x_of, f64::from(n / width) * y_of);
+                let common = |at: usize, begin: f64, of: f64| {
+                    ((at + 1) as f64).min(begin + of) - (at as f64).max(begin)
+                };
+                let pixels = (0..64 * 96).map(|n| (n % 96, n / 96, f64::from(from.luma()[n])));
+                let sum: f64 = pixels
+                    .map(|(px, py, value)| {
+                        common(px, x, x_of).max(0.0) * common(py, y, y_of).max(0.0) * value
+                    })
+                    .sum();
+                let mean = sum / (x_of * y_of);
+                assert!((mean - f64::from(small.luma()[n as usize])).abs() <= 0.500_001, "{n}");
+            }
+        }
     }
 
     #[test]
