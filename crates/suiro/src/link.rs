@@ -218,12 +218,12 @@ fn hand_over(order: &Order) -> Result<OwnedFd> {
 /// The order in this file, or in the descriptor of this number that [`hand_over`] left, which is closed.
 fn take_over(order: &Path) -> Result<Order> {
     let descriptor = order.to_str().and_then(|text| text.parse().ok());
-    let file = match descriptor {
+    let order_file = match descriptor {
         // SAFETY: the outer half names a descriptor that it made for this, and nothing else here knows.
         Some(descriptor) => unsafe { File::from_raw_fd(descriptor) },
-        None => File::open(order).with_context(|| format!("opening {}", order.display()))?,
+        None => file::open(order).with_context(|| format!("opening {}", order.display()))?,
     };
-    serde_json::from_reader(io::BufReader::new(file)).context("not an order of this version")
+    serde_json::from_reader(io::BufReader::new(order_file)).context("not an order of this version")
 }
 
 /// A command's end as a shell reports it: its exit code, or 128 and the number of the signal.

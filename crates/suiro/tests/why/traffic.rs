@@ -65,8 +65,14 @@ pub fn hold_trial(run: &Child) {
             children.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
         found.find(|pid| is_trial(*pid, run.id()))
     };
-    common::eventually(|| trial().is_some(), || "the trial does not start".into());
-    let Some(pid) = trial().and_then(Pid::from_raw) else { return };
+    // Looked for once: between two looks it may have fewer threads, and would not be held at all.
+    let found = std::cell::Cell::new(None);
+    let starts = || {
+        found.set(trial().and_then(Pid::from_raw));
+        found.get().is_some()
+    };
+    common::eventually(starts, || "the trial does not start".into());
+    let pid = found.get().expect("it was waited for");
     while kill_process(pid, Signal::STOP).is_ok() {
         pause(900);
         let _ = kill_process(pid, Signal::CONT);
