@@ -77,8 +77,7 @@ pub fn run(
         captures.stop(&order.setup.topology, epoch, &links.until_realtime_ns);
     faults.extend(capture_faults);
     let absences = lateness(order, &mut supervised)?;
-    faults.extend(agreements(order, &mut supervised));
-    faults.extend(order.virtual_time.as_ref().and_then(|_| out_of_memory()));
+    faults.extend(agreements(order, &mut supervised).into_iter().chain(out_of_memory(order)));
     let reasons = reasons(&self_checks, &supervised, faults);
     let (because, only_late) = invalid(reasons, absences, links.faults);
     let trial = Trial {
@@ -118,7 +117,8 @@ fn begin(order: &Order) -> (String, Epoch) {
 }
 
 /// That the guest's kernel has killed processes because its memory was used up, if it has.
-fn out_of_memory() -> Option<String> {
+fn out_of_memory(order: &Order) -> Option<String> {
+    order.virtual_time.as_ref()?;
     let counts = std::fs::read_to_string("/proc/vmstat").ok()?;
     let killed = counts.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
     (killed != "0").then(|| {

@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn each_size_is_the_mean_of_areas() {
         // By definition, in floating point: what each pixel has in common with the area.
-        let from = picture(96, 64, |n| (n * 2_654_435_761 >> 24) as u8);
+        let from = picture(96, 64, |n| ((n * 2_654_435_761) >> 24) as u8);
         for (width, height) in [(96, 64), (94, 62), (64, 48), (48, 32), (32, 16), (18, 16)] {
             let small = scaled(&from, (width, height));
             let (x_of, y_of) = (96.0 / f64::from(width), 64.0 / f64::from(height));

@@ -62,6 +62,9 @@ fn run(publisher: &str, viewer: &str, signalling: Signalling) -> Option<Vec<Webr
     room.write("browser.toml", &format!("{SCENARIO}{}", endpoints.concat()));
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let mut command = room.suiro(&["run", "browser.toml", "--out", "out"]);
+    if let Some(kernel) = common::kernel() {
+        command.arg("--virtual").env("SUIRO_KERNEL", kernel);
+    }
     command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
     let done = Done::of(&mut command);
     let out = room.results("out");

@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use suiro_guest::Kernel;
-use suiro_media::cache;
 
-use crate::common::{self, Done, Room};
+use crate::common::{self, Done, Room, kernel};
 
 /// A link on which random loss hits web pages, and a program that prints what a guest must not have of its host.
 const SCENARIO: &str = "name = 'x'
@@ -37,12 +35,6 @@ kind = 'command'
 host = 'client'
 command = ['sh', '-c', '''date +%s.%N; pwd; env | sort; head -c 8 /dev/urandom | od -x; exec sleep 100''']
 ";
-
-/// The kernel for guests; prints where there is none.
-fn kernel() -> Option<PathBuf> {
-    let kernel = Kernel::find(&cache::folder()).inspect_err(|error| eprintln!("skipped: {error}"));
-    Some(kernel.ok()?.program.parent()?.to_owned())
-}
 
 /// `suiro` in this room, with that kernel.
 fn suiro(room: &Room, kernel: &Path, arguments: &[&str]) -> Command {

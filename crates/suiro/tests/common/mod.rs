@@ -12,7 +12,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde::de::DeserializeOwned;
+use suiro_guest::Kernel;
 use suiro_hosts::{Privilege, sandbox};
+use suiro_media::cache;
 use suiro_record::{Folder, Manifest, Summary, Trial};
 use tempfile::TempDir;
 
@@ -34,6 +36,14 @@ pub fn has(program: &str) -> bool {
         eprintln!("skipped: there is no {program} here");
     }
     found
+}
+
+/// The folder of the kernel of virtual time, for `SUIRO_KERNEL`; prints where there is none. What is not about this machine's
+/// own time runs in virtual time where that can be: no other test keeps it from its processor.
+pub fn kernel() -> Option<PathBuf> {
+    let kernel = Kernel::find(&cache::folder());
+    let kernel = kernel.inspect_err(|error| eprintln!("not in virtual time: {error}"));
+    Some(kernel.ok()?.program.parent()?.to_owned())
 }
 
 /// A folder to run in: `work` is the working folder, `home` and `tmp` are for what does not belong
