@@ -8,6 +8,8 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::MemfdFlags;
 use suiro_units::{Duration, Time};
 
+use crate::seat::Seat;
+
 /// The time of a guest: nanoseconds since it was started, in memory that the guest's kernel writes.
 #[derive(Debug)]
 pub struct Clock(File);
@@ -46,9 +48,11 @@ pub const STALLED_AFTER: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub struct Watch {
     clock: Clock,
+    /// Its CPU, free for another guest when this one is no longer watched.
+    _seat: Option<Seat>,
     /// The guest's process, which leads a session of its own.
     pid: i32,
-    limit: Time,
+    limit: Option<Time>,
     stalled_after: Duration,
     /// What its clock showed when it was last seen to move, and when that was on ours.
     seen: Time,
@@ -58,10 +62,18 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches the guest of process `pid`, which must end before its clock shows `limit`.
-    pub fn new(clock: Clock, pid: i32, limit: Time) -> Self {
-        let (seen, since) = (Time::ZERO, now());
-        Self { clock, pid, limit, stalled_after: STALLED_AFTER, seen, since, spent_before: None }
+    /// Watches the guest of process `pid`, which must end before its clock shows `limit`, if there is one.
+    pub fn new(clock: Clock, seat: Option<Seat>, pid: i32, limit: Option<Time>) -> Self {
+        Self {
+            clock,
+            _seat: seat,
+            pid,
+            limit,
+            stalled_after: STALLED_AFTER,
+            seen: Time::ZERO,
+            since: now(),
+            spent_before: None,
+        }
     }
 
     /// The same with another bound than [`STALLED_AFTER`].
@@ -77,11 +89,8 @@ impl Watch {
     /// Looks; why the guest must be ended, if so. It is called every second or so.
     pub fn look(&mut self) -> Option<String> {
         let time = self.clock.now();
-        if time > self.limit {
-            return Some(format!(
-                "it did not end within {} of its own time",
-                self.limit - Time::ZERO
-            ));
+        if let Some(limit) = self.limit.filter(|limit| time > *limit) {
+            return Some(format!("it did not end within {} of its own time", limit - Time::ZERO));
         }
         if time != self.seen {
             (self.seen, self.since, self.spent_before) = (time, now(), None);
@@ -152,9 +161,9 @@ mod tests {
         let session = stat.split_ascii_whitespace().nth(5).unwrap().parse().unwrap();
         let clock = Clock::new().unwrap();
         let bound = Duration::from_millis(80);
+        let shown = Clock(clock.0.try_clone().unwrap());
         let mut watch =
-            Watch::new(Clock(clock.0.try_clone().unwrap()), session, Time::from_secs(5))
-                .stalled_after(bound);
+            Watch::new(shown, None, session, Some(Time::from_secs(5))).stalled_after(bound);
         let began = now();
         // This process computes, and the clock is not moved.
         let why = loop {

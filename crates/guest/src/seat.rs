@@ -5,7 +5,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use rustix::thread::CpuSet;
 
-/// Most guests on one CPU that are told from each other.
+/// Most seats at one CPU.
 const GUESTS_MAX: usize = 64;
 
 /// A CPU for one guest. A guest is one running thread at a time, and handing over between its processes costs five times as

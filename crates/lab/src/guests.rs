@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::mpsc::Sender;
 
 use anyhow::{Context, Result};
-use suiro_guest::{CACHE, Clock, Handover, Kernel, Launch, Mount, ROOM, Watch};
+use suiro_guest::{CACHE, Clock, Handover, Kernel, Launch, Mount, ROOM, Seat, Watch};
 use suiro_record::words::Privilege;
 use suiro_record::{Machine, VirtualTime};
 use suiro_scenario::{Endpoint, Need, Order, Setup, TcpTrace};
@@ -70,7 +70,7 @@ impl Guests {
             (name.clone(), Path::new(ROOM).join(CACHE).join(below))
         };
         Order {
-            dir: Path::new(ROOM).join(TRIAL),
+            dir: DIR.into(),
             packages: order.packages.iter().map(inside).collect(),
             machine: None,
             virtual_time: Some(self.virtual_time()),
@@ -86,22 +86,23 @@ impl Guests {
     pub fn start(
         &self,
         order: &Order,
-        (number, cpu): (usize, Option<usize>),
+        number: usize,
         (log, limit): (&Path, Time),
         events: &Sender<Event>,
     ) -> Result<(Process, Watch)> {
         let trial = Task {
-            arguments: vec!["trial".to_owned(), format!("{ROOM}/{TRIAL}/order.json")],
+            arguments: vec!["trial".to_owned(), format!("{DIR}/order.json")],
             dir: &order.dir,
             writes_to_working: false,
             memory: memory(&order.setup),
             seed: order.trial.seed.derive("guest"),
             environment: environment(&order.setup),
         };
-        let (command, clock) = self.command(trial, cpu)?;
+        let seat = Seat::take();
+        let (command, clock) = self.command(trial, seat.as_ref())?;
         let process = Process::start(command, number, log, events)
             .with_context(|| format!("starting the guest {}", self.kernel.program.display()))?;
-        let watch = Watch::new(clock, process.pid(), limit);
+        let watch = Watch::new(clock, seat, process.pid(), Some(limit));
         Ok((process, watch))
     }
 
@@ -115,7 +116,6 @@ impl Guests {
         arguments: Vec<String>,
         dir: &Path,
         seed: Seed,
-        cpu: Option<usize>,
         events: &Sender<Event>,
     ) -> Result<(Process, Watch)> {
         let task = Task {
@@ -126,14 +126,15 @@ impl Guests {
             seed: seed.derive("guest"),
             environment: environment_with(&[]),
         };
-        let (command, clock) = self.command(task, cpu)?;
+        let seat = Seat::take();
+        let (command, clock) = self.command(task, seat.as_ref())?;
         let process = Process::start_attached(command, 0, events)
             .with_context(|| format!("starting the guest {}", self.kernel.program.display()))?;
-        let watch = Watch::new(clock, process.pid(), Time::from_nanos(u64::MAX));
+        let watch = Watch::new(clock, seat, process.pid(), None);
         Ok((process, watch))
     }
 
-    fn command(&self, task: Task<'_>, cpu: Option<usize>) -> Result<(Command, Clock)> {
+    fn command(&self, task: Task<'_>, seat: Option<&Seat>) -> Result<(Command, Clock)> {
         let program = std::env::current_exe().context("finding the program itself")?;
         let file = task.dir.join(HANDOVER);
         let launch = Launch {
@@ -141,7 +142,7 @@ impl Guests {
             memory: task.memory,
             seed: task.seed,
             wall_clock_ns: self.date_ns,
-            cpu,
+            cpu: seat.map(Seat::cpu),
         };
         let handover = self.handover(&program, task)?;
         let text = serde_json::to_string_pretty(&handover).context("a handover is JSON")?;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use suiro_guest::{Seat, Watch};
+use suiro_guest::Watch;
 use suiro_hosts::Sandbox;
 use suiro_record::{Attempt, Folder, PlannedTrial, Trial};
 use suiro_scenario::EndpointSpec;
@@ -113,8 +113,8 @@ struct Running {
 enum Bound {
     /// When it is killed, on this process's clock.
     Deadline(Time),
-    /// A guest, which has its own clock, and the CPU that it was given.
-    Guest { watch: Watch, _seat: Option<Seat> },
+    /// A guest, which has its own clock.
+    Guest(Watch),
 }
 
 impl Running {
@@ -217,7 +217,7 @@ fn next_event(
         match &mut trial.bound {
             Bound::Deadline(deadline) if *deadline <= now => trial.kill(HUNG.to_owned()),
             Bound::Deadline(deadline) => within = within.min(deadline.saturating_since(now)),
-            Bound::Guest { watch, .. } => {
+            Bound::Guest(watch) => {
                 within = within.min(LOOK_EVERY);
                 observer.clock(&trial.trial.order.trial, watch.time());
                 if let Some(because) = watch.look() {
@@ -267,10 +267,8 @@ fn start(
         Place::Guests(guests) => {
             write(&guests.order(order))?;
             let limit = Time::ZERO + limit(order);
-            let seat = Seat::take();
-            let cpu = seat.as_ref().map(Seat::cpu);
-            let (process, watch) = guests.start(order, (number, cpu), (&log, limit), events)?;
-            Ok((process, Bound::Guest { watch, _seat: seat }))
+            let (process, watch) = guests.start(order, number, (&log, limit), events)?;
+            Ok((process, Bound::Guest(watch)))
         }
     }
 }
@@ -289,7 +287,7 @@ fn attempt(outcome: Trial) -> Attempt {
 /// reason.
 fn outcome(folder: &Folder, ended: &Running, status: ExitStatus) -> Trial {
     let planned = &ended.trial.order.trial;
-    let guest = matches!(ended.bound, Bound::Guest { .. });
+    let guest = matches!(ended.bound, Bound::Guest(_));
     if guest {
         guests::tidy(&ended.trial.order.dir);
     }
@@ -316,11 +314,11 @@ fn death(ended: &Running, status: ExitStatus) -> String {
         return because.clone();
     }
     let dir = &ended.trial.order.dir;
-    // What it printed may be missing for the same reason.
-    let full = rustix::fs::statvfs(dir).is_ok_and(|disk| disk.f_bavail == 0);
+    // Nothing that it printed could be kept then.
+    let full = || rustix::fs::statvfs(dir).is_ok_and(|disk| disk.f_bavail == 0);
     let words = match ended.process.last_words() {
-        _ if full => format!("no space is left for {}", dir.display()),
         Some(words) => words,
+        None if full() => format!("no space is left for {}", dir.display()),
         None => "it printed nothing".to_owned(),
     };
     format!("its process ended with {}: {words}", describe(status))

@@ -15,7 +15,7 @@ use suiro_units::{Duration, Time};
 
 /// From one look to the next.
 pub const EVERY: Duration = Duration::from_millis(100);
-/// The same in virtual time, where no thread waits for a processor, and all that can be found is a program that was stopped.
+/// The same in virtual time: no thread waits for a CPU there, so a look finds only programs that were stopped.
 pub const EVERY_VIRTUAL: Duration = Duration::from_secs(1);
 /// Looks of one row.
 const LOOKS: u64 = 10;

@@ -38,11 +38,10 @@ impl Sockets<Prepared> {
             host.enter(|| Looked::prepare(spec, options.tcp_trace))?
                 .with_context(|| format!("sampling the sockets of {}", host.name()))
         };
-        let without = |host: &&Host| {
-            let mut others = topology.hubs.iter().chain(&topology.switches);
-            others.all(|other| other != host.name())
-        };
-        Ok(Self(network.hosts().iter().filter(without).map(prepare).collect::<Result<_>>()?))
+        let mut hosts = network.hosts().to_vec();
+        let passive = [&topology.hubs[..], &topology.switches].concat();
+        hosts.retain(|host| !passive.iter().any(|name| name == host.name()));
+        Ok(Self(hosts.iter().map(prepare).collect::<Result<_>>()?))
     }
 
     /// Starts them; times count from `epoch`.

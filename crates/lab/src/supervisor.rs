@@ -177,13 +177,10 @@ impl<'a> Supervisor<'a> {
                 Ok(process) => {
                     let command = endpoint.spec.command();
                     self.watch.add(number, &endpoint.name, process.pid(), command.is_some());
-                    let at_once = command.is_some_and(|command| command.ready == Ready::AtOnce);
-                    self.members[number].state = if at_once {
-                        self.free_since = now;
-                        State::Ready { process }
-                    } else {
-                        State::Starting { process, since: now }
-                    };
+                    self.members[number].state = State::Starting { process, since: now };
+                    if command.is_some_and(|command| command.ready == Ready::AtOnce) {
+                        self.ready(number, now);
+                    }
                 }
                 Err(error) => {
                     self.fail(number, format!("{error:#}"));
@@ -203,15 +200,14 @@ impl<'a> Supervisor<'a> {
     /// Checks the endpoints that are starting: does the port listen, has the time run out?
     fn check_starting(&mut self, now: Time) {
         for number in 0..self.members.len() {
-            let member = &mut self.members[number];
+            let member = &self.members[number];
             let State::Starting { process, since } = &member.state else { continue };
             let port = match member.endpoint.spec.command().map(|command| &command.ready) {
                 Some(Ready::Port(port)) => Some(*port),
                 Some(Ready::AtOnce | Ready::Line(_)) | None => None,
             };
             if port.is_some_and(|port| listening::at_port(process.pid(), port)) {
-                member.ready();
-                self.free_since = now;
+                self.ready(number, now);
             } else if now > *since + READY_WITHIN {
                 let because = match process.last_words() {
                     Some(words) => format!("not ready within {READY_WITHIN}: {words}"),
@@ -269,7 +265,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn line(&mut self, number: usize, text: &str) {
-        let member = &mut self.members[number];
+        let member = &self.members[number];
         if !matches!(member.state, State::Starting { .. }) {
             return;
         }
@@ -284,8 +280,18 @@ impl<'a> Supervisor<'a> {
                 Ok(_) | Err(_) => return,
             },
         }
-        member.ready();
-        self.free_since = self.surroundings.epoch.elapsed();
+        self.ready(number, self.surroundings.epoch.elapsed());
+    }
+
+    /// An endpoint that was starting is ready, and the next one may start.
+    fn ready(&mut self, number: usize, now: Time) {
+        let state = &mut self.members[number].state;
+        let before = std::mem::replace(state, State::Waiting);
+        *state = match before {
+            State::Starting { process, .. } => State::Ready { process },
+            other => other,
+        };
+        self.free_since = now;
     }
 
     /// Handles the exit of an endpoint before the end of the trial.
@@ -413,16 +419,6 @@ impl<'a> Supervisor<'a> {
             ended,
             scheduled,
         }
-    }
-}
-
-impl Member<'_> {
-    fn ready(&mut self) {
-        let before = std::mem::replace(&mut self.state, State::Waiting);
-        self.state = match before {
-            State::Starting { process, .. } => State::Ready { process },
-            other => other,
-        };
     }
 }
 

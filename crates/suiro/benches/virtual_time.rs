@@ -31,14 +31,11 @@ fn main() {
         let cost = figure("CPU time for a second", cpu_s / seconds, "s");
         let target = target.map(Target::AtMost);
         Figure { target, ..cost }.tell();
-        let live = 60.0 / (seconds / trials as f64 + LIVE_SETUP_S);
-        let minute = trials as f64 / real_s * 60.0;
-        figure("trials in a minute", minute, "").beside("live, one at a time", live).tell();
+        let minute = 60.0 * trials as f64;
+        let live = ("live at most, one at a time", minute / seconds);
+        figure("trials in a minute", minute / real_s, "").beside(live.0, live.1).tell();
     }
 }
-
-/// What a live trial takes besides measuring: hosts, the self-check, the end of its endpoints.
-const LIVE_SETUP_S: f64 = 3.0;
 
 /// Runs a scenario: CPU time and real time in seconds; `None`, with the reason, if it cannot run here.
 #[expect(clippy::print_stderr, reason = "why a benchmark is missing")]

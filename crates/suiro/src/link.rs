@@ -14,7 +14,6 @@ use clap::Args;
 use rustix::fs::MemfdFlags;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use suiro_guest::Seat;
 use suiro_hosts::{Network, Sandbox};
 use suiro_lab::clock::Epoch;
 use suiro_lab::process::{Event, Process, describe};
@@ -81,7 +80,8 @@ pub struct LinkArgs {
     /// Seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = Seed(1))]
     seed: Seed,
-    /// In virtual time, in a kernel of its own: exact and repeatable, whatever else this machine does. Without a standard input.
+    /// Run in virtual time, in a kernel of its own: exact and repeatable, however busy this machine is. COMMAND then has no
+    /// standard input.
     #[arg(long = "virtual")]
     virtual_time: bool,
     /// Folder for the record of every packet, link.link.parquet.
@@ -168,41 +168,45 @@ pub fn run(args: &LinkArgs) -> Result<Outcome> {
 
 /// The inner half in virtual time, as the program of a guest.
 fn in_guest(order: Order, sender: &Sender<Event>, events: &Receiver<Event>) -> Result<Outcome> {
-    let guests = run::guests_from(Date::default())?;
-    let (work, seed) = (Work::new("link")?, order.seed);
+    let work = Work::new("link")?;
     // The guest writes to one folder: the record's, where there is one.
     let dir = order.record.clone().unwrap_or_else(|| work.path().to_owned());
     let dir = dir.canonicalize().with_context(|| format!("opening {}", dir.display()))?;
     let order = Order { record: order.record.map(|_| guests::DIR.into()), ..order };
     let file = dir.join(GUEST_ORDER);
-    let written = serde_json::to_vec(&order).context("an order is JSON")?;
-    std::fs::write(&file, written).with_context(|| format!("writing {}", file.display()))?;
-    let arguments = vec!["link-inside".to_owned(), format!("{}/{GUEST_ORDER}", guests::DIR)];
-    let seat = Seat::take();
-    let cpu = seat.as_ref().map(Seat::cpu);
-    let (guest, mut watch) = guests.start_attached(arguments, &dir, seed, cpu, sender)?;
-    let mut stopped = None;
-    let status = loop {
-        match events.recv_timeout(LOOK_EVERY) {
-            Ok(Event::Exited { status, .. }) => break status,
-            Ok(Event::Interrupted) => guest.signal(Signal::TERM),
-            Ok(Event::Line { .. }) => {}
-            Err(_) if stopped.is_none() => {
-                stopped = watch.look();
-                if stopped.is_some() {
-                    guest.signal(Signal::KILL);
-                }
-            }
-            Err(_) => {}
-        }
-    };
+    let text = serde_json::to_vec(&order).context("an order is JSON")?;
+    std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    let status = attend(&dir, order.seed, sender, events);
     guests::tidy(&dir);
     // It was read, or will never be.
     let _ = std::fs::remove_file(&file);
-    if let Some(because) = stopped {
-        bail!("the guest was ended: {because}");
+    Ok(code_of(status?))
+}
+
+/// Starts the guest whose order is in this folder, and waits for its end.
+fn attend(
+    dir: &Path,
+    seed: Seed,
+    sender: &Sender<Event>,
+    events: &Receiver<Event>,
+) -> Result<ExitStatus> {
+    let arguments = vec!["link-inside".to_owned(), format!("{}/{GUEST_ORDER}", guests::DIR)];
+    let guests = run::guests_from(Date::default())?;
+    let (guest, mut watch) = guests.start_attached(arguments, dir, seed, sender)?;
+    let mut stopped = None;
+    loop {
+        match events.recv_timeout(LOOK_EVERY) {
+            Ok(Event::Exited { status, .. }) => match stopped {
+                Some(because) => bail!("the guest was ended: {because}"),
+                None => return Ok(status),
+            },
+            Ok(Event::Interrupted) => guest.signal(Signal::TERM),
+            Err(_) if stopped.is_none() => {
+                stopped = watch.look().inspect(|_| guest.signal(Signal::KILL));
+            }
+            Ok(Event::Line { .. }) | Err(_) => {}
+        }
     }
-    Ok(code_of(status))
 }
 
 /// The order in memory, in a descriptor that the inner half inherits. A trace makes it larger than
@@ -218,12 +222,12 @@ fn hand_over(order: &Order) -> Result<OwnedFd> {
 /// The order in this file, or in the descriptor of this number that [`hand_over`] left, which is closed.
 fn take_over(order: &Path) -> Result<Order> {
     let descriptor = order.to_str().and_then(|text| text.parse().ok());
-    let order_file = match descriptor {
+    let input = match descriptor {
         // SAFETY: the outer half names a descriptor that it made for this, and nothing else here knows.
         Some(descriptor) => unsafe { File::from_raw_fd(descriptor) },
         None => file::open(order).with_context(|| format!("opening {}", order.display()))?,
     };
-    serde_json::from_reader(io::BufReader::new(order_file)).context("not an order of this version")
+    serde_json::from_reader(io::BufReader::new(input)).context("not an order of this version")
 }
 
 /// A command's end as a shell reports it: its exit code, or 128 and the number of the signal.

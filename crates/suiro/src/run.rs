@@ -323,8 +323,13 @@ fn jobs(args: &RunArgs, plan: &Plan) -> usize {
     match (args.jobs, plan.time) {
         (Some(jobs), _) => jobs.max(1) as usize,
         (None, TimeKind::Real) => plan.jobs.max(1) as usize,
-        (None, TimeKind::Virtual) => std::thread::available_parallelism().map_or(1, usize::from),
+        (None, TimeKind::Virtual) => cpus(),
     }
+}
+
+/// How many trials in virtual time run at once, unless the command line says otherwise.
+pub fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn run_trials(

@@ -44,8 +44,7 @@ pub fn run(args: &VerifyArgs) -> Result<Outcome> {
     });
     let (sender, events) = runner::events();
     interrupt::forward_to(sender.clone())?;
-    let cpus = || std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = args.jobs.map_or_else(cpus, |jobs| jobs as usize);
+    let jobs = args.jobs.map_or_else(run::cpus, |jobs| jobs as usize);
     let mut progress = Trials::new(chosen.len(), jobs, None);
     let manner = Manner { jobs, retries: 0 };
     let (orders, place) = (orders.collect(), Place::Guests(&guests));

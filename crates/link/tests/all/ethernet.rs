@@ -50,7 +50,7 @@ fn delivered(events: &[Event]) -> impl Iterator<Item = &Event> {
     events.iter().filter(|event| matches!(event.verdict, Verdict::Delivered { .. }))
 }
 
-/// Whether who polls when the segment says so finds a delivery at its time, and not later.
+/// Whether a poll at the time that the segment gave finds a delivery then, and not later.
 fn in_time(event: &Event, polled: Time) -> bool {
     event.at == polled || !matches!(event.verdict, Verdict::Delivered { .. })
 }

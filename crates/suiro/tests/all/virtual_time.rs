@@ -120,7 +120,7 @@ fn another_seed_gives_another_trial() {
     let (one, two) = (look("1"), look("2"));
     assert!(one.contains("PWD=/run/suiro/working"), "{one}");
     assert_ne!(one.lines().rev().nth(1), two.lines().rev().nth(1), "random numbers");
-    // What starts when no link is random: otherwise repetitions of such a scenario would be copies.
+    // Endpoints start at other times, so repetitions of a scenario without randomness are no copies.
     assert_ne!(one.lines().next(), two.lines().next(), "the time of the start");
 }
 

@@ -38,8 +38,8 @@ pub fn has(program: &str) -> bool {
     found
 }
 
-/// The folder of the kernel of virtual time, for `SUIRO_KERNEL`; prints where there is none. What is not about this machine's
-/// own time runs in virtual time where that can be: no other test keeps it from its processor.
+/// The folder of the kernel of virtual time, for `SUIRO_KERNEL`; prints a line if there is none. A test that does not measure
+/// this machine uses it if it can: then it does not matter how busy the machine is.
 pub fn kernel() -> Option<PathBuf> {
     let kernel = Kernel::find(&cache::folder());
     let kernel = kernel.inspect_err(|error| eprintln!("not in virtual time: {error}"));
