@@ -2,12 +2,13 @@
 //! happens to a process arrives as an [`Event`] on one channel.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, PipeReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -18,6 +19,8 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 /// Most of an endpoint's standard output that is kept and parsed, and of its standard error that is
 /// kept.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+/// How much of the end of each stream stays in memory.
+const END_BYTES_MAX: usize = 4096;
 /// How long the exit event waits for remaining output. Usually all of it arrives, unless a child
 /// that the process left behind keeps the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -48,7 +51,8 @@ pub enum Event {
 pub struct Process {
     pidfd: OwnedFd,
     pid: i32,
-    log: Option<PathBuf>,
+    /// What it printed last on standard error and on standard output; nothing if those are not the lab's.
+    ends: [End; 2],
 }
 
 impl Process {
@@ -69,8 +73,8 @@ impl Process {
         drop(command);
         let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        watch(move || child.wait(), (output, errors), log, process, events)?;
-        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), log: Some(log.to_owned()) })
+        let ends = watch(move || child.wait(), (output, errors), log, process, events)?;
+        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), ends })
     }
 
     /// Starts `command` with the standard streams that it already has; only its exit is an event.
@@ -83,7 +87,7 @@ impl Process {
         let pid = Pid::from_raw(child.id().cast_signed()).expect("a child has a process id");
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         watch_end(move || child.wait(), process, events)?;
-        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), log: None })
+        Ok(Self { pidfd, pid: pid.as_raw_nonzero().get(), ends: Default::default() })
     }
 
     /// The same as [`start`](Self::start) for a process in a sandbox of its own.
@@ -100,8 +104,8 @@ impl Process {
         let pidfd = worker.pidfd().try_clone_to_owned()?;
         let pid = worker.pid();
         let mut worker = worker;
-        watch(move || worker.wait(), (output, errors), log, process, events)?;
-        Ok(Self { pidfd, pid, log: Some(log.to_owned()) })
+        let ends = watch(move || worker.wait(), (output, errors), log, process, events)?;
+        Ok(Self { pidfd, pid, ends })
     }
 
     /// Sends a signal; harmless if the process has ended.
@@ -118,8 +122,47 @@ impl Process {
     /// The last non-empty line of its standard error, or of its standard output if standard error
     /// is empty. Messages to the lab, for example that it is ready, are skipped.
     pub fn last_words(&self) -> Option<String> {
-        let log = self.log.as_ref()?;
-        last_line(log).or_else(|| last_line(&output_beside(log)))
+        self.ends.iter().find_map(End::last_line)
+    }
+}
+
+/// The end of what a program printed on a stream.
+#[derive(Debug, Clone, Default)]
+struct End(Arc<Mutex<Vec<u8>>>);
+
+impl End {
+    fn push(&self, bytes: &[u8]) {
+        let mut end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        end.extend_from_slice(bytes);
+        let over = end.len().saturating_sub(END_BYTES_MAX);
+        end.drain(..over);
+    }
+
+    fn last_line(&self) -> Option<String> {
+        let end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&end);
+        let is_word = |line: &&str| !line.is_empty() && !is_message(line);
+        text.lines().map(str::trim).rfind(is_word).map(str::to_owned)
+    }
+}
+
+/// What a program printed on a stream: a file, and its end in memory, which a full disk does not lose.
+struct Log {
+    path: PathBuf,
+    file: Option<File>,
+    end: End,
+}
+
+impl Log {
+    /// Creates the file when there is something to write. A full disk loses the output, not the trial.
+    fn write(&mut self, bytes: &[u8]) {
+        self.end.push(bytes);
+        if self.file.is_none() {
+            self.file = File::create(&self.path).ok();
+        }
+        if let Some(file) = &mut self.file {
+            let _ = file.write_all(bytes);
+        }
     }
 }
 
@@ -128,28 +171,16 @@ fn output_beside(log: &Path) -> PathBuf {
     log.with_extension("out")
 }
 
-fn last_line(path: &Path) -> Option<String> {
-    let mut file = File::open(path).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(4096))).ok()?;
-    let mut tail = Vec::new();
-    file.read_to_end(&mut tail).ok()?;
-    let text = String::from_utf8_lossy(&tail);
-    let is_word = |line: &&str| !line.is_empty() && !is_message(line);
-    text.lines().map(str::trim).rfind(is_word).map(str::to_owned)
-}
-
 /// A line of the protocol between the lab and its processes: `{"ready":…}`, `{"phase":…}`.
 fn is_message(line: &str) -> bool {
     let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line);
     fields.is_ok_and(|fields| ["ready", "phase"].iter().any(|name| fields.contains_key(*name)))
 }
 
-/// Copies output to the file `kept`, created when there is something to keep, and sends each line.
-fn forward(output: impl Read, kept: &Path, process: usize, events: &Sender<Event>) {
+/// Copies standard output to its log, and sends each line.
+fn forward(output: impl Read, log: &mut Log, process: usize, events: &Sender<Event>) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
-    let mut file = None;
     let mut left = OUTPUT_BYTES_MAX;
     while left > 0 {
         line.clear();
@@ -157,35 +188,34 @@ fn forward(output: impl Read, kept: &Path, process: usize, events: &Sender<Event
             Ok(0) | Err(_) => return,
             Ok(read) => left -= read as u64,
         }
-        // A full disk loses the output, not the trial.
-        if file.is_none() {
-            file = File::create(kept).ok();
-        }
-        if let Some(file) = &mut file {
-            let _ = file.write_all(&line);
-        }
+        log.write(&line);
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         if events.send(Event::Line { process, text }).is_err() {
             return;
         }
     }
-    if let Some(file) = &mut file {
-        swallow(output, file);
-    }
+    swallow(output, log);
 }
 
 /// Copies standard error to its log.
-fn keep(mut errors: PipeReader, mut log: File) {
-    // A full disk loses the log, not the trial.
-    let _ = io::copy(&mut errors.by_ref().take(OUTPUT_BYTES_MAX), &mut log);
-    swallow(errors, &mut log);
+fn keep(mut errors: PipeReader, log: &mut Log) {
+    let mut piece = [0; 8192];
+    let mut within = errors.by_ref().take(OUTPUT_BYTES_MAX);
+    loop {
+        match within.read(&mut piece) {
+            Ok(read @ 1..) => log.write(&piece[..read]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => break,
+        }
+    }
+    swallow(errors, log);
 }
 
 /// Keeps reading beyond the bound, because a full pipe would block the program, and counts the
 /// bytes.
-fn swallow(mut output: impl Read, kept: &mut File) {
+fn swallow(mut output: impl Read, log: &mut Log) {
     if let Ok(more @ 1..) = io::copy(&mut output, &mut io::sink()) {
-        let _ = writeln!(kept, "\nsuiro: {more} more bytes were discarded");
+        log.write(format!("\nsuiro: {more} more bytes were discarded\n").as_bytes());
     }
 }
 
@@ -196,17 +226,21 @@ fn watch(
     log: &Path,
     process: usize,
     events: &Sender<Event>,
-) -> io::Result<()> {
-    let (sender, kept, log) = (events.clone(), output_beside(log), File::create(log)?);
+) -> io::Result<[End; 2]> {
+    let sender = events.clone();
+    let [said, printed] = [End::default(), End::default()];
+    let ends = [said.clone(), printed.clone()];
+    let mut printed = Log { path: output_beside(log), file: None, end: printed };
+    let mut said = Log { path: log.to_owned(), file: Some(File::create(log)?), end: said };
     // Nothing is sent on it: it disconnects once both threads are done.
     let (copying, all_copied) = channel::<()>();
     let copying_too = copying.clone();
     std::thread::Builder::new().name(format!("output-{process}")).spawn(move || {
-        forward(output, &kept, process, &sender);
+        forward(output, &mut printed, process, &sender);
         drop(copying);
     })?;
     std::thread::Builder::new().name(format!("errors-{process}")).spawn(move || {
-        keep(errors, log);
+        keep(errors, &mut said);
         drop(copying_too);
     })?;
     let drained = move || {
@@ -214,7 +248,8 @@ fn watch(
         let _ = all_copied.recv_timeout(DRAIN);
         status
     };
-    watch_end(drained, process, events)
+    watch_end(drained, process, events)?;
+    Ok(ends)
 }
 
 fn watch_end(
@@ -276,6 +311,17 @@ mod tests {
         assert_eq!(run(ready).2, None, "messages are skipped");
         let phase = r#"echo sorry; echo '{"phase":"running","duration_s":8.0}'"#;
         assert_eq!(run(phase).2.unwrap(), "sorry");
+    }
+
+    #[test]
+    fn a_full_disk_loses_the_log_and_not_the_last_words() {
+        let (sender, events) = channel();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo first >&2; echo no room >&2; exit 1"]);
+        let process = Process::start(command, 0, Path::new("/dev/full"), &sender).unwrap();
+        drop(sender);
+        assert!(events.iter().any(|event| matches!(event, Event::Exited { .. })));
+        assert_eq!(process.last_words().unwrap(), "no room");
     }
 
     #[test]
