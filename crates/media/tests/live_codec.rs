@@ -208,3 +208,16 @@ fn what_is_set_before_the_first_frame_counts_from_it() {
     let found = film.kbps(60);
     assert!((found / 500.0 - 1.0).abs() < 0.2, "{found:.0} kbit/s");
 }
+
+#[test]
+fn every_bit_rate_in_range_is_taken() {
+    let mut film = Film::new(config(320, 180, 500));
+    film.frame();
+    // Above 2^24 bit/s a rate is no longer a float's exact value; openh264 computes with floats.
+    let mut rates: Vec<u64> = (0..2000).map(|step| 20_000 + step * 49_999).collect();
+    rates.extend([100_000_000, 16_777_217, 99_999_999, 20_001, 50_000_003, 33_554_433]);
+    for bps in rates {
+        let taken = film.encoder.set_bitrate(BitRate::from_bps(bps));
+        assert!(taken.is_ok(), "{bps} bit/s: {taken:?}");
+    }
+}

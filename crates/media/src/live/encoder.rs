@@ -171,7 +171,9 @@ impl Encoder {
         (option, layer): (sys::ENCODER_OPTION, sys::LAYER_NUM),
         rate: BitRate,
     ) -> Result<(), LiveError> {
-        let rate = i32::try_from(rate.as_bps()).unwrap_or(i32::MAX);
+        // openh264 computes the mean with floats, which hold multiples of 8 up to 2^27 exactly: otherwise it may come out
+        // one above the most, and is refused.
+        let rate = i32::try_from(rate.as_bps() & !7).unwrap_or(i32::MAX);
         let rate = sys::SBitrateInfo { iLayer: layer, iBitrate: rate };
         self.set(option, rate, "setting the bit rate")
     }
