@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use suiro_record::LinkTotals;
 use suiro_record::tables::HopRow;
+use suiro_record::words::Verdict;
 
 use crate::view::View;
 
@@ -17,6 +18,8 @@ pub(crate) struct Hop<'a> {
     pub whole: Option<&'a HopRow>,
     /// Each 100 ms within the trial.
     pub spans: Vec<&'a HopRow>,
+    /// When the packets were sent that were still in the link at the end.
+    in_flight: Vec<i64>,
     /// What the link itself counted; `None` for a plain cable.
     totals: Option<&'a LinkTotals>,
     duration_ns: i64,
@@ -30,12 +33,18 @@ pub(crate) fn hops<'a>(view: &View<'a>) -> Vec<Hop<'a>> {
     }
     let hop = |((link, direction), rows): ((&'a str, _), Vec<&'a HopRow>)| {
         let totals = view.trial.links.iter();
+        let packets = view.records.link.iter();
+        let in_flight = packets.filter(|row| &*row.link == link && row.direction == direction);
         let is_within = |t_ns: i64| (0..view.duration_ns).contains(&t_ns);
         Hop {
             link,
             direction,
             whole: rows.iter().find(|row| row.t_ns.is_none()).copied(),
             spans: rows.into_iter().filter(|row| row.t_ns.is_some_and(is_within)).collect(),
+            in_flight: in_flight
+                .filter(|row| row.verdict == Verdict::Queued)
+                .map(|row| row.t_ns)
+                .collect(),
             totals: totals.clone().find(|it| it.link == link && it.direction == direction),
             duration_ns: view.duration_ns,
         }
@@ -49,9 +58,27 @@ impl Hop<'_> {
         self.whole.and_then(of).map(|count| count as f64)
     }
 
+    /// Packets sent that were lost: not received, although they were no longer in the link at the end.
+    pub fn lost(&self) -> Option<f64> {
+        let missing = self.whole?.lost?;
+        let (in_flight, dropped) = self.totals.map_or((0, 0), |totals| {
+            let dropped: u64 = totals.dropped.values().sum();
+            (as_rows(totals.queued), as_rows(dropped))
+        });
+        // The captures may have ended before a packet that the link counts.
+        Some((missing - in_flight).max(dropped.min(missing)) as f64)
+    }
+
+    /// When packets were sent that were lost, and how many: those in the link at the end are taken off.
+    pub fn losses(&self) -> Option<impl Iterator<Item = (i64, f64)>> {
+        self.whole?.lost?;
+        let missing = self.spans.iter().filter_map(|row| Some((row.t_ns?, row.lost? as f64)));
+        Some(missing.chain(self.in_flight.iter().map(|t_ns| (*t_ns, -1.0))))
+    }
+
     /// The share of packets sent that were lost; `None` if nothing was sent.
     pub fn loss_ratio(&self) -> Option<f64> {
-        let (lost, sent) = (self.count(|row| row.lost)?, self.count(|row| row.sent)?);
+        let (lost, sent) = (self.lost()?, self.count(|row| row.sent)?);
         (sent > 0.0).then(|| lost / sent)
     }
 
@@ -67,6 +94,10 @@ impl Hop<'_> {
     pub fn link_difference(&self) -> Option<f64> {
         difference(self.whole?, self.totals?).map(|packets| packets as f64)
     }
+}
+
+fn as_rows(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// How many packets captures and a link's own counts of the same direction differ by: 0 if they agree, `None` if one of

@@ -44,9 +44,9 @@ static METRICS: &[Measure<Hops>] = metrics! {
         "IP packets in the capture at the receiving end of the link, over the whole trial.",
         |hop| hop.count(|row| row.received);
     #[main] capture.lost ["packets", Lower, 0] "Lost between captures",
-        "IP packets in the capture at the sending end of the link and not in that at the receiving end, over the whole trial. \
-         Null if one of the two is missing or incomplete.",
-        |hop| hop.count(|row| row.lost);
+        "IP packets in the capture at the sending end of the link and not in that at the receiving end, over the whole trial, \
+         without those that were still in the link at the end. Null if one of the two is missing or incomplete.",
+        |hop| hop.lost();
     #[main] capture.loss_ratio ["ratio", Lower, 3] "Loss between captures",
         "The same as a share of the packets sent.",
         |hop| hop.loss_ratio();
@@ -83,7 +83,7 @@ static SERIES: &[Curve<Hops>] = series! {
         "IP packets captured at the receiving end",
         |hop, bins| rate(hop, bins, |row| row.received_bytes);
     capture.lost_packets [CaptureLoss, "packets", Bar] "lost",
-        "packets captured at the sending end and not at the receiving end",
+        "packets captured at the sending end and not at the receiving end, without those still in the link at the end",
         |hop, bins| lost(hop, bins);
 };
 
@@ -94,7 +94,7 @@ fn rate(hop: &Hop, bins: &Bins, bytes: fn(&HopRow) -> Option<i64>) -> Vec<Option
 }
 
 fn lost(hop: &Hop, bins: &Bins) -> Vec<Option<f64>> {
-    let Some(_) = hop.whole.and_then(|row| row.lost) else { return Vec::new() };
-    let lost = hop.spans.iter().filter_map(|row| Some((row.t_ns?, row.lost? as f64)));
-    bins.sum(lost).into_iter().map(Some).collect()
+    let Some(losses) = hop.losses() else { return Vec::new() };
+    // A packet may have been captured in one bin and have come to the link in the next.
+    bins.sum(losses).into_iter().map(|lost| Some(lost.max(0.0))).collect()
 }
