@@ -21,7 +21,7 @@ def parts(path: str) -> list[str]:
     """
     names = path.split("/")
     if not path or any(name in ("", ".", "..") or "\0" in name for name in names):
-        raise ResultsError(f"expected a path below the results folder, found {path!r}")
+        raise ResultsError(f"expected a path below its folder, found {path!r}")
     return names
 
 

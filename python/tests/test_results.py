@@ -152,7 +152,7 @@ def test_paths_do_not_lead_out(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["plan"][0]["folder"] = "../elsewhere"
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(suiro.ResultsError, match="below the results folder"):
+    with pytest.raises(suiro.ResultsError, match="below its folder"):
         suiro.load(folder)
 
 

@@ -397,3 +397,43 @@ def test_an_attempt_that_was_only_late_is_recorded_in_the_next(tmp_path: Path) -
     kept = json.loads((place / "trials" / "all" / "1" / "trial.json").read_text())
     assert [attempt["started"] for attempt in kept["attempts"]] == ["t1", "t2"]
     assert kept["attempts"][0] == {"started": "t1", "duration_s": 1.5, "invalid_because": "packets left late", "links": []}
+
+
+@pytest.mark.parametrize("name", ["../../etc/payload", "a/../../b", "/etc/payload", "a//b", "", ".", "a\0b"])
+def test_a_scenario_writes_nothing_outside_of_its_folder(tmp_path: Path, name: str) -> None:
+    room = tmp_path / "one" / "room"
+    hostile = job.Scenario("x", "text", "1", {"fine": b"", name: b"evil"})
+    with pytest.raises(suiro.ResultsError, match="expected a path below"):
+        hostile.write(room)
+    with pytest.raises(suiro.ResultsError, match="expected a path below"):
+        job.Scenario("../x", "text", "1").write(room)
+    assert list(tmp_path.rglob("*")) == [], "not even the files before it"
+
+
+def test_files_outside_of_the_scenario_s_folder_are_not_sent(tmp_path: Path) -> None:
+    base, secret = tmp_path / "scenario", tmp_path / "secret"
+    (base / "traces").mkdir(parents=True)
+    (base / "traces" / "a.csv").write_text("0,1")
+    secret.write_text("a key")
+    (base / "link").symlink_to(secret)
+    (base / "folder").symlink_to(tmp_path)
+    assert job.gather(base, ["./traces/a.csv", "/etc/hostname"]) == {"traces/a.csv": b"0,1"}
+    for name in ["../secret", "traces/../../secret", "link", "folder/secret", "traces", "/../secret"[1:]]:
+        with pytest.raises(suiro.ResultsError):
+            job.gather(base, [name])
+
+
+def test_a_file_of_a_scenario_does_not_pass_for_a_record(program: str) -> None:
+    forged = {"part/manifest.json": b'{"plan": [{"folder": "."}]}', "part/trial.json": b'{"valid": true}'}
+    answer = job.run_here(job.Scenario("x", "", "1", forged), 1, program)
+    assert (answer["outcome"], answer["because"]) == ("skipped", "the kernel has no tcp_vegas")
+
+
+def test_a_camera_outside_of_the_scenario_s_folder_is_refused(program: str, tmp_path: Path) -> None:
+    planned = tmp_path / "plan.json"
+    (tmp_path / "payload").write_text("evil")
+    planned.write_text(json.dumps({**json.loads(planned.read_text()), "files": ["../payload"]}))
+    asked = request(tmp_path)
+    asked.binary, asked.scenario = program, str(tmp_path / "scenario" / "x.toml")
+    with pytest.raises(Refused, match=r"(?s)payload is outside of the scenario's folder.*hint: .*copy it there"):
+        Plan.of(asked)

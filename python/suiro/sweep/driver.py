@@ -15,9 +15,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .._files import read_document
+from .._files import ResultsError, read_document
 from .engine import Engine, Local, Refused
-from .job import Attempt, Scenario
+from .job import Attempt, Scenario, gather
 
 #: How often an attempt that was lost with its machine, or that left no record, is repeated.
 LOST_MAX = 3
@@ -64,8 +64,13 @@ class Plan:
         if done.returncode != 0:
             raise Refused(done.stderr.strip().removeprefix("error: "))
         document = json.loads(done.stdout)
-        base = Path(request.scenario).parent
-        files = {name: (base / name).read_bytes() for name in document["files"] if not os.path.isabs(name)}
+        try:
+            files = gather(Path(request.scenario).parent, document["files"])
+        except ResultsError as error:
+            raise Refused(
+                f"{error}\nhint: a sweep sends the files below the scenario's folder to each machine, and only those; "
+                "copy it there, or name it by an absolute path that all machines have"
+            ) from None
         scenario = Scenario(document["scenario"], document["text"], document["suiro"], files)
         return cls(document, scenario, [trial["number"] for trial in document["trials"]])
 

@@ -47,7 +47,7 @@ class Local:
 
     def __init__(self, scenario: Scenario, folder: Path, binary: str, jobs: int) -> None:
         self.folder, self.binary, self.jobs = folder, binary, jobs
-        self.path = scenario.write(_made(folder / "scenario"))
+        self.path = anew(scenario, folder)
         self.running: dict[int, tuple[subprocess.Popen[bytes], Attempt, float]] = {}
 
     def slots(self) -> int:
@@ -97,6 +97,14 @@ class Local:
             process.send_signal(signal.SIGTERM)
         for process, *_ in self.running.values():
             process.wait()
+
+
+def anew(scenario: Scenario, folder: Path) -> Path:
+    """Writes the scenario below a sweep's folder, in place of what an earlier driver wrote there."""
+    place = folder / "scenario"
+    if place.exists():
+        shutil.rmtree(place)
+    return scenario.write(place)
 
 
 def _in_background() -> None:

@@ -12,13 +12,15 @@ import subprocess
 import tarfile
 import tempfile
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from .._files import read_document
+from .._files import ResultsError, open_beneath, parts, read_document
 
 #: Most bytes of a trial's folder that are sent over the network.
 FOLDER_BYTES_MAX = 2 << 30
+#: Most bytes of all files that a scenario names: they are sent to every machine.
+FILES_BYTES_MAX = 2 << 30
 #: Characters of a program's last messages that are kept.
 WORDS_MAX = 2000
 
@@ -37,14 +39,43 @@ class Scenario:
     """The files that it names, by their relative paths."""
 
     def write(self, folder: Path) -> Path:
-        """Writes it and its files into a folder. Gives the path of its text."""
+        """Writes it and its files into a new folder. Gives the path of its text.
+
+        Raises ResultsError, before anything is written, if a name leads out of the folder: a scenario may be a stranger's.
+        """
+        own = f"{self.name}.toml"
+        for name in (own, *self.files):
+            parts(name)
+        folder.mkdir(parents=True)
         for name, content in self.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        path = folder / f"{self.name}.toml"
+        path = folder / own
         path.write_text(self.text)
         return path
+
+
+def gather(base: Path, names: list[str]) -> dict[str, bytes]:
+    """The files below a folder that a scenario names by relative paths; others are each machine's own.
+
+    Raises ResultsError if a name leads out of the folder, through a link or not: what it leads to would be sent along.
+    """
+    files: dict[str, bytes] = {}
+    left = FILES_BYTES_MAX
+    for name in names:
+        if os.path.isabs(name):
+            continue
+        path = str(PurePosixPath(name))
+        if ".." in path.split("/"):
+            raise ResultsError(f"{base / name} is outside of the scenario's folder")
+        with os.fdopen(open_beneath(base, path), "rb") as file:
+            content = file.read(left + 1)
+        left -= len(content)
+        if left < 0:
+            raise ResultsError(f"the files that the scenario names are larger than {FILES_BYTES_MAX >> 20} MiB")
+        files[path] = content
+    return files
 
 
 @dataclass
@@ -125,14 +156,15 @@ def run_here(scenario: Scenario, trial: int, binary: str) -> dict[str, Any]:
             return answer
         with tempfile.TemporaryDirectory(prefix="suiro-sweep-") as room:
             answer |= _run_in(Path(room), scenario, trial, binary)
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         answer |= {"outcome": "failed", "because": f"{error}"}
     return answer
 
 
 def _run_in(room: Path, scenario: Scenario, trial: int, binary: str) -> dict[str, Any]:
     part = room / "part"
-    path = scenario.write(room)
+    # Not beside the part: a file of the scenario must not pass for a record.
+    path = scenario.write(room / "scenario")
     done = subprocess.run(
         command(binary, path, trial, part), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent, check=False
     )

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from . import job
-from .engine import Refused
+from .engine import Refused, anew
 from .job import Attempt, Scenario
 
 #: Seconds between two looks at the shared folder.
@@ -27,9 +27,9 @@ class Slurm:
             if shutil.which(program) is None:
                 raise Refused(f"--on slurm: the program {program} is not in PATH\nhint: run it on a machine that submits jobs to Slurm")
         self.folder, self.binary, self.jobs = folder, binary, jobs
-        for name in ("parts", "logs", "scenario"):
+        for name in ("parts", "logs"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        self.path = scenario.write(folder / "scenario")
+        self.path = anew(scenario, folder)
         self.waiting: dict[int, Attempt] = {}
         self.running: dict[str, tuple[Attempt, float, float | None]] = {}
         self.script = folder / "slurm.sh"
