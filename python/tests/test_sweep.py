@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -12,15 +14,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import suiro
+from suiro.sweep import folder as rooms
 from suiro.sweep import job
 from suiro.sweep.cluster import apart
 from suiro.sweep.driver import LOST_MAX, Plan, Progress, Request, Sweep, duration
-from suiro.sweep.engine import Refused
+from suiro.sweep.engine import Local
 from suiro.sweep.job import Attempt
+from suiro.sweep.slurm import Slurm, check_none_left
 from suiro.sweep.tune import Choice, Condition, Range, goal, over
+from suiro.sweep.words import Refused
 
 TINY = """
 name = 'tiny'
@@ -139,14 +146,14 @@ def test_on_a_cluster_of_which_a_node_dies(binary: str, tiny: Path, tmp_path: Pa
 SBATCH = """#!/bin/sh
 for word; do case "$word" in --array=*) indices=${word#--array=};; --output=*) log=${word#--output=};; esac; script=$word; done
 echo 77
-( for index in $(echo "${indices%%%*}" | tr , ' '); do
+( for index in $(seq 0 "${indices#0-}"); do
     SLURM_ARRAY_TASK_ID=$index sh "$script" >"$(echo "$log" | sed "s/%a/$index/")" 2>&1
   done; rm "$SLURM_FAKE/alive" ) >/dev/null 2>&1 </dev/null &
 touch "$SLURM_FAKE/alive"
 """
 SQUEUE = """#!/bin/sh
 [ -e "$SLURM_FAKE/alive" ] || { echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1; }
-for index in $(seq 20); do echo "77_$index"; done
+for index in $(seq 0 20); do echo "77_$index it"; done
 """
 
 
@@ -180,7 +187,6 @@ def test_without_an_engine_it_says_what_is_missing(binary: str, tiny: Path, tmp_
     out = ["--out", str(tmp_path / "out")]
     cases = [
         (["--on", "moon"], "expected local, slurm, ray"),
-        (["--on", "slurm"], "sbatch is not in PATH\nhint"),
         (["--tune", "goal=x", "over=pause=1..2"], "expected `min NAME`"),
         (["--tune", "goal=min pause"], "expected a goal=… and an over=…"),
         (["--tune", "what=7"], "--tune what=7: expected"),
@@ -190,6 +196,9 @@ def test_without_an_engine_it_says_what_is_missing(binary: str, tiny: Path, tmp_
         done = sweep(binary, str(tiny), *words, *out)
         assert done.returncode == 2 and says in done.stderr, (words, done.stderr)
         subprocess.run(["rm", "-rf", str(tmp_path / "out")], check=True)
+    # Whatever is installed here: a PATH with the tools of this test alone.
+    done = sweep(binary, str(tiny), "--on", "slurm", *out, env={"PATH": str(tmp_path / "no-programs")})
+    assert done.returncode == 2 and "sbatch is not in PATH\nhint" in done.stderr, done.stderr
     done = subprocess.run([binary, "sweep", str(tiny)], capture_output=True, text=True, env={**os.environ, "SUIRO_PYTHON": "/bin/false"}, check=False)
     assert done.returncode == 2 and "SUIRO_PYTHON: /bin/false has no package suiro" in done.stderr
 
@@ -226,6 +235,9 @@ class Script:
 
     def slots(self) -> int:
         return 2
+
+    def adopt(self, trials: set[int]) -> set[int]:
+        return set()
 
     def start(self, trial: int, attempt: int, avoid: set[str]) -> None:
         left = self.ends.get(trial, [])
@@ -286,10 +298,9 @@ def test_a_hostile_answer_writes_nothing_elsewhere(tmp_path: Path) -> None:
         info = tarfile.TarInfo("../escaped")
         info.size = 4
         tar.addfile(info, io.BytesIO(b"evil"))
-    (tmp_path / "parts").mkdir()
     with pytest.raises(tarfile.TarError):
         job.unpack(packed.getvalue(), tmp_path / "parts" / "1")
-    assert not (tmp_path / "escaped").exists() and not (tmp_path / "parts" / "escaped").exists()
+    assert not list(tmp_path.rglob("escaped"))
 
 
 #: A machine's program. `run` leaves what the test asks for in MODE.
@@ -298,7 +309,7 @@ case "$1" in
 --version) echo "suiro ${{VERSION:-1}}" ;;
 check) cat {plan} ;;
 run)
-    for word; do case "$word" in */part|*.part) out=$word;; esac; done
+    for word; do case "$word" in */part) out=$word;; esac; done
     case "$MODE" in
     full) echo "error: writing trial.json: No space left on device" >&2; exit 2 ;;
     esac
@@ -334,6 +345,11 @@ def test_what_is_wrong_with_a_machine_is_told(program: str, monkeypatch: pytest.
     assert answer["outcome"] == "failed" and "/nowhere/suiro" in answer["because"]
 
 
+def full(path: Path, line: str) -> None:
+    """Writing fails as on a full disk."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
 def test_a_full_disk_of_the_driver_ends_the_sweep_with_a_hint(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -341,9 +357,7 @@ def test_a_full_disk_of_the_driver_ends_the_sweep_with_a_hint(
 
     again = request(tmp_path)
     again.binary, again.resume = program, True
-    whole = Sweep(again, Plan.of(again))
-    whole.prepare()
-    (whole.folder / "attempts.jsonl").symlink_to("/dev/full")
+    monkeypatch.setattr("suiro.sweep.folder.append", full)
     words = {**vars(again), "out": str(again.out)}
     monkeypatch.setattr(sys, "argv", ["suiro.sweep", json.dumps(words)])
     assert main() == 1
@@ -387,7 +401,7 @@ def test_goals_and_ranges() -> None:
 def test_an_attempt_that_was_only_late_is_recorded_in_the_next(tmp_path: Path) -> None:
     place = tmp_path / "parts" / "1"
     for number, late in enumerate([True, True, False], 1):
-        beside = tmp_path / "parts" / ".1.part"
+        beside = tmp_path / "attempts" / "part"
         (beside / "trials" / "all" / "1").mkdir(parents=True)
         (beside / "manifest.json").write_text(json.dumps({"plan": [{"folder": "trials/all/1"}]}))
         outcome = {"started": f"t{number}", "duration_s": 1.5, "links": [], "attempts": [], "only_late": late}
@@ -437,3 +451,250 @@ def test_a_camera_outside_of_the_scenario_s_folder_is_refused(program: str, tmp_
     asked.binary, asked.scenario = program, str(tmp_path / "scenario" / "x.toml")
     with pytest.raises(Refused, match=r"(?s)payload is outside of the scenario's folder.*hint: .*copy it there"):
         Plan.of(asked)
+
+
+def test_one_driver_at_a_time(tmp_path: Path) -> None:
+    first, second = Sweep(request(tmp_path), plan(2)), Sweep(request(tmp_path), plan(2))
+    second.request.resume = True
+    first.prepare()
+    with pytest.raises(Refused, match=f"another suiro sweep is at work in .*: process {os.getpid()} on"):
+        second.prepare()
+    first.release()
+    assert second.prepare() == [1, 2]
+    second.release()
+
+
+def test_the_lock_of_a_driver_that_was_killed_is_free(tmp_path: Path) -> None:
+    script = f"from pathlib import Path; from suiro.sweep.folder import hold; hold(Path({str(tmp_path)!r})); print(1, flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"1\n"
+        with pytest.raises(Refused, match=f"process {other.pid} on"):
+            rooms.hold(tmp_path)
+        other.kill()
+        other.wait()
+        os.close(rooms.hold(tmp_path))
+
+
+def test_a_trial_of_a_killed_driver_ends_before_others_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = rooms.room(tmp_path, 1)
+    (room / "part").mkdir()
+    script = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX); print(1, flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", script, str(room / "part")], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as trial:
+        assert trial.stdin is not None and trial.stdout is not None and trial.stdout.readline() == b"1\n"
+        waited = []
+
+        def looked(seconds: float) -> None:
+            """It is waited for: so it ends."""
+            waited.append(seconds)
+            assert trial.stdin is not None
+            trial.stdin.close()
+            trial.wait()
+
+        monkeypatch.setattr("suiro.sweep.folder.time.sleep", looked)
+        rooms.settle(tmp_path)
+    assert len(waited) == 1 and not room.exists()
+
+
+def test_each_attempt_has_a_folder_of_its_own(program: str, tmp_path: Path) -> None:
+    folder = tmp_path / "sweep"
+    folder.mkdir()
+    drivers = [Local(job.Scenario("x", "", "1"), folder, program, 1) for _ in range(2)]
+    for one in drivers:
+        one.start(1, 1, set())
+    used = [one.running[0].room for one in drivers]
+    assert used[0] != used[1]
+    # One of a killed driver writes more than the other: what is kept is of one of them alone.
+    drivers[0].running[0].process.wait()
+    (used[0] / "part" / "trials" / "all" / "1" / "link.parquet").write_text("another measurement")
+    ended = [attempt for _ in range(2) for attempt in drivers[1].wait(60.0)]
+    assert [attempt.outcome for attempt in ended] == ["skipped"]
+    assert [path.name for path in (folder / "parts" / "1" / "trials" / "all" / "1").iterdir()] == ["trial.json"]
+    drivers[0].stop()
+
+
+def test_links_in_a_sweep_s_folder_are_not_followed(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "text").write_text("mine")
+    asked = request(tmp_path)
+    asked.resume = True
+    whole = Sweep(asked, plan(1))
+    whole.prepare()
+    whole.release()
+    for name in ["parts", "attempts", "jobs", "logs", "scenario"]:
+        there = whole.folder / name
+        if there.exists():
+            there.rmdir()
+        there.symlink_to(mine)
+        with pytest.raises(Refused, match="links are not followed"):
+            Sweep(asked, plan(1)).prepare()
+        there.unlink()
+    line = tmp_path / "line"
+    line.symlink_to(mine / "text")
+    with pytest.raises(OSError):
+        rooms.append(line, "evil")
+    rooms.write(line, "in its place")
+    assert (mine / "text").read_text() == "mine" and line.read_text() == "in its place"
+
+
+def test_a_trial_with_a_damaged_table_is_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = request(tmp_path)
+    asked.resume = True
+    whole = Sweep(asked, plan(4))
+    assert whole.prepare() == [1, 2, 3, 4]
+    whole.release()
+    for number in (1, 2, 3):
+        measured(whole.parts / str(number), number)
+    table = whole.parts / "2" / "trials" / "all" / "2" / "link.parquet"
+    table.write_bytes(table.read_bytes()[:-9])
+    summary = {"trials": [{"cell": {}, "repetition": 3, "valid": False, "invalid_because": "link: 1,984 packets offered, 1,989 rows"}]}
+    (whole.parts / "3" / "summary.json").write_text(json.dumps(summary))
+    assert whole.prepare() == [2, 3, 4]
+    said = capsys.readouterr().err
+    assert "trial 2: damaged, again: link.parquet is cut short" in said and "1,984 packets offered, 1,989 rows" in said
+    assert [job.record(whole.parts / str(number))[0] for number in (1, 2, 3)] == ["valid", "damaged", "damaged"]
+    whole.release()
+
+
+def measured(part: Path, number: int) -> None:
+    """A part with a valid trial of an empty table."""
+    folder = part / "trials" / "all" / str(number)
+    folder.mkdir(parents=True)
+    (part / "manifest.json").write_text(json.dumps({"plan": [{"number": number, "folder": f"trials/all/{number}"}]}))
+    (folder / "trial.json").write_text(json.dumps({"cell": {}, "repetition": number, "valid": True}))
+    pq.write_table(pa.table({"t_ns": pa.array([], pa.int64())}), folder / "link.parquet")
+
+
+class FakeSlurm:
+    """Programs that note what they are asked; a test runs the jobs itself."""
+
+    def __init__(self, room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room, self.monkeypatch = room, monkeypatch
+        room.mkdir()
+        self.answer("sbatch", "echo 77")
+        self.answer("squeue", ":")
+        self.answer("scancel", ":")
+        self.answer("sinfo", "echo one; echo two")
+        self.answer("scontrol", "echo 'MaxArraySize            = 1001'")
+        monkeypatch.setenv("PATH", f"{room}:{os.environ['PATH']}")
+
+    def answer(self, name: str, text: str) -> None:
+        """What a program prints from now on."""
+        (self.room / name).write_text(f'#!/bin/sh\necho "$@" >>{self.room}/{name}.asked\n{text}\n')
+        (self.room / name).chmod(stat.S_IRWXU)
+
+    def asked(self, name: str) -> list[str]:
+        """What it was asked."""
+        asked = self.room / f"{name}.asked"
+        return asked.read_text().splitlines() if asked.exists() else []
+
+    def run(self, engine: Slurm, index: int) -> None:
+        """Runs a task of the engine's first batch, on a machine."""
+        script = engine.running[0].batch / "job.sh"
+        environment = {**os.environ, "SLURM_ARRAY_TASK_ID": str(index), "SLURMD_NODENAME": "one"}
+        subprocess.run(["sh", str(script)], env=environment, check=True)
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    """A Slurm that runs nothing by itself."""
+    return FakeSlurm(tmp_path / "slurm", monkeypatch)
+
+
+def engine_on(tmp_path: Path, program: str, **more: Any) -> Slurm:
+    """A driver's engine in the folder of them all."""
+    folder = tmp_path / "sweep"
+    folder.mkdir(exist_ok=True)
+    return Slurm(job.Scenario("x", "", "1"), folder, program, None, **more)
+
+
+def test_jobs_of_a_killed_driver_are_adopted(slurm: FakeSlurm, program: str, tmp_path: Path) -> None:
+    killed = engine_on(tmp_path, program)
+    for trial in (4, 1500, 7):
+        killed.start(trial, 2, set())
+    slurm.answer("squeue", "for task in 0 1 2; do echo 77_$task one; done")
+    assert killed.wait(0.0) == []
+    with pytest.raises(Refused, match="are with Slurm"):
+        check_none_left(tmp_path / "sweep")
+    again = engine_on(tmp_path, program)
+    assert again.adopt({4, 1500}) == {4, 1500}
+    assert slurm.asked("scancel") == ["77_2"], "trial 7 is not wanted any more"
+    assert len(slurm.asked("sbatch")) == 1, "nothing is handed over twice"
+    slurm.run(again, 1)
+    (ended,) = again.wait(0.0)
+    assert (ended.trial, ended.number, ended.machine, ended.outcome) == (1500, 2, "one", "skipped")
+    assert (tmp_path / "sweep" / "parts" / "1500" / "trials" / "all" / "1" / "trial.json").exists()
+    # A third driver does not take up what has ended.
+    assert engine_on(tmp_path, program).adopt({4, 1500}) == {4}
+
+
+def test_jobs_are_found_whose_driver_was_killed_before_it_knew_their_number(slurm: FakeSlurm, program: str, tmp_path: Path) -> None:
+    killed = engine_on(tmp_path, program)
+    killed.start(1, 1, set())
+    killed.wait(0.0)
+    batch = killed.running[0].batch
+    (batch / "array").unlink()
+    slurm.answer("squeue", f'case "$*" in *--name={batch.name}*) echo 88;; esac')
+    again = engine_on(tmp_path, program)
+    assert again.adopt({1}) == {1} and again.running[0].name == "88_0"
+    slurm.answer("squeue", ":")
+    assert engine_on(tmp_path, program).adopt({1}) == set() and not batch.exists(), "Slurm was never given it"
+
+
+def test_a_job_that_slurm_starts_twice_has_one_record(slurm: FakeSlurm, program: str, tmp_path: Path) -> None:
+    engine = engine_on(tmp_path, program)
+    engine.start(1, 1, set())
+    engine.wait(0.0)
+    slurm.run(engine, 0)
+    done = engine.running[0].batch / "0.done"
+    first = done.read_text()
+    slurm.run(engine, 0)
+    assert done.read_text() == first
+    parts = sorted(engine.running[0].batch.glob("0.room.*/part"))
+    assert len(parts) == 2, "they did not write to one folder"
+    (ended,) = engine.wait(0.0)
+    assert ended.outcome == "skipped" and not (tmp_path / "sweep" / "jobs").joinpath("0").exists()
+    assert list((tmp_path / "sweep" / "jobs").iterdir()) == []
+
+
+def test_arrays_stay_within_slurm_s_limit(slurm: FakeSlurm, program: str, tmp_path: Path) -> None:
+    for limit, arrays in [(1001, ["0-999", "0-499"]), (700, ["0-699", "0-699", "0-99"])]:
+        slurm.answer("scontrol", f"echo 'MaxArraySize            = {limit}'")
+        engine = engine_on(tmp_path, program)
+        for trial in range(1001, 2501):
+            engine.start(trial, 1, set())
+        slurm.room.joinpath("sbatch.asked").unlink(missing_ok=True)
+        engine.wait(0.0)
+        assert [re.search(r"--array=(\S+)", words)[1] for words in slurm.asked("sbatch")] == arrays  # type: ignore[index]
+        assert len(engine.running) == 1500
+
+
+def test_slurm_is_asked_for_other_machines(slurm: FakeSlurm, program: str, tmp_path: Path) -> None:
+    engine = engine_on(tmp_path, program, virtual=True)
+    for trial, avoid in [(1, {"one"}), (2, set[str]()), (3, {"one", "two"}), (4, {"one"})]:
+        engine.start(trial, 1, avoid)
+    engine.wait(0.0)
+    asked = slurm.asked("sbatch")
+    assert len(asked) == 3 and "--exclude=one " in asked[0] and "--array=0-1" in asked[0]
+    assert "--exclude" not in asked[1] and "--exclude" not in asked[2], "if there is no other machine, any"
+    scripts = [(task.batch / "job.sh").read_text() for task in engine.running]
+    assert all("--exclusive" not in one and "--cpus-per-task=1" in one for one in scripts), "in virtual time they do not disturb each other"
+
+
+def test_a_full_queue_of_slurm_is_waited_for(slurm: FakeSlurm, program: str, tmp_path: Path) -> None:
+    engine = engine_on(tmp_path, program)
+    slurm.answer("sbatch", "echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2; exit 1")
+    engine.start(1, 1, set())
+    with pytest.raises(Refused, match="QOSMaxSubmit"):
+        engine.wait(0.0)
+    slurm.answer("sbatch", "echo 77")
+    engine.wait(0.0)
+    slurm.answer("sbatch", "exit 1")
+    engine.start(2, 1, set())
+    assert engine.wait(0.0) == [] and len(engine.waiting) == 1
+    slurm.answer("sbatch", "echo 78")
+    engine.wait(0.0)
+    assert [task.name for task in engine.running] == ["77_0", "78_0"]
+    engine.stop()
+    assert slurm.asked("scancel") == ["77", "78"]
+    assert engine_on(tmp_path, program).adopt({1, 2}) == set(), "what was cancelled is not gone on with"

@@ -4,8 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from .driver import Request, say, sweep
-from .engine import Refused
+from .driver import Request, sweep
+from .words import Refused, say
 
 
 def main() -> int:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from .._frame import need
+from . import folder as rooms
 from . import job
-from .engine import Refused
 from .job import Attempt, Scenario
+from .words import Refused
 
 #: The resource that a machine offers.
 RESOURCE = "suiro_link"
@@ -43,6 +44,10 @@ class Ray:
 
     def slots(self) -> int:
         return int(sum(node["Resources"].get(RESOURCE, 0) for node in self.ray.nodes() if node["Alive"]))
+
+    def adopt(self, trials: set[int]) -> set[int]:
+        """None: Ray ends the tasks of a driver that is gone."""
+        return set()
 
     def start(self, trial: int, attempt: int, avoid: set[str]) -> None:
         task = self.task.options(scheduling_strategy=self._elsewhere(avoid))
@@ -75,7 +80,10 @@ class Ray:
         attempt.machine, attempt.outcome, attempt.because = answer["machine"], answer["outcome"], answer["because"]
         attempt.clock_s = apart(answer["ended"], began, time.time())
         if answer["tar"] is not None:
-            job.unpack(answer["tar"], self.folder / "parts" / str(attempt.trial))
+            room = rooms.room(self.folder, attempt.trial)
+            job.unpack(answer["tar"], room / "part")
+            job.keep(room / "part", self.folder / "parts" / str(attempt.trial))
+            room.rmdir()
         return attempt
 
     def stop(self) -> None:

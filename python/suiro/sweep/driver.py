@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -16,8 +17,11 @@ from types import FrameType
 from typing import Any
 
 from .._files import ResultsError, read_document
-from .engine import Engine, Local, Refused
+from . import folder as rooms
+from . import job
+from .engine import Engine, Local
 from .job import Attempt, Scenario, gather
+from .words import Refused, say
 
 #: How often an attempt that was lost with its machine, or that left no record, is repeated.
 LOST_MAX = 3
@@ -76,7 +80,13 @@ class Plan:
 
     def identity(self) -> dict[str, Any]:
         """What another sweep in the same folder must share."""
-        return {key: self.document[key] for key in ("suiro", "scenario", "text", "seed", "plan_trials")}
+        files = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(self.scenario.files.items())}
+        return {key: self.document[key] for key in ("suiro", "scenario", "text", "seed", "plan_trials")} | {"files": files}
+
+    @property
+    def virtual(self) -> bool:
+        """Whether its trials run in virtual time."""
+        return bool(self.document.get("time") == "virtual")
 
 
 class Sweep:
@@ -92,50 +102,75 @@ class Sweep:
         self.tries: Counter[tuple[int, str]] = Counter()
         self.stopping = False
         self.told_clocks: set[str] = set()
+        self.held: int | None = None
 
     def prepare(self) -> list[int]:
-        """Takes the folder. Gives the numbers of the trials that have no valid outcome yet."""
-        known = self.folder / "plan.json"
-        used = self.request.out.exists() and any(self.request.out.iterdir())
-        if used and not self.request.resume:
-            raise Refused(f"{self.request.out} already holds results\nhint: --resume goes on with them, --out names another folder")
-        if used and not known.exists():
-            raise Refused(f"{self.request.out} was not made by suiro sweep\nhint: choose another folder with --out")
-        if used and json.loads(known.read_text()) != self.plan.identity():
-            raise Refused(
-                f"{self.request.out} holds results of another scenario, version or settings\n"
-                "hint: repeat the command that made them, with --resume"
-            )
-        self.parts.mkdir(parents=True, exist_ok=True)
-        write(known, json.dumps(self.plan.identity()))
-        for unfinished in self.parts.glob(".*"):
-            shutil.rmtree(unfinished) if unfinished.is_dir() else unfinished.unlink()
-        done = self._measured()
+        """Takes the folder until `release`. Gives the numbers of the trials that have no valid outcome yet."""
+        self._check_free()
+        self.held = rooms.hold(self.folder)
+        try:
+            # Another driver may have begun and ended in between.
+            self._check_free()
+            rooms.check_own(self.folder)
+            self.parts.mkdir(parents=True, exist_ok=True)
+            rooms.write(self.folder / "plan.json", json.dumps(self.plan.identity()))
+            rooms.settle(self.folder)
+            done = self._measured()
+        except BaseException:
+            self.release()
+            raise
         return [trial for trial in self.plan.trials if trial not in done]
 
+    def release(self) -> None:
+        """Gives the folder back."""
+        if self.held is not None:
+            os.close(self.held)
+            self.held = None
+
+    def _check_free(self) -> None:
+        """Refuses a folder that holds something else, and without --resume one that holds this sweep."""
+        out, known = self.request.out, self.folder / "plan.json"
+        used = known.exists() or (out.exists() and any(entry.name != self.folder.name for entry in out.iterdir()))
+        if used and not self.request.resume:
+            raise Refused(f"{out} already holds results\nhint: --resume goes on with them, --out names another folder")
+        if used and not known.exists():
+            raise Refused(f"{out} was not made by suiro sweep\nhint: choose another folder with --out")
+        if used and read_document(self.folder, known.name) != self.plan.identity():
+            raise Refused(
+                f"{out} holds results of another scenario, version or settings\n"
+                "hint: repeat the command that made them, with --resume"
+            )
+
     def _measured(self) -> set[int]:
-        """The trials that are valid already, merged or not."""
-        done = set()
+        """The trials that are valid already, merged or not, and whose tables are whole."""
+        done, damage = set[int](), dict[int, str]()
         for folder in [self.request.out, *(part for part in self.parts.iterdir() if part.name.isdigit())]:
             try:
                 planned = [(int(one["number"]), str(one["folder"])) for one in read_document(folder, "manifest.json")["plan"]]
             except (OSError, ValueError, LookupError, TypeError):
                 continue
+            known = job.verdicts(folder)
             for number, place in planned:
                 try:
-                    outcome = read_document(folder, f"{place}/trial.json")
-                except (OSError, ValueError):
+                    trial = read_document(folder, f"{place}/trial.json")
+                    why = job.damaged(folder, place, trial, known) if trial.get("valid") is True else None
+                except (OSError, ValueError, LookupError, TypeError, AttributeError):
                     continue
-                if outcome.get("valid") is True:
+                if why is not None:
+                    damage[number] = why
+                elif trial.get("valid") is True:
                     done.add(number)
+        for number in sorted(damage.keys() - done):
+            say(f"trial {number}: damaged, again: {damage[number]}")
         return done
 
     def run(self, engine: Engine, trials: list[int]) -> None:
         """Runs these trials to the end, or until it is interrupted."""
-        waiting, running = deque(trials), set[int]()
+        running = engine.adopt(set(trials))
+        waiting = deque(trial for trial in trials if trial not in running)
         progress = Progress(self, len(trials), self._seconds())
         try:
-            while (waiting and not self.stopping) or (running and not self.stopping):
+            while (waiting or running) and not self.stopping:
                 slots = engine.slots()
                 if not slots and not running:
                     raise Refused("no machine is left that can run trials\nhint: start one, then the same command with --resume")
@@ -158,13 +193,12 @@ class Sweep:
 
     def _ended(self, attempt: Attempt) -> bool:
         """Records an attempt. True if the trial is to be run again."""
-        with (self.folder / "attempts.jsonl").open("a") as file:
-            file.write(attempt.line() + "\n")
+        rooms.append(self.folder / "attempts.jsonl", attempt.line())
         self._tell_clock(attempt)
         trial, outcome = attempt.trial, attempt.outcome
         self.tries[trial, outcome] += 1
-        most = {"late": self.request.retries, "lost": LOST_MAX, "failed": LOST_MAX, "refused": LOST_MAX, "skipped": LOST_MAX}
-        again = not self.stopping and self.tries[trial, outcome] <= most.get(outcome, 0)
+        most = {"late": self.request.retries, "valid": 0, "invalid": 0}.get(outcome, LOST_MAX)
+        again = not self.stopping and self.tries[trial, outcome] <= most
         if again:
             self.counts["repeated"] += 1
             if attempt.machine:
@@ -251,13 +285,17 @@ def duration(seconds: float) -> str:
 
 def engine_of(request: Request, plan: Plan, folder: Path) -> Engine:
     """The engine that `--on` names."""
+    if request.on != "slurm":
+        from .slurm import check_none_left
+
+        check_none_left(folder)
     kind, _, rest = request.on.partition(":")
     if request.on == "local":
         return Local(plan.scenario, folder, request.binary, request.jobs or plan.document["jobs"])
     if request.on == "slurm":
         from .slurm import Slurm
 
-        return Slurm(plan.scenario, folder, request.binary, request.jobs)
+        return Slurm(plan.scenario, folder, request.binary, request.jobs, virtual=plan.virtual)
     if kind == "ray":
         from .cluster import Ray
 
@@ -277,25 +315,15 @@ def sweep(request: Request) -> int:
 
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGTERM, interrupted)
-    if trials:
-        engine = engine_of(request, plan, whole.folder)
-        say(f"running {len(trials)} trials on {request.on}, {engine.slots()} at a time")
-        whole.run(engine, trials)
-    code = whole.merge()
+    try:
+        if trials:
+            engine = engine_of(request, plan, whole.folder)
+            say(f"running {len(trials)} trials on {request.on}, {engine.slots()} at a time")
+            whole.run(engine, trials)
+        code = whole.merge()
+    finally:
+        whole.release()
     if whole.stopping:
         say("interrupted\nhint: the same command with --resume goes on")
         return 1
     return code
-
-
-def write(path: Path, text: str) -> None:
-    """A file that appears when it is whole."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text)
-    os.replace(beside, path)
-
-
-def say(text: str) -> None:
-    """A message to people, without terminal escapes."""
-    safe = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-    sys.stderr.write(f"{safe}\n")

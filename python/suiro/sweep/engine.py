@@ -8,9 +8,11 @@ import signal
 import socket
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from . import folder as rooms
 from . import job
 from .job import Attempt, Scenario
 
@@ -18,15 +20,15 @@ from .job import Attempt, Scenario
 LOOK_S = 0.05
 
 
-class Refused(Exception):
-    """The sweep cannot begin: what is wrong, and a hint."""
-
-
 class Engine(Protocol):
     """Runs attempts. Every attempt that is handed over ends in `wait`, whatever becomes of its machine."""
 
     def slots(self) -> int:
         """How many attempts can run side by side now."""
+        ...
+
+    def adopt(self, trials: set[int]) -> set[int]:
+        """Of these trials, those that an earlier driver handed over and that go on. What else it left running is ended."""
         ...
 
     def start(self, trial: int, attempt: int, avoid: set[str]) -> None:
@@ -42,77 +44,73 @@ class Engine(Protocol):
         ...
 
 
+@dataclass
+class _Running:
+    process: subprocess.Popen[bytes]
+    attempt: Attempt
+    room: Path
+    began: float
+
+
 class Local:
     """Processes on this machine."""
 
     def __init__(self, scenario: Scenario, folder: Path, binary: str, jobs: int) -> None:
         self.folder, self.binary, self.jobs = folder, binary, jobs
-        self.path = anew(scenario, folder)
-        self.running: dict[int, tuple[subprocess.Popen[bytes], Attempt, float]] = {}
+        self.path = rooms.place(scenario, folder)
+        self.running: list[_Running] = []
 
     def slots(self) -> int:
         return self.jobs
 
+    def adopt(self, trials: set[int]) -> set[int]:
+        """None: a trial ends with its driver, and the driver waits for that before it begins."""
+        return set()
+
     def start(self, trial: int, attempt: int, avoid: set[str]) -> None:
-        beside = self._beside(trial)
-        shutil.rmtree(beside, ignore_errors=True)
-        log = _made(self.folder / "logs") / f"{trial}.log"
-        with log.open("wb") as file:
+        room = rooms.room(self.folder, trial)
+        with (room / "log").open("wb") as file:
             process = subprocess.Popen(
-                job.command(self.binary, self.path, trial, beside),
+                job.command(self.binary, self.path, trial, room / "part"),
                 stdout=subprocess.DEVNULL,
                 stderr=file,
                 stdin=subprocess.DEVNULL,
                 preexec_fn=_in_background,
             )
-        self.running[trial] = (process, Attempt(trial, attempt, socket.gethostname(), "failed"), time.monotonic())
+        self.running.append(_Running(process, Attempt(trial, attempt, socket.gethostname(), "failed"), room, time.monotonic()))
 
     def wait(self, seconds: float) -> list[Attempt]:
         until = time.monotonic() + seconds
         while True:
-            ended = [trial for trial, (process, *_) in self.running.items() if process.poll() is not None]
+            ended = [one for one in self.running if one.process.poll() is not None]
             if ended or time.monotonic() >= until:
-                return [self._end(trial) for trial in ended]
+                return [self._end(one) for one in ended]
             time.sleep(LOOK_S)
 
-    def _end(self, trial: int) -> Attempt:
-        process, attempt, began = self.running.pop(trial)
-        attempt.seconds = time.monotonic() - began
-        beside = self._beside(trial)
-        if (beside / "manifest.json").exists():
-            attempt.outcome, attempt.because = job.record(beside)
+    def _end(self, one: _Running) -> Attempt:
+        self.running.remove(one)
+        attempt, part = one.attempt, one.room / "part"
+        attempt.seconds = time.monotonic() - one.began
+        words = rooms.keep_log(one.room / "log", self.folder, attempt.trial)
+        if (part / "manifest.json").exists():
+            attempt.outcome, attempt.because = job.record(part)
         if attempt.outcome == "failed":
-            words = (self.folder / "logs" / f"{trial}.log").read_text(errors="replace")[-job.WORDS_MAX :].strip()
-            attempt.because = words or attempt.because or f"suiro ended with exit code {process.returncode}"
-            shutil.rmtree(beside, ignore_errors=True)
+            attempt.because = words or attempt.because or f"suiro ended with exit code {one.process.returncode}"
         else:
-            job.keep(beside, self.folder / "parts" / str(trial))
+            job.keep(part, self.folder / "parts" / str(attempt.trial))
+        shutil.rmtree(one.room)
         return attempt
 
-    def _beside(self, trial: int) -> Path:
-        return _made(self.folder / "parts") / f".{trial}.part"
-
     def stop(self) -> None:
-        for process, *_ in self.running.values():
-            process.send_signal(signal.SIGTERM)
-        for process, *_ in self.running.values():
-            process.wait()
-
-
-def anew(scenario: Scenario, folder: Path) -> Path:
-    """Writes the scenario below a sweep's folder, in place of what an earlier driver wrote there."""
-    place = folder / "scenario"
-    if place.exists():
-        shutil.rmtree(place)
-    return scenario.write(place)
+        for one in self.running:
+            one.process.send_signal(signal.SIGTERM)
+        for one in self.running:
+            one.process.wait()
+            shutil.rmtree(one.room)
+        self.running.clear()
 
 
 def _in_background() -> None:
     """Ctrl-C is for the sweep, which ends its trials."""
     os.setpgid(0, 0)
     job.die_with_parent()
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

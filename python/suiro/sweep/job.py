@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from .._files import ResultsError, open_beneath, parts, read_document
+from .._files import ResultsError, list_beneath, open_beneath, parts, read_document
 
 #: Most bytes of a trial's folder that are sent over the network.
 FOLDER_BYTES_MAX = 2 << 30
@@ -88,7 +88,8 @@ class Attempt:
     machine: str
     outcome: str
     """`valid`, `invalid`, `late`: the machine was too slow for it, `skipped`: the machine is missing something,
-    `failed`: there is no record, `lost`: the machine or its worker went away, `refused`: another version of suiro."""
+    `failed`: there is no record, `lost`: the machine or its worker went away, `refused`: another version of suiro,
+    `damaged`: its tables cannot be read, or disagree with its accounts."""
     because: str | None = None
     seconds: float = 0.0
     """From the hand-out to the return."""
@@ -122,9 +123,50 @@ def document(part: Path) -> str:
 def record(part: Path) -> tuple[str, str | None]:
     """The outcome of the only trial of a results folder."""
     try:
-        return judge(read_document(part, document(part)))
+        path = document(part)
+        trial = read_document(part, path)
+        damage = damaged(part, path.removesuffix("/trial.json"), trial, verdicts(part)) if trial.get("valid") is True else None
+        return judge(trial) if damage is None else ("damaged", damage)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         return "failed", f"its record cannot be read: {error}"
+
+
+#: A cell and a repetition.
+Key = tuple[frozenset[tuple[str, str]], int]
+
+
+def key(of: dict[str, Any]) -> Key:
+    """Which trial it is of its scenario, by its record or its row in the summary."""
+    return frozenset((str(name), str(value)) for name, value in of["cell"].items()), int(of["repetition"])
+
+
+def verdicts(root: Path) -> dict[Key, str | None]:
+    """Why each trial is not valid, None for those that are, by the report, which read all tables; empty without a report."""
+    try:
+        rows = read_document(root, "summary.json")["trials"]
+        return {key(row): None if row["valid"] else str(row["invalid_because"]) for row in rows}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def damaged(root: Path, folder: str, trial: dict[str, Any], known: dict[Key, str | None]) -> str | None:
+    """What is wrong with the tables of a trial that is valid by its `trial.json`.
+
+    Raises what `document` does.
+    """
+    for name in list_beneath(root, folder):
+        if name.endswith(".parquet") and not _is_whole(root, f"{folder}/{name}"):
+            return f"{name} is cut short"
+    return known.get(key(trial)) if known else None
+
+
+def _is_whole(root: Path, path: str) -> bool:
+    """Whether a Parquet file begins and ends as one: no more is read."""
+    with os.fdopen(open_beneath(root, path), "rb") as file:
+        first, size = file.read(4), os.fstat(file.fileno()).st_size
+        file.seek(max(size - 8, 0))
+        last = file.read()
+    return first == last[4:] == b"PAR1" and size >= 12 + int.from_bytes(last[:4], "little")
 
 
 def command(binary: str, scenario: Path, trial: int, out: Path) -> list[str]:
@@ -189,20 +231,18 @@ def pack(part: Path) -> bytes:
     return packed.getvalue()
 
 
-def unpack(packed: bytes, place: Path) -> None:
-    """Unpacks a folder beside its place and renames it. Nothing is written elsewhere, whatever the tar says."""
-    beside = place.with_name(f".{place.name}.part")
-    shutil.rmtree(beside, ignore_errors=True)
+def unpack(packed: bytes, part: Path) -> None:
+    """Unpacks a part. Nothing is written elsewhere, whatever the tar says."""
     with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
-        tar.extractall(beside, filter="data")
-    keep(beside, place)
+        tar.extractall(part, filter="data")
 
 
-def keep(beside: Path, place: Path) -> None:
+def keep(part: Path, place: Path) -> None:
     """Puts a finished part in its place; an earlier attempt that is there makes room, and is recorded as `suiro run` does."""
-    remember(place, beside)
+    remember(place, part)
+    place.parent.mkdir(exist_ok=True)
     shutil.rmtree(place, ignore_errors=True)
-    os.replace(beside, place)
+    os.replace(part, place)
 
 
 def remember(before: Path, after: Path) -> None:

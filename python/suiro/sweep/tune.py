@@ -11,8 +11,9 @@ from typing import Any
 
 from .._files import read_document
 from .._frame import need
-from .driver import Plan, Request, Sweep, engine_of, say, write
-from .engine import Refused
+from .driver import Plan, Request, Sweep, engine_of
+from .folder import write
+from .words import Refused, say
 
 #: Rounds unless `rounds=` says otherwise.
 ROUNDS = 20
