@@ -12,8 +12,8 @@ from ._binary import find_binary
 from ._files import ResultsError
 from ._frame import Frame
 from ._names import VERSION
-from ._results import Results, Trial, load, run
+from ._results import Axis, Results, Trial, load, run
 
-__all__ = ["Frame", "Results", "ResultsError", "Trial", "__version__", "find_binary", "load", "run"]
+__all__ = ["Axis", "Frame", "Results", "ResultsError", "Trial", "__version__", "find_binary", "load", "run"]
 
 __version__ = VERSION

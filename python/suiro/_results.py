@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import _files
 from ._binary import find_binary
 from ._files import ResultsError
-from ._frame import Frame, html_table, need
+from ._frame import Frame, html_table, nearest, need
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -105,20 +105,36 @@ class Results:
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.root / name} is missing\nhint: suiro report {self.root} writes it") from None
 
-    def trial(self, number: int | None = None, *, repetition: int = 1, **cell: str) -> Trial:
-        """The trial of this number, or the only one of these values: `run.trial(tcp="reno", repetition=2)`."""
+    def trial(self, number: int | None = None, *, repetition: int = 1, **cell: object) -> Trial:
+        """The trial of this number, or the only one of these values: `run.trial(tcp="reno", repetition=2)`.
+
+        Raises KeyError if there is none, or more than one.
+        """
         if number is not None:
             found = [trial for trial in self.trials if trial.number == number]
         else:
-            found = [
-                trial
-                for trial in self.trials
-                if trial.repetition == repetition and all(trial.cell.get(name) == value for name, value in cell.items())
-            ]
+            found = self._chosen(repetition, cell)
         if len(found) != 1:
             axes = "; ".join(f"{axis.name} = {', '.join(axis.labels)}" for axis in self.axes)
             raise KeyError(f"expected one trial, found {len(found)}; the axes are: {axes or 'none'}")
         return found[0]
+
+    def _chosen(self, repetition: int | None, cell: Mapping[str, object]) -> list[Trial]:
+        """The trials of these values, which are compared as text. Raises KeyError if the scenario has no such axis, value or repetition."""
+        known = {axis.name: axis.labels for axis in self.axes}
+        for name, value in cell.items():
+            if name not in known:
+                raise KeyError(f"there is no axis {name!r}{nearest(name, known)}")
+            if str(value) not in known[name]:
+                raise KeyError(f"axis {name} has no value {str(value)!r}{nearest(str(value), known[name])}")
+        repetitions = sorted({trial.repetition for trial in self.trials})
+        if repetition is not None and repetition not in repetitions:
+            raise KeyError(f"there is no repetition {repetition!r}; there are {', '.join(map(str, repetitions)) or 'none'}")
+        return [
+            trial
+            for trial in self.trials
+            if repetition in (None, trial.repetition) and all(trial.cell.get(name) == str(value) for name, value in cell.items())
+        ]
 
     def summary(self, *, invalid: bool = False) -> Frame:
         """One row per trial: axes, repetition, number, seed, validity and every metric.
@@ -139,9 +155,11 @@ class Results:
             columns["invalid_because"] = pa.array([row.get("invalid_because") for row in rows], pa.string())
             for name in names:
                 columns[name] = pa.array([self._object(row, "metrics").get(name) for row in rows], pa.float64())
+            meanings = self._object(self._summary, "metrics")
+            fields = [_field(name, column.type, self._object(meanings, name)) for name, column in columns.items()]
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise ResultsError(f"{self.root / 'summary.json'}: not a summary of this version of suiro: {error}") from None
-        return Frame.of(pa.table(columns))
+        return Frame.of(pa.table(list(columns.values()), pa.schema(fields)))
 
     def metrics(self) -> Frame:
         """One row per cell and metric: the mean over valid repetitions, its 95 % interval, unit and meaning."""
@@ -178,17 +196,27 @@ class Results:
         except (pa.ArrowException, TypeError, AttributeError) as error:
             raise ResultsError(f"{self.root / 'findings.json'}: not findings of this version of suiro: {error}") from None
 
-    def table(self, name: TableName, *, columns: list[str] | None = None, invalid: bool = False, **cell: str) -> Frame:
+    def table(
+        self,
+        name: TableName,
+        /,
+        *,
+        columns: list[str] | None = None,
+        invalid: bool = False,
+        repetition: int | None = None,
+        **cell: object,
+    ) -> Frame:
         """The records of a table over all trials, with the cell's columns in front.
 
-        Only valid trials, unless `invalid`; only those of these values, as in `table("tcp", tcp="reno")`. Rows are read
+        Only valid trials, unless `invalid`; only those of these values, as in `table("tcp", tcp="reno", repetition=1)`.
+        Raises KeyError if there is no such table, axis, value or repetition. Rows are read
         trial by trial when they are asked for. An axis that is called like a column of the table becomes `axis.NAME`.
         docs/records.md describes the tables. Table `tcp` leaves out looks that show nothing new: a mean over its rows is
         not one over time.
         """
         from . import _tables
 
-        trials = [trial for trial in self.trials if all(trial.cell.get(axis) == value for axis, value in cell.items())]
+        trials = self._chosen(repetition, cell)
         if not invalid:
             good = self._valid
             trials = [trial for trial in trials if (tuple(trial.cell.items()), trial.repetition) in good]
@@ -249,6 +277,12 @@ class Results:
 
     def __len__(self) -> int:
         return len(self.trials)
+
+
+def _field(name: str, kind: pyarrow.DataType, meaning: dict[str, Any]) -> pyarrow.Field:
+    """A column with what the summary says of its metric: unit, label and meaning."""
+    said = {key: meaning[key] for key in _WORDS if isinstance(meaning.get(key), str) and meaning[key]}
+    return need("pyarrow").field(name, kind, metadata=said or None)
 
 
 _WORDS = ("label", "unit", "better", "meaning")

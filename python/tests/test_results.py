@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import polars as pl
@@ -16,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import suiro
+from suiro import _tables
 
 
 def test_the_summary_has_a_row_per_trial(folder: Path) -> None:
@@ -59,7 +62,7 @@ def test_tables_have_the_cell_in_front_and_older_files_have_nulls(folder: Path) 
 def test_pandas_polars_and_arrow_take_frames_as_they_are(folder: Path) -> None:
     frame = suiro.load(folder).table("tcp")
     assert pl.DataFrame(frame).height == pa.table(frame).num_rows == len(pd.DataFrame.from_arrow(frame)) == 35
-    assert sum(batch.num_rows for batch in frame) == 35
+    assert sum(batch.num_rows for batch in frame.batches()) == 35
 
 
 def test_an_axis_called_like_a_column_keeps_both(folder: Path) -> None:
@@ -78,8 +81,10 @@ def test_what_is_not_there_is_named(folder: Path) -> None:
         run.table("tpc")  # type: ignore[arg-type]
     with pytest.raises(KeyError, match="no column 'x'"):
         run.table("tcp", columns=["x"]).to_arrow()
-    with pytest.raises(KeyError, match="tcp = reno, cubic"):
+    with pytest.raises(KeyError, match="axis tcp has no value 'bbr'; there are reno, cubic"):
         run.trial(tcp="bbr")
+    with pytest.raises(KeyError, match="tcp = reno, cubic"):
+        run.trial(tcp="reno")
     with pytest.raises(KeyError, match="nothing to plot is called 'x'"):
         run.plot("x")
     with pytest.raises(FileNotFoundError, match="hint: give the folder"):
@@ -178,3 +183,75 @@ def test_the_import_loads_nothing_large() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
+
+
+def test_a_misspelt_axis_value_or_repetition_is_an_error(folder: Path) -> None:
+    run = suiro.load(folder)
+    for wrong, says in [
+        ({"tpc": "reno"}, "there is no axis 'tpc': did you mean 'tcp'"),
+        ({"tcp": "renno"}, "axis tcp has no value 'renno': did you mean 'reno'"),
+        ({"queue": 10}, "axis queue has no value '10'"),
+        ({"repetition": 3}, "there is no repetition 3; there are 1, 2"),
+        ({"repetition": "1"}, "there is no repetition '1'"),
+    ]:
+        with pytest.raises(KeyError, match=says):
+            run.table("tcp", **wrong)  # type: ignore[arg-type]
+        with pytest.raises(KeyError, match=says):
+            run.trial(**wrong)  # type: ignore[arg-type]
+    first = run.table("tcp", repetition=1, tcp="reno").to_pandas()
+    assert set(first["repetition"]) == {1} and set(first["trial"]) == {1, 3}
+
+
+def test_frames_are_what_a_user_of_pandas_expects(folder: Path) -> None:
+    run = suiro.load(folder)
+    for frame in (run.summary(), run.table("tcp"), run.table("tcp", tcp="cubic")):
+        plain, whole = pd.DataFrame(frame), frame.to_pandas()
+        assert list(plain.columns) == list(whole.columns) == frame.columns
+        assert plain["tcp"].tolist() == frame["tcp"].tolist() == whole["tcp"].tolist()
+        assert len(frame) == len(plain) == len(whole) and frame.shape == whole.shape
+        pd.testing.assert_frame_equal(frame.head(3), whole.head(3), check_dtype=False)
+        pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(frame)).to_pandas(), whole)
+        assert frame["tcp"].cat.ordered and "tcp" in frame and "tpc" not in frame
+        assert frame[["trial", "tcp"]].columns == ["trial", "tcp"]
+        assert frame.head(0).shape == (0, whole.shape[1]) and len(frame.head(1000)) == len(whole)
+        with pytest.raises(KeyError, match="no column 'tpc': did you mean 'tcp'"):
+            frame["tpc"]
+    assert bool(run.table("link")) and len(run.table("link")) == 0
+    again = pickle.loads(pickle.dumps(run))
+    assert again.axes == run.axes and isinstance(again.axes[0], suiro.Axis)
+    assert [row["trial"] for row in run.summary()] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_counting_and_looking_read_little(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, read = suiro.load(folder).table("tcp"), list[str]()
+    original = _tables._Source.read
+
+    def counted(self: Any, trial: Any, file: str, columns: Any = None) -> Any:
+        read.append(file)
+        return original(self, trial, file, columns)
+
+    monkeypatch.setattr(_tables._Source, "read", counted)
+    assert len(frame) == 35 and frame.shape == (35, 7) and not read
+    assert len(frame.head(4)) == 4 and len(read) == 2
+
+
+def test_units_are_in_the_schema(folder: Path) -> None:
+    run = suiro.load(folder)
+    table = run.table("tcp")
+    assert table.units == {"t_ns": "ns", "cwnd_bytes": "B"}
+    assert pa.table(table).schema.field("cwnd_bytes").metadata == {b"unit": b"B"}
+    assert table.to_arrow().schema.equals(table.schema, check_metadata=True)
+    assert table.to_pandas().attrs["units"] == table.units
+    summary = run.summary()
+    assert summary.units == {"player.stall_s": "s"}
+    assert summary.schema.field("player.stall_s").metadata[b"meaning"] == b"Time spent waiting."
+
+
+def test_an_axis_called_like_a_column_keeps_its_values_where_that_is_not_read(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["axes"][0]["name"] = "host"
+    for planned in manifest["plan"]:
+        planned["cell"]["host"] = planned["cell"].pop("tcp")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    some = suiro.load(folder).table("tcp", columns=["t_ns"], invalid=True)
+    assert set(some.to_polars()["axis.host"]) == {"reno", "cubic"}
