@@ -1,6 +1,6 @@
 //! `[record] capture`: what two captures of a link show, beside the link's own record.
 
-use crate::common::{self, Room, has};
+use crate::common::{Done, Room, Trials, has};
 use suiro_record::tables::{HopRow, LinkRow};
 use suiro_record::words::{Direction, Verdict};
 use suiro_record::{Reader, Trial};
@@ -50,21 +50,19 @@ fn of_link(rows: &[LinkRow], direction: Direction) -> (i64, i64) {
 
 #[test]
 fn captures_agree_with_the_links_own_record() {
-    if !common::can_run() || !has("python3") {
+    if !has("python3") {
         return;
     }
+    let Some(trials) = Trials::find() else { return };
     let room = Room::new();
     room.write("captures.toml", SCENARIO);
-    let done = room.run(&["run", "captures.toml", "--out", "out"]);
+    let done = Done::of(&mut trials.run(&room, "captures.toml"));
     let out = room.results("out");
     let trial: Trial = out.trial("all/1");
     if let Some(because) = &trial.invalid_because {
-        // A busy machine may be late with packets; every packet is accounted for all the same.
-        assert!(
-            !because.contains("captur") && !because.contains("endpoint"),
-            "{because}\n{}",
-            done.stderr
-        );
+        // Live, a busy machine may be late with packets; every packet is accounted for all the same.
+        let excused = !because.contains("captur") && !because.contains("endpoint");
+        assert!(excused && !trials.are_virtual(), "{because}\n{}", done.stderr);
     }
     let points: Vec<_> = trial.captures.iter().map(|capture| capture.point.as_str()).collect();
     let expected =

@@ -1,9 +1,9 @@
-//! Players of others, each that is installed, side by side through one real link for a few seconds: what
+//! Players of others, each that is installed, side by side through one link for a few seconds: what
 //! each was sent is in its records, and it ends when it is told to.
 
 use std::path::Path;
 
-use crate::common::{self, Done, Room};
+use crate::common::{self, Done, Room, Trials};
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::table::Row;
@@ -13,13 +13,10 @@ use suiro_scenario::Program;
 
 const RUNGS: [i64; 2] = [600_000, 200_000];
 
-const PLAYERS: [(Program, &str); 5] = [
-    (Program::Vlc, "dash"),
-    (Program::Vlc, "hls"),
-    (Program::Gstreamer, "hls"),
-    (Program::Dashjs, "dash"),
-    (Program::Hlsjs, "hls"),
-];
+const PLAYERS: [(Program, &str); 3] =
+    [(Program::Gstreamer, "hls"), (Program::Dashjs, "dash"), (Program::Hlsjs, "hls")];
+
+const VLC: [(Program, &str); 2] = [(Program::Vlc, "dash"), (Program::Vlc, "hls")];
 
 const STREAM: &str = r#"
 name = "players"
@@ -45,11 +42,11 @@ media = "main"
 mode = "live"
 "#;
 
-/// The names of the players that are here, and a scenario of them all.
-fn scenario() -> (Vec<String>, String) {
+/// The names of those players that are here, and a scenario of them.
+fn scenario(players: &[(Program, &str)]) -> (Vec<String>, String) {
     let (mut names, mut text) = (Vec::new(), STREAM.to_owned());
-    for (program, protocol) in PLAYERS {
-        if let Err(missing) = suiro_players::locate(program).expect("a player that is not ours") {
+    for (program, protocol) in players {
+        if let Err(missing) = suiro_players::locate(*program).expect("a player that is not ours") {
             eprintln!("skipped: {missing}");
             continue;
         }
@@ -71,27 +68,43 @@ abr = "dynamic"
     (names, text)
 }
 
-/// What holds on a machine that is busy too.
 #[test]
 fn players_of_others_play() {
+    play(&PLAYERS, Trials::find);
+}
+
+/// Live, because nobody has run VLC in a guest yet.
+#[test]
+fn vlc_plays() {
+    play(&VLC, Trials::live);
+}
+
+/// Runs a trial of these players there, and checks what holds on a machine that is busy too.
+fn play(players: &[(Program, &str)], place: impl FnOnce() -> Option<Trials>) {
     let Ok(ffmpeg) = Ffmpeg::locate().inspect_err(|reason| eprintln!("skipped: {reason}")) else {
         return;
     };
-    let (names, text) = scenario();
-    if names.is_empty() || !common::can_run() {
+    let (names, text) = scenario(players);
+    if names.is_empty() {
         return;
     }
+    let Some(trials) = place() else { return };
     let room = Room::new();
     room.write("players.toml", &text);
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     link_libraries(&cache);
-    let mut command = room.suiro(&["run", "players.toml", "--out", "out"]);
+    let mut command = trials.run(&room, "players.toml");
     command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
+    if trials.are_virtual() {
+        // Twenty seconds are for programs that a busy machine starts slowly.
+        command.args(["--duration", "8 s"]);
+    }
     let done = Done::of(&mut command);
     let out = room.results("out");
     let trial = &out.summary().trials[0];
     if let Some(because) = &trial.invalid_because {
-        assert!(!because.contains("endpoint"), "{because}\n{}", done.stderr);
+        let excused = !trials.are_virtual() && !because.contains("endpoint");
+        assert!(excused, "{because}\n{}", done.stderr);
     }
     let dir = out.root().join("trials/all/1");
     let access: Vec<AccessRow> = Reader::read_all(&dir).unwrap();
@@ -135,7 +148,7 @@ fn check_records(name: &str, dir: &Path, access: &[AccessRow]) {
         let lasts = row.duration_ms.is_some_and(|ms| (900..1100).contains(&ms));
         assert!(row.media_ms.is_some() && lasts, "{name}: {row:?}");
     }
-    assert!(count >= 2, "{name}: {count} video segments in twenty seconds");
+    assert!(count >= 2, "{name}: {count} video segments");
     assert_eq!(states[0].state, PlayerState::Starting, "{name}");
     assert!(states.iter().any(|row| row.state == PlayerState::Playing), "{name} never played");
     assert!(states.iter().any(|row| row.rung_bps.is_some()), "{name} never told its rung");

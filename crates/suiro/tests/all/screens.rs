@@ -1,10 +1,11 @@
-//! What the viewer saw, end to end: a stream through a real link, its screen made again, measured
-//! and compared. Where hosts or ffmpeg lack, these say so and pass.
+//! What the viewer saw, end to end: a stream through a link, its screen made again, measured
+//! and compared. Where no trial can run or ffmpeg is missing, these print that and pass.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
-use crate::common::{Done, Room, can_run};
+use crate::common::{Done, Room, Trials};
 use suiro_media::Ffmpeg;
 use suiro_media::ffmpeg::Feature;
 use suiro_record::tables::QualityRow;
@@ -65,10 +66,10 @@ fn ffmpeg() -> Option<Ffmpeg> {
     able.then_some(found)
 }
 
-fn suiro(room: &Room, ffmpeg: &Ffmpeg, arguments: &[&str]) -> Done {
+/// How a command ended that had this ffmpeg and our `p1203-standalone`.
+fn done(mut command: Command, room: &Room, ffmpeg: &Ffmpeg) -> Done {
     // Prepared media is kept between the tests and their runs.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let mut command = room.suiro(arguments);
     command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
     command.env("SUIRO_P1203", p1203(room));
     Done::of(&mut command)
@@ -153,11 +154,14 @@ fn check_cut(trial: &TrialSummary, dir: &Path) {
 
 #[test]
 fn what_was_seen_is_made_again_measured_and_compared() {
-    let Some(ffmpeg) = ffmpeg().filter(|_| can_run()) else { return };
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let Some(trials) = Trials::find() else { return };
     let room = Room::new();
     room.write("seen.toml", SCENARIO);
-    let done = suiro(&room, &ffmpeg, &["run", "seen.toml", "--out", "out"]);
-    assert!(matches!(done.code, Some(0 | 1)), "{}", done.stderr);
+    let suiro = |arguments: &[&str]| done(room.suiro(arguments), &room, &ffmpeg);
+    let ran = done(trials.run(&room, "seen.toml"), &room, &ffmpeg);
+    // Live, a busy machine may be too late for the link.
+    assert!(ran.code == Some(0) || ran.code == Some(1) && !trials.are_virtual(), "{}", ran.stderr);
     let out = room.results("out");
     let (summary, plan) = (out.summary(), out.manifest().plan);
     for (trial, planned) in summary.trials.iter().zip(&plan) {
@@ -173,17 +177,17 @@ fn what_was_seen_is_made_again_measured_and_compared() {
             check_live(trial);
         }
     }
-    let done = suiro(&room, &ffmpeg, &["compare", "out", "--cells", "quiet,cut", "--out", "c.mp4"]);
+    let done = suiro(&["compare", "out", "--cells", "quiet,cut", "--out", "c.mp4"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let written = |name: &str| room.path("work").join(name).metadata().map(|file| file.len());
     assert!(written("c.mp4").is_ok_and(|bytes| bytes > 10_000));
     assert!(written("c.png").is_ok_and(|bytes| bytes > 10_000));
-    let wrong = suiro(&room, &ffmpeg, &["compare", "out", "--cells", "quite"]);
+    let wrong = suiro(&["compare", "out", "--cells", "quite"]);
     assert_eq!(wrong.code, Some(2));
     assert!(wrong.stderr.contains("did you mean `trial=quiet`?"), "{}", wrong.stderr);
     std::fs::remove_file(out.root().join(&plan[0].folder).join("screens.json"))
         .expect("it was there");
-    let lacks = suiro(&room, &ffmpeg, &["compare", "out"]);
+    let lacks = suiro(&["compare", "out"]);
     assert_eq!(lacks.code, Some(2));
     assert!(lacks.stderr.contains("--set record.quality=true"), "{}", lacks.stderr);
 }

@@ -1,10 +1,10 @@
-//! A real stream through a real link: small synthetic video, live DASH and HLS on demand, played by
+//! A real stream through a link: small synthetic video, live DASH and HLS on demand, played by
 //! suiro's own player. What it saved, ffmpeg decodes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{self, Done, Results, Room};
+use crate::common::{self, Done, Results, Room, Trials};
 use suiro_media::Ffmpeg;
 use suiro_record::Reader;
 use suiro_record::tables::{AccessRow, RequestRow};
@@ -57,26 +57,27 @@ fn ffmpeg() -> Option<Ffmpeg> {
 }
 
 /// Streams one way; the room and how the run ended.
-fn stream(ffmpeg: &Ffmpeg, mode: &str, protocol: &str) -> (Room, Done) {
+fn stream(trials: &Trials, ffmpeg: &Ffmpeg, mode: &str, protocol: &str) -> (Room, Done) {
     let room = Room::new();
     room.write("stream.toml", &scenario(mode, protocol));
     // Prepared media is kept between the tests and their runs.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let mut command = room.suiro(&["run", "stream.toml", "--out", "out"]);
+    let mut command = trials.run(&room, "stream.toml");
     command.env("XDG_CACHE_HOME", cache).env("SUIRO_FFMPEG", ffmpeg.path());
     let done = Done::of(&mut command);
     (room, done)
 }
 
 /// Fails unless the figures are those of a stream that played well.
-fn check_metrics(out: &Results, done: &Done) {
+fn check_metrics(trials: &Trials, out: &Results, done: &Done) {
     let summary = out.summary();
     let trial = &summary.trials[0];
-    // A busy machine may be too late for the link; then the trial has to say so, and only so.
+    // Live, a busy machine may be too late for the link; then the trial has to say so, and only so.
     assert_eq!(done.code, Some(i32::from(!trial.valid)), "{}", done.stderr);
     if let Some(because) = &trial.invalid_because {
         let late = because.contains("did not run") || because.contains("waited for a processor");
-        assert!(late || !because.contains("endpoint"), "{because}");
+        let excused = !trials.are_virtual() && (late || !because.contains("endpoint"));
+        assert!(excused, "{because}");
         eprintln!("skipped the figures: {because}");
         return;
     }
@@ -140,11 +141,12 @@ fn check_access(out: &Results) {
     }
 }
 
-fn streams(mode: &str, protocol: &str) {
-    let Some(ffmpeg) = ffmpeg().filter(|_| common::can_run()) else { return };
-    let (room, done) = stream(&ffmpeg, mode, protocol);
+fn streams(mode: &str, protocol: &str, place: impl FnOnce() -> Option<Trials>) {
+    let Some(ffmpeg) = ffmpeg() else { return };
+    let Some(trials) = place() else { return };
+    let (room, done) = stream(&trials, &ffmpeg, mode, protocol);
     let out = room.results("out");
-    check_metrics(&out, &done);
+    check_metrics(&trials, &out, &done);
     check_saved(&out, &ffmpeg);
     check_access(&out);
     assert!(out.manifest().versions.contains_key("ffmpeg"));
@@ -153,10 +155,11 @@ fn streams(mode: &str, protocol: &str) {
 
 #[test]
 fn dash_live() {
-    streams("live", "dash");
+    streams("live", "dash", Trials::find);
 }
 
+/// Live, because a guest has no BPF: this is the stream whose TCP is sampled at each ACK.
 #[test]
 fn hls_on_demand() {
-    streams("vod", "hls");
+    streams("vod", "hls", Trials::live);
 }

@@ -46,6 +46,43 @@ pub fn kernel() -> Option<PathBuf> {
     Some(kernel.ok()?.program.parent()?.to_owned())
 }
 
+/// Where trials run whose subject is not this machine: in virtual time if there is a kernel for it, so that it matters neither
+/// how long they last nor how busy the machine is; live otherwise.
+pub struct Trials {
+    kernel: Option<PathBuf>,
+}
+
+impl Trials {
+    /// Prints which it is, or why no trial can run.
+    pub fn find() -> Option<Self> {
+        let kernel = kernel();
+        if kernel.is_some() {
+            eprintln!("in virtual time");
+            return Some(Self { kernel });
+        }
+        Self::live()
+    }
+
+    /// On this machine, whatever there is; prints why no trial can run.
+    pub fn live() -> Option<Self> {
+        can_run().then_some(Self { kernel: None })
+    }
+
+    /// Whether time is virtual. Then nothing excuses a trial that is not valid: no machine can be too busy for it.
+    pub fn are_virtual(&self) -> bool {
+        self.kernel.is_some()
+    }
+
+    /// `suiro run` of this scenario, with the results in the folder `out`.
+    pub fn run(&self, room: &Room, scenario: &str) -> Command {
+        let mut command = room.suiro(&["run", scenario, "--out", "out"]);
+        if let Some(kernel) = &self.kernel {
+            command.arg("--virtual").env("SUIRO_KERNEL", kernel);
+        }
+        command
+    }
+}
+
 /// A folder to run in: `work` is the working folder, `home` and `tmp` are for what does not belong
 /// there.
 pub struct Room {
