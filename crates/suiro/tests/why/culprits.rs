@@ -27,6 +27,9 @@ pub struct Culprit {
     pub held: Held,
     /// Whether what it does makes the trial invalid.
     pub invalid: bool,
+    /// Whether it is never in virtual time: the machine is the cause, or it stands for those that live samples show, which are
+    /// taken at each ACK.
+    pub live: bool,
     /// Whether `make test` runs it.
     pub quick: bool,
 }
@@ -108,6 +111,7 @@ const FLOWS: Culprit = Culprit {
     needs_media: false,
     held: Held::Nothing,
     invalid: false,
+    live: false,
     quick: true,
 };
 
@@ -126,12 +130,14 @@ pub const CULPRITS: &[Culprit] = &[
     Culprit {
         name: "small-receive-window",
         cause: Cause::ReceiveWindow,
+        live: true,
         rest: bulk!("load", "5000", ", \"8000\"", "", "0 s"),
         ..FLOWS
     },
     Culprit {
         name: "writes-in-gaps",
         cause: Cause::Application,
+        live: true,
         rest: bulk!("load", "5000", "", ", \"8000\", \"150\"", "0 s"),
         ..FLOWS
     },
@@ -166,6 +172,7 @@ pub const CULPRITS: &[Culprit] = &[
     Culprit {
         name: "emulator-held-up",
         invalid: true,
+        live: true,
         cause: Cause::Emulator,
         held: Held::Emulator,
         ..FLOWS
@@ -194,6 +201,7 @@ pub const CULPRITS: &[Culprit] = &[
     Culprit {
         name: "server-stopped",
         invalid: true,
+        live: true,
         cause: Cause::ServerProcessor,
         rest: concat!(player!("1 s"), stopper!("origin")),
         ..PLAYED
@@ -201,6 +209,7 @@ pub const CULPRITS: &[Culprit] = &[
     Culprit {
         name: "client-stopped",
         invalid: true,
+        live: true,
         cause: Cause::ClientProcessor,
         rest: concat!(player!("1 s"), stopper!("player")),
         ..PLAYED
