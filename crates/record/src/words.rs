@@ -368,16 +368,20 @@ words! {
         Limit = "limit",
         /// The trial as a whole: the share of a flow's time that each cause limited.
         Trial = "trial",
-        /// Playback stood still because media was missing.
+        /// Playback stalled because media was missing.
         Stall = "stall",
-        /// The picture of real-time video stood still.
+        /// The screen of real-time video stood still.
         Freeze = "freeze",
-        /// Pictures of real-time video were shown late.
+        /// Frames of real-time video were shown late.
         Late = "late",
-        /// Pictures of real-time video were not shown.
+        /// Frames of real-time video were sent, and not shown.
         Missing = "missing",
-        /// A lower rung was chosen, or a smaller picture.
+        /// A lower rung was chosen, or a smaller frame.
         Quality = "quality",
+        /// Playback began late.
+        Startup = "startup",
+        /// Real-time video came at a lower frame rate than its camera's.
+        FrameRate = "frame_rate",
     }
 }
 
@@ -390,6 +394,8 @@ words! {
         Application = "application",
         /// A request or the last bytes of an answer were on their way.
         RoundTrip = "round_trip",
+        /// The player opened a connection, for a request that it had.
+        Handshake = "handshake",
         /// The player waited for a manifest before it could ask for media.
         Manifest = "manifest",
         /// The sender's socket buffer was full, and all of it was in flight.
@@ -410,19 +416,37 @@ words! {
         Competing = "competing",
         /// A queue of more than 200 ms that other flows had filled.
         Bufferbloat = "bufferbloat",
+        /// The link carried nothing at all.
+        Outage = "outage",
+        /// A limit on the rate without room to wait: packets above it were dropped at once.
+        Policer = "policer",
         /// Packets that the link lost, their repair, and the congestion window that they cost.
         Loss = "loss",
-        /// A retransmission timeout.
+        /// Packets whose bits the link changed, so that their receiver dropped them.
+        Corruption = "corruption",
+        /// Packets that others overtook on the link.
+        Reordering = "reordering",
+        /// The link's delay, apart from its queue, which had risen.
+        Delay = "delay",
+        /// The link's delay, apart from its queue, which changed from packet to packet.
+        Jitter = "jitter",
+        /// Acknowledgements and requests that the link lost or delayed on their way back to the sender.
+        AckPath = "ack_path",
+        /// A retransmission timeout that no packet of the link explains.
         Timeout = "timeout",
         /// The player had chosen a rung above what the link carries.
         OversizedRung = "oversized_rung",
         /// The encoder made more than it was set to.
         Encoder = "encoder",
+        /// The encoder was set to fewer frames per second than the camera has, or to smaller ones.
+        EncoderChoice = "encoder_choice",
+        /// The viewer held frames that had arrived, for the smoothness that its jitter buffer is for.
+        JitterBuffer = "jitter_buffer",
         /// A key frame came late: until then nothing could be decoded.
         KeyFrame = "key_frame",
-        /// The sending endpoint did not get a processor, or was stopped.
+        /// The sending endpoint did not get a CPU, or was stopped.
         ServerProcessor = "server_processor",
-        /// The receiving endpoint did not get a processor, or was stopped.
+        /// The receiving endpoint did not get a CPU, or was stopped.
         ClientProcessor = "client_processor",
         /// The emulator handed packets over too late.
         Emulator = "emulator",

@@ -148,7 +148,7 @@ export type Panel = "throughput_down" | "throughput_stations" | "rivals" | "esti
 /** A cause, as the legend of a page has it. */
 export interface PageCause {
   /** The cause. */
-  cause: "no_request" | "application" | "round_trip" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "loss" | "timeout" | "oversized_rung" | "encoder" | "key_frame" | "server_processor" | "client_processor" | "emulator" | "unknown";
+  cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "server_processor" | "client_processor" | "emulator" | "unknown";
   /** What the legend calls it. */
   label: string;
   /** What it means. */
@@ -506,7 +506,7 @@ export interface EffectCauses {
   /** The viewer. */
   subject: string;
   /** What it was. */
-  effect: "limit" | "trial" | "stall" | "freeze" | "late" | "missing" | "quality";
+  effect: "limit" | "trial" | "stall" | "freeze" | "late" | "missing" | "quality" | "startup" | "frame_rate";
   /** When it began, in seconds. */
   from_s: number;
   /** When it ended, in seconds. */
@@ -522,7 +522,7 @@ export interface EffectCauses {
 /** A cause and its share. */
 export interface CauseShare {
   /** The cause. */
-  cause: "no_request" | "application" | "round_trip" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "loss" | "timeout" | "oversized_rung" | "encoder" | "key_frame" | "server_processor" | "client_processor" | "emulator" | "unknown";
+  cause: "no_request" | "application" | "round_trip" | "handshake" | "manifest" | "send_buffer" | "congestion_window" | "receive_window" | "slow_reader" | "pacing" | "link_rate" | "rate_step" | "competing" | "bufferbloat" | "outage" | "policer" | "loss" | "corruption" | "reordering" | "delay" | "jitter" | "ack_path" | "timeout" | "oversized_rung" | "encoder" | "encoder_choice" | "jitter_buffer" | "key_frame" | "server_processor" | "client_processor" | "emulator" | "unknown";
   /** Its share, 0 to 1. */
   share: number;
 }

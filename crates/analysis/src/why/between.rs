@@ -10,12 +10,13 @@ const DIFFERS: f64 = 0.05;
 /// Stretches of a comparison: each is judged by itself.
 const STEP_NS: i64 = 1_000_000_000;
 /// The kinds of effects that are compared, each with its words.
-const KINDS: [(Effect, &str); 5] = [
+const KINDS: [(Effect, &str); 6] = [
     (Effect::Stall, "stalled"),
     (Effect::Freeze, "frozen"),
-    (Effect::Late, "with late pictures"),
-    (Effect::Missing, "with missing pictures"),
+    (Effect::Late, "with late frames"),
+    (Effect::Missing, "with missing frames"),
     (Effect::Quality, "at a lower quality"),
+    (Effect::FrameRate, "at a lower frame rate"),
 ];
 
 /// What differs between two trials, as a paragraph. `names` are what the two are called.

@@ -2,8 +2,13 @@
 
 use std::fmt;
 
+use suiro_record::tables::LinkRow;
+
+use super::Step;
+use crate::Records;
+
 /// Rows of one table, counted from 0 over all files of the table in the order of their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// The table.
     pub table: &'static str,
@@ -11,18 +16,61 @@ pub struct Evidence {
     pub first: usize,
     /// The last row.
     pub last: usize,
+    /// Which of them: conditions on columns, joined with commas, such as `endpoint=viewer`; all if empty.
+    pub filter: String,
 }
 
 impl Evidence {
     /// A row, or those from one to another, of the records of `table`. `None` if they are not among them.
     pub(super) fn of<R>(table: &'static str, rows: &[R], first: &R, last: &R) -> Option<Self> {
         let (first, last) = (place(rows, first)?, place(rows, last)?);
-        Some(Self { table, first: first.min(last), last: last.max(first) })
+        Some(Self { table, first: first.min(last), last: last.max(first), filter: String::new() })
     }
 
     /// One row.
     pub(super) fn row<R>(table: &'static str, rows: &[R], row: &R) -> Option<Self> {
         Self::of(table, rows, row, row)
+    }
+
+    /// Only those rows that fulfil this as well.
+    pub(super) fn only(self, filter: String) -> Self {
+        if self.first == self.last { self } else { Self { filter, ..self } }
+    }
+}
+
+/// Packets that were chosen within a stretch of time.
+pub(super) struct Rows<'v> {
+    pub rows: Vec<&'v LinkRow>,
+    pub from: i64,
+    pub to: i64,
+}
+
+impl Rows<'_> {
+    /// A step for each flow in each direction of each link, whose filter selects exactly the rows of this flow that were
+    /// chosen. `filter` is what the rows were chosen by, other than time.
+    pub fn steps(&self, records: &Records, what: &str, filter: &str) -> Vec<Step> {
+        let mut flows: Vec<(&LinkRow, usize, usize)> = Vec::new();
+        let same = |a: &LinkRow, b: &LinkRow| {
+            (&a.link, a.direction, &a.flow) == (&b.link, b.direction, &b.flow)
+        };
+        for row in &self.rows {
+            let Some(at) = place(&records.link, *row) else { continue };
+            match flows.iter_mut().find(|(other, ..)| same(other, row)) {
+                Some((_, first, last)) => (*first, *last) = ((*first).min(at), (*last).max(at)),
+                None => flows.push((row, at, at)),
+            }
+        }
+        let step = |(row, first, last): (&LinkRow, usize, usize)| {
+            let mut conditions =
+                format!("link={},direction={},flow={}", row.link, row.direction, row.flow);
+            conditions.push_str(&format!(",t_ns={}..{}", self.from, self.to));
+            if !filter.is_empty() {
+                conditions.push_str(&format!(",{filter}"));
+            }
+            let evidence = Evidence { table: "link", first, last, filter: conditions };
+            Step { what: what.to_owned(), evidence }
+        };
+        flows.into_iter().map(step).collect()
     }
 }
 
@@ -36,9 +84,10 @@ fn place<R>(rows: &[R], row: &R) -> Option<usize> {
 impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.first == self.last {
-            true => write!(f, "{}[{}]", self.table, self.first),
-            false => write!(f, "{}[{}..{}]", self.table, self.first, self.last),
+            true => write!(f, "{}[{}]", self.table, self.first)?,
+            false => write!(f, "{}[{}..{}]", self.table, self.first, self.last)?,
         }
+        if self.filter.is_empty() { Ok(()) } else { write!(f, "{{{}}}", self.filter) }
     }
 }
 
@@ -54,5 +103,8 @@ mod tests {
         let one = Evidence::row("link", &rows, &rows[0]).map(|it| it.to_string());
         assert_eq!(one.as_deref(), Some("link[0]"));
         assert_eq!(Evidence::row("link", &rows[..2], &rows[2]), None);
+        let some = Evidence::of("frames", &rows, &rows[0], &rows[2]);
+        let some = some.map(|it| it.only("endpoint=viewer".into()).to_string());
+        assert_eq!(some.as_deref(), Some("frames[0..2]{endpoint=viewer}"));
     }
 }

@@ -1,27 +1,28 @@
 //! Why one frame of real-time video came late, or not at all.
 
-use suiro_record::tables::{FrameRow, LinkRow};
-use suiro_record::words::{Cause, LinkCause, Verdict};
+use suiro_record::tables::FrameRow;
+use suiro_record::words::Cause;
 
 use super::endpoints::absent;
 use super::links::Carried;
+use super::path::{Dropped, LEAST_NS, QUEUED_NS, SLOW_NS, Seen, queue, slowness};
 use super::realtime::Stream;
 use super::{since, total};
 
-/// A delay that is shorter is part of the usual.
-const LEAST_NS: i64 = 20_000_000;
-/// A queue that delays longer than that holds more than any flow needs.
-const BLOAT_NS: i64 = 200_000_000;
 /// For so long before dropped packets the queue is looked at.
 const BEFORE_NS: i64 = 500_000_000;
-/// Slices of a busy time that are followed back: ten seconds.
-const BUSY_MAX: usize = 200;
+/// For so long a sender that was disturbed holds frames back: the time in which GCC and CUBIC recover.
+pub(super) const HELD_NS: i64 = 3_000_000_000;
+/// A receiver that did not run for longer has left its windows closed: the shortest retransmission timeout of QUIC and TCP.
+const AWAY_NS: i64 = 200_000_000;
 /// An encoder that makes this much more than it was set to overshoots.
 const OVERSHOOT: f64 = 1.25;
 /// The time over which what it made counts.
 const ENCODED_NS: i64 = 1_000_000_000;
 /// A key frame is late if it comes later after a loss than two round trips and this much.
 const KEY_FRAME_NS: i64 = 100_000_000;
+/// Frames before one that it may have waited for: two seconds at 30 frames per second.
+const WAITED_FOR_MAX: usize = 60;
 
 /// A frame of a stream.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +30,8 @@ pub(super) struct Frame<'v> {
     pub row: &'v FrameRow,
     /// When it was captured; of one that never came, by its number.
     pub captured_ns: i64,
+    /// True if it was never sent: the flow carried nothing that it can have been in.
+    pub left_out: bool,
 }
 
 impl<'v> Frame<'v> {
@@ -45,172 +48,248 @@ impl<'v> Frame<'v> {
                 at.saturating_add(row.frame.saturating_sub(number).saturating_mul(interval));
             let captured_ns = row.captured_ns.unwrap_or(guess);
             (number, at) = (row.frame, captured_ns);
-            Self { row, captured_ns }
+            Self { row, captured_ns, left_out: false }
         });
         let mut frames: Vec<Self> = frames.collect();
         frames.sort_by_key(|frame| (frame.captured_ns, frame.row.frame));
         frames
     }
+
+    /// Marks the frames that were never sent: between the frames that were received before and after them, each link
+    /// carried no more than the one before, and lost nothing.
+    pub fn mark_left_out(frames: &mut [Self], data: &[Carried]) {
+        let mut before: Option<FrameRow> = None;
+        let mut begun = 0;
+        for at in 0..frames.len() {
+            let row = frames[at].row;
+            let (Some(_), Some(sent)) = (row.received_ns, row.sent_ns) else { continue };
+            if let Some(last) = before.as_ref().filter(|_| at > begun) {
+                let left_out = is_empty_between(last, sent, data);
+                frames[begun..at].iter_mut().for_each(|frame| frame.left_out = left_out);
+            }
+            (before, begun) = (Some(row.clone()), at + 1);
+        }
+    }
+}
+
+/// Whether a flow carried nothing after a frame, until another was sent.
+fn is_empty_between(last: &FrameRow, until: i64, data: &[Carried]) -> bool {
+    let (Some(from), Some(bytes)) = (last.sent_ns, last.encoded_bytes) else { return false };
+    // Headers and checks: a third more, and a packet of feedback.
+    let most = bytes.saturating_add(bytes / 3).saturating_add(1500);
+    let carried = |way: &Carried| {
+        total(way.within(from, until).iter().map(|row| row.payload_bytes.unwrap_or(row.size_bytes)))
+    };
+    let clean = Seen::of(data, from, until).dropped().is_none();
+    clean && !data.is_empty() && data.iter().all(|way| carried(way) <= most)
 }
 
 impl Stream<'_, '_> {
-    /// The cause of a frame's delay or absence; `None` where its own times show nothing.
-    pub fn cause(&self, frame: &Frame, broken_since: Option<i64>) -> Option<Cause> {
-        let Frame { row: frame, captured_ns: captured } = *frame;
-        let sent = frame.sent_ns.unwrap_or(captured.saturating_add(self.usual.sending_ns));
-        let waited = since(since(sent, captured), self.usual.sending_ns);
-        let transit = frame
-            .received_ns
-            .map_or(0, |received| since(since(received, sent), self.usual.transit_ns));
-        if waited > LEAST_NS && waited > transit {
-            return Some(self.before_sending(captured, sent));
+    /// The cause of the delay or absence of the frame at a place; `None` where the records show nothing.
+    pub fn cause(&self, at: usize, broken_since: Option<i64>) -> Option<Cause> {
+        let frame = &self.frames[at];
+        let held = self.held_ns(frame);
+        match self.own_cause(frame, broken_since) {
+            // In time itself, it waited for one before it.
+            None if held > LEAST_NS => {
+                self.waited_for(at, broken_since).or(Some(Cause::JitterBuffer))
+            }
+            own => own,
         }
-        let Some(received) = frame.received_ns else {
-            return self.not_received(frame, captured, sent);
+    }
+
+    /// How much longer than usual a frame was held after it had come.
+    fn held_ns(&self, frame: &Frame) -> i64 {
+        let held = frame.row.displayed_ns.zip(frame.row.received_ns).map(|(a, b)| since(a, b));
+        held.map_or(0, |held| since(held, self.usual.held_ns))
+    }
+
+    /// The cause of a frame that the one at a place waited for.
+    fn waited_for(&self, at: usize, broken_since: Option<i64>) -> Option<Cause> {
+        let frame = &self.frames[at];
+        let (received, shown) = frame.row.received_ns.zip(frame.row.displayed_ns)?;
+        let earlier = self.frames[at.saturating_sub(WAITED_FOR_MAX)..at].iter().rev();
+        let waited_for = |it: &&Frame| match it.row.received_ns {
+            Some(came) => came > received && came <= shown,
+            None => !it.left_out,
         };
-        if !frame.decodable {
+        let other = earlier.filter(|it| it.row.frame < frame.row.frame).find(waited_for)?;
+        self.own_cause(other, broken_since)
+    }
+
+    /// What a frame's own times show: what took longest, of what is more than usual.
+    fn own_cause(&self, frame: &Frame, broken_since: Option<i64>) -> Option<Cause> {
+        let Frame { row, captured_ns: captured, left_out } = *frame;
+        if left_out {
+            let until = captured.saturating_add(self.usual.interval_ns.max(1));
+            let away = absent(&self.senders, captured, until);
+            return Some(away.map_or(Cause::EncoderChoice, |_| Cause::ServerProcessor));
+        }
+        let sent = row.sent_ns.unwrap_or(captured.saturating_add(self.usual.sending_ns));
+        let waited = since(since(sent, captured), self.usual.sending_ns);
+        let transit = row.received_ns.map_or(0, |at| since(since(at, sent), self.usual.transit_ns));
+        let held = self.held_ns(frame);
+        let age = row.displayed_ns.map(|shown| since(shown, captured));
+        let late = age.map_or(0, |age| since(age, self.usual.age_ns));
+        if waited.max(transit).max(held) < late / 2 {
+            return None;
+        }
+        if waited > LEAST_NS && waited > transit.max(held) {
+            return self.before_sending(captured, sent);
+        }
+        let Some(received) = row.received_ns else {
+            return self.not_received(captured, sent);
+        };
+        if !row.decodable {
             return self.not_decodable(broken_since, received);
         }
-        if transit > LEAST_NS {
-            return Some(self.on_the_way(sent, received));
+        if transit > LEAST_NS && transit >= held {
+            return self.on_the_way(sent, received, transit);
         }
-        let shown = frame.displayed_ns.unwrap_or(received);
+        let shown = row.displayed_ns.unwrap_or(received);
         let away = absent(&self.receivers, received, shown.max(received.saturating_add(1)));
         away.map(|_| Cause::ClientProcessor)
     }
 
-    fn before_sending(&self, captured: i64, sent: i64) -> Cause {
+    /// A sender that holds a frame back does so because of what its flow met, or because the encoder made too much; or
+    /// by its pacing, if it says that something waited.
+    fn before_sending(&self, captured: i64, sent: i64) -> Option<Cause> {
         if absent(&self.senders, captured, sent).is_some() {
-            return Cause::ServerProcessor;
+            return Some(Cause::ServerProcessor);
         }
-        if self.overshoots(captured) { Cause::Encoder } else { Cause::Pacing }
+        let met = self.trouble(captured.saturating_sub(HELD_NS), sent);
+        met.or_else(|| self.overshoots(captured).then_some(Cause::Encoder))
+            .or_else(|| (self.held_bytes(captured, sent) > 0).then_some(Cause::Pacing))
     }
 
-    fn not_received(&self, frame: &FrameRow, captured: i64, sent: i64) -> Option<Cause> {
+    fn not_received(&self, captured: i64, sent: i64) -> Option<Cause> {
+        let from = since(sent, LEAST_NS);
         let until =
             sent.saturating_add(self.usual.transit_ns).saturating_add(self.usual.interval_ns);
-        let dropped = self
-            .packets(since(sent, LEAST_NS), until)
-            .filter(|row| row.verdict == Verdict::Dropped);
-        let (mut lost, mut overflowed) = (0, 0);
-        for row in dropped {
-            match row.cause {
-                Some(LinkCause::Queue | LinkCause::Aqm) => overflowed += 1,
-                _ => lost += 1,
-            }
-        }
         if absent(&self.receivers, sent, until).is_some() {
             return Some(Cause::ClientProcessor);
         }
-        match (lost, overflowed) {
-            (0, 0) if absent(&self.senders, captured, until).is_some() => {
-                Some(Cause::ServerProcessor)
-            }
-            (0, 0) if frame.sent_ns.is_none() && self.overshoots(captured) => Some(Cause::Encoder),
-            (0, 0) => None,
-            (lost, overflowed) if lost >= overflowed => Some(Cause::Loss),
-            _ => Some(self.queue(since(sent, LEAST_NS), until)),
+        if let Some(cause) = self.dropped(from, until) {
+            return Some(cause);
         }
+        if absent(&self.senders, captured, until).is_some() {
+            return Some(Cause::ServerProcessor);
+        }
+        let out = self.data.iter().any(|way| way.way.is_out(from, until));
+        out.then_some(Cause::Outage)
     }
 
-    /// Until a decoder can have asked for a key frame and got it, the loss is to blame; later, the key frame.
+    /// Until a decoder can have asked for a key frame and got it, the loss is to blame; later, the key frame, unless it
+    /// was lost as well.
     fn not_decodable(&self, broken_since: Option<i64>, received: i64) -> Option<Cause> {
-        let since = broken_since?;
+        let broken = broken_since?;
         let asked = self.usual.transit_ns.saturating_mul(4).saturating_add(KEY_FRAME_NS);
-        if received.saturating_sub(since) > asked {
-            return Some(Cause::KeyFrame);
+        if received.saturating_sub(broken) > asked {
+            let again = self.dropped(received.saturating_sub(asked), received);
+            return Some(again.unwrap_or(Cause::KeyFrame));
         }
-        let from = since.saturating_sub(self.usual.transit_ns).saturating_sub(LEAST_NS);
-        let lost = |row: &&LinkRow| row.verdict == Verdict::Dropped;
-        let first = self.packets(from, received).find(lost)?;
-        match first.cause {
-            Some(LinkCause::Queue | LinkCause::Aqm) => Some(self.queue(from, received)),
-            _ => Some(Cause::Loss),
-        }
+        let from = broken.saturating_sub(self.usual.transit_ns).saturating_sub(LEAST_NS);
+        self.dropped(from, received)
     }
 
-    fn on_the_way(&self, sent: i64, received: i64) -> Cause {
-        let (mut late, mut wait, mut lost) = (0, 0, false);
-        for row in self.packets(since(sent, LEAST_NS), received) {
-            if let (Some(due), Some(left)) = (row.scheduled_ns, row.departed_ns) {
-                late = late.max(left.saturating_sub(due));
-            }
-            if let Some(dequeued) = row.dequeued_ns {
-                wait = wait.max(dequeued.saturating_sub(row.t_ns));
-            }
-            lost |= row.verdict == Verdict::Dropped
-                && !matches!(row.cause, Some(LinkCause::Queue | LinkCause::Aqm));
-        }
-        if late > LEAST_NS && late >= wait {
-            return Cause::Emulator;
+    /// What explains at least half of a delay on the way, or repaired what was lost there.
+    fn on_the_way(&self, sent: i64, received: i64, delay: i64) -> Option<Cause> {
+        let from = since(sent, LEAST_NS);
+        let seen = Seen::of(&self.data, from, received);
+        if seen.late_ns > LEAST_NS && seen.late_ns >= delay / 2 {
+            return Some(Cause::Emulator);
         }
         if absent(&self.receivers, sent, received).is_some() {
-            return Cause::ClientProcessor;
+            return Some(Cause::ClientProcessor);
         }
-        match wait > LEAST_NS {
-            true => self.queue(since(sent, LEAST_NS), received),
-            false if lost => Cause::Loss,
-            false if absent(&self.senders, sent, received).is_some() => Cause::ServerProcessor,
-            false => Cause::Unknown,
+        if seen.waited_ns() > LEAST_NS && seen.waited_ns() >= delay / 2 {
+            return seen.waited.map(|waited| self.queue(waited));
+        }
+        if seen.slow_ns() > LEAST_NS && seen.slow_ns() >= delay / 2 {
+            return seen.slow.map(|slow| slowness(&self.data, slow));
+        }
+        if let Some(cause) = self.dropped(from, received) {
+            return Some(cause);
+        }
+        if self.data.iter().any(|way| way.way.is_out(sent, received)) {
+            return Some(Cause::Outage);
+        }
+        if absent(&self.senders, sent, received).is_some() {
+            return Some(Cause::ServerProcessor);
+        }
+        // What QUIC has taken it sends when its windows let it: the congestion's, and that of a receiver that must read.
+        if self.held_bytes(sent, received) > 0 {
+            let before = sent.saturating_sub(HELD_NS);
+            if self.receivers.iter().any(|it| it.overlap_ns(before, received) > AWAY_NS) {
+                return Some(Cause::ClientProcessor);
+            }
+            return Some(self.trouble(before, received).unwrap_or(Cause::CongestionWindow));
+        }
+        self.back_is_to_blame(from, received).then_some(Cause::AckPath)
+    }
+
+    /// Why packets of a stretch of time did not reach the viewer; `None` if all did.
+    pub fn dropped(&self, from: i64, to: i64) -> Option<Cause> {
+        let seen = Seen::of(&self.data, from, to);
+        match seen.dropped()? {
+            Dropped::Lost => Some(Cause::Loss),
+            Dropped::Corrupted => Some(Cause::Corruption),
+            Dropped::Policed => Some(Cause::Policer),
+            Dropped::Overflowed => {
+                // Where all were dropped, those before them show how long the queue was.
+                let before = || Seen::of(&self.data, from.saturating_sub(BEFORE_NS), to).waited;
+                seen.waited.or_else(before).map(|waited| self.queue(waited))
+            }
         }
     }
 
-    /// Who filled the queue that the packets of a stretch of time waited in, or that had no room for them.
-    pub fn queue(&self, from: i64, to: i64) -> Cause {
-        let wait = |row: &&LinkRow| row.dequeued_ns.map_or(0, |t| since(t, row.t_ns));
-        let longest = |from: i64| {
-            let packets = self.packets(from, to).map(|row| (wait(&row), row));
-            packets.max_by_key(|(wait, _)| *wait)
-        };
-        // Where all were dropped, those before them show how long the queue was.
-        let found = longest(from).filter(|(wait, _)| *wait > 0);
-        let Some((waited, row)) = found.or_else(|| longest(since(from, BEFORE_NS))) else {
-            return Cause::Unknown;
-        };
-        let slices = self.slices;
-        let range = slices.at(row.t_ns)..slices.at(row.t_ns.saturating_add(waited)) + 1;
-        let same = |other: &LinkRow| other.link == row.link && other.direction == row.direction;
-        let way = self.data.iter().find(|way| way.rows.first().is_some_and(|first| same(first)));
-        if way.is_some_and(|way| way.others_in_queue(range.clone()) >= 0.5) {
-            return if waited > BLOAT_NS { Cause::Bufferbloat } else { Cause::Competing };
+    /// What happened to the flow in a stretch of time, the worst first.
+    pub fn trouble(&self, from: i64, to: i64) -> Option<Cause> {
+        if self.data.iter().any(|way| way.way.is_out(from, to)) {
+            return Some(Cause::Outage);
         }
-        // Its own packets waited, and other stations had the medium.
-        if way.is_some_and(|way| way.others(range) >= 0.5) {
-            return Cause::Competing;
+        if let Some(cause) = self.dropped(from, to) {
+            return Some(cause);
         }
-        if self.overshoots(row.t_ns) {
-            return Cause::Encoder;
+        let seen = Seen::of(&self.data, from, to);
+        if let Some(waited) = seen.waited.filter(|(ns, _)| *ns > QUEUED_NS) {
+            return Some(self.queue(waited));
         }
-        let fallen = self.data.iter().any(|way| way.way.fall(row.t_ns).is_some());
-        if fallen { Cause::RateStep } else { Cause::LinkRate }
+        if let Some(slow) = seen.slow.filter(|(ns, _)| *ns > SLOW_NS) {
+            return Some(slowness(&self.data, slow));
+        }
+        self.back_is_to_blame(from, to).then_some(Cause::AckPath)
     }
 
-    /// Since when the link has not been idle: what waits at a time was sent since then.
-    fn busy_since(&self, t_ns: i64) -> i64 {
-        let last = self.slices.at(t_ns);
-        let busy = |index: &usize| {
-            let (from, to) = self.slices.span(*index);
-            let queued = |way: &Carried| way.own.get(*index).map_or(0, |load| load.queued_ns);
-            self.data.iter().any(|way| queued(way) > since(to, from) / 10 * 9)
-        };
-        let first = (0..last).rev().take(BUSY_MAX).take_while(busy).last().unwrap_or(last);
-        self.slices.span(first).0
+    /// Whether acknowledgements and requests of a stretch of time were lost, or waited.
+    fn back_is_to_blame(&self, from: i64, to: i64) -> bool {
+        let seen = Seen::of(&self.back, from, to);
+        let out = self.back.iter().any(|way| way.way.is_out(from, to));
+        out || seen.dropped().is_some() || seen.waited_ns() > QUEUED_NS || seen.slow_ns() > SLOW_NS
+    }
+
+    /// Who filled the queue that a packet waited in.
+    pub fn queue(&self, waited: (i64, &suiro_record::tables::LinkRow)) -> Cause {
+        match queue(&self.data, waited) {
+            Cause::LinkRate if self.overshoots(waited.1.t_ns) => Cause::Encoder,
+            cause => cause,
+        }
     }
 
     /// Whether the encoder made more than it was set to since the link was idle, or at least in the second before.
     pub fn overshoots(&self, t_ns: i64) -> bool {
-        let from = t_ns.saturating_sub(ENCODED_NS).min(self.busy_since(t_ns));
-        let (first, last) = (self.captured(from), self.captured(t_ns.saturating_add(1)));
-        let frames = &self.frames[first..last];
-        let begun = frames.first().map(|frame| frame.captured_ns);
-        let bits: i64 =
-            total(frames.iter().filter_map(|frame| frame.row.encoded_bytes)).saturating_mul(8);
-        let Some(seconds) = begun
-            .map(|begun| since(t_ns, begun) as f64 / 1e9 + self.usual.interval_ns as f64 / 1e9)
-        else {
-            return false;
-        };
-        let set = self.encoder_bps(from, t_ns);
-        set.is_some_and(|bps| bps > 0.0 && bits as f64 / seconds.max(0.2) > OVERSHOOT * bps)
+        let busy = self.data.iter().map(|way| way.busy_since(t_ns));
+        let from = busy.fold(t_ns.saturating_sub(ENCODED_NS), i64::min);
+        let made = self.made_bps(from, t_ns).zip(self.encoder_bps(from, t_ns));
+        made.is_some_and(|(made, set)| set > 0.0 && made > OVERSHOOT * set)
+    }
+
+    /// What the encoder made in a stretch of time.
+    pub fn made_bps(&self, from: i64, to: i64) -> Option<f64> {
+        let frames = &self.frames[self.captured(from)..self.captured(to.saturating_add(1))];
+        let begun = frames.first()?.captured_ns;
+        let bytes = total(frames.iter().filter_map(|frame| frame.row.encoded_bytes));
+        let seconds = since(to, begun).saturating_add(self.usual.interval_ns) as f64 / 1e9;
+        Some(bytes as f64 * 8.0 / seconds.max(0.2))
     }
 }

@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use suiro_record::tables::LinkRow;
-use suiro_record::words::{LinkCause, Verdict};
 
+use super::path::Dropped;
+use super::since;
 use super::slices::Slices;
 use crate::link::Direction;
 use crate::view::View;
 
 /// A rate that is this much below the one before has fallen; one that is above the inverse has risen.
 const STEP: f64 = 0.8;
+
+/// Slices of a busy time that are followed back: ten seconds.
+const BUSY_MAX: usize = 200;
 
 /// Every direction of every link, with its packets by flow.
 pub(super) struct Links<'v> {
@@ -40,12 +44,18 @@ pub(super) struct Load {
     pub bytes: i64,
     /// Packets that the link lost, other than for want of room.
     pub lost: u32,
+    /// Packets whose bits it changed.
+    pub corrupted: u32,
     /// Packets that the queue dropped.
     pub overflowed: u32,
+    /// Packets that it dropped although it held none.
+    pub policed: u32,
     /// Time in which at least one of them was due and not handed over.
     pub late_ns: i64,
     /// The longest wait of one that went into service.
     pub wait_max_ns: i64,
+    /// Time in which the link carried nothing.
+    pub out_ns: i64,
 }
 
 /// A time in which a link's rate was below what it had been.
@@ -89,8 +99,15 @@ impl<'v> Links<'v> {
                 .copied()
                 .collect();
             rows.sort_by_key(|row| row.t_ns);
+            if rows.is_empty() {
+                return None;
+            }
             let own = way.load(&rows, self.slices);
-            (!rows.is_empty()).then_some(Carried { way, rows, own })
+            let mut usual: Vec<i64> =
+                rows.iter().filter_map(|row| way.propagation_ns(row)).collect();
+            usual.sort_unstable();
+            let usual_ns = usual.get(usual.len() / 10).copied().unwrap_or(0);
+            Some(Carried { way, rows, own, usual_ns, slices: self.slices })
         });
         carried.collect()
     }
@@ -102,9 +119,35 @@ pub(super) struct Carried<'w, 'v> {
     pub rows: Vec<&'v LinkRow>,
     /// By slice.
     pub own: Vec<Load>,
+    pub slices: Slices,
+    /// From the end of service to the other end of the link: the tenth percentile.
+    pub usual_ns: i64,
 }
 
 impl<'v> Carried<'_, 'v> {
+    /// Whether a packet is one of this direction of this link.
+    pub fn carries(&self, row: &LinkRow) -> bool {
+        self.rows.first().is_some_and(|own| own.link == row.link && own.direction == row.direction)
+    }
+
+    /// How much longer than usual a packet took after its service; `None` of one that was not delivered, or whose link
+    /// carried nothing meanwhile, or shares its medium.
+    pub fn slow_ns(&self, row: &LinkRow) -> Option<i64> {
+        Some(since(self.way.propagation_ns(row)?, self.usual_ns))
+    }
+
+    /// Since when the link has not been idle.
+    pub fn busy_since(&self, t_ns: i64) -> i64 {
+        let last = self.slices.at(t_ns);
+        let busy = |index: &usize| {
+            let (from, to) = self.slices.span(*index);
+            let load = &self.way.all[*index];
+            load.queued_ns.max(load.out_ns) > since(to, from) / 10 * 9
+        };
+        let first = (0..last).rev().take(BUSY_MAX).take_while(busy).last().unwrap_or(last);
+        self.slices.span(first).0
+    }
+
     /// The packets that came to the link within a stretch of time.
     pub fn within(&self, from_ns: i64, to_ns: i64) -> &[&'v LinkRow] {
         let at = |t_ns: i64| self.rows.partition_point(|row| row.t_ns < t_ns);
@@ -152,14 +195,18 @@ fn share_media<'s>(ways: &mut [Way], segments: impl Iterator<Item = Option<&'s s
 impl Way<'_> {
     fn load(&self, rows: &[&LinkRow], slices: Slices) -> Vec<Load> {
         let mut loads = vec![Load::default(); slices.count];
+        for (from, to) in self.outages(slices.end_ns) {
+            slices.spread(from, to, |index, ns| loads[index].out_ns += ns);
+        }
         let mut queued_until = 0;
         for row in rows {
-            if row.verdict == Verdict::Dropped
-                && let Some(load) = loads.get_mut(slices.at(row.t_ns))
+            if let (Some(how), Some(load)) = (Dropped::of(row), loads.get_mut(slices.at(row.t_ns)))
             {
-                match row.cause {
-                    Some(LinkCause::Queue | LinkCause::Aqm) => load.overflowed += 1,
-                    _ => load.lost += 1,
+                match how {
+                    Dropped::Lost => load.lost += 1,
+                    Dropped::Corrupted => load.corrupted += 1,
+                    Dropped::Overflowed => load.overflowed += 1,
+                    Dropped::Policed => load.policed += 1,
                 }
             }
             if let (Some(due), Some(left)) = (row.scheduled_ns, row.departed_ns) {
@@ -186,6 +233,36 @@ impl Way<'_> {
     fn service_ns(&self, row: &LinkRow, t_ns: i64) -> i64 {
         let rate = self.rate_bps(t_ns).filter(|rate| *rate > 0.0);
         rate.map_or(0, |rate| (row.size_bytes as f64 * 8e9 / rate) as i64)
+    }
+
+    /// From the end of service to the other end. Service is at the lowest rate of that time.
+    fn propagation_ns(&self, row: &LinkRow) -> Option<i64> {
+        let (dequeued, due) = (row.dequeued_ns?, row.scheduled_ns?);
+        let least = self.in_force(dequeued, due).map(|(_, rate)| *rate).min_by(f64::total_cmp);
+        if row.attempts.is_some() || least.is_some_and(|rate| rate <= 0.0) {
+            return None;
+        }
+        let service = least.map_or(0, |rate| (row.size_bytes as f64 * 8e9 / rate) as i64);
+        Some(since(since(due, dequeued), service).max(0))
+    }
+
+    /// The rates of a stretch of time, each with when it began.
+    fn in_force(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &(i64, f64)> {
+        let first = self.rates.partition_point(|(at, _)| *at <= from_ns).saturating_sub(1);
+        let last = self.rates.partition_point(|(at, _)| *at < to_ns);
+        self.rates[first..last.max(first)].iter()
+    }
+
+    /// When it carried nothing.
+    pub fn outages(&self, end_ns: i64) -> impl Iterator<Item = (i64, i64)> {
+        let ends = self.rates.iter().skip(1).map(|next| next.0).chain([end_ns]);
+        let spans = self.rates.iter().zip(ends);
+        spans.filter(|((_, rate), _)| *rate <= 0.0).map(|((from, _), to)| (*from, to))
+    }
+
+    /// Whether it carried nothing at some time of a stretch.
+    pub fn is_out(&self, from_ns: i64, to_ns: i64) -> bool {
+        self.in_force(from_ns, to_ns).any(|(_, rate)| *rate <= 0.0)
     }
 
     /// The rate that it was to have at a time.

@@ -7,19 +7,23 @@
 //! the time in which the receive window and the send buffer held it back. The link's record decides the rest: whether
 //! its queue was empty, who filled it, and what it lost.
 //!
-//! An effect is followed back through the media, from the picture to what carried it, and inherits the causes of the
+//! An effect is followed back through the media, from the frame to what carried it, and inherits the causes of the
 //! flow's slices in the time that it took.
 
+mod asked;
 mod between;
 mod endpoints;
 mod evidence;
 mod frames;
+mod lasting;
 mod links;
+mod path;
 mod realtime;
 mod rows;
 mod segments;
 mod slices;
 mod sockets;
+mod told;
 mod transfers;
 mod wording;
 
@@ -139,6 +143,13 @@ pub(crate) fn of(view: &View<'_>) -> Why {
     let left_out = found.left_out + effects.len().saturating_sub(EFFECTS_MAX);
     effects.truncate(EFFECTS_MAX);
     Why { subjects, effects, left_out }
+}
+
+/// The other direction of a flow.
+fn turned(name: &str) -> Option<String> {
+    let (protocol, ends) = name.split_once(' ')?;
+    let (from, to) = ends.split_once('>')?;
+    Some(format!("{protocol} {to}>{from}"))
 }
 
 /// From one time to another; times come from files.

@@ -1,30 +1,37 @@
-//! Freezes, late and missing pictures of real-time video, and what limited its flows.
+//! Freezes, late and missing frames of real-time video, and what limited its flows.
 
 use suiro_record::flows;
 use suiro_record::tables::LinkRow;
 use suiro_record::words::{Carries, Cause, Effect, FlowRole};
 
 use super::endpoints::{Absence, absences, absent};
+use super::evidence::Rows;
 use super::frames::Frame;
 use super::links::{Carried, Links};
+use super::path::{QUEUED_NS, Seen};
 use super::rows::stretches;
 use super::slices::Slices;
-use super::wording::{also, clause, opening, rate, seconds};
+use super::told::Told;
+use super::wording::{also, opening};
 use super::{Evidence, Explained, Step, Subject, since};
 use crate::Records;
 use crate::player::Player;
 use crate::view::View;
 
-/// A picture is late if it is this much older than usual when it is shown.
+/// A frame is late if it is this much older than usual when it is shown.
 const LATE_NS: i64 = 150_000_000;
-/// Late and missing pictures nearer than this are one stretch.
+/// Late and missing frames nearer than this are one stretch.
 const JOINED_NS: i64 = 300_000_000;
-/// A shorter stretch beside a freeze is not worth a sentence.
+/// A shorter stretch next to a freeze is not worth a sentence.
 const LEAST_NS: i64 = 100_000_000;
-/// Fewer late or missing pictures than these are not worth a sentence.
+/// Fewer late or missing frames than these are not worth a sentence.
 const LEAST_FRAMES: usize = 3;
-/// A queue that delays packets by this much limits a flow.
-const QUEUED_NS: i64 = 50_000_000;
+/// A frame that is this much older than usual has a cause of its own, in a freeze.
+const LEAST_LATE_NS: i64 = 20_000_000;
+/// A sender writes a row of its queue as often as this, or more often.
+const ROW_NS: i64 = 110_000_000;
+/// Links on the way of a stream, from relay to relay.
+const HOPS_MAX: usize = 8;
 /// For so long after a loss its repair goes on.
 const REPAIR_SLICES: usize = 2;
 
@@ -35,12 +42,16 @@ pub(super) struct Stream<'a, 'v> {
     /// Its frames that were captured, in order of capture.
     pub frames: Vec<Frame<'v>>,
     pub data: Vec<Carried<'a, 'v>>,
+    /// What goes back to its senders.
+    pub back: Vec<Carried<'a, 'v>>,
     pub senders: Vec<Absence<'v>>,
     pub receivers: Vec<Absence<'v>>,
     pub usual: Usual,
     pub slices: Slices,
-    /// The endpoint that sends it; none if unknown.
+    /// The endpoint that makes it; none if unknown.
     sender: Option<&'v str>,
+    /// The endpoints that send it, relays included.
+    sources: Vec<&'v str>,
     /// Whether the viewer chooses among qualities.
     chooses: bool,
 }
@@ -52,6 +63,8 @@ pub(super) struct Usual {
     pub sending_ns: i64,
     /// From sending to the last byte received.
     pub transit_ns: i64,
+    /// From the last byte received to display.
+    pub held_ns: i64,
     /// From capture to display.
     pub age_ns: i64,
     /// Between captures; the median.
@@ -67,6 +80,7 @@ impl Usual {
         let known = || frames.iter().map(|frame| frame.row);
         let sending = known().filter_map(|row| Some(since(row.sent_ns?, row.captured_ns?)));
         let transit = known().filter_map(|row| Some(since(row.received_ns?, row.sent_ns?)));
+        let held = known().filter_map(|row| Some(since(row.displayed_ns?, row.received_ns?)));
         let age = known().filter_map(|row| Some(since(row.displayed_ns?, row.captured_ns?)));
         let mut apart: Vec<i64> =
             frames.windows(2).map(|pair| since(pair[1].captured_ns, pair[0].captured_ns)).collect();
@@ -74,6 +88,7 @@ impl Usual {
         Self {
             sending_ns: tenth(sending.collect()),
             transit_ns: tenth(transit.collect()),
+            held_ns: tenth(held.collect()),
             age_ns: tenth(age.collect()),
             interval_ns: apart.get(apart.len() / 2).copied().unwrap_or(0),
         }
@@ -108,12 +123,17 @@ impl<'a, 'v> Stream<'a, 'v> {
         slices: Slices,
     ) -> Option<Self> {
         let own = view.records.frames.iter().filter(|row| *row.endpoint == *player.name);
-        let frames = Frame::all(own.collect());
+        let mut frames = Frame::all(own.collect());
         if frames.is_empty() {
             return None;
         }
-        let (names, sender) = flows_of(view, links, player, alone);
-        let senders: Vec<&str> = vec![sender.unwrap_or("")];
+        let (names, senders) = flows_of(view, links, player, alone);
+        let data = links.of(&names);
+        Frame::mark_left_out(&mut frames, &data);
+        let turned = names.iter().filter_map(|name| super::turned(name)).collect::<Vec<_>>();
+        let (sender, sources) = (senders.last().copied(), senders.clone());
+        // With no name, absences would be those of all.
+        let senders: Vec<&str> = if senders.is_empty() { vec![""] } else { senders };
         let sessions = view.records.moq_sessions.iter();
         let mut own = sessions.filter(|row| *row.endpoint == *player.name);
         let chooses = own.any(|row| row.switches.is_some());
@@ -122,12 +142,14 @@ impl<'a, 'v> Stream<'a, 'v> {
             records: view.records,
             player,
             frames,
-            data: links.of(&names),
+            data,
+            back: links.of(&turned),
             senders: absences(view, &senders),
             receivers: absences(view, &[player.name]),
             usual,
             slices,
             sender,
+            sources,
             chooses,
         })
     }
@@ -142,9 +164,14 @@ impl<'a, 'v> Stream<'a, 'v> {
         self.data.iter().flat_map(move |way| way.within(from, to).iter().copied())
     }
 
+    /// Whether an endpoint makes the stream, or nothing is known of who does.
+    pub fn is_sender(&self, endpoint: &str) -> bool {
+        self.sender.is_none_or(|sender| sender == endpoint)
+    }
+
     /// What the encoder was set to, mean over a stretch of time.
     pub fn encoder_bps(&self, from: i64, to: i64) -> Option<f64> {
-        let own = |endpoint: &str| self.sender.is_none_or(|sender| sender == endpoint);
+        let own = |endpoint: &str| self.is_sender(endpoint);
         let records = self.records;
         let rates = records.rate.iter().filter(|row| own(&row.endpoint));
         let rates = rates.filter_map(|row| Some((row.t_ns, row.encoder_bps? as f64)));
@@ -183,13 +210,16 @@ impl<'a, 'v> Stream<'a, 'v> {
         if loads().any(|load| load.late_ns > most) {
             return Cause::Emulator;
         }
-        let recent = index.saturating_sub(REPAIR_SLICES)..=index;
-        let lost = |index: usize| self.data.iter().any(|way| way.own[index].lost > 0);
-        if recent.into_iter().any(lost) {
-            return Cause::Loss;
+        if loads().any(|load| load.out_ns > most) {
+            return Cause::Outage;
         }
-        if loads().any(|load| load.wait_max_ns > QUEUED_NS || load.overflowed > 0) {
-            return self.queue(from, to);
+        let repair = self.slices.span(index.saturating_sub(REPAIR_SLICES)).0;
+        if let Some(cause) = self.dropped(repair, to) {
+            return cause;
+        }
+        let seen = Seen::of(&self.data, from, to);
+        if let Some(waited) = seen.waited.filter(|(ns, _)| *ns > QUEUED_NS) {
+            return self.queue(waited);
         }
         if absent(&self.senders, from, to).is_some() {
             return Cause::ServerProcessor;
@@ -200,10 +230,10 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
     }
 
-    fn link_rows(&self, from: i64, to: i64) -> Option<Evidence> {
-        let rows =
-            self.data.iter().map(|way| way.within(from, to)).max_by_key(|rows| rows.len())?;
-        Evidence::of("link", &self.records.link, rows.first()?, rows.last()?)
+    fn link_rows(&self, from: i64, to: i64) -> Vec<Evidence> {
+        let rows = self.packets(from, to).collect();
+        let steps = Rows { rows, from, to }.steps(self.records, "", "");
+        steps.into_iter().map(|step| step.evidence).collect()
     }
 
     fn effects(&self) -> Vec<Explained> {
@@ -212,11 +242,15 @@ impl<'a, 'v> Stream<'a, 'v> {
             let age = frame.row.displayed_ns.map(|shown| since(shown, frame.captured_ns));
             age.is_some_and(|age| age > self.usual.age_ns.saturating_add(LATE_NS))
         });
-        let missing = self.runs(|frame| frame.row.displayed_ns.is_none());
+        let missing = self.runs(|frame| frame.row.displayed_ns.is_none() && !frame.left_out);
+        let fewer = self.runs(|frame| frame.left_out);
         let one = |effect: Effect| move |span: (i64, i64)| self.effect(effect, span);
         let mut found: Vec<Explained> = freezes.iter().copied().map(one(Effect::Freeze)).collect();
         found.extend(without(late, &freezes).into_iter().map(one(Effect::Late)));
         found.extend(without(missing, &freezes).into_iter().map(one(Effect::Missing)));
+        found.extend(without(fewer, &freezes).into_iter().map(one(Effect::FrameRate)));
+        found.extend(self.constantly_late());
+        found.extend(self.smaller());
         found
     }
 
@@ -250,44 +284,73 @@ impl<'a, 'v> Stream<'a, 'v> {
     fn effect(&self, effect: Effect, (from, to): (i64, i64)) -> Explained {
         let first = self.captured(from.saturating_sub(self.usual.age_ns));
         let last = self.captured(to.saturating_sub(self.usual.age_ns)).max(first + 1);
-        let concerned = &self.frames[first.min(self.frames.len())..last.min(self.frames.len())];
+        let places = first.min(self.frames.len())..last.min(self.frames.len());
+        let concerned = &self.frames[places.clone()];
         let mut weights: Vec<(Cause, f64)> = Vec::new();
         let mut broken = self.broken_before(first);
-        let mut before: Option<Cause> = None;
-        for frame in concerned {
+        for (at, frame) in places.zip(concerned) {
             match frame.row.decodable {
                 true => broken = None,
+                false if frame.left_out => {}
                 false => {
                     broken = broken.or(Some(frame.row.received_ns.unwrap_or(frame.captured_ns)));
                 }
             }
-            // A frame that is itself in time, in a stretch that is not, waits for one before it.
-            let cause = self.cause(frame, broken).or(before);
-            before = cause.or(before);
-            let cause = self.or_quality(cause.unwrap_or(Cause::Unknown), Some(frame));
-            weights.push((cause, 1.0));
-        }
-        let known = weights.iter().any(|(cause, _)| *cause != Cause::Unknown);
-        if known {
-            weights.retain(|(cause, _)| *cause != Cause::Unknown);
+            if !self.suffers(effect, frame) {
+                continue;
+            }
+            let cause = self.cause(at, broken).unwrap_or(Cause::Unknown);
+            weights.push((self.or_quality(cause, Some(frame)), 1.0));
         }
         let mut shares = super::shares(weights.into_iter());
         if shares.is_empty() {
             shares.push((self.absence_of_frames(from, to), 1.0));
         }
-        let mut sentence =
-            format!("{}: {}", opening(effect, from, to), self.reason(&shares, (from, to)));
+        let main = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
+        let told = self.told(main, concerned, (from, to));
+        let mut sentence = format!("{}: {}", opening(effect, from, to), told.clause);
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         sentence.extend(self.counterfactual(concerned));
-        let chain = self.chain(effect, (from, to), concerned, &shares);
+        let chain = self.chain(effect, concerned, told);
         let subject = self.player.name.to_owned();
         Explained { subject, effect, from_ns: from, to_ns: to, shares, chain, sentence }
+    }
+
+    /// Whether a frame is one of those that an effect is about; one in time, next to them, is not.
+    fn suffers(&self, effect: Effect, frame: &Frame) -> bool {
+        match effect {
+            Effect::FrameRate => frame.left_out,
+            Effect::Missing => frame.row.displayed_ns.is_none() && !frame.left_out,
+            _ => {
+                let age = frame.row.displayed_ns.map(|shown| since(shown, frame.captured_ns));
+                age.is_none_or(|age| age > self.usual.age_ns.saturating_add(LEAST_LATE_NS))
+            }
+        }
+    }
+
+    /// Bytes that waited in the sender at most, by its own record.
+    pub fn held_bytes(&self, from: i64, to: i64) -> i64 {
+        let own = |endpoint: &str| self.is_sender(endpoint);
+        let during = |t_ns: i64| (from..=to.saturating_add(ROW_NS)).contains(&t_ns);
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let records = self.records;
+        let rate = records.rate.iter().filter(|row| own(&row.endpoint) && during(row.t_ns));
+        let webrtc = records.webrtc.iter();
+        let webrtc = webrtc.filter(|row| own(&row.endpoint) && during(row.t_ns.as_nanos_i64()));
+        let quic = records.quic.iter();
+        let relays = |endpoint: &str| self.sources.is_empty() || self.sources.contains(&endpoint);
+        let quic = quic.filter(|row| relays(&row.endpoint) && during(row.t_ns.as_nanos_i64()));
+        let held = rate.map(|row| row.queue_bytes);
+        let held = held.chain(webrtc.filter_map(|row| Some(bytes(row.queue_bytes?))));
+        held.chain(quic.filter_map(|row| Some(bytes(row.waiting_bytes?)))).max().unwrap_or(0)
     }
 
     /// Since when nothing could be decoded, before a frame.
     fn broken_before(&self, first: usize) -> Option<i64> {
         let before = self.frames[..first.min(self.frames.len())].iter().rev();
-        let broken = before.take_while(|frame| !frame.row.decodable).last()?;
+        let broken =
+            before.take_while(|frame| !frame.row.decodable).filter(|frame| !frame.left_out);
+        let broken = broken.last()?;
         Some(broken.row.received_ns.unwrap_or(broken.captured_ns))
     }
 
@@ -303,13 +366,13 @@ impl<'a, 'v> Stream<'a, 'v> {
     }
 
     /// The newest frame that had arrived at a time.
-    fn newest(&self, t_ns: i64) -> Option<&Frame<'v>> {
+    pub fn newest(&self, t_ns: i64) -> Option<&Frame<'v>> {
         let arrived = |frame: &&Frame| frame.row.received_ns.is_some_and(|at| at <= t_ns);
         self.frames.iter().rev().find(arrived)
     }
 
     /// The bit rate of a frame and that of a link on its way, if the viewer chose a quality that the link does not carry.
-    fn too_high(&self, frame: &Frame) -> Option<(f64, f64)> {
+    pub fn too_high(&self, frame: &Frame) -> Option<(f64, f64)> {
         let quality = frame.row.rung_bps.filter(|_| self.chooses)? as f64;
         let rates = self.data.iter().filter_map(|way| way.way.rate_bps(frame.captured_ns));
         let rate = rates.min_by(f64::total_cmp)?;
@@ -325,48 +388,12 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
     }
 
-    fn reason(&self, shares: &[(Cause, f64)], (from, to): (i64, i64)) -> String {
-        let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
-        let sent = from.saturating_sub(self.usual.age_ns);
-        let drops = |queue: bool| {
-            let dropped = self
-                .packets(sent, to)
-                .filter(|row| row.verdict == suiro_record::words::Verdict::Dropped);
-            let full = Some(suiro_record::words::LinkCause::Queue);
-            dropped.filter(|row| (row.cause == full) == queue).count()
-        };
-        let waited =
-            self.packets(sent, to).filter_map(|row| Some(since(row.dequeued_ns?, row.t_ns))).max();
-        let waited = waited
-            .map_or(String::new(), |ns| format!("; packets waited up to {} ms", ns / 1_000_000));
-        match cause {
-            Cause::Loss => format!("the link lost {} packets", drops(false)),
-            Cause::RateStep => {
-                let falls = self.data.iter().flat_map(|way| &way.way.falls);
-                let fall = falls
-                    .filter(|fall| fall.from_ns < to && fall.to_ns > sent)
-                    .max_by_key(|f| f.from_ns);
-                fall.map_or(clause(cause).into(), |fall| {
-                    let (was, is) = (rate(fall.before_bps), rate(fall.after_bps));
-                    format!("the link fell from {was} to {is} at {}{waited}", seconds(fall.from_ns))
-                })
-            }
-            Cause::LinkRate | Cause::Competing | Cause::Bufferbloat | Cause::Encoder => {
-                match drops(true) {
-                    0 => format!("{}{waited}", clause(cause)),
-                    dropped => format!("{}{waited}, {dropped} were dropped", clause(cause)),
-                }
-            }
-            Cause::OversizedRung => {
-                let chosen = self.newest(to).and_then(|frame| self.too_high(frame));
-                chosen.map_or(clause(cause).into(), |(quality, carried)| {
-                    let (quality, carried) = (rate(quality), rate(carried));
-                    format!("the viewer played {quality}, and the link carries {carried}{waited}")
-                })
-            }
-            Cause::Unknown => "not known: table `layers` of both hosts would tell".into(),
-            cause => clause(cause).into(),
-        }
+    /// Frames per second that the encoder is set to at least, in a stretch of time; `None` if that is not recorded.
+    pub fn set_fps(&self, from: i64, to: i64) -> Option<i64> {
+        let own = |endpoint: &str| self.is_sender(endpoint);
+        let rows = self.records.webrtc.iter().filter(|row| own(&row.endpoint));
+        let during = rows.filter(|row| (from..to).contains(&row.t_ns.as_nanos_i64()));
+        during.filter_map(|row| row.fps).min()
     }
 
     /// Exact where the queue's delay alone made the frames late: without it they would have been there.
@@ -389,45 +416,23 @@ impl<'a, 'v> Stream<'a, 'v> {
         })
     }
 
-    fn chain(
-        &self,
-        effect: Effect,
-        (from, to): (i64, i64),
-        concerned: &[Frame],
-        shares: &[(Cause, f64)],
-    ) -> Vec<Step> {
+    fn chain(&self, effect: Effect, concerned: &[Frame], told: Told) -> Vec<Step> {
         let mut steps = Vec::new();
         if let (Some(first), Some(last)) = (concerned.first(), concerned.last()) {
             let evidence = Evidence::of("frames", &self.records.frames, first.row, last.row);
-            let what = format!(
-                "{}: frames {} to {}",
-                super::wording::verb(effect),
-                first.row.frame,
-                last.row.frame
-            );
-            steps.extend(evidence.map(|evidence| Step { what, evidence }));
-        }
-        let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
-        let absences = match cause {
-            Cause::ServerProcessor => &self.senders[..],
-            Cause::ClientProcessor => &self.receivers[..],
-            _ => &[],
-        };
-        for absence in absences
-            .iter()
-            .filter(|absence| absence.overlap_ns(since(from, self.usual.age_ns), to) > 0)
-        {
+            let numbers = (first.row.frame, last.row.frame);
             let what =
-                format!("{} did not run from {}", absence.endpoint, seconds(absence.from_ns));
-            steps.extend(absence.evidence(self.records).map(|evidence| Step { what, evidence }));
+                format!("{}: frames {} to {}", super::wording::verb(effect), numbers.0, numbers.1);
+            let own =
+                format!("endpoint={},frame={}..{}", self.player.name, numbers.0, numbers.1 + 1);
+            steps.extend(evidence.map(|evidence| Step { what, evidence: evidence.only(own) }));
         }
-        let evidence = self.link_rows(from.saturating_sub(self.usual.age_ns), to);
-        steps.extend(evidence.map(|evidence| Step { what: clause(cause).into(), evidence }));
+        steps.extend(told.steps);
         steps
     }
 }
 
-/// What is left of stretches of time outside of others, which are in order; no stretch that is shorter than two pictures.
+/// What is left of stretches of time outside of others, which are in order; no stretch that is shorter than [`LEAST_NS`].
 fn without(runs: Vec<(i64, i64)>, others: &[(i64, i64)]) -> Vec<(i64, i64)> {
     let mut left = Vec::new();
     for (begun, to) in runs {
@@ -442,34 +447,23 @@ fn without(runs: Vec<(i64, i64)>, others: &[(i64, i64)]) -> Vec<(i64, i64)> {
     left
 }
 
-/// The flows on links that carry a viewer's video, and the endpoint that sends them.
+/// The flows on links that carry a viewer's video, back over relays, and the endpoints that send them, the first last.
 fn flows_of<'v>(
     view: &'v View<'_>,
     links: &Links<'v>,
-    player: &Player,
+    player: &'v Player,
     alone: bool,
-) -> (Vec<String>, Option<&'v str>) {
-    let told = &view.records.flows;
-    let mut sender = None;
-    let mut found: Vec<String> = Vec::new();
-    let names = links.ways.iter().flat_map(|way| way.flows.keys().copied());
-    for name in names.filter(|name| name.starts_with("udp ")) {
-        let Some(row) = flows::find_named(told, name) else { continue };
-        let receives = matches!(row.role, FlowRole::Receiver | FlowRole::Client);
-        let (from, to) = match receives {
-            true => (row.peer.as_deref(), Some(&*row.endpoint)),
-            false => (Some(&*row.endpoint), row.peer.as_deref()),
-        };
-        if row.carries == Carries::Video && to == Some(player.name) {
-            let towards =
-                |end: &str| name.split_once('>').is_some_and(|(_, last)| flows::is_end(end, last));
-            if towards(if receives { &row.local } else { &row.remote }) {
-                sender = from.or(sender);
-                found.push(name.to_owned());
-            }
-        }
+) -> (Vec<String>, Vec<&'v str>) {
+    let (mut found, mut senders) = (Vec::new(), Vec::new());
+    let mut to = Some(player.name);
+    for _ in 0..HOPS_MAX {
+        let Some(end) = to else { break };
+        let (names, from) = flows_to(view, links, end);
+        found.extend(names);
+        to = from.filter(|from| *from != player.name && !senders.contains(from));
+        senders.extend(to);
     }
-    if found.is_empty() && alone && told.is_empty() {
+    if found.is_empty() && alone && view.records.flows.is_empty() {
         found = busiest(links).into_iter().collect();
     }
     let writes = || {
@@ -478,7 +472,34 @@ fn flows_of<'v>(
             .chain(view.records.webrtc.iter().map(|row| &*row.endpoint))
             .find(|name| *name != player.name)
     };
-    (found, sender.or_else(|| alone.then(writes).flatten()))
+    if senders.is_empty() && alone {
+        senders.extend(writes());
+    }
+    (found, senders)
+}
+
+/// The flows on links that carry video to an endpoint, and the endpoint that sends them.
+fn flows_to<'v>(view: &'v View<'_>, links: &Links<'v>, to: &str) -> (Vec<String>, Option<&'v str>) {
+    let mut sender = None;
+    let mut found: Vec<String> = Vec::new();
+    let names = links.ways.iter().flat_map(|way| way.flows.keys().copied());
+    for name in names.filter(|name| name.starts_with("udp ")) {
+        let Some(row) = flows::find_named(&view.records.flows, name) else { continue };
+        let receives = matches!(row.role, FlowRole::Receiver | FlowRole::Client);
+        let (from, end) = match receives {
+            true => (row.peer.as_deref(), Some(&*row.endpoint)),
+            false => (Some(&*row.endpoint), row.peer.as_deref()),
+        };
+        if row.carries == Carries::Video && end == Some(to) {
+            let towards =
+                |end: &str| name.split_once('>').is_some_and(|(_, last)| flows::is_end(end, last));
+            if towards(if receives { &row.local } else { &row.remote }) {
+                sender = from.or(sender);
+                found.push(name.to_owned());
+            }
+        }
+    }
+    (found, sender)
 }
 
 /// Without table `flows`: the flow of UDP with the most bytes.

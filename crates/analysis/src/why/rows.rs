@@ -94,5 +94,5 @@ fn row(
 fn joined<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> String {
     let mut words: Vec<String> = evidence.map(Evidence::to_string).collect();
     words.dedup();
-    words.join(" ")
+    words.join("; ")
 }

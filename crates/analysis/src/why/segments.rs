@@ -1,12 +1,15 @@
-//! Stalls and falls of quality of players of segmented media: from the picture to the segment, to what limited its
+//! Stalls and falls of quality of players of segmented media: from the frame to the segment, to what limited its
 //! transfer, to what happened on the link.
 
 use suiro_record::tables::RequestRow;
 use suiro_record::words::{Cause, Effect, RequestKind, Track};
 
+use super::evidence::Rows;
 use super::links::{Carried, Fall, Links};
+use super::path::Dropped;
+use super::told::{Told, told_back, told_dropped, told_outage, told_slow, told_waited};
 use super::transfers::{Transfer, Transfers};
-use super::wording::{also, clause, opening, rate, seconds, size, span};
+use super::wording::{also, clause, count, opening, rate, seconds, size, span};
 use super::{Evidence, Explained, Step};
 use crate::Records;
 use crate::player::Player;
@@ -14,10 +17,12 @@ use crate::view::View;
 
 /// Requests that follow one another within this time belong together.
 const NEXT_NS: i64 = 200_000_000;
-/// A player that shows the first new picture needs no longer than this after the last byte.
+/// A player that shows the first new frame needs no longer than this after the last byte.
 const SHOWN_NS: i64 = 300_000_000;
-/// A stall that is shorter is a late picture.
+/// A stall that is shorter is a late frame.
 const LEAST_NS: i64 = 50_000_000;
+/// A start that takes longer makes viewers leave (Krishnan, Sitaraman: Video Stream Quality Impacts Viewer Behavior, IMC 2012).
+const START_NS: i64 = 2_000_000_000;
 /// Requests that a buffer is followed back through.
 const BACK_MAX: usize = 50;
 
@@ -32,8 +37,12 @@ pub(super) fn explain<'v>(
         let of = |it: &&Transfer| it.viewer.is_some_and(|viewer| viewer.name == player.name);
         let story = Story::of(view, links, player, transfers.all.iter().find(of), transfers);
         let long = |(from, to): &(i64, i64)| to.saturating_sub(*from) >= LEAST_NS;
-        found.extend(player.stall_spans().into_iter().filter(long).map(|span| story.stall(span)));
+        let stalls: Vec<(i64, i64)> = player.stall_spans().into_iter().filter(long).collect();
+        // What one stall waited for, the next one did not.
+        let ended = std::iter::once(0).chain(stalls.iter().map(|(_, to)| *to));
+        found.extend(stalls.iter().zip(ended).map(|(span, after)| story.stall(*span, after)));
         found.extend(story.falls());
+        found.extend(story.start());
     }
     found
 }
@@ -46,6 +55,8 @@ struct Story<'a, 'v> {
     transfer: Option<&'a Transfer<'v>>,
     transfers: &'a Transfers<'v>,
     data: Vec<Carried<'a, 'v>>,
+    /// What goes back to the senders.
+    back: Vec<Carried<'a, 'v>>,
 }
 
 /// What a stall waited for.
@@ -66,6 +77,7 @@ impl<'a, 'v> Story<'a, 'v> {
     ) -> Self {
         let senders = transfer.into_iter().flat_map(|transfer| &transfer.senders);
         let flows: Vec<String> = senders.map(|sender| format!("tcp {}", sender.name)).collect();
+        let turned: Vec<String> = flows.iter().filter_map(|name| super::turned(name)).collect();
         Self {
             records: view.records,
             duration_ns: view.duration_ns,
@@ -73,27 +85,29 @@ impl<'a, 'v> Story<'a, 'v> {
             transfer,
             transfers,
             data: links.of(&flows),
+            back: links.of(&turned),
         }
     }
 
-    fn stall(&self, (from, to): (i64, i64)) -> Explained {
+    fn stall(&self, (from, to): (i64, i64), after: i64) -> Explained {
         let awaited = self.awaited(from, to);
-        let since = awaited.as_ref().map_or(from, |awaited| awaited.since_ns.min(from));
+        let since = awaited.as_ref().map_or(from, |awaited| awaited.since_ns.min(from).max(after));
         let until = awaited.as_ref().map_or(to, |awaited| awaited.end_ns.clamp(from, to));
         let mut shares = self.shares(since, until.max(since.saturating_add(1)));
         if let Some(awaited) = &awaited {
             self.blame_rung(awaited, &mut shares);
         }
-        let mut chain = self.picture(from, to);
+        let told = self.told(&shares, since, until);
+        let mut chain = self.screen(from, to);
         if let Some(awaited) = &awaited {
             chain.extend(self.segment(awaited));
         }
-        chain.extend(self.limit(since, until, &shares));
         let mut sentence = opening(Effect::Stall, from, to);
         sentence.push_str(": ");
-        sentence.push_str(&self.reason(&shares, since, until));
+        sentence.push_str(&told.clause);
+        chain.extend(self.limit(since, until, &shares, told));
         if let Some(awaited) = &awaited {
-            sentence.push_str(&self.told(awaited, from));
+            sentence.push_str(&self.told_segment(awaited, from));
         }
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         let subject = self.player.name.to_owned();
@@ -106,6 +120,24 @@ impl<'a, 'v> Story<'a, 'v> {
             chain,
             sentence,
         }
+    }
+
+    /// A start that was slow, and what limited the player's flows until then.
+    fn start(&self) -> Option<Explained> {
+        let from = self.player.rows.first()?.t_ns;
+        let seconds_ns = self.player.startup_s()? * 1e9;
+        let to = from.saturating_add(seconds_ns as i64);
+        if to.saturating_sub(from) <= START_NS {
+            return None;
+        }
+        let shares = self.shares(from, to);
+        let told = self.told(&shares, from, to);
+        let mut sentence = format!("{}: {}", opening(Effect::Startup, from, to), told.clause);
+        sentence.extend(also(&shares).map(|other| format!("; also {other}")));
+        let subject = self.player.name.to_owned();
+        let chain = self.limit(from, to, &shares, told);
+        let effect = Effect::Startup;
+        Some(Explained { subject, effect, from_ns: from, to_ns: to, shares, chain, sentence })
     }
 
     /// The request whose answer ended the stall: of those that were pending, the one for what the playhead stood
@@ -193,12 +225,17 @@ impl<'a, 'v> Story<'a, 'v> {
     /// Rungs below that of a request, as the origin offers them or requests name them; the highest first.
     fn lower_rungs(&self, request: &RequestRow) -> Vec<i64> {
         let Some(own) = request.rung_bps else { return Vec::new() };
-        let asked = self.records.requests.iter().filter(|row| row.track == request.track);
+        let asked = self.player.requests.iter().filter(|row| row.track == request.track);
         let asked = asked.filter_map(|row| row.rung_bps);
         let offered = self.records.rungs.iter().filter(|row| row.track == Track::Video);
         let offered = offered.filter(|_| request.track != Some(Track::Audio));
-        let offered = offered.flat_map(|row| [row.dash_bps, row.hls_bps]).flatten();
-        let offered = offered.filter_map(|bps| i64::try_from(bps.as_bps()).ok());
+        let bps = |rate: suiro_units::BitRate| i64::try_from(rate.as_bps()).ok();
+        let named: Vec<(Option<i64>, Option<i64>)> =
+            offered.map(|row| (row.dash_bps.and_then(bps), row.hls_bps.and_then(bps))).collect();
+        // A player sees the rungs of one manifest: the one that names its own rung.
+        let dash = named.iter().any(|(dash, _)| *dash == Some(own));
+        let offered =
+            named.into_iter().filter_map(|(in_dash, hls)| if dash { in_dash } else { hls });
         let mut rungs: Vec<i64> = asked.chain(offered).filter(|bps| *bps < own).collect();
         rungs.sort_unstable_by_key(|bps| std::cmp::Reverse(*bps));
         rungs.dedup();
@@ -213,42 +250,50 @@ impl<'a, 'v> Story<'a, 'v> {
         falls.filter(meets).max_by_key(|(_, fall)| fall.from_ns)
     }
 
-    /// The main cause as a clause, with its figures.
-    fn reason(&self, shares: &[(Cause, f64)], from: i64, to: i64) -> String {
+    /// The main cause as a clause, with its numbers and the rows of links that show them.
+    fn told(&self, shares: &[(Cause, f64)], from: i64, to: i64) -> Told {
         let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
-        match cause {
-            Cause::RateStep => match self.fall(from, to) {
-                Some((_, Fall { from_ns, before_bps, after_bps, .. })) => format!(
+        let during = (from, to);
+        let dropped = |how: Dropped| Some(told_dropped(&self.data, during, self.records, how));
+        let told = match cause {
+            Cause::RateStep => self.fall(from, to).map(|(_, fall)| Told {
+                clause: format!(
                     "the link fell from {} to {} at {}",
-                    rate(before_bps),
-                    rate(after_bps),
-                    seconds(from_ns)
+                    rate(fall.before_bps),
+                    rate(fall.after_bps),
+                    seconds(fall.from_ns)
                 ),
-                None => clause(cause).into(),
-            },
-            Cause::Competing => {
-                format!("other flows had {:.0} % of the link", self.others(from, to) * 100.0)
+                steps: told_waited(&self.data, during, self.records)
+                    .map_or_else(Vec::new, |it| it.steps),
+            }),
+            Cause::Competing => Some(Told {
+                clause: format!(
+                    "other flows had {:.0} % of the link",
+                    self.others(from, to) * 100.0
+                ),
+                steps: told_waited(&self.data, during, self.records)
+                    .map_or_else(Vec::new, |it| it.steps),
+            }),
+            Cause::Loss => dropped(Dropped::Lost),
+            Cause::Corruption => dropped(Dropped::Corrupted),
+            Cause::Policer => dropped(Dropped::Policed),
+            Cause::Outage => told_outage(&self.data, during, self.duration_ns, self.records),
+            Cause::Delay | Cause::Jitter | Cause::Reordering => {
+                told_slow(clause(cause), &self.data, during, self.records)
             }
-            Cause::Loss => {
-                let lost = self.lost(from, to);
-                format!("the link lost {lost} packet{}", if lost == 1 { "" } else { "s" })
+            Cause::AckPath => told_back(&self.back, during, self.records),
+            Cause::Unknown => {
+                Some(Told { clause: format!("not known: {}", self.missing()), steps: Vec::new() })
             }
-            Cause::Unknown => format!("not known: {}", self.missing()),
-            cause => clause(cause).into(),
-        }
+            _ => None,
+        };
+        told.unwrap_or_else(|| Told::plain(cause))
     }
 
     fn others(&self, from: i64, to: i64) -> f64 {
         let slices = self.transfers.slices;
         let range = slices.at(from)..slices.at(to) + 1;
         self.data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max)
-    }
-
-    fn lost(&self, from: i64, to: i64) -> u32 {
-        let slices = self.transfers.slices;
-        let range = slices.at(from)..slices.at(to) + 1;
-        let loads = self.data.iter().flat_map(|way| way.own.get(range.clone()).unwrap_or_default());
-        loads.map(|load| load.lost).sum()
     }
 
     /// Which record would tell.
@@ -262,7 +307,7 @@ impl<'a, 'v> Story<'a, 'v> {
     }
 
     /// The segment that was awaited, and whether a lower rung would have been in time.
-    fn told(&self, awaited: &Awaited, from: i64) -> String {
+    fn told_segment(&self, awaited: &Awaited, from: i64) -> String {
         let request = awaited.request;
         let took = span(awaited.end_ns.saturating_sub(request.t_ns));
         let under_way = if request.t_ns <= from { "under way" } else { "that was missing" };
@@ -305,7 +350,7 @@ impl<'a, 'v> Story<'a, 'v> {
         self.data.iter().map(sum).min().unwrap_or(0)
     }
 
-    fn picture(&self, from: i64, to: i64) -> Vec<Step> {
+    fn screen(&self, from: i64, to: i64) -> Vec<Step> {
         let frames = &self.records.frames;
         let shown = self.player.screen.shown();
         let next = shown.partition_point(|(t_ns, _)| *t_ns <= from);
@@ -319,7 +364,7 @@ impl<'a, 'v> Story<'a, 'v> {
                 at.and_then(|row| Evidence::row("player", &self.records.player, row))
             }
         };
-        let what = format!("the picture stood from {} to {}", seconds(from), seconds(to));
+        let what = format!("the screen did not change from {} to {}", seconds(from), seconds(to));
         evidence.map(|evidence| Step { what, evidence }).into_iter().collect()
     }
 
@@ -335,22 +380,27 @@ impl<'a, 'v> Story<'a, 'v> {
         Some(Step { what, evidence })
     }
 
-    /// What limited the transfer, and where the link shows it.
-    fn limit(&self, from: i64, to: i64, shares: &[(Cause, f64)]) -> Vec<Step> {
+    /// What limited the transfer, and where sockets and links show it.
+    fn limit(&self, from: i64, to: i64, shares: &[(Cause, f64)], told: Told) -> Vec<Step> {
         let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
         let senders = self.transfer.into_iter().flat_map(|transfer| &transfer.senders);
-        let samples = senders.filter_map(|sender| sender.samples(from, to));
-        let busiest =
-            samples.max_by_key(|(first, last)| last.acked_bytes.saturating_sub(first.acked_bytes));
-        let tcp = busiest.and_then(|(a, b)| Evidence::of("tcp", &self.records.tcp, a, b));
+        let samples = senders.filter_map(|sender| Some((sender.samples(from, to)?, sender)));
+        let busiest = samples
+            .max_by_key(|((first, last), _)| last.acked_bytes.saturating_sub(first.acked_bytes));
+        let tcp = busiest.and_then(|((a, b), sender)| {
+            let evidence = Evidence::of("tcp", &self.records.tcp, a, b)?;
+            Some(evidence.only(format!("host={},socket={}", sender.socket.host, sender.name)))
+        });
         let mut steps: Vec<Step> = Vec::new();
         steps.extend(tcp.map(|evidence| Step { what: clause(cause).into(), evidence }));
-        let packets = self.data.iter().max_by_key(|way| way.within(from, to).len());
-        let rows = packets.map(|way| way.within(from, to)).unwrap_or_default();
-        if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
-            let evidence = Evidence::of("link", &self.records.link, first, last);
-            let what = format!("{} packets met link {}", rows.len(), first.link);
-            steps.extend(evidence.map(|evidence| Step { what, evidence }));
+        match told.steps.is_empty() {
+            false => steps.extend(told.steps),
+            true => {
+                let rows = self.data.iter().flat_map(|way| way.within(from, to).iter().copied());
+                let rows = Rows { rows: rows.collect(), from, to };
+                let what = format!("{} came to links", count(rows.rows.len(), "packet"));
+                steps.extend(rows.steps(self.records, &what, ""));
+            }
         }
         steps
     }
@@ -380,12 +430,13 @@ impl<'a, 'v> Story<'a, 'v> {
         let ended = end(before, after.t_ns).min(after.t_ns).max(before.t_ns.saturating_add(1));
         let shares = self.shares(before.t_ns, ended);
         let came = goodput(before, ended).map_or(String::new(), |bps| format!(" at {}", rate(bps)));
+        let told = self.told(&shares, before.t_ns, ended);
         let mut sentence = format!(
             "quality fell from {} to {} at {}: the segment before came{came}; {}",
             rate(was as f64),
             rate(is as f64),
             seconds(after.t_ns),
-            self.reason(&shares, before.t_ns, ended)
+            told.clause
         );
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         let requests = &self.records.requests;
@@ -393,7 +444,7 @@ impl<'a, 'v> Story<'a, 'v> {
         let what = "a lower rung was asked for".to_owned();
         let mut chain: Vec<Step> =
             evidence.map(|evidence| Step { what, evidence }).into_iter().collect();
-        chain.extend(self.limit(before.t_ns, ended, &shares));
+        chain.extend(self.limit(before.t_ns, ended, &shares, told));
         Explained {
             subject: self.player.name.to_owned(),
             effect: Effect::Quality,

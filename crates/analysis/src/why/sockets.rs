@@ -26,12 +26,14 @@ pub(super) struct Account {
     pub unsent: Option<f64>,
     /// With the congestion window full.
     pub window_full: f64,
-    /// In recovery, by duplicate or selective ACKs.
+    /// In recovery, by duplicate or selective ACKs. Disorder is not: packets that overtook others cause it, too.
     pub recovery: f64,
     /// After a timeout, or waiting for one.
     pub timeout: f64,
     /// Bytes acknowledged.
     pub acked: i64,
+    /// The congestion window, at the end.
+    pub cwnd: i64,
     /// The pacing rate, at the end.
     pub pacing_bps: Option<i64>,
     /// Bytes in flight as a share of the congestion window, mean.
@@ -98,7 +100,7 @@ fn held(socket: &Socket, slices: Slices, accounts: &mut [Account]) {
             if row.in_flight_bytes.saturating_add(short) > row.cwnd_bytes {
                 account.window_full += part;
             }
-            if matches!(row.state, TcpState::Recovery | TcpState::Disorder) {
+            if row.state == TcpState::Recovery {
                 account.recovery += part;
             }
             if let Some(unsent) = unsent {
@@ -109,6 +111,7 @@ fn held(socket: &Socket, slices: Slices, accounts: &mut [Account]) {
                 let full = row.in_flight_bytes.saturating_add(row.mss_bytes) > window;
                 *account.receive_window.get_or_insert(0.0) += if full { part } else { 0.0 };
             }
+            account.cwnd = row.cwnd_bytes;
             if row.cwnd_bytes > 0 {
                 let filled = row.in_flight_bytes as f64 / row.cwnd_bytes as f64;
                 account.filled += part * filled.clamp(0.0, 1.0);

@@ -1,14 +1,16 @@
 //! What limited each TCP flow that carries media or load, and each viewer's flows together.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use suiro_record::flows;
-use suiro_record::tables::{AccessRow, RequestRow};
-use suiro_record::words::{Cause, FlowRole, RequestKind, Transport};
+use suiro_record::tables::AccessRow;
+use suiro_record::words::{Cause, RequestKind};
 
+use super::asked::{Asked, Request, pending};
 use super::endpoints::{Absence, absences, absent, on_host};
 use super::evidence::Evidence;
-use super::links::{Carried, Links};
+use super::links::{Carried, Links, Load};
+use super::path::{QUEUED_NS, SLOW_NS, Seen, slowness};
 use super::slices::Slices;
 use super::sockets::{Account, Sender};
 use super::{FLOWS_MAX, Limit, Subject};
@@ -23,6 +25,13 @@ const SERVED: f64 = 0.7;
 const SHARED: f64 = 0.2;
 /// Slices before and after, over which the share of others counts.
 const AROUND: usize = 5;
+/// Slices before an event that it may come from: the shortest retransmission timeout of Linux, 200 ms.
+const BEFORE: usize = 4;
+/// Slices after a loss in which the congestion window may still be small because of it: two seconds, in which Reno and
+/// CUBIC regain what a loss of 20 packets of window cost.
+const REGAINED: usize = 40;
+/// Slices that a wait is followed back over: ten seconds.
+const BACK: usize = 200;
 /// A buffer that holds this share of what it holds at most is full.
 const FULL: f64 = 0.9;
 
@@ -87,7 +96,7 @@ fn decide<'v>(
         senders.iter().map(name).collect::<Vec<_>>()
     };
     let (data, acks) = (links.of(&names(false)), links.of(&names(true)));
-    let mut causes = Vec::new();
+    let (mut causes, mut opening) = (Vec::new(), Vec::new());
     for sender in &senders {
         let judge = Judge {
             slices,
@@ -95,6 +104,7 @@ fn decide<'v>(
             asked: asked.of_sender(viewer, sender),
             manifests: asked.manifests(viewer),
             full: viewer.map(|viewer| full(viewer, slices)).unwrap_or_default(),
+            handshakes: asked.handshakes(viewer),
             own: links.of(&[format!("tcp {}", sender.name)]),
             data: &data,
             acks: &acks,
@@ -102,8 +112,12 @@ fn decide<'v>(
             client: absences(view, &clients(view, viewer, sender)),
         };
         causes.push(judge.causes());
+        opening = judge.opening();
     }
-    let together = together(&senders, &causes, slices);
+    let mut together = together(&senders, &causes, slices);
+    // Where no connection existed, the player may have been opening one.
+    let alone = together.iter_mut().zip(opening).filter(|(cause, _)| cause.is_none());
+    alone.for_each(|(cause, opening)| *cause = opening);
     Transfer { viewer, senders, together }
 }
 
@@ -142,114 +156,6 @@ fn full(viewer: &Player, slices: Slices) -> Vec<bool> {
     is_full
 }
 
-/// Requests of players, and the connections that they came by.
-pub(super) struct Asked<'v> {
-    all: Vec<Request<'v>>,
-}
-
-/// A request, when it was pending, and what the origin says about it.
-#[derive(Clone, Copy)]
-pub(super) struct Request<'v> {
-    pub row: &'v RequestRow,
-    pub access: Option<&'v AccessRow>,
-    pub end_ns: i64,
-}
-
-impl<'v> Asked<'v> {
-    fn of(view: &'v View<'_>) -> Self {
-        let mut by_path: BTreeMap<&str, Vec<&AccessRow>> = BTreeMap::new();
-        for row in &view.records.access {
-            by_path.entry(&row.path).or_default().push(row);
-        }
-        for rows in by_path.values_mut() {
-            rows.sort_by_key(|row| std::cmp::Reverse(row.t_ns));
-        }
-        let mut rows: Vec<&RequestRow> = view.records.requests.iter().collect();
-        rows.sort_by_key(|row| row.t_ns);
-        // One that failed ended before it was tried again.
-        let mut again: BTreeMap<(&str, &str), i64> = BTreeMap::new();
-        let mut ends: Vec<i64> = Vec::new();
-        for row in rows.iter().rev() {
-            let next = again.insert((&row.endpoint, &row.url), row.t_ns);
-            ends.push(row.done_ns.or(next).unwrap_or(i64::MAX));
-        }
-        let mut all: Vec<Request> = Vec::new();
-        for (row, end_ns) in rows.into_iter().zip(ends.into_iter().rev()) {
-            let answers = by_path.get_mut(&*row.url);
-            let access = answers.and_then(|answers| {
-                let fits = |it: &&&AccessRow| it.t_ns >= row.t_ns && it.t_ns <= end_ns;
-                let place = answers.iter().rposition(|it| fits(&it))?;
-                Some(answers.remove(place))
-            });
-            all.push(Request { row, access, end_ns });
-        }
-        Self::close(&mut all, view.duration_ns);
-        Self { all }
-    }
-
-    /// A request without an end was given up before the next one on its connection began.
-    fn close(all: &mut [Request], end_ns: i64) {
-        let mut next: BTreeMap<(String, String), i64> = BTreeMap::new();
-        for request in all.iter_mut().rev() {
-            let peer = request.access.map_or_else(String::new, |access| access.peer.to_string());
-            let key = (request.row.endpoint.to_string(), peer);
-            if request.end_ns == i64::MAX {
-                request.end_ns = next.get(&key).copied().unwrap_or(end_ns);
-            }
-            next.insert(key, request.row.t_ns);
-        }
-    }
-
-    /// The player whose requests came by this connection.
-    fn viewer(&self, view: &'v View<'_>, sender: &Sender) -> Option<&'v Player<'v>> {
-        let (local, remote) = sender.name.split_once('>')?;
-        let by_peer = || {
-            let found = self
-                .all
-                .iter()
-                .find(|request| request.access.is_some_and(|access| &*access.peer == remote))?;
-            view.player(&found.row.endpoint)
-        };
-        let told = flows::find(&view.records.flows, Transport::Tcp, (local, remote));
-        let told = told.and_then(|row| match row.role {
-            FlowRole::Client | FlowRole::Receiver => view.player(&row.endpoint),
-            FlowRole::Server | FlowRole::Sender => view.player(row.peer.as_deref()?),
-        });
-        told.or_else(by_peer).filter(|player| !player.requests.is_empty())
-    }
-
-    /// Requests that were pending on this connection, or on one that is not known; without a viewer nothing is.
-    fn of_sender(&self, viewer: Option<&Player>, sender: &Sender) -> Option<Vec<Request<'v>>> {
-        let viewer = viewer?;
-        let remote = sender.name.split_once('>').map(|(_, remote)| remote);
-        let own = |request: &&Request| {
-            &*request.row.endpoint == viewer.name
-                && request.access.is_none_or(|access| Some(&*access.peer) == remote)
-        };
-        Some(self.all.iter().filter(own).copied().collect())
-    }
-
-    fn manifests(&self, viewer: Option<&Player>) -> Vec<Request<'v>> {
-        let own = |request: &&Request| {
-            viewer.is_some_and(|viewer| *request.row.endpoint == *viewer.name)
-                && request.row.kind == RequestKind::Manifest
-        };
-        self.all.iter().filter(own).copied().collect()
-    }
-}
-
-/// The request that was pending for most of a slice.
-fn pending<'a, 'v>(
-    requests: &'a [Request<'v>],
-    from_ns: i64,
-    to_ns: i64,
-) -> Option<&'a Request<'v>> {
-    let overlap =
-        |it: &Request| super::since(it.end_ns.min(to_ns), it.row.t_ns.max(from_ns)).max(0);
-    let most = requests.iter().max_by_key(|request| overlap(request))?;
-    (overlap(most) * 2 >= to_ns - from_ns).then_some(most)
-}
-
 /// Decides what limited one sender.
 struct Judge<'a, 'v> {
     slices: Slices,
@@ -257,6 +163,8 @@ struct Judge<'a, 'v> {
     /// `None` for a flow without a viewer.
     asked: Option<Vec<Request<'v>>>,
     manifests: Vec<Request<'v>>,
+    /// When the player opened connections.
+    handshakes: Vec<(i64, i64)>,
     /// Slices in which the player's buffer was full.
     full: Vec<bool>,
     /// The sender's own packets.
@@ -270,17 +178,18 @@ struct Judge<'a, 'v> {
 
 /// Why a congestion window is smaller than it was.
 #[derive(Clone, Copy, PartialEq)]
-enum Reduced {
-    No,
-    Loss,
-    Overflow,
-    Timeout,
+struct Reduced {
+    cause: Cause,
+    /// What the window was before.
+    cwnd: i64,
+    /// The slice in which it was reduced.
+    at: usize,
 }
 
 impl Judge<'_, '_> {
     fn causes(&self) -> Vec<Option<Cause>> {
         let mut causes = vec![None; self.slices.count];
-        let mut reduced = Reduced::No;
+        let mut reduced = None;
         for index in self.sender.lifetime.clone() {
             let account = &self.sender.accounts[index];
             reduced = self.reduced(reduced, index);
@@ -289,29 +198,83 @@ impl Judge<'_, '_> {
         causes
     }
 
-    fn reduced(&self, before: Reduced, index: usize) -> Reduced {
-        let account = &self.sender.accounts[index];
-        let sum = |of: fn(&super::links::Load) -> u32| -> u32 {
-            self.own.iter().filter_map(|way| way.own.get(index)).map(of).sum()
-        };
-        match (sum(|load| load.lost), sum(|load| load.overflowed)) {
-            _ if account.timeout >= MOST => Reduced::Timeout,
-            (0, 0) => before,
-            (lost, overflowed) if lost >= overflowed => Reduced::Loss,
-            _ => Reduced::Overflow,
+    /// A window is small because of a loss until it is what it was, and no longer than [`REGAINED`].
+    fn reduced(&self, before: Option<Reduced>, index: usize) -> Option<Reduced> {
+        let cwnd = self.sender.accounts[index].cwnd;
+        if let Some(cause) = self.dropped(&self.own, index..index + 1) {
+            let last = self.sender.accounts[index.saturating_sub(1)].cwnd;
+            let was = before.map_or(last, |before| before.cwnd.max(last));
+            return Some(Reduced { cause, cwnd: was, at: index });
+        }
+        before.filter(|before| cwnd < before.cwnd && index - before.at <= REGAINED)
+    }
+
+    /// What kept packets of some slices from their receiver; `None` if nothing did.
+    fn dropped(&self, ways: &[Carried], slices: Range<usize>) -> Option<Cause> {
+        let loads = ways.iter().filter_map(|way| way.own.get(slices.clone())).flatten();
+        let sum = |of: fn(&Load) -> u32| loads.clone().map(of).sum::<u32>();
+        let counts = [
+            (sum(|load| load.lost), Cause::Loss),
+            (sum(|load| load.corrupted), Cause::Corruption),
+            (sum(|load| load.policed), Cause::Policer),
+            (sum(|load| load.overflowed), Cause::LinkRate),
+        ];
+        match counts.into_iter().filter(|(count, _)| *count > 0).max_by_key(|(count, _)| *count)?.1
+        {
+            Cause::LinkRate => Some(self.link(slices.end - 1)),
+            cause => Some(cause),
         }
     }
 
+    /// What packets and their acknowledgements met on the links from one slice to another, the worst first.
+    fn met(&self, ways: &[Carried], first: usize, last: usize) -> Option<Cause> {
+        let slices = first.max(last.saturating_sub(BACK))..last + 1;
+        let out = |ways: &[Carried]| {
+            let mut loads = ways.iter().filter_map(|way| way.own.get(slices.clone())).flatten();
+            loads.any(|load| load.out_ns > 0)
+        };
+        if out(ways) {
+            return Some(Cause::Outage);
+        }
+        if let Some(cause) = self.dropped(ways, slices.clone()) {
+            return Some(cause);
+        }
+        let (from, to) = (self.slices.span(slices.start).0, self.slices.span(last).1);
+        let there = Seen::of(ways, from, to);
+        if let Some(slow) = there.slow.filter(|(ns, _)| *ns > SLOW_NS) {
+            return Some(slowness(ways, slow));
+        }
+        if there.waited_ns() > QUEUED_NS {
+            return Some(self.link(last));
+        }
+        let back = Seen::of(self.acks, from, to);
+        let delayed = back.waited_ns() > QUEUED_NS || back.slow_ns() > SLOW_NS;
+        (out(self.acks) || back.dropped().is_some() || delayed).then_some(Cause::AckPath)
+    }
+
+    /// The slice in which something began that holds for this one, and a little before it.
+    fn since(&self, index: usize, holds: impl Fn(&Account) -> bool) -> usize {
+        let accounts = &self.sender.accounts;
+        let before = (0..index).rev().take(BACK).take_while(|at| holds(&accounts[*at]));
+        before.last().unwrap_or(index).saturating_sub(BEFORE)
+    }
+
     /// The rules, the most certain first.
-    fn cause(&self, index: usize, account: &Account, reduced: Reduced) -> Cause {
+    fn cause(&self, index: usize, account: &Account, reduced: Option<Reduced>) -> Cause {
         let (from, to) = self.slices.span(index);
         let all = || self.data.iter().chain(self.acks).filter_map(|way| way.own.get(index));
         let share = |ns: i64| ns as f64 / (to - from).max(1) as f64;
         if all().any(|load| share(load.late_ns) >= MOST) {
             return Cause::Emulator;
         }
+        let mut own = self.own.iter().filter_map(|way| way.own.get(index));
+        let waits = account.busy >= MOST || account.timeout >= MOST;
+        if waits && own.any(|load| share(load.out_ns) >= MOST) {
+            return Cause::Outage;
+        }
         if account.timeout >= MOST {
-            return Cause::Timeout;
+            let since = self.since(index, |account| account.timeout >= MOST);
+            return self.met(&self.own, since, index).unwrap_or(Cause::Timeout);
         }
         if account.busy < MOST {
             return self.idle(index);
@@ -328,43 +291,49 @@ impl Judge<'_, '_> {
             return Cause::SendBuffer;
         }
         if account.unsent.is_some_and(|unsent| unsent < MOST) {
-            return self.supplied(from, to);
+            return self.supplied(index);
         }
         if account.recovery >= MOST {
-            return Cause::Loss;
+            let since = self.since(index, |account| account.recovery >= MOST);
+            if let Some(cause) = self.met(&self.own, since, index) {
+                return cause;
+            }
         }
         self.window(index, account, reduced, served)
     }
 
     /// What the congestion window, pacing and what is left of the link's time say.
-    fn window(&self, index: usize, account: &Account, reduced: Reduced, served: f64) -> Cause {
+    fn window(
+        &self,
+        index: usize,
+        account: &Account,
+        reduced: Option<Reduced>,
+        served: f64,
+    ) -> Cause {
         let (from, to) = self.slices.span(index);
-        if account.window_full >= MOST || account.filled >= SERVED {
-            return match reduced {
-                Reduced::Loss => Cause::Loss,
-                Reduced::Timeout => Cause::Timeout,
-                Reduced::No | Reduced::Overflow if served >= MOST => self.link(index),
-                Reduced::No | Reduced::Overflow => Cause::CongestionWindow,
-            };
-        }
         if served >= MOST {
             return self.link(index);
-        }
-        let paced = account.pacing_bps.map(|bps| bps as f64 * (to - from) as f64 / 8e9);
-        if account.unsent >= Some(MOST)
-            && paced.is_some_and(|bytes| account.acked as f64 >= 0.7 * bytes)
-        {
-            return Cause::Pacing;
         }
         if absent(&self.client, from, to).is_some() {
             return Cause::ClientProcessor;
         }
-        match reduced {
-            Reduced::Loss if account.unsent >= Some(MOST) => Cause::Loss,
-            Reduced::Timeout if account.unsent >= Some(MOST) => Cause::Timeout,
-            _ if account.unsent >= Some(MOST) => Cause::CongestionWindow,
-            _ => Cause::Unknown,
+        let full = account.window_full >= MOST || account.filled >= SERVED;
+        if full && let Some(reduced) = reduced {
+            return reduced.cause;
         }
+        let progress = self.since(index, |account| account.acked == 0);
+        if let Some(cause) = self.met(&self.own, progress, index) {
+            return cause;
+        }
+        if full {
+            return Cause::CongestionWindow;
+        }
+        let paced = account.pacing_bps.map(|bps| bps as f64 * (to - from) as f64 / 8e9);
+        let unsent = account.unsent >= Some(MOST);
+        if unsent && paced.is_some_and(|bytes| account.acked as f64 >= 0.7 * bytes) {
+            return Cause::Pacing;
+        }
+        Cause::Unknown
     }
 
     /// Nothing was in flight and nothing waited to be sent.
@@ -377,25 +346,61 @@ impl Judge<'_, '_> {
             };
         };
         let Some(request) = pending(asked, from, to) else {
-            return match (absent(&self.client, from, to), pending(&self.manifests, from, to)) {
-                (Some(_), _) => Cause::ClientProcessor,
-                (None, Some(_)) => Cause::Manifest,
-                (None, None) => Cause::NoRequest,
-            };
+            return self.unasked(index);
         };
-        if request.row.kind == RequestKind::Manifest {
-            return Cause::Manifest;
-        }
         if absent(&self.server, from, to).is_some() {
             return Cause::ServerProcessor;
         }
         let stopped = absent(&self.client, from, to).is_some();
+        let is_manifest = request.row.kind == RequestKind::Manifest;
         match request.access {
             // The client's host has all of it, and the client does not take it.
-            Some(access) if stopped && self.arrived(access, index) => Cause::ClientProcessor,
-            Some(access) if access.t_ns <= from => Cause::Application,
-            _ => Cause::RoundTrip,
+            Some(access) if stopped && self.arrived(access, index) => {
+                return Cause::ClientProcessor;
+            }
+            Some(access) if access.t_ns <= from && !is_manifest => return Cause::Application,
+            _ => {}
         }
+        let asked = self.slices.at(request.row.t_ns);
+        let on_the_way = match () {
+            () if is_manifest => Cause::Manifest,
+            () if self.opens(from, to) => Cause::Handshake,
+            () => Cause::RoundTrip,
+        };
+        self.met(self.data, asked, index).unwrap_or(on_the_way)
+    }
+
+    /// Nothing was asked for on this connection.
+    fn unasked(&self, index: usize) -> Cause {
+        let (from, to) = self.slices.span(index);
+        if absent(&self.client, from, to).is_some() {
+            return Cause::ClientProcessor;
+        }
+        if self.opens(from, to) {
+            let opened = self.handshakes.iter().filter(|(begun, _)| *begun < to);
+            let opened = opened.map(|(begun, _)| *begun).max().unwrap_or(from);
+            let met = self.met(self.data, self.slices.at(opened), index);
+            return met.unwrap_or(Cause::Handshake);
+        }
+        match pending(&self.manifests, from, to) {
+            Some(_) => Cause::Manifest,
+            None => Cause::NoRequest,
+        }
+    }
+
+    /// The slices in which the player opened a connection, each with what that met.
+    fn opening(&self) -> Vec<Option<Cause>> {
+        let opens = |index: usize| {
+            let (from, to) = self.slices.span(index);
+            self.opens(from, to)
+        };
+        (0..self.slices.count).map(|index| opens(index).then(|| self.unasked(index))).collect()
+    }
+
+    /// Whether the player opened a connection for most of a slice.
+    fn opens(&self, from: i64, to: i64) -> bool {
+        let overlap = |(begun, done): &(i64, i64)| super::since(*done.min(&to), *begun.max(&from));
+        self.handshakes.iter().any(|handshake| overlap(handshake) * 2 >= to - from)
     }
 
     /// Whether the client's host acknowledged as much as the answer's body since it was asked for.
@@ -406,14 +411,16 @@ impl Judge<'_, '_> {
     }
 
     /// Everything that the application wrote was sent.
-    fn supplied(&self, from: i64, to: i64) -> Cause {
+    fn supplied(&self, index: usize) -> Cause {
+        let (from, to) = self.slices.span(index);
         if absent(&self.server, from, to).is_some() {
             return Cause::ServerProcessor;
         }
-        match &self.asked {
-            None => Cause::Application,
-            Some(_) => Cause::RoundTrip,
+        if self.asked.is_none() {
+            return Cause::Application;
         }
+        let progress = self.since(index, |account| account.acked == 0);
+        self.met(&self.own, progress, index).unwrap_or(Cause::RoundTrip)
     }
 
     /// The receive window held it back.
@@ -454,7 +461,7 @@ fn together(
 ) -> Vec<Option<Cause>> {
     let rank = |cause: Cause| match cause {
         Cause::NoRequest => 0,
-        Cause::RoundTrip | Cause::Application | Cause::Manifest => 1,
+        Cause::RoundTrip | Cause::Application | Cause::Manifest | Cause::Handshake => 1,
         _ => 2,
     };
     let at = |index: usize| {
@@ -479,10 +486,12 @@ fn limits(view: &View<'_>, transfer: &Transfer, slices: Slices) -> Vec<Limit> {
 fn evidence(view: &View<'_>, transfer: &Transfer, limit: &Limit) -> Vec<Evidence> {
     let samples = transfer.senders.iter().filter_map(|sender| {
         let (first, last) = sender.samples(limit.from_ns, limit.to_ns)?;
-        Some((last.acked_bytes.saturating_sub(first.acked_bytes), first, last))
+        Some((last.acked_bytes.saturating_sub(first.acked_bytes), first, last, sender))
     });
     let busiest = samples.max_by_key(|(bytes, ..)| *bytes);
-    let found =
-        busiest.and_then(|(_, first, last)| Evidence::of("tcp", &view.records.tcp, first, last));
+    let found = busiest.and_then(|(_, first, last, sender)| {
+        let evidence = Evidence::of("tcp", &view.records.tcp, first, last)?;
+        Some(evidence.only(format!("host={},socket={}", sender.socket.host, sender.name)))
+    });
     found.into_iter().collect()
 }

@@ -39,14 +39,26 @@ pub(super) fn size(bytes: i64) -> String {
     }
 }
 
+/// A length of time that is compared with others.
+pub(super) fn milliseconds(ns: i64) -> String {
+    format!("{} ms", ns / 1_000_000)
+}
+
+/// So many of something.
+pub(super) fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// An effect as the beginning of a sentence, without its time.
 pub(super) const fn verb(effect: Effect) -> &'static str {
     match effect {
         Effect::Stall => "stalled",
         Effect::Freeze => "froze",
-        Effect::Late => "pictures late for",
-        Effect::Missing => "pictures missing for",
+        Effect::Late => "frames late for",
+        Effect::Missing => "frames missing for",
         Effect::Quality => "quality lower for",
+        Effect::Startup => "waited to begin for",
+        Effect::FrameRate => "frame rate lower for",
         Effect::Limit => "limited for",
         Effect::Trial => "in",
     }
@@ -58,6 +70,7 @@ pub const fn label(cause: Cause) -> &'static str {
         Cause::NoRequest => "nothing asked for",
         Cause::Application => "nothing to send",
         Cause::RoundTrip => "round trip",
+        Cause::Handshake => "opening a connection",
         Cause::Manifest => "waiting for a manifest",
         Cause::SendBuffer => "send buffer",
         Cause::CongestionWindow => "congestion window",
@@ -68,13 +81,22 @@ pub const fn label(cause: Cause) -> &'static str {
         Cause::RateStep => "link rate after a fall",
         Cause::Competing => "other flows",
         Cause::Bufferbloat => "queue of others (bufferbloat)",
+        Cause::Outage => "outage",
+        Cause::Policer => "policer",
         Cause::Loss => "loss and its repair",
+        Cause::Corruption => "corruption",
+        Cause::Reordering => "reordering",
+        Cause::Delay => "delay of the link",
+        Cause::Jitter => "jitter of the link",
+        Cause::AckPath => "acknowledgements",
         Cause::Timeout => "retransmission timeout",
         Cause::OversizedRung => "rung too high",
         Cause::Encoder => "encoder overshoot",
+        Cause::EncoderChoice => "encoder's choice",
+        Cause::JitterBuffer => "jitter buffer",
         Cause::KeyFrame => "late key frame",
-        Cause::ServerProcessor => "server's processor",
-        Cause::ClientProcessor => "client's processor",
+        Cause::ServerProcessor => "server's CPU",
+        Cause::ClientProcessor => "client's CPU",
         Cause::Emulator => "the emulator itself",
         Cause::Unknown => "not known",
     }
@@ -86,6 +108,7 @@ pub(super) const fn clause(cause: Cause) -> &'static str {
         Cause::NoRequest => "the player asked for nothing",
         Cause::Application => "the sender had nothing to send",
         Cause::RoundTrip => "requests and last bytes were on their way",
+        Cause::Handshake => "the player opened a connection",
         Cause::Manifest => "the player waited for a manifest before it could ask for media",
         Cause::SendBuffer => "the sender's socket buffer held it back",
         Cause::CongestionWindow => "the congestion window held the sender back",
@@ -98,10 +121,19 @@ pub(super) const fn clause(cause: Cause) -> &'static str {
         Cause::RateStep => "the link's rate had fallen",
         Cause::Competing => "other flows had a share of the link",
         Cause::Bufferbloat => "other flows had filled the queue before the link",
+        Cause::Outage => "the link carried nothing",
+        Cause::Policer => "the link dropped what came above its rate, without a queue",
         Cause::Loss => "the link lost packets",
+        Cause::Corruption => "the link corrupted packets",
+        Cause::Reordering => "packets overtook one another on the link",
+        Cause::Delay => "the delay of the link had risen",
+        Cause::Jitter => "the delay of the link changed from packet to packet",
+        Cause::AckPath => "acknowledgements and requests were lost or delayed on their way back",
         Cause::Timeout => "the sender waited for a retransmission timeout",
         Cause::OversizedRung => "the rung was above what the link carried",
         Cause::Encoder => "the encoder made more than it was set to",
+        Cause::EncoderChoice => "the encoder was set to fewer or smaller frames",
+        Cause::JitterBuffer => "the jitter buffer held frames that had arrived",
         Cause::KeyFrame => "nothing could be decoded until a key frame came",
         Cause::ServerProcessor => "the sending endpoint did not run",
         Cause::ClientProcessor => "the receiving endpoint did not run",

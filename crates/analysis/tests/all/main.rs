@@ -9,3 +9,4 @@ mod screen;
 mod trial;
 mod uncompressed;
 mod why;
+mod why_lies;

@@ -18,20 +18,20 @@ use suiro_units::{Bytes, Seed, Time};
 
 use crate::common::trial;
 
-const MS: i64 = 1_000_000;
-const VIDEO: &str = "udp 10.0.0.1:5004>10.0.0.2:5006";
-const OTHER: &str = "tcp 10.0.0.1:80>10.0.0.2:4000";
+pub const MS: i64 = 1_000_000;
+pub const VIDEO: &str = "udp 10.0.0.1:5004>10.0.0.2:5006";
+pub const OTHER: &str = "tcp 10.0.0.1:80>10.0.0.2:4000";
 /// Between pictures.
-const PICTURE_NS: i64 = 33_333_333;
-const SECONDS: i64 = 9;
+pub const PICTURE_NS: i64 = 33_333_333;
+pub const SECONDS: i64 = 9;
 /// The noise of the noisy ones.
 const NOISE: &str = "jitter = { distribution = 'normal', sd = '10 ms' }\nloss = '0.1 %'\n";
 
 /// A packet on its way to the link: when, of which flow, its size, its picture.
-type Sent = (i64, &'static str, u64, Option<i64>);
+pub type Sent = (i64, &'static str, u64, Option<i64>);
 
-/// What became of packets on a link; the picture of each of them beside it.
-fn carried(toml: &str, mut sent: Vec<Sent>) -> Vec<(LinkRow, Option<i64>)> {
+/// What became of packets on a link, each with its picture.
+pub fn carried(toml: &str, mut sent: Vec<Sent>) -> Vec<(LinkRow, Option<i64>)> {
     sent.sort_by_key(|(at, ..)| *at);
     let spec: LinkSpec = toml::from_str(toml).unwrap();
     let config = spec.resolve(&mut |_| Err("no files here".to_owned())).unwrap();
@@ -49,10 +49,12 @@ fn carried(toml: &str, mut sent: Vec<Sent>) -> Vec<(LinkRow, Option<i64>)> {
     events.iter().map(|event| (row(event, &sent), sent[event.packet.id as usize].3)).collect()
 }
 
-fn row(event: &Event, sent: &[Sent]) -> LinkRow {
+pub fn row(event: &Event, sent: &[Sent]) -> LinkRow {
     let ns = |time: Time| time.as_nanos_i64();
     let (verdict, cause) = match event.verdict {
-        suiro_link::Verdict::Delivered { .. } => (Verdict::Delivered, None),
+        suiro_link::Verdict::Delivered { corruption, .. } => {
+            (Verdict::Delivered, corruption.map(|_| LinkCause::Corrupt))
+        }
         suiro_link::Verdict::Dropped(suiro_link::Cause::Queue) => {
             (Verdict::Dropped, Some(LinkCause::Queue))
         }
@@ -81,7 +83,7 @@ fn row(event: &Event, sent: &[Sent]) -> LinkRow {
 }
 
 /// Video of so many bit/s at a time, a picture every 33 ms, each in packets of 1200 bytes.
-fn video(bps: impl Fn(i64) -> i64) -> Vec<Sent> {
+pub fn video(bps: impl Fn(i64) -> i64) -> Vec<Sent> {
     let mut packets = Vec::new();
     for picture in 0..SECONDS * 30 {
         let captured = picture * PICTURE_NS;
@@ -96,7 +98,7 @@ fn video(bps: impl Fn(i64) -> i64) -> Vec<Sent> {
 }
 
 /// Other traffic of so many bit/s, from one time to another.
-fn load(bps: i64, from_ms: i64, to_ms: i64) -> Vec<Sent> {
+pub fn load(bps: i64, from_ms: i64, to_ms: i64) -> Vec<Sent> {
     let apart = 1500 * 8 * 1_000_000_000 / bps;
     (0..)
         .map(|n| from_ms * MS + n * apart)
@@ -107,7 +109,7 @@ fn load(bps: i64, from_ms: i64, to_ms: i64) -> Vec<Sent> {
 
 /// The pictures as a viewer had them: each shown 60 ms after its capture, or when it had come. After a picture that is
 /// not complete nothing can be decoded until one of `keys`.
-fn pictures(passed: &[(LinkRow, Option<i64>)], keys: impl Fn(i64) -> bool) -> Vec<FrameRow> {
+pub fn pictures(passed: &[(LinkRow, Option<i64>)], keys: impl Fn(i64) -> bool) -> Vec<FrameRow> {
     let mut frames: BTreeMap<i64, Vec<&LinkRow>> = BTreeMap::new();
     for (row, picture) in passed {
         frames.entry(picture.unwrap_or(-1)).or_default().push(row);
@@ -139,14 +141,19 @@ fn pictures(passed: &[(LinkRow, Option<i64>)], keys: impl Fn(i64) -> bool) -> Ve
     frames.into_iter().map(picture).collect()
 }
 
-fn explained(toml: &str, sent: Vec<Sent>, keys: impl Fn(i64) -> bool, encoder_bps: i64) -> Why {
+pub fn explained(toml: &str, sent: Vec<Sent>, keys: impl Fn(i64) -> bool, encoder_bps: i64) -> Why {
     let passed = carried(toml, sent);
     let frames = pictures(&passed, keys);
     let link = passed.into_iter().map(|(row, _)| row).collect();
     explained_of(&trial(SECONDS as f64), link, frames, encoder_bps)
 }
 
-fn explained_of(trial: &Trial, link: Vec<LinkRow>, frames: Vec<FrameRow>, encoder_bps: i64) -> Why {
+pub fn explained_of(
+    trial: &Trial,
+    link: Vec<LinkRow>,
+    frames: Vec<FrameRow>,
+    encoder_bps: i64,
+) -> Why {
     let rate = (0..SECONDS * 10).map(|tenth| RateRow {
         t_ns: tenth * 100 * MS,
         endpoint: "camera".into(),
@@ -180,7 +187,7 @@ fn explained_of(trial: &Trial, link: Vec<LinkRow>, frames: Vec<FrameRow>, encode
 }
 
 /// The main cause of the effects of these kinds, and the greatest share of another, by time.
-fn main_cause(why: &Why, effects: &[Effect]) -> (Cause, f64) {
+pub fn main_cause(why: &Why, effects: &[Effect]) -> (Cause, f64) {
     let mut sums: BTreeMap<Cause, f64> = BTreeMap::new();
     for effect in why.effects.iter().filter(|it| effects.contains(&it.effect)) {
         for (cause, share) in &effect.shares {
@@ -290,7 +297,7 @@ fn a_key_frame_that_comes_late_is_named() {
     }
 }
 
-fn request(kind: RequestKind, from_ms: i64, to_ms: i64, media_ms: Option<i64>) -> RequestRow {
+pub fn request(kind: RequestKind, from_ms: i64, to_ms: i64, media_ms: Option<i64>) -> RequestRow {
     let segment = media_ms.map(|ms| ms / 1000);
     RequestRow {
         t_ns: from_ms * MS,
@@ -316,7 +323,7 @@ fn request(kind: RequestKind, from_ms: i64, to_ms: i64, media_ms: Option<i64>) -
     }
 }
 
-fn watched(at_ms: i64, state: PlayerState, buffer_ms: f64, position_ms: f64) -> PlayerRow {
+pub fn watched(at_ms: i64, state: PlayerState, buffer_ms: f64, position_ms: f64) -> PlayerRow {
     PlayerRow {
         t_ns: at_ms * MS,
         endpoint: "player".into(),
@@ -333,7 +340,7 @@ fn watched(at_ms: i64, state: PlayerState, buffer_ms: f64, position_ms: f64) -> 
 }
 
 /// A player that asks for its playlist twice, and waits for each, before it may ask for the next segment.
-fn waits_for_a_manifest() -> Records {
+pub fn waits_for_a_manifest() -> Records {
     let mut requests = vec![request(RequestKind::Manifest, 0, 50, None)];
     requests.extend(
         (0..4).map(|n| request(RequestKind::Segment, 50 + n * 1000, 90 + n * 1000, Some(n * 1000))),
@@ -368,7 +375,7 @@ fn waits_for_a_manifest() -> Records {
     Records { requests, access, player, tcp, ..Records::default() }
 }
 
-fn sample(at_ms: i64, busy_us: i64) -> TcpRow {
+pub fn sample(at_ms: i64, busy_us: i64) -> TcpRow {
     TcpRow {
         t_ns: at_ms * MS,
         host: "server".into(),
@@ -457,7 +464,7 @@ fn two_trials_are_compared_in_a_paragraph() {
 }
 
 /// The viewer's end of the video.
-fn receives() -> FlowRow {
+pub fn receives() -> FlowRow {
     FlowRow {
         t_ns: Time::ZERO,
         endpoint: "viewer".into(),

@@ -1,0 +1,165 @@
+//! What happened to some packets on links in a stretch of time, by the links' own records.
+
+use suiro_record::tables::LinkRow;
+use suiro_record::words::{Cause, LinkCause, Verdict};
+
+use super::links::Carried;
+use super::since;
+
+/// A delay that is shorter is part of the usual: the longest that one packet of 1500 bytes takes at 600 kbit/s.
+pub(super) const LEAST_NS: i64 = 20_000_000;
+/// A queue that delays packets by this much limits a flow: two and a half slices of T-RAT's shortest round trip.
+pub(super) const QUEUED_NS: i64 = 50_000_000;
+/// Propagation that is this much above the usual is a rise or a jitter of the delay, and no change of a route's.
+pub(super) const SLOW_NS: i64 = 50_000_000;
+/// A queue that delays longer than that holds more than any flow needs.
+const BLOAT_NS: i64 = 200_000_000;
+/// A queue with no more packets than this is none: what it drops, it polices.
+const POLICED_PACKETS: i64 = 1;
+/// Packets before and after a slow one that show whether others were as slow.
+const AROUND_NS: i64 = 1_000_000_000;
+
+/// Packets that were dropped or damaged in a stretch of time, and the longest delays of the others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen<'v> {
+    pub lost: u32,
+    pub corrupted: u32,
+    /// Dropped by a queue that held packets.
+    pub overflowed: u32,
+    /// Dropped by a queue that held none.
+    pub policed: u32,
+    /// The packet that waited longest for its link, and for how long.
+    pub waited: Option<(i64, &'v LinkRow)>,
+    /// The packet whose propagation was the furthest above the usual, by how much.
+    pub slow: Option<(i64, &'v LinkRow)>,
+    /// The longest that the emulator handed one over too late.
+    pub late_ns: i64,
+}
+
+impl<'v> Seen<'v> {
+    /// The packets of these flows that came to the links within a stretch of time.
+    pub fn of(data: &[Carried<'_, 'v>], from_ns: i64, to_ns: i64) -> Self {
+        let mut seen = Self::default();
+        for way in data {
+            way.within(from_ns, to_ns).iter().for_each(|row| seen.add(way, row));
+        }
+        seen
+    }
+
+    fn add(&mut self, way: &Carried<'_, 'v>, row: &'v LinkRow) {
+        match Dropped::of(row) {
+            Some(Dropped::Lost) => self.lost += 1,
+            Some(Dropped::Corrupted) => self.corrupted += 1,
+            Some(Dropped::Overflowed) => self.overflowed += 1,
+            Some(Dropped::Policed) => self.policed += 1,
+            None => {}
+        }
+        if let (Some(due), Some(left)) = (row.scheduled_ns, row.departed_ns) {
+            self.late_ns = self.late_ns.max(since(left, due));
+        }
+        if let Some(waited) = row.dequeued_ns.map(|t| since(t, row.t_ns)).filter(|ns| *ns > 0)
+            && self.waited.is_none_or(|(longest, _)| waited > longest)
+        {
+            self.waited = Some((waited, row));
+        }
+        if let Some(slow) = way.slow_ns(row)
+            && self.slow.is_none_or(|(most, _)| slow > most)
+        {
+            self.slow = Some((slow, row));
+        }
+    }
+
+    pub fn waited_ns(&self) -> i64 {
+        self.waited.map_or(0, |(ns, _)| ns)
+    }
+
+    pub fn slow_ns(&self) -> i64 {
+        self.slow.map_or(0, |(ns, _)| ns)
+    }
+
+    /// What dropped or damaged most of them; `None` if nothing did.
+    pub fn dropped(&self) -> Option<Dropped> {
+        let counts = [
+            (self.lost, Dropped::Lost),
+            (self.corrupted, Dropped::Corrupted),
+            (self.overflowed, Dropped::Overflowed),
+            (self.policed, Dropped::Policed),
+        ];
+        counts
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .max_by_key(|(count, _)| *count)
+            .map(|it| it.1)
+    }
+}
+
+/// How a packet was kept from its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dropped {
+    Lost,
+    Corrupted,
+    Overflowed,
+    Policed,
+}
+
+impl Dropped {
+    pub fn of(row: &LinkRow) -> Option<Self> {
+        match (row.verdict, row.cause) {
+            (Verdict::Dropped, Some(LinkCause::Queue | LinkCause::Aqm)) => {
+                let holds = row.queue_packets > POLICED_PACKETS;
+                Some(if holds { Self::Overflowed } else { Self::Policed })
+            }
+            (Verdict::Dropped, _) => Some(Self::Lost),
+            // Whoever receives it drops it, by its checksum.
+            (Verdict::Delivered, Some(LinkCause::Corrupt)) => Some(Self::Corrupted),
+            _ => None,
+        }
+    }
+}
+
+/// Who filled the queue that a packet waited in, or that had no room for it.
+pub(super) fn queue(data: &[Carried], (waited_ns, row): (i64, &LinkRow)) -> Cause {
+    let Some(way) = data.iter().find(|way| way.carries(row)) else { return Cause::Unknown };
+    let until = row.t_ns.saturating_add(waited_ns);
+    if way.way.is_out(row.t_ns, until.max(row.t_ns.saturating_add(1))) {
+        return Cause::Outage;
+    }
+    let slices = way.slices;
+    let range = slices.at(row.t_ns)..slices.at(until) + 1;
+    if way.others_in_queue(range.clone()) >= 0.5 {
+        return if waited_ns > BLOAT_NS { Cause::Bufferbloat } else { Cause::Competing };
+    }
+    // Its own packets waited, and other stations had the medium.
+    if way.others(range) >= 0.5 {
+        return Cause::Competing;
+    }
+    // What waits was sent since the link was idle last, whatever it carries by now.
+    let busy_ns = way.busy_since(row.t_ns);
+    if way.way.is_out(busy_ns, row.t_ns) {
+        return Cause::Outage;
+    }
+    let falls = way.way.falls.iter();
+    let fallen = falls.filter(|fall| fall.from_ns < until && fall.to_ns > busy_ns).count() > 0;
+    if fallen { Cause::RateStep } else { Cause::LinkRate }
+}
+
+/// Whether what delayed a packet on its way, other than a queue, delayed all, some, or only a few.
+pub(super) fn slowness(data: &[Carried], (slow_ns, row): (i64, &LinkRow)) -> Cause {
+    let Some(way) = data.iter().find(|way| way.carries(row)) else { return Cause::Unknown };
+    let (from, to) = (row.t_ns.saturating_sub(AROUND_NS), row.t_ns.saturating_add(AROUND_NS));
+    let quartile = |rows: &[&LinkRow], of: usize| {
+        let mut slow: Vec<i64> = rows.iter().filter_map(|row| way.slow_ns(row)).collect();
+        slow.sort_unstable();
+        slow.get(slow.len() * of / 4).copied().unwrap_or(0)
+    };
+    // Where the delay rises or falls, only those on one side are slow.
+    let sides = [way.within(from, row.t_ns.saturating_add(1)), way.within(row.t_ns, to)];
+    if sides.iter().any(|side| side.len() >= 4 && quartile(side, 0) >= slow_ns / 4 * 3) {
+        return Cause::Delay;
+    }
+    let around = way.within(from, to);
+    let left = |row: &LinkRow| row.departed_ns.unwrap_or(i64::MAX);
+    let overtaken = around.iter().any(|other| other.t_ns > row.t_ns && left(other) < left(row));
+    let few = quartile(around, 3) < slow_ns / 5;
+    if few && overtaken { Cause::Reordering } else { Cause::Jitter }
+}

@@ -1,0 +1,275 @@
+//! The main cause of an effect of real-time video as a clause with its numbers, and the rows that they were counted in.
+
+use suiro_record::tables::LinkRow;
+use suiro_record::words::{Cause, LinkCause, Verdict};
+
+use super::evidence::Rows;
+use super::frames::{Frame, HELD_NS};
+use super::links::Carried;
+use super::path::{Dropped, LEAST_NS};
+use super::realtime::Stream;
+use super::wording::{clause, count, milliseconds, rate, seconds, span};
+use super::{Step, since};
+
+/// A clause about a cause, with its numbers, and rows that show them.
+pub(super) struct Told {
+    pub clause: String,
+    pub steps: Vec<Step>,
+}
+
+impl Told {
+    /// Packets of a stretch of time, as steps.
+    pub fn of_packets(
+        rows: Vec<&LinkRow>,
+        (from, to): (i64, i64),
+        records: &crate::Records,
+        what: &str,
+    ) -> Vec<Step> {
+        Rows { rows, from, to }.steps(records, what, "")
+    }
+
+    pub fn plain(cause: Cause) -> Self {
+        Self { clause: clause(cause).into(), steps: Vec::new() }
+    }
+}
+
+/// Packets of some flows that something holds for, in a stretch of time; further back if there are none in it.
+pub(super) fn chosen<'v>(
+    data: &[Carried<'_, 'v>],
+    (from, to): (i64, i64),
+    holds: impl Fn(&LinkRow) -> bool,
+) -> Rows<'v> {
+    let within = |from: i64| {
+        let rows = data.iter().flat_map(|way| way.within(from, to).iter().copied());
+        rows.filter(|row| holds(row)).collect::<Vec<_>>()
+    };
+    let (mut from, mut found) = (from, within(from));
+    if found.is_empty() {
+        from = from.saturating_sub(HELD_NS);
+        found = within(from);
+    }
+    Rows { rows: found, from, to }
+}
+
+/// What the link did to packets, with how many: `dropped` is how.
+pub(super) fn told_dropped(
+    data: &[Carried],
+    during: (i64, i64),
+    records: &crate::Records,
+    dropped: Dropped,
+) -> Told {
+    let rows = chosen(data, during, |row| Dropped::of(row) == Some(dropped));
+    let packets = count(rows.rows.len(), "packet");
+    let (clause, filter) = match dropped {
+        Dropped::Lost => (format!("the link lost {packets}"), "verdict=dropped"),
+        Dropped::Corrupted => {
+            (format!("the link corrupted {packets}"), "verdict=delivered,cause=corrupt")
+        }
+        Dropped::Policed => (
+            format!("the link dropped {packets} above its rate, without a queue"),
+            "verdict=dropped,cause=queue",
+        ),
+        Dropped::Overflowed => {
+            (format!("the queue dropped {packets}"), "verdict=dropped,cause=queue")
+        }
+    };
+    let steps = rows.steps(records, &clause, filter);
+    Told { clause, steps }
+}
+
+/// The longest time that packets waited for the link.
+pub(super) fn told_waited(
+    data: &[Carried],
+    during: (i64, i64),
+    records: &crate::Records,
+) -> Option<Told> {
+    let wait = |row: &LinkRow| row.dequeued_ns.map(|at| since(at, row.t_ns));
+    let rows = chosen(data, during, |row| wait(row).is_some_and(|ns| ns > 0));
+    let longest = rows.rows.iter().copied().max_by_key(|row| wait(row))?;
+    let clause = format!("packets waited up to {}", milliseconds(wait(longest)?));
+    let steps = rows.steps(records, &clause, "dequeued_ns>t_ns");
+    Some(Told { clause, steps })
+}
+
+/// The longest time that packets took from their service to the other end, and what is usual.
+pub(super) fn told_slow(
+    what: &str,
+    data: &[Carried],
+    during: (i64, i64),
+    records: &crate::Records,
+) -> Option<Told> {
+    let took = |row: &LinkRow| Some(since(row.scheduled_ns?, row.dequeued_ns?));
+    let usual = data.iter().map(|way| way.usual_ns).max()?.saturating_add(LEAST_NS);
+    let rows = chosen(data, during, |row| took(row).is_some_and(|ns| ns > usual));
+    let longest = rows.rows.iter().copied().max_by_key(|row| took(row))?;
+    let own = data.iter().find(|way| way.carries(longest))?.usual_ns;
+    let clause = format!(
+        "{what}: packets took up to {} on it, {} is usual",
+        milliseconds(took(longest)?),
+        milliseconds(own)
+    );
+    let steps = rows.steps(records, &clause, &format!("scheduled_ns-dequeued_ns>{usual}"));
+    Some(Told { clause, steps })
+}
+
+/// When a link carried nothing, and for how long.
+pub(super) fn told_outage(
+    data: &[Carried],
+    (from, to): (i64, i64),
+    end_ns: i64,
+    records: &crate::Records,
+) -> Option<Told> {
+    let outages = data.iter().flat_map(|way| way.way.outages(end_ns));
+    let meets = |(a, b): &(i64, i64)| *a < to && *b > from.saturating_sub(HELD_NS);
+    let (a, b) = outages.filter(meets).max_by_key(|(a, b)| since(*b, *a))?;
+    let clause = format!("the link carried nothing for {} at {}", span(since(b, a)), seconds(a));
+    let rows = chosen(data, (from.min(a), b), |_| true);
+    let steps = rows.steps(records, "packets came to the link meanwhile", "");
+    Some(Told { clause, steps })
+}
+
+/// Acknowledgements and requests that were lost or waited.
+pub(super) fn told_back(
+    back: &[Carried],
+    during: (i64, i64),
+    records: &crate::Records,
+) -> Option<Told> {
+    let lost = chosen(back, during, |row| row.verdict == Verdict::Dropped);
+    if !lost.rows.is_empty() {
+        let packets = count(lost.rows.len(), "packet");
+        let clause =
+            format!("{packets} of acknowledgements and requests were lost on their way back");
+        let steps = lost.steps(records, &clause, "verdict=dropped");
+        return Some(Told { clause, steps });
+    }
+    let waited = told_waited(back, during, records).map(|told| {
+        let clause = told.clause.replace("packets", "acknowledgements and requests");
+        let named = |step: Step| Step { what: clause.clone(), ..step };
+        Told { steps: told.steps.into_iter().map(named).collect(), clause: clause.clone() }
+    });
+    let slow = told_slow("the way back was slow", back, during, records);
+    slow.or(waited)
+}
+
+impl Stream<'_, '_> {
+    /// The main cause of an effect that some frames had.
+    pub fn told(&self, cause: Cause, frames: &[Frame], (from, to): (i64, i64)) -> Told {
+        let during = (from.saturating_sub(self.usual.age_ns), to);
+        let told = match cause {
+            Cause::Loss => Some(told_dropped(&self.data, during, self.records, Dropped::Lost)),
+            Cause::Corruption => {
+                Some(told_dropped(&self.data, during, self.records, Dropped::Corrupted))
+            }
+            Cause::Policer => {
+                Some(told_dropped(&self.data, during, self.records, Dropped::Policed))
+            }
+            Cause::Outage => told_outage(&self.data, during, self.slices.end_ns, self.records),
+            Cause::Delay | Cause::Jitter | Cause::Reordering => {
+                told_slow(clause(cause), &self.data, during, self.records)
+            }
+            Cause::AckPath => told_back(&self.back, during, self.records),
+            Cause::LinkRate | Cause::Competing | Cause::Bufferbloat | Cause::RateStep => {
+                Some(self.told_queue(cause, during))
+            }
+            Cause::OversizedRung => self.told_rung(during),
+            Cause::ServerProcessor => self.told_absence(&self.senders, during),
+            Cause::ClientProcessor => self.told_absence(&self.receivers, during),
+            _ => self.told_ends(cause, frames, during),
+        };
+        told.unwrap_or_else(|| Told::plain(cause))
+    }
+
+    /// What the sender and the viewer did themselves.
+    fn told_ends(&self, cause: Cause, frames: &[Frame], (from, to): (i64, i64)) -> Option<Told> {
+        let clause = match cause {
+            Cause::EncoderChoice => {
+                let left_out = frames.iter().filter(|frame| frame.left_out).count();
+                let set = self.set_fps(from, to);
+                let set = set.map_or(String::new(), |fps| {
+                    format!(", and was set to {fps} frames per second")
+                });
+                format!("the encoder left out {left_out} of {}{set}", count(frames.len(), "frame"))
+            }
+            Cause::Encoder => {
+                let at =
+                    frames.iter().map(|frame| frame.captured_ns).find(|at| self.overshoots(*at))?;
+                let begun = at.saturating_sub(1_000_000_000);
+                let (made, set) = (self.made_bps(begun, at)?, self.encoder_bps(begun, at)?);
+                format!("the encoder made {} and was set to {}", rate(made), rate(set))
+            }
+            Cause::Pacing => {
+                let bytes = self.held_bytes(from, to);
+                format!("the sender's pacing held up to {} back", super::wording::size(bytes))
+            }
+            Cause::JitterBuffer => {
+                let held =
+                    |frame: &Frame| Some(since(frame.row.displayed_ns?, frame.row.received_ns?));
+                let longest = frames.iter().filter_map(held).max()?;
+                format!("the jitter buffer held frames for up to {}", milliseconds(longest))
+            }
+            Cause::Unknown => "not known: table `layers` of both hosts would tell".into(),
+            _ => return None,
+        };
+        Some(Told { clause, steps: Vec::new() })
+    }
+
+    fn told_queue(&self, cause: Cause, during: (i64, i64)) -> Told {
+        let mut told = Told::plain(cause);
+        let falls = self.data.iter().flat_map(|way| &way.way.falls);
+        let fall = falls.filter(|fall| fall.from_ns < during.1 && fall.to_ns > during.0);
+        if let (Cause::RateStep, Some(fall)) = (cause, fall.max_by_key(|fall| fall.from_ns)) {
+            let (was, is) = (rate(fall.before_bps), rate(fall.after_bps));
+            told.clause = format!("the link fell from {was} to {is} at {}", seconds(fall.from_ns));
+        }
+        if matches!(cause, Cause::Competing | Cause::Bufferbloat) {
+            let range = self.slices.at(during.0)..self.slices.at(during.1) + 1;
+            let others = self.data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max);
+            told.clause.push_str(&format!(", {:.0} % of its bytes", others * 100.0));
+        }
+        if let Some(waited) = told_waited(&self.data, during, self.records) {
+            told.clause.push_str(&format!("; {}", waited.clause));
+            told.steps.extend(waited.steps);
+        }
+        let full =
+            |row: &LinkRow| row.verdict == Verdict::Dropped && row.cause == Some(LinkCause::Queue);
+        let within = self.data.iter().flat_map(|way| way.within(during.0, during.1));
+        if within.clone().any(|row| full(row)) {
+            let rows = Rows {
+                rows: within.copied().filter(|row| full(row)).collect(),
+                from: during.0,
+                to: during.1,
+            };
+            let clause = format!("the queue dropped {}", count(rows.rows.len(), "packet"));
+            told.steps.extend(rows.steps(self.records, &clause, "verdict=dropped,cause=queue"));
+            told.clause.push_str(&format!("; {clause}"));
+        }
+        told
+    }
+
+    fn told_rung(&self, (_, to): (i64, i64)) -> Option<Told> {
+        let (quality, carried) = self.newest(to).and_then(|frame| self.too_high(frame))?;
+        let (quality, carried) = (rate(quality), rate(carried));
+        let clause = format!("the viewer played {quality}, and the link carries {carried}");
+        Some(Told { clause, steps: Vec::new() })
+    }
+
+    fn told_absence(
+        &self,
+        absences: &[super::endpoints::Absence],
+        (from, to): (i64, i64),
+    ) -> Option<Told> {
+        let absence = absences.iter().max_by_key(|absence| absence.overlap_ns(from, to))?;
+        if absence.overlap_ns(from, to) == 0 {
+            return None;
+        }
+        let length = span(since(absence.to_ns, absence.from_ns));
+        let clause = format!(
+            "{} did not run for {length} at {}",
+            absence.endpoint,
+            seconds(absence.from_ns)
+        );
+        let step = absence.evidence(self.records);
+        let steps = step.map(|evidence| Step { what: clause.clone(), evidence });
+        Some(Told { clause, steps: steps.into_iter().collect() })
+    }
+}

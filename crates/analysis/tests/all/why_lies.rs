@@ -1,0 +1,340 @@
+//! What once was blamed on a cause that did not act, and causes that were never named. What links do to the packets is the
+//! link core's own doing.
+
+use suiro_analysis::why::Why;
+use suiro_analysis::{Records, explain};
+use suiro_record::tables::{LinkRow, TcpRow};
+use suiro_record::words::{Cause, Direction, Effect, LinkCause, PlayerState, RequestKind, Verdict};
+use suiro_record::{LinkRate, Text};
+
+use crate::common::trial;
+use crate::why::{
+    MS, PICTURE_NS, SECONDS, VIDEO, carried, explained, explained_of, main_cause, pictures,
+    receives, request, sample, video, waits_for_a_manifest, watched,
+};
+
+const SEEN: &[Effect] = &[Effect::Late, Effect::Freeze, Effect::Missing];
+
+/// The share of a cause of all time of these effects.
+fn share(why: &Why, effects: &[Effect], cause: Cause) -> f64 {
+    let (mut own, mut all) = (0.0, 0.0);
+    for effect in why.effects.iter().filter(|it| effects.contains(&it.effect)) {
+        let length = (effect.to_ns - effect.from_ns) as f64;
+        all += length;
+        let of = effect.shares.iter().filter(|(it, _)| *it == cause);
+        own += length * of.map(|(_, share)| share).sum::<f64>();
+    }
+    if all > 0.0 { own / all } else { 0.0 }
+}
+
+fn sentences(why: &Why) -> String {
+    why.effects.iter().map(|it| format!("{}\n", it.sentence)).collect()
+}
+
+#[test]
+fn frames_that_were_never_encoded_are_not_missing() {
+    // Of three pictures the encoder leaves out one.
+    let sent = video(|_| 600_000).into_iter().filter(|it| it.3.is_none_or(|n| n % 3 != 1));
+    let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", sent.collect());
+    let mut frames = pictures(&passed, |_| true);
+    let row = frames[0].clone();
+    for number in (1..SECONDS * 30).step_by(3) {
+        frames.push(suiro_record::tables::FrameRow {
+            t_ns: number * PICTURE_NS + 500 * MS,
+            frame: number,
+            captured_ns: None,
+            encoded_bytes: None,
+            sent_ns: None,
+            received_ns: None,
+            decodable: false,
+            displayed_ns: None,
+            ..row.clone()
+        });
+    }
+    let link = passed.into_iter().map(|(row, _)| row).collect();
+    let why = explained_of(&trial(SECONDS as f64), link, frames, 700_000);
+    assert!(why.effects.iter().all(|it| it.effect == Effect::FrameRate), "{}", sentences(&why));
+    assert_eq!(main_cause(&why, &[Effect::FrameRate]), (Cause::EncoderChoice, 0.0));
+    assert!(why.effects[0].sentence.contains("the encoder left out"), "{}", sentences(&why));
+}
+
+#[test]
+fn a_frame_without_an_explanation_has_no_cause() {
+    // Packet 120 is lost; from 5 s on frames are late, and nothing says why.
+    let toml =
+        "rate = '8 Mbit/s'\ndelay = '20 ms'\ndown.loss = { model = 'list', packets = [120] }";
+    let passed = carried(toml, video(|_| 700_000));
+    let mut frames = pictures(&passed, |number| number == 62);
+    for frame in frames.iter_mut().filter(|frame| frame.frame > 150) {
+        frame.received_ns = frame.received_ns.map(|at| at + 400 * MS);
+        frame.displayed_ns = frame.displayed_ns.map(|at| at + 400 * MS);
+    }
+    let link = passed.into_iter().map(|(row, _)| row).collect();
+    let why = explained_of(&trial(SECONDS as f64), link, frames, 800_000);
+    assert_eq!(main_cause(&why, &[Effect::Late]), (Cause::Unknown, 0.0), "{}", sentences(&why));
+}
+
+#[test]
+fn a_sender_that_holds_nothing_back_does_not_pace() {
+    let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", video(|_| 700_000));
+    let mut frames = pictures(&passed, |_| true);
+    for frame in frames.iter_mut().filter(|frame| frame.frame > 150) {
+        let later = |at: Option<i64>| at.map(|at| at + 400 * MS);
+        frame.sent_ns = later(frame.sent_ns);
+        frame.received_ns = later(frame.received_ns);
+        frame.displayed_ns = later(frame.displayed_ns);
+    }
+    let link = passed.into_iter().map(|(row, _)| row).collect();
+    let why = explained_of(&trial(SECONDS as f64), link, frames, 800_000);
+    assert_eq!(main_cause(&why, &[Effect::Late]), (Cause::Unknown, 0.0), "{}", sentences(&why));
+}
+
+#[test]
+fn what_else_a_link_does_is_named() {
+    let link = "rate = '8 Mbit/s'\ndelay = '20 ms'\n";
+    let cases = [
+        ("jitter = { distribution = 'normal', sd = '120 ms' }", Cause::Jitter),
+        ("reorder = { chance = '3 %', by = '400 ms' }", Cause::Reordering),
+        ("down.changes = [{ at = '3 s', delay = '500 ms' }]", Cause::Delay),
+        ("corrupt = '4 %'", Cause::Corruption),
+    ];
+    for (toml, cause) in cases {
+        let passed = carried(&format!("{link}{toml}"), video(|_| 700_000));
+        // Whoever receives a corrupted packet drops it.
+        let whole = passed.iter().cloned().map(|(row, picture)| {
+            let dropped = row.cause == Some(LinkCause::Corrupt);
+            let verdict = if dropped { Verdict::Dropped } else { row.verdict };
+            (LinkRow { verdict, ..row }, picture)
+        });
+        let frames = pictures(&whole.collect::<Vec<_>>(), |_| true);
+        let rows = passed.into_iter().map(|(row, _)| row).collect();
+        let why = explained_of(&trial(SECONDS as f64), rows, frames, 800_000);
+        assert!(share(&why, SEEN, cause) >= 0.8, "{cause}: {}", sentences(&why));
+    }
+}
+
+#[test]
+fn a_limit_without_a_queue_is_a_policer() {
+    let toml = "rate = '700 kbit/s'\nburst = '3 kB'\ndelay = '20 ms'\nqueue = { limit = '1p' }";
+    let bps = |at: i64| if at > 4000 * MS { 1_400_000 } else { 300_000 };
+    let why = explained(toml, video(bps), |_| true, 1_500_000);
+    assert!(share(&why, SEEN, Cause::Policer) >= 0.8, "{}", sentences(&why));
+}
+
+/// The rates of link `access`, a tenth of a second each.
+fn rates(bps: impl Fn(i64) -> f64) -> LinkRate {
+    LinkRate {
+        link: "access".into(),
+        direction: Direction::Down,
+        span_s: 0.1,
+        rate_bps: (0..SECONDS * 10).map(bps).collect(),
+    }
+}
+
+#[test]
+fn a_link_that_carries_nothing_is_an_outage() {
+    let toml = "rate = '4 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '3000p' }\n\
+                down.changes = [{ at = '3 s', rate = '0 bit/s' }, { at = '5 s', rate = '4 Mbit/s' }]";
+    let passed = carried(toml, video(|_| 700_000));
+    let frames = pictures(&passed, |_| true);
+    let mut trial = trial(SECONDS as f64);
+    trial.link_rates.push(rates(|tenth| if (30..50).contains(&tenth) { 0.0 } else { 4e6 }));
+    let link = passed.into_iter().map(|(row, _)| row).collect();
+    let why =
+        explain(&trial, &Records { link, frames, flows: vec![receives()], ..Records::default() });
+    assert!(share(&why, SEEN, Cause::Outage) >= 0.9, "{}", sentences(&why));
+    assert!(
+        sentences(&why).contains("the link carried nothing for 2.0 s at 3.0 s"),
+        "{}",
+        sentences(&why)
+    );
+}
+
+#[test]
+fn the_way_to_a_relay_counts_as_well() {
+    const UPSTREAM: &str = "udp 10.0.0.9:5004>10.0.0.1:5002";
+    let narrow = "rate = '700 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '5 s' }";
+    let bps = |at: i64| if (2000 * MS..6000 * MS).contains(&at) { 1_200_000 } else { 300_000 };
+    let first = carried(narrow, video(bps));
+    let on = |(row, picture): &(LinkRow, Option<i64>)| {
+        Some((row.departed_ns?, VIDEO, row.size_bytes.cast_unsigned(), *picture))
+    };
+    let second = carried("rate = '50 Mbit/s'", first.iter().filter_map(on).collect());
+    let frames = pictures(&second, |_| true);
+    let upstream = first.into_iter().map(|(row, _)| LinkRow {
+        link: "up".into(),
+        flow: UPSTREAM.into(),
+        ..row
+    });
+    let link = upstream.chain(second.into_iter().map(|(row, _)| row)).collect();
+    let to_relay = suiro_record::tables::FlowRow {
+        endpoint: "camera".into(),
+        role: suiro_record::words::FlowRole::Sender,
+        local: "*:5004".into(),
+        remote: "10.0.0.1:5002".into(),
+        peer: Some("relay".into()),
+        ..receives()
+    };
+    let mut from_relay = receives();
+    from_relay.peer = Some("relay".into());
+    let flows = vec![from_relay, to_relay];
+    let why =
+        explain(&trial(SECONDS as f64), &Records { link, frames, flows, ..Records::default() });
+    assert!(share(&why, SEEN, Cause::LinkRate) >= 0.9, "{}", sentences(&why));
+}
+
+/// A player that opens a connection for the segment that it waits for.
+fn waits_for_a_handshake() -> Records {
+    let mut records = waits_for_a_manifest();
+    records.requests.retain(|row| row.t_ns < 3100 * MS);
+    let mut last = request(RequestKind::Segment, 3100, 7990, Some(4000));
+    last.handshake_ns = Some(4700 * MS);
+    records.requests.push(last);
+    let again =
+        |row: &TcpRow| TcpRow { socket: Text::from("10.0.0.1:80>10.0.0.2:4001"), ..row.clone() };
+    let later: Vec<TcpRow> =
+        records.tcp.iter().filter(|row| row.t_ns > 7800 * MS).map(again).collect();
+    records.tcp.extend(later);
+    records.access.retain(|row| row.t_ns < 3100 * MS);
+    records
+}
+
+#[test]
+fn a_request_that_waits_for_a_handshake_was_asked() {
+    let why = explain(&trial(9.0), &waits_for_a_handshake());
+    assert!(share(&why, &[Effect::Stall], Cause::Handshake) >= 0.8, "{}", sentences(&why));
+    assert!(share(&why, &[Effect::Stall], Cause::NoRequest) < 0.1, "{}", sentences(&why));
+}
+
+/// A segment that comes at last after a timeout of two seconds, and what the link did to its first packets.
+fn waits_for_a_timeout(lost: bool) -> Why {
+    let mut records = waits_for_a_manifest();
+    records.requests.retain(|row| row.t_ns < 3100 * MS);
+    records.access.retain(|row| row.t_ns < 3100 * MS);
+    records.requests.push(request(RequestKind::Segment, 3100, 7990, Some(4000)));
+    records.tcp = (0..900)
+        .map(|n| {
+            let at = n * 10;
+            let waits = (3100..7900).contains(&at);
+            TcpRow {
+                in_flight_bytes: if waits { 14_480 } else { 0 },
+                timeouts: Some(i64::from(at >= 4500)),
+                acked_bytes: if waits { 270_000 } else { 270_000 + i64::from(at >= 7900) * 90_000 },
+                unsent_bytes: Some(if waits { 60_000 } else { 0 }),
+                ..sample(at, if at < 3100 { 0 } else { (at.min(7900) - 3100) * 1000 })
+            }
+        })
+        .collect();
+    let packet = |n: i64| LinkRow {
+        flow: "tcp 10.0.0.1:80>10.0.0.2:4000".into(),
+        verdict: if lost { Verdict::Dropped } else { Verdict::Delivered },
+        cause: lost.then_some(LinkCause::Loss),
+        departed_ns: None,
+        ..carried("rate = '8 Mbit/s'", vec![(3100 * MS + n * MS, VIDEO, 1500, None)]).remove(0).0
+    };
+    records.link = (0..10).map(packet).collect();
+    explain(&trial(9.0), &records)
+}
+
+#[test]
+fn a_timeout_has_the_cause_that_the_link_shows() {
+    let why = waits_for_a_timeout(true);
+    assert!(share(&why, &[Effect::Stall], Cause::Loss) >= 0.8, "{}", sentences(&why));
+    assert!(sentences(&why).contains("the link lost 10 packets"), "{}", sentences(&why));
+    let why = waits_for_a_timeout(false);
+    assert!(share(&why, &[Effect::Stall], Cause::Timeout) >= 0.8, "{}", sentences(&why));
+}
+
+#[test]
+fn a_slow_start_has_a_cause() {
+    let mut records = waits_for_a_handshake();
+    records.player.clear();
+    records.player.push(watched(0, PlayerState::Starting, 0.0, 0.0));
+    records
+        .player
+        .extend((80..90).map(|n| watched(n * 100, PlayerState::Playing, 900.0, n as f64)));
+    let why = explain(&trial(9.0), &records);
+    let start = why.effects.iter().find(|it| it.effect == Effect::Startup).expect("a slow start");
+    assert_eq!((start.from_ns, start.to_ns), (0, 8000 * MS));
+    assert!(start.sentence.starts_with("waited to begin for 8.0 s at 0.0 s"), "{}", start.sentence);
+}
+
+/// The rows of table `link` that evidence selects, by its filter.
+fn selected<'r>(evidence: &suiro_analysis::why::Evidence, link: &'r [LinkRow]) -> Vec<&'r LinkRow> {
+    let holds = |row: &LinkRow, condition: &str| match condition.split_once('=') {
+        Some(("link", name)) => *row.link == *name,
+        Some(("direction", word)) => row.direction.name() == word,
+        Some(("flow", name)) => *row.flow == *name,
+        Some(("verdict", word)) => row.verdict.name() == word,
+        Some(("cause", word)) => row.cause.is_some_and(|cause| cause.name() == word),
+        Some(("t_ns", span)) => {
+            let (from, to) = span.split_once("..").expect("FROM..TO");
+            (from.parse().unwrap()..to.parse().unwrap()).contains(&row.t_ns)
+        }
+        _ if condition == "dequeued_ns>t_ns" => row.dequeued_ns > Some(row.t_ns),
+        _ => {
+            let least = condition.strip_prefix("scheduled_ns-dequeued_ns>").expect("a known one");
+            let took = row.scheduled_ns.zip(row.dequeued_ns).map(|(a, b)| a - b);
+            took > Some(least.parse::<i64>().unwrap())
+        }
+    };
+    let all = &link[evidence.first..=evidence.last];
+    let conditions = || evidence.filter.split(',').filter(|condition| !condition.is_empty());
+    all.iter().filter(|row| conditions().all(|condition| holds(row, condition))).collect()
+}
+
+/// The number before a word, or after another.
+fn number(text: &str, before: &str, after: &str) -> Option<i64> {
+    let (_, rest) = text.split_once(before)?;
+    let (number, _) = rest.split_once(after)?;
+    number.trim().parse().ok()
+}
+
+#[test]
+fn every_number_of_packets_is_that_of_the_rows_named() {
+    let toml = [
+        "rate = '8 Mbit/s'\ndelay = '20 ms'\nloss = '10 %'",
+        "rate = '1 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '5 s' }",
+        "rate = '1 Mbit/s'\nburst = '3 kB'\ndelay = '20 ms'\nqueue = { limit = '1p' }",
+        "rate = '8 Mbit/s'\ndelay = '20 ms'\njitter = { distribution = 'normal', sd = '120 ms' }",
+        "rate = '1 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '100 ms' }",
+    ];
+    let mut checked = [0; 4];
+    for toml in toml {
+        let bps = |at: i64| if at > 3000 * MS { 1_400_000 } else { 400_000 };
+        let passed = carried(toml, video(bps));
+        let frames = pictures(&passed, |_| true);
+        let link: Vec<LinkRow> = passed.into_iter().map(|(row, _)| row).collect();
+        let why = explained_of(&trial(SECONDS as f64), link.clone(), frames, 1_500_000);
+        for step in why.effects.iter().flat_map(|it| &it.chain) {
+            if step.evidence.table != "link" {
+                continue;
+            }
+            let rows = selected(&step.evidence, &link);
+            let what = &step.what;
+            let wait = |row: &&LinkRow| row.dequeued_ns.map(|at| (at - row.t_ns) / MS);
+            let took = |row: &&LinkRow| Some((row.scheduled_ns? - row.dequeued_ns?) / MS);
+            let count = Some(rows.len() as i64);
+            let told = [
+                (number(what, "the link lost ", " packet"), count),
+                (number(what, "dropped ", " packet"), count),
+                (number(what, "packets waited up to ", " ms"), rows.iter().filter_map(wait).max()),
+                (number(what, "packets took up to ", " ms"), rows.iter().filter_map(took).max()),
+            ];
+            for (place, (told, found)) in told.into_iter().enumerate() {
+                if told.is_some() {
+                    assert_eq!(told, found, "{what} <- {}", step.evidence);
+                    checked[place] += 1;
+                }
+            }
+            let sentence = why.effects.iter().find(|it| it.chain.contains(step)).unwrap();
+            assert!(told_in(&sentence.sentence, what), "{what}: {}", sentence.sentence);
+        }
+    }
+    assert!(checked.iter().all(|count| *count > 0), "{checked:?}");
+}
+
+/// Whether a sentence has the words of a step.
+fn told_in(sentence: &str, what: &str) -> bool {
+    sentence.contains(what)
+}
