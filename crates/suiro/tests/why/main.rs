@@ -3,7 +3,7 @@
 //!
 //! `cargo test -p suiro --test why` runs those that `make test` has time for, in virtual time if there is a kernel for it,
 //! unless a culprit is `live`. Live, `-- all` runs every one, `-- noisy` every one again with 10 ms of jitter and
-//! 0.1 % of loss, and `-- NAME` one.
+//! 0.1 % of loss, and `-- NAME` one. `-- bank` runs the [bank].
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,6 +11,7 @@
     reason = "a test program that makes traffic, and prints its results"
 )]
 
+mod bank;
 #[path = "../common/mod.rs"]
 mod common;
 mod culprits;
@@ -44,6 +45,11 @@ fn main() -> ExitCode {
     }
     let words: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
+    if words.first() == Some(&"bank") {
+        let began = Instant::now();
+        let failures = bank::run(&words[1..]);
+        return tests_ended(1, failures, 0, began.elapsed().as_secs_f64());
+    }
     let noisy = words.contains(&"noisy");
     let every = noisy || words.contains(&"all");
     let chosen = |culprit: &&Culprit| match words.is_empty() {

@@ -1,0 +1,98 @@
+//! The bank of causes: scenarios made from seeds, in virtual time, each with no, one or two causes that the program does
+//! not know of; and how often `suiro why` is right about them.
+//!
+//! `cargo test -p suiro --test why -- bank` runs all of them and prints a line for each and a table. `bank 7 8` runs those
+//! of seeds 7 and 8, `bank tuned` and `bank held-out` two thirds and the other third. With `SUIRO_BANK` set to a folder,
+//! trials are kept there, and used if they are there already; `SUIRO_BANK_PROGRAM` is another program to judge.
+
+mod cases;
+mod faults;
+mod judge;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cases::{CASES, Case, is_held_out};
+use judge::{Found, Verdict};
+
+/// Trials at one time.
+const ABREAST: usize = 2;
+
+/// Runs the chosen cases and prints what was said about them. Returns how many could not be run.
+pub fn run(words: &[&str]) -> usize {
+    let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    let chosen = |seed: &u64| match numbers.is_empty() {
+        false => numbers.contains(seed),
+        true if words.contains(&"tuned") => !is_held_out(*seed),
+        true => !words.contains(&"held-out") || is_held_out(*seed),
+    };
+    // Seeds beyond the bank's are cases that nobody has seen.
+    let seeds: Vec<u64> =
+        (0..CASES).chain(numbers.iter().copied().filter(|n| *n >= CASES)).collect();
+    let seeds: Vec<u64> = seeds.into_iter().filter(chosen).collect();
+    let folder = std::env::var_os("SUIRO_BANK").map(PathBuf::from);
+    let temporary = tempfile::tempdir().expect("a folder for trials");
+    let folder = folder.unwrap_or_else(|| temporary.path().to_owned());
+    let judged = judged(&seeds, &folder);
+    for held_out in [false, true] {
+        let of = judged.iter().filter(|(seed, _)| is_held_out(**seed) == held_out);
+        print_table(if held_out { "held out" } else { "tuned" }, of.map(|(_, verdict)| verdict));
+    }
+    judged.values().filter(|verdict| **verdict == Verdict::NotRun).count()
+}
+
+fn judged(seeds: &[u64], folder: &Path) -> BTreeMap<u64, Verdict> {
+    let (next, all) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let work = || {
+        while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let case = Case::of(*seed);
+            let (verdict, lines) = match found(&case, folder) {
+                Ok(found) => judge::judge(&case, &found),
+                Err(reason) => (Verdict::NotRun, vec![reason]),
+            };
+            let held_out = if is_held_out(*seed) { " (held out)" } else { "" };
+            println!("{verdict:8} {}{held_out}\n{}", case.name(), lines.join("\n"));
+            all.lock().unwrap().insert(*seed, verdict);
+        }
+    };
+    std::thread::scope(|scope| (0..ABREAST).for_each(|_| drop(scope.spawn(work))));
+    all.into_inner().unwrap()
+}
+
+fn print_table<'a>(what: &str, verdicts: impl Iterator<Item = &'a Verdict>) {
+    let verdicts: Vec<&Verdict> = verdicts.collect();
+    let count = |verdict: Verdict| verdicts.iter().filter(|it| ***it == verdict).count();
+    let all = Verdict::ALL.map(|verdict| format!("{verdict} {}", count(verdict)));
+    println!("{what}: {} cases: {}", verdicts.len(), all.join(", "));
+}
+
+/// The effects of a case by `suiro why`, after a trial of it.
+fn found(case: &Case, folder: &Path) -> Result<Vec<Found>, String> {
+    let out = folder.join(format!("case-{:03}", case.seed));
+    if !out.join("summary.json").exists() {
+        let this = std::env::current_exe().map_err(|error| error.to_string())?;
+        let traffic = format!("\"{}\", \"traffic\"", this.display());
+        let file = folder.join(format!("case-{:03}.toml", case.seed));
+        std::fs::write(&file, case.scenario.replace("TRAFFIC", &traffic))
+            .map_err(|error| error.to_string())?;
+        let (file, out) = (file.display().to_string(), out.display().to_string());
+        let run = ["run", &file, "--out", &out, "--virtual", "--retries", "0", "--seed", "7"];
+        output(&run)?;
+    }
+    let json = output(&["why", &out.display().to_string(), "--json"])?;
+    judge::read(&json)
+}
+
+/// What the program prints.
+fn output(arguments: &[&str]) -> Result<String, String> {
+    let program = std::env::var_os("SUIRO_BANK_PROGRAM")
+        .unwrap_or_else(|| env!("CARGO_BIN_EXE_suiro").into());
+    let done = Command::new(program).args(arguments).output().map_err(|error| error.to_string())?;
+    match done.status.success() {
+        true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+    }
+}
