@@ -149,8 +149,8 @@ pub const CULPRITS: &[Culprit] = &[
     },
     Culprit {
         name: "timeout",
-        cause: Cause::Timeout,
-        // The first window and its repetitions.
+        // The first window and its repetitions: the sender waits for timeouts, of which the link shows the cause.
+        cause: Cause::Loss,
         link: "rate = \"20 Mbit/s\"\n\
                down.loss = { model = \"list\", packets = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] }",
         rest: bulk!("load", "5000", "", ", \"14000\", \"0\", \"14000\"", "0 s"),
