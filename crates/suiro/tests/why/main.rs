@@ -1,4 +1,4 @@
-//! Scenarios made so that exactly one cause acts: `suiro report` must name it, and no other for more than 10 % of the time.
+//! Scenarios made so that exactly one cause acts: `suiro report` must name it, and no other for more than 10 % of the time (live, 15 %).
 //! The causes that no run makes on demand are in `crates/analysis/tests/all/why.rs`.
 //!
 //! `cargo test -p suiro --test why` runs those that `make test` has time for, in virtual time if there is a kernel for it,
@@ -34,6 +34,8 @@ use suiro_record::words::{Cause, Effect};
 const ABREAST: usize = 3;
 /// No other cause may have more of the time.
 const OTHERS: f64 = 0.1;
+/// On a machine that is busy, some of the time has its causes.
+const OTHERS_LIVE: f64 = 0.15;
 /// How many of the noisy ones must be named.
 const NOISY_AT_LEAST: f64 = 14.0 / 16.0;
 
@@ -149,7 +151,7 @@ fn judged(
     let others = shares
         .iter()
         .filter(|(cause, _)| *cause != culprit.cause)
-        .all(|(_, share)| *share <= OTHERS);
+        .all(|(_, share)| *share <= if trials.are_virtual() { OTHERS } else { OTHERS_LIVE });
     let told = told(&shares);
     match own && others {
         true => Verdict::Named(told),
