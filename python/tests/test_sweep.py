@@ -26,7 +26,7 @@ from suiro.sweep.driver import LOST_MAX, Plan, Progress, Request, Sweep, duratio
 from suiro.sweep.engine import Local
 from suiro.sweep.job import Attempt
 from suiro.sweep.slurm import Slurm, check_none_left
-from suiro.sweep.tune import Choice, Condition, Range, goal, over
+from suiro.sweep.tune import Choice, Condition, Range, Round, Search, goal, over
 from suiro.sweep.words import Refused
 
 TINY = """
@@ -698,3 +698,64 @@ def test_a_full_queue_of_slurm_is_waited_for(slurm: FakeSlurm, program: str, tmp
     engine.stop()
     assert slurm.asked("scancel") == ["77", "78"]
     assert engine_on(tmp_path, program).adopt({1, 2}) == set(), "what was cancelled is not gone on with"
+
+
+class Searched(Search):
+    """A search whose rounds measure nothing: `latency` is 3700 divided by the queue, or by what was chosen."""
+
+    stop_after = 10**9
+
+    def _measure(self, batch: list[Round]) -> None:
+        self.batches = [*getattr(self, "batches", []), [(one.number, one.texts) for one in batch]]
+        if len(self.batches) > self.stop_after:
+            raise KeyboardInterrupt
+        self.values = {one.number: one.values for one in batch}
+
+    def _metrics(self, number: int) -> dict[str, float]:
+        value = self.values[number]["queue"]
+        assert isinstance(value, float)
+        return {"latency": 3700 / value, "noise": abs(value - 40)}
+
+
+def search(tmp_path: Path, sought: str, *, resume: bool = False, parallel: int = 1, rounds: int = 12) -> Searched:
+    """A search in its folder."""
+    asked = request(tmp_path)
+    asked.resume, asked.tune = resume, {"goal": sought, "over": ["queue=1..1000"], "rounds": None}
+    return Searched(asked, goal(sought), [over("queue=1..1000")], rounds, parallel)
+
+
+@pytest.mark.parametrize("sought", ["min queue while latency < 100", "min noise while latency < 1000"])
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_an_interrupted_search_goes_on_as_it_would_have(tmp_path: Path, sought: str, parallel: int) -> None:
+    pytest.importorskip("optuna")
+    whole = search(tmp_path / "whole", sought, parallel=parallel)
+    assert whole.run() == 0
+    whole.release()
+    first = search(tmp_path / "cut", sought, parallel=parallel)
+    first.stop_after = 2
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    with pytest.raises(Refused, match="another suiro sweep is at work"):
+        search(tmp_path / "cut", sought, resume=True)
+    first.release()
+    with pytest.raises(Refused, match="holds another search"):
+        search(tmp_path / "cut", "max queue", resume=True)
+    again = search(tmp_path / "cut", sought, resume=True, parallel=parallel)
+    assert again.run() == 0
+    assert again.batches[0] == first.batches[-1], "the round that was cut short is run, with its value and in its folder"
+    assert first.batches[:-1] + again.batches == whole.batches
+    assert (tmp_path / "cut" / "out" / "tune.json").read_text() == (tmp_path / "whole" / "out" / "tune.json").read_text()
+    again.release()
+
+
+def test_rounds_side_by_side_take_fewer_batches(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    batches = {}
+    for parallel in (1, 4):
+        one = search(tmp_path / str(parallel), "min queue while latency < 100", parallel=parallel, rounds=40)
+        assert one.run() == 0
+        best = json.loads((one.request.out / "tune.json").read_text())["best"]
+        assert 37 < best["reached"] < 37 * 1.02
+        batches[parallel] = len(one.batches)
+        one.release()
+    assert batches == {1: 11, 4: 5}

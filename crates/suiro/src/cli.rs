@@ -310,7 +310,7 @@ pub struct SweepArgs {
     #[arg(long, requires = "out")]
     pub resume: bool,
     /// Search instead: goal="min NAME while METRIC < NUMBER", over="PATH=LOW..HIGH" or over="PATH=WORD|WORD" (may be
-    /// repeated), rounds=N.
+    /// repeated), rounds=N, parallel=N of them at one time.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1..)]
     pub tune: Vec<String>,
 }

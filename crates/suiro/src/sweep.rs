@@ -49,14 +49,15 @@ fn tune(args: &SweepArgs) -> Result<Option<serde_json::Value>> {
     if args.tune.is_empty() {
         return Ok(None);
     }
-    let (mut goal, mut over, mut rounds) = (None, Vec::new(), None);
+    let (mut goal, mut over, mut rounds, mut parallel) = (None, Vec::new(), None, None);
     for word in &args.tune {
         match word.split_once('=') {
             Some(("goal", value)) if goal.is_none() => goal = Some(value),
             Some(("over", value)) => over.push(value),
             Some(("rounds", value)) if value.parse::<u32>().is_ok() => rounds = Some(value),
+            Some(("parallel", value)) if value.parse::<u32>().is_ok() => parallel = Some(value),
             _ => bail!(Usage(format!(
-                "--tune {word}: expected goal=…, over=… or rounds=NUMBER\n\
+                "--tune {word}: expected goal=…, over=…, rounds=NUMBER or parallel=NUMBER\n\
                  hint: --tune goal=\"min queue while media.latency_p95_ms < 200\" over=\"queue=10 kB..1 MB\""
             ))),
         }
@@ -64,7 +65,7 @@ fn tune(args: &SweepArgs) -> Result<Option<serde_json::Value>> {
     let Some(goal) = goal.filter(|_| !over.is_empty()) else {
         bail!(Usage("--tune: expected a goal=… and an over=…".to_owned()));
     };
-    Ok(Some(json!({ "goal": goal, "over": over, "rounds": rounds })))
+    Ok(Some(json!({ "goal": goal, "over": over, "rounds": rounds, "parallel": parallel })))
 }
 
 /// The changes as arguments of `check`.

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .._files import read_document
 from .._frame import need
-from .driver import Plan, Request, Sweep, engine_of
-from .folder import write
+from .driver import Request
+from .folder import hold, write
+from .job import die_with_parent
 from .words import Refused, say
 
 #: Rounds unless `rounds=` says otherwise.
@@ -147,45 +152,77 @@ def tune(request: Request) -> int:
     """Searches. Each round is a sweep of its own in `OUT/rounds/N`; `OUT/tune.json` has them all."""
     assert request.tune is not None
     sought, ranges = goal(request.tune["goal"]), [over(text) for text in request.tune["over"]]
-    rounds = int(request.tune["rounds"] or ROUNDS)
-    if not 1 <= rounds <= ROUNDS_MAX:
-        raise Refused(f"--tune rounds={rounds}: expected a number from 1 to {ROUNDS_MAX}")
-    search = Search(request, sought, ranges, rounds)
-    return search.run()
+    rounds = _number(request.tune, "rounds", ROUNDS)
+    search = Search(request, sought, ranges, rounds, _number(request.tune, "parallel", 1))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        return search.run()
+    finally:
+        search.release()
+
+
+def _number(words: dict[str, Any], name: str, usual: int) -> int:
+    number = int(words.get(name) or usual)
+    if not 1 <= number <= ROUNDS_MAX:
+        raise Refused(f"--tune {name}={number}: expected a number from 1 to {ROUNDS_MAX}")
+    return number
+
+
+@dataclass
+class Round:
+    """Values that are tried."""
+
+    number: int
+    """From 1."""
+    trial: Any
+    """Optuna's."""
+    values: dict[str, float | str]
+    texts: list[str]
+    """The values as `--set` takes them."""
 
 
 class Search:
     """A search in its folder."""
 
-    def __init__(self, request: Request, sought: Goal, ranges: list[Range | Choice], rounds: int) -> None:
-        self.request, self.sought, self.ranges, self.rounds = request, sought, ranges, rounds
-        optuna = need("optuna")
+    def __init__(self, request: Request, sought: Goal, ranges: list[Range | Choice], rounds: int, parallel: int = 1) -> None:
+        self.request, self.sought, self.ranges, self.rounds, self.parallel = request, sought, ranges, rounds, parallel
+        self.optuna = optuna = need("optuna")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         out = request.out
         if out.exists() and any(out.iterdir()) and not (request.resume and (out / "optuna.log").exists()):
             raise Refused(f"{out} already holds results\nhint: --resume goes on with a search, --out names another folder")
-        out.mkdir(parents=True, exist_ok=True)
+        self.held: int | None = hold(out)
         storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(out / "optuna.log")))
-        self.study = optuna.create_study(
-            study_name=json.dumps([request.scenario, request.changes, request.tune["goal"] if request.tune else ""]),
-            storage=storage,
-            load_if_exists=True,
-            direction="minimize" if sought.least else "maximize",
-            sampler=optuna.samplers.TPESampler(seed=1, n_startup_trials=5),
-        )
-        self.done: list[dict[str, Any]] = [trial.user_attrs["round"] for trial in self.study.trials if "round" in trial.user_attrs]
+        tune = request.tune or {}
+        name = json.dumps([request.scenario, request.changes, tune.get("goal", ""), tune.get("over", [])])
+        if set(optuna.get_all_study_names(storage)) - {name}:
+            self.release()
+            raise Refused(f"{out} holds another search\nhint: repeat the command that made it, with --resume")
+        self.study = optuna.create_study(study_name=name, storage=storage, load_if_exists=True, direction="minimize" if sought.least else "maximize")
+        done = [trial.user_attrs["round"] for trial in self.study.trials if "round" in trial.user_attrs]
+        self.done: list[dict[str, Any]] = sorted(done, key=lambda one: int(one["round"]))
+
+    def release(self) -> None:
+        """Gives the folder back."""
+        if self.held is not None:
+            os.close(self.held)
+            self.held = None
 
     def run(self) -> int:
         """All rounds. Gives the exit code: 1 if nothing meets the conditions."""
         while len(self.done) < self.rounds:
-            if self._bisects() and not self._propose():
+            # In batches, which end together: what is tried next does not depend on which was faster.
+            batch = self._begun() or self._next(min(self.parallel, self.rounds - len(self.done)))
+            if not batch:
                 break
-            self._round(len(self.done) + 1)
+            self._measure(batch)
+            for one in batch:
+                self._told(one, self._metrics(one.number))
         best = self._best()
         write(self.request.out / "tune.json", json.dumps({"goal": (self.request.tune or {})["goal"], "best": best, "rounds": self.done}, indent=1))
         if best is None:
             say(f"none of {len(self.done)} rounds meets {' and '.join(map(str, self.sought.conditions))}: see {self.request.out / 'tune.json'}")
-            if self._bisects() and len(self.done) == 1:
+            if self._bisects() and len(self.done) <= 2:
                 end = "least" if self.sought.least else "greatest"
                 say(f"hint: the {end} value is sought by halving the range, which needs that its other end meets the conditions; give another range")
             return 1
@@ -196,70 +233,126 @@ class Search:
         """Whether the goal is an end of the only range: where a condition begins to hold is found by halving it."""
         return len(self.ranges) == 1 and isinstance(self.ranges[0], Range) and self.ranges[0].path == self.sought.name
 
-    def _propose(self) -> bool:
-        """The next value of the range: its ends, then the middle of what is left. False if that is narrow enough."""
+    def _propose(self, most: int) -> list[float]:
+        """The next values of the range: its ends, then the middle of what is left, or as many points. None if that is narrow enough."""
         range_ = self.ranges[0]
         assert isinstance(range_, Range)
         good = [one["values"][range_.path] for one in self.done if one["holds"]]
         bad = [one["values"][range_.path] for one in self.done if not one["holds"]]
         easy, hard = (range_.high, range_.low) if self.sought.least else (range_.low, range_.high)
-        if easy not in good:
+        if easy in bad:
             # If not even the easy end holds there is nothing between.
-            value = easy if easy not in bad else None
-        elif hard in good:
-            value = None
-        elif hard not in bad:
-            value = hard
-        else:
-            holds = min(good) if self.sought.least else max(good)
-            # Measurements scatter: what failed on the holding side of it does not count.
-            fails = max((one for one in bad if one < holds), default=hard) if self.sought.least else min((one for one in bad if one > holds), default=hard)
-            near = abs(holds - fails) <= CLOSE * max(abs(holds), abs(fails))
-            value = None if near else math.sqrt(holds * fails) if range_.log else (holds + fails) / 2
-        if value is not None:
-            self.study.enqueue_trial({range_.path: value})
-        return value is not None
+            return []
+        ends = [end for end in (easy, hard) if end not in good and end not in bad]
+        if ends:
+            return ends[:most]
+        if hard in good:
+            return []
+        holds = min(good) if self.sought.least else max(good)
+        # Measurements scatter: what failed on the holding side of it does not count.
+        fails = max((one for one in bad if one < holds), default=hard) if self.sought.least else min((one for one in bad if one > holds), default=hard)
+        if abs(holds - fails) <= CLOSE * max(abs(holds), abs(fails)):
+            return []
+        steps = [step / (most + 1) for step in range(1, most + 1)]
+        return [holds ** (1 - step) * fails**step if range_.log else holds + (fails - holds) * step for step in steps]
 
-    def _round(self, number: int) -> None:
+    def _begun(self) -> list[Round]:
+        """The rounds that an earlier driver began and did not end: with their values, and in their folders."""
+        states = self.optuna.trial.TrialState
+        waiting = self.study.get_trials(states=(states.WAITING,))
+        known = {trial.user_attrs.get("number") for trial in waiting}
+        for trial in self.study.get_trials(states=(states.RUNNING,)):
+            number = trial.user_attrs.get("number")
+            if number is not None and number not in known:
+                self.study.enqueue_trial(trial.params, user_attrs={"number": number})
+            self.study.tell(trial.number, state=states.FAIL)
+        return [self._ask() for _ in self.study.get_trials(states=(states.WAITING,))]
+
+    def _next(self, most: int) -> list[Round]:
+        """New rounds."""
+        if not self._bisects():
+            return [self._ask() for _ in range(most)]
+        path = self.ranges[0].path
+        batch = []
+        for value in self._propose(most):
+            self.study.enqueue_trial({path: value})
+            batch.append(self._ask())
+        return batch
+
+    def _ask(self) -> Round:
+        """One more round: what waits, or what the sampler proposes."""
+        numbers = [trial.user_attrs.get("number", 0) for trial in self.study.trials]
+        number = 1 + max(numbers, default=0)
+        # Each round has its own randomness, so that a search that was interrupted goes on as it would have.
+        self.study.sampler = self.optuna.samplers.TPESampler(seed=number, n_startup_trials=5, constant_liar=self.parallel > 1)
         trial = self.study.ask()
         values: dict[str, float | str] = {}
-        changes = list(self.request.changes)
         for one in self.ranges:
             if isinstance(one, Range):
-                value = trial.suggest_float(one.path, one.low, one.high, log=one.log)
-                values[one.path] = value
-                changes.append(f"--set={one.path}={one.text(value)}")
+                values[one.path] = trial.suggest_float(one.path, one.low, one.high, log=one.log)
             else:
                 values[one.path] = trial.suggest_categorical(one.path, one.words)
-                changes.append(f"--set={one.path}={values[one.path]}")
-        metrics = self._measure(number, changes)
+        number = trial.user_attrs.get("number", number)
+        trial.set_user_attr("number", number)
+        texts = [f"{one.path}={one.text(float(values[one.path])) if isinstance(one, Range) else values[one.path]}" for one in self.ranges]
+        return Round(number, trial, values, texts)
+
+    def _told(self, one: Round, metrics: dict[str, float]) -> None:
+        """Records what a round measured."""
         violations = [condition.violation(metrics.get(condition.metric)) for condition in self.sought.conditions]
-        reached = values.get(self.sought.name, metrics.get(self.sought.name))
+        reached = one.values.get(self.sought.name, metrics.get(self.sought.name))
         if not isinstance(reached, float):
             raise Refused(f"--tune goal: there is no parameter or metric `{self.sought.name}` with a number\nhint: {', '.join(sorted(metrics)[:12])}, …")
         told = {condition.metric: metrics.get(condition.metric) for condition in self.sought.conditions}
-        texts = [change.removeprefix("--set=") for change in changes[len(self.request.changes) :]]
-        record = {"round": number, "set": texts, "values": values, "reached": reached, "metrics": told, "holds": all(v < 0 for v in violations)}
+        holds = all(violation < 0 for violation in violations)
+        record = {"round": one.number, "set": one.texts, "values": one.values, "reached": reached, "metrics": told, "holds": holds}
         for condition, violation in zip(self.sought.conditions, violations, strict=True):
-            trial.set_constraint(str(condition), min(violation, 1e9))
-        trial.set_user_attr("round", record)
-        self.study.tell(trial, reached)
+            one.trial.set_constraint(str(condition), min(violation, 1e9))
+        one.trial.set_user_attr("round", record)
+        self.study.tell(one.trial, reached)
         self.done.append(record)
-        say(f"round {number}: {describe(record)}{'' if record['holds'] else ': does not hold'}")
+        say(f"round {one.number}: {describe(record)}{'' if holds else ': does not hold'}")
 
-    def _measure(self, number: int, changes: list[str]) -> dict[str, float]:
-        """Runs a round; the mean of each metric over its valid trials."""
-        out = Path(self.request.out) / "rounds" / str(number)
-        request = replace(self.request, changes=changes, out=out, resume=out.exists(), tune=None)
-        plan = Plan.of(request)
-        sweep = Sweep(request, plan)
-        trials = sweep.prepare()
-        if trials:
-            sweep.run(engine_of(request, plan, sweep.folder), trials)
-        sweep.merge(quiet=True)
-        rows = [row["metrics"] for row in read_document(out, "summary.json")["trials"] if row["valid"]]
+    def _folder(self, number: int) -> Path:
+        return Path(self.request.out) / "rounds" / str(number)
+
+    def _measure(self, batch: list[Round]) -> None:
+        """Runs the sweeps of these rounds side by side, each as a process of its own, to their ends."""
+        running: dict[int, subprocess.Popen[bytes]] = {}
+        try:
+            for one in batch:
+                running[one.number] = self._start(one, alone=len(batch) == 1)
+            codes = {number: process.wait() for number, process in running.items()}
+        finally:
+            for process in running.values():
+                process.terminate()
+            for process in running.values():
+                process.wait()
+        for number, code in codes.items():
+            if code not in (0, 1):
+                raise Refused(f"round {number} ended with exit code {code}: see {self._folder(number)}.log")
+
+    def _start(self, one: Round, *, alone: bool) -> subprocess.Popen[bytes]:
+        out = self._folder(one.number)
+        out.parent.mkdir(exist_ok=True)
+        changes = [*self.request.changes, *(f"--set={text}" for text in one.texts)]
+        request = replace(self.request, changes=changes, out=out, resume=True, tune=None)
+        words = json.dumps({**vars(request), "out": str(out)})
+        command = [sys.executable, "-m", "suiro.sweep", words]
+        if alone:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
+        with out.with_name(f"{one.number}.log").open("ab") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=die_with_parent)
+
+    def _metrics(self, number: int) -> dict[str, float]:
+        """The mean of each metric over the valid trials of a round."""
+        out = self._folder(number)
+        try:
+            rows = [row["metrics"] for row in read_document(out, "summary.json")["trials"] if row["valid"]]
+        except FileNotFoundError:
+            rows = []
         if not rows:
-            raise Refused(f"round {number}: no trial is valid: see {out}")
+            raise Refused(f"round {number}: no trial is valid: see {out}\nhint: the same command with --resume repeats the round")
         names = {name for row in rows for name in row}
         return {name: mean for name in names if (mean := _mean([row.get(name) for row in rows])) is not None}
 
