@@ -17,6 +17,7 @@
 //!   value that occurred.
 //! - What could not be measured is `None`, never zero.
 
+mod accounts;
 mod analyse;
 mod bins;
 mod catalogue;
@@ -53,6 +54,7 @@ mod web;
 mod webrtc;
 pub mod why;
 
+pub use accounts::disagreements;
 pub use analyse::{Analysis, analyse, explain, summarise, timeline};
 pub use catalogue::{catalogue, describe, describe_among, documentation, quantities};
 pub use compare::{CellSummary, INTERVAL, compare, means};

@@ -61,7 +61,7 @@ impl Kept {
 /// What an analysis depends on: the version that makes it, the trial's outcome, and the names and sizes of its records.
 pub(crate) fn inputs(root: &Path, planned: &PlannedTrial) -> Option<String> {
     let folder = Path::new(&planned.folder);
-    let mut text = format!("suiro {}", env!("CARGO_PKG_VERSION"));
+    let mut text = format!("suiro {}, accounts", env!("CARGO_PKG_VERSION"));
     let outcome = beneath::read_text(root, &folder.join("trial.json"), TRIAL_BYTES_MAX).ok()?;
     let Seed(mark) = Seed(0).derive(&outcome);
     write!(text, ", trial.json {mark:016x}").ok()?;

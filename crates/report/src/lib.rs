@@ -25,7 +25,7 @@ pub use why::*;
 
 use std::path::{Path, PathBuf};
 
-use suiro_record::{Findings, Folder, FolderError, Manifest, Summary};
+use suiro_record::{Findings, Folder, FolderError, Manifest, PlannedTrial, Summary, Trial};
 
 use crate::read::{Depth, Read};
 
@@ -138,6 +138,12 @@ fn own_page(folder: &Folder, bare: &Manifest, read: Read) {
 
 /// A trial's own page, in its folder.
 const OWN_PAGE: &str = "report.html";
+
+/// What is wrong with the tables of a trial that was measured: one cannot be read, or is not that of the trial's accounts.
+/// Such a trial is not valid, whatever its `trial.json` says. `None` if there is nothing.
+pub fn damage(folder: &Folder, planned: &PlannedTrial, outcome: &Trial) -> Option<String> {
+    read::damage(folder, planned, outcome)
+}
 
 /// Whether the folder's trials are all that there will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

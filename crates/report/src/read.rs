@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use suiro_analysis::{Analysis, Records, Timeline, Why, analyse, difference, explain};
+use suiro_analysis::{
+    Analysis, Records, Timeline, Why, analyse, difference, disagreements, explain,
+};
 use suiro_record::table::Row;
 use suiro_record::tables::{CauseRow, HopRow, RateRow};
 use suiro_record::{
@@ -109,7 +111,7 @@ fn trial(folder: &Folder, planned: &PlannedTrial, bins: usize, run: Run, depth: 
         return judged(read, &kept.problems);
     }
     let outcome = read.outcome.as_ref().expect("there is an outcome: checked by `outcome`");
-    let (records, problems) = records(&folder.trial(planned));
+    let (records, problems) = records(&folder.trial(planned), outcome);
     Analysis { metrics: read.metrics, timeline: read.timeline, why: read.why } =
         analyse(outcome, &records, bins);
     read.warnings = attempts(outcome);
@@ -216,7 +218,7 @@ fn write_causes(dir: &Path, why: &Why) -> Option<String> {
 pub(crate) fn why(folder: &Folder, planned: &PlannedTrial) -> Result<Why, String> {
     let outcome = folder.outcome(planned).map_err(|error| error.to_string())?;
     let outcome = outcome.ok_or("trial.json is missing: it was not run, or was interrupted")?;
-    let (records, problems) = records(&folder.trial(planned));
+    let (records, problems) = records(&folder.trial(planned), &outcome);
     match problems.is_empty() {
         true => Ok(explain(&outcome, &records)),
         false => Err(problems.join("; ")),
@@ -261,10 +263,24 @@ fn captures(trial: &Trial, hops: &[HopRow]) -> Vec<String> {
     incomplete.chain(differs).take(WARNINGS_MAX).collect()
 }
 
-/// The tables of a trial, and what is wrong with those that could not be read.
-fn records(dir: &Path) -> (Records, Vec<String>) {
+/// What is wrong with the tables of a trial; `None` if it can be used as its `trial.json` says.
+pub(crate) fn damage(folder: &Folder, planned: &PlannedTrial, outcome: &Trial) -> Option<String> {
+    let kept = inputs(folder.root(), planned)
+        .and_then(|inputs| Kept::read(folder.root(), planned, &inputs));
+    let problems = match kept {
+        Some(kept) => kept.problems,
+        None => records(&folder.trial(planned), outcome).1,
+    };
+    (!problems.is_empty()).then(|| problems.join("; "))
+}
+
+/// The tables of a trial, and what is wrong with those that could not be read or are not those of its accounts.
+fn records(dir: &Path, outcome: &Trial) -> (Records, Vec<String>) {
     let mut tables = Tables { dir, problems: Vec::new() };
     let mut records = Records::read(&mut tables);
+    if tables.problems.is_empty() {
+        tables.problems = disagreements(outcome, &records.link);
+    }
     records.screens = screens(dir, &mut tables.problems);
     (records, tables.problems)
 }

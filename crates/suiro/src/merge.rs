@@ -212,7 +212,8 @@ fn wanted<'a>(whole: &Part, parts: &'a [Part]) -> Result<Vec<(&'a Part, &'a Plan
                 if same(trial, other) {
                     continue;
                 }
-                if !std::ptr::eq(*holder, whole) || other.valid {
+                let damaged = || suiro_report::damage(&whole.folder, planned, other).is_some();
+                if !std::ptr::eq(*holder, whole) || (other.valid && !damaged()) {
                     bail!(Usage(twice(part, holder, planned)));
                 }
                 say!("trial {}: replaced, as it was not valid", planned.number.unwrap_or(0));

@@ -289,7 +289,11 @@ fn possible<'a>(
     folder: &Folder,
     resume: bool,
 ) -> (Vec<&'a Planned>, Vec<(&'a PlannedTrial, String)>) {
-    let done = |trial: &Planned| outcome(folder, &trial.planned).is_some_and(|trial| trial.valid);
+    let done = |planned: &Planned| {
+        let planned = &planned.planned;
+        let valid = outcome(folder, planned).filter(|trial| trial.valid);
+        valid.is_some_and(|trial| suiro_report::damage(folder, planned, &trial).is_none())
+    };
     let host = Host::default();
     let (mut trials, mut skipped) = (Vec::new(), Vec::new());
     for trial in plan.trials.iter().filter(|trial| !resume || !done(trial)) {

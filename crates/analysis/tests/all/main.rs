@@ -1,5 +1,6 @@
 //! The analysis' tests, of one program.
 
+mod accounts;
 mod captures;
 mod common;
 mod control;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::synthetic::{folder, folder::Shape, model};
 use serde_json::Value;
-use suiro_record::{Attempt, Folder, ScreenOutcome, Screens, Trial};
+use suiro_record::tables::LinkRow;
+use suiro_record::{Attempt, Folder, Reader, ScreenOutcome, Screens, Trial, Writer};
 use suiro_report::{Run, build, build_of};
 
 fn shape() -> Shape {
@@ -168,6 +169,30 @@ fn unsound_trials_are_told_and_the_others_shown() {
         .map(|trial| trial["state"].clone())
         .collect();
     assert_eq!(states, ["missing", "missing", "damaged", "damaged"]);
+}
+
+/// Rows of another measurement in the table: the trial is valid by its `trial.json`, and every table can be read.
+#[test]
+fn a_trial_whose_table_is_not_that_of_its_accounts_is_not_valid() {
+    let (dir, folder) = made(&shape());
+    let place = trial(dir.path(), "cubic", 2);
+    let mut rows = Reader::read::<LinkRow>(&place).unwrap();
+    rows.extend_from_within(..5);
+    let mut writer = Writer::<LinkRow>::create(&place).unwrap();
+    rows.into_iter().for_each(|row| writer.push(row).unwrap());
+    writer.close().unwrap();
+    let built = build(&folder).unwrap();
+    let found: Vec<_> = built.summary.trials.iter().map(|trial| trial.valid).collect();
+    assert_eq!(found, [true, true, true, false]);
+    let why = built.summary.trials[3].invalid_because.as_deref().unwrap();
+    assert!(why.contains("packets, but its table has"), "{why}");
+    let planned = &folder.manifest().unwrap().plan[3];
+    let outcome = folder.outcome(planned).unwrap().unwrap();
+    assert!(outcome.valid);
+    let known = suiro_report::damage(&folder, planned, &outcome);
+    assert_eq!(known.as_deref(), Some(why), "what was kept says the same");
+    std::fs::remove_file(place.join("analysis.json")).unwrap();
+    assert_eq!(suiro_report::damage(&folder, planned, &outcome).as_deref(), Some(why));
 }
 
 #[test]

@@ -104,6 +104,32 @@ fn trials_run_one_by_one_and_merged_are_a_run() {
     assert_eq!(room.results("some").manifest().plan.len(), 3);
 }
 
+/// A trial that is valid by its `trial.json`, but of which a table cannot be read.
+#[test]
+fn a_damaged_trial_is_replaced_and_run_again() {
+    if !common::can_run() {
+        return;
+    }
+    let room = Room::new();
+    room.write("tiny.toml", SCENARIO);
+    for out in ["first", "second"] {
+        room.run(&["run", "tiny.toml", "--trial", "1", "--out", out]).exits(0);
+    }
+    room.run(&["merge", "first", "--out", "whole"]).exits(0);
+    room.run(&["merge", "second", "--out", "whole"]).exits(2).says(&["from another measurement"]);
+    let damage = || room.write("whole/trials/kind=good/1/link.parquet", "no table");
+    damage();
+    room.run(&["merge", "second", "--out", "whole"]).exits(0).says(&["trial 1: replaced"]);
+    let whole = room.results("whole");
+    assert_eq!(whole.bytes("kind=good/1"), room.results("second").bytes("kind=good/1"));
+    damage();
+    room.run(&["report", "whole"]).exits(1);
+    let resume = ["run", "tiny.toml", "--out", "whole", "--resume", "--trial", "1"];
+    room.run(&resume).exits(0).says(&["running 1 trial"]);
+    assert!(!whole.has("trials/kind=good/1/link.parquet"));
+    assert!(whole.summary().trials[0].valid);
+}
+
 #[test]
 fn numbers_name_trials_whatever_else_is_left_out() {
     let room = Room::new();
