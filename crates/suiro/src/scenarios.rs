@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
+use std::path::Component::{CurDir, Normal};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -97,6 +98,7 @@ pub fn check(args: &CheckArgs) -> Result<Outcome> {
         TimeKind::Virtual => writeln!(out, "in virtual time, one trial per CPU")?,
     }
     write_commands(&mut out, &plan)?;
+    write_outside(&mut out, &files)?;
     if plan.time == TimeKind::Real {
         match not_virtual(&plan) {
             None => writeln!(out, "it can also run in virtual time (--virtual)")?,
@@ -163,7 +165,9 @@ fn as_json(plan: &Plan, files: &Named) -> Value {
     json!({
         "suiro": env!("CARGO_PKG_VERSION"), "scenario": plan.name, "title": plan.title, "study": plan.study,
         "text": plan.text, "seed": plan.seed, "axes": plan.axes, "jobs": plan.jobs, "plan_trials": plan.total,
+        "time": if plan.time == TimeKind::Virtual { "virtual" } else { "real" },
         "files": files.names.borrow().iter().collect::<Vec<_>>(),
+        "command_files": command_files(plan),
         "trials": plan.trials.iter().map(trial).collect::<Vec<_>>(),
     })
 }
@@ -196,6 +200,32 @@ fn write_commands(out: &mut impl Write, plan: &Plan) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The files that the scenario names outside of its own folder: `suiro sweep` does not send them to other machines.
+fn write_outside(out: &mut impl Write, files: &Named) -> Result<()> {
+    let names = files.names.borrow();
+    let inside = |path: &Path| path.components().all(|part| matches!(part, Normal(_) | CurDir));
+    let mut outside = names.iter().filter(|path| !inside(path)).peekable();
+    if outside.peek().is_some() {
+        writeln!(out, "reads these files outside of the scenario's folder:")?;
+    }
+    for path in outside {
+        writeln!(out, "  {}", printable(&path.display().to_string()))?;
+    }
+    Ok(())
+}
+
+/// The files of the working folder that commands name, as words of their own or within a shell's text: a machine with
+/// another working folder must be sent them.
+fn command_files(plan: &Plan) -> BTreeSet<String> {
+    let endpoints = plan.trials.iter().flat_map(|trial| &trial.setup.endpoints);
+    let commands = endpoints.filter_map(|endpoint| endpoint.spec.command());
+    let words = commands.flat_map(|spec| spec.command.iter().chain(&spec.needs));
+    let apart = |c: char| c.is_whitespace() || "'\";|&()<>=$`".contains(c);
+    let names = words.flat_map(|word| std::iter::once(&**word).chain(word.split(apart)));
+    let is_there = |name: &&str| !name.starts_with('/') && Path::new(name).is_file();
+    names.filter(is_there).map(str::to_owned).collect()
 }
 
 /// `1 trial`, `2 trials`.

@@ -109,6 +109,33 @@ fn scenarios_are_listed_shown_and_checked() {
 }
 
 #[test]
+fn files_elsewhere_and_those_of_commands_are_named() {
+    let room = Room::new();
+    let scenario = |source: &str, word: &str| {
+        format!(
+            "name = 'mine'\ntitle = 'x'\nduration = '1 s'\n[topology]\nshape = 'explicit'\nhosts = ['server', 'client']\n\
+             cables = [{{ from = 'server', to = 'client' }}]\n[links]\n[media.main]\nsource = '{source}'\n\
+             [endpoints.it]\nkind = 'command'\nhost = 'client'\ncommand = ['sh', '-c', 'exec python3 \"{word}\" --rate=5']\n"
+        )
+    };
+    std::fs::create_dir(room.path("work").join("tools")).unwrap();
+    for file in ["film.mp4", "tools/send.py", "rate"] {
+        room.write(file, "");
+    }
+    room.write("tools/mine.toml", &scenario("../film.mp4", "tools/send.py"));
+    let said = room.run(&["check", "tools/mine.toml"]).exits(0).stdout;
+    let expected = "reads these files outside of the scenario's folder:\n  ../film.mp4\n";
+    assert!(said.contains(expected), "{said}");
+    let plan: Value = room.run(&["check", "tools/mine.toml", "--json"]).exits(0).json();
+    assert_eq!(plan["files"], serde_json::json!(["../film.mp4"]));
+    assert_eq!(plan["command_files"], serde_json::json!(["tools/send.py"]));
+    assert_eq!(plan["time"], "real");
+    room.write("inside.toml", &scenario("./film.mp4", "/nowhere/send.py"));
+    let said = room.run(&["check", "inside.toml"]).exits(0).stdout;
+    assert!(!said.contains("outside of"), "{said}");
+}
+
+#[test]
 fn the_schema_is_json_and_names_the_sections() {
     let schema: Value = Room::new().run(&["schema"]).exits(0).json();
     for section in ["topology", "links", "media", "endpoints", "matrix", "duration"] {
