@@ -21,7 +21,7 @@ import pytest
 import suiro
 from suiro.sweep import folder as rooms
 from suiro.sweep import job
-from suiro.sweep.cluster import apart
+from suiro.sweep.cluster import apart, cores
 from suiro.sweep.driver import LOST_MAX, Plan, Progress, Request, Sweep, duration
 from suiro.sweep.engine import Local
 from suiro.sweep.job import Attempt
@@ -232,12 +232,16 @@ class Script:
 
     def __init__(self, ends: dict[int, list[str]]) -> None:
         self.ends, self.running, self.avoided = ends, list[Attempt](), list[tuple[int, set[str]]]()
+        self.shunned = list[set[str]]()
 
     def slots(self) -> int:
         return 2
 
     def adopt(self, trials: set[int]) -> set[int]:
         return set()
+
+    def shun(self, machines: set[str]) -> None:
+        self.shunned.append(machines)
 
     def start(self, trial: int, attempt: int, avoid: set[str]) -> None:
         left = self.ends.get(trial, [])
@@ -293,14 +297,32 @@ def test_a_hostile_answer_writes_nothing_elsewhere(tmp_path: Path) -> None:
     import io
     import tarfile
 
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        info = tarfile.TarInfo("../escaped")
-        info.size = 4
-        tar.addfile(info, io.BytesIO(b"evil"))
-    with pytest.raises(tarfile.TarError):
-        job.unpack(packed.getvalue(), tmp_path / "parts" / "1")
+    def answer(*members: tuple[str, bytes, str]) -> bytes:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            for name, kind, link in members:
+                info = tarfile.TarInfo(name)
+                info.type, info.linkname = kind, link
+                info.size = 4 if kind == tarfile.REGTYPE else 0
+                tar.addfile(info, io.BytesIO(b"evil"))
+        return packed.getvalue()
+
+    file = tarfile.REGTYPE
+    outside = str(tmp_path / "outside")
+    hostile = [
+        [("../escaped", file, "")],
+        [(f"{tmp_path}/escaped", file, "")],
+        [("a/../../escaped", file, "")],
+        [("way", tarfile.SYMTYPE, ".."), ("way/escaped", file, "")],
+        [("escaped", tarfile.LNKTYPE, outside)],
+        [("pipe", tarfile.FIFOTYPE, "")],
+    ]
+    for number, members in enumerate(hostile):
+        with pytest.raises(suiro.ResultsError):
+            job.unpack(answer(*members), tmp_path / "parts" / str(number))
     assert not list(tmp_path.rglob("escaped"))
+    job.unpack(answer((".", tarfile.DIRTYPE, ""), ("./a", tarfile.DIRTYPE, ""), ("./a/b", file, "")), tmp_path / "fine")
+    assert (tmp_path / "fine" / "a" / "b").read_bytes() == b"evil"
 
 
 #: A machine's program. `run` leaves what the test asks for in MODE.
@@ -314,6 +336,7 @@ run)
     full) echo "error: writing trial.json: No space left on device" >&2; exit 2 ;;
     esac
     mkdir -p "$out/trials/all/1"
+    ls -1 >"$out/trials/all/1/working"
     echo '{{"plan": [{{"folder": "trials/all/1"}}]}}' >"$out/manifest.json"
     cat {outcome} >"$out/trials/all/1/trial.json" ;;
 esac
@@ -431,7 +454,8 @@ def test_files_outside_of_the_scenario_s_folder_are_not_sent(tmp_path: Path) -> 
     secret.write_text("a key")
     (base / "link").symlink_to(secret)
     (base / "folder").symlink_to(tmp_path)
-    assert job.gather(base, ["./traces/a.csv", "/etc/hostname"]) == {"traces/a.csv": b"0,1"}
+    (only,) = job.gather(base, ["./traces/a.csv", "/etc/hostname"]).items()
+    assert only[0] == "traces/a.csv" and only[1][1] == b"0,1"
     for name in ["../secret", "traces/../../secret", "link", "folder/secret", "traces", "/../secret"[1:]]:
         with pytest.raises(suiro.ResultsError):
             job.gather(base, [name])
@@ -449,7 +473,7 @@ def test_a_camera_outside_of_the_scenario_s_folder_is_refused(program: str, tmp_
     planned.write_text(json.dumps({**json.loads(planned.read_text()), "files": ["../payload"]}))
     asked = request(tmp_path)
     asked.binary, asked.scenario = program, str(tmp_path / "scenario" / "x.toml")
-    with pytest.raises(Refused, match=r"(?s)payload is outside of the scenario's folder.*hint: .*copy it there"):
+    with pytest.raises(Refused, match=r"(?s)payload is outside of the folder.*hint: .*copy it there"):
         Plan.of(asked)
 
 
@@ -508,7 +532,7 @@ def test_each_attempt_has_a_folder_of_its_own(program: str, tmp_path: Path) -> N
     (used[0] / "part" / "trials" / "all" / "1" / "link.parquet").write_text("another measurement")
     ended = [attempt for _ in range(2) for attempt in drivers[1].wait(60.0)]
     assert [attempt.outcome for attempt in ended] == ["skipped"]
-    assert [path.name for path in (folder / "parts" / "1" / "trials" / "all" / "1").iterdir()] == ["trial.json"]
+    assert [path.name for path in (folder / "parts" / "1" / "trials" / "all" / "1").iterdir() if path.suffix] == ["trial.json"]
     drivers[0].stop()
 
 
@@ -698,6 +722,103 @@ def test_a_full_queue_of_slurm_is_waited_for(slurm: FakeSlurm, program: str, tmp
     engine.stop()
     assert slurm.asked("scancel") == ["77", "78"]
     assert engine_on(tmp_path, program).adopt({1, 2}) == set(), "what was cancelled is not gone on with"
+
+
+def test_the_files_of_commands_are_sent_along(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "sender.py").write_text("print(1)")
+    (tmp_path / "tools" / "sender.py").chmod(0o755)
+    planned = tmp_path / "plan.json"
+    planned.write_text(json.dumps({**json.loads(planned.read_text()), "command_files": ["./tools/sender.py"]}))
+    asked = request(tmp_path)
+    asked.binary, asked.on = program, "ray:HEAD:6379"
+    made = Plan.of(asked)
+    assert made.scenario.working == {"tools/sender.py": (stat.S_IFREG | 0o755, b"print(1)")}
+    there = made.scenario.write_working(tmp_path / "there")
+    assert (there / "tools" / "sender.py").stat().st_mode == stat.S_IFREG | 0o755
+    answer = job.run_here(made.scenario, 1, program)
+    job.unpack(answer["tar"], tmp_path / "back")
+    assert (tmp_path / "back" / "trials" / "all" / "1" / "working").read_text().split() == ["tools"], "and nothing else is there"
+    asked.on = "local"
+    assert Plan.of(asked).scenario.working == {}, "here they are where they were"
+    planned.write_text(json.dumps({**json.loads(planned.read_text()), "command_files": ["../elsewhere.py"]}))
+    asked.on = "ray"
+    with pytest.raises(Refused, match="elsewhere.py is outside of the folder"):
+        Plan.of(asked)
+
+
+def test_trials_reserve_their_share_of_a_machine_s_cores() -> None:
+    node = [{"Resources": {"CPU": 8.0, "suiro_link": 3.0}}, {"Resources": {"CPU": 16.0, "suiro_link": 2.0}}]
+    assert cores(node) == 2 and cores(node[1:]) == 8
+    assert cores([*node, {"Resources": {"suiro_link": 1.0}}]) == 0, "one that offers no cores has its trials all the same"
+
+
+class Machines(Script):
+    """An engine of two machines, of which one fails whatever it is given, until it is shunned."""
+
+    def start(self, trial: int, attempt: int, avoid: set[str]) -> None:
+        self.avoided.append((trial, set(avoid)))
+        bad = "bad" not in avoid
+        self.running.append(Attempt(trial, attempt, "bad" if bad else "good", "failed" if bad else "valid"))
+
+
+def test_a_machine_on_which_nothing_works_is_avoided_by_all_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole, engine = Sweep(request(tmp_path), plan(20)), Machines({})
+    whole.run(engine, whole.prepare())
+    whole.release()
+    assert {attempt.outcome for attempt in whole.best.values()} == {"valid"}
+    assert sum(count for (_, outcome), count in whole.tries.items() if outcome == "failed") <= 4, "three, and one beside it"
+    assert engine.shunned == [{"bad"}] and "3 trials in a row failed on bad" in capsys.readouterr().err
+
+
+class Mixed(Script):
+    """An engine of machines that were installed at different times."""
+
+    def __init__(self, parts: Path, versions: dict[str, str]) -> None:
+        super().__init__({})
+        self.parts, self.versions = parts, versions
+
+    def start(self, trial: int, attempt: int, avoid: set[str]) -> None:
+        machine = next(name for name in sorted(self.versions) if name not in avoid)
+        part = self.parts / str(trial)
+        measured(part, trial)
+        manifest = json.loads((part / "manifest.json").read_text()) | {"versions": {"ffmpeg": self.versions[machine]}}
+        (part / "manifest.json").write_text(json.dumps(manifest))
+        self.running.append(Attempt(trial, attempt, machine, "valid"))
+
+
+def test_other_versions_are_noticed_at_once(tmp_path: Path) -> None:
+    asked = request(tmp_path)
+    asked.resume = True
+    whole = Sweep(asked, plan(3))
+    engine = Mixed(whole.parts, {"a": "7.1", "b": "8.1"})
+    whole.prepare()
+    measured(whole.parts / "1", 1)
+    known = json.loads((whole.parts / "1" / "manifest.json").read_text()) | {"versions": {"ffmpeg": "8.1"}}
+    (whole.parts / "1" / "manifest.json").write_text(json.dumps(known))
+    whole.release()
+    assert whole.prepare() == [2, 3], "what was measured before says which version is expected"
+    whole.run(engine, [2, 3])
+    whole.release()
+    assert {trial: (one.machine, one.outcome) for trial, one in whole.best.items()} == {2: ("b", "valid"), 3: ("b", "valid")}
+    refused = [one for one in attempts(tmp_path / "out") if one["outcome"] == "refused"]
+    assert {one["machine"] for one in refused} == {"a"} and refused[0]["because"] == "it has ffmpeg 7.1, and the trials before it 8.1"
+
+
+def test_a_full_disk_stops_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, engine = Sweep(request(tmp_path), plan(50)), Script({number: ["failed"] * 9 for number in range(1, 51)})
+    trials = whole.prepare()
+
+    def full_disk(_file: int, _offset: int, _bytes: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full_disk)
+    monkeypatch.setattr(Script, "stop", lambda _: None)
+    with pytest.raises(OSError, match="No space left"):
+        whole.run(engine, trials)
+    assert len(attempts(tmp_path / "out")) == 1, "nothing is repeated in vain"
+    whole.release()
 
 
 class Searched(Search):

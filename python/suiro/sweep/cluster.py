@@ -1,8 +1,9 @@
 """Trials as tasks of a Ray cluster.
 
-A machine offers the resource `suiro_link`: how many trials it can carry side by side (`suiro doctor --capacity`). Tasks
-ask for one and for no processor. A task that was lost with its machine is handed out again by the driver, not by Ray,
-so that it is counted and told.
+A machine offers the resource `suiro_link`: how many trials it can carry side by side (`suiro doctor --capacity`). A task asks
+for one, and for its share of the machine's cores, so that Ray gives them to nobody else. In virtual time trials do not disturb each
+other, and a task asks for a core alone. A task that was lost with its machine is handed out again by the driver, not by
+Ray, so that it is counted and told.
 """
 
 from __future__ import annotations
@@ -26,24 +27,33 @@ RESOURCE = "suiro_link"
 class Ray:
     """A Ray cluster."""
 
-    def __init__(self, scenario: Scenario, folder: Path, address: str) -> None:
+    def __init__(self, scenario: Scenario, folder: Path, address: str, *, virtual: bool = False) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         self.ray, self.folder = need("ray"), folder
         try:
             self.ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=True)
         except (ConnectionError, TimeoutError, RuntimeError) as error:
             raise Refused(f"--on {address}: there is no Ray cluster: {error}\nhint: ray start --head") from None
+        self.resource = "CPU" if virtual else RESOURCE
+        if not self.slots() and virtual:
+            raise Refused(f"--on {address}: no machine of the cluster offers a CPU\nhint: on each machine, ray start … --num-cpus N")
         if not self.slots():
             raise Refused(
                 f"--on {address}: no machine of the cluster offers {RESOURCE}\n"
                 f"hint: on each machine, ray start … --resources '{{\"{RESOURCE}\": N}}', with N from suiro doctor --capacity"
             )
         self.scenario = self.ray.put(scenario)
-        self.task = self.ray.remote(num_cpus=0, resources={RESOURCE: 1}, max_retries=0)(_task)
+        wants = {"num_cpus": 1} if virtual else {"num_cpus": cores(self._nodes()), "resources": {RESOURCE: 1}}
+        self.task = self.ray.remote(**wants, max_retries=0)(_task)
+        self.elsewhere = 0
         self.running: dict[Any, tuple[Attempt, float]] = {}
 
     def slots(self) -> int:
-        return int(sum(node["Resources"].get(RESOURCE, 0) for node in self.ray.nodes() if node["Alive"]))
+        return sum(int(node["Resources"][self.resource]) for node in self._nodes())
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        """The machines that can run trials."""
+        return [node for node in self.ray.nodes() if node["Alive"] and node["Resources"].get(self.resource, 0) >= 1]
 
     def adopt(self, trials: set[int]) -> set[int]:
         """None: Ray ends the tasks of a driver that is gone."""
@@ -56,12 +66,16 @@ class Ray:
 
     def _elsewhere(self, avoid: set[str]) -> Any:
         """A machine that has not failed this trial yet, if there is one; otherwise any."""
-        nodes = [node for node in self.ray.nodes() if node["Alive"] and node["Resources"].get(RESOURCE)]
-        other = [node["NodeID"] for node in nodes if _name(node["NodeManagerHostname"], node["NodeID"]) not in avoid]
+        other = [node["NodeID"] for node in self._nodes() if _name(node["NodeManagerHostname"], node["NodeID"]) not in avoid]
         if not avoid or not other:
             return "SPREAD"
         strategies = need("ray.util.scheduling_strategies")
-        return strategies.NodeAffinitySchedulingStrategy(node_id=other[0], soft=True)
+        # In turn: with the same one for all, they would wait there.
+        self.elsewhere += 1
+        return strategies.NodeAffinitySchedulingStrategy(node_id=other[self.elsewhere % len(other)], soft=True)
+
+    def shun(self, machines: set[str]) -> None:
+        """None waits: no more are handed over than there are slots."""
 
     def wait(self, seconds: float) -> list[Attempt]:
         if not self.running:
@@ -104,6 +118,11 @@ def _task(scenario: Scenario, trial: int) -> dict[str, Any]:
     except FileNotFoundError as error:
         answer = {"outcome": "refused", "because": str(error), "tar": None}
     return answer | {"machine": _name(socket.gethostname(), node), "ended": time.time()}
+
+
+def cores(nodes: list[dict[str, Any]]) -> int:
+    """A trial's share of a machine's cores: that of the machine where it is smallest; 0 if one offers none."""
+    return min((int(node["Resources"].get("CPU", 0) // node["Resources"][RESOURCE]) for node in nodes), default=0)
 
 
 def _name(host: str, node: str) -> str:

@@ -25,6 +25,12 @@ from .words import Refused, say
 
 #: How often an attempt that was lost with its machine, or that left no record, is repeated.
 LOST_MAX = 3
+#: From so many failures in a row on, a machine is avoided.
+BAD = 3
+#: Bytes of disk that must be free, besides those of the largest trial so far.
+SPACE_BYTES = 64 << 20
+#: Outcomes that say nothing against a machine.
+GOOD = ("valid", "invalid", "late")
 #: Seconds between two lines of progress where standard error is not a terminal.
 TELL_S = 10.0
 #: From this difference on, clocks are told to be apart.
@@ -70,12 +76,15 @@ class Plan:
         document = json.loads(done.stdout)
         try:
             files = gather(Path(request.scenario).parent, document["files"])
+            # Machines of a cluster have another working folder.
+            working = gather(Path(), document.get("command_files", [])) if request.on.partition(":")[0] == "ray" else {}
         except ResultsError as error:
             raise Refused(
-                f"{error}\nhint: a sweep sends the files below the scenario's folder to each machine, and only those; "
-                "copy it there, or name it by an absolute path that all machines have"
+                f"{error}\nhint: a sweep sends what is below the folder of the scenario, or for its commands below the working "
+                "folder, and only that; copy it there, or name it by an absolute path that all machines have"
             ) from None
-        scenario = Scenario(document["scenario"], document["text"], document["suiro"], files)
+        contents = {name: content for name, (_, content) in files.items()}
+        scenario = Scenario(document["scenario"], document["text"], document["suiro"], contents, working)
         return cls(document, scenario, [trial["number"] for trial in document["trials"]])
 
     def identity(self) -> dict[str, Any]:
@@ -103,6 +112,9 @@ class Sweep:
         self.stopping = False
         self.told_clocks: set[str] = set()
         self.held: int | None = None
+        self.failures: Counter[str] = Counter()
+        self.versions: dict[str, str] = {}
+        self.largest = 0
 
     def prepare(self) -> list[int]:
         """Takes the folder until `release`. Gives the numbers of the trials that have no valid outcome yet."""
@@ -146,8 +158,10 @@ class Sweep:
         done, damage = set[int](), dict[int, str]()
         for folder in [self.request.out, *(part for part in self.parts.iterdir() if part.name.isdigit())]:
             try:
-                planned = [(int(one["number"]), str(one["folder"])) for one in read_document(folder, "manifest.json")["plan"]]
-            except (OSError, ValueError, LookupError, TypeError):
+                manifest = read_document(folder, "manifest.json")
+                planned = [(int(one["number"]), str(one["folder"])) for one in manifest["plan"]]
+                self.versions = programs(manifest) | self.versions
+            except (OSError, ValueError, LookupError, TypeError, AttributeError):
                 continue
             known = job.verdicts(folder)
             for number, place in planned:
@@ -177,12 +191,15 @@ class Sweep:
                 while waiting and len(running) < max(slots, 1):
                     trial = waiting.popleft()
                     number = 1 + sum(count for (one, _), count in self.tries.items() if one == trial)
-                    engine.start(trial, number, self.avoid.get(trial, set()))
+                    engine.start(trial, number, self.avoid.get(trial, set()) | self._bad())
                     running.add(trial)
                 for attempt in engine.wait(1.0):
                     running.discard(attempt.trial)
                     if self._ended(attempt):
                         waiting.append(attempt.trial)
+                    if self.failures[attempt.machine] == BAD and attempt.outcome not in GOOD:
+                        say(f"{BAD} trials in a row failed on {attempt.machine}: others are used if there are any")
+                        engine.shun(self._bad())
                 progress.tell(len(running), slots)
         finally:
             progress.end()
@@ -193,9 +210,13 @@ class Sweep:
 
     def _ended(self, attempt: Attempt) -> bool:
         """Records an attempt. True if the trial is to be run again."""
+        self._check_versions(attempt)
         rooms.append(self.folder / "attempts.jsonl", attempt.line())
+        self._check_space(attempt)
         self._tell_clock(attempt)
         trial, outcome = attempt.trial, attempt.outcome
+        if attempt.machine:
+            self.failures[attempt.machine] = 0 if outcome in GOOD else self.failures[attempt.machine] + 1
         self.tries[trial, outcome] += 1
         most = {"late": self.request.retries, "valid": 0, "invalid": 0}.get(outcome, LOST_MAX)
         again = not self.stopping and self.tries[trial, outcome] <= most
@@ -210,6 +231,34 @@ class Sweep:
             where = f" on {attempt.machine}" if attempt.machine else ""
             say(f"trial {trial}: {outcome}{where}{', again' if again else ''}: {attempt.because}")
         return again
+
+    def _bad(self) -> set[str]:
+        """The machines on which nothing works."""
+        return {machine for machine, count in self.failures.items() if count >= BAD}
+
+    def _check_versions(self, attempt: Attempt) -> None:
+        """Refuses an attempt that was made with other programs than those before it: they could not be merged."""
+        part = self.parts / str(attempt.trial)
+        if attempt.outcome not in GOOD:
+            return
+        try:
+            found = programs(read_document(part, "manifest.json"))
+        except (OSError, ValueError, LookupError, AttributeError):
+            return
+        for name, version in found.items():
+            known = self.versions.setdefault(name, version)
+            if known != version:
+                attempt.outcome, attempt.because = "refused", f"it has {name} {version}, and the trials before it {known}"
+                shutil.rmtree(part)
+                return
+
+    def _check_space(self, attempt: Attempt) -> None:
+        """Raises OSError if the disk is full: whatever is repeated fails again."""
+        part = self.parts / str(attempt.trial)
+        if attempt.outcome in GOOD:
+            self.largest = max(self.largest, sum(file.lstat().st_size for file in part.rglob("*")))
+        else:
+            rooms.check_space(self.folder, SPACE_BYTES + self.largest)
 
     def _tell_clock(self, attempt: Attempt) -> None:
         if attempt.clock_s is None or abs(attempt.clock_s) < APART_S or attempt.machine in self.told_clocks:
@@ -266,7 +315,7 @@ class Progress:
         others = [f"{count} {name}" for name, count in sorted(self.sweep.counts.items()) if name != "valid" and count]
         left = self.trials - done
         # What is known before the first trial has ended is how long one measures.
-        each = passed / done if done else self.seconds / max(slots, 1)
+        each = passed / done if done else self.seconds / max(min(slots, self.trials), 1)
         rest = f"about {duration(left * each)} left" if left else "done"
         return ", ".join([f"{done} of {self.trials} trials", f"{running} running", *others, rest])
 
@@ -274,6 +323,12 @@ class Progress:
         if self.live:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def programs(manifest: dict[str, Any]) -> dict[str, str]:
+    """What trials were made with, and what all trials of a folder must share: programs, and the kernel of guests."""
+    kernel = (manifest.get("virtual_time") or {}).get("kernel_sha256")
+    return {str(name): str(version) for name, version in (manifest.get("versions") or {}).items()} | ({"guest kernel": str(kernel)} if kernel else {})
 
 
 def duration(seconds: float) -> str:
@@ -291,7 +346,9 @@ def engine_of(request: Request, plan: Plan, folder: Path) -> Engine:
         check_none_left(folder)
     kind, _, rest = request.on.partition(":")
     if request.on == "local":
-        return Local(plan.scenario, folder, request.binary, request.jobs or plan.document["jobs"])
+        # In virtual time trials do not disturb each other.
+        usual = len(os.sched_getaffinity(0)) if plan.virtual else plan.document["jobs"]
+        return Local(plan.scenario, folder, request.binary, request.jobs or usual)
     if request.on == "slurm":
         from .slurm import Slurm
 
@@ -300,7 +357,7 @@ def engine_of(request: Request, plan: Plan, folder: Path) -> Engine:
         from .cluster import Ray
 
         address = request.on if rest.startswith("//") else rest or "auto"
-        return Ray(plan.scenario, folder, address)
+        return Ray(plan.scenario, folder, address, virtual=plan.virtual)
     raise Refused(f"--on {request.on}: expected local, slurm, ray, ray:HOST:PORT or ray://HOST:PORT")
 
 

@@ -35,6 +35,10 @@ class Engine(Protocol):
         """Hands over an attempt, if possible to a machine that is not in `avoid`."""
         ...
 
+    def shun(self, machines: set[str]) -> None:
+        """Keeps what is handed over and waits for a machine away from these, if there are others."""
+        ...
+
     def wait(self, seconds: float) -> list[Attempt]:
         """Attempts that have ended, after at most this long. The folder of each with a record is in `parts/TRIAL`."""
         ...
@@ -78,6 +82,9 @@ class Local:
                 preexec_fn=_in_background,
             )
         self.running.append(_Running(process, Attempt(trial, attempt, socket.gethostname(), "failed"), room, time.monotonic()))
+
+    def shun(self, machines: set[str]) -> None:
+        """There is no other machine."""
 
     def wait(self, seconds: float) -> list[Attempt]:
         until = time.monotonic() + seconds

@@ -115,6 +115,16 @@ def _is_written(part: Path) -> bool:
     return False
 
 
+def check_space(folder: Path, most: int) -> None:
+    """Raises OSError if the disk, or this user's share of it, has no room for a file of so many bytes."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, most)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise OSError(error.errno, f"{error.strerror}: there is no room for {most >> 20} MiB", str(folder)) from None
+
+
 def keep_log(log: Path, folder: Path, trial: int) -> str:
     """Keeps what an attempt printed as that of its trial. Gives its last words."""
     logs = folder / "logs"

@@ -37,6 +37,8 @@ class Scenario:
     """The version of suiro that planned it, and that must run it."""
     files: dict[str, bytes] = field(default_factory=dict)
     """The files that it names, by their relative paths."""
+    working: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    """The files of the working folder that its commands name, with their modes, for machines that have another one."""
 
     def write(self, folder: Path) -> Path:
         """Writes it and its files into a new folder. Gives the path of its text.
@@ -56,25 +58,38 @@ class Scenario:
         return path
 
 
-def gather(base: Path, names: list[str]) -> dict[str, bytes]:
-    """The files below a folder that a scenario names by relative paths; others are each machine's own.
+    def write_working(self, folder: Path) -> Path:
+        """Writes the files of its commands into a new folder, which is their working folder. Gives that."""
+        for name in self.working:
+            parts(name)
+        folder.mkdir(parents=True)
+        for name, (mode, content) in self.working.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            path.chmod(mode & 0o777)
+        return folder
+
+
+def gather(base: Path, names: list[str]) -> dict[str, tuple[int, bytes]]:
+    """The files below a folder that a scenario names by relative paths, with their modes; others are each machine's own.
 
     Raises ResultsError if a name leads out of the folder, through a link or not: what it leads to would be sent along.
     """
-    files: dict[str, bytes] = {}
+    files: dict[str, tuple[int, bytes]] = {}
     left = FILES_BYTES_MAX
     for name in names:
         if os.path.isabs(name):
             continue
         path = str(PurePosixPath(name))
         if ".." in path.split("/"):
-            raise ResultsError(f"{base / name} is outside of the scenario's folder")
+            raise ResultsError(f"{base / name} is outside of the folder {base.absolute()}")
         with os.fdopen(open_beneath(base, path), "rb") as file:
-            content = file.read(left + 1)
+            mode, content = os.fstat(file.fileno()).st_mode, file.read(left + 1)
         left -= len(content)
         if left < 0:
             raise ResultsError(f"the files that the scenario names are larger than {FILES_BYTES_MAX >> 20} MiB")
-        files[path] = content
+        files[path] = mode, content
     return files
 
 
@@ -204,11 +219,16 @@ def run_here(scenario: Scenario, trial: int, binary: str) -> dict[str, Any]:
 
 
 def _run_in(room: Path, scenario: Scenario, trial: int, binary: str) -> dict[str, Any]:
-    part = room / "part"
+    part, working = room / "part", scenario.write_working(room / "working")
     # Not beside the part: a file of the scenario must not pass for a record.
     path = scenario.write(room / "scenario")
     done = subprocess.run(
-        command(binary, path, trial, part), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=die_with_parent, check=False
+        command(os.path.abspath(binary), path, trial, part),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        preexec_fn=die_with_parent,
+        cwd=working,
+        check=False,
     )
     words = done.stderr.decode(errors="replace")[-WORDS_MAX:].strip()
     if not (part / "manifest.json").exists():
@@ -232,9 +252,25 @@ def pack(part: Path) -> bytes:
 
 
 def unpack(packed: bytes, part: Path) -> None:
-    """Unpacks a part. Nothing is written elsewhere, whatever the tar says."""
+    """Unpacks a part into a new folder. Nothing is written elsewhere, whatever the tar says: it has files and folders alone.
+
+    Raises ResultsError if it has something else. (Filters of `tarfile` are missing in Python 3.11.2, which Debian 12 has.)
+    """
+    part.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
-        tar.extractall(part, filter="data")
+        for member in tar:
+            path = str(PurePosixPath(member.name))
+            if path == ".":
+                continue
+            place = part.joinpath(*parts(path))
+            content = tar.extractfile(member) if member.isreg() else None
+            if member.isdir():
+                place.mkdir(parents=True, exist_ok=True)
+            elif content is None:
+                raise ResultsError(f"the part of a machine holds {path!r}, which is neither a file nor a folder")
+            else:
+                with place.open("xb") as file:
+                    shutil.copyfileobj(content, file)
 
 
 def keep(part: Path, place: Path) -> None:

@@ -86,6 +86,14 @@ class Slurm:
     def start(self, trial: int, attempt: int, avoid: set[str]) -> None:
         self.waiting.append((Attempt(trial, attempt, "", "lost"), frozenset(avoid)))
 
+    def shun(self, machines: set[str]) -> None:
+        if not _others(frozenset(machines)):
+            return
+        for array in {task.array for task in self.running}:
+            # It changes the tasks that wait; those that run are what they are.
+            command = ["scontrol", "update", f"JobId={array}", f"ExcNodeList={','.join(sorted(machines))}"]
+            subprocess.run(command, capture_output=True, check=False)
+
     def wait(self, seconds: float) -> list[Attempt]:
         self._submit()
         until = time.monotonic() + seconds
