@@ -219,11 +219,11 @@ impl Stream<'_, '_> {
         }
         // What QUIC has taken it sends when its windows let it: the congestion's, and that of a receiver that must read.
         if self.held_bytes(sent, received) > 0 {
-            let before = sent.saturating_sub(HELD_NS);
-            if self.receivers.iter().any(|it| it.overlap_ns(before, received) > AWAY_NS) {
+            if self.was_away(received) {
                 return Some(Cause::ClientProcessor);
             }
-            return Some(self.trouble(before, received).unwrap_or(Cause::CongestionWindow));
+            let met = self.trouble(sent.saturating_sub(HELD_NS), received);
+            return Some(met.unwrap_or(Cause::CongestionWindow));
         }
         self.back_is_to_blame(from, received).then_some(Cause::AckPath)
     }
@@ -270,10 +270,19 @@ impl Stream<'_, '_> {
 
     /// Who filled the queue that a packet waited in.
     pub fn queue(&self, waited: (i64, &suiro_record::tables::LinkRow)) -> Cause {
+        let until = waited.1.t_ns.saturating_add(waited.0);
         match queue(&self.data, waited) {
             Cause::LinkRate if self.overshoots(waited.1.t_ns) => Cause::Encoder,
+            // What was held back for a receiver that did not run comes at once when it runs again.
+            Cause::LinkRate if self.was_away(until) => Cause::ClientProcessor,
             cause => cause,
         }
+    }
+
+    /// Whether the receiver did not run shortly before.
+    fn was_away(&self, t_ns: i64) -> bool {
+        let before = t_ns.saturating_sub(HELD_NS);
+        self.receivers.iter().any(|it| it.overlap_ns(before, t_ns) > AWAY_NS)
     }
 
     /// Whether the encoder made more than it was set to since the link was idle, or at least in the second before.

@@ -200,7 +200,7 @@ impl Way<'_> {
         }
         let mut queued_until = 0;
         for row in rows {
-            if let (Some(how), Some(load)) = (Dropped::of(row), loads.get_mut(slices.at(row.t_ns)))
+            if let (Some(how), Some(load)) = (self.dropped(row), loads.get_mut(slices.at(row.t_ns)))
             {
                 match how {
                     Dropped::Lost => load.lost += 1,
@@ -227,6 +227,14 @@ impl Way<'_> {
             queued_until = queued_until.max(until);
         }
         loads
+    }
+
+    /// How a packet was kept from its receiver. A queue that holds little because the rate has fallen is no policer.
+    pub fn dropped(&self, row: &LinkRow) -> Option<Dropped> {
+        match Dropped::of(row)? {
+            Dropped::Policed if self.fall(row.t_ns).is_some() => Some(Dropped::Overflowed),
+            how => Some(how),
+        }
     }
 
     /// How long a packet is in service; 0 without a rate.

@@ -47,7 +47,7 @@ impl<'v> Seen<'v> {
     }
 
     fn add(&mut self, way: &Carried<'_, 'v>, row: &'v LinkRow) {
-        match Dropped::of(row) {
+        match way.way.dropped(row) {
             Some(Dropped::Lost) => self.lost += 1,
             Some(Dropped::Corrupted) => self.corrupted += 1,
             Some(Dropped::Overflowed) => self.overflowed += 1,
@@ -158,8 +158,8 @@ pub(super) fn slowness(data: &[Carried], (slow_ns, row): (i64, &LinkRow)) -> Cau
         return Cause::Delay;
     }
     let around = way.within(from, to);
+    let few = sides.iter().any(|side| side.len() >= 4 && quartile(side, 3) < slow_ns / 5);
     let left = |row: &LinkRow| row.departed_ns.unwrap_or(i64::MAX);
     let overtaken = around.iter().any(|other| other.t_ns > row.t_ns && left(other) < left(row));
-    let few = quartile(around, 3) < slow_ns / 5;
     if few && overtaken { Cause::Reordering } else { Cause::Jitter }
 }

@@ -58,7 +58,8 @@ pub(super) fn told_dropped(
     records: &crate::Records,
     dropped: Dropped,
 ) -> Told {
-    let rows = chosen(data, during, |row| Dropped::of(row) == Some(dropped));
+    let how = |row: &LinkRow| data.iter().find(|way| way.carries(row))?.way.dropped(row);
+    let rows = chosen(data, during, |row| how(row) == Some(dropped));
     let packets = count(rows.rows.len(), "packet");
     let (clause, filter) = match dropped {
         Dropped::Lost => (format!("the link lost {packets}"), "verdict=dropped"),
@@ -67,7 +68,7 @@ pub(super) fn told_dropped(
         }
         Dropped::Policed => (
             format!("the link dropped {packets} above its rate, without a queue"),
-            "verdict=dropped,cause=queue",
+            "verdict=dropped,cause=queue,queue_packets<2",
         ),
         Dropped::Overflowed => {
             (format!("the queue dropped {packets}"), "verdict=dropped,cause=queue")
@@ -258,6 +259,7 @@ impl Stream<'_, '_> {
         absences: &[super::endpoints::Absence],
         (from, to): (i64, i64),
     ) -> Option<Told> {
+        let from = from.saturating_sub(HELD_NS);
         let absence = absences.iter().max_by_key(|absence| absence.overlap_ns(from, to))?;
         if absence.overlap_ns(from, to) == 0 {
             return None;

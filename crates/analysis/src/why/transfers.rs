@@ -365,7 +365,7 @@ impl Judge<'_, '_> {
         let on_the_way = match () {
             () if is_manifest => Cause::Manifest,
             () if self.opens(from, to) => Cause::Handshake,
-            () => Cause::RoundTrip,
+            () => self.round_trip(request.row.t_ns, from),
         };
         self.met(self.data, asked, index).unwrap_or(on_the_way)
     }
@@ -420,7 +420,16 @@ impl Judge<'_, '_> {
             return Cause::Application;
         }
         let progress = self.since(index, |account| account.acked == 0);
-        self.met(&self.own, progress, index).unwrap_or(Cause::RoundTrip)
+        let begun = self.slices.span(progress + BEFORE.min(index - progress)).0;
+        self.met(&self.own, progress, index).unwrap_or_else(|| self.round_trip(begun, from))
+    }
+
+    /// What is on its way for no longer than three round trips is; what takes longer met something that is not recorded.
+    fn round_trip(&self, since: i64, until: i64) -> Cause {
+        let samples = self.sender.socket.samples.iter().map(|sample| sample.value.srtt_us);
+        let least = samples.filter(|us| *us > 0).min().unwrap_or(0).saturating_mul(1000);
+        let usual = least.saturating_mul(3).saturating_add(super::SLICE_NS);
+        if super::since(until, since) <= usual { Cause::RoundTrip } else { Cause::Unknown }
     }
 
     /// The receive window held it back.

@@ -271,6 +271,7 @@ fn selected<'r>(evidence: &suiro_analysis::why::Evidence, link: &'r [LinkRow]) -
             let (from, to) = span.split_once("..").expect("FROM..TO");
             (from.parse().unwrap()..to.parse().unwrap()).contains(&row.t_ns)
         }
+        _ if condition == "queue_packets<2" => row.queue_packets < 2,
         _ if condition == "dequeued_ns>t_ns" => row.dequeued_ns > Some(row.t_ns),
         _ => {
             let least = condition.strip_prefix("scheduled_ns-dequeued_ns>").expect("a known one");

@@ -94,7 +94,8 @@ table! {
         share: f64,
         /// Where that is recorded: `TABLE[ROW]` or `TABLE[FIRST..LAST]`, separated by `; `. Rows count from 0 over all
         /// files of the table, in the order of their names. Of several rows, those that fulfil all conditions in braces
-        /// after them: `COLUMN=VALUE`, `COLUMN=FROM..TO` (`TO` excluded), `COLUMN>COLUMN` or `COLUMN-COLUMN>VALUE`.
+        /// after them: `COLUMN=VALUE`, `COLUMN=FROM..TO` (`TO` excluded), `COLUMN<VALUE`, `COLUMN>COLUMN` or
+        /// `COLUMN-COLUMN>VALUE`.
         evidence: Text,
         /// All of it in words; null unless it is the first row of an effect that somebody saw.
         sentence: Option<Text>,
