@@ -5,7 +5,7 @@ use suiro_record::words::Cause;
 
 use super::endpoints::absent;
 use super::links::Carried;
-use super::path::{Dropped, LEAST_NS, QUEUED_NS, SLOW_NS, Seen, queue, slowness};
+use super::path::{LEAST_NS, QUEUED_NS, SLOW_NS, Seen, queue, slowness};
 use super::realtime::Stream;
 use super::{since, total};
 
@@ -58,16 +58,16 @@ impl<'v> Frame<'v> {
     /// Marks the frames that were never sent: between the frames that were received before and after them, each link
     /// carried no more than the one before, and lost nothing.
     pub fn mark_left_out(frames: &mut [Self], data: &[Carried]) {
-        let mut before: Option<FrameRow> = None;
+        let mut before: Option<&FrameRow> = None;
         let mut begun = 0;
         for at in 0..frames.len() {
             let row = frames[at].row;
             let (Some(_), Some(sent)) = (row.received_ns, row.sent_ns) else { continue };
-            if let Some(last) = before.as_ref().filter(|_| at > begun) {
+            if let Some(last) = before.filter(|_| at > begun) {
                 let left_out = is_empty_between(last, sent, data);
                 frames[begun..at].iter_mut().for_each(|frame| frame.left_out = left_out);
             }
-            (before, begun) = (Some(row.clone()), at + 1);
+            (before, begun) = (Some(row), at + 1);
         }
     }
 }
@@ -80,7 +80,7 @@ fn is_empty_between(last: &FrameRow, until: i64, data: &[Carried]) -> bool {
     let carried = |way: &Carried| {
         total(way.within(from, until).iter().map(|row| row.payload_bytes.unwrap_or(row.size_bytes)))
     };
-    let clean = Seen::of(data, from, until).dropped().is_none();
+    let clean = Seen::of(data, from, until).drops.most().is_none();
     clean && !data.is_empty() && data.iter().all(|way| carried(way) <= most)
 }
 
@@ -231,16 +231,11 @@ impl Stream<'_, '_> {
     /// Why packets of a stretch of time did not reach the viewer; `None` if all did.
     pub fn dropped(&self, from: i64, to: i64) -> Option<Cause> {
         let seen = Seen::of(&self.data, from, to);
-        match seen.dropped()? {
-            Dropped::Lost => Some(Cause::Loss),
-            Dropped::Corrupted => Some(Cause::Corruption),
-            Dropped::Policed => Some(Cause::Policer),
-            Dropped::Overflowed => {
-                // Where all were dropped, those before them show how long the queue was.
-                let before = || Seen::of(&self.data, from.saturating_sub(BEFORE_NS), to).waited;
-                seen.waited.or_else(before).map(|waited| self.queue(waited))
-            }
-        }
+        seen.drops.most()?.cause().or_else(|| {
+            // Where all were dropped, those before them show how long the queue was.
+            let before = || Seen::of(&self.data, from.saturating_sub(BEFORE_NS), to).waited;
+            seen.waited.or_else(before).map(|waited| self.queue(waited))
+        })
     }
 
     /// What happened to the flow in a stretch of time, the worst first.
@@ -265,7 +260,8 @@ impl Stream<'_, '_> {
     fn back_is_to_blame(&self, from: i64, to: i64) -> bool {
         let seen = Seen::of(&self.back, from, to);
         let out = self.back.iter().any(|way| way.way.is_out(from, to));
-        out || seen.dropped().is_some() || seen.waited_ns() > QUEUED_NS || seen.slow_ns() > SLOW_NS
+        let dropped = seen.drops.most().is_some();
+        out || dropped || seen.waited_ns() > QUEUED_NS || seen.slow_ns() > SLOW_NS
     }
 
     /// Who filled the queue that a packet waited in.

@@ -1,10 +1,10 @@
 //! Effects of real-time video that last: frames that are late throughout, and frames that are smaller than they were.
 
-use suiro_record::tables::{LinkRow, WebrtcRow};
+use suiro_record::tables::WebrtcRow;
 use suiro_record::words::{Cause, Effect};
 
+use super::evidence::Rows;
 use super::realtime::Stream;
-use super::told::Told;
 use super::wording::{milliseconds, opening, span};
 use super::{Evidence, Explained, Step, since};
 
@@ -14,8 +14,8 @@ const CONVERSATION_NS: i64 = 400_000_000;
 const SMALLER_NS: i64 = 500_000_000;
 
 impl Stream<'_, '_> {
-    /// Frames that are late throughout: nine of ten are older than a conversation allows. What most of that is spent on
-    /// is the cause.
+    /// Frames that are late from the first to the last: nine of ten are older than a conversation allows. The cause is what
+    /// takes most of that time.
     pub fn constantly_late(&self) -> Option<Explained> {
         let shown = self.player.screen.shown();
         let (first, last) = (shown.first()?, shown.last()?);
@@ -46,9 +46,14 @@ impl Stream<'_, '_> {
         let own = format!("endpoint={}", self.player.name);
         let frames =
             evidence.map(|it| Step { what: "frames shown".into(), evidence: it.only(own) });
-        let rows: Vec<&LinkRow> = self.packets(first.0, last.0).collect();
-        let told = Told::of_packets(rows, (first.0, last.0), self.records, &reason);
-        let steps = if cause == Cause::Delay { told } else { Vec::new() };
+        let delayed = || {
+            let (from, to) = (first.0, last.0);
+            Rows { rows: self.packets(from, to).collect(), from, to }
+        };
+        let steps = match cause {
+            Cause::Delay => delayed().steps(self.records, &reason, ""),
+            _ => Vec::new(),
+        };
         Some(Explained {
             subject: self.player.name.to_owned(),
             effect: Effect::Late,

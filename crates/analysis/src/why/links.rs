@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use suiro_record::tables::LinkRow;
 
-use super::path::Dropped;
+use super::path::{Dropped, Drops};
 use super::since;
 use super::slices::Slices;
 use crate::link::Direction;
@@ -42,18 +42,10 @@ pub(super) struct Load {
     pub queued_ns: i64,
     /// Bytes that went into service.
     pub bytes: i64,
-    /// Packets that the link lost, other than for want of room.
-    pub lost: u32,
-    /// Packets whose bits it changed.
-    pub corrupted: u32,
-    /// Packets that the queue dropped.
-    pub overflowed: u32,
-    /// Packets that it dropped although it held none.
-    pub policed: u32,
+    /// Packets that did not reach their receiver.
+    pub drops: Drops,
     /// Time in which at least one of them was due and not handed over.
     pub late_ns: i64,
-    /// The longest wait of one that went into service.
-    pub wait_max_ns: i64,
     /// Time in which the link carried nothing.
     pub out_ns: i64,
 }
@@ -202,12 +194,7 @@ impl Way<'_> {
         for row in rows {
             if let (Some(how), Some(load)) = (self.dropped(row), loads.get_mut(slices.at(row.t_ns)))
             {
-                match how {
-                    Dropped::Lost => load.lost += 1,
-                    Dropped::Corrupted => load.corrupted += 1,
-                    Dropped::Overflowed => load.overflowed += 1,
-                    Dropped::Policed => load.policed += 1,
-                }
+                load.drops.count(how);
             }
             if let (Some(due), Some(left)) = (row.scheduled_ns, row.departed_ns) {
                 slices.spread(due, left, |index, ns| {
@@ -218,7 +205,6 @@ impl Way<'_> {
             let Some(dequeued) = row.dequeued_ns else { continue };
             if let Some(load) = loads.get_mut(slices.at(dequeued)) {
                 load.bytes = load.bytes.saturating_add(row.size_bytes);
-                load.wait_max_ns = load.wait_max_ns.max(dequeued.saturating_sub(row.t_ns));
             }
             let until = dequeued.saturating_add(self.service_ns(row, dequeued));
             slices.spread(row.t_ns.max(queued_until), until, |index, ns| {

@@ -22,12 +22,7 @@ const AROUND_NS: i64 = 1_000_000_000;
 /// Packets that were dropped or damaged in a stretch of time, and the longest delays of the others.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen<'v> {
-    pub lost: u32,
-    pub corrupted: u32,
-    /// Dropped by a queue that held packets.
-    pub overflowed: u32,
-    /// Dropped by a queue that held none.
-    pub policed: u32,
+    pub drops: Drops,
     /// The packet that waited longest for its link, and for how long.
     pub waited: Option<(i64, &'v LinkRow)>,
     /// The packet whose propagation was the furthest above the usual, by how much.
@@ -47,12 +42,8 @@ impl<'v> Seen<'v> {
     }
 
     fn add(&mut self, way: &Carried<'_, 'v>, row: &'v LinkRow) {
-        match way.way.dropped(row) {
-            Some(Dropped::Lost) => self.lost += 1,
-            Some(Dropped::Corrupted) => self.corrupted += 1,
-            Some(Dropped::Overflowed) => self.overflowed += 1,
-            Some(Dropped::Policed) => self.policed += 1,
-            None => {}
+        if let Some(how) = way.way.dropped(row) {
+            self.drops.count(how);
         }
         if let (Some(due), Some(left)) = (row.scheduled_ns, row.departed_ns) {
             self.late_ns = self.late_ns.max(since(left, due));
@@ -76,33 +67,57 @@ impl<'v> Seen<'v> {
     pub fn slow_ns(&self) -> i64 {
         self.slow.map_or(0, |(ns, _)| ns)
     }
-
-    /// What dropped or damaged most of them; `None` if nothing did.
-    pub fn dropped(&self) -> Option<Dropped> {
-        let counts = [
-            (self.lost, Dropped::Lost),
-            (self.corrupted, Dropped::Corrupted),
-            (self.overflowed, Dropped::Overflowed),
-            (self.policed, Dropped::Policed),
-        ];
-        counts
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .max_by_key(|(count, _)| *count)
-            .map(|it| it.1)
-    }
 }
 
 /// How a packet was kept from its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dropped {
+    /// The link lost it, other than for want of room.
     Lost,
+    /// The link changed its bits.
     Corrupted,
+    /// By a queue that held packets.
     Overflowed,
+    /// By a queue that held none.
     Policed,
 }
 
+/// Packets that were kept from their receivers, by how.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Drops([u32; Dropped::ALL.len()]);
+
+impl Drops {
+    pub fn count(&mut self, how: Dropped) {
+        let count = &mut self.0[how as usize];
+        *count = count.saturating_add(1);
+    }
+
+    pub fn add(&mut self, others: &Self) {
+        for (count, other) in self.0.iter_mut().zip(others.0) {
+            *count = count.saturating_add(other);
+        }
+    }
+
+    /// How most of them were; `None` if there are none.
+    pub fn most(&self) -> Option<Dropped> {
+        let counts = Dropped::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0);
+        counts.max_by_key(|(_, count)| *count).map(|(how, _)| how)
+    }
+}
+
 impl Dropped {
+    const ALL: [Self; 4] = [Self::Lost, Self::Corrupted, Self::Overflowed, Self::Policed];
+
+    /// What is to blame; `None` of a full queue: that depends on who filled it.
+    pub const fn cause(self) -> Option<Cause> {
+        match self {
+            Self::Lost => Some(Cause::Loss),
+            Self::Corrupted => Some(Cause::Corruption),
+            Self::Policed => Some(Cause::Policer),
+            Self::Overflowed => None,
+        }
+    }
+
     pub fn of(row: &LinkRow) -> Option<Self> {
         match (row.verdict, row.cause) {
             (Verdict::Dropped, Some(LinkCause::Queue | LinkCause::Aqm)) => {

@@ -6,8 +6,7 @@ use suiro_record::words::{Cause, Effect, RequestKind, Track};
 
 use super::evidence::Rows;
 use super::links::{Carried, Fall, Links};
-use super::path::Dropped;
-use super::told::{Told, told_back, told_dropped, told_outage, told_slow, told_waited};
+use super::told::{Told, told_fall, told_path, told_waited};
 use super::transfers::{Transfer, Transfers};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
 use super::{Evidence, Explained, Step};
@@ -254,38 +253,26 @@ impl<'a, 'v> Story<'a, 'v> {
     fn told(&self, shares: &[(Cause, f64)], from: i64, to: i64) -> Told {
         let cause = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
         let during = (from, to);
-        let dropped = |how: Dropped| Some(told_dropped(&self.data, during, self.records, how));
+        let waited =
+            || told_waited(&self.data, during, self.records).map_or_else(Vec::new, |it| it.steps);
         let told = match cause {
-            Cause::RateStep => self.fall(from, to).map(|(_, fall)| Told {
-                clause: format!(
-                    "the link fell from {} to {} at {}",
-                    rate(fall.before_bps),
-                    rate(fall.after_bps),
-                    seconds(fall.from_ns)
-                ),
-                steps: told_waited(&self.data, during, self.records)
-                    .map_or_else(Vec::new, |it| it.steps),
-            }),
+            Cause::RateStep => self
+                .fall(from, to)
+                .map(|(_, fall)| Told { clause: told_fall(&fall), steps: waited() }),
             Cause::Competing => Some(Told {
                 clause: format!(
                     "other flows had {:.0} % of the link",
                     self.others(from, to) * 100.0
                 ),
-                steps: told_waited(&self.data, during, self.records)
-                    .map_or_else(Vec::new, |it| it.steps),
+                steps: waited(),
             }),
-            Cause::Loss => dropped(Dropped::Lost),
-            Cause::Corruption => dropped(Dropped::Corrupted),
-            Cause::Policer => dropped(Dropped::Policed),
-            Cause::Outage => told_outage(&self.data, during, self.duration_ns, self.records),
-            Cause::Delay | Cause::Jitter | Cause::Reordering => {
-                told_slow(clause(cause), &self.data, during, self.records)
-            }
-            Cause::AckPath => told_back(&self.back, during, self.records),
             Cause::Unknown => {
                 Some(Told { clause: format!("not known: {}", self.missing()), steps: Vec::new() })
             }
-            _ => None,
+            _ => {
+                let ways = (&*self.data, &*self.back);
+                told_path(cause, ways, during, self.duration_ns, self.records)
+            }
         };
         told.unwrap_or_else(|| Told::plain(cause))
     }

@@ -5,7 +5,7 @@ use suiro_record::words::{Cause, LinkCause, Verdict};
 
 use super::evidence::Rows;
 use super::frames::{Frame, HELD_NS};
-use super::links::Carried;
+use super::links::{Carried, Fall};
 use super::path::{Dropped, LEAST_NS};
 use super::realtime::Stream;
 use super::wording::{clause, count, milliseconds, rate, seconds, span};
@@ -18,23 +18,13 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Packets of a stretch of time, as steps.
-    pub fn of_packets(
-        rows: Vec<&LinkRow>,
-        (from, to): (i64, i64),
-        records: &crate::Records,
-        what: &str,
-    ) -> Vec<Step> {
-        Rows { rows, from, to }.steps(records, what, "")
-    }
-
     pub fn plain(cause: Cause) -> Self {
         Self { clause: clause(cause).into(), steps: Vec::new() }
     }
 }
 
 /// Packets of some flows that something holds for, in a stretch of time; further back if there are none in it.
-pub(super) fn chosen<'v>(
+fn chosen<'v>(
     data: &[Carried<'_, 'v>],
     (from, to): (i64, i64),
     holds: impl Fn(&LinkRow) -> bool,
@@ -51,31 +41,56 @@ pub(super) fn chosen<'v>(
     Rows { rows: found, from, to }
 }
 
-/// What the link did to packets, with how many: `dropped` is how.
-pub(super) fn told_dropped(
+/// What packets and their acknowledgements met on the links of a flow; `None` of a cause that is none of these, and where no
+/// packet shows it. A trial ends at `end_ns`.
+pub(super) fn told_path(
+    cause: Cause,
+    (data, back): (&[Carried], &[Carried]),
+    during: (i64, i64),
+    end_ns: i64,
+    records: &crate::Records,
+) -> Option<Told> {
+    match cause {
+        Cause::Outage => told_outage(data, during, end_ns, records),
+        Cause::Delay | Cause::Jitter | Cause::Reordering => {
+            told_slow(clause(cause), data, during, records)
+        }
+        Cause::AckPath => told_back(back, during, records),
+        _ => told_dropped(cause, data, during, records),
+    }
+}
+
+/// What the link did to packets, with how many.
+fn told_dropped(
+    cause: Cause,
     data: &[Carried],
     during: (i64, i64),
     records: &crate::Records,
-    dropped: Dropped,
-) -> Told {
-    let how = |row: &LinkRow| data.iter().find(|way| way.carries(row))?.way.dropped(row);
-    let rows = chosen(data, during, |row| how(row) == Some(dropped));
-    let packets = count(rows.rows.len(), "packet");
-    let (clause, filter) = match dropped {
-        Dropped::Lost => (format!("the link lost {packets}"), "verdict=dropped"),
-        Dropped::Corrupted => {
-            (format!("the link corrupted {packets}"), "verdict=delivered,cause=corrupt")
+) -> Option<Told> {
+    let (dropped, verb, how, filter) = match cause {
+        Cause::Loss => (Dropped::Lost, "lost", "", "verdict=dropped"),
+        Cause::Corruption => {
+            (Dropped::Corrupted, "corrupted", "", "verdict=delivered,cause=corrupt")
         }
-        Dropped::Policed => (
-            format!("the link dropped {packets} above its rate, without a queue"),
+        Cause::Policer => (
+            Dropped::Policed,
+            "dropped",
+            " above its rate, without a queue",
             "verdict=dropped,cause=queue,queue_packets<2",
         ),
-        Dropped::Overflowed => {
-            (format!("the queue dropped {packets}"), "verdict=dropped,cause=queue")
-        }
+        _ => return None,
     };
+    let done = |row: &LinkRow| data.iter().find(|way| way.carries(row))?.way.dropped(row);
+    let rows = chosen(data, during, |row| done(row) == Some(dropped));
+    let clause = format!("the link {verb} {}{how}", count(rows.rows.len(), "packet"));
     let steps = rows.steps(records, &clause, filter);
-    Told { clause, steps }
+    Some(Told { clause, steps })
+}
+
+/// A fall of a link's rate, as a clause.
+pub(super) fn told_fall(fall: &Fall) -> String {
+    let (was, is) = (rate(fall.before_bps), rate(fall.after_bps));
+    format!("the link fell from {was} to {is} at {}", seconds(fall.from_ns))
 }
 
 /// The longest time that packets waited for the link.
@@ -93,7 +108,7 @@ pub(super) fn told_waited(
 }
 
 /// The longest time that packets took from their service to the other end, and what is usual.
-pub(super) fn told_slow(
+fn told_slow(
     what: &str,
     data: &[Carried],
     during: (i64, i64),
@@ -114,7 +129,7 @@ pub(super) fn told_slow(
 }
 
 /// When a link carried nothing, and for how long.
-pub(super) fn told_outage(
+fn told_outage(
     data: &[Carried],
     (from, to): (i64, i64),
     end_ns: i64,
@@ -130,11 +145,7 @@ pub(super) fn told_outage(
 }
 
 /// Acknowledgements and requests that were lost or waited.
-pub(super) fn told_back(
-    back: &[Carried],
-    during: (i64, i64),
-    records: &crate::Records,
-) -> Option<Told> {
+fn told_back(back: &[Carried], during: (i64, i64), records: &crate::Records) -> Option<Told> {
     let lost = chosen(back, during, |row| row.verdict == Verdict::Dropped);
     if !lost.rows.is_empty() {
         let packets = count(lost.rows.len(), "packet");
@@ -157,25 +168,17 @@ impl Stream<'_, '_> {
     pub fn told(&self, cause: Cause, frames: &[Frame], (from, to): (i64, i64)) -> Told {
         let during = (from.saturating_sub(self.usual.age_ns), to);
         let told = match cause {
-            Cause::Loss => Some(told_dropped(&self.data, during, self.records, Dropped::Lost)),
-            Cause::Corruption => {
-                Some(told_dropped(&self.data, during, self.records, Dropped::Corrupted))
-            }
-            Cause::Policer => {
-                Some(told_dropped(&self.data, during, self.records, Dropped::Policed))
-            }
-            Cause::Outage => told_outage(&self.data, during, self.slices.end_ns, self.records),
-            Cause::Delay | Cause::Jitter | Cause::Reordering => {
-                told_slow(clause(cause), &self.data, during, self.records)
-            }
-            Cause::AckPath => told_back(&self.back, during, self.records),
             Cause::LinkRate | Cause::Competing | Cause::Bufferbloat | Cause::RateStep => {
                 Some(self.told_queue(cause, during))
             }
             Cause::OversizedRung => self.told_rung(during),
             Cause::ServerProcessor => self.told_absence(&self.senders, during),
             Cause::ClientProcessor => self.told_absence(&self.receivers, during),
-            _ => self.told_ends(cause, frames, during),
+            _ => {
+                let (ways, end_ns) = ((&*self.data, &*self.back), self.slices.end_ns);
+                self.told_ends(cause, frames, during)
+                    .or_else(|| told_path(cause, ways, during, end_ns, self.records))
+            }
         };
         told.unwrap_or_else(|| Told::plain(cause))
     }
@@ -219,8 +222,7 @@ impl Stream<'_, '_> {
         let falls = self.data.iter().flat_map(|way| &way.way.falls);
         let fall = falls.filter(|fall| fall.from_ns < during.1 && fall.to_ns > during.0);
         if let (Cause::RateStep, Some(fall)) = (cause, fall.max_by_key(|fall| fall.from_ns)) {
-            let (was, is) = (rate(fall.before_bps), rate(fall.after_bps));
-            told.clause = format!("the link fell from {was} to {is} at {}", seconds(fall.from_ns));
+            told.clause = told_fall(fall);
         }
         if matches!(cause, Cause::Competing | Cause::Bufferbloat) {
             let range = self.slices.at(during.0)..self.slices.at(during.1) + 1;
@@ -234,13 +236,10 @@ impl Stream<'_, '_> {
         let full =
             |row: &LinkRow| row.verdict == Verdict::Dropped && row.cause == Some(LinkCause::Queue);
         let within = self.data.iter().flat_map(|way| way.within(during.0, during.1));
-        if within.clone().any(|row| full(row)) {
-            let rows = Rows {
-                rows: within.copied().filter(|row| full(row)).collect(),
-                from: during.0,
-                to: during.1,
-            };
-            let clause = format!("the queue dropped {}", count(rows.rows.len(), "packet"));
+        let rows: Vec<&LinkRow> = within.copied().filter(|row| full(row)).collect();
+        if !rows.is_empty() {
+            let clause = format!("the queue dropped {}", count(rows.len(), "packet"));
+            let rows = Rows { rows, from: during.0, to: during.1 };
             told.steps.extend(rows.steps(self.records, &clause, "verdict=dropped,cause=queue"));
             told.clause.push_str(&format!("; {clause}"));
         }

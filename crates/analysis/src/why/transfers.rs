@@ -9,8 +9,8 @@ use suiro_record::words::{Cause, RequestKind};
 use super::asked::{Asked, Request, pending};
 use super::endpoints::{Absence, absences, absent, on_host};
 use super::evidence::Evidence;
-use super::links::{Carried, Links, Load};
-use super::path::{QUEUED_NS, SLOW_NS, Seen, slowness};
+use super::links::{Carried, Links};
+use super::path::{Drops, QUEUED_NS, SLOW_NS, Seen, slowness};
 use super::slices::Slices;
 use super::sockets::{Account, Sender};
 use super::{FLOWS_MAX, Limit, Subject};
@@ -88,37 +88,39 @@ fn decide<'v>(
     viewer: Option<&'v Player<'v>>,
     senders: Vec<Sender<'v>>,
 ) -> Transfer<'v> {
-    let names = |turned: bool| {
-        let name = move |sender: &Sender| match sender.name.split_once('>') {
-            Some((local, remote)) if turned => format!("tcp {remote}>{local}"),
-            _ => format!("tcp {}", sender.name),
-        };
-        senders.iter().map(name).collect::<Vec<_>>()
+    let names: Vec<String> = senders.iter().map(|sender| format!("tcp {}", sender.name)).collect();
+    let turned: Vec<String> = names.iter().filter_map(|name| super::turned(name)).collect();
+    let (data, acks) = (links.of(&names), links.of(&turned));
+    let judge = |(sender, name): (_, &String)| Judge {
+        slices,
+        sender,
+        asked: asked.of_sender(viewer, sender),
+        manifests: asked.manifests(viewer),
+        full: viewer.map(|viewer| full(viewer, slices)).unwrap_or_default(),
+        handshakes: asked.handshakes(viewer),
+        round_trips_ns: round_trips_ns(sender),
+        own: links.of(std::slice::from_ref(name)),
+        data: &data,
+        acks: &acks,
+        server: absences(view, &servers(view, sender)),
+        client: absences(view, &clients(view, viewer, sender)),
     };
-    let (data, acks) = (links.of(&names(false)), links.of(&names(true)));
-    let (mut causes, mut opening) = (Vec::new(), Vec::new());
-    for sender in &senders {
-        let judge = Judge {
-            slices,
-            sender,
-            asked: asked.of_sender(viewer, sender),
-            manifests: asked.manifests(viewer),
-            full: viewer.map(|viewer| full(viewer, slices)).unwrap_or_default(),
-            handshakes: asked.handshakes(viewer),
-            own: links.of(&[format!("tcp {}", sender.name)]),
-            data: &data,
-            acks: &acks,
-            server: absences(view, &servers(view, sender)),
-            client: absences(view, &clients(view, viewer, sender)),
-        };
-        causes.push(judge.causes());
-        opening = judge.opening();
-    }
+    let judges: Vec<Judge> = senders.iter().zip(&names).map(judge).collect();
+    let causes: Vec<_> = judges.iter().map(Judge::causes).collect();
+    // It is of the viewer, whichever connection is judged.
+    let opening = judges.last().map(Judge::opening).unwrap_or_default();
     let mut together = together(&senders, &causes, slices);
     // Where no connection existed, the player may have been opening one.
     let alone = together.iter_mut().zip(opening).filter(|(cause, _)| cause.is_none());
     alone.for_each(|(cause, opening)| *cause = opening);
     Transfer { viewer, senders, together }
+}
+
+/// Longer than this, what is on its way met something: three of the shortest round trips, and a slice.
+fn round_trips_ns(sender: &Sender) -> i64 {
+    let samples = sender.socket.samples.iter().map(|sample| sample.value.srtt_us);
+    let least = samples.filter(|us| *us > 0).min().unwrap_or(0).saturating_mul(1000);
+    least.saturating_mul(3).saturating_add(super::SLICE_NS)
 }
 
 /// The endpoints that send: those on the socket's host.
@@ -167,6 +169,8 @@ struct Judge<'a, 'v> {
     handshakes: Vec<(i64, i64)>,
     /// Slices in which the player's buffer was full.
     full: Vec<bool>,
+    /// See [`round_trips_ns`].
+    round_trips_ns: i64,
     /// The sender's own packets.
     own: Vec<Carried<'a, 'v>>,
     /// All packets of the viewer's flows, and their ACKs.
@@ -212,18 +216,10 @@ impl Judge<'_, '_> {
     /// What kept packets of some slices from their receiver; `None` if nothing did.
     fn dropped(&self, ways: &[Carried], slices: Range<usize>) -> Option<Cause> {
         let loads = ways.iter().filter_map(|way| way.own.get(slices.clone())).flatten();
-        let sum = |of: fn(&Load) -> u32| loads.clone().map(of).sum::<u32>();
-        let counts = [
-            (sum(|load| load.lost), Cause::Loss),
-            (sum(|load| load.corrupted), Cause::Corruption),
-            (sum(|load| load.policed), Cause::Policer),
-            (sum(|load| load.overflowed), Cause::LinkRate),
-        ];
-        match counts.into_iter().filter(|(count, _)| *count > 0).max_by_key(|(count, _)| *count)?.1
-        {
-            Cause::LinkRate => Some(self.link(slices.end - 1)),
-            cause => Some(cause),
-        }
+        let mut drops = Drops::default();
+        loads.for_each(|load| drops.add(&load.drops));
+        let how = drops.most()?;
+        Some(how.cause().unwrap_or_else(|| self.link(slices.end - 1)))
     }
 
     /// What packets and their acknowledgements met on the links from one slice to another, the worst first.
@@ -249,7 +245,7 @@ impl Judge<'_, '_> {
         }
         let back = Seen::of(self.acks, from, to);
         let delayed = back.waited_ns() > QUEUED_NS || back.slow_ns() > SLOW_NS;
-        (out(self.acks) || back.dropped().is_some() || delayed).then_some(Cause::AckPath)
+        (out(self.acks) || back.drops.most().is_some() || delayed).then_some(Cause::AckPath)
     }
 
     /// The slice in which something began that holds for this one, and a little before it.
@@ -424,12 +420,13 @@ impl Judge<'_, '_> {
         self.met(&self.own, progress, index).unwrap_or_else(|| self.round_trip(begun, from))
     }
 
-    /// What is on its way for no longer than three round trips is; what takes longer met something that is not recorded.
+    /// The round trip, of what has been on its way for no longer than a few of them. After that it has met something that
+    /// is not recorded.
     fn round_trip(&self, since: i64, until: i64) -> Cause {
-        let samples = self.sender.socket.samples.iter().map(|sample| sample.value.srtt_us);
-        let least = samples.filter(|us| *us > 0).min().unwrap_or(0).saturating_mul(1000);
-        let usual = least.saturating_mul(3).saturating_add(super::SLICE_NS);
-        if super::since(until, since) <= usual { Cause::RoundTrip } else { Cause::Unknown }
+        match super::since(until, since) <= self.round_trips_ns {
+            true => Cause::RoundTrip,
+            false => Cause::Unknown,
+        }
     }
 
     /// The receive window held it back.
