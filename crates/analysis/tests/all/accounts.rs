@@ -1,31 +1,9 @@
 //! Whether a table is that of the link's own counts.
 
-use crate::common;
+use crate::common::{self, packet};
 use suiro_analysis::disagreements;
-use suiro_record::tables::LinkRow;
-use suiro_record::words::{Direction, LinkCause, Verdict};
+use suiro_record::words::{Direction, LinkCause};
 use suiro_record::{LinkTotals, Trial};
-
-fn row(direction: Direction) -> LinkRow {
-    LinkRow {
-        t_ns: 0,
-        link: "access".into(),
-        direction,
-        packet: 0,
-        flow: "udp".into(),
-        size_bytes: 100,
-        payload_bytes: None,
-        queue_bytes: 0,
-        queue_packets: 0,
-        verdict: Verdict::Delivered,
-        cause: None,
-        ecn_marked: false,
-        dequeued_ns: None,
-        scheduled_ns: None,
-        departed_ns: None,
-        attempts: None,
-    }
-}
 
 /// Of 9 packets and a copy, 6 were delivered, 3 dropped and 1 was still there.
 fn trial() -> Trial {
@@ -42,7 +20,7 @@ fn trial() -> Trial {
 
 #[test]
 fn a_table_has_a_row_for_each_packet_that_the_link_counted() {
-    let rows = |count| vec![row(Direction::Down); count];
+    let rows = |count| vec![packet(Direction::Down); count];
     assert_eq!(disagreements(&trial(), &rows(10)), Vec::<String>::new());
     assert_eq!(disagreements(&trial(), &[]), Vec::<String>::new(), "it is not always recorded");
     for count in [9, 11] {
@@ -50,7 +28,7 @@ fn a_table_has_a_row_for_each_packet_that_the_link_counted() {
         assert_eq!(disagreements(&trial(), &rows(count)), [want]);
     }
     let mut rows = rows(10);
-    rows.push(row(Direction::Up));
+    rows.push(packet(Direction::Up));
     let found = disagreements(&trial(), &rows);
     assert_eq!(found, ["link access up counted 0 packets, but its table has 1"]);
 }

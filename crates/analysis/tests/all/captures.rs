@@ -100,21 +100,8 @@ fn a_packet_in_the_link_at_the_end_is_not_lost() {
 fn spans_are_drawn() {
     let in_flight = LinkRow {
         t_ns: 3 * SPAN_NS + 1,
-        link: "access".into(),
-        direction: Direction::Down,
-        packet: 0,
-        flow: "udp".into(),
-        size_bytes: 1000,
-        payload_bytes: None,
-        queue_bytes: 0,
-        queue_packets: 0,
         verdict: Verdict::Queued,
-        cause: None,
-        ecn_marked: false,
-        dequeued_ns: None,
-        scheduled_ns: None,
-        departed_ns: None,
-        attempts: None,
+        ..common::packet(Direction::Down)
     };
     let hops = vec![row(None), row(Some(3 * SPAN_NS))];
     let records = Records { hops, link: vec![in_flight], ..Records::default() };

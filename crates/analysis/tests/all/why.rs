@@ -21,16 +21,16 @@ use crate::common::trial;
 pub const MS: i64 = 1_000_000;
 pub const VIDEO: &str = "udp 10.0.0.1:5004>10.0.0.2:5006";
 pub const OTHER: &str = "tcp 10.0.0.1:80>10.0.0.2:4000";
-/// Between pictures.
-pub const PICTURE_NS: i64 = 33_333_333;
+/// Between frames.
+pub const FRAME_NS: i64 = 33_333_333;
 pub const SECONDS: i64 = 9;
 /// The noise of the noisy ones.
 const NOISE: &str = "jitter = { distribution = 'normal', sd = '10 ms' }\nloss = '0.1 %'\n";
 
-/// A packet on its way to the link: when, of which flow, its size, its picture.
+/// A packet on its way to the link: when, of which flow, its size, its frame.
 pub type Sent = (i64, &'static str, u64, Option<i64>);
 
-/// What became of packets on a link, each with its picture.
+/// What became of packets on a link, each with its frame.
 pub fn carried(toml: &str, mut sent: Vec<Sent>) -> Vec<(LinkRow, Option<i64>)> {
     sent.sort_by_key(|(at, ..)| *at);
     let spec: LinkSpec = toml::from_str(toml).unwrap();
@@ -82,16 +82,16 @@ pub fn row(event: &Event, sent: &[Sent]) -> LinkRow {
     }
 }
 
-/// Video of so many bit/s at a time, a picture every 33 ms, each in packets of 1200 bytes.
+/// Video of so many bit/s at a time, a frame every 33 ms, each in packets of 1200 bytes.
 pub fn video(bps: impl Fn(i64) -> i64) -> Vec<Sent> {
     let mut packets = Vec::new();
-    for picture in 0..SECONDS * 30 {
-        let captured = picture * PICTURE_NS;
+    for frame in 0..SECONDS * 30 {
+        let captured = frame * FRAME_NS;
         let bytes = bps(captured) / 240;
         let count = (bytes / 1200).max(1);
         for packet in 0..count {
             let at = captured + 3 * MS + packet * MS / 10;
-            packets.push((at, VIDEO, (bytes / count).min(1400).cast_unsigned(), Some(picture)));
+            packets.push((at, VIDEO, (bytes / count).min(1400).cast_unsigned(), Some(frame)));
         }
     }
     packets
@@ -107,18 +107,18 @@ pub fn load(bps: i64, from_ms: i64, to_ms: i64) -> Vec<Sent> {
         .collect()
 }
 
-/// The pictures as a viewer had them: each shown 60 ms after its capture, or when it had come. After a picture that is
+/// The frames as a viewer had them: each shown 60 ms after its capture, or when it had come. After a frame that is
 /// not complete nothing can be decoded until one of `keys`.
-pub fn pictures(passed: &[(LinkRow, Option<i64>)], keys: impl Fn(i64) -> bool) -> Vec<FrameRow> {
+pub fn frames_of(passed: &[(LinkRow, Option<i64>)], keys: impl Fn(i64) -> bool) -> Vec<FrameRow> {
     let mut frames: BTreeMap<i64, Vec<&LinkRow>> = BTreeMap::new();
-    for (row, picture) in passed {
-        frames.entry(picture.unwrap_or(-1)).or_default().push(row);
+    for (row, frame) in passed {
+        frames.entry(frame.unwrap_or(-1)).or_default().push(row);
     }
     frames.remove(&-1);
     let mut sound = true;
     let mut shown = 0;
-    let picture = |(number, rows): (i64, Vec<&LinkRow>)| {
-        let captured = number * PICTURE_NS;
+    let frame = |(number, rows): (i64, Vec<&LinkRow>)| {
+        let captured = number * FRAME_NS;
         let whole = rows.iter().all(|row| row.verdict == Verdict::Delivered);
         let received = whole.then(|| rows.iter().filter_map(|row| row.departed_ns).max()).flatten();
         sound = received.is_some() && (sound || keys(number));
@@ -138,12 +138,12 @@ pub fn pictures(passed: &[(LinkRow, Option<i64>)], keys: impl Fn(i64) -> bool) -
             displayed_ns: displayed,
         }
     };
-    frames.into_iter().map(picture).collect()
+    frames.into_iter().map(frame).collect()
 }
 
 pub fn explained(toml: &str, sent: Vec<Sent>, keys: impl Fn(i64) -> bool, encoder_bps: i64) -> Why {
     let passed = carried(toml, sent);
-    let frames = pictures(&passed, keys);
+    let frames = frames_of(&passed, keys);
     let link = passed.into_iter().map(|(row, _)| row).collect();
     explained_of(&trial(SECONDS as f64), link, frames, encoder_bps)
 }
@@ -229,7 +229,7 @@ fn at_a_hub_other_stations_have_the_link() {
     let left = "rate = '2 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '5 s' }";
     let bps = |at: i64| if (2000 * MS..6000 * MS).contains(&at) { 3_000_000 } else { 900_000 };
     let passed = carried(left, video(bps));
-    let frames = pictures(&passed, |_| true);
+    let frames = frames_of(&passed, |_| true);
     let others = carried("rate = '8 Mbit/s'", load(8_000_000, 0, 9000));
     let sent = |station: &str, passed: Vec<(LinkRow, Option<i64>)>| {
         let link: Text = station.into();
@@ -257,13 +257,13 @@ fn others_behind_the_queue_are_not_to_blame() {
     let narrow = "rate = '2 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '5 s' }";
     let bps = |at: i64| if (2000 * MS..6000 * MS).contains(&at) { 3_000_000 } else { 900_000 };
     let passed = carried(narrow, video(bps));
-    let on = |(row, picture): &(LinkRow, Option<i64>)| {
-        Some((row.departed_ns?, VIDEO, row.size_bytes.cast_unsigned(), *picture))
+    let on = |(row, frame): &(LinkRow, Option<i64>)| {
+        Some((row.departed_ns?, VIDEO, row.size_bytes.cast_unsigned(), *frame))
     };
     let onwards = [passed.iter().filter_map(on).collect(), load(8_000_000, 0, 9000)].concat();
     let wide = carried("rate = '50 Mbit/s'", onwards).into_iter();
     let wide = wide.map(|(row, _)| LinkRow { link: "wide".into(), ..row });
-    let frames = pictures(&passed, |_| true);
+    let frames = frames_of(&passed, |_| true);
     let link = passed.into_iter().map(|(row, _)| row).chain(wide).collect();
     let why = explained_of(&trial(SECONDS as f64), link, frames, 3_000_000);
     let (found, other) = main_cause(&why, &[Effect::Late]);
@@ -282,11 +282,11 @@ fn an_encoder_that_makes_too_much_is_named() {
 
 #[test]
 fn a_key_frame_that_comes_late_is_named() {
-    // Packet 120 is of picture 60; the next key frame is picture 165.
+    // Packet 120 is of frame 60; the next key frame is frame 165.
     for noise in ["", "jitter = { distribution = 'normal', sd = '10 ms' }\n"] {
         let loss = "down.loss = { model = 'list', packets = [120] }";
         let toml = format!("rate = '8 Mbit/s'\ndelay = '20 ms'\n{noise}{loss}");
-        let why = explained(&toml, video(|_| 700_000), |picture| picture == 165, 800_000);
+        let why = explained(&toml, video(|_| 700_000), |frame| frame == 165, 800_000);
         let (found, other) = main_cause(&why, &[Effect::Freeze]);
         assert!(found == Cause::KeyFrame && other <= 0.1, "{noise}: {found} {other}");
         let sentence = &why.effects[0].sentence;
@@ -483,7 +483,7 @@ pub fn receives() -> FlowRow {
 fn plays_too_much(switches: Option<u64>) -> Why {
     let toml = "rate = '500 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '9 s' }";
     let passed = carried(toml, video(|_| 900_000));
-    let mut frames = pictures(&passed, |_| true);
+    let mut frames = frames_of(&passed, |_| true);
     frames.iter_mut().for_each(|frame| frame.rung_bps = Some(850_000));
     let session = MoqSessionRow {
         t_ns: Time::ZERO,
@@ -530,7 +530,7 @@ fn a_quality_that_the_link_does_not_carry_is_the_viewers_choice() {
 fn a_fall_of_the_rate_is_named_with_its_figures() {
     let toml = "rate = '4 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '3 s' }\ndown.changes = [{ at = '3 s', rate = '500 kbit/s' }]";
     let passed = carried(toml, video(|_| 900_000));
-    let frames = pictures(&passed, |_| true);
+    let frames = frames_of(&passed, |_| true);
     let flow = receives();
     let mut trial = trial(SECONDS as f64);
     let rate_bps = (0..90).map(|tenth| if tenth < 30 { 4e6 } else { 5e5 }).collect();

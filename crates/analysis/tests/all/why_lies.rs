@@ -1,5 +1,5 @@
-//! What once was blamed on a cause that did not act, and causes that were never named. What links do to the packets is the
-//! link core's own doing.
+//! Causes that `why` once named although they did not act, and causes that it never named. The packets pass through the link
+//! core itself.
 
 use suiro_analysis::why::Why;
 use suiro_analysis::{Records, explain};
@@ -9,7 +9,7 @@ use suiro_record::{LinkRate, Text};
 
 use crate::common::trial;
 use crate::why::{
-    MS, PICTURE_NS, SECONDS, VIDEO, carried, explained, explained_of, main_cause, pictures,
+    FRAME_NS, MS, SECONDS, VIDEO, carried, explained, explained_of, frames_of, main_cause,
     receives, request, sample, video, waits_for_a_manifest, watched,
 };
 
@@ -33,14 +33,14 @@ fn sentences(why: &Why) -> String {
 
 #[test]
 fn frames_that_were_never_encoded_are_not_missing() {
-    // Of three pictures the encoder leaves out one.
+    // The encoder leaves out one of three frames.
     let sent = video(|_| 600_000).into_iter().filter(|it| it.3.is_none_or(|n| n % 3 != 1));
     let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", sent.collect());
-    let mut frames = pictures(&passed, |_| true);
+    let mut frames = frames_of(&passed, |_| true);
     let row = frames[0].clone();
     for number in (1..SECONDS * 30).step_by(3) {
         frames.push(suiro_record::tables::FrameRow {
-            t_ns: number * PICTURE_NS + 500 * MS,
+            t_ns: number * FRAME_NS + 500 * MS,
             frame: number,
             captured_ns: None,
             encoded_bytes: None,
@@ -64,7 +64,7 @@ fn a_frame_without_an_explanation_has_no_cause() {
     let toml =
         "rate = '8 Mbit/s'\ndelay = '20 ms'\ndown.loss = { model = 'list', packets = [120] }";
     let passed = carried(toml, video(|_| 700_000));
-    let mut frames = pictures(&passed, |number| number == 62);
+    let mut frames = frames_of(&passed, |number| number == 62);
     for frame in frames.iter_mut().filter(|frame| frame.frame > 150) {
         frame.received_ns = frame.received_ns.map(|at| at + 400 * MS);
         frame.displayed_ns = frame.displayed_ns.map(|at| at + 400 * MS);
@@ -77,7 +77,7 @@ fn a_frame_without_an_explanation_has_no_cause() {
 #[test]
 fn a_sender_that_holds_nothing_back_does_not_pace() {
     let passed = carried("rate = '8 Mbit/s'\ndelay = '20 ms'", video(|_| 700_000));
-    let mut frames = pictures(&passed, |_| true);
+    let mut frames = frames_of(&passed, |_| true);
     for frame in frames.iter_mut().filter(|frame| frame.frame > 150) {
         let later = |at: Option<i64>| at.map(|at| at + 400 * MS);
         frame.sent_ns = later(frame.sent_ns);
@@ -101,12 +101,12 @@ fn what_else_a_link_does_is_named() {
     for (toml, cause) in cases {
         let passed = carried(&format!("{link}{toml}"), video(|_| 700_000));
         // Whoever receives a corrupted packet drops it.
-        let whole = passed.iter().cloned().map(|(row, picture)| {
+        let whole = passed.iter().cloned().map(|(row, frame)| {
             let dropped = row.cause == Some(LinkCause::Corrupt);
             let verdict = if dropped { Verdict::Dropped } else { row.verdict };
-            (LinkRow { verdict, ..row }, picture)
+            (LinkRow { verdict, ..row }, frame)
         });
-        let frames = pictures(&whole.collect::<Vec<_>>(), |_| true);
+        let frames = frames_of(&whole.collect::<Vec<_>>(), |_| true);
         let rows = passed.into_iter().map(|(row, _)| row).collect();
         let why = explained_of(&trial(SECONDS as f64), rows, frames, 800_000);
         assert!(share(&why, SEEN, cause) >= 0.8, "{cause}: {}", sentences(&why));
@@ -136,7 +136,7 @@ fn a_link_that_carries_nothing_is_an_outage() {
     let toml = "rate = '4 Mbit/s'\ndelay = '20 ms'\nqueue = { limit = '3000p' }\n\
                 down.changes = [{ at = '3 s', rate = '0 bit/s' }, { at = '5 s', rate = '4 Mbit/s' }]";
     let passed = carried(toml, video(|_| 700_000));
-    let frames = pictures(&passed, |_| true);
+    let frames = frames_of(&passed, |_| true);
     let mut trial = trial(SECONDS as f64);
     trial.link_rates.push(rates(|tenth| if (30..50).contains(&tenth) { 0.0 } else { 4e6 }));
     let link = passed.into_iter().map(|(row, _)| row).collect();
@@ -156,11 +156,11 @@ fn the_way_to_a_relay_counts_as_well() {
     let narrow = "rate = '700 kbit/s'\ndelay = '20 ms'\nqueue = { limit = '5 s' }";
     let bps = |at: i64| if (2000 * MS..6000 * MS).contains(&at) { 1_200_000 } else { 300_000 };
     let first = carried(narrow, video(bps));
-    let on = |(row, picture): &(LinkRow, Option<i64>)| {
-        Some((row.departed_ns?, VIDEO, row.size_bytes.cast_unsigned(), *picture))
+    let on = |(row, frame): &(LinkRow, Option<i64>)| {
+        Some((row.departed_ns?, VIDEO, row.size_bytes.cast_unsigned(), *frame))
     };
     let second = carried("rate = '50 Mbit/s'", first.iter().filter_map(on).collect());
-    let frames = pictures(&second, |_| true);
+    let frames = frames_of(&second, |_| true);
     let upstream = first.into_iter().map(|(row, _)| LinkRow {
         link: "up".into(),
         flow: UPSTREAM.into(),
@@ -304,7 +304,7 @@ fn every_number_of_packets_is_that_of_the_rows_named() {
     for toml in toml {
         let bps = |at: i64| if at > 3000 * MS { 1_400_000 } else { 400_000 };
         let passed = carried(toml, video(bps));
-        let frames = pictures(&passed, |_| true);
+        let frames = frames_of(&passed, |_| true);
         let link: Vec<LinkRow> = passed.into_iter().map(|(row, _)| row).collect();
         let why = explained_of(&trial(SECONDS as f64), link.clone(), frames, 1_500_000);
         for step in why.effects.iter().flat_map(|it| &it.chain) {

@@ -2,6 +2,8 @@
 
 use suiro_analysis::{Records, summarise};
 use suiro_record::Trial;
+use suiro_record::tables::LinkRow;
+use suiro_record::words::{Direction, Verdict};
 use suiro_units::Seed;
 
 /// A valid trial of which nothing else is known.
@@ -29,6 +31,28 @@ pub fn trial(duration_s: f64) -> Trial {
         captures: Vec::new(),
         endpoints: Vec::new(),
         versions: Default::default(),
+    }
+}
+
+/// A packet on the link `access`, of which nothing else is known.
+pub fn packet(direction: Direction) -> LinkRow {
+    LinkRow {
+        t_ns: 0,
+        link: "access".into(),
+        direction,
+        packet: 0,
+        flow: "udp".into(),
+        size_bytes: 100,
+        payload_bytes: None,
+        queue_bytes: 0,
+        queue_packets: 0,
+        verdict: Verdict::Delivered,
+        cause: None,
+        ecn_marked: false,
+        dequeued_ns: None,
+        scheduled_ns: None,
+        departed_ns: None,
+        attempts: None,
     }
 }
 
