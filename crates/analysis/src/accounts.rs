@@ -18,7 +18,7 @@ pub fn disagreements(trial: &Trial, rows: &[LinkRow]) -> Vec<String> {
     }
     let mut counted: BTreeMap<(&str, Direction), u64> = BTreeMap::new();
     for link in &trial.links {
-        let packets = link.delivered + link.queued + link.dropped.values().sum::<u64>();
+        let packets = link.delivered + link.queued + link.all_dropped();
         *counted.entry((&link.link, link.direction)).or_default() += packets;
     }
     let all: BTreeSet<_> = found.keys().chain(counted.keys()).collect();

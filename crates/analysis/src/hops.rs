@@ -32,20 +32,17 @@ pub(crate) fn hops<'a>(view: &View<'a>) -> Vec<Hop<'a>> {
         found.entry((&*row.link, row.direction)).or_default().push(row);
     }
     let hop = |((link, direction), rows): ((&'a str, _), Vec<&'a HopRow>)| {
-        let totals = view.trial.links.iter();
-        let packets = view.records.link.iter();
-        let in_flight = packets.filter(|row| &*row.link == link && row.direction == direction);
+        let own = view.links().iter().find(|it| it.link == link && it.direction == direction);
+        let packets = own.into_iter().flat_map(|own| &own.rows);
+        let queued = packets.filter(|row| row.verdict == Verdict::Queued);
         let is_within = |t_ns: i64| (0..view.duration_ns).contains(&t_ns);
         Hop {
             link,
             direction,
             whole: rows.iter().find(|row| row.t_ns.is_none()).copied(),
             spans: rows.into_iter().filter(|row| row.t_ns.is_some_and(is_within)).collect(),
-            in_flight: in_flight
-                .filter(|row| row.verdict == Verdict::Queued)
-                .map(|row| row.t_ns)
-                .collect(),
-            totals: totals.clone().find(|it| it.link == link && it.direction == direction),
+            in_flight: queued.map(|row| row.t_ns).collect(),
+            totals: own.and_then(|own| own.totals),
             duration_ns: view.duration_ns,
         }
     };
@@ -61,10 +58,9 @@ impl Hop<'_> {
     /// Packets sent that were lost: not received, although they were no longer in the link at the end.
     pub fn lost(&self) -> Option<f64> {
         let missing = self.whole?.lost?;
-        let (in_flight, dropped) = self.totals.map_or((0, 0), |totals| {
-            let dropped: u64 = totals.dropped.values().sum();
-            (as_rows(totals.queued), as_rows(dropped))
-        });
+        let (in_flight, dropped) = self
+            .totals
+            .map_or((0, 0), |totals| (as_rows(totals.queued), as_rows(totals.all_dropped())));
         // The captures may have ended before a packet that the link counts.
         Some((missing - in_flight).max(dropped.min(missing)) as f64)
     }
@@ -104,14 +100,14 @@ fn as_rows(count: u64) -> i64 {
 /// the captures is missing or incomplete.
 pub fn difference(hop: &HopRow, link: &LinkTotals) -> Option<u64> {
     let count = |count: Option<i64>| count.and_then(|count| u64::try_from(count).ok());
-    let dropped: u64 = link.dropped.values().sum();
     let pairs = [
         (count(hop.sent)?, link.offered),
         (count(hop.received)?, link.delivered),
         // A copy that the link made may be dropped too: then the captures show neither.
         (
             count(hop.lost)?.saturating_add(link.duplicated),
-            (dropped + link.queued + link.unaccounted).saturating_add(count(hop.copies)?),
+            (link.all_dropped() + link.queued + link.unaccounted)
+                .saturating_add(count(hop.copies)?),
         ),
         (count(hop.unknown)?, 0),
     ];

@@ -327,6 +327,11 @@ impl LinkTotals {
             takeovers: 0,
         }
     }
+
+    /// Packets dropped on purpose, whatever the cause. Counts of a file may be anything: at most the greatest number.
+    pub fn all_dropped(&self) -> u64 {
+        self.dropped.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
 }
 
 /// The rate that one direction of a link was to have during a trial; of a half-duplex Ethernet, that of the medium, which its

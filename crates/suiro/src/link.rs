@@ -492,7 +492,7 @@ fn tell(summary: &LinkSummary<'_>, json: bool) -> Result<()> {
         return Ok(());
     }
     for link in summary.links {
-        let dropped: u64 = link.dropped.values().sum();
+        let dropped = link.all_dropped();
         let lateness = link.lateness.p99_us.map_or("—".to_owned(), |us| format!("{us:.0} µs"));
         say!(
             "suiro link {}: {} packets in, {} delivered, {dropped} dropped on purpose, {} \
