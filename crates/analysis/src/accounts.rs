@@ -18,8 +18,9 @@ pub fn disagreements(trial: &Trial, rows: &[LinkRow]) -> Vec<String> {
     }
     let mut counted: BTreeMap<(&str, Direction), u64> = BTreeMap::new();
     for link in &trial.links {
-        let packets = link.delivered + link.queued + link.all_dropped();
-        *counted.entry((&link.link, link.direction)).or_default() += packets;
+        let packets = link.delivered.saturating_add(link.queued).saturating_add(link.all_dropped());
+        let sum = counted.entry((&link.link, link.direction)).or_default();
+        *sum = sum.saturating_add(packets);
     }
     let all: BTreeSet<_> = found.keys().chain(counted.keys()).collect();
     let differs = all.into_iter().filter_map(|at| {

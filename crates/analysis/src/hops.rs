@@ -62,7 +62,7 @@ impl Hop<'_> {
             .totals
             .map_or((0, 0), |totals| (as_rows(totals.queued), as_rows(totals.all_dropped())));
         // The captures may have ended before a packet that the link counts.
-        Some((missing - in_flight).max(dropped.min(missing)) as f64)
+        Some(missing.saturating_sub(in_flight).max(dropped.min(missing)) as f64)
     }
 
     /// When packets were sent that were lost, and how many: those in the link at the end are taken off.
@@ -100,16 +100,14 @@ fn as_rows(count: u64) -> i64 {
 /// the captures is missing or incomplete.
 pub fn difference(hop: &HopRow, link: &LinkTotals) -> Option<u64> {
     let count = |count: Option<i64>| count.and_then(|count| u64::try_from(count).ok());
+    let gone = link.all_dropped().saturating_add(link.queued).saturating_add(link.unaccounted);
     let pairs = [
         (count(hop.sent)?, link.offered),
         (count(hop.received)?, link.delivered),
         // A copy that the link made may be dropped too: then the captures show neither.
-        (
-            count(hop.lost)?.saturating_add(link.duplicated),
-            (link.all_dropped() + link.queued + link.unaccounted)
-                .saturating_add(count(hop.copies)?),
-        ),
+        (count(hop.lost)?.saturating_add(link.duplicated), gone.saturating_add(count(hop.copies)?)),
         (count(hop.unknown)?, 0),
     ];
-    Some(pairs.iter().map(|(captured, counted)| captured.abs_diff(*counted)).sum())
+    let differ = pairs.iter().map(|(captured, counted)| captured.abs_diff(*counted));
+    Some(differ.fold(0, u64::saturating_add))
 }

@@ -97,6 +97,18 @@ fn a_packet_in_the_link_at_the_end_is_not_lost() {
 }
 
 #[test]
+fn counts_from_a_file_may_be_anything() {
+    let most = u64::MAX;
+    let link = LinkTotals { queued: most, unaccounted: most, offered: most, ..totals() };
+    for lost in [i64::MIN, i64::MAX] {
+        let row = HopRow { lost: Some(lost), ..row(None) };
+        let lost = metric(vec![row.clone()], link.clone(), "lost");
+        assert!(lost.is_some_and(f64::is_finite), "{lost:?}");
+        metric(vec![row], link.clone(), "link_difference");
+    }
+}
+
+#[test]
 fn spans_are_drawn() {
     let in_flight = LinkRow {
         t_ns: 3 * SPAN_NS + 1,
