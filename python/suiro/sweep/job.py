@@ -46,29 +46,26 @@ class Scenario:
         Raises ResultsError, before anything is written, if a name leads out of the folder: a scenario may be a stranger's.
         """
         own = f"{self.name}.toml"
-        for name in (own, *self.files):
-            parts(name)
-        folder.mkdir(parents=True)
-        for name, content in self.files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        path = folder / own
-        path.write_text(self.text)
-        return path
-
+        _place(folder, self.files | {own: self.text.encode()})
+        return folder / own
 
     def write_working(self, folder: Path) -> Path:
         """Writes the files of its commands into a new folder, which is their working folder. Gives that."""
-        for name in self.working:
-            parts(name)
-        folder.mkdir(parents=True)
-        for name, (mode, content) in self.working.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-            path.chmod(mode & 0o777)
+        _place(folder, {name: content for name, (_, content) in self.working.items()})
+        for name, (mode, _) in self.working.items():
+            (folder / name).chmod(mode & 0o777)
         return folder
+
+
+def _place(folder: Path, files: dict[str, bytes]) -> None:
+    """Writes files into a new folder; none if the name of one leads out of it."""
+    for name in files:
+        parts(name)
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def gather(base: Path, names: list[str]) -> dict[str, tuple[int, bytes]]:
