@@ -149,7 +149,7 @@ export function reasons(page: Page): HTMLElement | null {
     h(
       "p",
       { class: "hint" },
-      "What stalls, freezes, late pictures and falls of the quality came from, the longest first. Open one for the rows that show it; ",
+      "What stalls, freezes, late frames and falls of the quality came from, the longest first. Open one for the rows that show it; ",
       h("code", {}, "suiro why DIR"),
       " prints all.",
     ),
