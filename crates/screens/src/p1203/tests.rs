@@ -1,7 +1,8 @@
 //! Our side of the talk with `p1203-standalone`: a small shell program stands in its place, checks what
 //! it is given and answers what the test says. Nothing here tests the model.
 
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write;
+use std::process::Stdio;
 
 use super::*;
 
@@ -11,8 +12,14 @@ const ANSWER_TEXT: &str = r#"{"x.json": {"O23": 4.5, "O34": [4.0, 4.1], "O35": 4
 /// A program of shell commands in a folder of its own; a hang is one after a second.
 fn program(folder: &Path, commands: &str) -> Program {
     let path = folder.join("p1203");
-    std::fs::write(&path, format!("#!/bin/sh\n{commands}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // A process of its own writes it: what another test starts meanwhile would inherit our open file, and
+    // Linux runs no file that is open for writing.
+    let mut install = std::process::Command::new("install");
+    install.args(["-m755", "/dev/stdin"]).arg(&path).stdin(Stdio::piped());
+    let mut install = install.spawn().unwrap();
+    let text = format!("#!/bin/sh\n{commands}\n");
+    install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(install.wait().unwrap().success());
     Program { path, limits: Limits { seconds: 1, bytes: 4096 } }
 }
 
