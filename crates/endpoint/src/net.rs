@@ -36,7 +36,7 @@ pub enum NetError {
     },
 }
 
-/// Sends. A receiver that does not listen (yet) is no error, nor is a full queue in the kernel: the packet is lost, as
+/// Sends to an address that the user gave. A receiver that does not listen (yet) is no error, nor is a full queue in the kernel: the packet is lost, as
 /// in a network.
 ///
 /// # Errors
@@ -53,6 +53,13 @@ pub async fn send(socket: &UdpSocket, bytes: &[u8], to: SocketAddr) -> Result<()
         }
         Err(cause) => Err(NetError::Io { doing: "sending", cause }),
     }
+}
+
+/// Sends to an address that came from the network, such as a candidate of WebRTC; returns whether the packet left. What
+/// the kernel refuses to send there (port 0, a broadcast address, no route from this socket) is lost, as in a network:
+/// no stranger ends an endpoint by naming an address.
+pub async fn send_to_stranger(socket: &UdpSocket, bytes: &[u8], to: SocketAddr) -> bool {
+    socket.send_to(bytes, to).await.is_ok()
 }
 
 /// The IPv4 address of a host.

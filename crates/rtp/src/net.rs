@@ -4,7 +4,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
-pub use suiro_endpoint::net::{NetError, address, send};
+pub use suiro_endpoint::net::{NetError, address, send, send_to_stranger};
 use suiro_record::flows::{End, Flow};
 use suiro_record::words::{Carries, FlowRole, Transport};
 use suiro_units::Bytes;

@@ -203,7 +203,7 @@ impl Endpoint {
         };
         while let Some(bytes) = poll(self) {
             if let Some(sender) = self.sender {
-                net::send(&self.pair.rtcp, &bytes, rtcp_of(sender)).await?;
+                net::send_to_stranger(&self.pair.rtcp, &bytes, rtcp_of(sender)).await;
             }
         }
         while let Some(seen) = self.receiver.take_seen() {
@@ -221,7 +221,7 @@ impl Endpoint {
         let now = self.now();
         let bye = self.receiver.finish(now);
         if let Some(sender) = self.sender {
-            net::send(&self.pair.rtcp, &bye, rtcp_of(sender)).await?;
+            net::send_to_stranger(&self.pair.rtcp, &bye, rtcp_of(sender)).await;
         }
         while let Some(seen) = self.receiver.take_seen() {
             self.log.push(&seen)?;

@@ -332,7 +332,7 @@ impl Endpoint {
     /// Sends what is to be sent, and writes down which sessions have ended.
     pub async fn flush(&mut self) -> Result<(), EndpointError> {
         while let Some(transmit) = self.sessions.take_transmit() {
-            self.sockets.send(&transmit).await?;
+            self.log.summary.unsent += u64::from(!self.sockets.send(&transmit).await);
         }
         for row in self.sessions.take_ended() {
             if let (Some(flow), Some(ended)) = (self.log.media.remove(&row.session), row.ended_ns) {
@@ -369,6 +369,8 @@ pub struct Summary {
     pub received_bytes: u64,
     /// Datagrams that were neither STUN, DTLS, RTP nor RTCP.
     pub malformed: u64,
+    /// Packets that the kernel refused to send to where the other end said that it is.
+    pub unsent: u64,
 }
 
 /// The tables.

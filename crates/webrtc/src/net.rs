@@ -169,15 +169,14 @@ impl Sockets {
         self.0.iter().map(|(address, _)| *address).collect()
     }
 
-    /// Sends, as [`suiro_endpoint::net::send`] does.
-    ///
-    /// # Errors
-    /// [`NetError::Socket`].
-    pub async fn send(&self, transmit: &Transmit) -> Result<(), NetError> {
-        let Some((_, socket)) = self.0.iter().find(|(address, _)| *address == transmit.from) else {
-            return Ok(());
-        };
-        Ok(suiro_endpoint::net::send(socket, &transmit.bytes, transmit.to).await?)
+    /// Sends to where a candidate of the other end says; returns whether the packet left.
+    pub async fn send(&self, transmit: &Transmit) -> bool {
+        match self.0.iter().find(|(address, _)| *address == transmit.from) {
+            Some((_, socket)) => {
+                suiro_endpoint::net::send_to_stranger(socket, &transmit.bytes, transmit.to).await
+            }
+            None => false,
+        }
     }
 
     /// The next packet at any of them: how long it is, where it came from and at which address.

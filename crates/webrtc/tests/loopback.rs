@@ -15,6 +15,7 @@ use suiro_record::words::{FlowRole, SessionEnd, Signalling};
 use suiro_units::{BitRate, Duration, Seed, Time};
 use suiro_webrtc::EndpointError;
 use suiro_webrtc::endpoint::{Common, Meeting};
+use suiro_webrtc::peer::{Certificate, Peer, Setup, Way};
 use suiro_webrtc::publish::{self, PublisherJob};
 use suiro_webrtc::signalling::client::{Server, SignallingError};
 use suiro_webrtc::view::{self, ViewerJob};
@@ -216,6 +217,54 @@ async fn a_wrong_token_is_refused_with_its_reason() {
     assert_eq!(served.unwrap().connections, 0);
     let sessions: Vec<WebrtcSessionRow> = Reader::read_all(dir.path()).unwrap();
     assert!(sessions.is_empty(), "a refused offer leaves nothing");
+}
+
+#[tokio::test]
+async fn no_offer_ends_the_endpoint_by_its_addresses() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Clock::from_now();
+    let pulse = Pulse::new(clock);
+    let port = free_port().await;
+    let camera = publisher(dir.path(), waits(port, None));
+    let screen = viewer(dir.path(), offers(port, Signalling::Whep, None));
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let until = |clock: Clock| async move {
+        let end = clock.now() + Duration::from_secs(4);
+        clock.sleep_until(end).await;
+    };
+    let serves = publish::run(&camera, clock, move || ready.send(()).unwrap(), until(clock));
+    let asks = async {
+        is_ready.await.unwrap();
+        let Meeting::Offers(server) = offers(port, Signalling::Whep, None) else { unreachable!() };
+        // Linux sends nothing to any of these: EINVAL, EACCES, EINVAL.
+        for nowhere in ["127.0.0.1 0", "255.255.255.255 9", "240.0.0.1 0"] {
+            let offer = offer_from("127.0.0.1:9").replace("127.0.0.1 9", nowhere);
+            assert!(offer.contains(nowhere), "{offer}");
+            server.offer(offer).await.unwrap();
+        }
+        view::run(&screen, &pulse, || (), until(clock)).await
+    };
+    let (sent, seen) = tokio::join!(serves, asks);
+    let (sent, seen) = (sent.unwrap(), seen.unwrap());
+    assert!(sent.unsent > 0, "{sent:?}");
+    assert!(seen.connections == 1 && seen.received_bytes > 10_000, "{seen:?}");
+}
+
+/// A viewer's offer of one candidate.
+fn offer_from(candidate: &str) -> String {
+    let setup = Setup {
+        way: Way::Receives,
+        local: vec![candidate.parse().unwrap()],
+        certificate: Certificate::generate().unwrap(),
+        rates: (BitRate::from_kbps(300), BitRate::from_kbps(800)),
+        answers: false,
+        plain: false,
+    };
+    let mut peer = Peer::new(Time::ZERO, std::time::Instant::now(), setup).unwrap();
+    peer.offer(Time::ZERO).unwrap().description
 }
 
 async fn raw(port: u16, request: &str) -> String {

@@ -316,7 +316,7 @@ impl Peer {
     /// Takes a candidate of the other end, as SDP writes it: `candidate:…`.
     ///
     /// # Errors
-    /// [`PeerError::Candidate`]: it is malformed, no UDP, or one too many.
+    /// [`PeerError::Candidate`]: it is malformed, no UDP, nobody's address, or one too many.
     pub fn on_candidate(&mut self, now: Time, text: &str) -> Result<(), PeerError> {
         let refused = |problem: String| PeerError::Candidate { text: text.to_owned(), problem };
         if self.candidates == CANDIDATES_MAX {
@@ -326,6 +326,10 @@ impl Peer {
             Candidate::from_sdp_string(text).map_err(|error| refused(error.to_string()))?;
         if candidate.proto() != Protocol::Udp {
             return Err(refused("expected UDP".to_owned()));
+        }
+        let at = candidate.addr();
+        if at.port() == 0 || at.ip().is_unspecified() || at.ip().is_multicast() {
+            return Err(refused(format!("nobody receives at {at}")));
         }
         self.candidates += 1;
         self.rtc.add_remote_candidate(candidate);

@@ -260,6 +260,10 @@ fn candidates_are_checked_and_bounded() {
     );
     let tcp = "candidate:1 1 tcp 1518280447 10.0.0.9 9 typ host tcptype active";
     assert!(take(tcp).unwrap_err().contains("expected UDP"));
+    for nowhere in ["10.0.0.9 0", "0.0.0.0 9", ":: 9", "224.0.0.1 9", "ff02::1 9"] {
+        let text = format!("candidate:1 1 udp 2113937151 {nowhere} typ host");
+        assert!(take(&text).unwrap_err().contains("nobody receives at"), "{nowhere}");
+    }
     for n in 0..CANDIDATES_MAX {
         take(&format!("candidate:1 1 udp 2113937151 10.0.1.{n} 9000 typ host")).unwrap();
     }
