@@ -241,7 +241,7 @@ async fn no_offer_ends_the_endpoint_by_its_addresses() {
         let Meeting::Offers(server) = offers(port, Signalling::Whep, None) else { unreachable!() };
         // Linux sends nothing to any of these: EINVAL, EACCES, EINVAL.
         for nowhere in ["127.0.0.1 0", "255.255.255.255 9", "240.0.0.1 0"] {
-            let offer = offer_from("127.0.0.1:9").replace("127.0.0.1 9", nowhere);
+            let offer = offer_from(clock, "127.0.0.1:9").replace("127.0.0.1 9", nowhere);
             assert!(offer.contains(nowhere), "{offer}");
             server.offer(offer).await.unwrap();
         }
@@ -254,7 +254,7 @@ async fn no_offer_ends_the_endpoint_by_its_addresses() {
 }
 
 /// A viewer's offer of one candidate.
-fn offer_from(candidate: &str) -> String {
+fn offer_from(clock: Clock, candidate: &str) -> String {
     let setup = Setup {
         way: Way::Receives,
         local: vec![candidate.parse().unwrap()],
@@ -263,7 +263,7 @@ fn offer_from(candidate: &str) -> String {
         answers: false,
         plain: false,
     };
-    let mut peer = Peer::new(Time::ZERO, std::time::Instant::now(), setup).unwrap();
+    let mut peer = Peer::new(Time::ZERO, clock.instant(Time::ZERO), setup).unwrap();
     peer.offer(Time::ZERO).unwrap().description
 }
 
