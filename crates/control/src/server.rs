@@ -9,7 +9,7 @@ use std::time::Duration as StdDuration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN};
 use hyper::{Request, Response, StatusCode};
 use rustls::ServerConfig;
 use suiro_serving::desk;
@@ -114,6 +114,8 @@ async fn read(request: Request<Incoming>) -> Result<Ask, Reply> {
         query: head.uri.query().map(str::to_owned),
         content_type: text(CONTENT_TYPE),
         authorization: text(AUTHORIZATION),
+        host: text(HOST),
+        origin: text(ORIGIN),
         body: body.to_bytes().to_vec(),
     })
 }
@@ -124,7 +126,7 @@ fn response(reply: Reply, head: bool) -> Response<Full<Bytes>> {
     *response.status_mut() =
         StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    // NMOS requires CORS; who may command is the token's to say.
+    // NMOS requires CORS; who may command is the door's to say.
     let open = [
         ("content-type", reply.content_type.to_owned()),
         ("access-control-allow-origin", "*".to_owned()),

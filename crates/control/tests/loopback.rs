@@ -23,6 +23,7 @@ use suiro_uncompressed::packet::Format;
 use suiro_uncompressed::store::Store;
 use suiro_uncompressed::{Depth, FrameRate, Geometry, Sampling};
 use suiro_units::{Bytes, Duration};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -61,6 +62,37 @@ async fn start_registry() -> (Running, Base) {
 
 async fn start_node(name: &str, registry: &Base) -> Running {
     start_node_that_stores(name, registry, None).await
+}
+
+#[tokio::test]
+async fn a_page_in_a_browser_commands_nothing_without_a_token() {
+    let (place, base) = place(Door::local()).await;
+    let (over, ended) = oneshot::channel::<()>();
+    let stop = async { drop(ended.await) };
+    let serves = registry::serve::run(place, log("registry", None), || {}, stop);
+    let asks = async {
+        let path = "/x-nmos/registration/v1.3/health/nodes/3b8be755-08ff-452b-b217-c9151eb21193";
+        // Nothing is registered: 404 is the answer of who was let in.
+        let local = format!("127.0.0.1:{}", base.port);
+        let page = "Origin: https://evil.example\r\n";
+        for (method, host, more, status) in [
+            ("POST", local.as_str(), "", 404),
+            ("POST", &local, page, 403),
+            ("GET", &local, page, 404),
+            ("GET", "evil.example", "", 403),
+        ] {
+            let mut stream = net::connect(&base.host, base.port).await.unwrap();
+            let request = format!(
+                "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n"
+            );
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).await.unwrap();
+            assert!(reply.starts_with(&format!("HTTP/1.1 {status} ")), "{request}{reply}");
+        }
+        drop(over);
+    };
+    tokio::join!(serves, asks).0.unwrap();
 }
 
 /// Small pictures: 160 × 90 at 50 Hz, 3 ring frames. With a folder it can also store both streams.

@@ -128,6 +128,10 @@ pub struct Ask {
     pub content_type: Option<String>,
     /// `Authorization`, as it came.
     pub authorization: Option<String>,
+    /// `Host`, as it came.
+    pub host: Option<String>,
+    /// `Origin`, as it came: browsers send it with every command of a page.
+    pub origin: Option<String>,
     /// The body.
     pub body: Vec<u8>,
 }

@@ -222,14 +222,10 @@ impl Serving {
     }
 
     async fn place(&self) -> Result<Place> {
-        let door = match &self.token_file {
-            Some(file) => Door::with(&net::token(file)?)?,
-            None => Door::open(),
-        };
-        let exposure = match (door.is_closed(), self.insecure) {
-            (true, _) => Exposure::Token,
-            (false, true) => Exposure::Insecure,
-            (false, false) => Exposure::Loopback,
+        let (door, exposure) = match (&self.token_file, self.insecure) {
+            (Some(file), _) => (Door::with(&net::token(file)?)?, Exposure::Token),
+            (None, true) => (Door::open(), Exposure::Insecure),
+            (None, false) => (Door::local(), Exposure::Loopback),
         };
         let files = self.certificate.as_deref().zip(self.key.as_deref());
         let tls = files.map(|(certificate, key)| net::server_tls(certificate, key)).transpose()?;
