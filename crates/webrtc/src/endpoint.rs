@@ -156,9 +156,8 @@ impl Endpoint {
             plain: common.plain,
         };
         let zero = clock.instant(Time::ZERO);
-        let random = common.seed.random();
         let name = common.name.clone();
-        let sessions = Sessions::new(name, signalling, zero, setup, random);
+        let sessions = Sessions::new(name, signalling, zero, setup);
         let peer = common.peer.as_deref().map(Text::from);
         let mut log = Log::create(&common.dir, &common.name, (way, peer))?;
         if common.plain {

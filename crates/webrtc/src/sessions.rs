@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use suiro_record::tables::WebrtcSessionRow;
 use suiro_record::words::{FlowRole, SessionEnd, Signalling};
-use suiro_units::{Duration, Random, Time};
+use suiro_units::{Duration, Time};
 
 use crate::peer::{Agreed, Happened, Offered, Peer, PeerError, Setup, Transmit, Way, Why};
+use crate::signalling::Handle;
 
 /// Sessions that wait to be connected at most; of more, the oldest is displaced.
 pub const UNCONNECTED_MAX: usize = 64;
@@ -75,7 +76,6 @@ pub struct Sessions {
     signalling: Signalling,
     zero: Instant,
     setup: Setup,
-    random: Random,
     open: BTreeMap<u64, Session>,
     opened: u64,
     transmits: VecDeque<Transmit>,
@@ -83,20 +83,13 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// No sessions yet. `zero` is the instant of [`Time::ZERO`]; names come from `random`.
-    pub fn new(
-        endpoint: String,
-        signalling: Signalling,
-        zero: Instant,
-        setup: Setup,
-        random: Random,
-    ) -> Self {
+    /// No sessions yet. `zero` is the instant of [`Time::ZERO`].
+    pub fn new(endpoint: String, signalling: Signalling, zero: Instant, setup: Setup) -> Self {
         Self {
             endpoint,
             signalling,
             zero,
             setup,
-            random,
             open: BTreeMap::new(),
             opened: 0,
             transmits: VecDeque::new(),
@@ -156,8 +149,7 @@ impl Sessions {
         }
         self.opened += 1;
         let number = self.opened;
-        let mut word = || format!("{:016x}", self.random.next_u64());
-        let (name, tag) = (format!("{}{}", word(), word()), word());
+        let Handle { name, tag } = Handle::draw();
         self.open.insert(
             number,
             Session {
@@ -363,7 +355,7 @@ pub fn role(way: Way) -> FlowRole {
 
 #[cfg(test)]
 mod tests {
-    use suiro_units::{BitRate, Seed};
+    use suiro_units::BitRate;
 
     use super::*;
     use crate::peer::Certificate;
@@ -378,8 +370,7 @@ mod tests {
             answers: false,
             plain: false,
         };
-        let random = Seed(1).random();
-        Sessions::new("one".into(), Signalling::Whep, Instant::now(), setup, random)
+        Sessions::new("one".into(), Signalling::Whep, Instant::now(), setup)
     }
 
     #[test]
@@ -411,6 +402,10 @@ mod tests {
         let (first, _) = publisher.answer(Time::ZERO, &offered.description).unwrap();
         let (second, _) = publisher.answer(Time::ZERO, &offered.description).unwrap();
         let name = publisher.get(first).unwrap().name.clone();
+        // Not from a seed: the first session of another publisher with the same one has another name.
+        let mut other = sessions(Way::Sends);
+        let (its_first, _) = other.answer(Time::ZERO, &offered.description).unwrap();
+        assert_ne!(other.get(its_first).unwrap().name, name);
         assert_eq!(name.len(), 32);
         assert_eq!((publisher.named(&name), publisher.named("no")), (Some(first), None));
         assert_ne!(publisher.get(second).unwrap().name, name);

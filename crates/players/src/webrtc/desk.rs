@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use suiro_units::{Random, Seed};
 use suiro_webrtc::signalling::server::Waiting;
-use suiro_webrtc::signalling::{Command, Door, Reply};
+use suiro_webrtc::signalling::{Command, Door, Handle, Reply};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
@@ -16,10 +15,7 @@ const UNANSWERED_MAX: usize = 64;
 /// A session that was opened at the desk.
 #[derive(Debug)]
 struct Session {
-    /// Its name in the path of its resource: nobody can guess it.
-    name: String,
-    /// Its entity tag.
-    tag: String,
+    handle: Handle,
     /// Who waits for the answer.
     waits: Option<oneshot::Sender<Reply>>,
 }
@@ -27,7 +23,6 @@ struct Session {
 /// Where requests become commands to the page.
 pub(super) struct Desk {
     door: Door,
-    random: Random,
     orders: Sender<String>,
     sessions: BTreeMap<u64, Session>,
     opened: u64,
@@ -35,9 +30,8 @@ pub(super) struct Desk {
 
 impl Desk {
     /// Commands go to `orders`.
-    pub fn new(door: Door, seed: Seed, orders: Sender<String>) -> Self {
-        let (sessions, random) = (BTreeMap::new(), seed.random());
-        Self { door, random, orders, sessions, opened: 0 }
+    pub fn new(door: Door, orders: Sender<String>) -> Self {
+        Self { door, orders, sessions: BTreeMap::new(), opened: 0 }
     }
 
     /// The trial begins.
@@ -73,9 +67,7 @@ impl Desk {
             return;
         }
         self.opened = number;
-        let mut word = || format!("{:016x}", self.random.next_u64());
-        let (name, tag) = (format!("{}{}", word(), word()), word());
-        self.sessions.insert(number, Session { name, tag, waits: Some(reply) });
+        self.sessions.insert(number, Session { handle: Handle::draw(), waits: Some(reply) });
     }
 
     /// The page has answered the offer of a session, or says why it does not.
@@ -83,7 +75,7 @@ impl Desk {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         let Some(waits) = session.waits.take() else { return };
         let reply = match answer {
-            Ok(answer) => self.door.created(&session.name, &session.tag, answer),
+            Ok(answer) => self.door.created(&session.handle.name, &session.handle.tag, answer),
             Err(reason) => {
                 self.sessions.remove(&number);
                 Reply::problem(400, "malformed offer", &reason)
@@ -94,13 +86,13 @@ impl Desk {
 
     fn named(&self, name: &str) -> Option<(u64, &Session)> {
         let mut sessions = self.sessions.iter();
-        sessions.find(|(_, session)| session.name == name).map(|(number, it)| (*number, it))
+        sessions.find(|(_, session)| session.handle.name == name).map(|(number, it)| (*number, it))
     }
 
     /// RFC 9725 §4.3.1: the entity tag says to which ICE session candidates belong.
     fn on_candidates(&self, name: &str, tag: Option<&str>, candidates: &[String]) -> Reply {
         let Some((number, session)) = self.named(name) else { return unknown() };
-        let expected = format!("\"{}\"", session.tag);
+        let expected = format!("\"{}\"", session.handle.tag);
         if tag != Some(&expected) {
             let detail = format!("expected If-Match: {expected}");
             return Reply::problem(412, "precondition failed", &detail);

@@ -18,7 +18,7 @@ use suiro_endpoint::{Context, Failure, Versions};
 use suiro_media::live::{Footage, FootageSpec};
 use suiro_record::words::{FlowRole, Signalling};
 use suiro_scenario::{Job, WebrtcProgram, WebrtcPublisher, WebrtcViewer};
-use suiro_units::{BitRate, Seed, Time};
+use suiro_units::{BitRate, Time};
 use suiro_webrtc::endpoint::Meeting;
 use suiro_webrtc::signalling::client::Server;
 use suiro_webrtc::signalling::server::{WAITING_MAX, Waiting};
@@ -73,8 +73,6 @@ pub struct WebrtcJob {
     pub dir: PathBuf,
     /// When to begin.
     pub start: Time,
-    /// Where the names of sessions come from.
-    pub seed: Seed,
 }
 
 impl WebrtcJob {
@@ -107,7 +105,6 @@ impl WebrtcJob {
             peer: other.cloned().or(alone),
             dir: job.dir.clone(),
             start: Time::ZERO + job.endpoint.start,
-            seed: job.seed,
         })
     }
 
@@ -241,7 +238,7 @@ pub async fn run(
     let show = Show { page: PAGE, job: page, footage, arguments, commands: WAITING_MAX };
     let (stage, orders, sent) = chromium.start((&job.dir, &job.name), clock, show)?;
     let events = Events::new(sent, (clock, job.start), || ready(&chromium.versions));
-    let mut end = End { desk: Desk::new(door, job.seed, orders), records, asked, log };
+    let mut end = End { desk: Desk::new(door, orders), records, asked, log };
     let failure = stage.run(end.until_it_fails(events), stop).await?;
     end.close(job, failure).await
 }

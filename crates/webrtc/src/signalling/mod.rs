@@ -3,6 +3,8 @@
 pub mod client;
 pub mod door;
 pub mod fragment;
+mod handle;
 pub mod server;
 
 pub use door::{Ask, Command, Door, Reply};
+pub use handle::Handle;
