@@ -1,11 +1,14 @@
-//! What a scenario's commands may do when the lab runs as root.
+//! What a scenario's commands may do.
 //!
 //! As an ordinary user the lab is root only in a user namespace, so its commands have the rights of that user. As root
-//! there is no such namespace: without a limit a command could load kernel modules, change any file's owner or trace
-//! any process. [`Confinement`] leaves it what acts on its own host (network administration, raw sockets, low ports),
-//! and gives it a /tmp that the trial's commands share and that ends with the trial.
+//! there is no such namespace: without a limit a command could load kernel modules, trace any process, or name itself in
+//! `/proc/sys/kernel/core_pattern`. [`Confinement`] leaves it what acts on its own host (network administration, raw
+//! sockets, low ports, `/proc/sys/net`), and mounts of its own: all is read-only except the trial's folder and the working
+//! folder; /tmp, /var/tmp and /run are empty, shared by the trial's commands, and end with the trial; of the folders of
+//! users, and of what only root may read in /etc, there is nothing but the folders that were named.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -25,52 +28,135 @@ use crate::HostsError;
 /// The capabilities that a command keeps: those whose effect ends at its own network namespace.
 const KEPT: CapabilitySet =
     CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_RAW).union(CapabilitySet::NET_BIND_SERVICE);
-/// Most memory that the files in the trial's /tmp take.
-const TMP_SIZE: &std::ffi::CStr = c"mode=1777,size=1g";
-/// Most folders that stay visible below /tmp.
-const FOLDERS_MAX: usize = 4;
+/// Most memory that the files in the trial's /tmp take, and in the others together.
+const TMP_SIZE: &CStr = c"mode=1777,size=1g";
+const COVER_SIZE: &CStr = c"mode=755,size=1m";
+/// Folders that the commands see empty and may write to, and their memory.
+const SHARED: [(&str, &CStr); 3] =
+    [("/tmp", TMP_SIZE), ("/var/tmp", TMP_SIZE), ("/run", COVER_SIZE)];
+/// Where users' folders are.
+const HOMES: [&str; 2] = ["/home", "/root"];
+/// What only root may read, and commands need not.
+const SECRETS: [&CStr; 5] =
+    [c"/etc/shadow", c"/etc/shadow-", c"/etc/gshadow", c"/etc/gshadow-", c"/etc/ssh"];
+/// What stays as it is: devices, and what the kernel tells of processes.
+const SYSTEM: [&CStr; 2] = [c"/dev", c"/proc"];
+/// What of /proc acts on the whole machine (read-only in containers, too), and what of it on the own host only.
+const GLOBAL: [&CStr; 6] =
+    [c"/proc/sys", c"/proc/sysrq-trigger", c"/proc/irq", c"/proc/bus", c"/proc/fs", c"/proc/acpi"];
+const OWN: &CStr = c"/proc/sys/net";
+/// Most folders that stay visible.
+const FOLDERS_MAX: usize = 32;
+/// Longest name of a working folder (`PATH_MAX`).
+const PATH_MAX: usize = 4096;
 
 /// Limits for the commands of one trial; see the [module](self).
 #[derive(Debug)]
 pub struct Confinement {
-    /// Where the memory is mounted that the commands see as /tmp.
-    tmp: PathBuf,
+    /// Where the memory is mounted that the commands see elsewhere.
+    memory: Vec<PathBuf>,
     steps: Arc<Steps>,
 }
 
 /// What happens in the new process, prepared in advance: after `fork` it must not allocate.
 #[derive(Debug)]
 struct Steps {
-    tmp: CString,
-    /// Folders below /tmp that the commands still see, at their own path.
-    folders: Vec<CString>,
+    /// Memory, and where the commands see it.
+    covers: Vec<Cover>,
+    /// Folders that the commands still see, at their own path: those that they may only read first.
+    folders: Vec<Folder>,
+}
+
+#[derive(Debug)]
+struct Cover {
+    memory: CString,
+    over: CString,
+    writable: bool,
+}
+
+#[derive(Debug)]
+struct Folder {
+    path: CString,
+    writable: bool,
 }
 
 impl Confinement {
-    /// Prepares a /tmp below the folder `at`. Of the real /tmp, commands see only those of `folders` that lie in it:
-    /// the trial's folder and the working folder, for example. At most four are taken.
+    /// Prepares memory below the folder `at`. Commands may write in the folders `writable`, the trial's folder and the working
+    /// folder, for example; below /tmp, /run and the homes of users they see only these and the folders `readable`. Of
+    /// those that do not exist none is taken, of the others the first 32.
     ///
     /// # Errors
-    /// If the memory cannot be mounted, or a folder is not there.
-    pub fn prepare(at: &Path, folders: &[&Path]) -> Result<Self, HostsError> {
-        let tmp = at.join(".tmp");
-        let doing = || format!("making {}", tmp.display());
-        std::fs::create_dir_all(&tmp).map_err(HostsError::os(doing()))?;
-        mount("suiro", &tmp, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, TMP_SIZE)
-            .map_err(HostsError::os(format!("mounting memory on {}", tmp.display())))?;
-        let mut visible = Vec::new();
-        for folder in folders.iter().take(FOLDERS_MAX) {
-            let reading = || HostsError::os(format!("finding {}", folder.display()));
-            let folder = folder.canonicalize().map_err(reading())?;
-            let Ok(below) = folder.strip_prefix("/tmp") else { continue };
-            if below.as_os_str().is_empty() {
-                continue;
-            }
-            std::fs::create_dir_all(tmp.join(below)).map_err(HostsError::os(doing()))?;
-            visible.push(text(&folder)?);
+    /// If the memory cannot be mounted, or a folder of `writable` is not there.
+    pub fn prepare(
+        at: &Path,
+        writable: &[&Path],
+        readable: &[PathBuf],
+    ) -> Result<Self, HostsError> {
+        let mut named = Vec::new();
+        for folder in writable {
+            let found = folder.canonicalize();
+            named.push((
+                found.map_err(HostsError::os(format!("finding {}", folder.display())))?,
+                true,
+            ));
         }
-        let steps = Steps { tmp: text(&tmp)?, folders: visible };
-        Ok(Self { tmp, steps: Arc::new(steps) })
+        // A folder that holds others is mounted last: what is below it is in it.
+        let covered = |folder: &PathBuf| {
+            let shared = SHARED.iter().map(|(over, _)| *over);
+            HOMES.into_iter().chain(shared).any(|over| folder.starts_with(over))
+        };
+        let found = readable.iter().filter_map(|folder| folder.canonicalize().ok()).filter(covered);
+        named.splice(0..0, found.take(FOLDERS_MAX - writable.len()).map(|folder| (folder, false)));
+        // One that would show again what is covered is no more than read.
+        let shared = SHARED.iter().map(|(over, _)| Path::new(over));
+        named.retain(|(folder, _)| {
+            !shared.clone().any(|over| over.starts_with(folder))
+                && !HOMES.iter().any(|home| Path::new(home).parent() == Some(folder))
+        });
+        let mut this = Self {
+            memory: Vec::new(),
+            steps: Arc::new(Steps { covers: Vec::new(), folders: Vec::new() }),
+        };
+        let mut covers = Vec::new();
+        for (over, size) in SHARED {
+            covers.extend(this.cover(at, over, (size, true), &named)?);
+        }
+        for over in HOMES {
+            covers.extend(this.cover(at, over, (COVER_SIZE, false), &named)?);
+        }
+        let folders = named
+            .iter()
+            .map(|(path, writable)| Ok(Folder { path: text(path)?, writable: *writable }));
+        let folders = folders.collect::<Result<_, HostsError>>()?;
+        this.steps = Arc::new(Steps { covers, folders });
+        Ok(this)
+    }
+
+    /// Memory for the folder `over`, with places for the folders below it. None if it is a link or not there, or a home that
+    /// is to be seen itself.
+    fn cover(
+        &mut self,
+        at: &Path,
+        over: &str,
+        (size, writable): (&CStr, bool),
+        named: &[(PathBuf, bool)],
+    ) -> Result<Option<Cover>, HostsError> {
+        let is_seen = !writable && named.iter().any(|(folder, _)| folder == Path::new(over));
+        if is_seen || !std::fs::symlink_metadata(over).is_ok_and(|found| found.is_dir()) {
+            return Ok(None);
+        }
+        let memory = at.join(format!(".{}", over.trim_start_matches('/').replace('/', "-")));
+        let doing = || format!("making {}", memory.display());
+        std::fs::create_dir_all(&memory).map_err(HostsError::os(doing()))?;
+        mount("suiro", &memory, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, size)
+            .map_err(HostsError::os(format!("mounting memory on {}", memory.display())))?;
+        self.memory.push(memory.clone());
+        for (folder, _) in named {
+            if let Ok(below) = folder.strip_prefix(over) {
+                std::fs::create_dir_all(memory.join(below)).map_err(HostsError::os(doing()))?;
+            }
+        }
+        Ok(Some(Cover { memory: text(&memory)?, over: text(Path::new(over))?, writable }))
     }
 
     /// Makes `command` start with these limits. Call it after [`Host::command`](crate::Host::command), because the
@@ -80,6 +166,8 @@ impl Confinement {
         for variable in ["TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR"] {
             command.env_remove(variable);
         }
+        // Programs that keep settings in it shall find a place.
+        command.env("HOME", "/tmp");
         let steps = Arc::clone(&self.steps);
         // SAFETY: between fork and exec it makes system calls on prepared data and allocates nothing.
         unsafe { command.pre_exec(move || steps.take().map_err(Into::into)) }
@@ -88,26 +176,125 @@ impl Confinement {
 
 impl Drop for Confinement {
     fn drop(&mut self) {
-        // The mount is gone with the trial's mount namespace at the latest.
-        let _ = unmount(&self.tmp, UnmountFlags::DETACH);
-        let _ = std::fs::remove_dir(&self.tmp);
+        for memory in &self.memory {
+            // The mount is gone with the trial's mount namespace at the latest.
+            let _ = unmount(memory, UnmountFlags::DETACH);
+            let _ = std::fs::remove_dir(memory);
+        }
     }
 }
 
 impl Steps {
     fn take(&self) -> io::Result<()> {
+        let mut working = [0; PATH_MAX];
+        // SAFETY: the array is live and as long as is said.
+        let here = unsafe { libc::getcwd(working.as_mut_ptr(), working.len()) };
         // SAFETY: the flag gives this process mounts of its own; memory safety does not depend on them.
         unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
-        let mut trees = [const { None }; FOLDERS_MAX];
-        for (tree, folder) in trees.iter_mut().zip(&self.folders) {
-            *tree = Some(open_tree(CWD, folder, OpenTreeFlags::OPEN_TREE_CLONE)?);
+        // What is seen elsewhere, or stays writable, is taken out before everything becomes read-only.
+        let mut covers = [const { None }; SHARED.len() + HOMES.len()];
+        for (tree, cover) in covers.iter_mut().zip(&self.covers) {
+            *tree = Some(taken(&cover.memory)?);
         }
-        mount_bind(&self.tmp, c"/tmp")?;
-        for (tree, folder) in trees.iter().zip(&self.folders) {
-            let Some(tree) = tree else { continue };
-            move_mount(tree, c"", CWD, folder, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        let mut folders = [const { None }; FOLDERS_MAX];
+        for (tree, folder) in folders.iter_mut().zip(&self.folders) {
+            *tree = Some(taken(&folder.path)?);
+        }
+        let mut system = [const { None }; SYSTEM.len()];
+        for (tree, path) in system.iter_mut().zip(SYSTEM) {
+            *tree = Some(taken(path)?);
+        }
+        read_only(CWD, c"/", true)?;
+        for (tree, path) in system.iter().flatten().zip(SYSTEM) {
+            put(tree, path)?;
+        }
+        limit_proc()?;
+        for secret in SECRETS {
+            hide(secret)?;
+        }
+        for (tree, cover) in covers.iter().flatten().zip(&self.covers) {
+            put(tree, &cover.over)?;
+        }
+        for (tree, folder) in folders.iter().flatten().zip(&self.folders) {
+            if !folder.writable {
+                read_only(tree, c"", true)?;
+            }
+            put(tree, &folder.path)?;
+        }
+        for cover in self.covers.iter().filter(|cover| !cover.writable) {
+            read_only(CWD, &cover.over, false)?;
+        }
+        if !here.is_null() {
+            // SAFETY: getcwd wrote a C string. A working folder that is hidden leaves this process in one it can only read.
+            unsafe { libc::chdir(here) };
         }
         drop_capabilities()
+    }
+}
+
+fn limit_proc() -> io::Result<()> {
+    let own = taken(OWN)?;
+    for path in GLOBAL {
+        match mount_bind(path, path) {
+            Ok(()) => read_only(CWD, path, false)?,
+            // Not all kernels have all of them.
+            Err(io::Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    put(&own, OWN)
+}
+
+/// A file becomes an empty one; a folder becomes one without entries.
+fn hide(path: &CStr) -> io::Result<()> {
+    let hidden = match mount_bind(c"/dev/null", path) {
+        Err(io::Errno::NOTDIR) => {
+            mount(c"suiro", path, c"tmpfs", MountFlags::RDONLY, c"mode=0,size=4k")
+        }
+        bound => bound,
+    };
+    match hidden {
+        Ok(()) => read_only(CWD, path, false),
+        Err(io::Errno::NOENT) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A copy of what is mounted at a path, with what is mounted below it.
+fn taken(path: &CStr) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(CWD, path, flags | OpenTreeFlags::OPEN_TREE_CLOEXEC)
+}
+
+fn put(tree: impl AsFd, path: &CStr) -> io::Result<()> {
+    move_mount(tree, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+/// mount_setattr(2), of Linux 5.12. An empty path is the mount `at` itself.
+fn read_only(at: impl AsFd, path: &CStr, recursive: bool) -> io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    let empty = if path.is_empty() { libc::AT_EMPTY_PATH } else { 0 };
+    let flags = empty | if recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: a live C string and structure, whose size is given.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            at.as_fd().as_raw_fd(),
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    match result {
+        0 => Ok(()),
+        // SAFETY: errno of this thread.
+        _ => Err(io::Errno::from_raw_os_error(unsafe { *libc::__errno_location() })),
     }
 }
 

@@ -146,7 +146,10 @@ fn inside() {
 /// They keep three capabilities, share a /tmp, and of the real one see only the folders named.
 fn commands_have_limits(network: &Network) {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let limits = Confinement::prepare(dir.path(), &[dir.path()]).unwrap();
+    let readable = tempfile::tempdir().unwrap();
+    std::fs::write(readable.path().join("film"), "pictures").unwrap();
+    let limits =
+        Confinement::prepare(dir.path(), &[dir.path()], &[readable.path().to_owned()]).unwrap();
     let run = |script: &str| {
         let mut command = Command::new("sh");
         command.args(["-c", script]).current_dir(dir.path());
@@ -166,6 +169,29 @@ fn commands_have_limits(network: &Network) {
     assert!(run(&format!("echo kept > {here}/kept")).status.success());
     assert_eq!(std::fs::read(dir.path().join("kept")).unwrap(), b"kept\n");
     assert!(!run(&format!("test -e {}", other.path().display())).status.success());
+    let film = readable.path().join("film");
+    let film = film.display();
+    assert_eq!(run(&format!("cat {film}")).stdout, b"pictures");
+    // The kernel refuses before it asks who owns a file.
+    for denied in [
+        &format!("touch -c {film}"),
+        "touch -c /etc/passwd",
+        "touch -c /proc/sys/kernel/core_pattern",
+    ] {
+        let told = String::from_utf8(run(denied).stderr).unwrap();
+        assert!(told.contains("Read-only file system"), "{denied}: {told}");
+    }
+    let mounts = String::from_utf8(run("cat /proc/self/mounts").stdout).unwrap();
+    let writable: Vec<&str> = mounts.lines().filter(|line| line.contains(" rw,")).collect();
+    let at = |line: &&str| line.split(' ').nth(1).unwrap().to_owned();
+    for mount in writable.iter().map(at) {
+        let own = ["/dev", "/proc", "/tmp", "/var/tmp", "/run"].iter();
+        assert!(own.into_iter().any(|own| mount.starts_with(own)), "{mount}: {mounts}");
+        assert!(!mount.starts_with("/proc/sys") || mount == "/proc/sys/net", "{mounts}");
+    }
+    assert!(run("echo 1 > /proc/sys/net/ipv4/ip_forward").status.success());
+    assert_eq!(run("cat /etc/shadow; ls -A /home /root/.ssh /etc/ssh").stdout, b"/home:\n");
+    assert_eq!(run("echo ~; pwd").stdout, format!("/tmp\n{here}\n").as_bytes());
     drop(limits);
     assert!(!std::path::Path::new("/tmp/of-the-trial").exists());
     assert!(!dir.path().join(".tmp").exists());

@@ -1,5 +1,6 @@
 //! One trial, from empty namespaces to closed records. Runs as the init process of its own sandbox.
 
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
 
 use anyhow::{Context, Result};
@@ -188,8 +189,24 @@ fn confinement(order: &Order) -> Result<Option<Confinement>> {
         return Ok(None);
     }
     let working = std::env::current_dir().context("finding the working folder")?;
-    let confinement = Confinement::prepare(&order.dir, &[&order.dir, &working]);
+    let confinement = Confinement::prepare(&order.dir, &[&order.dir, &working], &programs(order));
     confinement.map(Some).context("limiting what commands may do")
+}
+
+/// Where programs are that commands may start: those that the scenario names, those of the search path, with their
+/// environments of Python, and what suiro keeps itself.
+fn programs(order: &Order) -> Vec<PathBuf> {
+    let commands = order.setup.endpoints.iter().filter_map(|e| e.spec.command());
+    let named = commands.flat_map(|command| command.needs.iter().chain(command.command.first()));
+    let named = named.filter_map(|name| Path::new(name).parent().map(Path::to_owned));
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = named.filter(|folder| folder.is_absolute()).collect();
+    folders.push(suiro_media::cache::folder());
+    for folder in std::env::split_paths(&search).filter(|folder| folder.is_absolute()) {
+        let environment = folder.parent().filter(|parent| parent.join("pyvenv.cfg").is_file());
+        folders.push(environment.map_or(folder.clone(), Path::to_owned));
+    }
+    folders
 }
 
 /// Builds the hosts and cables of a topology, and publishes the hosts' names.

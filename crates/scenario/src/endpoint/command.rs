@@ -56,9 +56,11 @@ pub struct Command {
     /// What the connections to its `ready` port carry, for the table `flows`. Default: `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carries: Option<Carries>,
-    /// Whether it runs with all capabilities of the lab and the host's /tmp. If not, it keeps the capabilities that
-    /// act on its own host (NET_ADMIN, NET_RAW, NET_BIND_SERVICE), and the commands of a trial share a /tmp that ends
-    /// with it. Default: `false`.
+    /// Whether it runs with all capabilities of the lab and all its files. If not, it keeps the capabilities that act on
+    /// its own host (NET_ADMIN, NET_RAW, NET_BIND_SERVICE) and may write only in the trial's folder, the working folder, and
+    /// a /tmp (its HOME), /var/tmp and /run that the commands of a trial share and that end with it. Of /home and /root it
+    /// sees the folders of its programs, of PATH and suiro's cache; the rest is read-only or hidden, /proc/sys (but
+    /// for /proc/sys/net), /sys, /etc/shadow and /etc/ssh among it. Default: `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub privileged: bool,
     /// What it means if the program exits before the trial ends. Default: `allowed`.
