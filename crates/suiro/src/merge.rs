@@ -34,6 +34,7 @@ struct Part {
 
 /// `suiro merge DIR… --out OUT`.
 pub fn run(args: &MergeArgs) -> Result<Outcome> {
+    check_apart(&args.out, &args.dirs)?;
     let there = args.out.join("manifest.json").exists();
     if !there {
         check_free(&args.out)?;
@@ -108,6 +109,24 @@ impl Part {
         let folder = Folder::new(out);
         Self { dir: out.to_owned(), folder, manifest, trials: Vec::new() }
     }
+}
+
+/// Refuses to write into a part, by whatever name: parts are only read.
+fn check_apart(out: &Path, parts: &[PathBuf]) -> Result<()> {
+    let out = std::path::absolute(out).with_context(|| format!("finding {}", out.display()))?;
+    // What is not there yet has no links in it.
+    let there = out.ancestors().find_map(|above| above.canonicalize().ok()).unwrap_or_default();
+    for part in parts {
+        let Ok(dir) = part.canonicalize() else { continue };
+        if there.starts_with(&dir) {
+            bail!(Usage(format!(
+                "--out {}: it is in the part {}, which would be changed\nhint: name a folder outside of all parts",
+                out.display(),
+                part.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses to make a results folder of one that holds something else.

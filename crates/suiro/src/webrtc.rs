@@ -182,7 +182,7 @@ fn common(name: &str, meeting: Meeting, (addresses, out): (Vec<IpAddr>, &Path)) 
     })
 }
 
-/// Names of sessions must not be guessed: from the system's randomness, by which the standard library seeds its maps.
+/// The first numbers of RTP packets must not be guessed (RFC 3550 §5.1): from the system's randomness, by which the standard library seeds its maps.
 #[expect(clippy::disallowed_types, reason = "no order depends on it, only its randomness counts")]
 fn seed() -> Seed {
     Seed(std::hash::RandomState::new().build_hasher().finish())

@@ -180,7 +180,8 @@ pub(crate) fn write_document(
     };
     let path = path(dir, name, "json");
     let text = serde_json::to_string_pretty(&document).expect("names and numbers are JSON");
-    std::fs::write(&path, text + "\n").map_err(|cause| FileError::Io { path, cause })
+    let written = suiro_outside::beside::write(&path, (text + "\n").as_bytes());
+    written.map_err(|cause| FileError::Io { path, cause })
 }
 
 impl Recording {
@@ -427,6 +428,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [b, a] = ["b", "a"].map(|name| write(dir.path(), Some(name)));
         assert_eq!(Recording::read_all(dir.path()).unwrap(), [a, b]);
+    }
+
+    #[test]
+    fn a_link_at_its_place_is_replaced_and_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let elsewhere = dir.path().join("elsewhere");
+        std::fs::write(&elsewhere, "years of work").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, dir.path().join("layers.json")).unwrap();
+        let written = write(dir.path(), None);
+        assert_eq!(Recording::read(dir.path()).unwrap(), written);
+        assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "years of work");
     }
 
     #[test]

@@ -106,7 +106,8 @@ pub fn run(command: LayersCommand) -> Result<Outcome> {
 fn record(args: RecordArgs) -> Result<Outcome> {
     let host = args.host.unwrap_or_else(own_name);
     let dir = args.out.unwrap_or_else(|| format!("layers-{host}").into());
-    if dir.join("layers.json").exists() {
+    // A link is there, too, wherever it leads.
+    if dir.join("layers.json").symlink_metadata().is_ok() {
         let taken = format!(
             "{} already contains a recording\nhint: choose another \
         --out",

@@ -178,6 +178,10 @@ fn what_does_not_belong_together_is_refused_and_nothing_is_lost() {
     }
     let room = Room::new();
     parts(&room);
+    for within in ["parts/1", "parts/1/deeper", "parts/2/../1/trials/x"] {
+        let done = room.run(&["merge", "parts/2", "parts/1", "--out", within]).exits(2);
+        done.says(&["it is in the part parts/1", "hint: "]);
+    }
     std::fs::create_dir(room.path("work").join("bad")).unwrap();
     let cases: &[(&str, &str, Value, &[&str], i32)] = &[
         ("version", "/suiro", "9.9.9".into(), &["bad/version: made by suiro 9.9.9", "hint"], 2),

@@ -1,5 +1,6 @@
 //! What was typed wrong is told, with exit 2 and without a panic; what is asked for is printed.
 
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -178,4 +179,37 @@ fn play_without_a_manifest_fails_with_the_cause() {
     room.write("played.player.video.0001.mp4", "years of work");
     let save = ["play", "http://127.0.0.1:1/x.mpd", "--save", "--duration", "100 ms"];
     room.run(&save).exits(2).says(&["played.player.video.0001.mp4 is there already\nhint: "]);
+}
+
+/// A server whose segments never come: what is played is nothing, however long.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the server of this test")]
+fn play_that_shows_nothing_fails() {
+    let manifest = r#"<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT8S"
+        minBufferTime="PT1S" profiles="urn:mpeg:dash:profile:isoff-live:2011"><Period>
+        <AdaptationSet contentType="video" mimeType="video/mp4"><SegmentTemplate timescale="1" duration="2"
+        startNumber="1" media="$Number$.m4s" initialization="init.mp4"/><Representation id="v" codecs="avc1.42c01e"
+        bandwidth="300000" width="320" height="180" frameRate="25"/></AdaptationSet></Period></MPD>"#;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x.mpd", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut held = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap();
+            if request[..length].windows(6).any(|word| word == b"/x.mpd") {
+                let head =
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/dash+xml\r\nconnection: close";
+                let length = manifest.len();
+                let reply = format!("{head}\r\ncontent-length: {length}\r\n\r\n{manifest}");
+                stream.write_all(reply.as_bytes()).unwrap();
+            } else {
+                held.push(stream);
+            }
+        }
+    });
+    let room = Room::new();
+    let done = room.run(&["play", &url, "--duration", "1 s", "--out", "."]).exits(1);
+    done.says(&["error: ", &url, "not a single picture was shown"]);
 }
