@@ -257,7 +257,7 @@ pub fn play(args: &PlayArgs) -> Result<Outcome> {
     if let Some(why) = &summary.no_manifest {
         bail!("{}: there was no manifest: {why}", job.url);
     }
-    if !summary.totals.is_some_and(|totals| totals.playing > Duration::ZERO) {
+    if summary.totals.is_none_or(|totals| totals.playing == Duration::ZERO) {
         bail!("{}: not a single picture was shown", job.url);
     }
     Ok(if summary.failure.is_some() { Outcome::Failed } else { Outcome::Done })
