@@ -40,12 +40,18 @@ fn options() -> OpenOptions {
 /// The content of a regular file of `most` bytes at most.
 ///
 /// # Errors
-/// As of [`open`], and if the file is larger; no more than `most` bytes are read in that case.
+/// As of [`open`], and if the file is larger; no more than `most` bytes are read in that case, none if its size
+/// says so; [`ErrorKind::OutOfMemory`] if the content does not fit into memory.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     // No more than its name says, for one allocation; files of /proc say that they are empty.
-    let length = file.metadata()?.len().min(most);
-    fill(Vec::with_capacity(usize::try_from(length).unwrap_or(0)), file, most)
+    let length = file.metadata()?.len();
+    if length > most {
+        return Err(too_large(most));
+    }
+    let mut content = Vec::new();
+    content.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))?;
+    fill(content, file, most)
 }
 
 /// The text of a regular file of `most` bytes at most.
@@ -67,10 +73,14 @@ pub fn bytes(file: impl Read, most: u64) -> io::Result<Vec<u8>> {
 fn fill(mut content: Vec<u8>, file: impl Read, most: u64) -> io::Result<Vec<u8>> {
     file.take(most.saturating_add(1)).read_to_end(&mut content)?;
     if content.len() as u64 > most {
-        let problem = format!("larger than {}, the most that is read of it", size(most));
-        return Err(io::Error::new(ErrorKind::FileTooLarge, problem));
+        return Err(too_large(most));
     }
     Ok(content)
+}
+
+fn too_large(most: u64) -> io::Error {
+    let problem = format!("larger than {}, the most that is read of it", size(most));
+    io::Error::new(ErrorKind::FileTooLarge, problem)
 }
 
 pub(crate) fn text(content: Vec<u8>) -> io::Result<String> {

@@ -232,14 +232,24 @@ impl Endpoint {
             }
             Woken::Due => {}
         }
-        self.sessions.on_time(self.clock.now());
+        let now = self.clock.now();
+        self.sessions.on_time(now);
+        if self.way == Way::Receives
+            && self.sessions.len() > 1
+            && let Some(first) = self.sessions.connected().first()
+        {
+            self.sessions.keep_only(now, *first);
+        }
     }
 
     fn obey(&mut self, command: Command) -> Reply {
         let now = self.clock.now();
         let unknown = || Reply::problem(404, "not found", "no session of that name");
         match command {
-            Command::Offer(_) if self.way == Way::Receives && !self.sessions.is_empty() => {
+            // Who has only made an offer does not keep others out: the first that is connected publishes.
+            Command::Offer(_)
+                if self.way == Way::Receives && !self.sessions.connected().is_empty() =>
+            {
                 Reply::problem(409, "conflict", "somebody publishes already")
             }
             Command::Offer(offer) => match self.sessions.answer(now, &offer) {

@@ -304,6 +304,14 @@ impl Sessions {
         self.ended.push(row);
     }
 
+    /// Ends all others.
+    pub fn keep_only(&mut self, now: Time, number: u64) {
+        let others: Vec<u64> = self.open.keys().copied().filter(|other| *other != number).collect();
+        for other in others {
+            self.end(now, other, SessionEnd::Displaced);
+        }
+    }
+
     /// Ends everything, because the trial does: the sessions' rows tell no end.
     pub fn finish(&mut self, now: Time) {
         let open: Vec<u64> = self.open.keys().copied().collect();

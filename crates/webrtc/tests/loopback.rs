@@ -241,7 +241,8 @@ async fn no_offer_ends_the_endpoint_by_its_addresses() {
         let Meeting::Offers(server) = offers(port, Signalling::Whep, None) else { unreachable!() };
         // Linux sends nothing to any of these: EINVAL, EACCES, EINVAL.
         for nowhere in ["127.0.0.1 0", "255.255.255.255 9", "240.0.0.1 0"] {
-            let offer = offer_from(clock, "127.0.0.1:9").replace("127.0.0.1 9", nowhere);
+            let offer =
+                offer_from(clock, Way::Receives, "127.0.0.1:9").replace("127.0.0.1 9", nowhere);
             assert!(offer.contains(nowhere), "{offer}");
             server.offer(offer).await.unwrap();
         }
@@ -253,10 +254,42 @@ async fn no_offer_ends_the_endpoint_by_its_addresses() {
     assert!(seen.connections == 1 && seen.received_bytes > 10_000, "{seen:?}");
 }
 
-/// A viewer's offer of one candidate.
-fn offer_from(clock: Clock, candidate: &str) -> String {
+#[tokio::test]
+async fn an_offer_that_never_connects_keeps_no_publisher_out() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Clock::from_now();
+    let pulse = Pulse::new(clock);
+    let port = free_port().await;
+    let screen = viewer(dir.path(), waits(port, None));
+    let camera = publisher(dir.path(), offers(port, Signalling::Whip, None));
+    let (ready, is_ready) = tokio::sync::oneshot::channel();
+    let until = |clock: Clock| async move {
+        let end = clock.now() + Duration::from_secs(4);
+        clock.sleep_until(end).await;
+    };
+    let serves = view::run(&screen, &pulse, move || ready.send(()).unwrap(), until(clock));
+    let asks = async {
+        is_ready.await.unwrap();
+        let Meeting::Offers(server) = offers(port, Signalling::Whip, None) else { unreachable!() };
+        // Nobody is at port 9.
+        server.offer(offer_from(clock, Way::Sends, "127.0.0.1:9")).await.unwrap();
+        publish::run(&camera, clock, || (), until(clock)).await
+    };
+    let (seen, sent) = tokio::join!(serves, asks);
+    let (seen, sent) = (seen.unwrap(), sent.unwrap());
+    assert!(sent.connections == 1 && seen.received_bytes > 10_000, "{sent:?} {seen:?}");
+    let sessions: Vec<WebrtcSessionRow> = Reader::read_all(dir.path()).unwrap();
+    let ended: Vec<_> = sessions.iter().filter(|row| row.connected_ns.is_none()).collect();
+    assert!(ended.len() == 1 && ended[0].ended == Some(SessionEnd::Displaced), "{sessions:?}");
+}
+
+/// An offer of one candidate.
+fn offer_from(clock: Clock, way: Way, candidate: &str) -> String {
     let setup = Setup {
-        way: Way::Receives,
+        way,
         local: vec![candidate.parse().unwrap()],
         certificate: Certificate::generate().unwrap(),
         rates: (BitRate::from_kbps(300), BitRate::from_kbps(800)),
