@@ -173,6 +173,24 @@ fn a_watcher_gets_every_event_once_also_over_a_link_that_breaks() {
 }
 
 #[test]
+fn a_watch_that_is_stopped_still_ends_its_recording() {
+    with_agent(Limits::default(), |fixture| {
+        let mut watched = fixture.watcher("watcher");
+        watched.update().unwrap();
+        fixture.sees(0..10);
+        watched.stopper().stop();
+        watched.end().unwrap();
+        assert_eq!((ids(&watched), watched.gaps()), ((0..10).collect(), vec![]));
+        // The agent has ended it: who comes now has a new one.
+        let mut other = fixture.watcher("watcher");
+        other.update().unwrap();
+        fixture.sees(10..20);
+        other.end().unwrap();
+        assert_eq!(ids(&other), (10..20).collect::<Vec<_>>());
+    });
+}
+
+#[test]
 fn events_discarded_by_an_agent_are_reported() {
     with_agent(Limits { events: 40, ..Limits::default() }, |fixture| {
         let mut watched = fixture.watcher("watcher");

@@ -119,12 +119,17 @@ impl Watched {
         updated
     }
 
-    /// Fetches the rest and ends the recording.
+    /// Fetches the rest and ends the recording. If the connection was broken off, by its [`Stopper`] or by the network, the
+    /// agent is called once more.
     ///
     /// # Errors
     /// [`AgentError`].
     pub fn end(&mut self) -> Result<(), AgentError> {
-        self.update()?;
+        let was_connected = self.call.is_some();
+        match self.update() {
+            Err(AgentError::Lost { .. }) if was_connected => self.update()?,
+            updated => updated?,
+        }
         if let Some(session) = self.session.take() {
             self.ask(Request::End { session })?;
         }
