@@ -1,5 +1,6 @@
 //! Connections of a server, from the listener to the farewell. What a request means is the caller's.
 
+pub mod bearer;
 pub mod desk;
 
 use std::collections::BTreeMap;

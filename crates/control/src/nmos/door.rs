@@ -1,5 +1,7 @@
 //! Who may come in, and what every API answers alike: bearer tokens (BCP-003-02, RFC 6750), pre-flight requests. Pure.
 
+use suiro_serving::bearer::{self, Denied};
+
 use super::{Ask, Reply};
 
 /// Fewest characters of a token: 128 bits in base64.
@@ -113,22 +115,13 @@ fn is_loopback(host: &str) -> bool {
 }
 
 fn admit_bearer(token: &str, ask: &Ask) -> Result<(), Reply> {
-    let given = ask.authorization.as_deref().and_then(|header| {
-        let (scheme, given) = header.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| given.trim())
-    });
-    let (error, challenge) = match given {
-        Some(given) if is_same(given, token) => return Ok(()),
-        Some(_) => ("the bearer token is not the configured one", "Bearer error=\"invalid_token\""),
-        None => ("expected the header `Authorization: Bearer TOKEN`", "Bearer"),
-    };
-    Err(Reply::refusal(401, error).with("www-authenticate", challenge))
-}
-
-/// Compares in a time that does not depend on how much is the same.
-fn is_same(given: &str, token: &str) -> bool {
-    let differences = given.bytes().zip(token.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
-    given.len() == token.len() && differences == 0
+    bearer::check(ask.authorization.as_deref(), token).map_err(|denied| {
+        let error = match denied {
+            Denied::Another => "the bearer token is not the configured one",
+            Denied::Missing => "expected the header `Authorization: Bearer TOKEN`",
+        };
+        Reply::refusal(401, error).with("www-authenticate", denied.challenge())
+    })
 }
 
 /// The children of a path, as every level of an NMOS API lists them.

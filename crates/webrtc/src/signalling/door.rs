@@ -2,6 +2,7 @@
 //! (draft-ietf-wish-whep §4), which differ only in who sends. Pure.
 
 use suiro_record::words::Signalling;
+use suiro_serving::bearer::{self, Denied};
 
 use super::fragment::Fragment;
 
@@ -160,23 +161,14 @@ impl Door {
     /// RFC 6750 §2.1 and §3.
     fn admit(&self, ask: &Ask) -> Result<(), Reply> {
         let Some(token) = &self.token else { return Ok(()) };
-        let given = ask.authorization.as_deref().and_then(|header| {
-            let (scheme, given) = header.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| given.trim())
-        });
-        let (detail, challenge) = match given {
-            Some(given) if is_same(given, token) => return Ok(()),
-            Some(_) => ("the bearer token is another", "Bearer error=\"invalid_token\""),
-            None => ("expected `Authorization: Bearer TOKEN`", "Bearer"),
-        };
-        Err(Reply::problem(401, "unauthorized", detail).with("www-authenticate", challenge))
+        bearer::check(ask.authorization.as_deref(), token).map_err(|denied| {
+            let detail = match denied {
+                Denied::Another => "the bearer token is another",
+                Denied::Missing => "expected `Authorization: Bearer TOKEN`",
+            };
+            Reply::problem(401, "unauthorized", detail).with("www-authenticate", denied.challenge())
+        })
     }
-}
-
-/// Compares without telling by its time how much is the same.
-fn is_same(given: &str, token: &str) -> bool {
-    let differences = given.bytes().zip(token.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
-    given.len() == token.len() && differences == 0
 }
 
 fn options(of_session: bool) -> Reply {
