@@ -36,8 +36,8 @@ pub enum NetError {
     },
 }
 
-/// Sends to an address that the user gave. A receiver that does not listen (yet) is no error, nor is a full queue in the kernel: the packet is lost, as
-/// in a network.
+/// Sends to an address that the user gave. A receiver that does not listen (yet) is no error, nor is a full queue in the
+/// kernel: the packet is lost, as in a network.
 ///
 /// # Errors
 /// [`NetError::Io`].

@@ -39,7 +39,7 @@ const HOMES: [&str; 2] = ["/home", "/root"];
 /// What only root may read, and commands need not.
 const SECRETS: [&CStr; 5] =
     [c"/etc/shadow", c"/etc/shadow-", c"/etc/gshadow", c"/etc/gshadow-", c"/etc/ssh"];
-/// What stays as it is: devices, and what the kernel tells of processes.
+/// What stays writable.
 const SYSTEM: [&CStr; 2] = [c"/dev", c"/proc"];
 /// What of /proc acts on the whole machine (read-only in containers, too), and what of it on the own host only.
 const GLOBAL: [&CStr; 6] =
@@ -53,10 +53,14 @@ const PATH_MAX: usize = 4096;
 /// Limits for the commands of one trial; see the [module](self).
 #[derive(Debug)]
 pub struct Confinement {
-    /// Where the memory is mounted that the commands see elsewhere.
-    memory: Vec<PathBuf>,
+    /// Unmounted when it is dropped.
+    _memory: Memory,
     steps: Arc<Steps>,
 }
+
+/// Where memory is mounted that the commands see elsewhere.
+#[derive(Debug, Default)]
+struct Memory(Vec<PathBuf>);
 
 /// What happens in the new process, prepared in advance: after `fork` it must not allocate.
 #[derive(Debug)]
@@ -100,38 +104,47 @@ impl Confinement {
                 true,
             ));
         }
-        // A folder that holds others is mounted last: what is below it is in it.
         let covered = |folder: &PathBuf| {
             let shared = SHARED.iter().map(|(over, _)| *over);
             HOMES.into_iter().chain(shared).any(|over| folder.starts_with(over))
         };
         let found = readable.iter().filter_map(|folder| folder.canonicalize().ok()).filter(covered);
         named.splice(0..0, found.take(FOLDERS_MAX - writable.len()).map(|folder| (folder, false)));
-        // One that would show again what is covered is no more than read.
-        let shared = SHARED.iter().map(|(over, _)| Path::new(over));
+        // One that holds what is covered, such as /, would show it again.
         named.retain(|(folder, _)| {
-            !shared.clone().any(|over| over.starts_with(folder))
-                && !HOMES.iter().any(|home| Path::new(home).parent() == Some(folder))
+            !SHARED.iter().any(|(over, _)| Path::new(over).starts_with(folder))
         });
-        let mut this = Self {
-            memory: Vec::new(),
-            steps: Arc::new(Steps { covers: Vec::new(), folders: Vec::new() }),
-        };
+        let mut memory = Memory::default();
         let mut covers = Vec::new();
         for (over, size) in SHARED {
-            covers.extend(this.cover(at, over, (size, true), &named)?);
+            covers.extend(memory.cover(at, over, (size, true), &named)?);
         }
         for over in HOMES {
-            covers.extend(this.cover(at, over, (COVER_SIZE, false), &named)?);
+            covers.extend(memory.cover(at, over, (COVER_SIZE, false), &named)?);
         }
         let folders = named
             .iter()
             .map(|(path, writable)| Ok(Folder { path: text(path)?, writable: *writable }));
         let folders = folders.collect::<Result<_, HostsError>>()?;
-        this.steps = Arc::new(Steps { covers, folders });
-        Ok(this)
+        Ok(Self { _memory: memory, steps: Arc::new(Steps { covers, folders }) })
     }
 
+    /// Makes `command` start with these limits. Call it after [`Host::command`](crate::Host::command), because the
+    /// command can change its namespaces no more afterwards.
+    pub fn command<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        // They would name a folder that the command does not see.
+        for variable in ["TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR"] {
+            command.env_remove(variable);
+        }
+        // Programs that keep settings in it shall find a place.
+        command.env("HOME", "/tmp");
+        let steps = Arc::clone(&self.steps);
+        // SAFETY: between fork and exec it makes system calls on prepared data and allocates nothing.
+        unsafe { command.pre_exec(move || steps.take().map_err(Into::into)) }
+    }
+}
+
+impl Memory {
     /// Memory for the folder `over`, with places for the folders below it. None if it is a link or not there, or a home that
     /// is to be seen itself.
     fn cover(
@@ -150,7 +163,7 @@ impl Confinement {
         std::fs::create_dir_all(&memory).map_err(HostsError::os(doing()))?;
         mount("suiro", &memory, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, size)
             .map_err(HostsError::os(format!("mounting memory on {}", memory.display())))?;
-        self.memory.push(memory.clone());
+        self.0.push(memory.clone());
         for (folder, _) in named {
             if let Ok(below) = folder.strip_prefix(over) {
                 std::fs::create_dir_all(memory.join(below)).map_err(HostsError::os(doing()))?;
@@ -158,25 +171,11 @@ impl Confinement {
         }
         Ok(Some(Cover { memory: text(&memory)?, over: text(Path::new(over))?, writable }))
     }
-
-    /// Makes `command` start with these limits. Call it after [`Host::command`](crate::Host::command), because the
-    /// command can change its namespaces no more afterwards.
-    pub fn command<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        // They would name a folder that the command does not see.
-        for variable in ["TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR"] {
-            command.env_remove(variable);
-        }
-        // Programs that keep settings in it shall find a place.
-        command.env("HOME", "/tmp");
-        let steps = Arc::clone(&self.steps);
-        // SAFETY: between fork and exec it makes system calls on prepared data and allocates nothing.
-        unsafe { command.pre_exec(move || steps.take().map_err(Into::into)) }
-    }
 }
 
-impl Drop for Confinement {
+impl Drop for Memory {
     fn drop(&mut self) {
-        for memory in &self.memory {
+        for memory in &self.0 {
             // The mount is gone with the trial's mount namespace at the latest.
             let _ = unmount(memory, UnmountFlags::DETACH);
             let _ = std::fs::remove_dir(memory);

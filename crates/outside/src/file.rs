@@ -44,7 +44,7 @@ fn options() -> OpenOptions {
 /// says so; [`ErrorKind::OutOfMemory`] if the content does not fit into memory.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    // No more than its name says, for one allocation; files of /proc say that they are empty.
+    // One allocation of what its size says; files of /proc say that they are empty.
     let length = file.metadata()?.len();
     if length > most {
         return Err(too_large(most));

@@ -14,7 +14,7 @@ use suiro_record::tables::{FrameRow, WebrtcRow, WebrtcSessionRow};
 use suiro_record::words::{FlowRole, SessionEnd, Signalling};
 use suiro_units::{BitRate, Duration, Seed, Time};
 use suiro_webrtc::EndpointError;
-use suiro_webrtc::endpoint::{Common, Meeting};
+use suiro_webrtc::endpoint::{Common, Meeting, Summary};
 use suiro_webrtc::peer::{Certificate, Peer, Setup, Way};
 use suiro_webrtc::publish::{self, PublisherJob};
 use suiro_webrtc::signalling::client::{Server, SignallingError};
@@ -62,15 +62,29 @@ async fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Runs both ends until the time is up; the one that waits for offers is ready before the other begins.
+/// A publisher and a viewer meet, and nothing else happens.
 async fn meet(dir: &Path, whep: bool, token: Option<&str>) {
+    let (sent, seen) = meet_after(dir, whep, token, async |_, _| ()).await;
+    assert_eq!((sent.connections, seen.connections), (1, 1));
+    assert!(seen.received_bytes > 10_000 && seen.malformed == 0, "{seen:?}");
+    check(dir, if whep { Signalling::Whep } else { Signalling::Whip });
+}
+
+/// Runs both ends until the time is up: what the publisher and the viewer did. The one that waits for offers is ready
+/// before `first` asks it for something, and before the other begins.
+async fn meet_after(
+    dir: &Path,
+    whep: bool,
+    token: Option<&str>,
+    first: impl AsyncFnOnce(Clock, &Server),
+) -> (Summary, Summary) {
     let clock = Clock::from_now();
     let pulse = Pulse::new(clock);
     let port = free_port().await;
-    let (camera, screen) = match whep {
-        true => (waits(port, token), offers(port, Signalling::Whep, token)),
-        false => (offers(port, Signalling::Whip, token), waits(port, token)),
-    };
+    let signalling = if whep { Signalling::Whep } else { Signalling::Whip };
+    let (waits, offers) = (waits(port, token), offers(port, signalling, token));
+    let Meeting::Offers(server) = offers.clone() else { unreachable!() };
+    let (camera, screen) = if whep { (waits, offers) } else { (offers, waits) };
     let (camera, screen) = (publisher(dir, camera), viewer(dir, screen));
     let (ready, is_ready) = tokio::sync::oneshot::channel();
     let until = |clock: Clock| async move {
@@ -78,29 +92,26 @@ async fn meet(dir: &Path, whep: bool, token: Option<&str>) {
         clock.sleep_until(end).await;
     };
     let tell = move || ready.send(()).unwrap();
-    let (sent, seen) = match whep {
-        true => {
-            let first = publish::run(&camera, clock, tell, until(clock));
-            let second = async {
-                is_ready.await.unwrap();
-                view::run(&screen, &pulse, || (), until(clock)).await
-            };
-            tokio::join!(first, second)
-        }
-        false => {
-            let first = view::run(&screen, &pulse, tell, until(clock));
-            let second = async {
-                is_ready.await.unwrap();
-                publish::run(&camera, clock, || (), until(clock)).await
-            };
-            let (seen, sent) = tokio::join!(first, second);
-            (sent, seen)
-        }
+    let begins = async {
+        is_ready.await.unwrap();
+        first(clock, &server).await;
     };
-    let (sent, seen) = (sent.unwrap(), seen.unwrap());
-    assert_eq!((sent.connections, seen.connections), (1, 1));
-    assert!(seen.received_bytes > 10_000 && seen.malformed == 0, "{seen:?}");
-    check(dir, if whep { Signalling::Whep } else { Signalling::Whip });
+    let (sent, seen) = if whep {
+        let sends = publish::run(&camera, clock, tell, until(clock));
+        let sees = async {
+            begins.await;
+            view::run(&screen, &pulse, || (), until(clock)).await
+        };
+        tokio::join!(sends, sees)
+    } else {
+        let sees = view::run(&screen, &pulse, tell, until(clock));
+        let sends = async {
+            begins.await;
+            publish::run(&camera, clock, || (), until(clock)).await
+        };
+        tokio::join!(sends, sees)
+    };
+    (sent.unwrap(), seen.unwrap())
 }
 
 fn check(dir: &Path, signalling: Signalling) {
@@ -225,20 +236,7 @@ async fn no_offer_ends_the_endpoint_by_its_addresses() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let clock = Clock::from_now();
-    let pulse = Pulse::new(clock);
-    let port = free_port().await;
-    let camera = publisher(dir.path(), waits(port, None));
-    let screen = viewer(dir.path(), offers(port, Signalling::Whep, None));
-    let (ready, is_ready) = tokio::sync::oneshot::channel();
-    let until = |clock: Clock| async move {
-        let end = clock.now() + Duration::from_secs(4);
-        clock.sleep_until(end).await;
-    };
-    let serves = publish::run(&camera, clock, move || ready.send(()).unwrap(), until(clock));
-    let asks = async {
-        is_ready.await.unwrap();
-        let Meeting::Offers(server) = offers(port, Signalling::Whep, None) else { unreachable!() };
+    let hostile = async |clock, server: &Server| {
         // Linux sends nothing to any of these: EINVAL, EACCES, EINVAL.
         for nowhere in ["127.0.0.1 0", "255.255.255.255 9", "240.0.0.1 0"] {
             let offer =
@@ -246,10 +244,8 @@ async fn no_offer_ends_the_endpoint_by_its_addresses() {
             assert!(offer.contains(nowhere), "{offer}");
             server.offer(offer).await.unwrap();
         }
-        view::run(&screen, &pulse, || (), until(clock)).await
     };
-    let (sent, seen) = tokio::join!(serves, asks);
-    let (sent, seen) = (sent.unwrap(), seen.unwrap());
+    let (sent, seen) = meet_after(dir.path(), true, None, hostile).await;
     assert!(sent.unsent > 0, "{sent:?}");
     assert!(seen.connections == 1 && seen.received_bytes > 10_000, "{seen:?}");
 }
@@ -260,26 +256,11 @@ async fn an_offer_that_never_connects_keeps_no_publisher_out() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let clock = Clock::from_now();
-    let pulse = Pulse::new(clock);
-    let port = free_port().await;
-    let screen = viewer(dir.path(), waits(port, None));
-    let camera = publisher(dir.path(), offers(port, Signalling::Whip, None));
-    let (ready, is_ready) = tokio::sync::oneshot::channel();
-    let until = |clock: Clock| async move {
-        let end = clock.now() + Duration::from_secs(4);
-        clock.sleep_until(end).await;
-    };
-    let serves = view::run(&screen, &pulse, move || ready.send(()).unwrap(), until(clock));
-    let asks = async {
-        is_ready.await.unwrap();
-        let Meeting::Offers(server) = offers(port, Signalling::Whip, None) else { unreachable!() };
+    let absent = async |clock, server: &Server| {
         // Nobody is at port 9.
         server.offer(offer_from(clock, Way::Sends, "127.0.0.1:9")).await.unwrap();
-        publish::run(&camera, clock, || (), until(clock)).await
     };
-    let (seen, sent) = tokio::join!(serves, asks);
-    let (seen, sent) = (seen.unwrap(), sent.unwrap());
+    let (sent, seen) = meet_after(dir.path(), false, None, absent).await;
     assert!(sent.connections == 1 && seen.received_bytes > 10_000, "{sent:?} {seen:?}");
     let sessions: Vec<WebrtcSessionRow> = Reader::read_all(dir.path()).unwrap();
     let ended: Vec<_> = sessions.iter().filter(|row| row.connected_ns.is_none()).collect();
