@@ -1,5 +1,5 @@
 # The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
-.PHONY: help demo kernel test test-why lint bench bench-uncompressed fuzz setup players peers demo-players install uninstall tools advisories python bench-python wheel test-wheel deb notebooks
+.PHONY: help demo kernel test test-why lint bench bench-uncompressed fuzz setup players peers demo-players install uninstall tools advisories python bench-python wheel test-wheel deb release notebooks
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
@@ -19,6 +19,7 @@ help:
 	@echo "make notebooks   run the notebooks of docs/ and keep their outputs"
 	@echo "make wheel       build dist/suiro-*.whl; make test-wheel installs it in a bare Debian 13 (root)"
 	@echo "make deb         build dist/suiro_*.deb"
+	@echo "make release     wheel, Debian package, source archive and checksums in dist/ (TAG=v0.1.0 checks the version)"
 	@echo "make fuzz        every fuzz target for 30 s (SECONDS_EACH=n for longer)"
 	@echo "make setup       only install what is missing"
 	@echo "make tools       build the tools that only lint uses (cargo-deny, about 5 minutes)"
@@ -105,3 +106,7 @@ test-wheel:
 deb:
 	@scripts/setup kernel
 	@scripts/deb
+
+release:
+	@scripts/setup kernel
+	@scripts/release $(TAG)
