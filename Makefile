@@ -1,5 +1,5 @@
 # The entry points; CI calls what a person calls. Each installs what it lacks (scripts/setup).
-.PHONY: help demo kernel test test-why lint bench bench-uncompressed fuzz setup players peers demo-players install uninstall tools advisories python bench-python wheel test-wheel deb release notebooks
+.PHONY: help demo kernel test test-why lint bench bench-uncompressed fuzz setup players peers demo-players install uninstall tools advisories python bench-python wheel test-wheel deb release generate notebooks
 
 help:
 	@echo "make demo        stream real video over an emulated link, and report what happened"
@@ -12,6 +12,7 @@ help:
 	@echo "make test        lint, all tests, the page's tests"
 	@echo "make test-why    every scenario in which one cause acts, live, without and with noise (3 minutes)"
 	@echo "make lint        formatting, clippy, licences, the page, generated files"
+	@echo "make generate    write the generated files again: schema, references, the page and its types"
 	@echo "make bench       the benchmarks beside their peers, as one table and bench.json"
 	@echo "make bench-uncompressed  streams of uncompressed video beside GStreamer's and ffmpeg's; needs root"
 	@echo "make python      types and tests of the Python package, with a cluster and notebooks"
@@ -102,6 +103,10 @@ wheel:
 
 test-wheel:
 	@scripts/test-wheel
+
+generate:
+	@scripts/setup test
+	@scripts/generate
 
 deb:
 	@scripts/setup kernel

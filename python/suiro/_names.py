@@ -1,4 +1,4 @@
-"""Version and tables of the program. Generated: SUIRO_REGENERATE=1 cargo test -p suiro docs."""
+"""Version and tables of the program. Generated: make generate."""
 
 from typing import Literal
 

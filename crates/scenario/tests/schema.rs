@@ -16,10 +16,7 @@ fn the_committed_schema_is_up_to_date() {
         std::fs::write(committed(), &text).unwrap();
     }
     let found = std::fs::read_to_string(committed()).unwrap_or_default();
-    assert!(
-        found == text,
-        "scenarios/schema.json is stale: SUIRO_REGENERATE=1 cargo test -p suiro-scenario --test schema"
-    );
+    assert!(found == text, "scenarios/schema.json is stale\nhint: make generate");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The reference in `docs/`, generated from the code that it describes. The tests fail when it is
-//! stale; `SUIRO_REGENERATE=1 cargo test -p suiro docs` writes it anew.
+//! stale; `make generate` writes it again.
 
 use std::fmt::Write;
 
@@ -79,7 +79,7 @@ fn document(text: &mut String, path: &str, command: &mut clap::Command) {
 fn names() -> String {
     let each = TABLES.iter().map(|table| format!("    \"{}\",\n", table.name)).collect::<String>();
     format!(
-        "\"\"\"Version and tables of the program. Generated: SUIRO_REGENERATE=1 cargo test -p suiro docs.\"\"\"\n\n\
+        "\"\"\"Version and tables of the program. Generated: make generate.\"\"\"\n\n\
          from typing import Literal\n\nVERSION = \"{}\"\n\nTableName = Literal[\n{each}]\n\n\
          TABLES: tuple[str, ...] = (\n{each})\n",
         env!("CARGO_PKG_VERSION")
@@ -92,7 +92,7 @@ fn check(file: &str, fresh: &str) {
         std::fs::write(&path, fresh).expect("it can be written");
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(committed == fresh, "{file} is stale: run SUIRO_REGENERATE=1 cargo test -p suiro docs");
+    assert!(committed == fresh, "{file} is stale\nhint: make generate");
 }
 
 #[test]

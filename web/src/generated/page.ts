@@ -1,5 +1,5 @@
 // Generated from crates/report/src/page.rs: do not edit.
-// SUIRO_REGENERATE=1 cargo test -p suiro-report --test all types
+// make generate
 
 /** Everything that `report.html` shows. */
 export interface Page {

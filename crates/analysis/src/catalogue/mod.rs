@@ -143,7 +143,7 @@ pub fn describe_among(
 pub fn documentation() -> String {
     let mut text = String::from(
         "# Metrics\n\n\
-         Generated from `crates/analysis/src/catalogue/` (`SUIRO_REGENERATE=1 cargo test -p suiro-analysis`): do not edit.\n\n\
+         Generated from `crates/analysis/src/catalogue/` (`make generate`): do not edit.\n\n\
          These are the `metrics` of `summary.json`. A mean of something sampled is weighted by time;\n\
          a percentile is the smallest value that is not exceeded in at least that share of the time or\n\
          packets; null means that the metric could not be measured. With several links a name is\n\
@@ -210,10 +210,7 @@ mod tests {
             std::fs::write(path, documentation()).unwrap();
         }
         let found = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            found == documentation(),
-            "docs/metrics.md is stale: SUIRO_REGENERATE=1 cargo test -p suiro-analysis"
-        );
+        assert!(found == documentation(), "docs/metrics.md is stale\nhint: make generate");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! `web/src/generated/page.ts` is generated from the page's types; this fails when it is stale.
-//! `SUIRO_REGENERATE=1 cargo test -p suiro-report --test all types` writes it.
+//! `make generate` writes it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -16,11 +16,7 @@ fn the_types_of_the_page_are_current() {
         std::fs::write(&path, &want).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        found == want,
-        "{} is stale\nhint: SUIRO_REGENERATE=1 cargo test -p suiro-report --test all types",
-        path.display()
-    );
+    assert!(found == want, "{} is stale\nhint: make generate", path.display());
 }
 
 #[test]
@@ -53,7 +49,7 @@ fn schemas_become_types() {
 fn typescript(schema: &Value) -> String {
     let mut out = String::from(
         "// Generated from crates/report/src/page.rs: do not edit.\n\
-         // SUIRO_REGENERATE=1 cargo test -p suiro-report --test all types\n",
+         // make generate\n",
     );
     let root = schema["title"].as_str().expect("the root type has a title");
     declare(&mut out, root, schema);
