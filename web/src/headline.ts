@@ -1,9 +1,13 @@
-// What was run, when, on what; and at the end of the page, everything needed to run it again.
+// What happened, a sentence per cell, and what was run, when, on what; and at the end of the page, everything needed to run
+// it again.
 
+import { looks } from "./data";
 import { h, s } from "./dom";
 import { count, moment, quantity } from "./format";
 import type { Page } from "./generated/page";
+import { sample } from "./legend";
 import { machines } from "./machines";
+import { verdicts } from "./study";
 
 /** The head of the page. */
 export function headline(page: Page): HTMLElement {
@@ -19,8 +23,40 @@ export function headline(page: Page): HTMLElement {
       themeButton(),
     ),
     h("h1", {}, page.title),
-    h("p", { class: "lede" }, ...sentence(page)),
+    briefs(page),
+    h("p", { class: "lede" }, ...sentence(page), " ", ...trust(page)),
   );
+}
+
+/** Cells whose sentence is shown at once. */
+const BRIEFS = 12;
+
+/** What happened in each cell, in one sentence. */
+function briefs(page: Page): HTMLElement | null {
+  const all = looks(page);
+  const items = page.cells.flatMap(({ label, brief }, cell) => {
+    if (brief === null) return [];
+    const look = all[cell];
+    const name = page.cells.length > 1 ? h("b", {}, look ? sample(look) : null, label) : null;
+    return [h("li", {}, name, name ? ": " : "", `${brief}.`)];
+  });
+  if (!items.length) return null;
+  const more = items.slice(BRIEFS);
+  const rest =
+    more.length > 0 &&
+    h("details", {}, h("summary", {}, `${count(more.length, "more cell")}`), h("ul", {}, ...more));
+  return h("div", { class: "briefs" }, h("ul", {}, ...items.slice(0, BRIEFS)), rest);
+}
+
+/** Whether the figures can be trusted, and what became of a study's findings, each with a link to more. */
+function trust(page: Page): (Node | string)[] {
+  const run = page.trials.filter((trial) => trial.state !== "skipped");
+  const valid = run.filter((trial) => trial.valid).length;
+  const text = valid === run.length ? "All trials are valid" : `${valid} of ${run.length} valid`;
+  const parts: (Node | string)[] = run.length ? [h("a", { href: "#validity" }, text), ". "] : [];
+  if (!page.published || !page.findings.length) return parts;
+  const study = `Study ${page.published.id}: ${verdicts(page.findings)}`;
+  return [...parts, h("a", { href: "#study" }, study), "."];
 }
 
 /** The mark: water in a channel. */

@@ -1,4 +1,5 @@
-// The report page: what was run, whether it can be trusted, the results, the figures.
+// The report page, in the order of a reader's questions: what happened, in numbers, why, over time; then what a study
+// published, whether the figures can be trusted, and how it was run.
 
 import { comparison } from "./comparison";
 import { load } from "./data";
@@ -8,7 +9,7 @@ import { headline, provenance } from "./headline";
 import { many } from "./many";
 import { study } from "./study";
 import { table } from "./table";
-import { validity } from "./validity";
+import { alarm, validity } from "./validity";
 import { reasons } from "./why";
 
 const root = document.getElementById("page");
@@ -17,13 +18,14 @@ if (root) {
   const hasCells = page.cells.length > 0;
   const sections = [
     headline(page),
-    validity(page),
-    study(page),
+    alarm(page),
+    hasCells ? table(page) : h("p", {}, "Nothing was run."),
+    reasons(page),
     comparison(page),
     many(page),
-    hasCells ? table(page) : h("p", {}, "Nothing was run."),
     figures(page),
-    reasons(page),
+    study(page),
+    validity(page),
     provenance(page),
   ];
   root.append(...sections.filter((section) => section !== null));

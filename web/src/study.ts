@@ -38,7 +38,8 @@ const VERDICTS = {
   "not judged": { mark: "–", look: "open" },
 };
 
-function findings(all: Finding[]): HTMLElement {
+/** How many findings hold, in words. */
+export function verdicts(all: Finding[]): string {
   const judged = (verdict: Finding["verdict"]) =>
     all.filter((finding) => finding.verdict === verdict).length;
   const [hold, fail, unsure, open] = [
@@ -52,7 +53,11 @@ function findings(all: Finding[]): HTMLElement {
     unsure ? `, ${unsure} not shown` : "",
     open ? `, ${open} not judged` : "",
   ].join("");
-  const items = all.map((finding) => {
+  return `${hold} of ${all.length} findings hold${others}`;
+}
+
+function findings(all: Finding[]): HTMLElement {
+  const item = (finding: Finding) => {
     const text = finding.verdict ?? "not judged";
     const { mark, look } = VERDICTS[text];
     const facts: [string, string | null][] = [
@@ -82,12 +87,24 @@ function findings(all: Finding[]): HTMLElement {
         finding.note ? h("p", { class: "hint" }, finding.note) : null,
       ),
     );
-  });
+  };
+  const open = all.filter((finding) => finding.verdict === null);
+  // Those that the run could not show, such as a short one, take one line.
+  const rest =
+    open.length > 0 &&
+    h(
+      "details",
+      { class: "unjudged" },
+      h("summary", {}, `Not judged: ${open.map((finding) => finding.id).join(", ")}`),
+      h("ul", { class: "findings" }, ...open.map(item)),
+    );
+  const judged = all.filter((finding) => finding.verdict !== null);
   return h(
     "div",
     {},
-    h("h3", {}, `Findings: ${hold} of ${all.length} hold${others}`),
-    h("ul", { class: "findings" }, ...items),
+    h("h3", {}, verdicts(all)),
+    judged.length > 0 && h("ul", { class: "findings" }, ...judged.map(item)),
+    rest,
   );
 }
 

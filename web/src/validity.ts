@@ -18,13 +18,18 @@ const DETAILED = 200;
 /** Invalid trials and warnings that are listed. */
 const LISTED = 200;
 
+/** Trials that are not valid, for the head of the page; null if all are. */
+export function alarm(page: Page): HTMLElement | null {
+  const invalid = page.trials.filter((trial) => !trial.valid && trial.state !== "skipped");
+  return invalid.length ? alarmed(page, invalid) : null;
+}
+
 /** The section on validity. */
 export function validity(page: Page): HTMLElement {
   const invalid = page.trials.filter((trial) => !trial.valid && trial.state !== "skipped");
   const skipped = page.trials.filter((trial) => trial.state === "skipped");
   const section = h("section", { id: "validity", "aria-labelledby": "validity-title" });
   section.append(h("h2", { id: "validity-title" }, "Validity"));
-  if (invalid.length) section.append(alarm(page, invalid));
   section.append(h("p", { class: invalid.length ? "" : "well" }, ...verdict(page)));
   if (skipped.length) section.append(notTried(page, skipped));
   section.append(...warned(page), ...unseen(page));
@@ -106,7 +111,7 @@ function warned(page: Page): HTMLElement[] {
   return [h("div", { class: "skipped" }, h("h3", {}, heading), h("ul", {}, ...shown))];
 }
 
-function alarm(page: Page, invalid: PageTrial[]): HTMLElement {
+function alarmed(page: Page, invalid: PageTrial[]): HTMLElement {
   const heading = `${whole(invalid.length)} of ${count(page.trials.length, "trial")} not valid`;
   return h(
     "div",

@@ -93,6 +93,24 @@ test("opens from the disk, alone and without fault", { skip }, async () => {
   assert.deepEqual(faults, []);
 });
 
+test("the first screen: what happened, in numbers, why, then the plots", { skip }, async () => {
+  const { page, faults } = await open(await synthetic("quick"));
+  const briefs = await page.$$eval(".briefs li", (all) => all.map((one) => one.textContent));
+  assert.equal(briefs.length, 2, "a sentence for each cell");
+  for (const brief of briefs) assert.match(brief, /^(reno|cubic): .*(stall|lost).*\.$/);
+  const top = (selector) =>
+    page.$eval(selector, (element) => element.getBoundingClientRect().top + scrollY);
+  const order = ["h1", ".briefs", "#cells", "#why", "#figures", "#validity", "#provenance"];
+  const tops = await Promise.all(order.map(top));
+  assert.deepEqual(
+    tops,
+    [...tops].sort((a, b) => a - b),
+  );
+  const table = await page.$eval("#cells table", (it) => it.getBoundingClientRect().top);
+  assert.ok(table < 900, `the numbers are on the first screen: ${table} px`);
+  assert.deepEqual(faults, []);
+});
+
 test("the legend hides a cell and Shift shows it alone", { skip }, async () => {
   const { page, faults } = await open(await synthetic("quick"));
   const both = (await paths(page, "rtt")).length;

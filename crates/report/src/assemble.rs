@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use suiro_analysis::why::One;
 use suiro_analysis::{
-    Better, INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare, describe_among,
-    means,
+    Better, CellSummary, INTERVAL, Instance, Look, Metric, Panel, Spread, catalogue, compare,
+    describe_among, means,
 };
 use suiro_record::{Axis, Cell, Findings, Machine, Manifest, Meaning, Summary, TrialSummary};
 use suiro_study::Study;
@@ -79,8 +80,15 @@ pub(crate) fn page(
             cell_of[*trial] = short(index);
         }
     }
+    let valid = |read: &&Read| is_valid(read);
+    let brief = |cell: &CellSummary| {
+        let valid: Vec<One> =
+            cell.trials.iter().map(|at| &trials[*at]).filter(valid).filter_map(one).collect();
+        if valid.is_empty() { None } else { suiro_analysis::why::brief(&valid) }
+    };
     let cells = cells.iter().map(|cell| PageCell {
         label: label(&cell.cell),
+        brief: brief(cell),
         values: values(&cell.cell, &manifest.axes),
         trials: cell.trials.iter().map(|index| short(*index)).collect(),
         metrics: metrics
@@ -122,6 +130,11 @@ pub(crate) fn page(
         findings: findings.findings.clone(),
         published,
     }
+}
+
+/// A trial as a sentence about its cell takes it.
+fn one(read: &Read) -> Option<One<'_>> {
+    Some(One { trial: read.outcome.as_ref()?, metrics: &read.metrics, why: &read.why })
 }
 
 /// The machines that trials ran on, and for each trial which; none for a trial that did not record it.

@@ -20,7 +20,7 @@ mod terminal;
 mod why;
 
 pub use page::*;
-pub use terminal::{findings_text, terminal_table};
+pub use terminal::{Unjudged, findings_text, terminal_table};
 pub use why::*;
 
 use std::path::{Path, PathBuf};
@@ -55,6 +55,8 @@ pub struct Built {
     pub summary: Summary,
     /// As in `findings.json`.
     pub findings: Findings,
+    /// What happened in each cell, in one sentence, with the cell's label; empty for very many trials.
+    pub briefs: Vec<(String, String)>,
     /// What the longest stalls, freezes, late and missing stretches came from, a sentence each.
     pub longest: Vec<String>,
     /// The page.
@@ -187,5 +189,7 @@ pub fn build_of(folder: &Folder, run: Run) -> Result<Built, ReportError> {
     page.comparison = comparison::find(folder.root());
     let report = folder.report();
     let report_bytes = html::write(&report, &page)?;
-    Ok(Built { summary, findings, longest, report, report_bytes })
+    let briefs = page.cells.into_iter().filter_map(|cell| Some((cell.label, cell.brief?)));
+    let briefs = briefs.collect();
+    Ok(Built { summary, findings, briefs, longest, report, report_bytes })
 }

@@ -28,6 +28,8 @@ pub(crate) fn reduce(page: &mut Page, folder: &Folder) {
         trial.stalls.clear();
     }
     for cell in &mut page.cells {
+        // What effects there were is on the trials' own pages.
+        cell.brief = None;
         keep(&mut cell.metrics, &main);
         for spread in cell.metrics.iter_mut().flatten() {
             spread.mean = significant(spread.mean, DIGITS);

@@ -234,6 +234,9 @@ pub struct PageSeries {
 pub struct PageCell {
     /// Its values' labels, joined.
     pub label: String,
+    /// What happened in its valid trials, in one sentence without a full stop; null if nothing is known, and on a page of
+    /// very many trials.
+    pub brief: Option<String>,
     /// Its value's label on each axis.
     pub values: Vec<String>,
     /// Its trials: indices into `trials`.

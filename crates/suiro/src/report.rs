@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use suiro_record::Folder;
-use suiro_report::Run;
+use suiro_report::{Run, Unjudged};
 
 use crate::cli::{FindingsArgs, ReportArgs};
 use crate::{Outcome, Usage, say};
@@ -54,11 +54,11 @@ fn make_of(folder: &Folder, run: Run) -> Result<Outcome> {
         .with_context(|| format!("reporting on {}", folder.root().display()))?;
     let mut out = say::results();
     let (width, colour) = look(&std::io::stdout());
-    write!(out, "{}", suiro_report::terminal_table(&built.summary, &built.report, width, colour))?;
+    write!(out, "{}", suiro_report::terminal_table(&built, width, colour))?;
     if !built.longest.is_empty() {
         write!(out, "\n{}", suiro_report::longest_text(&built.longest, folder.root(), width))?;
     }
-    let findings = suiro_report::findings_text(&built.findings, width, colour);
+    let findings = suiro_report::findings_text(&built.findings, Unjudged::Named, width, colour);
     if !findings.is_empty() {
         write!(out, "\n{findings}")?;
     }
@@ -83,7 +83,7 @@ pub fn findings(args: &FindingsArgs) -> Result<Outcome> {
         )?;
     } else {
         let (width, colour) = look(&out);
-        write!(out, "{}", suiro_report::findings_text(&found, width, colour))?;
+        write!(out, "{}", suiro_report::findings_text(&found, Unjudged::Whole, width, colour))?;
     }
     let failed = found.findings.iter().any(|finding| finding.holds == Some(false));
     Ok(if failed { Outcome::Failed } else { Outcome::Done })

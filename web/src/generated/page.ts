@@ -185,6 +185,11 @@ export type Style = "line" | "step" | "context" | "bound" | "bar";
 export interface PageCell {
   /** Its values' labels, joined. */
   label: string;
+  /**
+   * What happened in its valid trials, in one sentence without a full stop; null if nothing is known, and on a page of
+   * very many trials.
+   */
+  brief: string | null;
   /** Its value's label on each axis. */
   values: string[];
   /** Its trials: indices into `trials`. */

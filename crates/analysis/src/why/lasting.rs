@@ -6,7 +6,7 @@ use suiro_record::words::{Cause, Effect};
 use super::evidence::Rows;
 use super::realtime::Stream;
 use super::wording::{milliseconds, opening, span};
-use super::{Evidence, Explained, Step, since};
+use super::{Change, Evidence, Explained, Step, since};
 
 /// A conversation suffers from a longer delay, whatever it is for (ITU-T G.114: 400 ms one way).
 const CONVERSATION_NS: i64 = 400_000_000;
@@ -62,6 +62,8 @@ impl Stream<'_, '_> {
             shares: vec![(cause, 1.0)],
             chain: frames.into_iter().chain(steps).collect(),
             sentence,
+            because: Some(reason),
+            change: None,
         })
     }
 
@@ -115,6 +117,16 @@ impl Stream<'_, '_> {
             shares: vec![(Cause::EncoderChoice, 1.0)],
             chain: vec![Step { what, evidence }],
             sentence,
+            because: None,
+            change: self.smallest(full, from, to),
         })
+    }
+
+    /// The smallest frames of a stretch, beside those before it.
+    fn smallest(&self, full: &WebrtcRow, from: &WebrtcRow, to: &WebrtcRow) -> Option<Change> {
+        let rows = self.records.webrtc.iter().filter(|row| row.endpoint == from.endpoint);
+        let during = rows.filter(|row| (from.t_ns..=to.t_ns).contains(&row.t_ns));
+        let level = during.filter_map(|row| row.height).min()?;
+        Some(Change { from: format!("{}p", full.height?), to: format!("{level}p"), level })
     }
 }

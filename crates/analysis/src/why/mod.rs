@@ -12,6 +12,7 @@
 
 mod asked;
 mod between;
+mod brief;
 mod endpoints;
 mod evidence;
 mod frames;
@@ -32,6 +33,7 @@ use suiro_record::words::{Cause, Effect};
 use crate::view::View;
 
 pub use between::between;
+pub use brief::{One, brief};
 pub use evidence::Evidence;
 pub use rows::rows;
 pub use wording::label;
@@ -100,6 +102,21 @@ pub struct Explained {
     pub chain: Vec<Step>,
     /// All of it in one sentence.
     pub sentence: String,
+    /// The main cause as a clause with its numbers; none if it is not known, or if the number that it names is zero.
+    pub because: Option<String>,
+    /// From what to what the quality fell; none of other effects.
+    pub change: Option<Change>,
+}
+
+/// A fall of the quality.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// What it was, such as `1080p`.
+    pub from: String,
+    /// What it became.
+    pub to: String,
+    /// Orders what `to` may be: less is worse.
+    pub level: i64,
 }
 
 /// A step of a chain.

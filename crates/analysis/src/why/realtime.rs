@@ -308,12 +308,21 @@ impl<'a, 'v> Stream<'a, 'v> {
         }
         let main = shares.first().map_or(Cause::Unknown, |(cause, _)| *cause);
         let told = self.told(main, concerned, (from, to));
-        let mut sentence = format!("{}: {}", opening(effect, from, to), told.clause);
+        let mut sentence = format!("{}: {}", opening(effect, from, to), told.text());
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         sentence.extend(self.counterfactual(concerned));
-        let chain = self.chain(effect, concerned, told);
-        let subject = self.player.name.to_owned();
-        Explained { subject, effect, from_ns: from, to_ns: to, shares, chain, sentence }
+        let because = told.because();
+        Explained {
+            subject: self.player.name.to_owned(),
+            effect,
+            from_ns: from,
+            to_ns: to,
+            shares,
+            chain: self.chain(effect, concerned, told),
+            sentence,
+            because,
+            change: None,
+        }
     }
 
     /// Whether a frame is one of those that an effect is about; one in time, next to them, is not.

@@ -1,15 +1,16 @@
 //! Stalls and falls of quality of players of segmented media: from the frame to the segment, to what limited its
 //! transfer, to what happened on the link.
 
-use suiro_record::tables::RequestRow;
+use suiro_record::tables::{RequestRow, RungRow};
 use suiro_record::words::{Cause, Effect, RequestKind, Track};
+use suiro_units::BitRate;
 
 use super::evidence::Rows;
 use super::links::{Carried, Fall, Links};
-use super::told::{Told, told_fall, told_path, told_waited};
+use super::told::{LEAST_SHARE, Told, told_fall, told_path, told_waited};
 use super::transfers::{Transfer, Transfers};
 use super::wording::{also, clause, count, opening, rate, seconds, size, span};
-use super::{Evidence, Explained, Step};
+use super::{Change, Evidence, Explained, Step};
 use crate::Records;
 use crate::player::Player;
 use crate::view::View;
@@ -103,7 +104,8 @@ impl<'a, 'v> Story<'a, 'v> {
         }
         let mut sentence = opening(Effect::Stall, from, to);
         sentence.push_str(": ");
-        sentence.push_str(&told.clause);
+        sentence.push_str(&told.text());
+        let because = told.because();
         chain.extend(self.limit(since, until, &shares, told));
         if let Some(awaited) = &awaited {
             sentence.push_str(&self.told_segment(awaited, from));
@@ -118,6 +120,8 @@ impl<'a, 'v> Story<'a, 'v> {
             shares,
             chain,
             sentence,
+            because,
+            change: None,
         }
     }
 
@@ -131,12 +135,20 @@ impl<'a, 'v> Story<'a, 'v> {
         }
         let shares = self.shares(from, to);
         let told = self.told(&shares, from, to);
-        let mut sentence = format!("{}: {}", opening(Effect::Startup, from, to), told.clause);
+        let mut sentence = format!("{}: {}", opening(Effect::Startup, from, to), told.text());
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
-        let subject = self.player.name.to_owned();
-        let chain = self.limit(from, to, &shares, told);
-        let effect = Effect::Startup;
-        Some(Explained { subject, effect, from_ns: from, to_ns: to, shares, chain, sentence })
+        let because = told.because();
+        Some(Explained {
+            subject: self.player.name.to_owned(),
+            effect: Effect::Startup,
+            from_ns: from,
+            to_ns: to,
+            chain: self.limit(from, to, &shares, told),
+            shares,
+            sentence,
+            because,
+            change: None,
+        })
     }
 
     /// The request whose answer ended the stall: of those that were pending, the one for what the playhead stood
@@ -256,18 +268,18 @@ impl<'a, 'v> Story<'a, 'v> {
         let waited =
             || told_waited(&self.data, during, self.records).map_or_else(Vec::new, |it| it.steps);
         let told = match cause {
-            Cause::RateStep => self
-                .fall(from, to)
-                .map(|(_, fall)| Told { clause: told_fall(&fall), steps: waited() }),
-            Cause::Competing => Some(Told {
-                clause: format!(
-                    "other flows had {:.0} % of the link",
-                    self.others(from, to) * 100.0
-                ),
-                steps: waited(),
-            }),
+            Cause::RateStep => {
+                self.fall(from, to).map(|(_, fall)| Told::new(told_fall(&fall), waited()))
+            }
+            Cause::Competing => {
+                let share = self.others(from, to);
+                let clause = format!("other flows had {:.0} % of the link", share * 100.0);
+                let told = Told::new(clause, waited());
+                Some(Told { is_shown: share >= LEAST_SHARE, ..told })
+            }
             Cause::Unknown => {
-                Some(Told { clause: format!("not known: {}", self.missing()), steps: Vec::new() })
+                let clause = format!("not known: {}", self.missing());
+                Some(Told { clause, ..Told::nothing(cause) })
             }
             _ => {
                 let ways = (&*self.data, &*self.back);
@@ -423,7 +435,7 @@ impl<'a, 'v> Story<'a, 'v> {
             rate(was as f64),
             rate(is as f64),
             seconds(after.t_ns),
-            told.clause
+            told.text()
         );
         sentence.extend(also(&shares).map(|other| format!("; also {other}")));
         let requests = &self.records.requests;
@@ -431,6 +443,7 @@ impl<'a, 'v> Story<'a, 'v> {
         let what = "a lower rung was asked for".to_owned();
         let mut chain: Vec<Step> =
             evidence.map(|evidence| Step { what, evidence }).into_iter().collect();
+        let because = told.because();
         chain.extend(self.limit(before.t_ns, ended, &shares, told));
         Explained {
             subject: self.player.name.to_owned(),
@@ -440,8 +453,26 @@ impl<'a, 'v> Story<'a, 'v> {
             shares,
             chain,
             sentence,
+            because,
+            change: Some(change(&self.records.rungs, was, is)),
         }
     }
+}
+
+/// From one rung to another, by their heights if these differ.
+fn change(rungs: &[RungRow], was: i64, is: i64) -> Change {
+    let height = |bps: i64| {
+        let named = |rate: Option<BitRate>| rate.and_then(|it| i64::try_from(it.as_bps()).ok());
+        let is_it = |row: &&RungRow| {
+            row.track == Track::Video && [row.dash_bps, row.hls_bps].map(named).contains(&Some(bps))
+        };
+        rungs.iter().find(is_it)?.height
+    };
+    let (from, to) = match height(was).zip(height(is)) {
+        Some((was, is)) if was != is => (format!("{was}p"), format!("{is}p")),
+        _ => (rate(was as f64), rate(is as f64)),
+    };
+    Change { from, to, level: is }
 }
 
 fn is_segment(row: &RequestRow) -> bool {

@@ -11,15 +11,46 @@ use super::realtime::Stream;
 use super::wording::{clause, count, milliseconds, rate, seconds, span};
 use super::{Step, since};
 
+/// A shorter time is written as 0 ms.
+const LEAST_SHOWN_NS: i64 = 1_000_000;
+/// A smaller share is written as 0 %.
+pub(super) const LEAST_SHARE: f64 = 0.005;
+
 /// A clause about a cause, with its numbers, and rows that show them.
 pub(super) struct Told {
     pub clause: String,
+    /// What else there is to say, behind the clause.
+    pub more: String,
     pub steps: Vec<Step>,
+    /// False if the records show nothing of the cause: the number that the clause would name is zero, or the cause is not
+    /// known.
+    pub is_shown: bool,
 }
 
 impl Told {
+    pub fn new(clause: String, steps: Vec<Step>) -> Self {
+        Self { clause, more: String::new(), steps, is_shown: true }
+    }
+
+    /// A cause without numbers.
     pub fn plain(cause: Cause) -> Self {
-        Self { clause: clause(cause).into(), steps: Vec::new() }
+        let is_shown = cause != Cause::Unknown;
+        Self { is_shown, ..Self::new(clause(cause).into(), Vec::new()) }
+    }
+
+    /// A cause whose own number is zero.
+    pub fn nothing(cause: Cause) -> Self {
+        Self { is_shown: false, ..Self::plain(cause) }
+    }
+
+    /// All that there is to say.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.clause, self.more)
+    }
+
+    /// The clause alone, if the records show it.
+    pub fn because(&self) -> Option<String> {
+        self.is_shown.then(|| self.clause.clone())
     }
 }
 
@@ -41,8 +72,8 @@ fn chosen<'v>(
     Rows { rows: found, from, to }
 }
 
-/// What packets and their acknowledgements met on the links of a flow; `None` of a cause that is none of these, and where no
-/// packet shows it. A trial ends at `end_ns`.
+/// What packets and their acknowledgements met on the links of a flow; `None` of a cause that is none of these. A trial ends at
+/// `end_ns`.
 pub(super) fn told_path(
     cause: Cause,
     (data, back): (&[Carried], &[Carried]),
@@ -50,17 +81,26 @@ pub(super) fn told_path(
     end_ns: i64,
     records: &crate::Records,
 ) -> Option<Told> {
-    match cause {
+    let told = match cause {
         Cause::Outage => told_outage(data, during, end_ns, records),
         Cause::Delay | Cause::Jitter | Cause::Reordering => {
             told_slow(clause(cause), data, during, records)
         }
         Cause::AckPath => told_back(back, during, records),
-        _ => told_dropped(cause, data, during, records),
-    }
+        Cause::Loss | Cause::Corruption | Cause::Policer => {
+            told_dropped(cause, data, during, records)
+        }
+        _ => return None,
+    };
+    // Packets that overtook one another need not have been slow.
+    let otherwise = || match cause {
+        Cause::Reordering => Told::plain(cause),
+        _ => Told::nothing(cause),
+    };
+    Some(told.unwrap_or_else(otherwise))
 }
 
-/// What the link did to packets, with how many.
+/// What the link did to packets, with how many; `None` if it was none.
 fn told_dropped(
     cause: Cause,
     data: &[Carried],
@@ -82,9 +122,12 @@ fn told_dropped(
     };
     let done = |row: &LinkRow| data.iter().find(|way| way.carries(row))?.way.dropped(row);
     let rows = chosen(data, during, |row| done(row) == Some(dropped));
+    if rows.rows.is_empty() {
+        return None;
+    }
     let clause = format!("the link {verb} {}{how}", count(rows.rows.len(), "packet"));
     let steps = rows.steps(records, &clause, filter);
-    Some(Told { clause, steps })
+    Some(Told::new(clause, steps))
 }
 
 /// A fall of a link's rate, as a clause.
@@ -100,11 +143,11 @@ pub(super) fn told_waited(
     records: &crate::Records,
 ) -> Option<Told> {
     let wait = |row: &LinkRow| row.dequeued_ns.map(|at| since(at, row.t_ns));
-    let rows = chosen(data, during, |row| wait(row).is_some_and(|ns| ns > 0));
+    let rows = chosen(data, during, |row| wait(row).is_some_and(|ns| ns >= LEAST_SHOWN_NS));
     let longest = rows.rows.iter().copied().max_by_key(|row| wait(row))?;
     let clause = format!("packets waited up to {}", milliseconds(wait(longest)?));
     let steps = rows.steps(records, &clause, "dequeued_ns>t_ns");
-    Some(Told { clause, steps })
+    Some(Told::new(clause, steps))
 }
 
 /// The longest time that packets took from their service to the other end, and what is usual.
@@ -125,7 +168,7 @@ fn told_slow(
         milliseconds(own)
     );
     let steps = rows.steps(records, &clause, &format!("scheduled_ns-dequeued_ns>{usual}"));
-    Some(Told { clause, steps })
+    Some(Told::new(clause, steps))
 }
 
 /// When a link carried nothing, and for how long.
@@ -141,7 +184,7 @@ fn told_outage(
     let clause = format!("the link carried nothing for {} at {}", span(since(b, a)), seconds(a));
     let rows = chosen(data, (from.min(a), b), |_| true);
     let steps = rows.steps(records, "packets came to the link meanwhile", "");
-    Some(Told { clause, steps })
+    Some(Told::new(clause, steps))
 }
 
 /// Acknowledgements and requests that were lost or waited.
@@ -152,12 +195,12 @@ fn told_back(back: &[Carried], during: (i64, i64), records: &crate::Records) -> 
         let clause =
             format!("{packets} of acknowledgements and requests were lost on their way back");
         let steps = lost.steps(records, &clause, "verdict=dropped");
-        return Some(Told { clause, steps });
+        return Some(Told::new(clause, steps));
     }
     let waited = told_waited(back, during, records).map(|told| {
         let clause = told.clause.replace("packets", "acknowledgements and requests");
         let named = |step: Step| Step { what: clause.clone(), ..step };
-        Told { steps: told.steps.into_iter().map(named).collect(), clause: clause.clone() }
+        Told::new(clause.clone(), told.steps.into_iter().map(named).collect())
     });
     let slow = told_slow("the way back was slow", back, during, records);
     slow.or(waited)
@@ -183,11 +226,14 @@ impl Stream<'_, '_> {
         told.unwrap_or_else(|| Told::plain(cause))
     }
 
-    /// What the sender and the viewer did themselves.
+    /// What the sender and the viewer did themselves; nothing if its number is zero.
     fn told_ends(&self, cause: Cause, frames: &[Frame], (from, to): (i64, i64)) -> Option<Told> {
         let clause = match cause {
             Cause::EncoderChoice => {
                 let left_out = frames.iter().filter(|frame| frame.left_out).count();
+                if left_out == 0 {
+                    return Some(Told::nothing(cause));
+                }
                 let set = self.set_fps(from, to);
                 let set = set.map_or(String::new(), |fps| {
                     format!(", and was set to {fps} frames per second")
@@ -203,18 +249,27 @@ impl Stream<'_, '_> {
             }
             Cause::Pacing => {
                 let bytes = self.held_bytes(from, to);
+                if bytes <= 0 {
+                    return Some(Told::nothing(cause));
+                }
                 format!("the sender's pacing held up to {} back", super::wording::size(bytes))
             }
             Cause::JitterBuffer => {
                 let held =
                     |frame: &Frame| Some(since(frame.row.displayed_ns?, frame.row.received_ns?));
                 let longest = frames.iter().filter_map(held).max()?;
+                if longest < LEAST_SHOWN_NS {
+                    return Some(Told::nothing(cause));
+                }
                 format!("the jitter buffer held frames for up to {}", milliseconds(longest))
             }
-            Cause::Unknown => "not known: table `layers` of both hosts would tell".into(),
+            Cause::Unknown => {
+                let clause = "not known: table `layers` of both hosts would tell".into();
+                return Some(Told { clause, ..Told::nothing(cause) });
+            }
             _ => return None,
         };
-        Some(Told { clause, steps: Vec::new() })
+        Some(Told::new(clause, Vec::new()))
     }
 
     fn told_queue(&self, cause: Cause, during: (i64, i64)) -> Told {
@@ -228,9 +283,10 @@ impl Stream<'_, '_> {
             let range = self.slices.at(during.0)..self.slices.at(during.1) + 1;
             let others = self.data.iter().map(|way| way.others(range.clone())).fold(0.0, f64::max);
             told.clause.push_str(&format!(", {:.0} % of its bytes", others * 100.0));
+            told.is_shown = others >= LEAST_SHARE;
         }
         if let Some(waited) = told_waited(&self.data, during, self.records) {
-            told.clause.push_str(&format!("; {}", waited.clause));
+            told.more.push_str(&format!("; {}", waited.clause));
             told.steps.extend(waited.steps);
         }
         let full =
@@ -241,7 +297,7 @@ impl Stream<'_, '_> {
             let clause = format!("the queue dropped {}", count(rows.len(), "packet"));
             let rows = Rows { rows, from: during.0, to: during.1 };
             told.steps.extend(rows.steps(self.records, &clause, "verdict=dropped,cause=queue"));
-            told.clause.push_str(&format!("; {clause}"));
+            told.more.push_str(&format!("; {clause}"));
         }
         told
     }
@@ -250,7 +306,7 @@ impl Stream<'_, '_> {
         let (quality, carried) = self.newest(to).and_then(|frame| self.too_high(frame))?;
         let (quality, carried) = (rate(quality), rate(carried));
         let clause = format!("the viewer played {quality}, and the link carries {carried}");
-        Some(Told { clause, steps: Vec::new() })
+        Some(Told::new(clause, Vec::new()))
     }
 
     fn told_absence(
@@ -271,6 +327,6 @@ impl Stream<'_, '_> {
         );
         let step = absence.evidence(self.records);
         let steps = step.map(|evidence| Step { what: clause.clone(), evidence });
-        Some(Told { clause, steps: steps.into_iter().collect() })
+        Some(Told::new(clause, steps.into_iter().collect()))
     }
 }

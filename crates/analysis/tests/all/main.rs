@@ -1,6 +1,7 @@
 //! The analysis' tests, of one program.
 
 mod accounts;
+mod brief;
 mod captures;
 mod common;
 mod control;

@@ -38,5 +38,6 @@ fn rows(
         nominal_bps: rung.nominal,
         average_bps: rung.mean_rate,
         peak_bps: rung.rate,
+        height: rung.size.map(|(_, height)| i64::from(height)),
     })
 }

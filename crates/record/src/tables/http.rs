@@ -73,6 +73,8 @@ table! {
         average_bps: BitRate,
         /// Peak: that of the segment that has the highest, all bytes counted.
         peak_bps: BitRate,
+        /// Lines of its frames; null for sound, and in records of earlier versions.
+        height: Option<i64>,
     }
 }
 

@@ -12,9 +12,24 @@ const LEAD: usize = 15;
 /// Narrowest text; a terminal narrower than this wraps by itself.
 const TEXT_MIN: usize = 24;
 
+/// How findings are printed that could not be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unjudged {
+    /// As the others, each with its reason.
+    Whole,
+    /// All of them on one line, by their names: after a run there may be many, such as those of cells that `--quick` leaves
+    /// out.
+    Named,
+}
+
 /// Every finding with its verdict, then the published tables beside the measured ones. Empty if there
 /// are none. Lines are at most `width` characters where a word or a table's column allows.
-pub fn findings_text(findings: &Findings, width: usize, colour: bool) -> String {
+pub fn findings_text(
+    findings: &Findings,
+    unjudged: Unjudged,
+    width: usize,
+    colour: bool,
+) -> String {
     let ink = Ink { colour };
     if findings.findings.is_empty() && findings.tables.is_empty() {
         return String::new();
@@ -24,8 +39,15 @@ pub fn findings_text(findings: &Findings, width: usize, colour: bool) -> String 
     let indent = format!("\n{}", " ".repeat(chars(&study) + 2));
     let verdicts = wrapped(&verdicts(&findings.findings), room).join(&indent);
     let mut out = format!("{}  {verdicts}\n", ink.bold(&study));
-    for finding in &findings.findings {
+    let named = |finding: &&Finding| unjudged == Unjudged::Named && finding.verdict.is_none();
+    for finding in findings.findings.iter().filter(|finding| !named(finding)) {
         out.push_str(&one(finding, width, ink));
+    }
+    let names: Vec<&str> = findings.findings.iter().filter(named).map(|it| &*it.id).collect();
+    if !names.is_empty() {
+        let text = format!("not judged: {} (suiro findings DIR says why)", names.join(", "));
+        let lines = wrapped(&text, width.saturating_sub(4).max(TEXT_MIN));
+        out.push_str(&format!("\n  {}\n", ink.dim(&lines.join("\n    "))));
     }
     for table in &findings.tables {
         out.push_str(&compared(table, ink));
@@ -86,7 +108,7 @@ fn one(finding: &Finding, width: usize, ink: Ink) -> String {
 }
 
 /// A text in lines of at most `width` characters, broken between words.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is one always");
@@ -215,20 +237,28 @@ mod tests {
 
     #[test]
     fn verdicts_and_tables_read_well() {
-        insta::assert_snapshot!(findings_text(&all(), 80, false));
+        insta::assert_snapshot!(findings_text(&all(), Unjudged::Whole, 80, false));
+    }
+
+    #[test]
+    fn after_a_run_those_not_judged_take_one_line() {
+        let text = findings_text(&all(), Unjudged::Named, 80, false);
+        let line = "  not judged: S0.4 (suiro findings DIR says why)";
+        assert_eq!(text.lines().filter(|line| line.contains("S0.4")).collect::<Vec<_>>(), [line]);
+        assert!(text.contains("\n  S0.3  not shown"), "{text}");
     }
 
     #[test]
     fn lines_keep_to_the_width_and_colour_changes_no_character() {
-        let plain = findings_text(&all(), 64, false);
+        let plain = findings_text(&all(), Unjudged::Whole, 64, false);
         let of_findings = plain.split("\n  table").next().unwrap();
         assert!(of_findings.lines().all(|line| chars(line) <= 64), "{plain}");
-        let mut coloured = findings_text(&all(), 64, true);
+        let mut coloured = findings_text(&all(), Unjudged::Whole, 64, true);
         for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m"] {
             coloured = coloured.replace(code, "");
         }
         let trimmed: Vec<&str> = coloured.lines().map(str::trim_end).collect();
         assert_eq!(plain.lines().collect::<Vec<_>>(), trimmed);
-        assert_eq!(findings_text(&Findings::default(), 80, true), "");
+        assert_eq!(findings_text(&Findings::default(), Unjudged::Whole, 80, true), "");
     }
 }

@@ -2,12 +2,11 @@
 
 mod findings;
 
-use std::path::Path;
-
 use suiro_analysis::{Better, CellSummary, compare, standing_still};
 use suiro_outside::printable;
 use suiro_record::Summary;
 
+use crate::Built;
 use crate::assemble::{label, metrics};
 use crate::number::{Scale, margin, scale, shown};
 use crate::page::PageMetric;
@@ -21,12 +20,16 @@ const CELLS_MAX: usize = 200;
 /// Reasons of invalid trials that are told; more are counted.
 const REASONS: usize = 10;
 
-/// The main metrics of every cell, with ± half the 95 % confidence interval where trials were
-/// repeated; then the trials that are not valid, each with its reason; then where the page is.
+/// Cells whose sentence is printed; those of more are on the page.
+const BRIEFS: usize = 12;
+
+/// What happened in each cell, in one sentence; the main metrics of every cell, with ± half the 95 % confidence interval
+/// where trials were repeated; then the trials that are not valid, each with its reason; then where the page is.
 ///
 /// Lines are at most `width` characters where a column's content allows. `colour` adds ANSI colours:
 /// give it only to a terminal.
-pub fn terminal_table(summary: &Summary, report: &Path, width: usize, colour: bool) -> String {
+pub fn terminal_table(built: &Built, width: usize, colour: bool) -> String {
+    let Built { summary, briefs, report, .. } = built;
     let ink = Ink { colour };
     let cells = compare(&summary.trials);
     let shown: Vec<PageMetric> = metrics(summary)
@@ -35,7 +38,7 @@ pub fn terminal_table(summary: &Summary, report: &Path, width: usize, colour: bo
             m.main && cells.iter().any(|c| c.metrics.get(&m.name).is_some_and(Option::is_some))
         })
         .collect();
-    let mut out = format!("{}\n", headline(summary, &cells, ink));
+    let mut out = format!("{}\n{}", headline(summary, &cells, ink), sentences(briefs, width, ink));
     let columns: Vec<Column> = shown.iter().map(|metric| Column::of(metric, &cells)).collect();
     let names: Vec<String> = cells.iter().map(|cell| name(cell, summary)).collect();
     if !columns.is_empty() {
@@ -65,7 +68,7 @@ pub fn terminal_table(summary: &Summary, report: &Path, width: usize, colour: bo
     ink.safe(&out)
 }
 
-pub use findings::findings_text;
+pub use findings::{Unjudged, findings_text};
 
 /// The colours that are used here, as ECMA-48 SGR parameters: all that a text may do to a terminal.
 const CODES: [&str; 5] = ["0", "1", "2", "31", "32"];
@@ -133,6 +136,30 @@ fn headline(summary: &Summary, cells: &[CellSummary], ink: Ink) -> String {
     let (cells, trials) = (plural(cells.len(), "cell"), plural(all, "trial"));
     let skipped = if skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
     format!("{}  {cells}, {trials}, {validity}{skipped}", ink.bold(&summary.scenario))
+}
+
+/// A sentence for each cell, within the width.
+fn sentences(briefs: &[(String, String)], width: usize, ink: Ink) -> String {
+    let mut out = String::new();
+    for (label, brief) in briefs.iter().take(BRIEFS) {
+        // The only cell needs no name.
+        let named = briefs.len() > 1;
+        let text = if named { format!("{label}: {brief}") } else { brief.clone() };
+        let lines = findings::wrapped(&text, width.saturating_sub(4)).join("\n    ");
+        let bold = format!("{}:", ink.bold(label));
+        let lines = match named {
+            true => lines.replacen(&format!("{label}:"), &bold, 1),
+            false => lines,
+        };
+        out.push_str(&format!("\n  {lines}"));
+    }
+    if briefs.len() > BRIEFS {
+        out.push_str(&format!("\n  and {} more: see the report", briefs.len() - BRIEFS));
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out
 }
 
 /// A cell's label, and how many of its trials count if not all do.
@@ -295,7 +322,7 @@ fn reasons(summary: &Summary, ink: Ink) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use suiro_record::TrialSummary;
+    use suiro_record::{Findings, TrialSummary};
     use suiro_units::Seed;
 
     fn trial(tcp: &str, repetition: u32, goodput: f64, invalid: Option<&str>) -> TrialSummary {
@@ -317,6 +344,17 @@ mod tests {
         }
     }
 
+    fn built(summary: Summary, report: &str) -> Built {
+        Built {
+            summary,
+            findings: Findings::default(),
+            briefs: Vec::new(),
+            longest: Vec::new(),
+            report: report.into(),
+            report_bytes: 0,
+        }
+    }
+
     fn two_cells() -> Summary {
         let trials = vec![
             trial("reno", 1, 3.8e6, None),
@@ -329,7 +367,7 @@ mod tests {
 
     #[test]
     fn few_cells_stand_side_by_side() {
-        insta::assert_snapshot!(terminal_table(&two_cells(), Path::new("D/report.html"), 80, false), @r"
+        insta::assert_snapshot!(terminal_table(&built(two_cells(), "D/report.html"), 80, false), @r"
         quick  2 cells, 4 trials, 1 of 4 not valid
 
                                             reno  cubic (1/2)
@@ -353,7 +391,7 @@ mod tests {
             names.iter().zip(1u8..).map(|(tcp, n)| trial(tcp, 1, 1e5 * f64::from(n), None));
         let summary =
             Summary { scenario: "quick".into(), trials: trials.collect(), ..Summary::default() };
-        let table = terminal_table(&summary, Path::new("D/report.html"), 60, false);
+        let table = terminal_table(&built(summary, "D/report.html"), 60, false);
         assert!(table.lines().all(|line| chars(line) <= 60), "{table}");
         insta::assert_snapshot!(table, @r"
         quick  7 cells, 7 trials, all valid
@@ -384,8 +422,8 @@ mod tests {
 
     #[test]
     fn colour_changes_no_character() {
-        let plain = terminal_table(&two_cells(), Path::new("r"), 80, false);
-        let mut coloured = terminal_table(&two_cells(), Path::new("r"), 80, true);
+        let plain = terminal_table(&built(two_cells(), "r"), 80, false);
+        let mut coloured = terminal_table(&built(two_cells(), "r"), 80, true);
         assert_ne!(plain, coloured);
         for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m"] {
             coloured = coloured.replace(code, "");
@@ -401,7 +439,7 @@ mod tests {
         summary.trials[0].cell["tcp"] = "\x1b[2Jreno".into();
         summary.trials[3].invalid_because = Some("\x1b[8mhidden".into());
         for colour in [false, true] {
-            let mut table = terminal_table(&summary, Path::new("r"), 80, colour);
+            let mut table = terminal_table(&built(summary.clone(), "r"), 80, colour);
             for text in [r"\x1b]0;owned\x07quick", r"\x1b[2Jreno", r"\x1b[8mhidden"] {
                 assert!(table.contains(text), "{text} in {table}");
             }
@@ -421,7 +459,7 @@ mod tests {
         };
         let trials = vec![trial("reno", 1, 3.8e6, None), skipped];
         let summary = Summary { scenario: "quick".into(), trials, ..Summary::default() };
-        insta::assert_snapshot!(terminal_table(&summary, Path::new("r"), 80, false), @r"
+        insta::assert_snapshot!(terminal_table(&built(summary, "r"), 80, false), @r"
         quick  2 cells, 2 trials, valid, 1 skipped
 
                                      reno  vegas (0/1)
@@ -439,7 +477,7 @@ mod tests {
 
     #[test]
     fn nothing_run_is_told() {
-        let table = terminal_table(&Summary::default(), Path::new("r"), 80, false);
+        let table = terminal_table(&built(Summary::default(), "r"), 80, false);
         assert!(table.contains("nothing was run"), "{table}");
     }
 }

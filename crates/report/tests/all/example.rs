@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     folder::write(&dir, &shape)?;
     let built = suiro_report::build(&suiro_record::Folder::new(&dir))?;
-    eprint!("{}", suiro_report::terminal_table(&built.summary, &built.report, 100, false));
+    eprint!("{}", suiro_report::terminal_table(&built, 100, false));
     Ok(())
 }
 

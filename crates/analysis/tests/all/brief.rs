@@ -1,0 +1,164 @@
+//! A cell in one sentence.
+
+use std::collections::BTreeMap;
+
+use suiro_analysis::Why;
+use suiro_analysis::why::{Change, Explained, Limit, One, Subject, brief};
+use suiro_record::words::{Cause, Direction, Effect, LinkCause};
+use suiro_record::{LinkTotals, Trial};
+
+use crate::common::trial;
+
+const S: f64 = 1e9;
+
+fn effect(
+    effect: Effect,
+    (from, to): (f64, f64),
+    (cause, because): (Cause, Option<&str>),
+) -> Explained {
+    Explained {
+        subject: "player".into(),
+        effect,
+        from_ns: (from * S) as i64,
+        to_ns: (to * S) as i64,
+        shares: vec![(cause, 1.0)],
+        chain: Vec::new(),
+        sentence: String::new(),
+        because: because.map(Into::into),
+        change: None,
+    }
+}
+
+fn fall(span: (f64, f64), (from, to, level): (&str, &str, i64), cause: Cause) -> Explained {
+    let change = Change { from: from.into(), to: to.into(), level };
+    let because = "the link fell from 8 Mbit/s to 1.5 Mbit/s at 12.0 s";
+    let fell = effect(Effect::Quality, span, (cause, Some(because)));
+    Explained { change: Some(change), ..fell }
+}
+
+/// A trial whose link decided on 1000 packets.
+fn carried(dropped: &[(LinkCause, u64)]) -> Trial {
+    let dropped: BTreeMap<LinkCause, u64> = dropped.iter().copied().collect();
+    let lost: u64 = dropped.values().sum();
+    let down = LinkTotals {
+        delivered: 1000 - lost,
+        dropped,
+        ..LinkTotals::new("access", Direction::Down)
+    };
+    let up = LinkTotals { delivered: 500, ..LinkTotals::new("access", Direction::Up) };
+    Trial { links: vec![down, up], ..trial(40.0) }
+}
+
+fn metrics(all: &[(&str, f64)]) -> BTreeMap<String, Option<f64>> {
+    all.iter().map(|(name, value)| ((*name).to_owned(), Some(*value))).collect()
+}
+
+/// A trial, metrics of it, and effects.
+type Told<'a> = (&'a Trial, &'a [(&'a str, f64)], Vec<Explained>);
+
+fn told(trials: &[Told]) -> Option<String> {
+    let viewer = |name: &str| Subject { name: name.into(), is_viewer: true, limits: Vec::new() };
+    let all: Vec<_> = trials
+        .iter()
+        .map(|(trial, values, effects)| {
+            let subjects = vec![viewer("player")];
+            (*trial, metrics(values), Why { subjects, effects: effects.clone(), left_out: 0 })
+        })
+        .collect();
+    let ones = all.iter().map(|(trial, metrics, why)| One { trial, metrics, why });
+    brief(&ones.collect::<Vec<_>>())
+}
+
+#[test]
+fn what_a_viewer_saw_why_and_what_was_lost() {
+    let falls = vec![
+        fall((14.0, 30.0), ("720p", "540p", 1_500_000), Cause::RateStep),
+        fall((16.0, 28.0), ("540p", "234p", 300_000), Cause::RateStep),
+        // Another cause: not part of the same fall.
+        fall((18.0, 20.0), ("234p", "100p", 100_000), Cause::Loss),
+    ];
+    let trial = carried(&[(LinkCause::Queue, 20)]);
+    assert_eq!(
+        told(&[(&trial, &[("player.stalls", 0.0)], falls)]).unwrap(),
+        "no stall; quality fell from 720p to 234p at 14.0 s because the link fell from 8 Mbit/s to 1.5 Mbit/s at 12.0 s; \
+         2.0 % of packets were lost in the queue"
+    );
+}
+
+#[test]
+fn the_longest_of_several_stalls_has_the_cause() {
+    let stall = |from, to| {
+        effect(Effect::Stall, (from, to), (Cause::Loss, Some("the link lost 7 packets")))
+    };
+    let trial = carried(&[(LinkCause::Loss, 10), (LinkCause::Queue, 5)]);
+    let stalls = [("player.stalls", 2.0)];
+    assert_eq!(
+        told(&[(&trial, &stalls, vec![stall(3.0, 3.5), stall(9.0, 11.0)])]).unwrap(),
+        "2 stalls, 2.5 s in all, the longest 2.0 s at 9.0 s because the link lost 7 packets; 1.0 % of packets were lost at \
+         random and 0.5 % in the queue"
+    );
+    let none: Told = (&trial, &[("player.stalls", 0.0)], Vec::new());
+    let text = told(&[none.clone(), (&trial, &stalls, vec![stall(9.0, 11.0)])]).unwrap();
+    assert!(text.starts_with("1 stall in 1 of 2 repetitions, 2.0 s at 9.0 s because"), "{text}");
+    let text = told(&[none.clone(), none]).unwrap();
+    assert!(text.starts_with("no stall in 2 repetitions; 1.0 %"), "{text}");
+}
+
+#[test]
+fn a_cause_whose_number_is_zero_is_not_told() {
+    let trial = carried(&[]);
+    let freezes = [("video.freezes", 1.0)];
+    let of = |cause| vec![effect(Effect::Freeze, (5.0, 6.0), (cause, None))];
+    assert_eq!(
+        told(&[(&trial, &freezes, of(Cause::Loss))]).unwrap(),
+        "1 freeze of 1.0 s at 5.0 s; no packet was lost"
+    );
+    assert_eq!(
+        told(&[(&trial, &freezes, of(Cause::Unknown))]).unwrap(),
+        "1 freeze of 1.0 s at 5.0 s, cause not known; no packet was lost"
+    );
+    // What lasted longer than all freezes is told as well.
+    let mut missing = of(Cause::Unknown);
+    missing.push(effect(
+        Effect::Missing,
+        (8.0, 12.0),
+        (Cause::Loss, Some("the link lost 3 packets")),
+    ));
+    let text = told(&[(&trial, &freezes, missing)]).unwrap();
+    assert!(text.contains("; frames missing for 4.0 s at 8.0 s because the link lost 3"), "{text}");
+    // A stall that the player counted, and that is too short to be explained.
+    let text = told(&[(&trial, &[("player.stalls", 1.0)], Vec::new())]).unwrap();
+    assert_eq!(text, "no packet was lost");
+}
+
+#[test]
+fn without_viewers_what_was_carried_and_what_limited_it() {
+    let limit = |from_ns, to_ns, cause| Limit { from_ns, to_ns, cause, evidence: Vec::new() };
+    let limits = vec![limit(0, 3, Cause::CongestionWindow), limit(3, 4, Cause::Loss)];
+    let subject = Subject { name: "tcp".into(), is_viewer: false, limits };
+    let why = Why { subjects: vec![subject], ..Why::default() };
+    let (trial, metrics) = (trial(1.0), metrics(&[("flow.goodput_mean_bps", 3.9e6)]));
+    let one = |why| One { trial: &trial, metrics: &metrics, why };
+    assert_eq!(
+        brief(&[one(&why)]).unwrap(),
+        "goodput 3.9 Mbit/s, limited 75 % of the time by: congestion window"
+    );
+    let nothing = Why::default();
+    let nothing = One { metrics: &BTreeMap::new(), ..one(&nothing) };
+    assert_eq!(brief(&[nothing]), None);
+}
+
+#[test]
+fn the_direction_that_lost_is_named() {
+    let mut trial = carried(&[]);
+    trial.links[1].dropped = [(LinkCause::Queue, 500)].into();
+    assert_eq!(
+        told(&[(&trial, &[], Vec::new())]).unwrap(),
+        "50 % of packets were lost in the queue (up)"
+    );
+    trial.links.push(LinkTotals::new("core", Direction::Down));
+    assert_eq!(
+        told(&[(&trial, &[], Vec::new())]).unwrap(),
+        "50 % of packets were lost in the queue (access up)"
+    );
+}
